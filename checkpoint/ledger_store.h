@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include "state/state.h"
+
+namespace devmgr::checkpoint {
+
+/// How much history a store keeps; the older end is dropped.
+struct HistoryLimits {
+  std::uint64_t batches = 10'000;
+  std::uint64_t bytes = 16 * 1024 * 1024;
+};
+
+/// Where the ledger's batches are kept. One thread at a time, except History.
+class LedgerStore {
+ public:
+  /// Closes the store and gives up its lock.
+  virtual ~LedgerStore() = default;
+
+  /// The projection of all batches on disk.
+  ///   DataLoss            a record cannot be decoded; the message names it
+  ///   FailedPrecondition  the format is newer; nothing was touched
+  virtual absl::StatusOr<state::State> Load() = 0;
+
+  /// Writes all batches atomically with one sync; durable when it returns OK.
+  /// After an error the store is in doubt: it may or may not hold them, and
+  /// every call but Reopen fails until Reopen has succeeded.
+  virtual absl::Status Append(std::span<const state::Batch> batches) = 0;
+
+  /// Closes and opens again, keeping the lock, and loads what is there.
+  virtual absl::StatusOr<state::State> Reopen() = 0;
+
+  /// Batches after `after` that the bounded history has, in order.
+  /// May be called from any thread.
+  virtual absl::StatusOr<std::vector<state::Batch>> History(
+      std::uint64_t after) = 0;
+};
+
+/// A store that forgets everything with its last user. Never fails.
+std::unique_ptr<LedgerStore> NewInMemoryStore(HistoryLimits limits = {});
+
+struct RocksDbStoreOptions {
+  /// Created with mode 0700 if missing.
+  std::filesystem::path directory;
+  HistoryLimits history;
+};
+
+/// The durable store (layout: checkpoint/FORMAT.md).
+///   FailedPrecondition  held by another opener, whom the message names; or of
+///                       a newer format, which stays untouched
+///   PermissionDenied    the directory is not ours to use
+///   DataLoss            present but damaged; the message says what
+absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStore(
+    const RocksDbStoreOptions& options);
+
+/// What a stopped store holds.
+struct StoreContents {
+  state::State state;
+  std::vector<state::Batch> history;
+};
+
+/// Reads a stopped or crashed store without changing a byte of it.
+///   NotFound            there is no store in `directory`
+///   FailedPrecondition  a running process holds it, or the format is newer
+///   DataLoss            it is damaged
+absl::StatusOr<StoreContents> ReadStoppedStore(
+    const std::filesystem::path& directory);
+
+}  // namespace devmgr::checkpoint

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/mutex.h"
+
+namespace devmgr {
+
+using Task = std::function<void()>;
+using TimerId = std::uint64_t;  ///< 0 is never a timer.
+
+/// Runs tasks one after the other, in the order of posting, and timers when
+/// they are due. What lives on one executor needs no lock.
+/// `Post` may be called from any thread; the other calls too.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void Post(Task task) = 0;
+  virtual TimerId PostAfter(std::chrono::milliseconds delay, Task task) = 0;
+  /// A timer that is over, or unknown, is fine.
+  virtual void Cancel(TimerId timer) = 0;
+  /// True on the thread that runs the tasks.
+  virtual bool IsCurrent() const = 0;
+  /// Monotonic; moves with the timers.
+  virtual std::chrono::steady_clock::time_point Now() const = 0;
+};
+
+/// An executor with a thread of its own. It sleeps without any wake-up while
+/// nothing is due.
+class ThreadExecutor : public Executor {
+ public:
+  /// `name` shows in tools such as top; at most 15 characters.
+  static std::unique_ptr<ThreadExecutor> Start(const char* name);
+  /// Runs what is posted already, drops timers, then joins. Tasks posted from
+  /// now on are dropped. Not to be called from a task.
+  virtual void Stop() = 0;
+};
+
+/// An executor that runs on the calling thread, when told, with a clock that
+/// moves when told. For tests. Post is thread-safe.
+class ManualExecutor : public Executor {
+ public:
+  void Post(Task task) override;
+  TimerId PostAfter(std::chrono::milliseconds delay, Task task) override;
+  void Cancel(TimerId timer) override;
+  bool IsCurrent() const override { return true; }
+  std::chrono::steady_clock::time_point Now() const override;
+
+  /// Runs posted tasks until none is left; returns how many ran.
+  int RunPending();
+  /// Moves the clock, running timers in order of their due time.
+  void Advance(std::chrono::milliseconds duration);
+  std::size_t timers() const;
+
+ private:
+  using DueKey = std::pair<std::chrono::steady_clock::time_point, TimerId>;
+
+  mutable Mutex mutex_;
+  std::chrono::steady_clock::time_point now_ DEVMGR_GUARDED_BY(mutex_){};
+  std::vector<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
+  std::map<DueKey, Task> timers_ DEVMGR_GUARDED_BY(mutex_);
+  TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace devmgr

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/status.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace devmgr {
+
+std::string ErrnoText(int error_number) {
+  return std::generic_category().message(error_number);
+}
+
+absl::Status ErrnoStatus(int error_number, std::string_view what) {
+  switch (error_number) {
+    case EACCES:
+    case EPERM:
+      return PermissionDeniedError("{}: {}", what, ErrnoText(error_number));
+    case ENOENT:
+      return NotFoundError("{}: {}", what, ErrnoText(error_number));
+    default:
+      return UnavailableError("{}: {}", what, ErrnoText(error_number));
+  }
+}
+
+}  // namespace devmgr

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <devmgr/container_devices.h>
+#include <devmgr/export.h>
+#include <devmgr/host.h>
+#include <devmgr/objects.h>
+#include <devmgr/options.h>
+#include <devmgr/status_types.h>
+
+namespace devmgr {
+
+/// The answer of admission. A wait holds nothing and is not an error; a
+/// rejection is final for that pod UID and durable.
+struct Verdict {
+  enum class Kind { kAdmit, kWait, kReject };
+  Kind kind = Kind::kAdmit;
+  std::string reason;
+  std::string message;
+  std::vector<WaitingFor> waiting_for;  ///< With kWait: what to wait for.
+};
+
+/// Told about changes. All methods have empty defaults.
+///
+/// Thread: one, the manager's own, in order of change.
+/// Locks: none is held.
+/// Limits: do not block, throw, or call blocking methods of the manager.
+class DEVMGR_EXPORT DeviceManagerObserver {
+ public:
+  virtual ~DeviceManagerObserver() = default;
+  /// A pod's state, reason or message changed; after its release, the last one.
+  virtual void OnPod(const PodInfo&, bool gone) { (void)gone; }
+  /// Something pods may wait for changed: a driver came or left, a claim
+  /// appeared, changed or was freed, a pod was released.
+  virtual void OnWake(const std::vector<WaitingFor>&) {}
+  /// The source has new objects; `DeviceManager::Objects` returns them.
+  virtual void OnObjects() {}
+  virtual void OnEvent(const EventInfo&) {}
+};
+
+using OperationId = std::uint64_t;
+
+/// Decides and remembers which devices the pods of this node hold, and tells
+/// what to inject into each container.
+///
+/// Thread-safe. Operations are asynchronous: `Start...` returns at once with an
+/// id, and the completion runs on the manager's thread, under no lock; it must
+/// not block. The methods without `Start` wait for that completion and so must
+/// not be called from a completion or an observer.
+/// Every answered decision is on disk before its completion runs.
+class DEVMGR_EXPORT DeviceManager {
+ public:
+  using AdmitDone = std::function<void(absl::StatusOr<Verdict>)>;
+  using Done = std::function<void(absl::Status)>;
+
+  /// Recovers the ledger, then accepts drivers without waiting for any: what
+  /// was prepared in this boot resolves at once. Blocks for disk only.
+  ///   InvalidArgument     an option is out of range; the message names all
+  ///   FailedPrecondition  the ledger is held by another process, or is newer
+  ///   PermissionDenied    a directory is not ours to use
+  ///   DataLoss            the ledger is present but cannot be decoded
+  static absl::StatusOr<std::unique_ptr<DeviceManager>> Open(
+      const DeviceManagerOptions& options, Host host = {});
+
+  /// Stops within 2 s: calls are cancelled, the ledger is drained, threads are
+  /// joined; no callback runs afterwards. What pods hold stays prepared.
+  virtual ~DeviceManager() = default;
+
+  /// Judges whether `pod` may run here. A pod that the ledger holds already is
+  /// judged by the ledger. Pure towards drivers; the verdict is recorded.
+  ///   InvalidArgument  the pod has no UID or no name
+  ///   Unavailable      the ledger cannot be written now
+  virtual OperationId StartAdmitPod(const Pod& pod, AdmitDone done) = 0;
+  /// As StartAdmitPod, for a pod that breaks an API rule: always a rejection.
+  virtual OperationId StartRejectPod(const MalformedPod& pod,
+                                     AdmitDone done) = 0;
+
+  /// Has the drivers prepare all claims of an admitted pod, in parallel, and
+  /// freezes the answer for its containers. Asks only drivers that have not
+  /// prepared yet; joins calls that are under way for another pod.
+  /// On failure the references and what succeeded stay, for the next try or
+  /// UnpreparePod; the error names every driver and claim that failed.
+  ///   NotFound            the pod is not admitted
+  ///   FailedPrecondition  the pod is rejected or being released
+  ///   Cancelled           by `Cancel`, or the manager stops
+  virtual OperationId StartPreparePod(const PodUid& pod, Done done) = 0;
+
+  /// Drops the pod's claims; those without another pod are unprepared. Works
+  /// from the ledger alone. Unknown pods are fine. On failure the intent stays
+  /// and the next call asks only drivers that have not answered.
+  virtual OperationId StartUnpreparePod(const PodUid& pod, Done done) = 0;
+
+  /// Forgets a pod that holds nothing. Unknown pods are fine.
+  ///   FailedPrecondition  the pod still holds claims
+  virtual OperationId StartReleasePod(const PodUid& pod, Done done) = 0;
+
+  /// Completes the operation with Cancelled, unless it is over. What a driver
+  /// is doing for it goes on and is recorded when it ends.
+  virtual void Cancel(OperationId operation) = 0;
+
+  absl::StatusOr<Verdict> AdmitPod(const Pod& pod);
+  absl::Status PreparePod(const PodUid& pod);
+  absl::Status UnpreparePod(const PodUid& pod);
+  absl::Status ReleasePod(const PodUid& pod);
+
+  /// What to inject into one container: a pure read of what is on disk; never
+  /// blocks. Works before any driver is back after a restart.
+  ///   NotFound     this pod or container is not known
+  ///   Unavailable  not prepared (in this boot); the message says who is late
+  virtual absl::StatusOr<std::shared_ptr<const ContainerDevices>>
+  ContainerDevicesOf(const PodUid& pod, std::string_view container) const = 0;
+
+  /// The same for all containers of a pod.
+  virtual absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(
+      const PodUid& pod) const = 0;
+
+  /// The newest pod of that name.
+  virtual absl::StatusOr<PodUid> FindPod(const ObjectName& name) const = 0;
+
+  /// The source's objects with their identities filled in; never null. Of
+  /// another node's pods none. Never blocks.
+  virtual std::shared_ptr<const ObjectSnapshot> Objects() const = 0;
+
+  // Views. They wait for the manager's thread, never for disk or drivers, and
+  // so must not be called from a completion or an observer.
+  virtual NodeInfo Node() const = 0;
+  virtual std::vector<PodInfo> Pods() const = 0;
+  virtual std::vector<ClaimInfo> Claims() const = 0;
+  virtual std::vector<PluginInfo> Plugins() const = 0;
+  virtual std::vector<DeviceInfo> Devices() const = 0;
+  virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
+  /// Events after `sequence`, oldest first.
+  virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
+  /// Decisions after `sequence` that the bounded history still has. Reads disk.
+  virtual absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) const = 0;
+
+  /// Runs `task` on the manager's thread after `delay`; for actuators. Not run
+  /// when the manager stops first.
+  virtual void RunAfter(std::chrono::milliseconds delay,
+                        std::function<void()> task) = 0;
+
+  /// Borrowed until `RemoveObserver` has returned. Both wait for the manager's
+  /// thread.
+  virtual void AddObserver(DeviceManagerObserver* observer) = 0;
+  virtual void RemoveObserver(DeviceManagerObserver* observer) = 0;
+};
+
+}  // namespace devmgr

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The seams through which the outside world comes in. Each has a default that
+// works; an embedder or a test replaces what it needs to.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <devmgr/export.h>
+#include <devmgr/manifests.h>
+#include <devmgr/objects.h>
+
+namespace devmgr {
+
+/// Everything a source knows at one moment. Immutable once published.
+template <typename T>
+using ObjectMap = std::map<ObjectName, std::shared_ptr<const T>>;
+
+struct ObjectSnapshot {
+  ObjectMap<Pod> pods;
+  ObjectMap<ResourceClaim> claims;
+  ObjectMap<ResourceClaimTemplate> claim_templates;
+  ObjectMap<DeviceClass> device_classes;
+  ObjectMap<ResourceSlice> resource_slices;
+  ObjectMap<Node> nodes;
+  /// Pods that break an API rule, by name, with the reason.
+  std::map<ObjectName, std::shared_ptr<const MalformedPod>> malformed_pods;
+
+  /// True only after a complete scan without errors. Absence of an object
+  /// means "gone" in a complete snapshot and nothing at all in any other.
+  bool complete = false;
+  /// Why the snapshot is not complete, and what else is wrong: bad files,
+  /// stale contents, the same object in two files, an unreadable directory.
+  std::vector<ManifestProblem> problems;
+};
+
+/// Where pods, claims, classes and slices come from.
+/// Thread-safe.
+class DEVMGR_EXPORT ObjectSource {
+ public:
+  virtual ~ObjectSource() = default;
+
+  /// What is known now; never null. Before the first scan: empty, incomplete.
+  virtual std::shared_ptr<const ObjectSnapshot> Snapshot() const = 0;
+
+  /// Calls `changed` after every new snapshot until `Unsubscribe`, on a thread
+  /// of the source's. `changed` must not block and must not call back.
+  /// One subscriber at a time; a second call replaces the first.
+  virtual void Subscribe(std::function<void()> changed) = 0;
+
+  /// No call of the subscriber runs after this returns.
+  virtual void Unsubscribe() = 0;
+
+  /// For people: `directory /etc/devmgr/manifests`.
+  virtual std::string Describe() const = 0;
+};
+
+/// A directory of manifests (`*.yaml`, `*.yml`, `*.json`), watched. Follows
+/// directories that are swapped by symbolic link, files replaced by rename,
+/// files half-written; a file that turns bad keeps its last good content and
+/// is reported as stale. The directory may appear later. `node_name` stands in
+/// for the pool of ResourceSlices without one. Never blocks for long; stops
+/// its thread in the destructor.
+DEVMGR_EXPORT std::unique_ptr<ObjectSource> WatchManifests(
+    std::filesystem::path directory, std::string node_name = {});
+
+/// A fixed or scripted set of objects, for embedders that have their own
+/// source, and for tests. Thread-safe.
+class DEVMGR_EXPORT MemoryObjectSource : public ObjectSource {
+ public:
+  virtual void Publish(ObjectSnapshot snapshot) = 0;
+  static std::unique_ptr<MemoryObjectSource> Create();
+};
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+/// Where log lines go; called from any thread, must not block.
+using LogSink = std::function<void(LogLevel, std::string_view)>;
+
+/// The seams in one bundle. Members left empty take their default.
+struct Host {
+  /// Where claims are read, and pods by the actuator. Borrowed: must outlive
+  /// the manager. Null: an empty, incomplete source.
+  ObjectSource* objects = nullptr;
+  /// Identifies this boot of the machine. Default: the kernel's boot ID.
+  std::function<std::string()> boot_id;
+  /// Wall clock, used for time stamps only. Default: the system's.
+  std::function<std::chrono::system_clock::time_point()> now;
+  /// Default: nothing is logged.
+  LogSink log;
+};
+
+}  // namespace devmgr

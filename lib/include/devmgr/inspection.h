@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looking at a device manager from outside: through its inspection socket, or
+// by reading the state directory of one that is stopped.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <devmgr/actuator.h>
+#include <devmgr/container_devices.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/export.h>
+#include <devmgr/status_types.h>
+
+namespace devmgr {
+
+/// The inspection endpoint of a manager: a gRPC service on a Unix socket of
+/// mode 0600. A stale socket is replaced.
+class DEVMGR_EXPORT InspectionServer {
+ public:
+  /// `manager` and `actuator` (may be null) are borrowed and must outlive the
+  /// server.
+  ///   FailedPrecondition  somebody listens there; the message names the holder
+  ///   PermissionDenied    the directory is not ours to write
+  static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
+      DeviceManager& manager, Actuator* actuator,
+      const std::filesystem::path& endpoint);
+  /// Ends within a second; calls under way are cancelled.
+  virtual ~InspectionServer() = default;
+};
+
+/// Reads what a manager knows. One thread at a time.
+/// All methods of a connected inspector may return Unavailable (nobody answers
+/// there) or DeadlineExceeded.
+class DEVMGR_EXPORT Inspector {
+ public:
+  /// Connects to a running daemon.
+  ///   Unavailable       nobody listens at `endpoint`
+  ///   PermissionDenied  the socket is not ours to use
+  static absl::StatusOr<std::unique_ptr<Inspector>> Connect(
+      const std::filesystem::path& endpoint, std::chrono::milliseconds timeout);
+
+  /// Reads the state directory of a stopped or crashed manager, without
+  /// changing a byte of it.
+  ///   FailedPrecondition  a running process holds it; the message names it
+  ///   NotFound            there is no ledger
+  ///   DataLoss            the ledger cannot be decoded
+  static absl::StatusOr<std::unique_ptr<Inspector>> OpenStateDir(
+      const std::filesystem::path& state_dir);
+
+  virtual ~Inspector() = default;
+
+  virtual absl::StatusOr<NodeInfo> Node() = 0;
+  virtual absl::StatusOr<std::vector<PodInfo>> Pods() = 0;
+  virtual absl::StatusOr<std::vector<ClaimInfo>> Claims() = 0;
+  virtual absl::StatusOr<std::vector<PluginInfo>> Plugins() = 0;
+  virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
+  virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
+  virtual absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) = 0;
+
+  /// Events after `sequence`. With `wait` > 0 and none there, waits that long
+  /// for one; empty when none came.
+  virtual absl::StatusOr<std::vector<EventInfo>> Events(
+      std::uint64_t after, std::chrono::milliseconds wait) = 0;
+
+  /// The newest pod of that name; NotFound when neither source nor ledger
+  /// knows one.
+  virtual absl::StatusOr<PodInfo> FindPod(const ObjectName& name) = 0;
+
+  /// The answer for all containers of the newest pod of that name.
+  virtual absl::StatusOr<PodDevices> Resolve(const ObjectName& name) = 0;
+
+  /// Waits until anything changed after `version` or `wait` is over; returns
+  /// the version now. Pass 0 to get it at once.
+  virtual absl::StatusOr<std::uint64_t> WaitForChange(
+      std::uint64_t version, std::chrono::milliseconds wait) = 0;
+
+  /// Wants a pod of the source prepared (released). Returns when that is
+  /// accepted, not when it is done: then wait for its state.
+  ///   FailedPrecondition  the daemon acts on manifests by itself
+  virtual absl::Status PreparePod(const ObjectName& name) = 0;
+  virtual absl::Status ReleasePod(const ObjectName& name) = 0;
+};
+
+}  // namespace devmgr

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace devmgr {
+
+/// Who allocates devices to claims (docs/architecture.md, "Authority").
+enum class Authority { kNode, kScheduler };
+
+/// `kDefault` waits where waiting helps; `kStrictKubelet` follows the
+/// kubelet's policies. Hazards of the kubelet are never reproduced.
+enum class Profile { kDefault, kStrictKubelet };
+
+/// Options of DeviceManager::Open. Checked there, all in one pass.
+struct DeviceManagerOptions {
+  /// Where the ledger lives; created with mode 0700 if missing. Required,
+  /// unless `in_memory_ledger` is set.
+  std::filesystem::path state_dir;
+
+  /// Where drivers announce themselves; created if missing. Empty: no driver
+  /// can register.
+  std::filesystem::path plugin_registry_dir;
+
+  /// Service sockets of drivers must lie below one of these, or below
+  /// `plugin_registry_dir`. Empty: any absolute path is taken.
+  std::vector<std::filesystem::path> plugin_dirs;
+
+  /// Directories that runtimes read CDI specs from. Shown in status.
+  std::vector<std::filesystem::path> cdi_spec_dirs;
+
+  /// Only pods of this node count. Empty: every pod of the source does.
+  std::string node_name;
+
+  Authority authority = Authority::kNode;
+  Profile profile = Profile::kDefault;
+
+  /// Upstream's gate names. Known today: `DRAExtendedResource` (default true).
+  /// A gate governs new decisions only.
+  std::map<std::string, bool> feature_gates;
+
+  /// Longest wait for one call of a driver. Must be positive. A longer one
+  /// delays the retry of a hung driver, a shorter one cuts off slow ones.
+  std::chrono::milliseconds driver_call_timeout{45'000};
+
+  /// How many calls one driver may have under way. Must be positive.
+  int max_driver_calls = 64;
+
+  /// How many events are kept in memory. Must be positive.
+  std::size_t max_events = 1'000;
+
+  /// Keep the ledger in memory only: nothing survives. For tests.
+  bool in_memory_ledger = false;
+};
+
+}  // namespace devmgr

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the manager tells about itself, as values: pods, claims, plugins,
+// events, history. Shared by the manager, the inspection endpoint and the
+// reader of stopped state directories.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <devmgr/export.h>
+#include <devmgr/manifests.h>
+#include <devmgr/types.h>
+
+namespace devmgr {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+/// The life of a pod, as people see it:
+///
+///     Waiting -> Preparing -> Ready -> Releasing -> (gone)
+///        |           |  ^       |
+///        |           v  |       +-> Preparing   after a reboot
+///        |        Waiting (a driver failed; retried)
+///        +-> Rejected -> (gone)
+enum class PodState { kWaiting, kPreparing, kReady, kRejected, kReleasing };
+DEVMGR_EXPORT std::string_view PodStateName(PodState state);
+
+/// What a waiting pod waits for. A change of exactly this wakes it.
+struct WaitingFor {
+  enum class Kind { kClaim, kDriver, kPod, kResource };
+  Kind kind = Kind::kClaim;
+  /// `namespace/name` of a claim or pod, a driver name, a resource name.
+  std::string name;
+  friend auto operator<=>(const WaitingFor&, const WaitingFor&) = default;
+};
+DEVMGR_EXPORT std::string_view WaitingForKindName(WaitingFor::Kind kind);
+
+struct PodInfo {
+  ObjectName name;
+  PodUid uid;
+  PodState state = PodState::kWaiting;
+  std::string reason;   ///< CamelCase, for programs; empty when Ready.
+  std::string message;  ///< For people.
+  std::vector<WaitingFor> waiting_for;
+  WallTime first_seen;
+  std::vector<std::string> containers;
+  std::vector<std::string> claims;  ///< Names of claims it holds.
+};
+
+/// One driver's part of a claim.
+struct ClaimDriverInfo {
+  std::string driver;
+  std::string state;  ///< `Preparing`, `Prepared`, `Unpreparing`.
+  std::vector<std::string> devices;      ///< `pool/device`.
+  std::vector<std::string> cdi_devices;  ///< Qualified CDI names.
+  std::string last_error;                ///< Of the last call; may be empty.
+};
+
+struct ClaimInfo {
+  ObjectName name;
+  ClaimUid uid;
+  std::string state;  ///< The least advanced of its drivers' states.
+  std::vector<std::string> pods;  ///< `namespace/name` of holders.
+  std::vector<ClaimDriverInfo> drivers;
+};
+
+struct PluginInfo {
+  std::string name;      ///< Driver name.
+  std::string kind;      ///< `dra`.
+  std::string endpoint;  ///< Service socket.
+  std::string version;   ///< API chosen, such as `v1.DRAPlugin`.
+  std::string state;     ///< `Connecting`, `Connected`, `Disconnected`.
+  WallTime registered_since;
+  std::string last_error;
+};
+
+/// A device that a driver publishes or that a claim holds.
+struct DeviceInfo {
+  std::string driver;
+  std::string pool;
+  std::string device;
+  std::vector<std::string> used_by;  ///< `namespace/name` of pods.
+  std::vector<std::string> cdi_devices;
+};
+
+struct DeviceClassInfo {
+  std::string name;
+  std::string extended_resource_name;  ///< Empty when none is set.
+  std::string implicit_resource_name;  ///< Empty when there can be none.
+  std::string note;                    ///< For people; may be empty.
+};
+
+/// Something that happened, kept in memory for a while.
+struct EventInfo {
+  std::uint64_t sequence = 0;
+  WallTime time;
+  bool warning = false;
+  std::string reason;  ///< CamelCase; the kubelet's where it has one.
+  std::string object_kind;
+  ObjectName object;
+  std::string message;
+};
+
+/// One decision of the ledger, as its bounded history keeps it.
+struct DecisionInfo {
+  std::uint64_t sequence = 0;
+  WallTime time;
+  std::string kind;  ///< `PrepareIntent`, `PrepareResult`, `Release`, ...
+  std::vector<std::string> pods;    ///< `namespace/name`.
+  std::vector<std::string> claims;  ///< `namespace/name`.
+  std::string message;
+};
+
+/// The dashboard.
+struct NodeInfo {
+  std::string version;
+  std::string node_name;
+  std::string boot_id;
+  std::string authority;
+  std::string profile;
+  std::string actuate;  ///< `manifests`, `embedder`; empty without actuator.
+  std::string state_dir;
+  std::uint64_t ledger_sequence = 0;
+  std::string ledger_error;  ///< Empty while the ledger takes decisions.
+  WallTime started;
+  std::string source;  ///< Where objects come from.
+  bool source_complete = false;
+  std::vector<std::string> source_problems;
+  int pods = 0, pods_ready = 0, pods_waiting = 0, pods_rejected = 0;
+  int claims = 0, plugins = 0;
+};
+
+}  // namespace devmgr

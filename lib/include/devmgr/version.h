@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include <devmgr/export.h>
+
+namespace devmgr {
+
+/// Version of the library, such as `0.1.0`.
+DEVMGR_EXPORT std::string_view Version();
+
+}  // namespace devmgr

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calling gRPC services on Unix sockets. Messages are bytes here: what they
+// mean is known by the protocols above (registration, dra).
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <absl/status/statusor.h>
+
+#include "common/poller.h"
+
+namespace devmgr::rpc {
+
+/// Who is at the other end of a Unix socket.
+struct PeerCredentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+/// The threads that calls and servers run on: our own completion queue, and
+/// the poller that notices hang-ups. Share one; must outlive what uses it.
+/// gRPC's callback API is not used: its threads wake late after idleness.
+class Runtime {
+ public:
+  static absl::StatusOr<std::unique_ptr<Runtime>> Start();
+  virtual ~Runtime() = default;
+  virtual Poller& poller() = 0;
+};
+
+/// Answer of a call, or the status it failed with (the peer's code and text
+/// unchanged; DeadlineExceeded and Cancelled by our side too).
+using CallDone = std::function<void(absl::StatusOr<std::string>)>;
+
+/// One connected socket: one generation of a peer. It never reconnects; when
+/// the peer hangs up it is over, and a new one must be dialled.
+/// Thread-safe.
+class Connection {
+ public:
+  /// Options of one call.
+  struct CallOptions {
+    std::chrono::milliseconds timeout{0};  ///< Required, positive.
+  };
+  using CallId = std::uint64_t;
+
+  /// Cancels calls under way and closes the socket. No `done` and no
+  /// `on_hang_up` runs after this returns; those pending run before it does,
+  /// with Cancelled. Not to be called from one of them.
+  virtual ~Connection() = default;
+
+  /// Calls `method` (`/package.Service/Method`, authority `localhost`) with a
+  /// serialised request. `done` runs exactly once, on a thread of the runtime;
+  /// it must not block.
+  virtual CallId Call(const std::string& method, std::string request,
+                      CallOptions options, CallDone done) = 0;
+
+  virtual void Cancel(CallId call) = 0;
+
+  virtual const PeerCredentials& peer() const = 0;
+  /// True once the peer hung up.
+  virtual bool over() const = 0;
+};
+
+/// Connects to the socket at `path` (any length). Does not wait: a Unix
+/// connect ends at once. `on_hang_up` runs once, on the runtime's poller
+/// thread, when the peer closes.
+///   NotFound          there is no such file
+///   PermissionDenied  we may not connect
+///   Unavailable       nobody listens there (a stale socket), or its queue is
+///                     full; the message tells which
+///   FailedPrecondition  the file is not a socket
+absl::StatusOr<std::unique_ptr<Connection>> Dial(
+    Runtime& runtime, const std::filesystem::path& path,
+    std::function<void()> on_hang_up);
+
+/// Upper limit of a received message, in bytes.
+inline constexpr int kMaxReceiveBytes = 16 * 1024 * 1024;
+
+}  // namespace devmgr::rpc

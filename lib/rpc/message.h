@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between protobuf messages and the bytes that connections and servers carry.
+#pragma once
+
+#include <string>
+
+#include <absl/status/statusor.h>
+#include <google/protobuf/message_lite.h>
+
+#include "common/status.h"
+
+namespace devmgr::rpc {
+
+inline std::string Encode(const google::protobuf::MessageLite& message) {
+  return message.SerializeAsString();
+}
+
+/// InvalidArgument, naming the message type, when the bytes are not one.
+template <typename Message>
+absl::StatusOr<Message> Decode(const std::string& bytes) {
+  Message message;
+  if (!message.ParseFromString(bytes)) {
+    return InvalidArgumentError("{} bytes are not a {}", bytes.size(),
+                                message.GetTypeName());
+  }
+  return message;
+}
+
+}  // namespace devmgr::rpc

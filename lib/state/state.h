@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The projection of the ledger: what holds after all decisions up to `seq`.
+// Pure values. Records are immutable and shared: a change replaces a record,
+// so copies of a State are cheap and may live on several threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <absl/status/status.h>
+
+#include <devmgr/container_devices.h>
+#include <devmgr/types.h>
+
+namespace devmgr::state {
+
+/// Where one driver stands with one claim. Stored: never renumber.
+/// The transitions are drawn in lib/claim/README.md.
+enum class DriverPhase : std::uint8_t {
+  /// The intent to prepare is recorded. The driver may or may not have acted.
+  kPreparing = 1,
+  /// The driver answered; `devices` and `boot_id` hold.
+  kPrepared = 2,
+  /// The intent to unprepare is recorded. Never resolved, shared or prepared
+  /// before this is settled.
+  kUnpreparing = 3,
+};
+std::string_view DriverPhaseName(DriverPhase phase);
+
+/// A device as the driver's answer named it.
+struct PreparedDevice {
+  std::vector<std::string> request_names;  ///< Empty: serves all requests.
+  std::string pool;
+  std::string device;
+  std::vector<std::string> cdi_device_ids;
+  std::string share_id;  ///< Empty when absent.
+  friend bool operator==(const PreparedDevice&,
+                         const PreparedDevice&) = default;
+};
+
+struct DriverRecord {
+  DriverPhase phase = DriverPhase::kPreparing;
+  std::vector<PreparedDevice> devices;  ///< In the order of the answer.
+  std::string boot_id;  ///< Boot in which it was prepared.
+  friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
+};
+
+/// A claim that some pod references, or that is being unprepared.
+struct ClaimRecord {
+  ClaimUid uid;
+  ObjectName name;
+  std::set<PodUid> pods;
+  std::map<std::string, DriverRecord> drivers;
+  friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
+};
+
+/// Stored: never renumber.
+enum class PodPhase : std::uint8_t {
+  kWaiting = 1,    ///< Known; holds nothing.
+  kPreparing = 2,  ///< References its claims; not all are prepared.
+  kReady = 3,      ///< `answer` is frozen.
+  kRejected = 4,   ///< Final; holds nothing.
+  kReleasing = 5,  ///< Being unprepared; `claims` are what is left to do.
+};
+std::string_view PodPhaseName(PodPhase phase);
+
+/// One thing a container wants: a request (empty: all requests) of a claim;
+/// `resource` is set when an extended resource asks for it.
+struct Want {
+  ClaimUid claim;
+  std::string request;
+  std::string resource;
+  friend bool operator==(const Want&, const Want&) = default;
+};
+
+struct ContainerNeed {
+  std::string name;
+  bool init = false;
+  std::vector<Want> wants;  ///< In pod-claim order, the special claim last.
+  friend bool operator==(const ContainerNeed&, const ContainerNeed&) = default;
+};
+
+struct PodRecord {
+  PodUid uid;
+  ObjectName name;
+  std::int64_t first_seen_ms = 0;  ///< Unix time.
+  /// Decision at which the pod was first seen; orders pods of one name.
+  std::uint64_t first_seen_seq = 0;
+  PodPhase phase = PodPhase::kWaiting;
+  std::string reason;   ///< Of a rejection.
+  std::string message;  ///< Of a rejection.
+  std::vector<ClaimUid> claims;  ///< In pod-claim order.
+  std::vector<ContainerNeed> needs;
+  /// Set while the phase is kReady: what resolve answers.
+  std::shared_ptr<const PodDevices> answer;
+  std::string boot_id;  ///< Boot in which `answer` was frozen.
+};
+bool operator==(const PodRecord& a, const PodRecord& b);
+
+/// The identity of an object that came from a file without one.
+struct IdentityRecord {
+  std::string kind;
+  ObjectName name;
+  std::string uid;  ///< Given or derived.
+  std::int64_t first_seen_ms = 0;
+  friend bool operator==(const IdentityRecord&, const IdentityRecord&) = default;
+};
+using IdentityKey = std::pair<std::string, ObjectName>;  ///< Kind and name.
+
+struct State {
+  std::uint64_t seq = 0;
+  std::map<PodUid, std::shared_ptr<const PodRecord>> pods;
+  std::map<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
+  std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
+
+  /// Null when there is none.
+  const PodRecord* FindPod(const PodUid& uid) const;
+  const ClaimRecord* FindClaim(const ClaimUid& uid) const;
+  const IdentityRecord* FindIdentity(const std::string& kind,
+                                     const ObjectName& name) const;
+};
+/// Compares contents, not addresses.
+bool operator==(const State& a, const State& b);
+
+// One change of the projection. Records are never null.
+struct PutPod {
+  std::shared_ptr<const PodRecord> pod;
+};
+struct ErasePod {
+  PodUid uid;
+};
+struct PutClaim {
+  std::shared_ptr<const ClaimRecord> claim;
+};
+struct EraseClaim {
+  ClaimUid uid;
+};
+struct PutIdentity {
+  std::shared_ptr<const IdentityRecord> identity;
+};
+struct EraseIdentity {
+  std::string kind;
+  ObjectName name;
+};
+using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
+                            EraseIdentity>;
+
+/// What was decided. Stored: never renumber.
+enum class DecisionKind : std::uint8_t {
+  kIdentity = 1,         ///< Objects from files got their UIDs, or lost them.
+  kSeen = 2,             ///< A pod that has to wait is known.
+  kReject = 3,           ///< A pod is rejected for good.
+  kPrepareIntent = 4,    ///< A pod references its claims; drivers will be asked.
+  kPrepareResult = 5,    ///< Drivers answered; pods may have become Ready.
+  kUnprepareIntent = 6,  ///< A pod gives up its claims.
+  kUnprepareResult = 7,  ///< Drivers answered; claims may be gone.
+  kRelease = 8,          ///< A pod is forgotten.
+};
+std::string_view DecisionKindName(DecisionKind kind);
+
+/// A decision before it has a number.
+struct Decision {
+  DecisionKind kind = DecisionKind::kSeen;
+  std::vector<ObjectName> pods;    ///< Whom it concerns, for the history.
+  std::vector<ObjectName> claims;  ///< The same.
+  std::string message;             ///< For people; may be empty.
+  std::vector<Change> changes;     ///< Empty: nothing to decide, no write.
+};
+
+/// A decision with its number: the unit of the ledger.
+struct Batch {
+  std::uint64_t seq = 0;
+  std::int64_t time_ms = 0;  ///< Unix time.
+  Decision decision;
+};
+
+/// Applies one batch. On error `state` is unchanged.
+///   DataLoss  the number is not the next one, or a record to be erased or the
+///             projection after it would break an invariant of the change
+absl::Status Apply(State& state, const Batch& batch);
+
+/// Invariants 1 to 5 of docs/architecture.md as far as the projection shows
+/// them. One sentence per violation; empty when all hold.
+std::vector<std::string> CheckInvariants(const State& state);
+
+}  // namespace devmgr::state
