@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace devmgr::api {
+
+/// `'text'` for messages: control characters and bytes that are not UTF-8 are
+/// shown as `\xNN`, and long text is cut with its length told, so that foreign
+/// input can neither flood nor garble a log.
+std::string Quoted(std::string_view text, std::size_t limit = 80);
+
+/// Index of the first byte that does not belong to valid UTF-8 (RFC 3629: no
+/// overlong forms, no surrogates); npos when all of it is fine.
+std::size_t FindInvalidUtf8(std::string_view text);
+
+}  // namespace devmgr::api

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/quantity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "common/status.h"
+
+namespace devmgr::api {
+namespace {
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+struct Case {
+  std::string text;
+  std::int64_t whole;
+  std::int32_t nanos = 0;
+};
+
+void ExpectAmount(const Case& c) {
+  const auto quantity = ParseQuantity(c.text);
+  ASSERT_TRUE(quantity.ok()) << MessageOf(quantity.status());
+  EXPECT_EQ(quantity->whole, c.whole) << c.text;
+  EXPECT_EQ(quantity->nanos, c.nanos) << c.text;
+  EXPECT_EQ(quantity->text, c.text);
+}
+
+TEST(Quantity, ReadsPlainNumbers) {
+  for (const Case& c :
+       {Case{"0", 0}, Case{"1", 1}, Case{"+7", 7}, Case{"-7", -7},
+        Case{"007", 7}, Case{"1.", 1}, Case{".5", 0, 500'000'000},
+        Case{"-0", 0}, Case{"1.25", 1, 250'000'000},
+        Case{"-1.25", -1, -250'000'000}, Case{"0.000000001", 0, 1}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, ReadsDecimalSuffixes) {
+  for (const Case& c :
+       {Case{"1n", 0, 1}, Case{"1u", 0, 1'000}, Case{"1m", 0, 1'000'000},
+        Case{"1500m", 1, 500'000'000}, Case{"2k", 2'000}, Case{"3M", 3'000'000},
+        Case{"4G", 4'000'000'000}, Case{"5T", 5'000'000'000'000},
+        Case{"6P", 6'000'000'000'000'000},
+        Case{"7E", 7'000'000'000'000'000'000}, Case{"1.5k", 1'500},
+        Case{"0.001k", 1}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, ReadsBinarySuffixes) {
+  for (const Case& c :
+       {Case{"1Ki", 1024}, Case{"1Mi", 1 << 20}, Case{"1Gi", 1 << 30},
+        Case{"1Ti", std::int64_t{1} << 40}, Case{"1Pi", std::int64_t{1} << 50},
+        Case{"7Ei", std::int64_t{7} << 60}, Case{"0.5Ki", 512},
+        Case{"1.5Gi", 1'610'612'736}, Case{"101430960Ki", 103'865'303'040},
+        Case{"0.1Ki", 102, 400'000'000}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, ReadsExponents) {
+  for (const Case& c :
+       {Case{"1e3", 1000}, Case{"1E3", 1000}, Case{"1.5e+2", 150},
+        Case{"12e-1", 1, 200'000'000}, Case{"0e999999999999999999999", 0},
+        Case{"5E", 5'000'000'000'000'000'000},
+        Case{"100000000000000000000e-20", 1}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, ClampsWhatIsBeyondSixtyFourBits) {
+  for (const Case& c :
+       {Case{"9223372036854775807", kMax}, Case{"9223372036854775808", kMax},
+        Case{"8Ei", kMax}, Case{"10E", kMax}, Case{"1e100", kMax},
+        Case{"1e99999999999999999999", kMax}, Case{"-8Ei", -kMax},
+        Case{"-1e100", -kMax}, Case{"9223372036854775807.5", kMax},
+        Case{std::string(100'000, '9') + "Ei", kMax}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, RoundsBelowANanoAwayFromZero) {
+  for (const Case& c :
+       {Case{"0.1n", 0, 1}, Case{"-0.1n", 0, -1}, Case{"1.0000000001", 1, 1},
+        Case{"0.9999999999", 1}, Case{"1e-100", 0, 1},
+        Case{"1e-99999999999999999999", 0, 1},
+        Case{"0." + std::string(100'000, '0') + "1Ei", 0, 1},
+        Case{"0.00000000000000000001Ki", 0, 1}}) {
+    ExpectAmount(c);
+  }
+}
+
+TEST(Quantity, RefusesWhatIsNone) {
+  for (const char* text :
+       {"",       " ",     "1 ",    " 1",       "+",     "-",      ".",
+        "k",      "Ki",    "1Kb",   "1KI",      "1ki",   "1mi",    "1.1.M",
+        "1+1.0M", "0.1am", "aoeu",  ".5i",      "1i",    "-3.01i", "-3.01e-",
+        "1e",     "1e+",   "1e1.5", "0x10",     "1_000", "--1",    "inf",
+        ".nan",   "1Kim",  "1 Ki",  "\xC2\xB5", "1ee3",  "1,5"}) {
+    const auto quantity = ParseQuantity(text);
+    EXPECT_EQ(quantity.status().code(), absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+  EXPECT_THAT(MessageOf(ParseQuantity("1Kb").status()),
+              ::testing::HasSubstr("'1Kb'"));
+}
+
+TEST(Quantity, ComparesAmounts) {
+  const Quantity one = *ParseQuantity("1");
+  EXPECT_TRUE(one == *ParseQuantity("1000m"));
+  EXPECT_TRUE(*ParseQuantity("1Ki") == *ParseQuantity("1024"));
+  EXPECT_TRUE(Compare(*ParseQuantity("999m"), one) < 0);
+  EXPECT_TRUE(Compare(*ParseQuantity("-1.5"), *ParseQuantity("-1.4")) < 0);
+  EXPECT_TRUE(Compare(one, *ParseQuantity("1e0")) == 0);
+  EXPECT_TRUE(IsNegative(*ParseQuantity("-1n")));
+  EXPECT_FALSE(IsNegative(*ParseQuantity("-0")));
+  EXPECT_FALSE(ParseQuantity("1500m")->IsInteger());
+  EXPECT_TRUE(ParseQuantity("2000m")->IsInteger());
+}
+
+}  // namespace
+}  // namespace devmgr::api
