@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/meta.h"
+#include "api/names.h"
+#include "api/pod.h"
+#include "api/quote.h"
+
+namespace devmgr::api {
+namespace {
+
+ResourceRequirements DecodeResources(const Field& field) {
+  ResourceRequirements resources;
+  if (!field.IsMap()) return resources;
+  resources.limits = field["limits"].QuantityMap();
+  resources.requests = field["requests"].QuantityMap();
+  for (const Field& item : field["claims"].Items()) {
+    if (!item.RequireMap()) continue;
+    resources.claims.push_back(
+        {item["name"].StringOr(""), item["request"].StringOr("")});
+  }
+  return resources;
+}
+
+std::vector<Container> DecodeContainers(const Field& field, bool init) {
+  std::vector<Container> containers;
+  for (const Field& item : field.Items()) {
+    if (!item.RequireMap()) continue;
+    Container container;
+    container.name = item["name"].StringOr("");
+    container.resources = DecodeResources(item["resources"]);
+    const std::string policy = item["restartPolicy"].StringOr("");
+    if (init && policy == "Always") container.restart_policy = policy;
+    containers.push_back(std::move(container));
+  }
+  return containers;
+}
+
+/// Ephemeral containers get no devices; only a wish for some is of interest.
+void CheckEphemeralContainers(const Field& field,
+                              std::vector<PodProblem>& broken) {
+  for (const Field& item : field.Items()) {
+    if (!item.RequireMap()) continue;
+    const Field resources = item["resources"];
+    const ResourceRequirements wanted = DecodeResources(resources);
+    if (!wanted.claims.empty()) {
+      broken.push_back({resources["claims"].path(),
+                        "ephemeral containers cannot use resource claims"});
+    }
+    for (const auto* list : {&wanted.limits, &wanted.requests}) {
+      for (const auto& [name, quantity] : *list) {
+        if (!CanBeDraExtendedResource(name)) continue;
+        broken.push_back({resources.path(),
+                          fmt::format("ephemeral containers cannot ask for {}",
+                                      Quoted(name))});
+      }
+    }
+  }
+}
+
+/// A claim of a pod; up to Kubernetes 1.30 its sources stood under `source`.
+PodResourceClaim DecodePodClaim(const Field& item,
+                                std::vector<PodProblem>& broken) {
+  PodResourceClaim claim;
+  claim.name = item["name"].StringOr("");
+  claim.resource_claim_name = item["resourceClaimName"].AsString();
+  claim.resource_claim_template_name =
+      item["resourceClaimTemplateName"].AsString();
+  const Field source = item["source"];
+  if (!source.IsMap()) return claim;
+  const std::optional<std::string> name =
+      source["resourceClaimName"].AsString();
+  const std::optional<std::string> template_name =
+      source["resourceClaimTemplateName"].AsString();
+  if ((name || template_name) &&
+      (claim.resource_claim_name || claim.resource_claim_template_name)) {
+    broken.push_back({source.path(),
+                      "a source is given here and in the entry itself; one "
+                      "place is allowed"});
+    return claim;
+  }
+  if (name) claim.resource_claim_name = name;
+  if (template_name) claim.resource_claim_template_name = template_name;
+  return claim;
+}
+
+/// Of two spellings of one field, the one that is there. Both at once cannot
+/// be told apart, so that is an error.
+Field EitherSpelling(const Field& parent, std::string_view today,
+                     std::string_view old) {
+  const Field current = parent[today];
+  const Field former = parent[old];
+  if (!former.IsPresent()) return current;
+  if (current.IsPresent()) {
+    former.Error(
+        fmt::format("'{}' is given as well; use one of the two", today));
+    return current;
+  }
+  return former;
+}
+
+/// In today's spelling, or in that of the text of KEP-5004.
+PodExtendedResourceClaimStatus DecodeExtendedClaimStatus(const Field& field) {
+  PodExtendedResourceClaimStatus status;
+  status.resource_claim_name = field["resourceClaimName"].StringOr("");
+  const Field mappings =
+      EitherSpelling(field, "requestMappings", "requestMapping");
+  for (const Field& item : mappings.Items()) {
+    if (!item.RequireMap()) continue;
+    ContainerExtendedResourceRequest mapping;
+    mapping.container_name = item["containerName"].StringOr("");
+    mapping.resource_name =
+        EitherSpelling(item, "resourceName", "extendedResourceName")
+            .StringOr("");
+    mapping.request_name = item["requestName"].StringOr("");
+    status.request_mappings.push_back(std::move(mapping));
+  }
+  return status;
+}
+
+PodSpec DecodePodSpec(const Field& field, std::vector<PodProblem>& broken) {
+  PodSpec spec;
+  if (!field.RequireMap()) return spec;
+  spec.node_name = field["nodeName"].StringOr("");
+  spec.priority = static_cast<std::int32_t>(
+      field["priority"]
+          .AsInteger(std::numeric_limits<std::int32_t>::min(),
+                     std::numeric_limits<std::int32_t>::max())
+          .value_or(0));
+  spec.init_containers = DecodeContainers(field["initContainers"], true);
+  spec.containers = DecodeContainers(field["containers"], false);
+  CheckEphemeralContainers(field["ephemeralContainers"], broken);
+  for (const Field& item : field["resourceClaims"].Items()) {
+    if (!item.RequireMap()) continue;
+    spec.resource_claims.push_back(DecodePodClaim(item, broken));
+  }
+  return spec;
+}
+
+PodStatus DecodePodStatus(const Field& field) {
+  PodStatus status;
+  if (!field.IsMap()) return status;
+  status.phase = field["phase"].StringOr("");
+  for (const Field& item : field["resourceClaimStatuses"].Items()) {
+    if (!item.RequireMap()) continue;
+    status.resource_claim_statuses.push_back(
+        {item["name"].StringOr(""), item["resourceClaimName"].AsString()});
+  }
+  if (const Field extended = field["extendedResourceClaimStatus"];
+      extended.IsMap()) {
+    status.extended_resource_claim_status = DecodeExtendedClaimStatus(extended);
+  }
+  return status;
+}
+
+}  // namespace
+
+Pod DecodePod(const Field& root, std::vector<PodProblem>& broken) {
+  Pod pod;
+  pod.metadata = DecodeMeta(root, Scope::kNamespace);
+  pod.spec = DecodePodSpec(root["spec"], broken);
+  pod.status = DecodePodStatus(root["status"]);
+  return pod;
+}
+
+}  // namespace devmgr::api

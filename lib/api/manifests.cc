@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From text to objects: which kinds are read, from which versions, and what a
+// file with something wrong in it yields.
+#include <devmgr/manifests.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/field.h"
+#include "api/parser.h"
+#include "api/pod.h"
+#include "api/problems.h"
+#include "api/quote.h"
+#include "api/resource.h"
+
+namespace devmgr {
+namespace api {
+namespace {
+
+constexpr std::string_view kResourceGroup = "resource.k8s.io";
+constexpr std::string_view kReadVersions = "v1, v1beta2 and v1beta1";
+
+enum class Group { kCore, kResource };
+
+struct KnownKind {
+  std::string_view kind;
+  Group group;
+};
+
+constexpr KnownKind kKnownKinds[] = {
+    {"Pod", Group::kCore},
+    {"Node", Group::kCore},
+    {"ResourceClaim", Group::kResource},
+    {"ResourceClaimTemplate", Group::kResource},
+    {"DeviceClass", Group::kResource},
+    {"ResourceSlice", Group::kResource},
+};
+
+/// Kinds of the group that are of no use to a node, in whatever version.
+constexpr std::string_view kForeignKinds[] = {"DeviceTaintRule",
+                                              "ResourcePoolStatusRequest"};
+
+/// `group/version`, or a version alone for the core group.
+struct ApiVersion {
+  std::string_view group;
+  std::string_view version;
+};
+
+ApiVersion SplitApiVersion(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {"", text};
+  return {text.substr(0, slash), text.substr(slash + 1)};
+}
+
+/// Groups that belong to Kubernetes, where a known kind cannot be another one.
+bool IsKubernetesGroup(std::string_view group) {
+  return group.find('.') == std::string_view::npos ||
+         group.ends_with(".k8s.io");
+}
+
+std::optional<ResourceVersion> FindResourceVersion(std::string_view version) {
+  if (version == "v1") return ResourceVersion::kV1;
+  if (version == "v1beta2") return ResourceVersion::kV1Beta2;
+  if (version == "v1beta1") return ResourceVersion::kV1Beta1;
+  return std::nullopt;
+}
+
+const KnownKind* FindKind(std::string_view kind) {
+  const auto found =
+      std::find_if(std::begin(kKnownKinds), std::end(kKnownKinds),
+                   [&](const KnownKind& known) { return known.kind == kind; });
+  return found == std::end(kKnownKinds) ? nullptr : found;
+}
+
+/// Decodes the documents of one file. Used once.
+class ManifestDecoder {
+ public:
+  ManifestDecoder(std::string_view file, std::string_view node_name)
+      : problems_(file), node_name_(node_name) {}
+
+  DecodedManifest Decode(std::string_view text, bool json_only) {
+    const ParsedText parsed = ParseText(text, json_only);
+    if (!parsed.error.empty()) {
+      problems_.Error(parsed.error_line, "", parsed.error);
+    }
+    for (const ValuePtr& document : parsed.documents) {
+      DecodeObject(Field(*document, "", problems_), "", "");
+    }
+    return Finish();
+  }
+
+ private:
+  /// `kind` and `api_version` stand in where an item of a typed list, such as
+  /// a PodList, has none of its own.
+  void DecodeObject(const Field& root, std::string kind,
+                    std::string api_version);
+  void DecodeList(const Field& root, const std::string& kind,
+                  const std::string& api_version);
+  void DecodeKnown(const Field& root, const KnownKind& known,
+                   const std::string& api_version);
+  void DecodeResource(const Field& root, std::string_view kind,
+                      ResourceVersion version);
+  void AddPod(const Field& root);
+  void AddMalformed(const Field& root, Pod pod,
+                    const std::vector<PodProblem>& broken);
+
+  void Add(const Field& root, Object object) {
+    result_.objects.push_back({std::move(object), root.line()});
+  }
+
+  DecodedManifest Finish() {
+    if (problems_.error_count() > 0) {
+      result_.objects.clear();
+      result_.malformed_pods.clear();
+    }
+    result_.errors = problems_.TakeErrors();
+    result_.warnings = problems_.TakeWarnings();
+    return std::move(result_);
+  }
+
+  Problems problems_;
+  std::string_view node_name_;
+  DecodedManifest result_;
+};
+
+void ManifestDecoder::DecodeObject(const Field& root, std::string kind,
+                                   std::string api_version) {
+  if (!root.RequireMap()) return;
+  if (root["kind"].IsPresent() || kind.empty()) {
+    kind = RequiredName(root["kind"], nullptr);
+  }
+  if (root["apiVersion"].IsPresent() || api_version.empty()) {
+    api_version = RequiredName(root["apiVersion"], nullptr);
+  }
+  if (kind.empty() || api_version.empty()) return;
+  if (const KnownKind* known = FindKind(kind)) {
+    DecodeKnown(root, *known, api_version);
+    return;
+  }
+  if (kind.ends_with("List")) {
+    DecodeList(root, kind, api_version);
+    return;
+  }
+  const auto [group, version] = SplitApiVersion(api_version);
+  if (group != kResourceGroup || FindResourceVersion(version)) return;
+  if (std::find(std::begin(kForeignKinds), std::end(kForeignKinds), kind) !=
+      std::end(kForeignKinds)) {
+    return;
+  }
+  root["apiVersion"].Error(fmt::format(
+      "version {} of {} is not supported (kind {}); {} are", Quoted(version),
+      kResourceGroup, Quoted(kind), kReadVersions));
+}
+
+void ManifestDecoder::DecodeList(const Field& root, const std::string& kind,
+                                 const std::string& api_version) {
+  const std::string item_kind = kind.substr(0, kind.size() - 4);
+  const bool is_plain = item_kind.empty();
+  if (is_plain && api_version != "v1") {
+    root["apiVersion"].Error(
+        fmt::format("kind List has version v1, not {}", Quoted(api_version)));
+    return;
+  }
+  if (!is_plain && FindKind(item_kind) == nullptr) return;
+  for (const Field& item : root["items"].Items()) {
+    DecodeObject(item, item_kind, is_plain ? "" : api_version);
+  }
+}
+
+void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
+                                  const std::string& api_version) {
+  const auto [group, version] = SplitApiVersion(api_version);
+  const bool is_core = known.group == Group::kCore;
+  if (is_core ? api_version == "v1" : group == kResourceGroup) {
+    if (is_core) {
+      if (known.kind == "Pod") {
+        AddPod(root);
+      } else {
+        Add(root, DecodeNode(root));
+      }
+      return;
+    }
+    if (const auto resource_version = FindResourceVersion(version)) {
+      DecodeResource(root, known.kind, *resource_version);
+      return;
+    }
+    root["apiVersion"].Error(fmt::format(
+        "version {} of {} is not supported (kind {}); {} are", Quoted(version),
+        kResourceGroup, Quoted(known.kind), kReadVersions));
+    return;
+  }
+  const std::string message = fmt::format(
+      "kind {} is of {}, not of {}", known.kind,
+      is_core ? "v1" : fmt::format("{} ({})", kResourceGroup, kReadVersions),
+      Quoted(api_version));
+  if (IsKubernetesGroup(group)) {
+    root["apiVersion"].Error(message);
+  } else {
+    // Another project's kind of the same name.
+    root["apiVersion"].Warn(message + "; skipped");
+  }
+}
+
+void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
+                                     ResourceVersion version) {
+  if (kind == "ResourceClaim") {
+    Add(root, DecodeResourceClaim(root, version));
+  } else if (kind == "ResourceClaimTemplate") {
+    Add(root, DecodeResourceClaimTemplate(root, version));
+  } else if (kind == "DeviceClass") {
+    Add(root, DecodeDeviceClass(root));
+  } else {
+    Add(root, DecodeResourceSlice(root, version, node_name_));
+  }
+}
+
+void ManifestDecoder::AddPod(const Field& root) {
+  const std::size_t errors_before = problems_.error_count();
+  std::vector<PodProblem> broken;
+  const std::string base = root.path();
+  Pod pod = DecodePod(root, broken);
+  // What could not be read cannot be judged.
+  if (problems_.error_count() != errors_before) return;
+  DefaultPod(pod);
+  for (PodProblem& problem : broken) {
+    // Paths from decoding begin at the document, those of rules at the pod.
+    if (!base.empty()) problem.field.erase(0, base.size() + 1);
+  }
+  for (PodProblem& problem : ValidatePod(pod)) {
+    broken.push_back(std::move(problem));
+  }
+  if (broken.empty()) {
+    Add(root, std::move(pod));
+  } else {
+    AddMalformed(root, std::move(pod), broken);
+  }
+}
+
+/// The path as the file spells it: the rules know today's names only.
+std::string AsSpelled(const Field& root, std::string path) {
+  const Field status = root["status"]["extendedResourceClaimStatus"];
+  if (!status["requestMapping"].IsPresent()) return path;
+  auto replace = [&path](std::string_view today, std::string_view old) {
+    const std::size_t at = path.find(today);
+    if (at != std::string::npos) path.replace(at, today.size(), old);
+  };
+  if (path.starts_with("status.extendedResourceClaimStatus.requestMappings")) {
+    replace("requestMappings", "requestMapping");
+    if (path.ends_with(".resourceName")) {
+      replace(".resourceName", ".extendedResourceName");
+    }
+  }
+  return path;
+}
+
+void ManifestDecoder::AddMalformed(const Field& root, Pod pod,
+                                   const std::vector<PodProblem>& broken) {
+  const std::string first = AsSpelled(root, broken.front().field);
+  std::string message = broken.front().message;
+  for (std::size_t i = 1; i < broken.size() && message.size() < 2000; ++i) {
+    message += fmt::format("; {}: {}", AsSpelled(root, broken[i].field),
+                           broken[i].message);
+  }
+  const std::string path =
+      root.path().empty() ? first : JoinPath(root.path(), first);
+  result_.malformed_pods.push_back(
+      {std::move(pod),
+       problems_.Make(LineAt(*root.value(), first), path, std::move(message))});
+}
+
+}  // namespace
+}  // namespace api
+
+DecodedManifest DecodeManifest(std::string_view text,
+                               std::string_view file_name,
+                               std::string_view node_name) {
+  const bool json_only = file_name.ends_with(".json");
+  return api::ManifestDecoder(file_name, node_name).Decode(text, json_only);
+}
+
+}  // namespace devmgr

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/meta.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "api/names.h"
+#include "api/quote.h"
+
+namespace devmgr::api {
+namespace {
+
+constexpr std::size_t kMaxUidBytes = 128;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// UIDs become parts of keys and of file names.
+std::string CheckUid(std::string_view uid) {
+  const bool fine = uid.size() <= kMaxUidBytes &&
+                    std::all_of(uid.begin(), uid.end(),
+                                [](char c) {
+                                  return IsDigit(c) || (c >= 'a' && c <= 'z') ||
+                                         (c >= 'A' && c <= 'Z') || c == '-' ||
+                                         c == '_' || c == '.' || c == ':';
+                                }) &&
+                    uid != "." && uid != "..";
+  if (fine) return "";
+  return fmt::format(
+      "{} is not a usable UID: up to {} letters, digits, '-', '_', '.', ':'",
+      Quoted(uid), kMaxUidBytes);
+}
+
+std::string ReadTimestamp(const Field& field) {
+  std::string text = field.StringOr("");
+  if (!text.empty() && !IsTimestamp(text)) {
+    field.Error(fmt::format("{} is not a time such as 2026-01-31T12:00:00Z",
+                            Quoted(text)));
+  }
+  return text;
+}
+
+}  // namespace
+
+bool IsTimestamp(std::string_view text) {
+  // `0` stands for a digit.
+  constexpr std::string_view kShape = "0000-00-00T00:00:00";
+  if (text.size() <= kShape.size()) return false;
+  for (std::size_t i = 0; i < kShape.size(); ++i) {
+    const bool is_digit = IsDigit(text[i]);
+    if (kShape[i] == '0' ? !is_digit : text[i] != kShape[i]) return false;
+  }
+  auto number = [&](std::size_t at) {
+    return (text[at] - '0') * 10 + (text[at + 1] - '0');
+  };
+  const int month = number(5);
+  const int day = number(8);
+  if (month < 1 || month > 12 || day < 1 || day > 31) return false;
+  if (number(11) > 23 || number(14) > 59 || number(17) > 60) return false;
+  std::string_view rest = text.substr(kShape.size());
+  if (rest.front() == '.') {
+    const std::size_t end = rest.find_first_not_of("0123456789", 1);
+    if (end == std::string_view::npos || end == 1) return false;
+    rest.remove_prefix(end);
+  }
+  if (rest == "Z") return true;
+  return rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') &&
+         IsDigit(rest[1]) && IsDigit(rest[2]) && rest[3] == ':' &&
+         IsDigit(rest[4]) && IsDigit(rest[5]);
+}
+
+ObjectMeta DecodeMeta(const Field& root, Scope scope) {
+  ObjectMeta metadata;
+  const Field field = root["metadata"];
+  if (!field.RequireMap()) return metadata;
+  const Field name = field["name"];
+  metadata.name = name.StringOr("");
+  if (metadata.name.empty() && !(name.IsPresent() && !name.IsString())) {
+    name.Error("is required");
+  }
+  const std::string ns = field["namespace"].StringOr("");
+  if (scope == Scope::kNamespace) metadata.ns = ns.empty() ? "default" : ns;
+  metadata.uid = field["uid"].StringOr("");
+  field["uid"].Check(CheckUid(metadata.uid));
+  metadata.creation_timestamp = ReadTimestamp(field["creationTimestamp"]);
+  metadata.deletion_timestamp = ReadTimestamp(field["deletionTimestamp"]);
+  metadata.labels = field["labels"].StringMap();
+  metadata.annotations = field["annotations"].StringMap();
+  for (const Field& item : field["ownerReferences"].Items()) {
+    if (!item.RequireMap()) continue;
+    OwnerReference owner;
+    owner.api_version = item["apiVersion"].StringOr("");
+    owner.kind = item["kind"].StringOr("");
+    owner.name = item["name"].StringOr("");
+    owner.uid = item["uid"].StringOr("");
+    owner.controller = item["controller"].BoolOr(false);
+    metadata.owner_references.push_back(std::move(owner));
+  }
+  return metadata;
+}
+
+void CheckMeta(const Field& root, const ObjectMeta& metadata) {
+  const Field field = root["metadata"];
+  // A missing name has been reported.
+  if (!metadata.name.empty()) {
+    field["name"].Check(CheckSubdomain(metadata.name));
+  }
+  if (!metadata.ns.empty()) field["namespace"].Check(CheckLabel(metadata.ns));
+  int controllers = 0;
+  for (const OwnerReference& owner : metadata.owner_references) {
+    if (owner.uid.empty() || owner.name.empty() || owner.kind.empty()) {
+      field["ownerReferences"].Error("an owner needs a kind, a name and a uid");
+    }
+    if (owner.controller) ++controllers;
+  }
+  if (controllers > 1) {
+    field["ownerReferences"].Error(fmt::format(
+        "{} owners are the controller, at most 1 can be", controllers));
+  }
+}
+
+}  // namespace devmgr::api

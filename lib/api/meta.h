@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/objects.h>
+
+#include <string_view>
+
+#include "api/field.h"
+
+namespace devmgr::api {
+
+enum class Scope { kCluster, kNamespace };
+
+/// Reads `metadata` of the object at `root`. A namespaced object without a
+/// namespace is in `default`. Reports what no object can do without: a name, a
+/// usable UID, timestamps that are timestamps.
+ObjectMeta DecodeMeta(const Field& root, Scope scope);
+
+/// Reports a name or namespace that breaks the rules, and owner references
+/// without an identity. (Of pods this is part of ValidatePod.)
+void CheckMeta(const Field& root, const ObjectMeta& metadata);
+
+/// Whether `text` is a time as RFC 3339 writes it. The calendar is checked as
+/// far as digits go (months to 12, days to 31).
+bool IsTimestamp(std::string_view text);
+
+}  // namespace devmgr::api

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/problems.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/quote.h"
+
+namespace devmgr {
+
+std::string ManifestProblem::ToString() const {
+  std::string text = file;
+  if (line > 0) text += fmt::format("{}{}", text.empty() ? "line " : ":", line);
+  if (!text.empty()) text += ": ";
+  if (!field.empty()) text += field + ": ";
+  return text + message;
+}
+
+namespace api {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 1000;
+
+/// Cuts at a character's border.
+std::string Shortened(std::string text) {
+  if (text.size() <= kMaxTextBytes) return text;
+  std::size_t end = kMaxTextBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  text.resize(end);
+  return text + "...";
+}
+
+}  // namespace
+
+ManifestProblem Problems::Make(int line, std::string_view field,
+                               std::string message) const {
+  return {file_, line,
+          Shortened(std::string(
+              field.substr(0, std::min(field.size(), kMaxTextBytes * 2)))),
+          Shortened(std::move(message))};
+}
+
+void Problems::Error(int line, std::string_view field, std::string message) {
+  Add(errors_, line, field, std::move(message));
+}
+
+void Problems::Warn(int line, std::string_view field, std::string message) {
+  Add(warnings_, line, field, std::move(message));
+}
+
+void Problems::Add(List& list, int line, std::string_view field,
+                   std::string message) {
+  if (++list.count > kMaxProblems) return;
+  list.listed.push_back(Make(line, field, std::move(message)));
+}
+
+std::vector<ManifestProblem> Problems::Take(List& list) const {
+  List taken = std::exchange(list, {});
+  std::stable_sort(taken.listed.begin(), taken.listed.end(),
+                   [](const ManifestProblem& a, const ManifestProblem& b) {
+                     return a.line < b.line;
+                   });
+  if (taken.count > kMaxProblems) {
+    taken.listed.push_back(Make(
+        0, "", fmt::format("{} more problems", taken.count - kMaxProblems)));
+  }
+  return std::move(taken.listed);
+}
+
+}  // namespace api
+}  // namespace devmgr

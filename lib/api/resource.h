@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Objects of the group resource.k8s.io, and nodes: read, converted to the shape
+// of v1, and checked in one pass, since a rule that is broken is an error of
+// the file here.
+#pragma once
+
+#include <devmgr/objects.h>
+
+#include <string_view>
+
+#include "api/field.h"
+
+namespace devmgr::api {
+
+/// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1.
+enum class ResourceVersion { kV1, kV1Beta2, kV1Beta1 };
+
+ResourceClaim DecodeResourceClaim(const Field& root, ResourceVersion version);
+ResourceClaimTemplate DecodeResourceClaimTemplate(const Field& root,
+                                                  ResourceVersion version);
+DeviceClass DecodeDeviceClass(const Field& root);
+/// `node_name` names the pool of a slice that says neither pool nor node.
+ResourceSlice DecodeResourceSlice(const Field& root, ResourceVersion version,
+                                  std::string_view node_name);
+Node DecodeNode(const Field& root);
+
+/// The CEL expressions of `selectors`, as classes and requests have them.
+std::vector<std::string> DecodeSelectors(const Field& selectors);
+/// Reports a list of more than `limit` entries.
+void CheckCount(const Field& list, std::size_t limit);
+/// A name that must be there and pass `check`.
+std::string RequiredName(const Field& field,
+                         std::string (*check)(std::string_view));
+
+}  // namespace devmgr::api
