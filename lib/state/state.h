@@ -121,6 +121,23 @@ struct State {
   std::map<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
   std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
 
+  // Indexes over the maps above; Put and Erase keep all of them together.
+  std::set<std::pair<ObjectName, PodUid>> pod_names;
+  std::set<std::pair<ObjectName, ClaimUid>> claim_names;
+
+  void Put(std::shared_ptr<const PodRecord> pod);
+  void Put(std::shared_ptr<const ClaimRecord> claim);
+  void Put(std::shared_ptr<const IdentityRecord> identity);
+  // False when there was none.
+  bool Erase(const PodUid& uid);
+  bool Erase(const ClaimUid& uid);
+  bool Erase(const IdentityKey& key);
+
+  /// All of one name: a pod or claim that was re-created stands beside the one
+  /// that is still being released. Pods in the order they were first seen.
+  std::vector<PodUid> PodsNamed(const ObjectName& name) const;
+  std::vector<ClaimUid> ClaimsNamed(const ObjectName& name) const;
+
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;
   const ClaimRecord* FindClaim(const ClaimUid& uid) const;

@@ -20,16 +20,6 @@
 
 namespace devmgr {
 
-/// The answer of admission. A wait holds nothing and is not an error; a
-/// rejection is final for that pod UID and durable.
-struct Verdict {
-  enum class Kind { kAdmit, kWait, kReject };
-  Kind kind = Kind::kAdmit;
-  std::string reason;
-  std::string message;
-  std::vector<WaitingFor> waiting_for;  ///< With kWait: what to wait for.
-};
-
 /// Told about changes. All methods have empty defaults.
 ///
 /// Thread: one, the manager's own, in order of change.

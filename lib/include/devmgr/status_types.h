@@ -40,6 +40,16 @@ struct WaitingFor {
 };
 DEVMGR_EXPORT std::string_view WaitingForKindName(WaitingFor::Kind kind);
 
+/// The answer of admission. A wait holds nothing and is not an error; a
+/// rejection is final for that pod UID and durable.
+struct Verdict {
+  enum class Kind { kAdmit, kWait, kReject };
+  Kind kind = Kind::kAdmit;
+  std::string reason;
+  std::string message;
+  std::vector<WaitingFor> waiting_for;  ///< With kWait: what to wait for.
+};
+
 struct PodInfo {
   ObjectName name;
   PodUid uid;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/judge.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "claim/booking.h"
+
+namespace devmgr::admission {
+namespace {
+
+using state::PodPhase;
+using state::PodRecord;
+
+Verdict WaitForDriver(const std::string& driver) {
+  return {Verdict::Kind::kWait,
+          "DriverNotRegistered",
+          fmt::format("DRA driver {} is not registered", driver),
+          {{WaitingFor::Kind::kDriver, driver}}};
+}
+
+Verdict WaitForPod(std::string reason, std::string message,
+                   const ObjectName& pod) {
+  return {Verdict::Kind::kWait,
+          std::move(reason),
+          std::move(message),
+          {{WaitingFor::Kind::kPod, pod.ToString()}}};
+}
+
+/// Drivers that have to be called for the claim and are not there.
+Verdict CheckDrivers(const ClaimUid& claim,
+                     const std::vector<std::string>& drivers,
+                     const JudgeInput& input) {
+  Verdict verdict;
+  const state::ClaimRecord* record = input.state.FindClaim(claim);
+  for (const std::string& driver : drivers) {
+    if (record != nullptr) {
+      const auto part = record->drivers.find(driver);
+      if (part != record->drivers.end() &&
+          !claim::NeedsPrepare(part->second, input.boot_id)) {
+        continue;
+      }
+    }
+    if (!input.driver_registered(driver)) {
+      claim::Worsen(verdict, WaitForDriver(driver));
+    }
+  }
+  return verdict;
+}
+
+/// An older pod of the same name is released before this one is judged.
+Verdict CheckPredecessor(const Pod& pod, const state::State& state) {
+  for (const PodUid& uid : state.PodsNamed(pod.metadata.FullName())) {
+    if (uid.value == pod.metadata.uid) break;  // those after it are newer
+    return WaitForPod(
+        "PreviousPodReleasing",
+        fmt::format("pod {} with UID {} is not released yet",
+                    pod.metadata.FullName().ToString(), uid.value),
+        pod.metadata.FullName());
+  }
+  return {};
+}
+
+/// The verdict that the ledger alone settles, if it does.
+bool SettledByLedger(const PodRecord& record, const JudgeInput& input,
+                     Judgement* judgement) {
+  judgement->from_ledger = true;
+  switch (record.phase) {
+    case PodPhase::kRejected:
+      judgement->verdict = {
+          Verdict::Kind::kReject, record.reason, record.message, {}};
+      return true;
+    case PodPhase::kReleasing:
+      judgement->verdict = WaitForPod(
+          "PodReleasing",
+          fmt::format("pod {} is being released", record.name.ToString()),
+          record.name);
+      return true;
+    case PodPhase::kReady:
+      // Only the ledger counts from here on, in another boot too.
+      judgement->verdict = JudgeBooked(record, input);
+      return true;
+    case PodPhase::kWaiting:
+    case PodPhase::kPreparing:
+      judgement->from_ledger = false;
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Verdict JudgeBooked(const PodRecord& pod, const JudgeInput& input) {
+  Verdict verdict;
+  if (pod.phase == PodPhase::kReady && pod.boot_id == input.boot_id) {
+    return verdict;
+  }
+  for (const ClaimUid& claim : pod.claims) {
+    const state::ClaimRecord* record = input.state.FindClaim(claim);
+    if (record == nullptr) continue;
+    std::vector<std::string> drivers;
+    for (const auto& [name, part] : record->drivers) drivers.push_back(name);
+    claim::Worsen(verdict, CheckDrivers(claim, drivers, input));
+  }
+  return verdict;
+}
+
+Judgement Judge(const Pod& pod, const JudgeInput& input) {
+  Judgement judgement;
+  const PodUid uid{pod.metadata.uid};
+  const PodRecord* record = input.state.FindPod(uid);
+  if (record != nullptr && SettledByLedger(*record, input, &judgement)) {
+    return judgement;
+  }
+  claim::PlanResult planned =
+      claim::PlanPod(pod, input.objects, input.plan_options);
+  judgement.verdict = std::move(planned.verdict);
+  judgement.plan = std::move(planned.plan);
+  claim::Worsen(judgement.verdict, CheckPredecessor(pod, input.state));
+  for (const claim::PlannedClaim& planned_claim : judgement.plan.claims) {
+    claim::Worsen(judgement.verdict,
+                  claim::CheckPlanned(input.state, planned_claim));
+    claim::Worsen(
+        judgement.verdict,
+        CheckDrivers(planned_claim.uid, planned_claim.drivers, input));
+  }
+  return judgement;
+}
+
+bool Wakes(const std::vector<WaitingFor>& changes,
+           const std::vector<WaitingFor>& waiting_for) {
+  return std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
+    return std::find(waiting_for.begin(), waiting_for.end(), change) !=
+           waiting_for.end();
+  });
+}
+
+}  // namespace devmgr::admission

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Verdicts on pods: admit, wait (for what), reject (why). Pure; the order of
+// trial and the table "what wakes whom" stand in README.md beside this file.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <devmgr/host.h>
+#include <devmgr/objects.h>
+#include <devmgr/status_types.h>
+
+#include "claim/pod_plan.h"
+#include "state/state.h"
+
+namespace devmgr::admission {
+
+/// What a verdict depends on besides the pod.
+struct JudgeInput {
+  const state::State& state;
+  const ObjectSnapshot& objects;
+  const std::string& boot_id;
+  /// Is there a driver of this name that can be called?
+  std::function<bool(const std::string&)> driver_registered;
+  claim::PlanOptions plan_options;
+};
+
+struct Judgement {
+  Verdict verdict;
+  claim::PodPlan plan;
+  /// True: admitted by what the ledger holds; there is no plan and none is
+  /// needed.
+  bool from_ledger = false;
+};
+
+/// Judges a pod that has a UID.
+Judgement Judge(const Pod& pod, const JudgeInput& input);
+
+/// Judges a pod by what the ledger holds of it, for when its object is not
+/// there (any more): only whether its drivers can be called.
+Verdict JudgeBooked(const state::PodRecord& pod, const JudgeInput& input);
+
+/// Does one of `changes` concern somebody who waits for `waiting_for`?
+bool Wakes(const std::vector<WaitingFor>& changes,
+           const std::vector<WaitingFor>& waiting_for);
+
+}  // namespace devmgr::admission

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/booking.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "claim/claim_machine.h"
+#include "claim/container_answer.h"
+#include "common/status.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::ClaimRecord;
+using state::Decision;
+using state::DecisionKind;
+using state::DriverPhase;
+using state::DriverRecord;
+using state::PodPhase;
+using state::PodRecord;
+using state::State;
+
+/// Claims and pods as they will be: the projection with the changes of the
+/// decision under construction on top.
+class Draft {
+ public:
+  explicit Draft(const State& base) : base_(base) {}
+
+  /// Null when there is none, or it was erased.
+  const ClaimRecord* Claim(const ClaimUid& uid) const {
+    const auto changed = claims_.find(uid);
+    if (changed != claims_.end()) return changed->second.get();
+    return base_.FindClaim(uid);
+  }
+
+  ClaimRecord* EditClaim(const ClaimUid& uid) {
+    auto changed = claims_.find(uid);
+    if (changed == claims_.end()) {
+      const ClaimRecord* old = base_.FindClaim(uid);
+      auto copy = old ? std::make_shared<ClaimRecord>(*old)
+                      : std::make_shared<ClaimRecord>();
+      copy->uid = uid;
+      changed = claims_.emplace(uid, std::move(copy)).first;
+    }
+    return changed->second.get();
+  }
+
+  /// The claim must be in the projection.
+  void EraseClaim(const ClaimUid& uid) { claims_[uid] = nullptr; }
+
+  /// The pod must be in the projection.
+  PodRecord* EditPod(const PodUid& uid) {
+    auto changed = pods_.find(uid);
+    if (changed == pods_.end()) {
+      auto copy = std::make_shared<PodRecord>(*base_.FindPod(uid));
+      changed = pods_.emplace(uid, std::move(copy)).first;
+    }
+    return changed->second.get();
+  }
+
+  /// The decision with everything that differs from the projection.
+  Decision Finish(DecisionKind kind, std::string message) {
+    Decision decision;
+    decision.kind = kind;
+    decision.message = std::move(message);
+    for (auto& [uid, claim] : claims_) {
+      const ClaimRecord* old = base_.FindClaim(uid);
+      if (claim == nullptr) {
+        decision.claims.push_back(old->name);
+        decision.changes.push_back(state::EraseClaim{uid});
+      } else if (old == nullptr || !(*old == *claim)) {
+        decision.claims.push_back(claim->name);
+        decision.changes.push_back(state::PutClaim{std::move(claim)});
+      }
+    }
+    for (auto& [uid, pod] : pods_) {
+      if (*base_.FindPod(uid) == *pod) continue;
+      decision.pods.push_back(pod->name);
+      decision.changes.push_back(state::PutPod{std::move(pod)});
+    }
+    return decision;
+  }
+
+ private:
+  const State& base_;
+  std::map<ClaimUid, std::shared_ptr<ClaimRecord>> claims_;
+  std::map<PodUid, std::shared_ptr<PodRecord>> pods_;
+};
+
+bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
+  return std::none_of(
+      claim.drivers.begin(), claim.drivers.end(), [&](const auto& driver) {
+        return driver.second.phase != DriverPhase::kPrepared ||
+               NeedsPrepare(driver.second, boot_id);
+      });
+}
+
+/// Makes the pod kReady with its frozen answer if nothing is left to prepare.
+absl::Status FreezeIfDone(Draft& draft, const PodUid& uid,
+                          const std::string& boot_id) {
+  PodRecord* pod = draft.EditPod(uid);
+  for (const ClaimUid& claim : pod->claims) {
+    const ClaimRecord* record = draft.Claim(claim);
+    if (record == nullptr || !FullyPrepared(*record, boot_id)) {
+      return absl::OkStatus();
+    }
+  }
+  DEVMGR_ASSIGN_OR_RETURN(
+      pod->answer, AnswerFor(*pod, [&](const ClaimUid& claim) {
+        return draft.Claim(claim);
+      }));
+  pod->phase = PodPhase::kReady;
+  pod->boot_id = boot_id;
+  return absl::OkStatus();
+}
+
+Verdict WaitForClaim(std::string reason, std::string message,
+                     const ObjectName& claim) {
+  return {Verdict::Kind::kWait,
+          std::move(reason),
+          std::move(message),
+          {{WaitingFor::Kind::kClaim, claim.ToString()}}};
+}
+
+void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
+  ClaimRecord* record = draft.EditClaim(planned.uid);
+  record->name = planned.name;
+  record->pods.insert(pod);
+  for (const std::string& driver : planned.drivers) {
+    record->drivers.try_emplace(driver);  // kPreparing
+  }
+}
+
+/// Answers of another boot are void: the driver is asked again.
+void ForgetOtherBoots(Draft& draft, const ClaimUid& uid,
+                      const std::string& boot_id) {
+  const ClaimRecord* record = draft.Claim(uid);
+  if (record == nullptr || FullyPrepared(*record, boot_id)) return;
+  for (auto& [name, driver] : draft.EditClaim(uid)->drivers) {
+    if (NeedsPrepare(driver, boot_id)) driver = DriverRecord{};
+  }
+}
+
+/// Takes over a plan; claims taken earlier stay, for unprepare to find.
+void TakePlan(Draft& draft, const PodPlan& plan, PodRecord* pod) {
+  for (const PlannedClaim& planned : plan.claims) {
+    Reference(draft, planned, pod->uid);
+    if (std::find(pod->claims.begin(), pod->claims.end(), planned.uid) ==
+        pod->claims.end()) {
+      pod->claims.push_back(planned.uid);
+    }
+  }
+  pod->needs = plan.needs;
+}
+
+absl::Status CheckBookable(const PodRecord* pod, const PodUid& uid) {
+  if (pod == nullptr) {
+    return NotFoundError("pod with UID '{}' is not admitted", uid.value);
+  }
+  if (pod->phase == PodPhase::kRejected) {
+    return FailedPreconditionError("pod '{}' is rejected: {}",
+                                   pod->name.ToString(), pod->message);
+  }
+  if (pod->phase == PodPhase::kReleasing) {
+    return FailedPreconditionError("pod '{}' is being released",
+                                   pod->name.ToString());
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<PodRecord> NewPod(const State& state, const PodIdentity& pod,
+                                  std::int64_t now_ms) {
+  auto record = std::make_shared<PodRecord>();
+  record->uid = pod.uid;
+  record->name = pod.name;
+  record->first_seen_ms = now_ms;
+  record->first_seen_seq = state.seq + 1;
+  return record;
+}
+
+}  // namespace
+
+Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
+  for (const ClaimUid& uid : state.ClaimsNamed(planned.name)) {
+    if (uid == planned.uid) continue;
+    return WaitForClaim(
+        "ClaimRecreated",
+        fmt::format("old ResourceClaim with same name {} and different UID {} "
+                    "still exists: waiting for it to be unprepared",
+                    planned.name.name, uid.value),
+        planned.name);
+  }
+  const ClaimRecord* record = state.FindClaim(planned.uid);
+  if (record == nullptr) return {};
+  for (const auto& [driver, part] : record->drivers) {
+    if (!Next(StateOf(&part), ClaimEvent::kReference).has_value()) {
+      return WaitForClaim(
+          "ClaimBeingUnprepared",
+          fmt::format("ResourceClaim {} is being unprepared by driver {}",
+                      planned.name.name, driver),
+          planned.name);
+    }
+    if (!std::binary_search(planned.drivers.begin(), planned.drivers.end(),
+                            driver)) {
+      return WaitForClaim(
+          "ClaimAllocationChanged",
+          fmt::format("ResourceClaim {} was allocated from driver {} when "
+                      "another pod took it, and now from [{}]",
+                      planned.name.name, driver,
+                      fmt::join(planned.drivers, ", ")),
+          planned.name);
+    }
+  }
+  return {};
+}
+
+bool NeedsPrepare(const DriverRecord& driver, const std::string& boot_id) {
+  return driver.phase == DriverPhase::kPreparing ||
+         (driver.phase == DriverPhase::kPrepared && driver.boot_id != boot_id);
+}
+
+Decision SeePod(const State& state, const PodIdentity& pod, std::int64_t now_ms,
+                const std::string& message) {
+  Decision decision;
+  decision.kind = DecisionKind::kSeen;
+  if (state.FindPod(pod.uid) != nullptr) return decision;
+  decision.pods = {pod.name};
+  decision.message = message;
+  decision.changes.push_back(state::PutPod{NewPod(state, pod, now_ms)});
+  return decision;
+}
+
+absl::StatusOr<Decision> RejectPod(const State& state, const PodIdentity& pod,
+                                   std::int64_t now_ms,
+                                   const Verdict& verdict) {
+  Decision decision;
+  decision.kind = DecisionKind::kReject;
+  const PodRecord* old = state.FindPod(pod.uid);
+  if (old != nullptr && old->phase == PodPhase::kRejected) return decision;
+  if (old != nullptr && !old->claims.empty()) {
+    return FailedPreconditionError(
+        "pod '{}' holds {} claims and cannot be rejected any more",
+        pod.name.ToString(), old->claims.size());
+  }
+  auto record = old != nullptr ? std::make_shared<PodRecord>(*old)
+                               : NewPod(state, pod, now_ms);
+  record->phase = PodPhase::kRejected;
+  record->reason = verdict.reason;
+  record->message = verdict.message;
+  record->answer = nullptr;
+  record->needs.clear();
+  decision.pods = {pod.name};
+  decision.message = verdict.message;
+  decision.changes.push_back(state::PutPod{std::move(record)});
+  return decision;
+}
+
+absl::StatusOr<BookResult> BookPod(const State& state, const PodUid& uid,
+                                   const PodPlan* plan,
+                                   const std::string& boot_id) {
+  const PodRecord* old = state.FindPod(uid);
+  DEVMGR_RETURN_IF_ERROR(CheckBookable(old, uid));
+  BookResult result;
+  result.decision.kind = DecisionKind::kPrepareIntent;
+  if (old->phase == PodPhase::kReady && old->boot_id == boot_id) return result;
+  if (old->phase == PodPhase::kWaiting && plan == nullptr) {
+    return FailedPreconditionError("pod '{}' is not admitted",
+                                   old->name.ToString());
+  }
+  // Once Ready, only the ledger counts; a reboot prepares the same again.
+  const bool take_plan = plan != nullptr && old->phase != PodPhase::kReady;
+  if (take_plan) {
+    for (const PlannedClaim& planned : plan->claims) {
+      Worsen(result.verdict, CheckPlanned(state, planned));
+    }
+    if (result.verdict.kind != Verdict::Kind::kAdmit) return result;
+  }
+  Draft draft(state);
+  PodRecord* pod = draft.EditPod(uid);
+  if (take_plan) TakePlan(draft, *plan, pod);
+  pod->phase = PodPhase::kPreparing;
+  pod->answer = nullptr;
+  for (const ClaimUid& claim : pod->claims) {
+    ForgetOtherBoots(draft, claim, boot_id);
+  }
+  DEVMGR_RETURN_IF_ERROR(FreezeIfDone(draft, uid, boot_id));
+  result.decision =
+      draft.Finish(DecisionKind::kPrepareIntent, "claims are to be prepared");
+  return result;
+}
+
+Decision RecordPrepared(
+    const State& state, const std::string& driver,
+    const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
+    const std::string& boot_id) {
+  Draft draft(state);
+  std::set<PodUid> pods;
+  for (const auto& [uid, devices] : prepared) {
+    const ClaimRecord* claim = state.FindClaim(uid);
+    if (claim == nullptr) continue;
+    const auto part = claim->drivers.find(driver);
+    if (part == claim->drivers.end() ||
+        part->second.phase != DriverPhase::kPreparing) {
+      continue;
+    }
+    draft.EditClaim(uid)->drivers[driver] =
+        DriverRecord{DriverPhase::kPrepared, devices, boot_id};
+    pods.insert(claim->pods.begin(), claim->pods.end());
+  }
+  for (const PodUid& uid : pods) {
+    const PodRecord* pod = state.FindPod(uid);
+    if (pod != nullptr && pod->phase == PodPhase::kPreparing) {
+      // An error is ours, and the pod's next BookPod returns it.
+      FreezeIfDone(draft, uid, boot_id).IgnoreError();
+    }
+  }
+  return draft.Finish(DecisionKind::kPrepareResult,
+                      fmt::format("driver {} prepared", driver));
+}
+
+Decision BeginRelease(const State& state, const PodUid& uid) {
+  Decision nothing;
+  nothing.kind = DecisionKind::kUnprepareIntent;
+  const PodRecord* old = state.FindPod(uid);
+  if (old == nullptr || old->phase == PodPhase::kReleasing ||
+      old->claims.empty()) {
+    return nothing;
+  }
+  Draft draft(state);
+  PodRecord* pod = draft.EditPod(uid);
+  pod->phase = PodPhase::kReleasing;
+  pod->answer = nullptr;
+  pod->needs.clear();
+  pod->claims.clear();
+  for (const ClaimUid& claim_uid : old->claims) {
+    const ClaimRecord* claim = state.FindClaim(claim_uid);
+    if (claim == nullptr) continue;
+    ClaimRecord* edited = draft.EditClaim(claim_uid);
+    if (claim->pods.size() > 1) {
+      edited->pods.erase(uid);
+    } else if (claim->drivers.empty()) {
+      draft.EraseClaim(claim_uid);
+    } else {
+      for (auto& [name, part] : edited->drivers) {
+        part.phase = DriverPhase::kUnpreparing;
+      }
+      pod->claims.push_back(claim_uid);
+    }
+  }
+  return draft.Finish(DecisionKind::kUnprepareIntent,
+                      "claims are to be unprepared");
+}
+
+Decision RecordUnprepared(const State& state, const std::string& driver,
+                          const std::set<ClaimUid>& unprepared) {
+  Draft draft(state);
+  for (const ClaimUid& uid : unprepared) {
+    const ClaimRecord* claim = state.FindClaim(uid);
+    if (claim == nullptr) continue;
+    const auto part = claim->drivers.find(driver);
+    if (part == claim->drivers.end() ||
+        part->second.phase != DriverPhase::kUnpreparing) {
+      continue;
+    }
+    ClaimRecord* edited = draft.EditClaim(uid);
+    edited->drivers.erase(driver);
+    if (!edited->drivers.empty()) continue;
+    for (const PodUid& pod : claim->pods) {
+      if (state.FindPod(pod) == nullptr) continue;
+      std::erase(draft.EditPod(pod)->claims, uid);
+    }
+    draft.EraseClaim(uid);
+  }
+  return draft.Finish(DecisionKind::kUnprepareResult,
+                      fmt::format("driver {} unprepared", driver));
+}
+
+absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {
+  Decision decision;
+  decision.kind = DecisionKind::kRelease;
+  const PodRecord* pod = state.FindPod(uid);
+  if (pod == nullptr) return decision;
+  if (!pod->claims.empty()) {
+    return FailedPreconditionError("pod '{}' still holds {} claims",
+                                   pod->name.ToString(), pod->claims.size());
+  }
+  decision.pods = {pod->name};
+  decision.message = "pod is released";
+  decision.changes.push_back(state::ErasePod{uid});
+  return decision;
+}
+
+}  // namespace devmgr::claim

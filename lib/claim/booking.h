@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decisions about claims: pure functions from the projection to the changes
+// that one ledger batch makes. The ledger thread calls them with the working
+// state, so what they find is what holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <devmgr/status_types.h>
+
+#include "claim/pod_plan.h"
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+/// A pod as the ledger first hears of it.
+struct PodIdentity {
+  PodUid uid;
+  ObjectName name;
+};
+
+/// Makes the pod known in phase kWaiting; nothing when it is known already.
+state::Decision SeePod(const state::State& state, const PodIdentity& pod,
+                       std::int64_t now_ms, const std::string& message);
+
+/// Rejects a pod that holds nothing, for good.
+///   FailedPrecondition  it holds claims
+absl::StatusOr<state::Decision> RejectPod(const state::State& state,
+                                          const PodIdentity& pod,
+                                          std::int64_t now_ms,
+                                          const Verdict& verdict);
+
+/// May a pod reference this claim now? Waits while it is being unprepared, and
+/// while an older claim of its name is still held.
+Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned);
+
+/// Verdict and, with kAdmit, the decision (maybe without changes).
+struct BookResult {
+  Verdict verdict;
+  state::Decision decision;
+};
+
+/// Records the intent to prepare: the pod references every claim of the plan,
+/// and every driver that has not prepared it in this boot becomes kPreparing.
+/// Waits as CheckPlanned says. A pod with nothing left to prepare becomes
+/// kReady in the same decision. A pod that holds its claims already needs no
+/// `plan` (may be null).
+///   NotFound            the pod is not known
+///   FailedPrecondition  it is rejected or being released
+absl::StatusOr<BookResult> BookPod(const state::State& state,
+                                   const PodUid& pod, const PodPlan* plan,
+                                   const std::string& boot_id);
+
+/// What `driver` prepared in this boot. Claims that are not kPreparing any more
+/// are left alone. Pods for which this was the last thing become kReady.
+state::Decision RecordPrepared(
+    const state::State& state, const std::string& driver,
+    const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
+    const std::string& boot_id);
+
+/// The pod gives up its claims: shared ones at once; of the others every driver
+/// becomes kUnpreparing. Nothing when there is nothing to give up.
+state::Decision BeginRelease(const state::State& state, const PodUid& pod);
+
+/// What `driver` unprepared. A claim without drivers left is gone.
+state::Decision RecordUnprepared(const state::State& state,
+                                 const std::string& driver,
+                                 const std::set<ClaimUid>& unprepared);
+
+/// Forgets a pod that holds nothing.
+///   FailedPrecondition  it still holds claims
+absl::StatusOr<state::Decision> ForgetPod(const state::State& state,
+                                          const PodUid& pod);
+
+/// True when a driver of the claim still has to be asked in this boot.
+bool NeedsPrepare(const state::DriverRecord& driver,
+                  const std::string& boot_id);
+
+}  // namespace devmgr::claim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/claim_machine.h"
+
+namespace devmgr::claim {
+
+std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
+  using enum ClaimState;
+  switch (state) {
+    case kAbsent:
+      return event == ClaimEvent::kReference ? kPreparing : kAbsent;
+    case kPreparing:
+      if (event == ClaimEvent::kPrepareDone) return kPrepared;
+      if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
+      return kPreparing;
+    case kPrepared:
+      if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
+      if (event == ClaimEvent::kReboot) return kPreparing;
+      return kPrepared;
+    case kUnpreparing:
+      // A late answer to a prepare call changes nothing: the driver is asked
+      // to unprepare after it.
+      if (event == ClaimEvent::kReference) return std::nullopt;
+      if (event == ClaimEvent::kUnprepareDone) return kAbsent;
+      return kUnpreparing;
+  }
+  return std::nullopt;
+}
+
+std::string_view ClaimStateName(ClaimState state) {
+  switch (state) {
+    case ClaimState::kAbsent:
+      return "Absent";
+    case ClaimState::kPreparing:
+      return "Preparing";
+    case ClaimState::kPrepared:
+      return "Prepared";
+    case ClaimState::kUnpreparing:
+      return "Unpreparing";
+  }
+  return "";
+}
+
+std::string_view ClaimEventName(ClaimEvent event) {
+  switch (event) {
+    case ClaimEvent::kReference:
+      return "Reference";
+    case ClaimEvent::kPrepareDone:
+      return "PrepareDone";
+    case ClaimEvent::kPrepareFailed:
+      return "PrepareFailed";
+    case ClaimEvent::kLastReferenceGone:
+      return "LastReferenceGone";
+    case ClaimEvent::kUnprepareDone:
+      return "UnprepareDone";
+    case ClaimEvent::kUnprepareFailed:
+      return "UnprepareFailed";
+    case ClaimEvent::kReboot:
+      return "Reboot";
+  }
+  return "";
+}
+
+ClaimState StateOf(const state::DriverRecord* record) {
+  if (record == nullptr) return ClaimState::kAbsent;
+  switch (record->phase) {
+    case state::DriverPhase::kPreparing:
+      return ClaimState::kPreparing;
+    case state::DriverPhase::kPrepared:
+      return ClaimState::kPrepared;
+    case state::DriverPhase::kUnpreparing:
+      return ClaimState::kUnpreparing;
+  }
+  return ClaimState::kAbsent;
+}
+
+}  // namespace devmgr::claim

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/pod_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "api/names.h"
+
+namespace devmgr::claim {
+namespace {
+
+Verdict Wait(std::string reason, std::string message, WaitingFor what) {
+  return {Verdict::Kind::kWait, std::move(reason), std::move(message),
+          {std::move(what)}};
+}
+
+Verdict Reject(std::string reason, std::string message) {
+  return {Verdict::Kind::kReject, std::move(reason), std::move(message), {}};
+}
+
+/// A claim that the pod names, before anything is known about the object.
+struct NamedClaim {
+  std::string pod_claim;  ///< Empty for the special claim.
+  std::string name;
+  bool made_for_pod = false;  ///< From a template: the owner is checked.
+};
+
+/// Names of the pod's claims in order; those that need none are left out.
+class ClaimNames {
+ public:
+  ClaimNames(const Pod& pod, const PlanOptions& options, Verdict* verdict) {
+    for (const PodResourceClaim& entry : pod.spec.resource_claims) {
+      AddPodClaim(pod, entry, verdict);
+    }
+    const auto& special = pod.status.extended_resource_claim_status;
+    if (options.extended_resources && special.has_value()) {
+      claims_.push_back({"", special->resource_claim_name, false});
+    }
+  }
+
+  const std::vector<NamedClaim>& claims() const { return claims_; }
+
+  const NamedClaim* ForPodClaim(const std::string& pod_claim) const {
+    for (const NamedClaim& claim : claims_) {
+      if (!claim.pod_claim.empty() && claim.pod_claim == pod_claim) {
+        return &claim;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  void AddPodClaim(const Pod& pod, const PodResourceClaim& entry,
+                   Verdict* verdict) {
+    const std::string pod_name = pod.metadata.FullName().ToString();
+    if (entry.resource_claim_name.has_value()) {
+      claims_.push_back({entry.name, *entry.resource_claim_name, false});
+      return;
+    }
+    if (!entry.resource_claim_template_name.has_value()) {
+      Worsen(*verdict,
+             Reject("InvalidPod",
+                    fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none "
+                                "of the supported fields are set",
+                                pod_name, entry.name)));
+      return;
+    }
+    const auto& statuses = pod.status.resource_claim_statuses;
+    const auto status = std::find_if(
+        statuses.begin(), statuses.end(),
+        [&](const PodResourceClaimStatus& s) { return s.name == entry.name; });
+    if (status == statuses.end()) {
+      Worsen(*verdict,
+             Wait("ClaimNotCreated",
+                  fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
+                              "claim \"{}\", template \"{}\")",
+                              pod_name, entry.name,
+                              *entry.resource_claim_template_name),
+                  {WaitingFor::Kind::kPod, pod_name}));
+      return;
+    }
+    if (!status->resource_claim_name.has_value()) return;  // none is needed
+    claims_.push_back({entry.name, *status->resource_claim_name, true});
+  }
+
+  std::vector<NamedClaim> claims_;
+};
+
+/// The pod owns the claim when the claim's controller is the pod. A file may
+/// leave out the UID that it cannot know; then the name stands for it.
+bool IsOwner(const Pod& pod, const ResourceClaim& claim) {
+  for (const OwnerReference& owner : claim.metadata.owner_references) {
+    if (!owner.controller) continue;
+    if (!owner.uid.empty()) return owner.uid == pod.metadata.uid;
+    return owner.kind == "Pod" && owner.name == pod.metadata.name;
+  }
+  return false;
+}
+
+bool IsReservedFor(const Pod& pod, const ResourceClaim& claim) {
+  for (const ResourceClaimConsumer& consumer : claim.status.reserved_for) {
+    if (!consumer.uid.empty()) {
+      if (consumer.uid == pod.metadata.uid) return true;
+    } else if (consumer.resource == "pods" &&
+               consumer.name == pod.metadata.name) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The checks of one claim object; admits when all hold.
+Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
+                   const ResourceClaim& claim) {
+  const std::string full_name = claim.metadata.FullName().ToString();
+  if (named.made_for_pod && !IsOwner(pod, claim)) {
+    return Reject("ClaimNotOwned",
+                  fmt::format("ResourceClaim {} was not created for Pod {} "
+                              "(Pod is not owner)",
+                              full_name, pod.metadata.FullName().ToString()));
+  }
+  if (!IsReservedFor(pod, claim)) {
+    return Wait("ClaimNotReserved",
+                fmt::format("pod {} ({}) is not allowed to use ResourceClaim "
+                            "{} ({}): status.reservedFor does not name it",
+                            pod.metadata.name, pod.metadata.uid,
+                            claim.metadata.name, claim.metadata.uid),
+                {WaitingFor::Kind::kClaim, full_name});
+  }
+  if (!claim.status.allocation.has_value()) {
+    return Wait("ClaimNotAllocated",
+                fmt::format("ResourceClaim {}: not allocated",
+                            claim.metadata.name),
+                {WaitingFor::Kind::kClaim, full_name});
+  }
+  return {};
+}
+
+PlannedClaim PlanClaim(const ResourceClaim& claim) {
+  std::set<std::string> drivers;
+  for (const auto& result : claim.status.allocation->results) {
+    drivers.insert(result.driver);
+  }
+  return {ClaimUid{claim.metadata.uid}, claim.metadata.FullName(),
+          {drivers.begin(), drivers.end()}};
+}
+
+/// Finds and checks the objects; the UIDs by claim name.
+std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
+                                            const ObjectSnapshot& objects,
+                                            const ClaimNames& names,
+                                            PlanResult* result) {
+  std::map<std::string, ClaimUid> uids;
+  for (const NamedClaim& named : names.claims()) {
+    const ObjectName full_name{pod.metadata.ns, named.name};
+    const auto found = objects.claims.find(full_name);
+    if (found == objects.claims.end()) {
+      Worsen(result->verdict,
+             Wait("ClaimNotFound",
+                  fmt::format("fetch ResourceClaim {}: not found", named.name),
+                  {WaitingFor::Kind::kClaim, full_name.ToString()}));
+      continue;
+    }
+    const ResourceClaim& claim = *found->second;
+    const Verdict checked = CheckClaim(pod, named, claim);
+    Worsen(result->verdict, checked);
+    if (checked.kind != Verdict::Kind::kAdmit) continue;
+    if (uids.emplace(named.name, ClaimUid{claim.metadata.uid}).second) {
+      result->plan.claims.push_back(PlanClaim(claim));
+    }
+  }
+  return uids;
+}
+
+/// Requests of the special claim that serve a container's extended resources;
+/// reports the resources that nobody serves.
+void WantExtendedResources(const Pod& pod, const Container& container,
+                           const PlanOptions& options,
+                           const std::map<std::string, ClaimUid>& uids,
+                           state::ContainerNeed* need, Verdict* verdict) {
+  const auto& status = pod.status.extended_resource_claim_status;
+  const bool mapped = options.extended_resources && status.has_value();
+  std::set<std::string> served;
+  if (mapped) {
+    for (const auto& mapping : status->request_mappings) {
+      const auto wanted =
+          container.resources.requests.find(mapping.resource_name);
+      if (mapping.container_name != container.name ||
+          wanted == container.resources.requests.end() ||
+          wanted->second.IsZero() ||
+          !api::CanBeDraExtendedResource(mapping.resource_name)) {
+        continue;
+      }
+      served.insert(mapping.resource_name);
+      const auto uid = uids.find(status->resource_claim_name);
+      if (uid == uids.end()) continue;  // the claim has its own problem
+      need->wants.push_back(
+          {uid->second, mapping.request_name, mapping.resource_name});
+    }
+  }
+  for (const auto& [resource, quantity] : container.resources.requests) {
+    if (quantity.IsZero() || served.contains(resource) ||
+        !api::CanBeDraExtendedResource(resource)) {
+      continue;
+    }
+    Worsen(*verdict,
+           Wait("ExtendedResourceNotMapped",
+                fmt::format("container \"{}\": no claim request is mapped to "
+                            "extended resource '{}'",
+                            container.name, resource),
+                {WaitingFor::Kind::kResource, resource}));
+  }
+}
+
+state::ContainerNeed PlanContainer(const Pod& pod, const Container& container,
+                                   bool init, const PlanOptions& options,
+                                   const ClaimNames& names,
+                                   const std::map<std::string, ClaimUid>& uids,
+                                   Verdict* verdict) {
+  state::ContainerNeed need{container.name, init, {}};
+  for (const PodResourceClaim& pod_claim : pod.spec.resource_claims) {
+    const NamedClaim* named = names.ForPodClaim(pod_claim.name);
+    if (named == nullptr) continue;  // none needed, or reported already
+    const auto uid = uids.find(named->name);
+    if (uid == uids.end()) continue;
+    for (const ContainerClaimReference& claim : container.resources.claims) {
+      if (claim.name != pod_claim.name) continue;
+      need.wants.push_back({uid->second, claim.request, ""});
+    }
+  }
+  WantExtendedResources(pod, container, options, uids, &need, verdict);
+  return need;
+}
+
+}  // namespace
+
+void Worsen(Verdict& verdict, const Verdict& problem) {
+  if (problem.kind == Verdict::Kind::kAdmit) return;
+  if (verdict.kind == Verdict::Kind::kReject) return;
+  if (verdict.kind == Verdict::Kind::kAdmit ||
+      problem.kind == Verdict::Kind::kReject) {
+    verdict = problem;
+    return;
+  }
+  verdict.message += "; " + problem.message;
+  for (const WaitingFor& what : problem.waiting_for) {
+    if (std::find(verdict.waiting_for.begin(), verdict.waiting_for.end(),
+                  what) == verdict.waiting_for.end()) {
+      verdict.waiting_for.push_back(what);
+    }
+  }
+}
+
+PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
+                   const PlanOptions& options) {
+  PlanResult result;
+  const ClaimNames names(pod, options, &result.verdict);
+  const auto uids = CheckClaims(pod, objects, names, &result);
+  for (const Container& container : pod.spec.init_containers) {
+    result.plan.needs.push_back(PlanContainer(pod, container, true, options,
+                                              names, uids, &result.verdict));
+  }
+  for (const Container& container : pod.spec.containers) {
+    result.plan.needs.push_back(PlanContainer(pod, container, false, options,
+                                              names, uids, &result.verdict));
+  }
+  return result;
+}
+
+}  // namespace devmgr::claim
