@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "admission/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "claim/booking.h"
 

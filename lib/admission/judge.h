@@ -4,13 +4,13 @@
 // trial and the table "what wakes whom" stand in README.md beside this file.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/status_types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "claim/pod_plan.h"
 #include "state/state.h"

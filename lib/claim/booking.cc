@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/booking.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "claim/claim_machine.h"
 #include "claim/container_answer.h"
@@ -92,11 +92,11 @@ class Draft {
 };
 
 bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
-  return std::none_of(
-      claim.drivers.begin(), claim.drivers.end(), [&](const auto& driver) {
-        return driver.second.phase != DriverPhase::kPrepared ||
-               NeedsPrepare(driver.second, boot_id);
-      });
+  return std::none_of(claim.drivers.begin(), claim.drivers.end(),
+                      [&](const auto& driver) {
+                        return driver.second.phase != DriverPhase::kPrepared ||
+                               NeedsPrepare(driver.second, boot_id);
+                      });
 }
 
 /// Makes the pod kReady with its frozen answer if nothing is left to prepare.
@@ -109,10 +109,10 @@ absl::Status FreezeIfDone(Draft& draft, const PodUid& uid,
       return absl::OkStatus();
     }
   }
-  DEVMGR_ASSIGN_OR_RETURN(
-      pod->answer, AnswerFor(*pod, [&](const ClaimUid& claim) {
-        return draft.Claim(claim);
-      }));
+  DEVMGR_ASSIGN_OR_RETURN(pod->answer,
+                          AnswerFor(*pod, [&](const ClaimUid& claim) {
+                            return draft.Claim(claim);
+                          }));
   pod->phase = PodPhase::kReady;
   pod->boot_id = boot_id;
   return absl::OkStatus();

@@ -5,16 +5,15 @@
 // state, so what they find is what holds.
 #pragma once
 
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/status_types.h>
+
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <absl/status/status.h>
-#include <absl/status/statusor.h>
-
-#include <devmgr/status_types.h>
 
 #include "claim/pod_plan.h"
 #include "state/state.h"
@@ -55,8 +54,8 @@ struct BookResult {
 /// `plan` (may be null).
 ///   NotFound            the pod is not known
 ///   FailedPrecondition  it is rejected or being released
-absl::StatusOr<BookResult> BookPod(const state::State& state,
-                                   const PodUid& pod, const PodPlan* plan,
+absl::StatusOr<BookResult> BookPod(const state::State& state, const PodUid& pod,
+                                   const PodPlan* plan,
                                    const std::string& boot_id);
 
 /// What `driver` prepared in this boot. Claims that are not kPreparing any more

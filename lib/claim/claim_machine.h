@@ -20,7 +20,7 @@ enum class ClaimEvent {
   kLastReferenceGone,  ///< The last pod gave the claim up.
   kUnprepareDone,
   kUnprepareFailed,
-  kReboot,             ///< The node runs in another boot than at the answer.
+  kReboot,  ///< The node runs in another boot than at the answer.
 };
 
 /// The state after `event`. Empty: refused, whoever caused the event waits.

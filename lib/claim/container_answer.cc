@@ -54,10 +54,9 @@ void AddClaim(const ClaimRecord& claim, const std::vector<const Want*>& wants,
               std::set<std::string>* seen, ContainerDevices* container) {
   for (const auto& [driver, record] : claim.drivers) {
     for (const PreparedDevice& device : record.devices) {
-      const auto want =
-          std::find_if(wants.begin(), wants.end(), [&](const Want* w) {
-            return Serves(device, w->request);
-          });
+      const auto want = std::find_if(
+          wants.begin(), wants.end(),
+          [&](const Want* w) { return Serves(device, w->request); });
       if (want == wants.end()) continue;
       const DeviceOrigin origin = OriginOf(claim, driver, device, **want);
       for (const std::string& id : device.cdi_device_ids) {

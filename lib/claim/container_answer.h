@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/statusor.h>
+#include <devmgr/container_devices.h>
+
 #include <functional>
 #include <memory>
-
-#include <absl/status/statusor.h>
-
-#include <devmgr/container_devices.h>
 
 #include "state/state.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/pod_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "api/names.h"
 
@@ -13,7 +13,9 @@ namespace devmgr::claim {
 namespace {
 
 Verdict Wait(std::string reason, std::string message, WaitingFor what) {
-  return {Verdict::Kind::kWait, std::move(reason), std::move(message),
+  return {Verdict::Kind::kWait,
+          std::move(reason),
+          std::move(message),
           {std::move(what)}};
 }
 
@@ -131,10 +133,10 @@ Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
                 {WaitingFor::Kind::kClaim, full_name});
   }
   if (!claim.status.allocation.has_value()) {
-    return Wait("ClaimNotAllocated",
-                fmt::format("ResourceClaim {}: not allocated",
-                            claim.metadata.name),
-                {WaitingFor::Kind::kClaim, full_name});
+    return Wait(
+        "ClaimNotAllocated",
+        fmt::format("ResourceClaim {}: not allocated", claim.metadata.name),
+        {WaitingFor::Kind::kClaim, full_name});
   }
   return {};
 }
@@ -144,7 +146,8 @@ PlannedClaim PlanClaim(const ResourceClaim& claim) {
   for (const auto& result : claim.status.allocation->results) {
     drivers.insert(result.driver);
   }
-  return {ClaimUid{claim.metadata.uid}, claim.metadata.FullName(),
+  return {ClaimUid{claim.metadata.uid},
+          claim.metadata.FullName(),
           {drivers.begin(), drivers.end()}};
 }
 

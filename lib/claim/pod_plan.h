@@ -6,12 +6,12 @@
 // docs/differences.md.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/status_types.h>
+
+#include <string>
+#include <vector>
 
 #include "state/state.h"
 

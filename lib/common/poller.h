@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
-
-#include <absl/status/statusor.h>
 
 namespace devmgr {
 

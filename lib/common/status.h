@@ -4,13 +4,13 @@
 // next; messages are lower case, quote the thing and include the numbers.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace devmgr {
 
@@ -34,11 +34,11 @@ absl::Status WithContext(const absl::Status& status,
                         MessageOf(status));
 }
 
-#define DEVMGR_DEFINE_ERROR(Code)                                   \
-  template <typename... Args>                                       \
-  absl::Status Code##Error(fmt::format_string<Args...> format,      \
-                           Args&&... args) {                        \
-    return MakeStatus(absl::StatusCode::k##Code,                    \
+#define DEVMGR_DEFINE_ERROR(Code)                                        \
+  template <typename... Args>                                            \
+  absl::Status Code##Error(fmt::format_string<Args...> format,           \
+                           Args&&... args) {                             \
+    return MakeStatus(absl::StatusCode::k##Code,                         \
                       fmt::format(format, std::forward<Args>(args)...)); \
   }
 DEVMGR_DEFINE_ERROR(Aborted)
@@ -65,21 +65,20 @@ absl::Status ErrnoStatus(int error_number, std::string_view what);
 }  // namespace devmgr
 
 /// Returns from the enclosing function when `expression` is not OK.
-#define DEVMGR_RETURN_IF_ERROR(expression)                       \
-  do {                                                           \
-    if (absl::Status devmgr_status_ = (expression);              \
-        !devmgr_status_.ok()) {                                  \
-      return devmgr_status_;                                     \
-    }                                                            \
+#define DEVMGR_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                      \
+    if (absl::Status devmgr_status_ = (expression); !devmgr_status_.ok()) { \
+      return devmgr_status_;                                                \
+    }                                                                       \
   } while (false)
 
 #define DEVMGR_CONCAT_INNER(a, b) a##b
 #define DEVMGR_CONCAT(a, b) DEVMGR_CONCAT_INNER(a, b)
 
 /// Declares or assigns `target` from a StatusOr, or returns its error.
-#define DEVMGR_ASSIGN_OR_RETURN(target, expression)                     \
-  auto DEVMGR_CONCAT(devmgr_or_, __LINE__) = (expression);              \
-  if (!DEVMGR_CONCAT(devmgr_or_, __LINE__).ok()) {                      \
-    return DEVMGR_CONCAT(devmgr_or_, __LINE__).status();                \
-  }                                                                     \
+#define DEVMGR_ASSIGN_OR_RETURN(target, expression)        \
+  auto DEVMGR_CONCAT(devmgr_or_, __LINE__) = (expression); \
+  if (!DEVMGR_CONCAT(devmgr_or_, __LINE__).ok()) {         \
+    return DEVMGR_CONCAT(devmgr_or_, __LINE__).status();   \
+  }                                                        \
   target = *std::move(DEVMGR_CONCAT(devmgr_or_, __LINE__))

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dra/driver_instance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::dra {
+
+DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
+                               InstanceOptions options, std::string driver,
+                               std::string endpoint, const ApiVersion& version,
+                               WallTime registered_since,
+                               std::function<void()> on_connected)
+    : executor_(executor),
+      dialer_(std::move(dialer)),
+      options_(options),
+      driver_(std::move(driver)),
+      endpoint_(std::move(endpoint)),
+      version_(version),
+      registered_since_(registered_since),
+      on_connected_(std::move(on_connected)) {}
+
+DriverInstance::~DriverInstance() { executor_.Cancel(retry_); }
+
+void DriverInstance::Start() { Dial(); }
+
+void DriverInstance::Close() { Step(InstanceEvent::kDeregistered); }
+
+void DriverInstance::Step(InstanceEvent event) {
+  const InstanceState before = state_;
+  state_ = Next(state_, event);
+  if (state_ == before) return;
+  switch (state_) {
+    case InstanceState::kConnecting:
+      Dial();
+      return;
+    case InstanceState::kConnected:
+      next_delay_ = kFirstRetry;
+      last_error_ = absl::OkStatus();
+      on_connected_();
+      return;
+    case InstanceState::kBackingOff:
+      connection_.reset();
+      ScheduleRetry();
+      return;
+    case InstanceState::kClosed:
+      executor_.Cancel(retry_);
+      connection_.reset();
+      return;
+  }
+}
+
+void DriverInstance::Dial() {
+  executor_.Cancel(retry_);
+  const std::uint64_t generation = ++generation_;
+  auto connection = dialer_(
+      endpoint_, [weak = weak_from_this(), &executor = executor_, generation] {
+        executor.Post([weak, generation] {
+          const auto self = weak.lock();
+          if (self == nullptr || self->generation_ != generation) return;
+          self->last_error_ = UnavailableError("the driver hung up");
+          self->Step(InstanceEvent::kHungUp);
+        });
+      });
+  if (connection.ok()) {
+    connection_ = *std::move(connection);
+    Step(InstanceEvent::kDialed);
+  } else {
+    last_error_ = connection.status();
+    Step(InstanceEvent::kDialFailed);
+  }
+}
+
+void DriverInstance::ScheduleRetry() {
+  retry_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Step(InstanceEvent::kRetryDue);
+  });
+  next_delay_ = std::min(next_delay_ * 2, kLastRetry);
+}
+
+absl::Status DriverInstance::CheckCallable() {
+  // The hang-up may be known to the connection before it is told to us.
+  if (connection_ != nullptr && connection_->over()) {
+    Step(InstanceEvent::kHungUp);
+  }
+  Step(InstanceEvent::kCalled);
+  if (state_ != InstanceState::kConnected) {
+    return WithContext(UnavailableError("{}", MessageOf(last_error_)),
+                       "DRA driver {} is not connected at '{}'", driver_,
+                       endpoint_);
+  }
+  if (calls_ >= options_.max_calls) {
+    return ResourceExhaustedError(
+        "DRA driver {} has {} calls under way, which is the limit", driver_,
+        calls_);
+  }
+  return absl::OkStatus();
+}
+
+void DriverInstance::Call(
+    const std::string& method, std::string request,
+    std::function<void(absl::StatusOr<std::string>)> done) {
+  if (absl::Status status = CheckCallable(); !status.ok()) {
+    executor_.Post([done, status] { done(status); });
+    return;
+  }
+  ++calls_;
+  connection_->Call(
+      method, std::move(request), {options_.call_timeout},
+      [weak = weak_from_this(), &executor = executor_,
+       done](absl::StatusOr<std::string> answer) {
+        executor.Post([weak, done, answer = std::move(answer)]() mutable {
+          if (const auto self = weak.lock()) {
+            --self->calls_;
+            if (!answer.ok()) self->last_error_ = answer.status();
+          }
+          done(std::move(answer));
+        });
+      });
+}
+
+PluginInfo DriverInstance::Info() const {
+  PluginInfo info;
+  info.name = driver_;
+  info.kind = "dra";
+  info.endpoint = endpoint_;
+  info.version = std::string(version_.name);
+  info.state = std::string(InstanceStateName(state_));
+  info.registered_since = registered_since_;
+  info.last_error = MessageOf(last_error_);
+  return info;
+}
+
+}  // namespace devmgr::dra

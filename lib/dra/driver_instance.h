@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/executor.h"
+#include "dra/api_version.h"
+#include "dra/instance_machine.h"
+#include "rpc/connection.h"
+
+namespace devmgr::dra {
+
+using Dialer = std::function<absl::StatusOr<std::unique_ptr<rpc::Connection>>(
+    const std::filesystem::path& socket, std::function<void()> on_hang_up)>;
+
+struct InstanceOptions {
+  std::chrono::milliseconds call_timeout{45'000};
+  int max_calls = 64;
+};
+
+/// One registered endpoint of a driver: connects at once, connects again with
+/// a back-off when the peer hangs up, and makes calls over the connection of
+/// the moment. Owned by shared_ptr: completions under way hold it weakly.
+/// Lives on its executor.
+class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
+ public:
+  static constexpr std::chrono::milliseconds kFirstRetry{50};
+  static constexpr std::chrono::milliseconds kLastRetry{30'000};
+
+  /// `executor` is borrowed and must outlive the instance. `on_connected` runs
+  /// whenever a connection was made.
+  DriverInstance(Executor& executor, Dialer dialer, InstanceOptions options,
+                 std::string driver, std::string endpoint,
+                 const ApiVersion& version, WallTime registered_since,
+                 std::function<void()> on_connected);
+  ~DriverInstance();
+
+  /// Dials for the first time.
+  void Start();
+
+  /// Closes the connection; calls under way end with Cancelled. Final.
+  void Close();
+
+  /// Sends `request` to `method`. `done` runs once, later, on the executor.
+  void Call(const std::string& method, std::string request,
+            std::function<void(absl::StatusOr<std::string>)> done);
+
+  const std::string& endpoint() const { return endpoint_; }
+  const ApiVersion& version() const { return version_; }
+  InstanceState state() const { return state_; }
+  PluginInfo Info() const;
+
+ private:
+  /// Moves through the table and does what the new state asks for.
+  void Step(InstanceEvent event);
+  void Dial();
+  void ScheduleRetry();
+  absl::Status CheckCallable();
+
+  Executor& executor_;
+  const Dialer dialer_;
+  const InstanceOptions options_;
+  const std::string driver_;
+  const std::string endpoint_;
+  const ApiVersion& version_;
+  const WallTime registered_since_;
+  const std::function<void()> on_connected_;
+
+  InstanceState state_ = InstanceState::kConnecting;
+  std::unique_ptr<rpc::Connection> connection_;
+  std::uint64_t generation_ = 0;  ///< Of the connection.
+  int calls_ = 0;
+  TimerId retry_ = 0;
+  std::chrono::milliseconds next_delay_ = kFirstRetry;
+  absl::Status last_error_;
+};
+
+}  // namespace devmgr::dra

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "dra/driver_instance.h"
+#include "dra/drivers.h"
+#include "registration/plugin.h"
+
+namespace devmgr::dra {
+
+struct DriverRegistryOptions {
+  InstanceOptions instance;
+  /// Endpoints must lie below one of these; empty: anywhere.
+  std::vector<std::filesystem::path> endpoint_dirs;
+  std::function<WallTime()> now;
+  /// A driver registered, connected or left. Runs on the executor.
+  std::function<void(const std::string& driver)> on_change;
+};
+
+/// The drivers that registered, each with its instances; the newest connected
+/// one gets the calls. Handler of plugins of type `DRAPlugin`.
+/// Follows the kubelet's pkg/kubelet/cm/dra/plugin. Lives on its executor.
+class DriverRegistry final : public Drivers,
+                             public registration::PluginHandler {
+ public:
+  static constexpr char kPluginType[] = "DRAPlugin";
+
+  /// `executor` is borrowed and must outlive the registry.
+  DriverRegistry(Executor& executor, Dialer dialer,
+                 DriverRegistryOptions options);
+  ~DriverRegistry() override;
+
+  bool IsRegistered(const std::string& driver) const override;
+  void Prepare(const std::string& driver, std::vector<ClaimReference> claims,
+               std::function<void(PrepareAnswer)> done) override;
+  void Unprepare(const std::string& driver, std::vector<ClaimReference> claims,
+                 std::function<void(UnprepareAnswer)> done) override;
+  std::vector<PluginInfo> Plugins() const override;
+
+  absl::Status Validate(const registration::Plugin& plugin) override;
+  absl::Status Register(const registration::Plugin& plugin) override;
+  void Deregister(const registration::Plugin& plugin) override;
+
+ private:
+  /// The instance to call.
+  ///   InvalidArgument  the name is empty
+  ///   Unavailable      no instance is registered
+  absl::StatusOr<std::shared_ptr<DriverInstance>> Pick(
+      const std::string& driver) const;
+  absl::Status CheckEndpoint(const std::string& endpoint) const;
+
+  Executor& executor_;
+  const Dialer dialer_;
+  const DriverRegistryOptions options_;
+  /// Shared with completions under way. In the order of registration.
+  std::map<std::string, std::vector<std::shared_ptr<DriverInstance>>> drivers_;
+};
+
+}  // namespace devmgr::dra

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of one registered endpoint of a driver. The table is drawn in
+// README.md beside this file, and a test holds the two against each other.
+#pragma once
+
+#include <string_view>
+
+namespace devmgr::dra {
+
+enum class InstanceState {
+  kConnecting,  ///< A dial is due now.
+  kConnected,
+  kBackingOff,  ///< The last dial failed, or the peer hung up; a timer runs.
+  kClosed,      ///< Deregistered. Final.
+};
+
+enum class InstanceEvent {
+  kDialed,
+  kDialFailed,
+  kHungUp,
+  kRetryDue,  ///< The back-off is over.
+  kCalled,    ///< Somebody wants to call: do not wait for the back-off.
+  kDeregistered,
+};
+
+InstanceState Next(InstanceState state, InstanceEvent event);
+
+std::string_view InstanceStateName(InstanceState state);
+std::string_view InstanceEventName(InstanceEvent event);
+
+}  // namespace devmgr::dra

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace devmgr::registration {
+
+/// What a plugin says of itself in the handshake.
+struct Plugin {
+  std::string type;
+  std::string name;
+  std::string endpoint;  ///< Never empty: defaults to the registration socket.
+  std::vector<std::string> supported_versions;
+  std::filesystem::path socket;  ///< The registration socket.
+};
+
+/// What happens to plugins of one type. All calls come on the registrar's
+/// executor.
+class PluginHandler {
+ public:
+  virtual ~PluginHandler() = default;
+  /// Changes nothing. An error is sent to the plugin as it is.
+  virtual absl::Status Validate(const Plugin& plugin) = 0;
+  /// Takes the plugin in. Checks again what Validate checks.
+  virtual absl::Status Register(const Plugin& plugin) = 0;
+  /// Lets go of exactly this endpoint; unknown ones are fine.
+  virtual void Deregister(const Plugin& plugin) = 0;
+};
+
+/// A registration socket that is connected: the two calls of the handshake.
+/// Completions run on any thread; none runs after the destructor.
+class PluginSocket {
+ public:
+  virtual ~PluginSocket() = default;
+  virtual void GetInfo(std::function<void(absl::StatusOr<Plugin>)> done) = 0;
+  /// An empty error tells that the plugin is registered.
+  virtual void NotifyStatus(const std::string& error,
+                            std::function<void(absl::Status)> done) = 0;
+};
+
+using PluginDialer =
+    std::function<absl::StatusOr<std::unique_ptr<PluginSocket>>(
+        const std::filesystem::path& socket)>;
+
+}  // namespace devmgr::registration

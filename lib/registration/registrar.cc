@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registration/registrar.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::registration {
+
+Registrar::Registrar(Executor& executor, std::filesystem::path directory,
+                     PluginDialer dialer,
+                     std::map<std::string, PluginHandler*> handlers_by_type,
+                     LogSink log)
+    : executor_(executor),
+      directory_(std::move(directory)),
+      dialer_(std::move(dialer)),
+      handlers_(std::move(handlers_by_type)),
+      log_(std::move(log)) {}
+
+Registrar::~Registrar() {
+  for (auto& [name, entry] : entries_) executor_.Cancel(entry.retry);
+}
+
+void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
+  using Kind = watcher::DirectoryEvent::Kind;
+  switch (event.kind) {
+    case Kind::kRescan:
+      Rescan();
+      return;
+    case Kind::kAppeared:
+    case Kind::kChanged:
+      Consider(event.name);
+      return;
+    case Kind::kVanished:
+      // It may be there again already.
+      Consider(event.name);
+      return;
+    case Kind::kWriting:
+      return;
+  }
+}
+
+std::optional<Registrar::FileIdentity> Registrar::SocketAt(
+    const std::filesystem::path& path) {
+  struct statx info {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT,
+              STATX_BASIC_STATS | STATX_BTIME, &info) != 0) {
+    return std::nullopt;
+  }
+  if (!S_ISSOCK(info.stx_mode)) return std::nullopt;
+  const std::uint64_t device =
+      (std::uint64_t{info.stx_dev_major} << 32) | info.stx_dev_minor;
+  std::int64_t born = 0;
+  if ((info.stx_mask & STATX_BTIME) != 0) {
+    born = info.stx_btime.tv_sec * 1'000'000'000 + info.stx_btime.tv_nsec;
+  }
+  return FileIdentity{device, info.stx_ino, born};
+}
+
+void Registrar::Rescan() {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : entries_) names.insert(name);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory_, error), end;
+       !error && it != end; it.increment(error)) {
+    names.insert(it->path().filename().string());
+  }
+  // A directory that cannot be listed has no sockets that could be dialled;
+  // those known are looked at one by one.
+  for (const std::string& name : names) Consider(name);
+}
+
+void Registrar::Consider(const std::string& name) {
+  if (name.empty() || name.front() == '.') return;
+  const auto identity = SocketAt(directory_ / name);
+  const auto known = entries_.find(name);
+  if (known != entries_.end()) {
+    if (identity == known->second.identity) return;
+    Drop(name);
+  }
+  if (!identity.has_value()) return;
+  entries_[name].identity = *identity;
+  Handshake(name);
+}
+
+void Registrar::Drop(const std::string& name) {
+  Entry entry = std::move(entries_[name]);
+  entries_.erase(name);
+  executor_.Cancel(entry.retry);
+  if (!entry.registered.has_value()) return;
+  handlers_.at(entry.registered->type)->Deregister(*entry.registered);
+  if (log_) {
+    log_(LogLevel::kInfo,
+         fmt::format("plugin '{}' deregistered: socket '{}' is gone",
+                     entry.registered->name, name));
+  }
+}
+
+template <typename Result, typename Next>
+std::function<void(Result)> Registrar::Resume(const std::string& name,
+                                              Next next) {
+  const std::uint64_t attempt = entries_[name].attempt;
+  return [this, alive = std::weak_ptr<int>(alive_), &executor = executor_, name,
+          attempt, next](Result result) {
+    executor.Post([this, alive, name, attempt, next,
+                   result = std::move(result)]() mutable {
+      if (alive.expired()) return;
+      const auto entry = entries_.find(name);
+      if (entry == entries_.end() || entry->second.attempt != attempt) return;
+      next(std::move(result));
+    });
+  };
+}
+
+void Registrar::Handshake(const std::string& name) {
+  Entry& entry = entries_[name];
+  entry.attempt = ++last_attempt_;
+  entry.retry = 0;
+  auto socket = dialer_(directory_ / name);
+  if (!socket.ok()) {
+    RetryLater(name, socket.status());
+    return;
+  }
+  entry.socket = *std::move(socket);
+  entry.socket->GetInfo(Resume<absl::StatusOr<Plugin>>(
+      name, [this, name](absl::StatusOr<Plugin> info) {
+        OnInfo(name, std::move(info));
+      }));
+}
+
+void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
+  if (!info.ok()) {
+    RetryLater(name, WithContext(info.status(), "GetInfo"));
+    return;
+  }
+  Entry& entry = entries_[name];
+  info->socket = directory_ / name;
+  if (info->endpoint.empty()) info->endpoint = info->socket.string();
+  // Entered before the handler acts, so that a socket that goes meanwhile is
+  // deregistered.
+  entry.registered = *info;
+  const absl::Status taken = TakeIn(*info);
+  if (!taken.ok()) entry.registered.reset();
+  const std::string refusal = taken.ok() ? "" : MessageOf(taken);
+  entry.socket->NotifyStatus(
+      refusal, Resume<absl::Status>(
+                   name, [this, name, refusal](const absl::Status& status) {
+                     OnNotified(name, refusal, status);
+                   }));
+}
+
+absl::Status Registrar::TakeIn(const Plugin& plugin) {
+  const auto handler = handlers_.find(plugin.type);
+  if (handler == handlers_.end()) {
+    return NotFoundError(
+        "no handler registered for plugin type: {} at socket {}", plugin.type,
+        plugin.socket.string());
+  }
+  DEVMGR_RETURN_IF_ERROR(handler->second->Validate(plugin));
+  return WithContext(handler->second->Register(plugin),
+                     "RegisterPlugin error -- plugin registration failed with "
+                     "err");
+}
+
+void Registrar::OnNotified(const std::string& name, const std::string& refusal,
+                           const absl::Status& status) {
+  Entry& entry = entries_[name];
+  if (!refusal.empty()) {
+    RetryLater(name, FailedPreconditionError("refused: {}", refusal));
+    return;
+  }
+  if (!status.ok()) {
+    handlers_.at(entry.registered->type)->Deregister(*entry.registered);
+    entry.registered.reset();
+    RetryLater(name, WithContext(status, "NotifyRegistrationStatus"));
+    return;
+  }
+  entry.socket.reset();
+  entry.next_delay = kFirstRetry;
+  if (log_) {
+    log_(LogLevel::kInfo,
+         fmt::format("plugin '{}' registered: type {}, endpoint '{}'",
+                     entry.registered->name, entry.registered->type,
+                     entry.registered->endpoint));
+  }
+}
+
+void Registrar::RetryLater(const std::string& name, const absl::Status& cause) {
+  Entry& entry = entries_[name];
+  entry.socket.reset();
+  entry.attempt = ++last_attempt_;
+  if (log_) {
+    log_(LogLevel::kWarning,
+         fmt::format("registration socket '{}': {}; next try in {} ms", name,
+                     MessageOf(cause), entry.next_delay.count()));
+  }
+  entry.retry = executor_.PostAfter(
+      entry.next_delay, [this, alive = std::weak_ptr<int>(alive_), name] {
+        if (alive.expired() || !entries_.contains(name)) return;
+        Handshake(name);
+      });
+  entry.next_delay = std::min(entry.next_delay * 2, kLastRetry);
+}
+
+}  // namespace devmgr::registration

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "common/executor.h"
+#include "registration/plugin.h"
+#include "watcher/directory_watcher.h"
+
+namespace devmgr::registration {
+
+/// Takes plugins in whose sockets stand in the registration directory, as the
+/// kubelet's plugin watcher does (pkg/kubelet/pluginmanager): handshake,
+/// handler by type, word back to the plugin. Whatever fails is tried again
+/// with a back-off per socket; a socket that is re-created starts anew.
+/// Lives on `executor`: construct, call and destroy it there.
+class Registrar {
+ public:
+  static constexpr std::chrono::milliseconds kFirstRetry{500};
+  static constexpr std::chrono::milliseconds kLastRetry{120'000};
+
+  /// `executor` and the handlers are borrowed and must outlive the registrar.
+  Registrar(Executor& executor, std::filesystem::path directory,
+            PluginDialer dialer,
+            std::map<std::string, PluginHandler*> handlers_by_type,
+            LogSink log);
+  ~Registrar();
+
+  /// What the directory watcher tells.
+  void OnDirectoryEvent(const watcher::DirectoryEvent& event);
+
+ private:
+  /// Tells a re-created file from a known one: device, inode, birth time.
+  using FileIdentity = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
+
+  struct Entry {
+    FileIdentity identity;
+    std::uint64_t attempt = 0;  ///< Completions of older attempts are dropped.
+    std::unique_ptr<PluginSocket> socket;  ///< During a handshake.
+    std::optional<Plugin> registered;
+    TimerId retry = 0;
+    std::chrono::milliseconds next_delay = kFirstRetry;
+  };
+
+  void Rescan();
+  void Consider(const std::string& name);
+  void Drop(const std::string& name);
+  void Handshake(const std::string& name);
+  void OnInfo(const std::string& name, absl::StatusOr<Plugin> info);
+  absl::Status TakeIn(const Plugin& plugin);
+  void OnNotified(const std::string& name, const std::string& refusal,
+                  const absl::Status& status);
+  void RetryLater(const std::string& name, const absl::Status& cause);
+  /// Runs `next` on the executor if the attempt is still the current one.
+  template <typename Result, typename Next>
+  std::function<void(Result)> Resume(const std::string& name, Next next);
+  static std::optional<FileIdentity> SocketAt(
+      const std::filesystem::path& path);
+
+  Executor& executor_;
+  const std::filesystem::path directory_;
+  const PluginDialer dialer_;
+  const std::map<std::string, PluginHandler*> handlers_;
+  const LogSink log_;
+  std::map<std::string, Entry> entries_;  ///< By file name.
+  std::uint64_t last_attempt_ = 0;
+  /// Expires with this object; posted completions hold it weakly.
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace devmgr::registration
