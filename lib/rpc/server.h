@@ -17,6 +17,7 @@ namespace devmgr::rpc {
 
 /// Answers one call; copyable, callable once, from any thread, also after the
 /// handler has returned and after the server is gone (then it does nothing).
+/// When the last copy goes without a call, the client gets Internal.
 using Respond = std::function<void(absl::StatusOr<std::string>)>;
 
 /// Handles a unary call, on a thread of the server's; must not block for long.
@@ -25,10 +26,10 @@ using UnaryHandler = std::function<void(std::string request, Respond respond)>;
 struct ServerOptions {
   std::filesystem::path socket;  ///< Any length.
   mode_t mode = 0600;
-  std::map<std::string, UnaryHandler> methods;  ///< By full method path.
-  /// Answers what `methods` lacks with `unknown service <s>` or
-  /// `unknown method <m> for service <s>` and code Unimplemented.
-  /// Names the owner in the error another opener gets; for example `devmgrd`.
+  /// By full method path. What is missing here is answered with code
+  /// Unimplemented and `unknown service <s>`, or `unknown method <m> for
+  /// service <s>` where other methods of that service are known.
+  std::map<std::string, UnaryHandler> methods;
 };
 
 /// A gRPC server on one Unix socket. The file appears in one step, already
@@ -38,10 +39,13 @@ class Server {
   /// A socket file that nobody answers on is replaced.
   ///   FailedPrecondition  somebody listens there; the message names process
   ///                       and pid. Or a file that is not a socket is there.
+  ///   NotFound            there is no such directory; it is not made
   ///   PermissionDenied    the directory is not ours to write
   static absl::StatusOr<std::unique_ptr<Server>> Start(Runtime& runtime,
                                                        ServerOptions options);
-  /// Removes the socket file if it is still ours, cancels calls, joins.
+  /// Removes the socket file if it is still ours, answers calls under way with
+  /// Unavailable, and joins: takes a moment (about 0.1 s at most) while clients
+  /// read that. No handler runs afterwards. Not to be called from a handler.
   virtual ~Server() = default;
 
   /// Connections accepted so far.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/runtime.h"
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/impl/grpc_library.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <pthread.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+
+namespace devmgr::rpc {
+namespace {
+
+class RuntimeImpl final : public Runtime {
+ public:
+  explicit RuntimeImpl(std::unique_ptr<Poller> poller)
+      : poller_(std::move(poller)) {
+    thread_ = std::thread([this] { DrainCompletions(queue_); });
+    pthread_setname_np(thread_.native_handle(), "rpc-calls");
+  }
+
+  ~RuntimeImpl() override {
+    queue_.Shutdown();
+    thread_.join();
+  }
+
+  Poller& poller() override { return *poller_; }
+  grpc::CompletionQueue& queue() { return queue_; }
+
+ private:
+  const std::unique_ptr<Poller> poller_;
+  grpc::CompletionQueue queue_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start() {
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<Poller> poller,
+                          Poller::Start("rpc-poller"));
+  return std::make_unique<RuntimeImpl>(std::move(poller));
+}
+
+grpc::CompletionQueue& CallQueue(Runtime& runtime) {
+  return static_cast<RuntimeImpl&>(runtime).queue();
+}
+
+void DrainCompletions(grpc::CompletionQueue& queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) static_cast<Completion*>(tag)->OnComplete(ok);
+}
+
+grpc::ByteBuffer ToByteBuffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::string ToString(const grpc::ByteBuffer& buffer) {
+  std::string bytes;
+  std::vector<grpc::Slice> slices;
+  // Fails for a compressed buffer only, and gRPC has decompressed ours.
+  if (!buffer.Dump(&slices).ok()) return bytes;
+  bytes.reserve(buffer.Length());
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+}  // namespace devmgr::rpc

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/unique_fd.h"
+#include "rpc/connection.h"
+#include "rpc/server.h"
+
+namespace devmgr::rpc {
+
+/// How long a test waits for what must come. Generous: machines are busy.
+inline constexpr std::chrono::seconds kPatience{20};
+
+/// Values that threads of the runtime hand to the test.
+template <typename T>
+class Mailbox {
+ public:
+  void Put(T value) {
+    const std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  /// The next value; nothing when `patience` is over.
+  std::optional<T> Take(std::chrono::milliseconds patience = kPatience) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, patience, [&] { return !values_.empty(); })) {
+      return std::nullopt;
+    }
+    T value = std::move(values_.front());
+    values_.pop_front();
+    return value;
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> values_;
+};
+
+using Result = absl::StatusOr<std::string>;
+
+/// A runtime and a folder, short enough for socket paths.
+class RpcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/devmgr-rpc-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    auto runtime = Runtime::Start();
+    ASSERT_TRUE(runtime.ok()) << runtime.status().ToString();
+    runtime_ = *std::move(runtime);
+  }
+  void TearDown() override {
+    runtime_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::filesystem::path Path(const std::string& name = "s.sock") const {
+    return folder_ / name;
+  }
+
+  absl::StatusOr<std::unique_ptr<Server>> TryServe(
+      std::map<std::string, UnaryHandler> methods,
+      const std::filesystem::path& path) {
+    ServerOptions options;
+    options.socket = path;
+    options.methods = std::move(methods);
+    return Server::Start(*runtime_, std::move(options));
+  }
+
+  std::unique_ptr<Server> Serve(std::map<std::string, UnaryHandler> methods) {
+    auto server = TryServe(std::move(methods), Path());
+    EXPECT_TRUE(server.ok()) << server.status().ToString();
+    return server.ok() ? *std::move(server) : nullptr;
+  }
+
+  /// A server whose `/t.Echo/Say` answers what it was sent.
+  std::unique_ptr<Server> ServeEcho() {
+    return Serve({{"/t.Echo/Say", [](std::string request, Respond respond) {
+                     respond(std::move(request));
+                   }}});
+  }
+
+  std::unique_ptr<Connection> Connect(std::function<void()> on_hang_up = {}) {
+    auto connection = Dial(*runtime_, Path(), std::move(on_hang_up));
+    EXPECT_TRUE(connection.ok()) << connection.status().ToString();
+    return connection.ok() ? *std::move(connection) : nullptr;
+  }
+
+  static Result CallAndWait(Connection& connection, const std::string& method,
+                            std::string request,
+                            std::chrono::milliseconds timeout = kPatience) {
+    const auto answers = std::make_shared<Mailbox<Result>>();
+    connection.Call(method, std::move(request), {timeout},
+                    [answers](Result result) { answers->Put(result); });
+    auto answer = answers->Take(timeout + kPatience);
+    if (!answer) return absl::InternalError("the call never ended");
+    return *std::move(answer);
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+/// A peer that is no gRPC server.
+class RawPeer {
+ public:
+  /// Bound to `path`; listens when told.
+  RawPeer(const std::filesystem::path& path, bool listens, int backlog = 8)
+      : listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address),
+                   sizeof(address)),
+              0)
+        << path;
+    if (listens) {
+      EXPECT_EQ(listen(listener_.get(), backlog), 0);
+    }
+  }
+  /// Blocks.
+  UniqueFd Accept() {
+    return UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+
+ private:
+  UniqueFd listener_;
+};
+
+}  // namespace devmgr::rpc
