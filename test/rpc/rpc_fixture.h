@@ -7,56 +7,20 @@
 #include <sys/un.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "common/unique_fd.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
+#include "support/mailbox.h"
+#include "support/temp_folder.h"
 
 namespace devmgr::rpc {
-
-/// How long a test waits for what must come. Generous: machines are busy.
-inline constexpr std::chrono::seconds kPatience{20};
-
-/// Values that threads of the runtime hand to the test.
-template <typename T>
-class Mailbox {
- public:
-  void Put(T value) {
-    const std::lock_guard lock(mutex_);
-    values_.push_back(std::move(value));
-    changed_.notify_all();
-  }
-  /// The next value; nothing when `patience` is over.
-  std::optional<T> Take(std::chrono::milliseconds patience = kPatience) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, patience, [&] { return !values_.empty(); })) {
-      return std::nullopt;
-    }
-    T value = std::move(values_.front());
-    values_.pop_front();
-    return value;
-  }
-  std::size_t size() const {
-    const std::lock_guard lock(mutex_);
-    return values_.size();
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<T> values_;
-};
 
 using Result = absl::StatusOr<std::string>;
 
@@ -64,20 +28,13 @@ using Result = absl::StatusOr<std::string>;
 class RpcTest : public testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/devmgr-rpc-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
-    folder_ = folder;
     auto runtime = Runtime::Start();
     ASSERT_TRUE(runtime.ok()) << runtime.status().ToString();
     runtime_ = *std::move(runtime);
   }
-  void TearDown() override {
-    runtime_.reset();
-    std::filesystem::remove_all(folder_);
-  }
 
   std::filesystem::path Path(const std::string& name = "s.sock") const {
-    return folder_ / name;
+    return folder_.path() / name;
   }
 
   absl::StatusOr<std::unique_ptr<Server>> TryServe(
@@ -119,7 +76,7 @@ class RpcTest : public testing::Test {
     return *std::move(answer);
   }
 
-  std::filesystem::path folder_;
+  const TempFolder folder_;
   std::unique_ptr<Runtime> runtime_;
 };
 

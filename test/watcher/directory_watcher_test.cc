@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watcher/directory_watcher.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "common/unique_fd.h"
+#include "support/mailbox.h"
+#include "support/temp_folder.h"
+
+namespace devmgr::watcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = DirectoryEvent::Kind;
+
+class DirectoryWatcherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto poller = Poller::Start("test-poller");
+    ASSERT_TRUE(poller.ok()) << poller.status().ToString();
+    poller_ = *std::move(poller);
+    fs::create_directory(folder());
+  }
+
+  const fs::path& base() const { return base_.path(); }
+  fs::path folder() const { return base() / "folder"; }
+
+  void StartAt(const fs::path& path) {
+    auto watcher = DirectoryWatcher::Start(
+        *poller_, path,
+        [this](const DirectoryEvent& event) { events_.Put(event); });
+    ASSERT_TRUE(watcher.ok()) << watcher.status().ToString();
+    watcher_ = *std::move(watcher);
+    ASSERT_TRUE(Comes(Kind::kRescan));
+    ASSERT_EQ(events_.size(), 0u);
+  }
+
+  /// Waits for such an event, passing over others.
+  bool Comes(Kind kind, const std::string& name = "") {
+    while (const auto event = events_.Take()) {
+      if (event->kind == kind && event->name == name) return true;
+    }
+    return false;
+  }
+
+  /// The next event is this one.
+  testing::AssertionResult Next(Kind kind, const std::string& name = "") {
+    const auto event = events_.Take();
+    if (!event) return testing::AssertionFailure() << "no event came";
+    if (event->kind == kind && event->name == name) {
+      return testing::AssertionSuccess();
+    }
+    return testing::AssertionFailure()
+           << "kind " << static_cast<int>(event->kind) << " '" << event->name
+           << "' came";
+  }
+
+  /// The watcher works at `folder`: it sees a file come.
+  bool Sees(const fs::path& folder, const std::string& name = "probe") {
+    std::ofstream(folder / name) << "x";
+    return Comes(Kind::kChanged, name);
+  }
+
+  static void Write(const fs::path& path, const std::string& text = "x") {
+    std::ofstream(path) << text;
+  }
+
+  const TempFolder base_;
+  std::unique_ptr<Poller> poller_;
+  Mailbox<DirectoryEvent> events_;
+  std::unique_ptr<DirectoryWatcher> watcher_;
+};
+
+TEST_F(DirectoryWatcherTest, TellsOfAFileFromCreationToDeletion) {
+  StartAt(folder());
+  UniqueFd fd(open((folder() / "f").c_str(), O_CREAT | O_WRONLY, 0600));
+  EXPECT_TRUE(Next(Kind::kAppeared, "f"));
+  ASSERT_EQ(write(fd.get(), "x", 1), 1);
+  EXPECT_TRUE(Next(Kind::kWriting, "f"));
+  fd.Reset();
+  EXPECT_TRUE(Next(Kind::kChanged, "f"));
+  fs::remove(folder() / "f");
+  EXPECT_TRUE(Next(Kind::kVanished, "f"));
+}
+
+TEST_F(DirectoryWatcherTest, TellsOfRenamesIntoOutOfAndWithin) {
+  StartAt(folder());
+  Write(base() / "f");
+  fs::rename(base() / "f", folder() / "f");
+  EXPECT_TRUE(Next(Kind::kAppeared, "f"));
+  fs::rename(folder() / "f", folder() / "g");
+  EXPECT_TRUE(Next(Kind::kVanished, "f"));
+  EXPECT_TRUE(Next(Kind::kAppeared, "g"));
+  fs::rename(folder() / "g", base() / "g");
+  EXPECT_TRUE(Next(Kind::kVanished, "g"));
+}
+
+TEST_F(DirectoryWatcherTest, TellsOfAFileThatBecomesReadable) {
+  Write(folder() / "f");
+  chmod((folder() / "f").c_str(), 0);
+  StartAt(folder());
+  chmod((folder() / "f").c_str(), 0600);
+  EXPECT_TRUE(Next(Kind::kChanged, "f"));
+}
+
+TEST_F(DirectoryWatcherTest, TellsOfFoldersAndOfNothingBelowThem) {
+  StartAt(folder());
+  fs::create_directory(folder() / "sub");
+  EXPECT_TRUE(Next(Kind::kAppeared, "sub"));
+  Write(folder() / "sub" / "f");
+  fs::remove_all(folder() / "sub");
+  EXPECT_TRUE(Next(Kind::kVanished, "sub"));
+}
+
+TEST_F(DirectoryWatcherTest, TellsNothingOfSiblings) {
+  StartAt(folder());
+  Write(base() / "sibling");
+  fs::create_directory(base() / "folder2");
+  Write(folder() / "f");
+  EXPECT_TRUE(Next(Kind::kAppeared, "f"));
+}
+
+TEST_F(DirectoryWatcherTest, WaitsForADirectoryStepByStep) {
+  StartAt(folder() / "a" / "b" / "c");
+  fs::create_directory(folder() / "a");
+  fs::create_directory(folder() / "a" / "b");
+  fs::create_directory(folder() / "a" / "b" / "c");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder() / "a" / "b" / "c"));
+}
+
+TEST_F(DirectoryWatcherTest, SaysNothingWhileOnlyPartOfThePathIsThere) {
+  StartAt(folder() / "a" / "b");
+  fs::create_directory(folder() / "a");
+  Write(folder() / "a" / "other");
+  fs::create_directory(folder() / "a" / "b");
+  EXPECT_TRUE(Next(Kind::kRescan));
+  Write(folder() / "a" / "b" / "f");
+  EXPECT_TRUE(Comes(Kind::kAppeared, "f"));
+}
+
+TEST_F(DirectoryWatcherTest, SeesADirectoryMovedIntoPlace) {
+  StartAt(base() / "x" / "y");
+  fs::create_directories(base() / "made" / "y");
+  fs::rename(base() / "made", base() / "x");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "x" / "y"));
+}
+
+TEST_F(DirectoryWatcherTest, FollowsADirectoryDeletedAndMadeAnew) {
+  StartAt(folder());
+  for (int i = 0; i < 20; ++i) {
+    fs::remove_all(folder());
+    ASSERT_TRUE(Comes(Kind::kRescan));
+    fs::create_directory(folder());
+    ASSERT_TRUE(Comes(Kind::kRescan));
+    ASSERT_TRUE(Sees(folder(), std::to_string(i)));
+  }
+}
+
+TEST_F(DirectoryWatcherTest, FollowsADirectoryReplacedAtOnce) {
+  StartAt(folder());
+  fs::create_directory(base() / "next");
+  fs::rename(folder(), base() / "old");
+  fs::rename(base() / "next", folder());
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder()));
+  // And it has let go of the old one.
+  Write(base() / "old" / "late");
+  Write(folder() / "new");
+  EXPECT_TRUE(Next(Kind::kAppeared, "new"));
+}
+
+TEST_F(DirectoryWatcherTest, FollowsWhenAParentIsReplaced) {
+  fs::create_directories(folder() / "a" / "b");
+  StartAt(folder() / "a" / "b");
+  fs::create_directories(base() / "next" / "a" / "b");
+  fs::rename(folder(), base() / "old");
+  fs::rename(base() / "next", folder());
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder() / "a" / "b"));
+}
+
+// A directory that somebody still has open is gone for us all the same.
+TEST_F(DirectoryWatcherTest, FollowsWhenTheOldDirectoryIsHeldOpen) {
+  StartAt(folder());
+  const UniqueFd held(open(folder().c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_TRUE(held.valid());
+  fs::remove_all(folder());
+  fs::create_directory(folder());
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder()));
+}
+
+class DirectoryWatcherLinkTest : public DirectoryWatcherTest {
+ protected:
+  /// As tools do that swap links: a new link renamed over the old.
+  static void Relink(const fs::path& link, const fs::path& target) {
+    const fs::path temporary = link.string() + ".tmp";
+    fs::create_symlink(target, temporary);
+    fs::rename(temporary, link);
+  }
+};
+
+TEST_F(DirectoryWatcherLinkTest, FollowsALinkToTheDirectory) {
+  fs::create_directories(base() / "v1");
+  fs::create_directories(base() / "v2");
+  fs::create_symlink("v1", base() / "link");
+  StartAt(base() / "link");
+  EXPECT_TRUE(Sees(base() / "v1", "one"));
+  Relink(base() / "link", base() / "v2");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "v2", "two"));
+}
+
+TEST_F(DirectoryWatcherLinkTest, FollowsALinkInTheMiddle) {
+  fs::create_directories(base() / "v1" / "d");
+  fs::create_directories(base() / "v2" / "d");
+  fs::create_symlink("v1", base() / "link");
+  StartAt(base() / "link" / "d");
+  EXPECT_TRUE(Sees(base() / "v1" / "d", "one"));
+  Relink(base() / "link", "v2");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "v2" / "d", "two"));
+}
+
+TEST_F(DirectoryWatcherLinkTest, FollowsLinksToLinks) {
+  fs::create_directories(base() / "store" / "v1");
+  fs::create_directories(base() / "store" / "v2");
+  fs::create_directories(base() / "etc");
+  fs::create_symlink("v1", base() / "store" / "current");
+  fs::create_symlink("../store/./current", base() / "etc" / "conf");
+  StartAt(base() / "etc" / "conf");
+  EXPECT_TRUE(Sees(base() / "store" / "v1", "one"));
+  // The far link moves, the near one stays.
+  Relink(base() / "store" / "current", "v2");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "store" / "v2", "two"));
+}
+
+TEST_F(DirectoryWatcherLinkTest, WaitsForWhatADanglingLinkPointsTo) {
+  fs::create_symlink(base() / "later" / "d", base() / "link");
+  StartAt(base() / "link");
+  fs::create_directory(base() / "later");
+  fs::create_directory(base() / "later" / "d");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "later" / "d"));
+}
+
+TEST_F(DirectoryWatcherLinkTest, SurvivesALinkToItself) {
+  fs::create_symlink("loop", base() / "loop");
+  StartAt(base() / "loop" / "d");
+  fs::remove(base() / "loop");
+  fs::create_directories(base() / "loop" / "d");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "loop" / "d"));
+}
+
+// ConfigMap volumes: files are links through `..data`, which is swapped.
+TEST_F(DirectoryWatcherLinkTest, TellsOfASwappedConfigMap) {
+  fs::create_directory(folder() / "..v1");
+  fs::create_directory(folder() / "..v2");
+  fs::create_symlink("..v1", folder() / "..data");
+  StartAt(folder());
+  Relink(folder() / "..data", "..v2");
+  EXPECT_TRUE(Comes(Kind::kAppeared, "..data"));
+}
+
+TEST_F(DirectoryWatcherTest, WaitsWhereAFileStandsInTheWay) {
+  Write(base() / "thing");
+  StartAt(base() / "thing");
+  fs::remove(base() / "thing");
+  fs::create_directory(base() / "thing");
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(base() / "thing"));
+}
+
+TEST_F(DirectoryWatcherTest, SeesADirectoryThatBecomesAccessible) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may look anywhere";
+  fs::create_directory(folder() / "d");
+  chmod(folder().c_str(), 0);
+  StartAt(folder() / "d");
+  chmod(folder().c_str(), 0700);
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder() / "d"));
+}
+
+TEST_F(DirectoryWatcherTest, TakesPathsWithDotsAndTrailingSlashes) {
+  StartAt(base() / "folder" / ".." / "." / "folder" / "");
+  EXPECT_TRUE(Sees(folder()));
+}
+
+TEST_F(DirectoryWatcherTest, RefusesAnEmptyPath) {
+  EXPECT_EQ(
+      DirectoryWatcher::Start(*poller_, "", [](const auto&) {}).status().code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DirectoryWatcherTest, RescansWhenTheKernelsQueueOverflows) {
+  int limit = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> limit;
+  if (limit <= 0 || limit > 100'000) GTEST_SKIP() << "queue of " << limit;
+  std::promise<void> stuck;
+  std::promise<void> released;
+  int rescans = 0;
+  auto watcher = DirectoryWatcher::Start(
+      *poller_, folder(), [&](const DirectoryEvent& event) {
+        events_.Put(event);
+        // The reader hangs at first, while the queue fills.
+        if (event.kind == Kind::kRescan && rescans++ == 0) {
+          stuck.set_value();
+          released.get_future().wait();
+        }
+      });
+  ASSERT_TRUE(watcher.ok());
+  stuck.get_future().wait();
+  // Four events or more each, none equal to the one before.
+  const fs::path a = folder() / "a";
+  const fs::path b = folder() / "b";
+  Write(a);
+  for (int i = 0; i < limit / 4 + 10; ++i) {
+    ASSERT_EQ(rename(a.c_str(), b.c_str()), 0);
+    ASSERT_EQ(rename(b.c_str(), a.c_str()), 0);
+  }
+  released.set_value();
+  EXPECT_TRUE(Next(Kind::kRescan));
+  EXPECT_TRUE(Next(Kind::kAppeared, "a"));
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder()));
+  watcher->reset();
+}
+
+TEST_F(DirectoryWatcherTest, IsSilentAfterItsEnd) {
+  for (int i = 0; i < 50; ++i) {
+    auto alive = std::make_unique<std::atomic<bool>>(true);
+    auto watcher = DirectoryWatcher::Start(
+        *poller_, folder(),
+        [flag = alive.get()](const DirectoryEvent&) { EXPECT_TRUE(*flag); });
+    ASSERT_TRUE(watcher.ok());
+    Write(folder() / std::to_string(i));
+    watcher->reset();
+    *alive = false;
+    // Were an event to come now, it would touch freed memory.
+    alive.reset();
+    Write(folder() / std::to_string(i));
+  }
+}
+
+TEST_F(DirectoryWatcherTest, LetsSeveralWatchOnePoller) {
+  StartAt(folder());
+  Mailbox<DirectoryEvent> others;
+  fs::create_directory(base() / "other");
+  auto other = DirectoryWatcher::Start(
+      *poller_, base() / "other",
+      [&](const DirectoryEvent& event) { others.Put(event); });
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(others.Take()->kind, Kind::kRescan);
+  Write(base() / "other" / "f");
+  EXPECT_EQ(others.Take()->name, "f");
+  Write(folder() / "g");
+  EXPECT_TRUE(Next(Kind::kAppeared, "g"));
+  other->reset();
+}
+
+}  // namespace
+}  // namespace devmgr::watcher
