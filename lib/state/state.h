@@ -199,13 +199,17 @@ struct Batch {
   Decision decision;
 };
 
-/// Applies one batch. On error `state` is unchanged.
-///   DataLoss  the number is not the next one, or a record to be erased or the
-///             projection after it would break an invariant of the change
+/// Applies one batch. Costs as much as its changes, however much is stored.
+/// On error `state` is unchanged.
+///   DataLoss  the number is not the next one, a record to be erased is not
+///             there, or a record to be put is missing or has no UID
 absl::Status Apply(State& state, const Batch& batch);
 
 /// Invariants 1 to 5 of docs/architecture.md as far as the projection shows
 /// them. One sentence per violation; empty when all hold.
-std::vector<std::string> CheckInvariants(const State& state);
+/// With the `boot_id` of this boot, pods that became Ready in it are held to
+/// be prepared in it; without, a reboot may explain that they are not.
+std::vector<std::string> CheckInvariants(const State& state,
+                                         std::string_view boot_id = {});
 
 }  // namespace devmgr::state

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::state {
+namespace {
+
+/// A pod in one of these phases uses its claims, or is about to.
+bool IsLive(const PodRecord& pod) {
+  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
+}
+
+bool IsUnpreparing(const ClaimRecord& claim) {
+  return std::any_of(claim.drivers.begin(), claim.drivers.end(),
+                     [](const auto& driver) {
+                       return driver.second.phase == DriverPhase::kUnpreparing;
+                     });
+}
+
+bool PreparedIn(const DriverRecord& driver, std::string_view boot_id) {
+  return driver.phase == DriverPhase::kPrepared && driver.boot_id == boot_id;
+}
+
+class Checker {
+ public:
+  Checker(const State& state, std::string_view boot_id)
+      : state_(state), boot_id_(boot_id) {}
+
+  std::vector<std::string> Run() {
+    for (const auto& [uid, pod] : state_.pods) CheckPod(uid, *pod);
+    for (const auto& [uid, claim] : state_.claims) CheckClaim(uid, *claim);
+    CheckIdentities();
+    CheckNames();
+    return std::move(violations_);
+  }
+
+ private:
+  template <typename... Args>
+  void Violation(fmt::format_string<Args...> format, Args&&... args) {
+    violations_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void PodViolation(const PodRecord& pod, fmt::format_string<Args...> format,
+                    Args&&... args) {
+    Violation("{} pod '{}' ({}) {}", PodPhaseName(pod.phase),
+              pod.name.ToString(), pod.uid.value,
+              fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void ClaimViolation(const ClaimRecord& claim,
+                      fmt::format_string<Args...> format, Args&&... args) {
+    Violation("claim '{}' ({}) {}", claim.name.ToString(), claim.uid.value,
+              fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void CheckPod(const PodUid& uid, const PodRecord& pod) {
+    if (pod.uid != uid) PodViolation(pod, "is kept under '{}'", uid.value);
+    if ((pod.phase == PodPhase::kWaiting || pod.phase == PodPhase::kRejected) &&
+        !pod.claims.empty()) {
+      PodViolation(pod, "holds {} claims", pod.claims.size());
+    }
+    CheckAnswer(pod);
+    for (const ClaimUid& claim : pod.claims) CheckClaimOf(pod, claim);
+    if (IsLive(pod)) CheckWants(pod);
+  }
+
+  void CheckAnswer(const PodRecord& pod) {
+    if (pod.phase != PodPhase::kReady) {
+      if (pod.answer != nullptr) PodViolation(pod, "has an answer");
+      return;
+    }
+    if (pod.answer == nullptr) {
+      PodViolation(pod, "has no answer");
+    } else if (pod.answer->uid != pod.uid || pod.answer->name != pod.name) {
+      PodViolation(pod, "has the answer of pod '{}' ({})",
+                   pod.answer->name.ToString(), pod.answer->uid.value);
+    }
+    if (pod.boot_id.empty() && !pod.claims.empty()) {
+      PodViolation(pod, "does not say in which boot");
+    }
+  }
+
+  void CheckClaimOf(const PodRecord& pod, const ClaimUid& uid) {
+    const ClaimRecord* claim = state_.FindClaim(uid);
+    if (claim == nullptr) {
+      PodViolation(pod, "lists claim '{}', which is not known", uid.value);
+      return;
+    }
+    if (!IsLive(pod)) return;
+    if (!claim->pods.contains(pod.uid)) {
+      PodViolation(pod, "is not among the pods of its claim '{}' ({})",
+                   claim->name.ToString(), uid.value);
+    }
+    if (IsUnpreparing(*claim)) {
+      PodViolation(pod, "uses claim '{}' ({}), which is being unprepared",
+                   claim->name.ToString(), uid.value);
+    }
+    if (pod.phase == PodPhase::kReady) CheckPreparedFor(pod, *claim);
+  }
+
+  /// After a reboot a Ready pod keeps the answer of the old boot until it is
+  /// prepared again, and another pod may have its claims prepared before that.
+  /// A claim that is taken up again drops what all its drivers did in the old
+  /// boot at once. So without knowing the boot: all drivers, or none.
+  void CheckPreparedFor(const PodRecord& pod, const ClaimRecord& claim) {
+    const auto prepared = std::count_if(
+        claim.drivers.begin(), claim.drivers.end(), [&](const auto& driver) {
+          return PreparedIn(driver.second, pod.boot_id);
+        });
+    const auto drivers = static_cast<std::ptrdiff_t>(claim.drivers.size());
+    if (prepared == drivers) return;
+    if (prepared == 0 && pod.boot_id != boot_id_) return;
+    PodViolation(pod, "uses claim '{}' ({}), prepared by {} of {} drivers",
+                 claim.name.ToString(), claim.uid.value, prepared, drivers);
+  }
+
+  void CheckWants(const PodRecord& pod) {
+    for (const ContainerNeed& need : pod.needs) {
+      for (const Want& want : need.wants) {
+        if (std::find(pod.claims.begin(), pod.claims.end(), want.claim) ==
+            pod.claims.end()) {
+          PodViolation(pod, "wants claim '{}' in container '{}' but lists none",
+                       want.claim.value, need.name);
+        }
+      }
+    }
+  }
+
+  void CheckClaim(const ClaimUid& uid, const ClaimRecord& claim) {
+    if (claim.uid != uid) {
+      ClaimViolation(claim, "is kept under '{}'", uid.value);
+    }
+    bool used = false;
+    for (const PodUid& pod_uid : claim.pods) {
+      const PodRecord* pod = state_.FindPod(pod_uid);
+      if (pod == nullptr) {
+        ClaimViolation(claim, "lists pod '{}', which is not known",
+                       pod_uid.value);
+        continue;
+      }
+      used = used || IsLive(*pod);
+      CheckPodOf(claim, *pod);
+    }
+    for (const auto& [name, driver] : claim.drivers) {
+      if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
+        ClaimViolation(claim, "is prepared by driver '{}' in no boot", name);
+      }
+      if (driver.phase != DriverPhase::kUnpreparing && !used) {
+        ClaimViolation(claim, "is {} by driver '{}' for no pod",
+                       DriverPhaseName(driver.phase), name);
+      }
+    }
+    if (claim.pods.empty() && claim.drivers.empty()) {
+      ClaimViolation(claim, "has neither pods nor drivers");
+    }
+  }
+
+  void CheckPodOf(const ClaimRecord& claim, const PodRecord& pod) {
+    if (!IsLive(pod) && pod.phase != PodPhase::kReleasing) {
+      ClaimViolation(claim, "is held by {} pod '{}' ({})",
+                     PodPhaseName(pod.phase), pod.name.ToString(),
+                     pod.uid.value);
+    }
+    if (std::find(pod.claims.begin(), pod.claims.end(), claim.uid) ==
+        pod.claims.end()) {
+      ClaimViolation(claim, "is not among the claims of its pod '{}' ({})",
+                     pod.name.ToString(), pod.uid.value);
+    }
+  }
+
+  /// UIDs of pods and of claims are looked up apart, so a UID is unique among
+  /// the objects of a kind.
+  void CheckIdentities() {
+    std::map<std::pair<std::string, std::string>, const IdentityRecord*> seen;
+    for (const auto& [key, identity] : state_.identities) {
+      if (IdentityKey(identity->kind, identity->name) != key) {
+        Violation("the identity of {} '{}' is kept under {} '{}'",
+                  identity->kind, identity->name.ToString(), key.first,
+                  key.second.ToString());
+      }
+      const auto [other, fresh] = seen.emplace(
+          std::pair(identity->kind, identity->uid), identity.get());
+      if (!fresh) {
+        Violation("{} '{}' and '{}' have the same uid '{}'", identity->kind,
+                  other->second->name.ToString(), identity->name.ToString(),
+                  identity->uid);
+      }
+    }
+  }
+
+  void CheckNames() {
+    CheckIndex("pod", state_.pods, state_.pod_names);
+    CheckIndex("claim", state_.claims, state_.claim_names);
+    std::map<ObjectName, ClaimUid> held;
+    for (const auto& [uid, claim] : state_.claims) {
+      if (IsUnpreparing(*claim)) continue;
+      const auto [other, fresh] = held.emplace(claim->name, uid);
+      if (!fresh) {
+        Violation("claims {} and {} of the name '{}' are both held",
+                  other->second.value, uid.value, claim->name.ToString());
+      }
+    }
+  }
+
+  template <typename Map, typename Index>
+  void CheckIndex(std::string_view what, const Map& map, const Index& index) {
+    for (const auto& [uid, record] : map) {
+      if (!index.contains({record->name, uid})) {
+        Violation("{} '{}' ({}) is not found by its name", what,
+                  record->name.ToString(), uid.value);
+      }
+    }
+    if (index.size() != map.size()) {
+      Violation("{} {} names for {} records", index.size(), what, map.size());
+    }
+  }
+
+  const State& state_;
+  const std::string_view boot_id_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace
+
+std::vector<std::string> CheckInvariants(const State& state,
+                                         std::string_view boot_id) {
+  return Checker(state, boot_id).Run();
+}
+
+}  // namespace devmgr::state

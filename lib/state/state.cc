@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/state.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "common/status.h"
+
+namespace devmgr::state {
+namespace {
+
+template <typename Record>
+bool SameRecord(const std::shared_ptr<const Record>& a,
+                const std::shared_ptr<const Record>& b) {
+  if (a == b) return true;
+  return a != nullptr && b != nullptr && *a == *b;
+}
+
+template <typename Map>
+bool SameRecords(const Map& a, const Map& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+        return x.first == y.first && SameRecord(x.second, y.second);
+      });
+}
+
+template <typename Map, typename Key>
+const typename Map::mapped_type::element_type* Find(const Map& map,
+                                                    const Key& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : found->second.get();
+}
+
+/// The uids of all entries of `index` with this name, in order of uid.
+template <typename Uid>
+std::vector<Uid> UidsNamed(const std::set<std::pair<ObjectName, Uid>>& index,
+                           const ObjectName& name) {
+  std::vector<Uid> uids;
+  for (auto entry = index.lower_bound({name, Uid{}});
+       entry != index.end() && entry->first == name; ++entry) {
+    uids.push_back(entry->second);
+  }
+  return uids;
+}
+
+/// Puts `record` into the map and the index of names.
+template <typename Uid, typename Record>
+void PutNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
+              std::set<std::pair<ObjectName, Uid>>& index,
+              std::shared_ptr<const Record> record) {
+  std::shared_ptr<const Record>& slot = map[record->uid];
+  if (slot != nullptr && slot->name != record->name) {
+    index.erase({slot->name, slot->uid});
+  }
+  index.emplace(record->name, record->uid);
+  slot = std::move(record);
+}
+
+template <typename Uid, typename Record>
+bool EraseNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
+                std::set<std::pair<ObjectName, Uid>>& index, const Uid& uid) {
+  const auto found = map.find(uid);
+  if (found == map.end()) return false;
+  index.erase({found->second->name, uid});
+  map.erase(found);
+  return true;
+}
+
+/// Applies changes one by one and takes them all back unless told to keep them.
+class Transaction {
+ public:
+  explicit Transaction(State& state) : state_(state) {}
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction() {
+    while (!undo_.empty()) {
+      undo_.back()();
+      undo_.pop_back();
+    }
+  }
+  void Keep() { undo_.clear(); }
+
+  absl::Status operator()(const PutPod& change) {
+    if (change.pod == nullptr) return DataLossError("a pod record is missing");
+    if (change.pod->uid.value.empty()) {
+      return DataLossError("pod '{}' has no uid", change.pod->name.ToString());
+    }
+    Put(change.pod, change.pod->uid, state_.pods);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const PutClaim& change) {
+    if (change.claim == nullptr) {
+      return DataLossError("a claim record is missing");
+    }
+    if (change.claim->uid.value.empty()) {
+      return DataLossError("claim '{}' has no uid",
+                           change.claim->name.ToString());
+    }
+    Put(change.claim, change.claim->uid, state_.claims);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const PutIdentity& change) {
+    if (change.identity == nullptr) {
+      return DataLossError("an identity record is missing");
+    }
+    const IdentityRecord& identity = *change.identity;
+    // The store separates the parts of its keys by NUL.
+    if (identity.kind.find('\0') != std::string::npos ||
+        identity.name.ns.find('\0') != std::string::npos) {
+      return DataLossError("the identity of '{}' has a NUL in its name",
+                           identity.name.name);
+    }
+    Put(change.identity, IdentityKey(identity.kind, identity.name),
+        state_.identities);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const ErasePod& change) {
+    if (Erase(change.uid, state_.pods)) return absl::OkStatus();
+    return DataLossError("pod with uid '{}' is not known", change.uid.value);
+  }
+  absl::Status operator()(const EraseClaim& change) {
+    if (Erase(change.uid, state_.claims)) return absl::OkStatus();
+    return DataLossError("claim with uid '{}' is not known", change.uid.value);
+  }
+  absl::Status operator()(const EraseIdentity& change) {
+    if (Erase(IdentityKey(change.kind, change.name), state_.identities)) {
+      return absl::OkStatus();
+    }
+    return DataLossError("the identity of {} '{}' is not known", change.kind,
+                         change.name.ToString());
+  }
+
+ private:
+  template <typename Key, typename Record>
+  void Put(const std::shared_ptr<const Record>& record, const Key& key,
+           const std::map<Key, std::shared_ptr<const Record>>& map) {
+    RememberOld(key, map);
+    state_.Put(record);
+  }
+
+  template <typename Key, typename Record>
+  bool Erase(const Key& key,
+             const std::map<Key, std::shared_ptr<const Record>>& map) {
+    if (map.find(key) == map.end()) return false;
+    RememberOld(key, map);
+    return state_.Erase(key);
+  }
+
+  template <typename Key, typename Record>
+  void RememberOld(const Key& key,
+                   const std::map<Key, std::shared_ptr<const Record>>& map) {
+    const auto old = map.find(key);
+    if (old == map.end()) {
+      undo_.push_back([this, key] { state_.Erase(key); });
+    } else {
+      undo_.push_back([this, record = old->second] { state_.Put(record); });
+    }
+  }
+
+  State& state_;
+  std::vector<std::function<void()>> undo_;
+};
+
+}  // namespace
+
+bool operator==(const PodRecord& a, const PodRecord& b) {
+  return a.uid == b.uid && a.name == b.name &&
+         a.first_seen_ms == b.first_seen_ms &&
+         a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
+         a.reason == b.reason && a.message == b.message &&
+         a.claims == b.claims && a.needs == b.needs &&
+         SameRecord(a.answer, b.answer) && a.boot_id == b.boot_id;
+}
+
+bool operator==(const State& a, const State& b) {
+  return a.seq == b.seq && SameRecords(a.pods, b.pods) &&
+         SameRecords(a.claims, b.claims) &&
+         SameRecords(a.identities, b.identities);
+}
+
+void State::Put(std::shared_ptr<const PodRecord> pod) {
+  PutNamed(pods, pod_names, std::move(pod));
+}
+
+void State::Put(std::shared_ptr<const ClaimRecord> claim) {
+  PutNamed(claims, claim_names, std::move(claim));
+}
+
+void State::Put(std::shared_ptr<const IdentityRecord> identity) {
+  IdentityKey key(identity->kind, identity->name);
+  identities[std::move(key)] = std::move(identity);
+}
+
+bool State::Erase(const PodUid& uid) {
+  return EraseNamed(pods, pod_names, uid);
+}
+
+bool State::Erase(const ClaimUid& uid) {
+  return EraseNamed(claims, claim_names, uid);
+}
+
+bool State::Erase(const IdentityKey& key) { return identities.erase(key) > 0; }
+
+std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {
+  std::vector<PodUid> uids = UidsNamed(pod_names, name);
+  std::stable_sort(
+      uids.begin(), uids.end(), [&](const PodUid& a, const PodUid& b) {
+        return pods.at(a)->first_seen_seq < pods.at(b)->first_seen_seq;
+      });
+  return uids;
+}
+
+std::vector<ClaimUid> State::ClaimsNamed(const ObjectName& name) const {
+  return UidsNamed(claim_names, name);
+}
+
+const PodRecord* State::FindPod(const PodUid& uid) const {
+  return Find(pods, uid);
+}
+
+const ClaimRecord* State::FindClaim(const ClaimUid& uid) const {
+  return Find(claims, uid);
+}
+
+const IdentityRecord* State::FindIdentity(const std::string& kind,
+                                          const ObjectName& name) const {
+  return Find(identities, IdentityKey(kind, name));
+}
+
+absl::Status Apply(State& state, const Batch& batch) {
+  if (batch.seq != state.seq + 1) {
+    return DataLossError("batch {} does not follow batch {}", batch.seq,
+                         state.seq);
+  }
+  Transaction transaction(state);
+  for (const Change& change : batch.decision.changes) {
+    DEVMGR_RETURN_IF_ERROR(
+        WithContext(std::visit(transaction, change), "batch {}", batch.seq));
+  }
+  transaction.Keep();
+  state.seq = batch.seq;
+  return absl::OkStatus();
+}
+
+std::string_view DriverPhaseName(DriverPhase phase) {
+  switch (phase) {
+    case DriverPhase::kPreparing:
+      return "Preparing";
+    case DriverPhase::kPrepared:
+      return "Prepared";
+    case DriverPhase::kUnpreparing:
+      return "Unpreparing";
+  }
+  return "";
+}
+
+std::string_view PodPhaseName(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kWaiting:
+      return "Waiting";
+    case PodPhase::kPreparing:
+      return "Preparing";
+    case PodPhase::kReady:
+      return "Ready";
+    case PodPhase::kRejected:
+      return "Rejected";
+    case PodPhase::kReleasing:
+      return "Releasing";
+  }
+  return "";
+}
+
+std::string_view DecisionKindName(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kIdentity:
+      return "Identity";
+    case DecisionKind::kSeen:
+      return "Seen";
+    case DecisionKind::kReject:
+      return "Reject";
+    case DecisionKind::kPrepareIntent:
+      return "PrepareIntent";
+    case DecisionKind::kPrepareResult:
+      return "PrepareResult";
+    case DecisionKind::kUnprepareIntent:
+      return "UnprepareIntent";
+    case DecisionKind::kUnprepareResult:
+      return "UnprepareResult";
+    case DecisionKind::kRelease:
+      return "Release";
+  }
+  return "";
+}
+
+}  // namespace devmgr::state
