@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/codec.h"
+
+#include <devmgr/ledger/v1/ledger.pb.h>
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/status.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+namespace pb = ::devmgr::ledger::v1;
+
+// ---- to protobuf
+
+void Write(const ObjectName& name, pb::ObjectName* out) {
+  out->set_ns(name.ns);
+  out->set_name(name.name);
+}
+
+void Write(const state::PreparedDevice& device, pb::PreparedDevice* out) {
+  for (const std::string& name : device.request_names) {
+    out->add_request_names(name);
+  }
+  out->set_pool(device.pool);
+  out->set_device(device.device);
+  for (const std::string& id : device.cdi_device_ids) {
+    out->add_cdi_device_ids(id);
+  }
+  out->set_share_id(device.share_id);
+}
+
+void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
+  out->set_uid(claim.uid.value);
+  Write(claim.name, out->mutable_name());
+  for (const PodUid& pod : claim.pods) out->add_pods(pod.value);
+  for (const auto& [name, driver] : claim.drivers) {
+    pb::DriverRecord* record = out->add_drivers();
+    record->set_name(name);
+    record->set_phase(static_cast<std::uint32_t>(driver.phase));
+    for (const auto& device : driver.devices) {
+      Write(device, record->add_devices());
+    }
+    record->set_boot_id(driver.boot_id);
+  }
+}
+
+void Write(const NamedValue& value, pb::NamedValue* out) {
+  out->set_name(value.name);
+  out->set_value(value.value);
+}
+
+void Write(const CdiDevice& device, pb::CdiDevice* out) {
+  out->set_name(device.name);
+  pb::DeviceOrigin* origin = out->mutable_origin();
+  origin->set_claim(device.origin.claim);
+  origin->set_request(device.origin.request);
+  origin->set_driver(device.origin.driver);
+  origin->set_pool(device.origin.pool);
+  origin->set_device(device.origin.device);
+  origin->set_resource(device.origin.resource);
+}
+
+void Write(const DeviceMount& mount, pb::DeviceMount* out) {
+  out->set_container_path(mount.container_path);
+  out->set_host_path(mount.host_path);
+  out->set_read_only(mount.read_only);
+}
+
+void Write(const DeviceNode& node, pb::DeviceNode* out) {
+  out->set_container_path(node.container_path);
+  out->set_host_path(node.host_path);
+  out->set_permissions(node.permissions);
+}
+
+void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
+  out->set_name(container.name);
+  out->set_init(container.init);
+  for (const auto& item : container.cdi_devices) {
+    Write(item, out->add_cdi_devices());
+  }
+  for (const auto& item : container.env) Write(item, out->add_env());
+  for (const auto& item : container.mounts) Write(item, out->add_mounts());
+  for (const auto& item : container.devices) Write(item, out->add_devices());
+  for (const auto& item : container.annotations) {
+    Write(item, out->add_annotations());
+  }
+}
+
+void Write(const PodDevices& answer, pb::PodDevices* out) {
+  Write(answer.name, out->mutable_name());
+  out->set_uid(answer.uid.value);
+  for (const auto& container : answer.containers) {
+    Write(container, out->add_containers());
+  }
+}
+
+void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
+  out->set_name(need.name);
+  out->set_init(need.init);
+  for (const state::Want& want : need.wants) {
+    pb::Want* record = out->add_wants();
+    record->set_claim(want.claim.value);
+    record->set_request(want.request);
+    record->set_resource(want.resource);
+  }
+}
+
+void Write(const state::PodRecord& pod, pb::PodRecord* out) {
+  out->set_uid(pod.uid.value);
+  Write(pod.name, out->mutable_name());
+  out->set_first_seen_ms(pod.first_seen_ms);
+  out->set_first_seen_seq(pod.first_seen_seq);
+  out->set_phase(static_cast<std::uint32_t>(pod.phase));
+  out->set_reason(pod.reason);
+  out->set_message(pod.message);
+  for (const ClaimUid& claim : pod.claims) out->add_claims(claim.value);
+  for (const auto& need : pod.needs) Write(need, out->add_needs());
+  if (pod.answer != nullptr) Write(*pod.answer, out->mutable_answer());
+  out->set_boot_id(pod.boot_id);
+}
+
+void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
+  out->set_kind(identity.kind);
+  Write(identity.name, out->mutable_name());
+  out->set_uid(identity.uid);
+  out->set_first_seen_ms(identity.first_seen_ms);
+}
+
+struct ChangeWriter {
+  pb::Change* out;
+  void operator()(const state::PutPod& change) const {
+    Write(*change.pod, out->mutable_put_pod());
+  }
+  void operator()(const state::ErasePod& change) const {
+    out->set_erase_pod(change.uid.value);
+  }
+  void operator()(const state::PutClaim& change) const {
+    Write(*change.claim, out->mutable_put_claim());
+  }
+  void operator()(const state::EraseClaim& change) const {
+    out->set_erase_claim(change.uid.value);
+  }
+  void operator()(const state::PutIdentity& change) const {
+    Write(*change.identity, out->mutable_put_identity());
+  }
+  void operator()(const state::EraseIdentity& change) const {
+    pb::IdentityRecord* identity = out->mutable_erase_identity();
+    identity->set_kind(change.kind);
+    Write(change.name, identity->mutable_name());
+  }
+};
+
+// ---- from protobuf
+
+ObjectName Read(const pb::ObjectName& in) { return {in.ns(), in.name()}; }
+
+template <typename Repeated>
+std::vector<std::string> ReadTexts(const Repeated& in) {
+  return {in.begin(), in.end()};
+}
+
+state::PreparedDevice Read(const pb::PreparedDevice& in) {
+  return {ReadTexts(in.request_names()), in.pool(), in.device(),
+          ReadTexts(in.cdi_device_ids()), in.share_id()};
+}
+
+NamedValue Read(const pb::NamedValue& in) { return {in.name(), in.value()}; }
+
+CdiDevice Read(const pb::CdiDevice& in) {
+  const pb::DeviceOrigin& origin = in.origin();
+  return {in.name(),
+          {origin.claim(), origin.request(), origin.driver(), origin.pool(),
+           origin.device(), origin.resource()}};
+}
+
+DeviceMount Read(const pb::DeviceMount& in) {
+  return {in.container_path(), in.host_path(), in.read_only()};
+}
+
+DeviceNode Read(const pb::DeviceNode& in) {
+  return {in.container_path(), in.host_path(), in.permissions()};
+}
+
+ContainerDevices Read(const pb::ContainerDevices& in);
+state::Want Read(const pb::Want& in);
+state::ContainerNeed Read(const pb::ContainerNeed& in);
+
+template <typename T, typename Repeated>
+std::vector<T> ReadAll(const Repeated& in) {
+  std::vector<T> out;
+  out.reserve(in.size());
+  for (const auto& item : in) out.push_back(Read(item));
+  return out;
+}
+
+ContainerDevices Read(const pb::ContainerDevices& in) {
+  return {in.name(),
+          in.init(),
+          ReadAll<CdiDevice>(in.cdi_devices()),
+          ReadAll<NamedValue>(in.env()),
+          ReadAll<DeviceMount>(in.mounts()),
+          ReadAll<DeviceNode>(in.devices()),
+          ReadAll<NamedValue>(in.annotations())};
+}
+
+state::Want Read(const pb::Want& in) {
+  return {ClaimUid{in.claim()}, in.request(), in.resource()};
+}
+
+state::ContainerNeed Read(const pb::ContainerNeed& in) {
+  return {in.name(), in.init(), ReadAll<state::Want>(in.wants())};
+}
+
+/// Checks a stored enumerator against the first and last one we know.
+template <typename Enum>
+absl::StatusOr<Enum> ReadEnum(std::uint32_t value, Enum first, Enum last,
+                              std::string_view what, std::string_view key) {
+  if (value < static_cast<std::uint32_t>(first) ||
+      value > static_cast<std::uint32_t>(last)) {
+    return DataLossError("record '{}': unknown {} {}", key, what, value);
+  }
+  return static_cast<Enum>(value);
+}
+
+absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
+    const pb::ClaimRecord& in, std::string_view key) {
+  auto claim = std::make_shared<state::ClaimRecord>();
+  claim->uid.value = in.uid();
+  claim->name = Read(in.name());
+  for (const std::string& pod : in.pods()) claim->pods.insert(PodUid{pod});
+  for (const pb::DriverRecord& driver : in.drivers()) {
+    state::DriverRecord record;
+    DEVMGR_ASSIGN_OR_RETURN(
+        record.phase,
+        ReadEnum(driver.phase(), state::DriverPhase::kPreparing,
+                 state::DriverPhase::kUnpreparing, "driver phase", key));
+    record.devices = ReadAll<state::PreparedDevice>(driver.devices());
+    record.boot_id = driver.boot_id();
+    if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
+      return DataLossError("record '{}': driver '{}' stands there twice", key,
+                           driver.name());
+    }
+  }
+  return claim;
+}
+
+absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
+    const pb::PodRecord& in, std::string_view key) {
+  auto pod = std::make_shared<state::PodRecord>();
+  pod->uid.value = in.uid();
+  pod->name = Read(in.name());
+  pod->first_seen_ms = in.first_seen_ms();
+  pod->first_seen_seq = in.first_seen_seq();
+  DEVMGR_ASSIGN_OR_RETURN(
+      pod->phase, ReadEnum(in.phase(), state::PodPhase::kWaiting,
+                           state::PodPhase::kReleasing, "pod phase", key));
+  pod->reason = in.reason();
+  pod->message = in.message();
+  for (const std::string& uid : in.claims()) {
+    pod->claims.push_back(ClaimUid{uid});
+  }
+  pod->needs = ReadAll<state::ContainerNeed>(in.needs());
+  if (in.has_answer()) {
+    auto answer = std::make_shared<PodDevices>();
+    answer->name = Read(in.answer().name());
+    answer->uid.value = in.answer().uid();
+    answer->containers = ReadAll<ContainerDevices>(in.answer().containers());
+    pod->answer = std::move(answer);
+  }
+  pod->boot_id = in.boot_id();
+  return pod;
+}
+
+std::shared_ptr<const state::IdentityRecord> Read(
+    const pb::IdentityRecord& in) {
+  auto identity = std::make_shared<state::IdentityRecord>();
+  identity->kind = in.kind();
+  identity->name = Read(in.name());
+  identity->uid = in.uid();
+  identity->first_seen_ms = in.first_seen_ms();
+  return identity;
+}
+
+absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
+  switch (in.change_case()) {
+    case pb::Change::kPutPod: {
+      DEVMGR_ASSIGN_OR_RETURN(auto pod, Read(in.put_pod(), key));
+      return state::PutPod{std::move(pod)};
+    }
+    case pb::Change::kErasePod:
+      return state::ErasePod{PodUid{in.erase_pod()}};
+    case pb::Change::kPutClaim: {
+      DEVMGR_ASSIGN_OR_RETURN(auto claim, Read(in.put_claim(), key));
+      return state::PutClaim{std::move(claim)};
+    }
+    case pb::Change::kEraseClaim:
+      return state::EraseClaim{ClaimUid{in.erase_claim()}};
+    case pb::Change::kPutIdentity:
+      return state::PutIdentity{Read(in.put_identity())};
+    case pb::Change::kEraseIdentity:
+      return state::EraseIdentity{in.erase_identity().kind(),
+                                  Read(in.erase_identity().name())};
+    case pb::Change::CHANGE_NOT_SET:
+      break;
+  }
+  return DataLossError("record '{}': unknown change", key);
+}
+
+// ---- bytes
+
+template <typename Message>
+absl::StatusOr<Message> Parse(std::string_view bytes, std::string_view key) {
+  Message message;
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DataLossError("record '{}': its {} bytes cannot be decoded", key,
+                         bytes.size());
+  }
+  return message;
+}
+
+template <typename Message, typename Record>
+std::string Encode(const Record& record) {
+  Message message;
+  Write(record, &message);
+  return message.SerializeAsString();
+}
+
+}  // namespace
+
+std::string EncodePod(const state::PodRecord& pod) {
+  return Encode<pb::PodRecord>(pod);
+}
+
+absl::StatusOr<std::shared_ptr<const state::PodRecord>> DecodePod(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message, Parse<pb::PodRecord>(bytes, key));
+  return Read(message, key);
+}
+
+std::string EncodeClaim(const state::ClaimRecord& claim) {
+  return Encode<pb::ClaimRecord>(claim);
+}
+
+absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> DecodeClaim(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::ClaimRecord>(bytes, key));
+  return Read(message, key);
+}
+
+std::string EncodeIdentity(const state::IdentityRecord& identity) {
+  return Encode<pb::IdentityRecord>(identity);
+}
+
+absl::StatusOr<std::shared_ptr<const state::IdentityRecord>> DecodeIdentity(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::IdentityRecord>(bytes, key));
+  return Read(message);
+}
+
+std::string EncodeBatch(const state::Batch& batch) {
+  pb::Batch message;
+  message.set_seq(batch.seq);
+  message.set_time_ms(batch.time_ms);
+  message.set_kind(static_cast<std::uint32_t>(batch.decision.kind));
+  for (const auto& pod : batch.decision.pods) Write(pod, message.add_pods());
+  for (const auto& claim : batch.decision.claims) {
+    Write(claim, message.add_claims());
+  }
+  message.set_message(batch.decision.message);
+  for (const state::Change& change : batch.decision.changes) {
+    std::visit(ChangeWriter{message.add_changes()}, change);
+  }
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
+                                         std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message, Parse<pb::Batch>(bytes, key));
+  state::Batch batch;
+  batch.seq = message.seq();
+  batch.time_ms = message.time_ms();
+  DEVMGR_ASSIGN_OR_RETURN(
+      batch.decision.kind,
+      ReadEnum(message.kind(), state::DecisionKind::kIdentity,
+               state::DecisionKind::kRelease, "kind of decision", key));
+  batch.decision.pods = ReadAll<ObjectName>(message.pods());
+  batch.decision.claims = ReadAll<ObjectName>(message.claims());
+  batch.decision.message = message.message();
+  for (const pb::Change& item : message.changes()) {
+    DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
+    batch.decision.changes.push_back(std::move(change));
+  }
+  return batch;
+}
+
+}  // namespace devmgr::checkpoint

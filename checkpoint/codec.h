@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records to bytes and back (proto/devmgr/ledger/v1/ledger.proto). Equal
+// records give equal bytes. Bytes from disk are checked as foreign input:
+// DataLoss quotes `key`, the place the bytes were found at.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "state/state.h"
+
+namespace devmgr::checkpoint {
+
+std::string EncodePod(const state::PodRecord& pod);
+absl::StatusOr<std::shared_ptr<const state::PodRecord>> DecodePod(
+    std::string_view bytes, std::string_view key);
+
+std::string EncodeClaim(const state::ClaimRecord& claim);
+absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> DecodeClaim(
+    std::string_view bytes, std::string_view key);
+
+std::string EncodeIdentity(const state::IdentityRecord& identity);
+absl::StatusOr<std::shared_ptr<const state::IdentityRecord>> DecodeIdentity(
+    std::string_view bytes, std::string_view key);
+
+/// No change of the batch may hold a null record.
+std::string EncodeBatch(const state::Batch& batch);
+absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
+                                         std::string_view key);
+
+}  // namespace devmgr::checkpoint
