@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/views.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace devmgr {
+
+std::string_view PodStateName(PodState state) {
+  switch (state) {
+    case PodState::kWaiting:
+      return "Waiting";
+    case PodState::kPreparing:
+      return "Preparing";
+    case PodState::kReady:
+      return "Ready";
+    case PodState::kRejected:
+      return "Rejected";
+    case PodState::kReleasing:
+      return "Releasing";
+  }
+  return "Unknown";
+}
+
+std::string_view WaitingForKindName(WaitingFor::Kind kind) {
+  switch (kind) {
+    case WaitingFor::Kind::kClaim:
+      return "claim";
+    case WaitingFor::Kind::kDriver:
+      return "driver";
+    case WaitingFor::Kind::kPod:
+      return "pod";
+    case WaitingFor::Kind::kResource:
+      return "resource";
+  }
+  return "unknown";
+}
+
+namespace state {
+namespace {
+
+PodState PodStateOf(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kWaiting:
+      return PodState::kWaiting;
+    case PodPhase::kPreparing:
+      return PodState::kPreparing;
+    case PodPhase::kReady:
+      return PodState::kReady;
+    case PodPhase::kRejected:
+      return PodState::kRejected;
+    case PodPhase::kReleasing:
+      return PodState::kReleasing;
+  }
+  return PodState::kWaiting;
+}
+
+/// How far a phase is from "nothing left to do"; the lowest one of a claim's
+/// drivers is shown as the claim's.
+int Advance(DriverPhase phase) {
+  switch (phase) {
+    case DriverPhase::kPreparing:
+      return 0;
+    case DriverPhase::kUnpreparing:
+      return 1;
+    case DriverPhase::kPrepared:
+      return 2;
+  }
+  return 0;
+}
+
+/// Names of the claim's holders, sorted; the UID of one the ledger lacks.
+std::vector<std::string> HoldersOf(const ClaimRecord& claim,
+                                   const State& state) {
+  std::set<std::string> names;
+  for (const PodUid& uid : claim.pods) {
+    const PodRecord* pod = state.FindPod(uid);
+    names.insert(pod == nullptr ? uid.value : pod->name.ToString());
+  }
+  return {names.begin(), names.end()};
+}
+
+/// Appends what is not there yet; keeps the order of the first appearance.
+void AppendNew(std::vector<std::string>& to,
+               const std::vector<std::string>& from) {
+  std::set<std::string> known(to.begin(), to.end());
+  for (const std::string& value : from) {
+    if (known.insert(value).second) to.push_back(value);
+  }
+}
+
+ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
+                                  const DriverRecord& driver) {
+  ClaimDriverInfo info;
+  info.driver = name;
+  info.state = std::string(DriverPhaseName(driver.phase));
+  for (const PreparedDevice& device : driver.devices) {
+    info.devices.push_back(device.pool + "/" + device.device);
+    AppendNew(info.cdi_devices, device.cdi_device_ids);
+  }
+  return info;
+}
+
+std::vector<std::string> NamesOf(const std::vector<ObjectName>& objects) {
+  std::vector<std::string> names;
+  names.reserve(objects.size());
+  for (const ObjectName& object : objects) names.push_back(object.ToString());
+  return names;
+}
+
+}  // namespace
+
+WallTime WallTimeOf(std::int64_t unix_ms) {
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::milliseconds(unix_ms)));
+}
+
+PodInfo PodInfoOf(const PodRecord& pod, const State& state) {
+  PodInfo info;
+  info.name = pod.name;
+  info.uid = pod.uid;
+  info.state = PodStateOf(pod.phase);
+  info.reason = pod.reason;
+  info.message = pod.message;
+  info.first_seen = WallTimeOf(pod.first_seen_ms);
+  for (const ContainerNeed& need : pod.needs) {
+    info.containers.push_back(need.name);
+  }
+  for (const ClaimUid& uid : pod.claims) {
+    const ClaimRecord* claim = state.FindClaim(uid);
+    info.claims.push_back(claim == nullptr ? uid.value : claim->name.name);
+  }
+  return info;
+}
+
+ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state) {
+  ClaimInfo info;
+  info.name = claim.name;
+  info.uid = claim.uid;
+  info.pods = HoldersOf(claim, state);
+  DriverPhase least = DriverPhase::kPrepared;
+  for (const auto& [name, driver] : claim.drivers) {
+    if (Advance(driver.phase) < Advance(least)) least = driver.phase;
+    info.drivers.push_back(ClaimDriverInfoOf(name, driver));
+  }
+  info.state = std::string(DriverPhaseName(least));
+  return info;
+}
+
+std::vector<DeviceInfo> DevicesOf(const State& state) {
+  using Key = std::tuple<std::string, std::string, std::string>;
+  std::map<Key, DeviceInfo> devices;
+  for (const auto& [uid, claim] : state.claims) {
+    const std::vector<std::string> holders = HoldersOf(*claim, state);
+    for (const auto& [driver, record] : claim->drivers) {
+      for (const PreparedDevice& prepared : record.devices) {
+        DeviceInfo& info = devices[{driver, prepared.pool, prepared.device}];
+        info.driver = driver;
+        info.pool = prepared.pool;
+        info.device = prepared.device;
+        AppendNew(info.used_by, holders);
+        AppendNew(info.cdi_devices, prepared.cdi_device_ids);
+      }
+    }
+  }
+  std::vector<DeviceInfo> result;
+  result.reserve(devices.size());
+  for (auto& [key, info] : devices) {
+    std::sort(info.used_by.begin(), info.used_by.end());
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+DecisionInfo DecisionInfoOf(const Batch& batch) {
+  DecisionInfo info;
+  info.sequence = batch.seq;
+  info.time = WallTimeOf(batch.time_ms);
+  info.kind = std::string(DecisionKindName(batch.decision.kind));
+  info.pods = NamesOf(batch.decision.pods);
+  info.claims = NamesOf(batch.decision.claims);
+  info.message = batch.decision.message;
+  return info;
+}
+
+}  // namespace state
+}  // namespace devmgr

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ledger's projection in the words of devmgr/status_types.h: what people
+// and programs are shown. Used by the running manager, which adds what only it
+// knows (reasons to wait, last errors), and by the reader of stopped state
+// directories.
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::state {
+
+/// What the ledger tells about a pod. The phase becomes the state as it is:
+/// whether a Ready pod has to be prepared again after a reboot is for the
+/// manager to say. Reason and message are those of a rejection.
+PodInfo PodInfoOf(const PodRecord& pod, const State& state);
+
+/// A claim with its holders and what each driver prepared. Its state is the
+/// least advanced of its drivers' states in the order Preparing, Unpreparing,
+/// Prepared; `Prepared` when no driver takes part.
+ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state);
+
+/// The devices that claims hold, by driver, pool and device.
+std::vector<DeviceInfo> DevicesOf(const State& state);
+
+DecisionInfo DecisionInfoOf(const Batch& batch);
+
+/// Unix time in milliseconds, as the ledger keeps it, as a point in time.
+WallTime WallTimeOf(std::int64_t unix_ms);
+
+}  // namespace devmgr::state

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace devmgr::state {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr char kDriver[] = "gpu.example.com";
+
+std::shared_ptr<PodRecord> MakePod(const std::string& name, PodPhase phase) {
+  auto pod = std::make_shared<PodRecord>();
+  pod->uid = PodUid{"uid-" + name};
+  pod->name = ObjectName{"default", name};
+  pod->phase = phase;
+  return pod;
+}
+
+std::shared_ptr<ClaimRecord> MakeClaim(const std::string& name,
+                                       std::set<PodUid> pods) {
+  auto claim = std::make_shared<ClaimRecord>();
+  claim->uid = ClaimUid{"uid-" + name};
+  claim->name = ObjectName{"default", name};
+  claim->pods = std::move(pods);
+  return claim;
+}
+
+PreparedDevice Device(const std::string& pool, const std::string& device,
+                      std::vector<std::string> cdi) {
+  PreparedDevice prepared;
+  prepared.pool = pool;
+  prepared.device = device;
+  prepared.cdi_device_ids = std::move(cdi);
+  return prepared;
+}
+
+TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
+  EXPECT_EQ(PodStateName(PodState::kWaiting), "Waiting");
+  EXPECT_EQ(PodStateName(PodState::kPreparing), "Preparing");
+  EXPECT_EQ(PodStateName(PodState::kReady), "Ready");
+  EXPECT_EQ(PodStateName(PodState::kRejected), "Rejected");
+  EXPECT_EQ(PodStateName(PodState::kReleasing), "Releasing");
+  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kClaim), "claim");
+  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kDriver), "driver");
+  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kPod), "pod");
+  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kResource), "resource");
+}
+
+TEST(PodInfoOfTest, EveryPhaseHasItsState) {
+  const State state;
+  const std::pair<PodPhase, PodState> table[] = {
+      {PodPhase::kWaiting, PodState::kWaiting},
+      {PodPhase::kPreparing, PodState::kPreparing},
+      {PodPhase::kReady, PodState::kReady},
+      {PodPhase::kRejected, PodState::kRejected},
+      {PodPhase::kReleasing, PodState::kReleasing},
+  };
+  for (const auto& [phase, expected] : table) {
+    EXPECT_EQ(PodInfoOf(*MakePod("p", phase), state).state, expected);
+  }
+}
+
+TEST(PodInfoOfTest, NamesContainersAndClaims) {
+  State state;
+  auto claim = MakeClaim("gpu-claim", {});
+  state.claims[claim->uid] = claim;
+  auto pod = MakePod("p", PodPhase::kReady);
+  pod->first_seen_ms = 1'500;
+  pod->claims = {claim->uid, ClaimUid{"uid-lost"}};
+  pod->needs.resize(2);
+  pod->needs[0].name = "init";
+  pod->needs[1].name = "main";
+
+  const PodInfo info = PodInfoOf(*pod, state);
+  EXPECT_EQ(info.name.ToString(), "default/p");
+  EXPECT_EQ(info.uid.value, "uid-p");
+  EXPECT_EQ(info.first_seen.time_since_epoch(),
+            std::chrono::milliseconds(1500));
+  EXPECT_THAT(info.containers, ElementsAre("init", "main"));
+  EXPECT_THAT(info.claims, ElementsAre("gpu-claim", "uid-lost"));
+  EXPECT_THAT(info.reason, IsEmpty());
+}
+
+TEST(PodInfoOfTest, RejectionTellsWhy) {
+  auto pod = MakePod("p", PodPhase::kRejected);
+  pod->reason = "InvalidPod";
+  pod->message = "spec.containers: required value";
+  const PodInfo info = PodInfoOf(*pod, State());
+  EXPECT_EQ(info.reason, "InvalidPod");
+  EXPECT_EQ(info.message, "spec.containers: required value");
+}
+
+TEST(ClaimInfoOfTest, ShowsHoldersDevicesAndDrivers) {
+  State state;
+  auto pod = MakePod("p", PodPhase::kReady);
+  state.pods[pod->uid] = pod;
+  auto claim = MakeClaim("c", {pod->uid, PodUid{"uid-unknown"}});
+  DriverRecord& driver = claim->drivers[kDriver];
+  driver.phase = DriverPhase::kPrepared;
+  driver.devices = {Device("pool", "gpu-1", {"v/c=a", "v/c=b"}),
+                    Device("pool", "gpu-0", {"v/c=b", "v/c=c"})};
+
+  const ClaimInfo info = ClaimInfoOf(*claim, state);
+  EXPECT_EQ(info.name.ToString(), "default/c");
+  EXPECT_EQ(info.uid.value, "uid-c");
+  EXPECT_EQ(info.state, "Prepared");
+  EXPECT_THAT(info.pods, ElementsAre("default/p", "uid-unknown"));
+  ASSERT_EQ(info.drivers.size(), 1u);
+  EXPECT_EQ(info.drivers[0].driver, kDriver);
+  EXPECT_EQ(info.drivers[0].state, "Prepared");
+  EXPECT_THAT(info.drivers[0].devices, ElementsAre("pool/gpu-1", "pool/gpu-0"));
+  EXPECT_THAT(info.drivers[0].cdi_devices,
+              ElementsAre("v/c=a", "v/c=b", "v/c=c"));
+}
+
+TEST(ClaimInfoOfTest, StateIsTheLeastAdvancedDriver) {
+  const State state;
+  auto claim = MakeClaim("c", {});
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Prepared");
+  claim->drivers["a"].phase = DriverPhase::kPrepared;
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Prepared");
+  claim->drivers["b"].phase = DriverPhase::kUnpreparing;
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Unpreparing");
+  claim->drivers["c"].phase = DriverPhase::kPreparing;
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Preparing");
+}
+
+TEST(DevicesOfTest, OneRowPerDeviceWithAllItsHolders) {
+  State state;
+  auto a = MakePod("a", PodPhase::kReady);
+  auto b = MakePod("b", PodPhase::kReady);
+  state.pods[a->uid] = a;
+  state.pods[b->uid] = b;
+  auto first = MakeClaim("c1", {b->uid});
+  first->drivers[kDriver].devices = {Device("pool", "gpu-1", {"v/c=1"})};
+  // Two claims may share a device, as different shares of it.
+  auto second = MakeClaim("c2", {a->uid, b->uid});
+  second->drivers[kDriver].devices = {Device("pool", "gpu-1", {"v/c=1-b"}),
+                                      Device("pool", "gpu-0", {"v/c=0"})};
+  state.claims[first->uid] = first;
+  state.claims[second->uid] = second;
+
+  const std::vector<DeviceInfo> devices = DevicesOf(state);
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0].device, "gpu-0");
+  EXPECT_THAT(devices[0].used_by, ElementsAre("default/a", "default/b"));
+  EXPECT_EQ(devices[1].driver, kDriver);
+  EXPECT_EQ(devices[1].pool, "pool");
+  EXPECT_EQ(devices[1].device, "gpu-1");
+  EXPECT_THAT(devices[1].used_by, ElementsAre("default/a", "default/b"));
+  EXPECT_THAT(devices[1].cdi_devices, ElementsAre("v/c=1", "v/c=1-b"));
+}
+
+TEST(DecisionInfoOfTest, NamesWhatWasDecided) {
+  Batch batch;
+  batch.seq = 7;
+  batch.time_ms = 2'000;
+  batch.decision.kind = DecisionKind::kPrepareIntent;
+  batch.decision.pods = {{"default", "p"}};
+  batch.decision.claims = {{"default", "c"}};
+  batch.decision.message = "asks 1 driver";
+
+  const DecisionInfo info = DecisionInfoOf(batch);
+  EXPECT_EQ(info.sequence, 7u);
+  EXPECT_EQ(info.time.time_since_epoch(), std::chrono::seconds(2));
+  EXPECT_EQ(info.kind, DecisionKindName(DecisionKind::kPrepareIntent));
+  EXPECT_THAT(info.pods, ElementsAre("default/p"));
+  EXPECT_THAT(info.claims, ElementsAre("default/c"));
+  EXPECT_EQ(info.message, "asks 1 driver");
+}
+
+}  // namespace
+}  // namespace devmgr::state
