@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/keys.h"
+
+#include <fmt/format.h>
+
+namespace devmgr::checkpoint {
+namespace {
+
+constexpr std::string_view kFormat = "meta/format";
+constexpr std::string_view kSeq = "meta/seq";
+constexpr std::string_view kPodPrefix = "p/";
+constexpr std::string_view kClaimPrefix = "c/";
+constexpr std::string_view kIdentityPrefix = "i/";
+constexpr std::string_view kHistoryPrefix = "h/";
+constexpr std::size_t kNumberSize = 8;
+
+std::string Join(std::string_view prefix, std::string_view rest) {
+  std::string key(prefix);
+  key += rest;
+  return key;
+}
+
+}  // namespace
+
+std::string FormatKey() { return std::string(kFormat); }
+
+std::string SeqKey() { return std::string(kSeq); }
+
+std::string PodKey(const PodUid& uid) { return Join(kPodPrefix, uid.value); }
+
+std::string ClaimKey(const ClaimUid& uid) {
+  return Join(kClaimPrefix, uid.value);
+}
+
+std::string IdentityKeyOf(const std::string& kind, const ObjectName& name) {
+  std::string key = Join(kIdentityPrefix, kind);
+  key += '\0';
+  key += name.ns;
+  key += '\0';
+  key += name.name;
+  return key;
+}
+
+std::string HistoryKey(std::uint64_t seq) {
+  return Join(kHistoryPrefix, EncodeNumber(seq));
+}
+
+std::string HistoryEnd() {
+  std::string end(kHistoryPrefix);
+  ++end.back();
+  return end;
+}
+
+std::optional<KeyKind> KindOf(std::string_view key) {
+  if (key == kFormat) return KeyKind::kFormat;
+  if (key == kSeq) return KeyKind::kSeq;
+  if (key.starts_with(kPodPrefix)) return KeyKind::kPod;
+  if (key.starts_with(kClaimPrefix)) return KeyKind::kClaim;
+  if (key.starts_with(kIdentityPrefix)) return KeyKind::kIdentity;
+  if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> HistorySeq(std::string_view key) {
+  if (!key.starts_with(kHistoryPrefix)) return std::nullopt;
+  return DecodeNumber(key.substr(kHistoryPrefix.size()));
+}
+
+std::string EncodeNumber(std::uint64_t number) {
+  std::string bytes(kNumberSize, '\0');
+  for (std::size_t i = kNumberSize; i > 0; --i) {
+    bytes[i - 1] = static_cast<char>(number & 0xff);
+    number >>= 8;
+  }
+  return bytes;
+}
+
+std::optional<std::uint64_t> DecodeNumber(std::string_view bytes) {
+  if (bytes.size() != kNumberSize) return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char byte : bytes) {
+    number = number << 8 | static_cast<unsigned char>(byte);
+  }
+  return number;
+}
+
+std::string PrintKey(std::string_view key) {
+  if (const auto seq = HistorySeq(key)) {
+    return fmt::format("{}{}", kHistoryPrefix, *seq);
+  }
+  std::string text;
+  for (const char byte : key) {
+    if (byte >= ' ' && byte <= '~' && byte != '\\') {
+      text += byte;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    }
+  }
+  return text;
+}
+
+}  // namespace devmgr::checkpoint

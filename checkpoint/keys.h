@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only place that makes keys of the ledger or takes them apart; FORMAT.md
+// draws them.
+#pragma once
+
+#include <devmgr/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "state/state.h"
+
+namespace devmgr::checkpoint {
+
+/// Goes up with every change that an older version would misread or lose.
+inline constexpr std::uint64_t kFormatVersion = 1;
+
+std::string FormatKey();
+std::string SeqKey();
+std::string PodKey(const PodUid& uid);
+std::string ClaimKey(const ClaimUid& uid);
+std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
+std::string HistoryKey(std::uint64_t seq);
+
+/// The first key behind the whole history.
+std::string HistoryEnd();
+
+enum class KeyKind { kFormat, kSeq, kPod, kClaim, kIdentity, kHistory };
+
+/// Nothing for a key that this version does not know.
+std::optional<KeyKind> KindOf(std::string_view key);
+
+/// The number in a history key, or nothing when it is not well-formed.
+std::optional<std::uint64_t> HistorySeq(std::string_view key);
+
+/// Numbers in keys and meta values: 8 bytes, big-endian, so that they sort.
+std::string EncodeNumber(std::uint64_t number);
+std::optional<std::uint64_t> DecodeNumber(std::string_view bytes);
+
+/// The key for people: numbers in decimal, other odd bytes escaped.
+std::string PrintKey(std::string_view key);
+
+}  // namespace devmgr::checkpoint

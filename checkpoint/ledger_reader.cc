@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/ledger_reader.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "checkpoint/codec.h"
+#include "checkpoint/keys.h"
+#include "checkpoint/rocksdb_config.h"
+#include "common/status.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+std::string_view View(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+absl::StatusOr<std::uint64_t> ReadNumber(rocksdb::DB& db,
+                                         const std::string& key) {
+  std::string value;
+  const rocksdb::Status status = db.Get(CheckedRead(), key, &value);
+  if (status.IsNotFound()) {
+    return DataLossError("record '{}' is missing", PrintKey(key));
+  }
+  DEVMGR_RETURN_IF_ERROR(
+      FromRocksDb(status, fmt::format("record '{}'", PrintKey(key))));
+  const auto number = DecodeNumber(value);
+  if (number.has_value()) return *number;
+  return DataLossError("record '{}': its {} bytes are not a number",
+                       PrintKey(key), value.size());
+}
+
+/// A record must say of itself what its key says.
+absl::Status CheckKey(std::string_view key, std::string_view own_key) {
+  if (key == own_key) return absl::OkStatus();
+  return DataLossError("record '{}' holds record '{}'", PrintKey(key),
+                       PrintKey(own_key));
+}
+
+absl::Status PutRecord(std::string_view key, std::string_view value,
+                       state::State& state) {
+  const auto kind = KindOf(key);
+  if (!kind.has_value()) {
+    return DataLossError("record '{}' is of an unknown kind", PrintKey(key));
+  }
+  switch (*kind) {
+    case KeyKind::kPod: {
+      DEVMGR_ASSIGN_OR_RETURN(auto pod, DecodePod(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, PodKey(pod->uid)));
+      state.Put(std::move(pod));
+      break;
+    }
+    case KeyKind::kClaim: {
+      DEVMGR_ASSIGN_OR_RETURN(auto claim, DecodeClaim(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, ClaimKey(claim->uid)));
+      state.Put(std::move(claim));
+      break;
+    }
+    case KeyKind::kIdentity: {
+      DEVMGR_ASSIGN_OR_RETURN(auto identity,
+                              DecodeIdentity(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(
+          CheckKey(key, IdentityKeyOf(identity->kind, identity->name)));
+      state.Put(std::move(identity));
+      break;
+    }
+    case KeyKind::kFormat:
+    case KeyKind::kSeq:
+    case KeyKind::kHistory:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db) {
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format,
+                          ReadNumber(db, FormatKey()));
+  if (format != kFormatVersion) {
+    return FailedPreconditionError(
+        "the database has format {}, this version of devmgr knows format {}",
+        format, kFormatVersion);
+  }
+  return ReadNumber(db, SeqKey());
+}
+
+absl::StatusOr<state::State> ReadState(rocksdb::DB& db) {
+  state::State state;
+  DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
+  const std::unique_ptr<rocksdb::Iterator> records(
+      db.NewIterator(CheckedRead()));
+  records->SeekToFirst();
+  while (records->Valid()) {
+    const std::string_view key = View(records->key());
+    if (KindOf(key) == KeyKind::kHistory) {
+      records->Seek(HistoryEnd());
+      continue;
+    }
+    DEVMGR_RETURN_IF_ERROR(PutRecord(key, View(records->value()), state));
+    records->Next();
+  }
+  DEVMGR_RETURN_IF_ERROR(FromRocksDb(records->status(), "reading the ledger"));
+  return state;
+}
+
+absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
+                          const HistoryVisitor& visit) {
+  if (after == std::numeric_limits<std::uint64_t>::max()) {
+    return absl::OkStatus();
+  }
+  const std::string end = HistoryEnd();
+  const rocksdb::Slice bound(end);
+  rocksdb::ReadOptions options = CheckedRead();
+  options.iterate_upper_bound = &bound;
+  const std::unique_ptr<rocksdb::Iterator> batches(db.NewIterator(options));
+  std::uint64_t last = 0;
+  for (batches->Seek(HistoryKey(after + 1)); batches->Valid();
+       batches->Next()) {
+    const std::string_view key = View(batches->key());
+    const auto seq = HistorySeq(key);
+    if (!seq.has_value() || (last != 0 && *seq != last + 1)) {
+      return DataLossError("record '{}' does not follow 'h/{}'", PrintKey(key),
+                           last);
+    }
+    DEVMGR_RETURN_IF_ERROR(visit(*seq, View(batches->value())));
+    last = *seq;
+  }
+  return FromRocksDb(batches->status(), "reading the history");
+}
+
+absl::StatusOr<std::vector<state::Batch>> ReadHistory(rocksdb::DB& db,
+                                                      std::uint64_t after) {
+  std::vector<state::Batch> history;
+  const absl::Status status =
+      VisitHistory(db, after, [&](std::uint64_t seq, std::string_view bytes) {
+        const std::string key = HistoryKey(seq);
+        auto batch = DecodeBatch(bytes, PrintKey(key));
+        DEVMGR_RETURN_IF_ERROR(batch.status());
+        DEVMGR_RETURN_IF_ERROR(CheckKey(key, HistoryKey(batch->seq)));
+        history.push_back(*std::move(batch));
+        return absl::OkStatus();
+      });
+  DEVMGR_RETURN_IF_ERROR(status);
+  return history;
+}
+
+}  // namespace devmgr::checkpoint

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading a ledger out of an open database. Everything is checked: a key or
+// value that is not understood is DataLoss that names the key.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <rocksdb/db.h>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::checkpoint {
+
+/// The number of the last batch.
+///   FailedPrecondition  the database is of another format
+absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
+
+/// The projection.
+absl::StatusOr<state::State> ReadState(rocksdb::DB& db);
+
+/// Visits the batches after `after`, encoded, in order.
+using HistoryVisitor =
+    std::function<absl::Status(std::uint64_t seq, std::string_view bytes)>;
+absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
+                          const HistoryVisitor& visit);
+
+/// The batches after `after`, in order.
+absl::StatusOr<std::vector<state::Batch>> ReadHistory(rocksdb::DB& db,
+                                                      std::uint64_t after);
+
+}  // namespace devmgr::checkpoint

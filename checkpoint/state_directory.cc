@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/state_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "checkpoint/keys.h"
+#include "common/status.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormatText = "devmgr ledger format ";
+/// Our own small files; what is longer is not ours.
+constexpr std::size_t kMaxSmallFile = 256;
+
+absl::Status SystemError(int error_number, std::string_view verb,
+                         const fs::path& path) {
+  const std::string what = fmt::format("cannot {} '{}'", verb, path.string());
+  switch (error_number) {
+    case EROFS:
+      return PermissionDeniedError("{}: {}", what, ErrnoText(error_number));
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return InvalidArgumentError("{}: {}", what, ErrnoText(error_number));
+    default:
+      return ErrnoStatus(error_number, what);
+  }
+}
+
+absl::StatusOr<bool> Exists(const fs::path& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT) return false;
+  return SystemError(errno, "look at", path);
+}
+
+absl::Status CheckIsDirectory(const fs::path& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) {
+    return SystemError(errno, "use state directory", path);
+  }
+  if (S_ISDIR(info.st_mode)) return absl::OkStatus();
+  return InvalidArgumentError("state directory '{}' is not a directory",
+                              path.string());
+}
+
+absl::Status SyncDirectory(const fs::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) {
+    return SystemError(errno, "sync directory", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeDirectory(const fs::path& directory) {
+  // The parent of `a/b/` is `a/b`.
+  const fs::path path =
+      directory.has_filename() ? directory : directory.parent_path();
+  std::error_code error;
+  const fs::path parent = path.parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  if (error) {
+    return SystemError(error.value(), "make state directory", path);
+  }
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    return SyncDirectory(parent.empty() ? fs::path(".") : parent);
+  }
+  if (errno != EEXIST) return SystemError(errno, "make state directory", path);
+  return CheckIsDirectory(path);
+}
+
+absl::Status WriteAll(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SystemError(errno, "write", path);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadSmall(int fd, const fs::path& path) {
+  std::string text(kMaxSmallFile, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::pread(fd, text.data() + size, text.size() - size,
+                                static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError(errno, "read", path);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  return text;
+}
+
+// ---- the lock
+
+fs::path LockPath(const fs::path& directory) { return directory / "lock"; }
+
+std::string LockText() {
+  return fmt::format("{} pid {}\n", ::program_invocation_short_name,
+                     ::getpid());
+}
+
+/// `devmgrd (pid 123)` for what LockText wrote.
+std::string HolderOf(int fd, const fs::path& path) {
+  const auto text = ReadSmall(fd, path);
+  const std::string unknown = "another process";
+  if (!text.ok() || !text->ends_with('\n')) return unknown;
+  const std::string line = text->substr(0, text->size() - 1);
+  const std::size_t pid = line.rfind(" pid ");
+  const bool printable = std::all_of(
+      line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (pid == std::string::npos || !printable) return unknown;
+  return fmt::format("{} (pid {})", line.substr(0, pid), line.substr(pid + 5));
+}
+
+absl::Status HeldError(int fd, const fs::path& directory) {
+  return FailedPreconditionError("state directory '{}' is held by {}",
+                                 directory.string(),
+                                 HolderOf(fd, LockPath(directory)));
+}
+
+absl::StatusOr<UniqueFd> TakeLock(const fs::path& directory) {
+  const fs::path path = LockPath(directory);
+  UniqueFd fd(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return SystemError(errno, "open", path);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return SystemError(errno, "lock", path);
+    // Readers lock it shared and leave the text of the last holder.
+    if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
+      return FailedPreconditionError(
+          "state directory '{}' is being read by another process",
+          directory.string());
+    }
+    return HeldError(fd.get(), directory);
+  }
+  if (::ftruncate(fd.get(), 0) != 0) return SystemError(errno, "write", path);
+  DEVMGR_RETURN_IF_ERROR(WriteAll(fd.get(), LockText(), path));
+  return fd;
+}
+
+/// An invalid descriptor when there is no lock file: a store that runs has one.
+absl::StatusOr<UniqueFd> TakeLockForReading(const fs::path& directory) {
+  const fs::path path = LockPath(directory);
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return fd;
+    return SystemError(errno, "open", path);
+  }
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return SystemError(errno, "lock", path);
+  return HeldError(fd.get(), directory);
+}
+
+// ---- the format file
+
+fs::path FormatPath(const fs::path& directory) { return directory / "format"; }
+
+absl::StatusOr<std::uint64_t> ParseFormat(std::string_view text,
+                                          const fs::path& path) {
+  std::uint64_t version = 0;
+  if (text.starts_with(kFormatText)) {
+    const char* const begin = text.data() + kFormatText.size();
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(begin, end, version);
+    // A later version may say more in lines of its own.
+    if (error == std::errc() && rest != end && *rest == '\n') return version;
+  }
+  return DataLossError("'{}' does not begin with '{}' and a number",
+                       path.string(), kFormatText);
+}
+
+/// Whether there is a format file. It must be of our version.
+absl::StatusOr<bool> CheckFormat(const fs::path& directory) {
+  const fs::path path = FormatPath(directory);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return false;
+    return SystemError(errno, "open", path);
+  }
+  DEVMGR_ASSIGN_OR_RETURN(const std::string text, ReadSmall(fd.get(), path));
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t version, ParseFormat(text, path));
+  if (version == kFormatVersion) return true;
+  return FailedPreconditionError(
+      "the ledger in '{}' has format {}, this version of devmgr knows format "
+      "{}; nothing was changed",
+      directory.string(), version, kFormatVersion);
+}
+
+absl::Status WriteFormat(const fs::path& directory) {
+  const fs::path path = FormatPath(directory);
+  const fs::path draft = directory / "format.new";
+  const UniqueFd fd(
+      ::open(draft.c_str(),
+             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return SystemError(errno, "open", draft);
+  DEVMGR_RETURN_IF_ERROR(WriteAll(
+      fd.get(), fmt::format("{}{}\n", kFormatText, kFormatVersion), draft));
+  if (::fsync(fd.get()) != 0) return SystemError(errno, "sync", draft);
+  if (::rename(draft.c_str(), path.c_str()) != 0) {
+    return SystemError(errno, "write", path);
+  }
+  return SyncDirectory(directory);
+}
+
+}  // namespace
+
+absl::StatusOr<StateDirectory> StateDirectory::Hold(const fs::path& directory) {
+  if (directory.empty()) {
+    return InvalidArgumentError("no state directory is given");
+  }
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(directory));
+  // Before the lock, because taking that writes; and again under it.
+  DEVMGR_RETURN_IF_ERROR(CheckFormat(directory).status());
+  DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(directory));
+  DEVMGR_ASSIGN_OR_RETURN(const bool has_ledger, CheckFormat(directory));
+  StateDirectory held(directory, std::move(lock), has_ledger);
+  if (has_ledger) return held;
+  DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
+  if (!has_database) return held;
+  return DataLossError("'{}' is there, but '{}' is missing",
+                       held.database().string(),
+                       FormatPath(directory).string());
+}
+
+absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
+    const fs::path& directory) {
+  DEVMGR_RETURN_IF_ERROR(CheckIsDirectory(directory));
+  DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLockForReading(directory));
+  DEVMGR_ASSIGN_OR_RETURN(const bool has_ledger, CheckFormat(directory));
+  StateDirectory held(directory, std::move(lock), has_ledger);
+  if (has_ledger) return held;
+  DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
+  if (!has_database) {
+    return NotFoundError("there is no ledger in '{}'", directory.string());
+  }
+  return DataLossError("'{}' is there, but '{}' is missing",
+                       held.database().string(),
+                       FormatPath(directory).string());
+}
+
+absl::Status StateDirectory::PrepareNewDatabase() {
+  std::error_code error;
+  fs::remove_all(new_database(), error);
+  if (error) return SystemError(error.value(), "remove", new_database());
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::CommitNewDatabase() {
+  DEVMGR_RETURN_IF_ERROR(SyncDirectory(path_));
+  DEVMGR_RETURN_IF_ERROR(WriteFormat(path_));
+  has_ledger_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::SettleDatabase() {
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path found, FindDatabase());
+  if (found == database()) return absl::OkStatus();
+  if (::rename(found.c_str(), database().c_str()) != 0) {
+    return SystemError(errno, "move", found);
+  }
+  return SyncDirectory(path_);
+}
+
+absl::StatusOr<fs::path> StateDirectory::FindDatabase() const {
+  for (const fs::path& path : {database(), new_database()}) {
+    DEVMGR_ASSIGN_OR_RETURN(const bool found, Exists(path));
+    if (found) return path;
+  }
+  return DataLossError("'{}' is missing", database().string());
+}
+
+}  // namespace devmgr::checkpoint

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "common/unique_fd.h"
+
+namespace devmgr::checkpoint {
+
+/// A state directory that is locked for us: its lock file, its format file and
+/// where its RocksDB is (FORMAT.md). The lock is a flock(2), so it goes with
+/// this object or with the process, however that ends, and it also keeps out a
+/// second opener in the same process.
+class StateDirectory {
+ public:
+  /// Creates the directory if missing and locks it against everybody.
+  /// A directory of a newer format is left untouched.
+  ///   FailedPrecondition  somebody holds it, whom the message names; or its
+  ///                       format is not ours
+  ///   PermissionDenied    it is not ours to use
+  ///   InvalidArgument     there is something that is no directory
+  ///   DataLoss            the format file cannot be understood
+  static absl::StatusOr<StateDirectory> Hold(
+      const std::filesystem::path& directory);
+
+  /// Locks out whoever would write, without writing anything.
+  ///   NotFound  there is no ledger; the other errors as Hold
+  static absl::StatusOr<StateDirectory> HoldForReading(
+      const std::filesystem::path& directory);
+
+  /// False for a directory in which no ledger was ever completed.
+  bool has_ledger() const { return has_ledger_; }
+
+  /// Where the database is once `has_ledger`, and where a new one is made.
+  std::filesystem::path database() const { return path_ / "db"; }
+  std::filesystem::path new_database() const { return path_ / "db.new"; }
+
+  /// Empties `new_database`, whatever was left there.
+  absl::Status PrepareNewDatabase();
+
+  /// Writes the format file: from here on the ledger exists and its database,
+  /// complete in `new_database`, must not be missing.
+  absl::Status CommitNewDatabase();
+
+  /// Moves a committed database into its place, unless it is there already.
+  ///   DataLoss  there is none
+  absl::Status SettleDatabase();
+
+  /// The database to read, in either place.
+  ///   DataLoss  there is none
+  absl::StatusOr<std::filesystem::path> FindDatabase() const;
+
+ private:
+  StateDirectory(std::filesystem::path path, UniqueFd lock, bool has_ledger)
+      : path_(std::move(path)),
+        lock_(std::move(lock)),
+        has_ledger_(has_ledger) {}
+
+  std::filesystem::path path_;
+  UniqueFd lock_;
+  bool has_ledger_;
+};
+
+}  // namespace devmgr::checkpoint
