@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small node as the ledger knows it, for tests of the projection and of the
+// stores: a pod `default/a` and a claim `default/gpu` of driver
+// `d.example.com`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::state {
+
+inline const PodUid kPodA{"pod-a"};
+inline const PodUid kPodB{"pod-b"};
+inline const ClaimUid kGpu{"claim-gpu"};
+inline constexpr const char* kDriver = "d.example.com";
+inline constexpr const char* kBoot = "boot-1";
+
+inline ClaimRecord MakeClaim(DriverPhase phase, std::set<PodUid> pods) {
+  ClaimRecord claim;
+  claim.uid = kGpu;
+  claim.name = {"default", "gpu"};
+  claim.pods = std::move(pods);
+  DriverRecord& driver = claim.drivers[kDriver];
+  driver.phase = phase;
+  if (phase == DriverPhase::kPrepared) {
+    driver.boot_id = kBoot;
+    driver.devices = {
+        {{"req"}, "pool", "gpu-0", {"example.com/gpu=gpu-0"}, "share-1"}};
+  }
+  return claim;
+}
+
+inline PodRecord MakePod(const PodUid& uid, const std::string& name,
+                         PodPhase phase) {
+  PodRecord pod;
+  pod.uid = uid;
+  pod.name = {"default", name};
+  pod.first_seen_ms = 1'000;
+  pod.first_seen_seq = 1;
+  pod.phase = phase;
+  if (phase == PodPhase::kRejected) {
+    pod.reason = "ClaimNotOwned";
+    pod.message = "claim 'default/gpu' is owned by another pod";
+  }
+  if (phase == PodPhase::kPreparing || phase == PodPhase::kReady) {
+    pod.claims = {kGpu};
+    pod.needs = {{"init", true, {}},
+                 {"main", false, {{kGpu, "req", "example.com/gpu"}}}};
+  }
+  if (phase == PodPhase::kReleasing) pod.claims = {kGpu};
+  if (phase == PodPhase::kReady) {
+    auto answer = std::make_shared<PodDevices>();
+    answer->name = pod.name;
+    answer->uid = uid;
+    ContainerDevices main;
+    main.name = "main";
+    main.cdi_devices = {
+        {"example.com/gpu=gpu-0",
+         {"gpu", "req", kDriver, "pool", "gpu-0", "example.com/gpu"}}};
+    ContainerDevices init;
+    init.name = "init";
+    init.init = true;
+    answer->containers = {init, main};
+    pod.answer = std::move(answer);
+    pod.boot_id = kBoot;
+  }
+  return pod;
+}
+
+inline IdentityRecord MakeIdentity(const std::string& name,
+                                   const std::string& uid) {
+  return {"Pod", {"default", name}, uid, 1'000};
+}
+
+inline Change Put(PodRecord pod) {
+  return PutPod{std::make_shared<const PodRecord>(std::move(pod))};
+}
+inline Change Put(ClaimRecord claim) {
+  return PutClaim{std::make_shared<const ClaimRecord>(std::move(claim))};
+}
+inline Change Put(IdentityRecord identity) {
+  return PutIdentity{
+      std::make_shared<const IdentityRecord>(std::move(identity))};
+}
+
+inline Batch MakeBatch(std::uint64_t seq, DecisionKind kind,
+                       std::vector<Change> changes) {
+  Batch batch;
+  batch.seq = seq;
+  batch.time_ms = 1'700'000'000'000 + static_cast<std::int64_t>(seq);
+  batch.decision.kind = kind;
+  batch.decision.pods = {{"default", "a"}};
+  batch.decision.claims = {{"default", "gpu"}};
+  batch.decision.message = "decision of a test";
+  batch.decision.changes = std::move(changes);
+  return batch;
+}
+
+/// The life of pod `default/a` until it is Ready, with the identity it got.
+inline std::vector<Batch> PreparedPodBatches() {
+  return {
+      MakeBatch(1, DecisionKind::kIdentity, {Put(MakeIdentity("a", "pod-a"))}),
+      MakeBatch(2, DecisionKind::kSeen,
+                {Put(MakePod(kPodA, "a", PodPhase::kWaiting))}),
+      MakeBatch(3, DecisionKind::kPrepareIntent,
+                {Put(MakeClaim(DriverPhase::kPreparing, {kPodA})),
+                 Put(MakePod(kPodA, "a", PodPhase::kPreparing))}),
+      MakeBatch(4, DecisionKind::kPrepareResult,
+                {Put(MakeClaim(DriverPhase::kPrepared, {kPodA})),
+                 Put(MakePod(kPodA, "a", PodPhase::kReady))}),
+  };
+}
+
+/// How it ends.
+inline std::vector<Batch> ReleasedPodBatches() {
+  return {
+      MakeBatch(5, DecisionKind::kUnprepareIntent,
+                {Put(MakeClaim(DriverPhase::kUnpreparing, {kPodA})),
+                 Put(MakePod(kPodA, "a", PodPhase::kReleasing))}),
+      MakeBatch(6, DecisionKind::kUnprepareResult,
+                {EraseClaim{kGpu}, Put([] {
+                   PodRecord pod = MakePod(kPodA, "a", PodPhase::kReleasing);
+                   pod.claims.clear();
+                   return pod;
+                 }())}),
+      MakeBatch(7, DecisionKind::kRelease,
+                {ErasePod{kPodA}, EraseIdentity{"Pod", {"default", "a"}}}),
+  };
+}
+
+}  // namespace devmgr::state

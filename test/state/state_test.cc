@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "state/records.h"
+
+namespace devmgr::state {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+State PreparedState() {
+  State state;
+  for (const Batch& batch : PreparedPodBatches()) {
+    EXPECT_TRUE(Apply(state, batch).ok());
+  }
+  return state;
+}
+
+void ExpectRefusedUnchanged(State state, const Batch& batch,
+                            const std::string& message) {
+  const State before = state;
+  const absl::Status status = Apply(state, batch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(MessageOf(status), HasSubstr(message));
+  EXPECT_TRUE(state == before);
+  EXPECT_EQ(state.pod_names, before.pod_names);
+  EXPECT_EQ(state.claim_names, before.claim_names);
+}
+
+TEST(StateTest, FollowsThePodsLifeFromIdentityToRelease) {
+  State state;
+  for (const auto& batches : {PreparedPodBatches(), ReleasedPodBatches()}) {
+    for (const Batch& batch : batches) {
+      ASSERT_TRUE(Apply(state, batch).ok());
+      EXPECT_EQ(state.seq, batch.seq);
+      EXPECT_THAT(CheckInvariants(state, kBoot), IsEmpty())
+          << "after batch " << batch.seq;
+    }
+  }
+  State empty;
+  empty.seq = 7;
+  EXPECT_TRUE(state == empty);
+  EXPECT_THAT(state.pod_names, IsEmpty());
+  EXPECT_THAT(state.claim_names, IsEmpty());
+}
+
+TEST(StateTest, FindsRecordsByUidAndByKind) {
+  const State state = PreparedState();
+  ASSERT_NE(state.FindPod(kPodA), nullptr);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kReady);
+  EXPECT_EQ(state.FindPod(kPodB), nullptr);
+  ASSERT_NE(state.FindClaim(kGpu), nullptr);
+  EXPECT_EQ(state.FindClaim(ClaimUid{"pod-a"}), nullptr);
+  ASSERT_NE(state.FindIdentity("Pod", {"default", "a"}), nullptr);
+  EXPECT_EQ(state.FindIdentity("ResourceClaim", {"default", "a"}), nullptr);
+}
+
+TEST(StateTest, ComparesContentsNotAddresses) {
+  EXPECT_TRUE(PreparedState() == PreparedState());
+  State other = PreparedState();
+  PodRecord pod = *other.FindPod(kPodA);
+  auto answer = std::make_shared<PodDevices>(*pod.answer);
+  answer->containers[0].env = {{"A", "1"}};
+  pod.answer = answer;
+  other.Put(std::make_shared<const PodRecord>(pod));
+  EXPECT_FALSE(other == PreparedState());
+  pod.answer = nullptr;
+  other.Put(std::make_shared<const PodRecord>(pod));
+  EXPECT_FALSE(other == PreparedState());
+}
+
+TEST(StateTest, SharesRecordsThatABatchLeavesAlone) {
+  State state = PreparedState();
+  const State before = state;
+  ASSERT_TRUE(
+      Apply(state, MakeBatch(5, DecisionKind::kSeen,
+                             {Put(MakePod(kPodB, "b", PodPhase::kWaiting))}))
+          .ok());
+  EXPECT_EQ(state.FindPod(kPodA), before.FindPod(kPodA));
+  EXPECT_EQ(state.FindClaim(kGpu), before.FindClaim(kGpu));
+  EXPECT_EQ(before.FindPod(kPodB), nullptr);
+}
+
+TEST(StateTest, ListsPodsOfOneNameInTheOrderTheyWereSeen) {
+  State state;
+  PodRecord newer = MakePod(kPodA, "x", PodPhase::kWaiting);
+  newer.first_seen_seq = 9;
+  PodRecord older = MakePod(kPodB, "x", PodPhase::kReleasing);
+  older.first_seen_seq = 3;
+  state.Put(std::make_shared<const PodRecord>(newer));
+  state.Put(std::make_shared<const PodRecord>(older));
+  EXPECT_THAT(state.PodsNamed({"default", "x"}), ElementsAre(kPodB, kPodA));
+  EXPECT_THAT(state.PodsNamed({"default", "y"}), IsEmpty());
+  EXPECT_TRUE(state.Erase(kPodB));
+  EXPECT_FALSE(state.Erase(kPodB));
+  EXPECT_THAT(state.PodsNamed({"default", "x"}), ElementsAre(kPodA));
+}
+
+TEST(StateTest, FindsARecordUnderItsNewNameOnly) {
+  State state;
+  ClaimRecord claim = MakeClaim(DriverPhase::kPreparing, {});
+  state.Put(std::make_shared<const ClaimRecord>(claim));
+  claim.name.name = "other";
+  state.Put(std::make_shared<const ClaimRecord>(claim));
+  EXPECT_THAT(state.ClaimsNamed({"default", "gpu"}), IsEmpty());
+  EXPECT_THAT(state.ClaimsNamed({"default", "other"}), ElementsAre(kGpu));
+}
+
+TEST(StateTest, RefusesABatchOutOfOrder) {
+  ExpectRefusedUnchanged(PreparedState(), MakeBatch(4, DecisionKind::kSeen, {}),
+                         "batch 4 does not follow batch 4");
+  ExpectRefusedUnchanged(PreparedState(), MakeBatch(6, DecisionKind::kSeen, {}),
+                         "batch 6 does not follow batch 4");
+}
+
+/// Everything that goes before the bad change has to be taken back.
+TEST(StateTest, TakesBackAllChangesOfABadBatch) {
+  const std::vector<std::pair<Change, std::string>> bad = {
+      {ErasePod{PodUid{"nobody"}}, "pod with uid 'nobody' is not known"},
+      {ErasePod{kPodA}, "pod with uid 'pod-a' is not known"},
+      {EraseClaim{ClaimUid{"none"}}, "claim with uid 'none' is not known"},
+      {EraseIdentity{"Pod", {"x", "y"}}, "Pod 'x/y' is not known"},
+      {PutPod{nullptr}, "pod record is missing"},
+      {PutClaim{nullptr}, "claim record is missing"},
+      {PutIdentity{nullptr}, "identity record is missing"},
+      {Put(MakePod(PodUid{}, "z", PodPhase::kWaiting)),
+       "pod 'default/z' has no uid"},
+      {Put(ClaimRecord{}), "has no uid"},
+      {Put(IdentityRecord{std::string("a\0b", 3), {"n", "m"}, "u", 0}), "NUL"},
+  };
+  PodRecord renamed = MakePod(kPodA, "renamed", PodPhase::kWaiting);
+  for (const auto& [change, message] : bad) {
+    ExpectRefusedUnchanged(
+        PreparedState(),
+        MakeBatch(
+            5, DecisionKind::kRelease,
+            {Put(renamed), Put(MakePod(kPodB, "b", PodPhase::kWaiting)),
+             Put(MakeClaim(DriverPhase::kUnpreparing, {})), EraseClaim{kGpu},
+             ErasePod{kPodA}, Put(MakeIdentity("b", "pod-b")),
+             EraseIdentity{"Pod", {"default", "a"}}, change}),
+        message);
+  }
+}
+
+TEST(StateTest, MayEraseWhatTheSameBatchPut) {
+  State state = PreparedState();
+  const State before = state;
+  ASSERT_TRUE(
+      Apply(state, MakeBatch(5, DecisionKind::kSeen,
+                             {Put(MakePod(kPodB, "b", PodPhase::kWaiting)),
+                              ErasePod{kPodB}}))
+          .ok());
+  EXPECT_EQ(state.pods.size(), before.pods.size());
+  EXPECT_EQ(state.seq, 5u);
+}
+
+TEST(StateTest, NamesEveryEnumerator) {
+  EXPECT_EQ(PodPhaseName(PodPhase::kReleasing), "Releasing");
+  EXPECT_EQ(DriverPhaseName(DriverPhase::kUnpreparing), "Unpreparing");
+  EXPECT_EQ(DecisionKindName(DecisionKind::kUnprepareResult),
+            "UnprepareResult");
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_NE(PodPhaseName(static_cast<PodPhase>(i)), "") << i;
+  }
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_NE(DriverPhaseName(static_cast<DriverPhase>(i)), "") << i;
+  }
+  for (int i = 1; i <= 8; ++i) {
+    EXPECT_NE(DecisionKindName(static_cast<DecisionKind>(i)), "") << i;
+  }
+}
+
+}  // namespace
+}  // namespace devmgr::state
