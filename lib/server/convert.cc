@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/convert.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/status.h"
+
+namespace devmgr::server {
+namespace {
+
+template <typename Repeated>
+void Put(const std::vector<std::string>& from, Repeated* to) {
+  for (const std::string& text : from) to->Add(ValidUtf8(text));
+}
+
+template <typename Repeated>
+std::vector<std::string> Get(const Repeated& from) {
+  return {from.begin(), from.end()};
+}
+
+std::int64_t MillisOf(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
+/// Clamped: the number came over a socket, and must not overflow the clock.
+WallTime TimeOf(std::int64_t unix_ms) {
+  constexpr std::int64_t kLimit = 9'000'000'000'000;  // Year 2255.
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::milliseconds(std::clamp(unix_ms, -kLimit, kLimit))));
+}
+
+pb::PodState ToProto(PodState state) {
+  switch (state) {
+    case PodState::kWaiting:
+      return pb::POD_STATE_WAITING;
+    case PodState::kPreparing:
+      return pb::POD_STATE_PREPARING;
+    case PodState::kReady:
+      return pb::POD_STATE_READY;
+    case PodState::kRejected:
+      return pb::POD_STATE_REJECTED;
+    case PodState::kReleasing:
+      return pb::POD_STATE_RELEASING;
+  }
+  return pb::POD_STATE_UNSPECIFIED;
+}
+
+absl::StatusOr<PodState> FromProto(pb::PodState state) {
+  switch (state) {
+    case pb::POD_STATE_WAITING:
+      return PodState::kWaiting;
+    case pb::POD_STATE_PREPARING:
+      return PodState::kPreparing;
+    case pb::POD_STATE_READY:
+      return PodState::kReady;
+    case pb::POD_STATE_REJECTED:
+      return PodState::kRejected;
+    case pb::POD_STATE_RELEASING:
+      return PodState::kReleasing;
+    default:
+      return InvalidArgumentError("pod state {} is not known to version {}",
+                                  static_cast<int>(state), DEVMGR_VERSION);
+  }
+}
+
+pb::WaitingFor::Kind ToProto(WaitingFor::Kind kind) {
+  switch (kind) {
+    case WaitingFor::Kind::kClaim:
+      return pb::WaitingFor::KIND_CLAIM;
+    case WaitingFor::Kind::kDriver:
+      return pb::WaitingFor::KIND_DRIVER;
+    case WaitingFor::Kind::kPod:
+      return pb::WaitingFor::KIND_POD;
+    case WaitingFor::Kind::kResource:
+      return pb::WaitingFor::KIND_RESOURCE;
+  }
+  return pb::WaitingFor::KIND_UNSPECIFIED;
+}
+
+absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
+  switch (kind) {
+    case pb::WaitingFor::KIND_CLAIM:
+      return WaitingFor::Kind::kClaim;
+    case pb::WaitingFor::KIND_DRIVER:
+      return WaitingFor::Kind::kDriver;
+    case pb::WaitingFor::KIND_POD:
+      return WaitingFor::Kind::kPod;
+    case pb::WaitingFor::KIND_RESOURCE:
+      return WaitingFor::Kind::kResource;
+    default:
+      return InvalidArgumentError(
+          "kind {} to wait for is not known to version {}",
+          static_cast<int>(kind), DEVMGR_VERSION);
+  }
+}
+
+/// Length of the valid UTF-8 sequence at the start of `text`; 0 when none is.
+std::size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned char low = 0x80, high = 0xBF;  // Bounds of the second byte.
+  if (first >= 0xC2 && first <= 0xDF) {
+    length = 2;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    length = 3;
+    if (first == 0xE0) low = 0xA0;   // Overlong.
+    if (first == 0xED) high = 0x9F;  // Surrogates.
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    length = 4;
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F;  // Beyond U+10FFFF.
+  }
+  if (length == 0 || text.size() < length) return 0;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+void Put(const std::vector<NamedValue>& from,
+         google::protobuf::RepeatedPtrField<pb::NamedValue>* to) {
+  for (const NamedValue& value : from) {
+    pb::NamedValue* message = to->Add();
+    message->set_name(ValidUtf8(value.name));
+    message->set_value(ValidUtf8(value.value));
+  }
+}
+
+std::vector<NamedValue> Get(
+    const google::protobuf::RepeatedPtrField<pb::NamedValue>& from) {
+  std::vector<NamedValue> values;
+  for (const auto& value : from)
+    values.push_back({value.name(), value.value()});
+  return values;
+}
+
+void Put(const ContainerDevices& from, pb::ContainerDevices* to) {
+  to->set_name(ValidUtf8(from.name));
+  to->set_init(from.init);
+  for (const CdiDevice& device : from.cdi_devices) {
+    pb::CdiDevice* message = to->add_cdi_devices();
+    message->set_name(ValidUtf8(device.name));
+    pb::DeviceOrigin* origin = message->mutable_origin();
+    origin->set_claim(ValidUtf8(device.origin.claim));
+    origin->set_request(ValidUtf8(device.origin.request));
+    origin->set_driver(ValidUtf8(device.origin.driver));
+    origin->set_pool(ValidUtf8(device.origin.pool));
+    origin->set_device(ValidUtf8(device.origin.device));
+    origin->set_resource(ValidUtf8(device.origin.resource));
+  }
+  Put(from.env, to->mutable_env());
+  for (const DeviceMount& mount : from.mounts) {
+    pb::DeviceMount* message = to->add_mounts();
+    message->set_container_path(ValidUtf8(mount.container_path));
+    message->set_host_path(ValidUtf8(mount.host_path));
+    message->set_read_only(mount.read_only);
+  }
+  for (const DeviceNode& node : from.devices) {
+    pb::DeviceNode* message = to->add_devices();
+    message->set_container_path(ValidUtf8(node.container_path));
+    message->set_host_path(ValidUtf8(node.host_path));
+    message->set_permissions(ValidUtf8(node.permissions));
+  }
+  Put(from.annotations, to->mutable_annotations());
+}
+
+ContainerDevices Get(const pb::ContainerDevices& from) {
+  ContainerDevices to;
+  to.name = from.name();
+  to.init = from.init();
+  for (const auto& device : from.cdi_devices()) {
+    const pb::DeviceOrigin& origin = device.origin();
+    to.cdi_devices.push_back(
+        {device.name(),
+         {origin.claim(), origin.request(), origin.driver(), origin.pool(),
+          origin.device(), origin.resource()}});
+  }
+  to.env = Get(from.env());
+  for (const auto& mount : from.mounts()) {
+    to.mounts.push_back(
+        {mount.container_path(), mount.host_path(), mount.read_only()});
+  }
+  for (const auto& node : from.devices()) {
+    to.devices.push_back(
+        {node.container_path(), node.host_path(), node.permissions()});
+  }
+  to.annotations = Get(from.annotations());
+  return to;
+}
+
+}  // namespace
+
+std::string ValidUtf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = SequenceLength(text);
+    if (length == 0) {
+      result += "\xEF\xBF\xBD";  // U+FFFD
+      text.remove_prefix(1);
+    } else {
+      result += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return result;
+}
+
+pb::ObjectName ToProto(const ObjectName& name) {
+  pb::ObjectName message;
+  message.set_ns(ValidUtf8(name.ns));
+  message.set_name(ValidUtf8(name.name));
+  return message;
+}
+
+ObjectName FromProto(const pb::ObjectName& name) {
+  return {name.ns(), name.name()};
+}
+
+pb::NodeInfo ToProto(const NodeInfo& info) {
+  pb::NodeInfo message;
+  message.set_version(ValidUtf8(info.version));
+  message.set_node_name(ValidUtf8(info.node_name));
+  message.set_boot_id(ValidUtf8(info.boot_id));
+  message.set_authority(ValidUtf8(info.authority));
+  message.set_profile(ValidUtf8(info.profile));
+  message.set_actuate(ValidUtf8(info.actuate));
+  message.set_state_dir(ValidUtf8(info.state_dir));
+  message.set_ledger_sequence(info.ledger_sequence);
+  message.set_ledger_error(ValidUtf8(info.ledger_error));
+  message.set_started_ms(MillisOf(info.started));
+  message.set_source(ValidUtf8(info.source));
+  message.set_source_complete(info.source_complete);
+  Put(info.source_problems, message.mutable_source_problems());
+  message.set_pods(info.pods);
+  message.set_pods_ready(info.pods_ready);
+  message.set_pods_waiting(info.pods_waiting);
+  message.set_pods_rejected(info.pods_rejected);
+  message.set_claims(info.claims);
+  message.set_plugins(info.plugins);
+  return message;
+}
+
+NodeInfo FromProto(const pb::NodeInfo& info) {
+  NodeInfo node;
+  node.version = info.version();
+  node.node_name = info.node_name();
+  node.boot_id = info.boot_id();
+  node.authority = info.authority();
+  node.profile = info.profile();
+  node.actuate = info.actuate();
+  node.state_dir = info.state_dir();
+  node.ledger_sequence = info.ledger_sequence();
+  node.ledger_error = info.ledger_error();
+  node.started = TimeOf(info.started_ms());
+  node.source = info.source();
+  node.source_complete = info.source_complete();
+  node.source_problems = Get(info.source_problems());
+  node.pods = info.pods();
+  node.pods_ready = info.pods_ready();
+  node.pods_waiting = info.pods_waiting();
+  node.pods_rejected = info.pods_rejected();
+  node.claims = info.claims();
+  node.plugins = info.plugins();
+  return node;
+}
+
+pb::PodInfo ToProto(const PodInfo& info) {
+  pb::PodInfo message;
+  *message.mutable_name() = ToProto(info.name);
+  message.set_uid(ValidUtf8(info.uid.value));
+  message.set_state(ToProto(info.state));
+  message.set_reason(ValidUtf8(info.reason));
+  message.set_message(ValidUtf8(info.message));
+  for (const WaitingFor& waiting : info.waiting_for) {
+    pb::WaitingFor* item = message.add_waiting_for();
+    item->set_kind(ToProto(waiting.kind));
+    item->set_name(ValidUtf8(waiting.name));
+  }
+  message.set_first_seen_ms(MillisOf(info.first_seen));
+  Put(info.containers, message.mutable_containers());
+  Put(info.claims, message.mutable_claims());
+  return message;
+}
+
+absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info) {
+  PodInfo pod;
+  pod.name = FromProto(info.name());
+  pod.uid.value = info.uid();
+  DEVMGR_ASSIGN_OR_RETURN(pod.state, FromProto(info.state()));
+  pod.reason = info.reason();
+  pod.message = info.message();
+  for (const auto& item : info.waiting_for()) {
+    DEVMGR_ASSIGN_OR_RETURN(const WaitingFor::Kind kind,
+                            FromProto(item.kind()));
+    pod.waiting_for.push_back({kind, item.name()});
+  }
+  pod.first_seen = TimeOf(info.first_seen_ms());
+  pod.containers = Get(info.containers());
+  pod.claims = Get(info.claims());
+  return pod;
+}
+
+pb::ClaimInfo ToProto(const ClaimInfo& info) {
+  pb::ClaimInfo message;
+  *message.mutable_name() = ToProto(info.name);
+  message.set_uid(ValidUtf8(info.uid.value));
+  message.set_state(ValidUtf8(info.state));
+  Put(info.pods, message.mutable_pods());
+  for (const ClaimDriverInfo& driver : info.drivers) {
+    pb::ClaimDriverInfo* item = message.add_drivers();
+    item->set_driver(ValidUtf8(driver.driver));
+    item->set_state(ValidUtf8(driver.state));
+    Put(driver.devices, item->mutable_devices());
+    Put(driver.cdi_devices, item->mutable_cdi_devices());
+    item->set_last_error(ValidUtf8(driver.last_error));
+  }
+  return message;
+}
+
+ClaimInfo FromProto(const pb::ClaimInfo& info) {
+  ClaimInfo claim;
+  claim.name = FromProto(info.name());
+  claim.uid.value = info.uid();
+  claim.state = info.state();
+  claim.pods = Get(info.pods());
+  for (const auto& item : info.drivers()) {
+    claim.drivers.push_back({item.driver(), item.state(), Get(item.devices()),
+                             Get(item.cdi_devices()), item.last_error()});
+  }
+  return claim;
+}
+
+pb::PluginInfo ToProto(const PluginInfo& info) {
+  pb::PluginInfo message;
+  message.set_name(ValidUtf8(info.name));
+  message.set_kind(ValidUtf8(info.kind));
+  message.set_endpoint(ValidUtf8(info.endpoint));
+  message.set_version(ValidUtf8(info.version));
+  message.set_state(ValidUtf8(info.state));
+  message.set_registered_since_ms(MillisOf(info.registered_since));
+  message.set_last_error(ValidUtf8(info.last_error));
+  return message;
+}
+
+PluginInfo FromProto(const pb::PluginInfo& info) {
+  return {info.name(),      info.kind(),  info.endpoint(),
+          info.version(),   info.state(), TimeOf(info.registered_since_ms()),
+          info.last_error()};
+}
+
+pb::DeviceInfo ToProto(const DeviceInfo& info) {
+  pb::DeviceInfo message;
+  message.set_driver(ValidUtf8(info.driver));
+  message.set_pool(ValidUtf8(info.pool));
+  message.set_device(ValidUtf8(info.device));
+  Put(info.used_by, message.mutable_used_by());
+  Put(info.cdi_devices, message.mutable_cdi_devices());
+  return message;
+}
+
+DeviceInfo FromProto(const pb::DeviceInfo& info) {
+  return {info.driver(), info.pool(), info.device(), Get(info.used_by()),
+          Get(info.cdi_devices())};
+}
+
+pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {
+  pb::DeviceClassInfo message;
+  message.set_name(ValidUtf8(info.name));
+  message.set_extended_resource_name(ValidUtf8(info.extended_resource_name));
+  message.set_implicit_resource_name(ValidUtf8(info.implicit_resource_name));
+  message.set_note(ValidUtf8(info.note));
+  return message;
+}
+
+DeviceClassInfo FromProto(const pb::DeviceClassInfo& info) {
+  return {info.name(), info.extended_resource_name(),
+          info.implicit_resource_name(), info.note()};
+}
+
+pb::EventInfo ToProto(const EventInfo& info) {
+  pb::EventInfo message;
+  message.set_sequence(info.sequence);
+  message.set_time_ms(MillisOf(info.time));
+  message.set_warning(info.warning);
+  message.set_reason(ValidUtf8(info.reason));
+  message.set_object_kind(ValidUtf8(info.object_kind));
+  *message.mutable_object() = ToProto(info.object);
+  message.set_message(ValidUtf8(info.message));
+  return message;
+}
+
+EventInfo FromProto(const pb::EventInfo& info) {
+  return {info.sequence(), TimeOf(info.time_ms()), info.warning(),
+          info.reason(),   info.object_kind(),     FromProto(info.object()),
+          info.message()};
+}
+
+pb::DecisionInfo ToProto(const DecisionInfo& info) {
+  pb::DecisionInfo message;
+  message.set_sequence(info.sequence);
+  message.set_time_ms(MillisOf(info.time));
+  message.set_kind(ValidUtf8(info.kind));
+  Put(info.pods, message.mutable_pods());
+  Put(info.claims, message.mutable_claims());
+  message.set_message(ValidUtf8(info.message));
+  return message;
+}
+
+DecisionInfo FromProto(const pb::DecisionInfo& info) {
+  return {info.sequence(),  TimeOf(info.time_ms()), info.kind(),
+          Get(info.pods()), Get(info.claims()),     info.message()};
+}
+
+pb::PodDevices ToProto(const PodDevices& devices) {
+  pb::PodDevices message;
+  *message.mutable_name() = ToProto(devices.name);
+  message.set_uid(ValidUtf8(devices.uid.value));
+  for (const ContainerDevices& container : devices.containers) {
+    Put(container, message.add_containers());
+  }
+  return message;
+}
+
+PodDevices FromProto(const pb::PodDevices& devices) {
+  PodDevices result;
+  result.name = FromProto(devices.name());
+  result.uid.value = devices.uid();
+  for (const auto& container : devices.containers()) {
+    result.containers.push_back(Get(container));
+  }
+  return result;
+}
+
+}  // namespace devmgr::server

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between devmgr/status_types.h and the messages of the inspection service;
+// the only place that knows both. Text that came from outside (errors of
+// drivers, paths) may hold bytes that are not UTF-8, which protobuf would
+// refuse to read back: those become U+FFFD.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/container_devices.h>
+#include <devmgr/inspection/v1/inspection.pb.h>
+#include <devmgr/status_types.h>
+
+#include <string>
+#include <string_view>
+
+namespace devmgr::server {
+
+namespace pb = ::devmgr::inspection::v1;
+
+/// Method paths of the service.
+inline constexpr std::string_view kServicePath =
+    "/devmgr.inspection.v1.Inspector/";
+
+/// `text` with every byte that is not part of valid UTF-8 replaced.
+std::string ValidUtf8(std::string_view text);
+
+pb::ObjectName ToProto(const ObjectName& name);
+pb::NodeInfo ToProto(const NodeInfo& info);
+pb::PodInfo ToProto(const PodInfo& info);
+pb::ClaimInfo ToProto(const ClaimInfo& info);
+pb::PluginInfo ToProto(const PluginInfo& info);
+pb::DeviceInfo ToProto(const DeviceInfo& info);
+pb::DeviceClassInfo ToProto(const DeviceClassInfo& info);
+pb::EventInfo ToProto(const EventInfo& info);
+pb::DecisionInfo ToProto(const DecisionInfo& info);
+pb::PodDevices ToProto(const PodDevices& devices);
+
+ObjectName FromProto(const pb::ObjectName& name);
+NodeInfo FromProto(const pb::NodeInfo& info);
+/// InvalidArgument for a state or kind this version does not know.
+absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info);
+ClaimInfo FromProto(const pb::ClaimInfo& info);
+PluginInfo FromProto(const pb::PluginInfo& info);
+DeviceInfo FromProto(const pb::DeviceInfo& info);
+DeviceClassInfo FromProto(const pb::DeviceClassInfo& info);
+EventInfo FromProto(const pb::EventInfo& info);
+DecisionInfo FromProto(const pb::DecisionInfo& info);
+PodDevices FromProto(const pb::PodDevices& devices);
+
+}  // namespace devmgr::server

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/inspection.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "common/status.h"
+#include "rpc/connection.h"
+#include "rpc/message.h"
+#include "server/convert.h"
+
+namespace devmgr {
+namespace {
+
+using server::FromProto;
+using server::ToProto;
+namespace pb = server::pb;
+
+/// How long one long poll asks the server to hold it; longer waits repeat it.
+constexpr std::chrono::milliseconds kPoll{30'000};
+
+template <typename Info, typename Repeated>
+std::vector<Info> GetAll(const Repeated& from) {
+  std::vector<Info> infos;
+  infos.reserve(static_cast<std::size_t>(from.size()));
+  for (const auto& message : from) infos.push_back(FromProto(message));
+  return infos;
+}
+
+class ConnectedInspector : public Inspector {
+ public:
+  ConnectedInspector(std::filesystem::path endpoint,
+                     std::chrono::milliseconds timeout,
+                     std::unique_ptr<rpc::Runtime> runtime,
+                     std::unique_ptr<rpc::Connection> connection)
+      : endpoint_(std::move(endpoint)),
+        timeout_(timeout),
+        runtime_(std::move(runtime)),
+        connection_(std::move(connection)) {}
+
+  absl::StatusOr<NodeInfo> Node() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto info,
+                            Call<pb::NodeInfo>("Node", pb::NodeRequest()));
+    return FromProto(info);
+  }
+
+  absl::StatusOr<std::vector<PodInfo>> Pods() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::PodsResponse>("Pods", pb::PodsRequest()));
+    std::vector<PodInfo> pods;
+    for (const auto& message : response.pods()) {
+      DEVMGR_ASSIGN_OR_RETURN(PodInfo pod, FromProto(message));
+      pods.push_back(std::move(pod));
+    }
+    return pods;
+  }
+
+  absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::ClaimsResponse>("Claims", pb::ClaimsRequest()));
+    return GetAll<ClaimInfo>(response.claims());
+  }
+
+  absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::PluginsResponse>("Plugins", pb::PluginsRequest()));
+    return GetAll<PluginInfo>(response.plugins());
+  }
+
+  absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::DevicesResponse>("Devices", pb::DevicesRequest()));
+    return GetAll<DeviceInfo>(response.devices());
+  }
+
+  absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::DeviceClassesResponse>(
+                                "DeviceClasses", pb::DeviceClassesRequest()));
+    return GetAll<DeviceClassInfo>(response.device_classes());
+  }
+
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) override {
+    pb::HistoryRequest request;
+    request.set_after(after);
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::HistoryResponse>("History", request));
+    return GetAll<DecisionInfo>(response.decisions());
+  }
+
+  absl::StatusOr<std::vector<EventInfo>> Events(
+      std::uint64_t after, std::chrono::milliseconds wait) override {
+    pb::EventsRequest request;
+    request.set_after(after);
+    for (;;) {
+      const auto slice = std::clamp(wait, std::chrono::milliseconds(0), kPoll);
+      request.set_wait_ms(slice.count());
+      DEVMGR_ASSIGN_OR_RETURN(
+          const auto response,
+          Call<pb::EventsResponse>("Events", request, slice));
+      wait -= slice;
+      if (response.events_size() > 0 || wait.count() <= 0) {
+        return GetAll<EventInfo>(response.events());
+      }
+    }
+  }
+
+  absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {
+    pb::FindPodRequest request;
+    *request.mutable_name() = ToProto(name);
+    DEVMGR_ASSIGN_OR_RETURN(const auto info,
+                            Call<pb::PodInfo>("FindPod", request));
+    return FromProto(info);
+  }
+
+  absl::StatusOr<PodDevices> Resolve(const ObjectName& name) override {
+    pb::ResolveRequest request;
+    *request.mutable_name() = ToProto(name);
+    DEVMGR_ASSIGN_OR_RETURN(const auto devices,
+                            Call<pb::PodDevices>("Resolve", request));
+    return FromProto(devices);
+  }
+
+  absl::StatusOr<std::uint64_t> WaitForChange(
+      std::uint64_t version, std::chrono::milliseconds wait) override {
+    pb::WaitForChangeRequest request;
+    request.set_version(version);
+    for (;;) {
+      const auto slice = std::clamp(wait, std::chrono::milliseconds(0), kPoll);
+      request.set_wait_ms(slice.count());
+      DEVMGR_ASSIGN_OR_RETURN(
+          const auto response,
+          Call<pb::WaitForChangeResponse>("WaitForChange", request, slice));
+      wait -= slice;
+      if (response.version() != version || wait.count() <= 0) {
+        return response.version();
+      }
+    }
+  }
+
+  absl::Status PreparePod(const ObjectName& name) override {
+    pb::PreparePodRequest request;
+    *request.mutable_name() = ToProto(name);
+    return Call<pb::PreparePodResponse>("PreparePod", request).status();
+  }
+
+  absl::Status ReleasePod(const ObjectName& name) override {
+    pb::ReleasePodRequest request;
+    *request.mutable_name() = ToProto(name);
+    return Call<pb::ReleasePodResponse>("ReleasePod", request).status();
+  }
+
+ private:
+  /// `held` is how long the server may hold the call by our own wish.
+  template <typename Response>
+  absl::StatusOr<Response> Call(
+      std::string_view method, const google::protobuf::MessageLite& request,
+      std::chrono::milliseconds held = std::chrono::milliseconds(0)) {
+    // Shared, because the completion may run a moment after it woke us.
+    auto answer = std::make_shared<std::promise<absl::StatusOr<std::string>>>();
+    auto answered = answer->get_future();
+    rpc::Connection::CallOptions options;
+    options.timeout = timeout_ + held;
+    connection_->Call(std::string(server::kServicePath) + std::string(method),
+                      rpc::Encode(request), options,
+                      [answer](absl::StatusOr<std::string> bytes) {
+                        answer->set_value(std::move(bytes));
+                      });
+    const absl::StatusOr<std::string> bytes = answered.get();
+    if (!bytes.ok()) return WithEndpoint(bytes.status());
+    absl::StatusOr<Response> response = rpc::Decode<Response>(*bytes);
+    if (!response.ok()) {
+      // The request was fine: it is the answer that makes no sense.
+      return InternalError("'{}': {}", endpoint_.string(),
+                           MessageOf(response.status()));
+    }
+    return response;
+  }
+
+  /// Errors of the connection name it; those of the daemon stay as they are.
+  absl::Status WithEndpoint(const absl::Status& status) const {
+    switch (status.code()) {
+      case absl::StatusCode::kCancelled:
+        // We cancel nothing: a server that stops does.
+        return UnavailableError("no answer from '{}': {}", endpoint_.string(),
+                                MessageOf(status));
+      case absl::StatusCode::kUnavailable:
+      case absl::StatusCode::kDeadlineExceeded:
+      case absl::StatusCode::kUnimplemented:
+        return WithContext(status, "no answer from '{}'", endpoint_.string());
+      default:
+        return status;
+    }
+  }
+
+  const std::filesystem::path endpoint_;
+  const std::chrono::milliseconds timeout_;
+  const std::unique_ptr<rpc::Runtime> runtime_;
+  const std::unique_ptr<rpc::Connection> connection_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Inspector>> Inspector::Connect(
+    const std::filesystem::path& endpoint, std::chrono::milliseconds timeout) {
+  if (timeout.count() <= 0) {
+    return InvalidArgumentError("timeout of {} ms: must be positive",
+                                timeout.count());
+  }
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
+                          rpc::Runtime::Start());
+  auto connection = rpc::Dial(*runtime, endpoint, [] {});
+  if (!connection.ok()) {
+    // A missing file or one that is no socket: nobody listens either way.
+    const absl::Status& status = connection.status();
+    return status.code() == absl::StatusCode::kPermissionDenied
+               ? status
+               : MakeStatus(absl::StatusCode::kUnavailable, MessageOf(status));
+  }
+  return std::make_unique<ConnectedInspector>(
+      endpoint, timeout, std::move(runtime), *std::move(connection));
+}
+
+}  // namespace devmgr

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/inspection.h>
+
+#include <utility>
+
+#include "common/executor.h"
+#include "common/status.h"
+#include "rpc/connection.h"
+#include "rpc/server.h"
+#include "server/inspection_service.h"
+
+namespace devmgr {
+namespace {
+
+class InspectionServerImpl : public InspectionServer {
+ public:
+  InspectionServerImpl(DeviceManager& manager, Actuator* actuator,
+                       std::unique_ptr<rpc::Runtime> runtime)
+      : manager_(manager),
+        runtime_(std::move(runtime)),
+        executor_(ThreadExecutor::Start("devmgr-inspect")),
+        service_(manager, actuator, *executor_) {}
+
+  absl::Status Serve(const std::filesystem::path& endpoint) {
+    manager_.AddObserver(&service_);
+    rpc::ServerOptions options;
+    options.socket = endpoint;
+    options.mode = 0600;
+    options.methods = service_.Methods();
+    DEVMGR_ASSIGN_OR_RETURN(server_,
+                            rpc::Server::Start(*runtime_, std::move(options)));
+    return absl::OkStatus();
+  }
+
+  /// First nobody calls the service, then nothing is left to run in it.
+  ~InspectionServerImpl() override {
+    server_.reset();
+    manager_.RemoveObserver(&service_);
+    executor_->Stop();
+  }
+
+ private:
+  DeviceManager& manager_;
+  const std::unique_ptr<rpc::Runtime> runtime_;
+  const std::unique_ptr<ThreadExecutor> executor_;
+  server::InspectionService service_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
+    DeviceManager& manager, Actuator* actuator,
+    const std::filesystem::path& endpoint) {
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
+                          rpc::Runtime::Start());
+  auto server = std::make_unique<InspectionServerImpl>(manager, actuator,
+                                                       std::move(runtime));
+  DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
+  return server;
+}
+
+}  // namespace devmgr

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/inspection_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "rpc/message.h"
+
+namespace devmgr::server {
+namespace {
+
+std::string Path(std::string_view method) {
+  return std::string(kServicePath) + std::string(method);
+}
+
+/// A client takes these codes for "no daemon there" or "not allowed to
+/// connect"; about the state of a pod the daemon says FailedPrecondition.
+absl::Status AboutThePod(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kPermissionDenied:
+      return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                        MessageOf(status));
+    default:
+      return status;
+  }
+}
+
+absl::Status CheckName(const ObjectName& name) {
+  if (!name.ns.empty() && !name.name.empty()) return absl::OkStatus();
+  return InvalidArgumentError("'{}' is not a pod as namespace/name",
+                              name.ToString());
+}
+
+std::string StateText(const PodInfo& pod) {
+  std::string text(PodStateName(pod.state));
+  if (!pod.reason.empty()) text += ": " + pod.reason;
+  if (!pod.message.empty()) text += ": " + pod.message;
+  return text;
+}
+
+template <typename Info, typename Repeated>
+void PutAll(const std::vector<Info>& infos, Repeated* to) {
+  for (const Info& info : infos) *to->Add() = ToProto(info);
+}
+
+template <typename Message>
+absl::StatusOr<std::string> Encoded(const absl::StatusOr<Message>& message) {
+  if (!message.ok()) return message.status();
+  return rpc::Encode(*message);
+}
+
+/// The pod as the source knows it, while nobody has asked for it yet.
+absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
+                                     const ObjectName& name) {
+  PodInfo info;
+  info.name = name;
+  if (const auto pod = objects.pods.find(name); pod != objects.pods.end()) {
+    info.uid.value = pod->second->metadata.uid;
+    info.reason = std::string(kNotRequested);
+    info.message = "the source has this pod; nothing was asked for it yet";
+    return info;
+  }
+  if (const auto malformed = objects.malformed_pods.find(name);
+      malformed != objects.malformed_pods.end()) {
+    info.uid.value = malformed->second->pod.metadata.uid;
+    info.reason = std::string(kNotRequested);
+    info.message = malformed->second->problem.ToString();
+    return info;
+  }
+  return NotFoundError(
+      "pod '{}' is known neither to the source nor to the ledger",
+      name.ToString());
+}
+
+}  // namespace
+
+InspectionService::InspectionService(DeviceManager& manager, Actuator* actuator,
+                                     Executor& executor)
+    : manager_(manager), actuator_(actuator), executor_(executor) {}
+
+/// Decodes, counts the call and runs `run(request, respond)` on the executor.
+template <typename Request, typename Run>
+rpc::UnaryHandler InspectionService::Handler(Run run) {
+  return [this, run](std::string bytes, rpc::Respond respond) {
+    absl::StatusOr<Request> request = rpc::Decode<Request>(bytes);
+    if (!request.ok()) return respond(request.status());
+    if (calls_->fetch_add(1) >= kMaxCalls) {
+      calls_->fetch_sub(1);
+      return respond(ResourceExhaustedError(
+          "{} calls are waiting for an answer already", kMaxCalls));
+    }
+    // Ends with the last copy of the answer's function, answered or not.
+    std::shared_ptr<void> counted(
+        nullptr, [calls = calls_](void*) { calls->fetch_sub(1); });
+    executor_.Post([this, run, request = *std::move(request),
+                    respond = std::move(respond),
+                    counted = std::move(counted)] {
+      run(*this, request,
+          [respond, counted](absl::StatusOr<std::string> answer) {
+            respond(std::move(answer));
+          });
+    });
+  };
+}
+
+/// A method that answers at once: `answer(service, request)`.
+template <typename Request, typename Function>
+rpc::UnaryHandler InspectionService::Method(Function answer) {
+  return Handler<Request>([answer](InspectionService& self,
+                                   const Request& request,
+                                   const rpc::Respond& respond) {
+    respond(Encoded(answer(self, request)));
+  });
+}
+
+std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
+  using Self = InspectionService;
+  using absl::StatusOr;
+  std::map<std::string, rpc::UnaryHandler> methods;
+  methods[Path("Node")] = Method<pb::NodeRequest>([](Self& self, const auto&) {
+    return StatusOr<pb::NodeInfo>(ToProto(self.manager_.Node()));
+  });
+  methods[Path("Pods")] = Method<pb::PodsRequest>([](Self& self, const auto&) {
+    pb::PodsResponse response;
+    PutAll(self.manager_.Pods(), response.mutable_pods());
+    return StatusOr<pb::PodsResponse>(std::move(response));
+  });
+  methods[Path("Claims")] =
+      Method<pb::ClaimsRequest>([](Self& self, const auto&) {
+        pb::ClaimsResponse response;
+        PutAll(self.manager_.Claims(), response.mutable_claims());
+        return StatusOr<pb::ClaimsResponse>(std::move(response));
+      });
+  methods[Path("Plugins")] =
+      Method<pb::PluginsRequest>([](Self& self, const auto&) {
+        pb::PluginsResponse response;
+        PutAll(self.manager_.Plugins(), response.mutable_plugins());
+        return StatusOr<pb::PluginsResponse>(std::move(response));
+      });
+  methods[Path("Devices")] =
+      Method<pb::DevicesRequest>([](Self& self, const auto&) {
+        pb::DevicesResponse response;
+        PutAll(self.manager_.Devices(), response.mutable_devices());
+        return StatusOr<pb::DevicesResponse>(std::move(response));
+      });
+  methods[Path("DeviceClasses")] =
+      Method<pb::DeviceClassesRequest>([](Self& self, const auto&) {
+        pb::DeviceClassesResponse response;
+        PutAll(self.manager_.DeviceClasses(),
+               response.mutable_device_classes());
+        return StatusOr<pb::DeviceClassesResponse>(std::move(response));
+      });
+  methods[Path("History")] = Method<pb::HistoryRequest>(
+      [](Self& self,
+         const pb::HistoryRequest& request) -> StatusOr<pb::HistoryResponse> {
+        auto decisions = self.manager_.History(request.after());
+        if (!decisions.ok()) return AboutThePod(decisions.status());
+        pb::HistoryResponse response;
+        PutAll(*decisions, response.mutable_decisions());
+        return response;
+      });
+  methods[Path("FindPod")] = Method<pb::FindPodRequest>(
+      [](Self& self, const pb::FindPodRequest& request) {
+        return self.FindPod(FromProto(request.name()));
+      });
+  methods[Path("Resolve")] = Method<pb::ResolveRequest>(
+      [](Self& self, const pb::ResolveRequest& request) {
+        return self.Resolve(FromProto(request.name()));
+      });
+  methods[Path("PreparePod")] = Method<pb::PreparePodRequest>(
+      [](Self& self, const pb::PreparePodRequest& request)
+          -> StatusOr<pb::PreparePodResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.PreparePod(FromProto(request.name())));
+        return pb::PreparePodResponse();
+      });
+  methods[Path("ReleasePod")] = Method<pb::ReleasePodRequest>(
+      [](Self& self, const pb::ReleasePodRequest& request)
+          -> StatusOr<pb::ReleasePodResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.ReleasePod(FromProto(request.name())));
+        return pb::ReleasePodResponse();
+      });
+  methods[Path("Events")] = Handler<pb::EventsRequest>(
+      [](Self& self, const pb::EventsRequest& request, rpc::Respond respond) {
+        self.Events(request, std::move(respond));
+      });
+  methods[Path("WaitForChange")] = Handler<pb::WaitForChangeRequest>(
+      [](Self& self, const pb::WaitForChangeRequest& request,
+         rpc::Respond respond) {
+        self.WaitForChange(request, std::move(respond));
+      });
+  return methods;
+}
+
+absl::StatusOr<pb::PodInfo> InspectionService::FindPod(const ObjectName& name) {
+  DEVMGR_RETURN_IF_ERROR(CheckName(name));
+  if (const auto uid = manager_.FindPod(name); uid.ok()) {
+    for (const PodInfo& pod : manager_.Pods()) {
+      if (pod.uid == *uid) return ToProto(pod);
+    }
+  }
+  DEVMGR_ASSIGN_OR_RETURN(const PodInfo info,
+                          FindInSource(*manager_.Objects(), name));
+  return ToProto(info);
+}
+
+absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
+    const ObjectName& name) {
+  DEVMGR_RETURN_IF_ERROR(CheckName(name));
+  const auto uid = manager_.FindPod(name);
+  if (uid.ok()) {
+    const auto devices = manager_.PodDevicesOf(*uid);
+    if (devices.ok()) return ToProto(**devices);
+    for (const PodInfo& pod : manager_.Pods()) {
+      if (pod.uid == *uid && pod.state != PodState::kReady) {
+        return FailedPreconditionError("pod '{}' is {}", name.ToString(),
+                                       StateText(pod));
+      }
+    }
+    return AboutThePod(devices.status());
+  }
+  DEVMGR_ASSIGN_OR_RETURN(const PodInfo info,
+                          FindInSource(*manager_.Objects(), name));
+  return FailedPreconditionError("pod '{}' is {}", name.ToString(),
+                                 StateText(info));
+}
+
+absl::Status InspectionService::CheckActuator() const {
+  if (actuator_ != nullptr && !actuator_->follows_source()) {
+    return absl::OkStatus();
+  }
+  return FailedPreconditionError(
+      "the daemon acts on manifests by itself: change the pod's manifest, or "
+      "start the daemon with 'actuate: embedder'");
+}
+
+absl::Status InspectionService::PreparePod(const ObjectName& name) {
+  DEVMGR_RETURN_IF_ERROR(CheckName(name));
+  DEVMGR_RETURN_IF_ERROR(CheckActuator());
+  const std::shared_ptr<const ObjectSnapshot> objects = manager_.Objects();
+  if (const auto pod = objects->pods.find(name); pod != objects->pods.end()) {
+    actuator_->Want(*pod->second);
+    return absl::OkStatus();
+  }
+  if (const auto malformed = objects->malformed_pods.find(name);
+      malformed != objects->malformed_pods.end()) {
+    return InvalidArgumentError("pod '{}' is malformed: {}", name.ToString(),
+                                malformed->second->problem.ToString());
+  }
+  return NotFoundError("pod '{}' is not in the source", name.ToString());
+}
+
+absl::Status InspectionService::ReleasePod(const ObjectName& name) {
+  DEVMGR_RETURN_IF_ERROR(CheckName(name));
+  DEVMGR_RETURN_IF_ERROR(CheckActuator());
+  DEVMGR_ASSIGN_OR_RETURN(const PodUid uid, manager_.FindPod(name));
+  actuator_->Unwant(uid);
+  return absl::OkStatus();
+}
+
+void InspectionService::Events(const pb::EventsRequest& request,
+                               rpc::Respond respond) {
+  Waiter waiter;
+  waiter.for_event = true;
+  waiter.after = request.after();
+  waiter.respond = std::move(respond);
+  // An event that comes after this look posts a change, which runs after this
+  // task: none is missed.
+  if (request.wait_ms() <= 0 || !manager_.Events(waiter.after).empty()) {
+    return Answer(waiter);
+  }
+  AddWaiter(std::move(waiter), request.wait_ms());
+}
+
+void InspectionService::WaitForChange(const pb::WaitForChangeRequest& request,
+                                      rpc::Respond respond) {
+  Waiter waiter;
+  waiter.respond = std::move(respond);
+  // Any other number counts as a change: it may stem from an earlier daemon.
+  if (request.wait_ms() <= 0 || request.version() != version_) {
+    return Answer(waiter);
+  }
+  AddWaiter(std::move(waiter), request.wait_ms());
+}
+
+void InspectionService::AddWaiter(Waiter waiter, std::int64_t wait_ms) {
+  const std::uint64_t id = ++last_waiter_;
+  const auto wait = std::min<std::chrono::milliseconds>(
+      std::chrono::milliseconds(wait_ms), kMaxWait);
+  waiter.timer = executor_.PostAfter(wait, [this, id] {
+    const auto found = waiters_.find(id);
+    if (found == waiters_.end()) return;
+    const Waiter over = std::move(found->second);
+    waiters_.erase(found);
+    Answer(over);
+  });
+  waiters_.emplace(id, std::move(waiter));
+}
+
+void InspectionService::Answer(const Waiter& waiter) {
+  if (waiter.for_event) {
+    pb::EventsResponse response;
+    PutAll(manager_.Events(waiter.after), response.mutable_events());
+    return waiter.respond(rpc::Encode(response));
+  }
+  pb::WaitForChangeResponse response;
+  response.set_version(version_);
+  waiter.respond(rpc::Encode(response));
+}
+
+void InspectionService::PostChange(bool event) {
+  executor_.Post([this, event] { OnChange(event); });
+}
+
+void InspectionService::OnChange(bool event) {
+  ++version_;
+  for (auto it = waiters_.begin(); it != waiters_.end();) {
+    if (it->second.for_event && !event) {
+      ++it;
+      continue;
+    }
+    const Waiter over = std::move(it->second);
+    it = waiters_.erase(it);
+    executor_.Cancel(over.timer);
+    Answer(over);
+  }
+}
+
+}  // namespace devmgr::server

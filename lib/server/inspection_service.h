@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "rpc/server.h"
+#include "server/convert.h"
+
+namespace devmgr::server {
+
+/// Reason of a pod that the source has but that nobody asked to prepare.
+inline constexpr std::string_view kNotRequested = "NotRequested";
+
+/// What the inspection service answers. Handlers only decode and post: all
+/// else happens on `executor`, whose thread may wait for the manager's, and on
+/// which all members live. So neither the threads of gRPC nor the manager's
+/// own ever wait for a reader.
+class InspectionService : public DeviceManagerObserver {
+ public:
+  /// The longest a long poll is held; the client asks again.
+  static constexpr std::chrono::milliseconds kMaxWait{60'000};
+  /// Calls taken and not answered yet, long polls included. Beyond it a call
+  /// gets ResourceExhausted.
+  static constexpr int kMaxCalls = 256;
+
+  /// All borrowed; `actuator` may be null. No handler may run and the executor
+  /// must have stopped before this is destroyed.
+  InspectionService(DeviceManager& manager, Actuator* actuator,
+                    Executor& executor);
+  InspectionService(const InspectionService&) = delete;
+  InspectionService& operator=(const InspectionService&) = delete;
+
+  /// Handlers by method path; callable from any thread.
+  std::map<std::string, rpc::UnaryHandler> Methods();
+
+  // DeviceManagerObserver, on the manager's thread: only posts.
+  void OnPod(const PodInfo&, bool) override { PostChange(false); }
+  void OnWake(const std::vector<WaitingFor>&) override { PostChange(false); }
+  void OnObjects() override { PostChange(false); }
+  void OnEvent(const EventInfo&) override { PostChange(true); }
+
+ private:
+  /// A long poll that waits for an event or a change.
+  struct Waiter {
+    bool for_event = false;
+    std::uint64_t after = 0;  ///< With `for_event`.
+    rpc::Respond respond;
+    TimerId timer = 0;
+  };
+
+  template <typename Request, typename Run>
+  rpc::UnaryHandler Handler(Run run);
+  template <typename Request, typename Function>
+  rpc::UnaryHandler Method(Function answer);
+
+  // On the executor.
+  absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
+  absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
+  absl::Status PreparePod(const ObjectName& name);
+  absl::Status ReleasePod(const ObjectName& name);
+  absl::Status CheckActuator() const;
+  void Events(const pb::EventsRequest& request, rpc::Respond respond);
+  void WaitForChange(const pb::WaitForChangeRequest& request,
+                     rpc::Respond respond);
+  void AddWaiter(Waiter waiter, std::int64_t wait_ms);
+  void Answer(const Waiter& waiter);
+  void PostChange(bool event);
+  void OnChange(bool event);
+
+  DeviceManager& manager_;
+  Actuator* const actuator_;
+  Executor& executor_;
+  /// Shared with answers that outlive the service.
+  const std::shared_ptr<std::atomic<int>> calls_ =
+      std::make_shared<std::atomic<int>>(0);
+
+  // Only on the executor.
+  std::uint64_t version_ = 1;
+  std::uint64_t last_waiter_ = 0;
+  std::map<std::uint64_t, Waiter> waiters_;
+};
+
+}  // namespace devmgr::server

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/inspection.h>
+#include <devmgr/version.h>
+
+#include <utility>
+
+#include "checkpoint/ledger_store.h"
+#include "common/status.h"
+#include "state/views.h"
+
+namespace devmgr {
+namespace {
+
+absl::Status NeedsDaemon(std::string_view what) {
+  return FailedPreconditionError(
+      "{} needs a running daemon; a state directory holds only the ledger",
+      what);
+}
+
+/// What the ledger of a stopped manager tells; read once, then a value.
+class StateDirInspector : public Inspector {
+ public:
+  StateDirInspector(std::filesystem::path state_dir,
+                    checkpoint::StoreContents contents)
+      : state_dir_(std::move(state_dir)), contents_(std::move(contents)) {}
+
+  absl::StatusOr<NodeInfo> Node() override {
+    NodeInfo info;
+    info.version = std::string(Version());
+    info.state_dir = state_dir_.string();
+    info.ledger_sequence = contents_.state.seq;
+    info.pods = static_cast<int>(contents_.state.pods.size());
+    info.claims = static_cast<int>(contents_.state.claims.size());
+    for (const auto& [uid, pod] : contents_.state.pods) {
+      if (pod->phase == state::PodPhase::kReady) ++info.pods_ready;
+      if (pod->phase == state::PodPhase::kWaiting) ++info.pods_waiting;
+      if (pod->phase == state::PodPhase::kRejected) ++info.pods_rejected;
+    }
+    return info;
+  }
+
+  absl::StatusOr<std::vector<PodInfo>> Pods() override {
+    std::vector<PodInfo> pods;
+    for (const auto& [uid, pod] : contents_.state.pods) {
+      pods.push_back(state::PodInfoOf(*pod, contents_.state));
+    }
+    return pods;
+  }
+
+  absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
+    std::vector<ClaimInfo> claims;
+    for (const auto& [uid, claim] : contents_.state.claims) {
+      claims.push_back(state::ClaimInfoOf(*claim, contents_.state));
+    }
+    return claims;
+  }
+
+  // Drivers and classes come and go with the daemon: the ledger has none.
+  absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
+    return std::vector<PluginInfo>();
+  }
+  absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
+    return std::vector<DeviceClassInfo>();
+  }
+  absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
+    return state::DevicesOf(contents_.state);
+  }
+
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) override {
+    std::vector<DecisionInfo> decisions;
+    for (const state::Batch& batch : contents_.history) {
+      if (batch.seq > after) decisions.push_back(state::DecisionInfoOf(batch));
+    }
+    return decisions;
+  }
+
+  absl::StatusOr<std::vector<EventInfo>> Events(
+      std::uint64_t, std::chrono::milliseconds) override {
+    return NeedsDaemon("reading events");
+  }
+
+  absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {
+    DEVMGR_ASSIGN_OR_RETURN(const state::PodRecord* const pod, Newest(name));
+    return state::PodInfoOf(*pod, contents_.state);
+  }
+
+  absl::StatusOr<PodDevices> Resolve(const ObjectName& name) override {
+    DEVMGR_ASSIGN_OR_RETURN(const state::PodRecord* const pod, Newest(name));
+    if (pod->phase == state::PodPhase::kReady && pod->answer != nullptr) {
+      return *pod->answer;
+    }
+    const PodInfo info = state::PodInfoOf(*pod, contents_.state);
+    std::string why(PodStateName(info.state));
+    if (!info.reason.empty()) why += ": " + info.reason;
+    if (!info.message.empty()) why += ": " + info.message;
+    return FailedPreconditionError("pod '{}' is {}", name.ToString(), why);
+  }
+
+  absl::StatusOr<std::uint64_t> WaitForChange(
+      std::uint64_t, std::chrono::milliseconds) override {
+    return NeedsDaemon("waiting");
+  }
+  absl::Status PreparePod(const ObjectName&) override {
+    return NeedsDaemon("preparing a pod");
+  }
+  absl::Status ReleasePod(const ObjectName&) override {
+    return NeedsDaemon("releasing a pod");
+  }
+
+ private:
+  absl::StatusOr<const state::PodRecord*> Newest(const ObjectName& name) const {
+    const state::PodRecord* newest = nullptr;
+    for (const auto& [uid, pod] : contents_.state.pods) {
+      if (pod->name != name) continue;
+      if (newest == nullptr || pod->first_seen_seq > newest->first_seen_seq) {
+        newest = pod.get();
+      }
+    }
+    if (newest != nullptr) return newest;
+    return NotFoundError("pod '{}' is not in the ledger of '{}'",
+                         name.ToString(), state_dir_.string());
+  }
+
+  const std::filesystem::path state_dir_;
+  const checkpoint::StoreContents contents_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Inspector>> Inspector::OpenStateDir(
+    const std::filesystem::path& state_dir) {
+  DEVMGR_ASSIGN_OR_RETURN(checkpoint::StoreContents contents,
+                          checkpoint::ReadStoppedStore(state_dir));
+  return std::make_unique<StateDirInspector>(state_dir, std::move(contents));
+}
+
+}  // namespace devmgr

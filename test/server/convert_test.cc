@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/convert.h"
+
+#include <gtest/gtest.h>
+
+namespace devmgr::server {
+namespace {
+
+/// Through the bytes of the wire, not only through the struct.
+template <typename Message>
+Message OverTheWire(const Message& message) {
+  Message copy;
+  EXPECT_TRUE(copy.ParseFromString(message.SerializeAsString()));
+  return copy;
+}
+
+WallTime At(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
+
+TEST(ValidUtf8Test, KeepsTextAndReplacesForeignBytes) {
+  EXPECT_EQ(ValidUtf8("plain"), "plain");
+  EXPECT_EQ(ValidUtf8("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"),
+            "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80");
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_EQ(ValidUtf8("a\xFFz"), "a" + bad + "z");
+  EXPECT_EQ(ValidUtf8("\xC3"), bad);                      // Cut off.
+  EXPECT_EQ(ValidUtf8("\xC0\x80"), bad + bad);            // Overlong.
+  EXPECT_EQ(ValidUtf8("\xED\xA0\x80"), bad + bad + bad);  // Surrogate.
+  EXPECT_EQ(ValidUtf8("\xF4\x90\x80\x80"), bad + bad + bad + bad);
+}
+
+TEST(ConvertTest, PodInfoKeepsEveryState) {
+  for (const PodState state :
+       {PodState::kWaiting, PodState::kPreparing, PodState::kReady,
+        PodState::kRejected, PodState::kReleasing}) {
+    PodInfo pod;
+    pod.state = state;
+    const auto back = FromProto(OverTheWire(ToProto(pod)));
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(back->state, state);
+  }
+}
+
+TEST(ConvertTest, PodInfoKeepsEveryField) {
+  PodInfo pod;
+  pod.name = {"default", "p"};
+  pod.uid = {"u1"};
+  pod.reason = "ClaimMissing";
+  pod.message = "claim 'c' is missing";
+  pod.waiting_for = {{WaitingFor::Kind::kClaim, "default/c"},
+                     {WaitingFor::Kind::kDriver, "gpu.example.com"},
+                     {WaitingFor::Kind::kPod, "default/old"},
+                     {WaitingFor::Kind::kResource, "example.com/gpu"}};
+  pod.first_seen = At(7);
+  pod.containers = {"a", "b"};
+  pod.claims = {"c"};
+  const auto back = FromProto(OverTheWire(ToProto(pod)));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->name, pod.name);
+  EXPECT_EQ(back->uid, pod.uid);
+  EXPECT_EQ(back->reason, pod.reason);
+  EXPECT_EQ(back->message, pod.message);
+  EXPECT_EQ(back->waiting_for, pod.waiting_for);
+  EXPECT_EQ(back->first_seen, pod.first_seen);
+  EXPECT_EQ(back->containers, pod.containers);
+  EXPECT_EQ(back->claims, pod.claims);
+}
+
+TEST(ConvertTest, StatesOfAnotherVersionAreErrors) {
+  pb::PodInfo pod;
+  EXPECT_EQ(FromProto(pod).status().code(), absl::StatusCode::kInvalidArgument);
+  pod.set_state(static_cast<pb::PodState>(77));
+  EXPECT_EQ(FromProto(OverTheWire(pod)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  pod.set_state(pb::POD_STATE_READY);
+  EXPECT_TRUE(FromProto(pod).ok());
+  pod.add_waiting_for();
+  EXPECT_EQ(FromProto(pod).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ConvertTest, BrokenTextDoesNotBreakTheMessage) {
+  PluginInfo plugin;
+  plugin.name = "gpu.example.com";
+  plugin.last_error = "boom \xFF";
+  const PluginInfo back = FromProto(OverTheWire(ToProto(plugin)));
+  EXPECT_EQ(back.last_error, "boom \xEF\xBF\xBD");
+}
+
+TEST(ConvertTest, PodDevicesKeepEveryField) {
+  ContainerDevices container;
+  container.name = "main";
+  container.init = true;
+  container.cdi_devices = {
+      {"v.com/c=x", {"claim", "request", "driver", "pool", "device", "res"}}};
+  container.env = {{"A", "1"}};
+  container.mounts = {{"/in", "/on/host", true}};
+  container.devices = {{"/dev/in", "/dev/host", "rw"}};
+  container.annotations = {{"k", "v"}};
+  PodDevices devices;
+  devices.name = {"default", "p"};
+  devices.uid = {"u1"};
+  devices.containers = {container, ContainerDevices{"second"}};
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(devices))), devices);
+}
+
+TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
+  ClaimInfo claim;
+  claim.name = {"default", "c"};
+  claim.uid = {"u2"};
+  claim.state = "Prepared";
+  claim.pods = {"default/p"};
+  claim.drivers = {
+      {"gpu.example.com", "Prepared", {"pool/gpu-0"}, {"v/c=x"}, "old error"}};
+  const ClaimInfo claim_back = FromProto(OverTheWire(ToProto(claim)));
+  EXPECT_EQ(claim_back.name, claim.name);
+  EXPECT_EQ(claim_back.uid, claim.uid);
+  EXPECT_EQ(claim_back.state, claim.state);
+  EXPECT_EQ(claim_back.pods, claim.pods);
+  ASSERT_EQ(claim_back.drivers.size(), 1u);
+  EXPECT_EQ(claim_back.drivers[0].driver, "gpu.example.com");
+  EXPECT_EQ(claim_back.drivers[0].state, "Prepared");
+  EXPECT_EQ(claim_back.drivers[0].devices, claim.drivers[0].devices);
+  EXPECT_EQ(claim_back.drivers[0].cdi_devices, claim.drivers[0].cdi_devices);
+  EXPECT_EQ(claim_back.drivers[0].last_error, "old error");
+
+  const PluginInfo plugin{"n",         "dra", "/s.sock", "v1.DRAPlugin",
+                          "Connected", At(9), "e"};
+  const PluginInfo plugin_back = FromProto(OverTheWire(ToProto(plugin)));
+  EXPECT_EQ(plugin_back.name, plugin.name);
+  EXPECT_EQ(plugin_back.kind, plugin.kind);
+  EXPECT_EQ(plugin_back.endpoint, plugin.endpoint);
+  EXPECT_EQ(plugin_back.version, plugin.version);
+  EXPECT_EQ(plugin_back.state, plugin.state);
+  EXPECT_EQ(plugin_back.registered_since, plugin.registered_since);
+  EXPECT_EQ(plugin_back.last_error, plugin.last_error);
+
+  const DeviceInfo device{"d", "pool", "gpu-0", {"default/p"}, {"v/c=x"}};
+  const DeviceInfo device_back = FromProto(OverTheWire(ToProto(device)));
+  EXPECT_EQ(device_back.driver, device.driver);
+  EXPECT_EQ(device_back.pool, device.pool);
+  EXPECT_EQ(device_back.device, device.device);
+  EXPECT_EQ(device_back.used_by, device.used_by);
+  EXPECT_EQ(device_back.cdi_devices, device.cdi_devices);
+
+  const DeviceClassInfo cls{"gpu", "example.com/gpu", "implicit/gpu", "note"};
+  const DeviceClassInfo cls_back = FromProto(OverTheWire(ToProto(cls)));
+  EXPECT_EQ(cls_back.name, cls.name);
+  EXPECT_EQ(cls_back.extended_resource_name, cls.extended_resource_name);
+  EXPECT_EQ(cls_back.implicit_resource_name, cls.implicit_resource_name);
+  EXPECT_EQ(cls_back.note, cls.note);
+}
+
+TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
+  NodeInfo node;
+  node.version = "1";
+  node.node_name = "n";
+  node.boot_id = "b";
+  node.authority = "node";
+  node.profile = "default";
+  node.actuate = "manifests";
+  node.state_dir = "/s";
+  node.ledger_sequence = 42;
+  node.ledger_error = "full";
+  node.started = At(5);
+  node.source = "directory /m";
+  node.source_complete = true;
+  node.source_problems = {"a.yaml:1: bad"};
+  node.pods = 1;
+  node.pods_ready = 2;
+  node.pods_waiting = 3;
+  node.pods_rejected = 4;
+  node.claims = 5;
+  node.plugins = 6;
+  const NodeInfo back = FromProto(OverTheWire(ToProto(node)));
+  EXPECT_EQ(back.version, "1");
+  EXPECT_EQ(back.node_name, "n");
+  EXPECT_EQ(back.boot_id, "b");
+  EXPECT_EQ(back.authority, "node");
+  EXPECT_EQ(back.profile, "default");
+  EXPECT_EQ(back.actuate, "manifests");
+  EXPECT_EQ(back.state_dir, "/s");
+  EXPECT_EQ(back.ledger_sequence, 42u);
+  EXPECT_EQ(back.ledger_error, "full");
+  EXPECT_EQ(back.started, At(5));
+  EXPECT_EQ(back.source, "directory /m");
+  EXPECT_TRUE(back.source_complete);
+  EXPECT_EQ(back.source_problems, node.source_problems);
+  EXPECT_EQ(back.pods, 1);
+  EXPECT_EQ(back.pods_ready, 2);
+  EXPECT_EQ(back.pods_waiting, 3);
+  EXPECT_EQ(back.pods_rejected, 4);
+  EXPECT_EQ(back.claims, 5);
+  EXPECT_EQ(back.plugins, 6);
+
+  const EventInfo event{
+      3, At(1), true, "FailedPrepare", "Pod", {"default", "p"}, "m"};
+  const EventInfo event_back = FromProto(OverTheWire(ToProto(event)));
+  EXPECT_EQ(event_back.sequence, 3u);
+  EXPECT_EQ(event_back.time, At(1));
+  EXPECT_TRUE(event_back.warning);
+  EXPECT_EQ(event_back.reason, "FailedPrepare");
+  EXPECT_EQ(event_back.object_kind, "Pod");
+  EXPECT_EQ(event_back.object, event.object);
+  EXPECT_EQ(event_back.message, "m");
+
+  const DecisionInfo decision{9, At(2), "Release", {"a/p"}, {"a/c"}, "m"};
+  const DecisionInfo decision_back = FromProto(OverTheWire(ToProto(decision)));
+  EXPECT_EQ(decision_back.sequence, 9u);
+  EXPECT_EQ(decision_back.time, At(2));
+  EXPECT_EQ(decision_back.kind, "Release");
+  EXPECT_EQ(decision_back.pods, decision.pods);
+  EXPECT_EQ(decision_back.claims, decision.claims);
+  EXPECT_EQ(decision_back.message, "m");
+}
+
+TEST(ConvertTest, ImpossibleTimesDoNotOverflow) {
+  pb::EventInfo event;
+  event.set_time_ms(std::numeric_limits<std::int64_t>::max());
+  EXPECT_GT(FromProto(event).time, WallTime());
+  event.set_time_ms(std::numeric_limits<std::int64_t>::min());
+  EXPECT_LT(FromProto(event).time, WallTime());
+}
+
+}  // namespace
+}  // namespace devmgr::server

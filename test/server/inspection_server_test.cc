@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/inspection.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <future>
+#include <thread>
+
+#include "common/status.h"
+#include "rpc/connection.h"
+#include "rpc/message.h"
+#include "rpc/server.h"
+#include "server/inspection_service.h"
+#include "support/fake_device_manager.h"
+#include "support/mailbox.h"
+#include "support/temp_folder.h"
+
+namespace devmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const ObjectName kPod{"default", "gpu-pod"};
+
+PodInfo Info(PodState state) {
+  PodInfo pod;
+  pod.name = kPod;
+  pod.uid = {"u1"};
+  pod.state = state;
+  return pod;
+}
+
+class InspectionServerTest : public ::testing::Test {
+ protected:
+  void StartServer(Actuator* actuator = nullptr) {
+    auto server = InspectionServer::Start(manager_, actuator, endpoint_);
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+  }
+
+  std::unique_ptr<Inspector> Connect(milliseconds timeout = kPatience) {
+    auto inspector = Inspector::Connect(endpoint_, timeout);
+    EXPECT_TRUE(inspector.ok()) << inspector.status().ToString();
+    return inspector.ok() ? *std::move(inspector) : nullptr;
+  }
+
+  /// The source has `kPod`, and `default/bad`, which is malformed.
+  void SetSource() {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.ns = kPod.ns;
+    pod->metadata.name = kPod.name;
+    pod->metadata.uid = "u1";
+    auto bad = std::make_shared<MalformedPod>();
+    bad->pod.metadata.uid = "u2";
+    bad->problem = {"bad.yaml", 3, "spec.containers", "required value"};
+    auto objects = std::make_shared<ObjectSnapshot>();
+    objects->pods[kPod] = pod;
+    objects->malformed_pods[{"default", "bad"}] = bad;
+    manager_.Set(
+        [&](FakeDeviceManager::World& world) { world.objects = objects; });
+  }
+
+  TempFolder folder_;
+  const std::filesystem::path endpoint_ = folder_.path() / "devmgr.sock";
+  FakeDeviceManager manager_;
+  std::unique_ptr<InspectionServer> server_;
+};
+
+TEST_F(InspectionServerTest, SocketIsForItsOwnerOnly) {
+  StartServer();
+  struct stat file {};
+  ASSERT_EQ(stat(endpoint_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 07777, 0600u);
+}
+
+TEST_F(InspectionServerTest, SecondServerIsTurnedAway) {
+  StartServer();
+  const auto second = InspectionServer::Start(manager_, nullptr, endpoint_);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(manager_.observers(), 1u);
+}
+
+TEST_F(InspectionServerTest, LeavesNothingBehind) {
+  StartServer();
+  EXPECT_EQ(manager_.observers(), 1u);
+  server_.reset();
+  EXPECT_EQ(manager_.observers(), 0u);
+  EXPECT_FALSE(std::filesystem::exists(endpoint_));
+}
+
+TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
+  manager_.Set([](FakeDeviceManager::World& world) {
+    world.node.version = "7";
+    world.pods = {Info(PodState::kWaiting)};
+    world.claims.resize(2);
+    world.plugins.resize(3);
+    world.devices.resize(4);
+    world.classes.resize(5);
+    world.history->resize(6);
+    for (std::size_t i = 0; i < 6; ++i) (*world.history)[i].sequence = i + 1;
+  });
+  StartServer();
+  const auto inspector = Connect();
+  EXPECT_EQ(inspector->Node()->version, "7");
+  ASSERT_THAT(*inspector->Pods(), SizeIs(1));
+  EXPECT_EQ(inspector->Pods()->front().name, kPod);
+  EXPECT_THAT(*inspector->Claims(), SizeIs(2));
+  EXPECT_THAT(*inspector->Plugins(), SizeIs(3));
+  EXPECT_THAT(*inspector->Devices(), SizeIs(4));
+  EXPECT_THAT(*inspector->DeviceClasses(), SizeIs(5));
+  EXPECT_THAT(*inspector->History(0), SizeIs(6));
+  EXPECT_THAT(*inspector->History(4), SizeIs(2));
+}
+
+TEST_F(InspectionServerTest, BrokenHistoryIsAnErrorOfItsOwn) {
+  manager_.Set([](FakeDeviceManager::World& world) {
+    world.history = DataLossError("batch 7 cannot be decoded");
+  });
+  StartServer();
+  const auto history = Connect()->History(0);
+  EXPECT_EQ(history.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(MessageOf(history.status()), HasSubstr("batch 7"));
+}
+
+TEST_F(InspectionServerTest, ResolvesReadyPods) {
+  const auto devices = std::make_shared<PodDevices>();
+  devices->name = kPod;
+  devices->uid = {"u1"};
+  devices->containers.resize(1);
+  devices->containers[0].name = "main";
+  manager_.Set([&](FakeDeviceManager::World& world) {
+    world.pods = {Info(PodState::kReady)};
+    world.answers[{"u1"}] = devices;
+  });
+  StartServer();
+  const auto answer = Connect()->Resolve(kPod);
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(*answer, *devices);
+}
+
+// Unavailable would read as "no daemon there".
+TEST_F(InspectionServerTest, PodThatIsNotReadyIsAFailedPrecondition) {
+  PodInfo pod = Info(PodState::kWaiting);
+  pod.reason = "ClaimMissing";
+  pod.message = "claim 'default/c' does not exist";
+  manager_.Set([&](FakeDeviceManager::World& world) { world.pods = {pod}; });
+  StartServer();
+  const auto answer = Connect()->Resolve(kPod);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(MessageOf(answer.status()),
+            "pod 'default/gpu-pod' is Waiting: ClaimMissing: claim "
+            "'default/c' does not exist");
+}
+
+TEST_F(InspectionServerTest, FindsPodsOfLedgerAndSource) {
+  SetSource();
+  StartServer();
+  const auto inspector = Connect();
+  auto found = inspector->FindPod(kPod);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->state, PodState::kWaiting);
+  EXPECT_EQ(found->reason, server::kNotRequested);
+  EXPECT_EQ(inspector->Resolve(kPod).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+
+  manager_.ChangePod(Info(PodState::kReady));
+  found = inspector->FindPod(kPod);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->state, PodState::kReady);
+
+  found = inspector->FindPod({"default", "bad"});
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->message, "bad.yaml:3: spec.containers: required value");
+
+  const ObjectName unknown{"default", "unknown"};
+  EXPECT_EQ(inspector->FindPod(unknown).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(inspector->Resolve(unknown).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(inspector->FindPod({"", "x"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(InspectionServerTest, WithoutActuatorNothingCanBeAskedFor) {
+  SetSource();
+  StartServer();
+  const absl::Status status = Connect()->PreparePod(kPod);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr("actuate: embedder"));
+}
+
+TEST_F(InspectionServerTest, ActuatorOfManifestsActsByItself) {
+  SetSource();
+  manager_.ChangePod(Info(PodState::kReady));
+  FakeActuator actuator(/*follows_source=*/true);
+  StartServer(&actuator);
+  const auto inspector = Connect();
+  EXPECT_EQ(inspector->PreparePod(kPod).code(),
+            absl::StatusCode::kFailedPrecondition);
+  const absl::Status release = inspector->ReleasePod(kPod);
+  EXPECT_EQ(release.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(release), HasSubstr("change the pod's manifest"));
+  EXPECT_THAT(actuator.wanted(), IsEmpty());
+  EXPECT_THAT(actuator.unwanted(), IsEmpty());
+}
+
+TEST_F(InspectionServerTest, PassesWishesToTheActuator) {
+  SetSource();
+  FakeActuator actuator(/*follows_source=*/false);
+  StartServer(&actuator);
+  const auto inspector = Connect();
+  EXPECT_TRUE(inspector->PreparePod(kPod).ok());
+  EXPECT_THAT(actuator.wanted(), ElementsAre("default/gpu-pod"));
+  EXPECT_EQ(inspector->PreparePod({"default", "unknown"}).code(),
+            absl::StatusCode::kNotFound);
+  const absl::Status bad = inspector->PreparePod({"default", "bad"});
+  EXPECT_EQ(bad.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(bad), HasSubstr("bad.yaml:3"));
+
+  EXPECT_EQ(inspector->ReleasePod(kPod).code(), absl::StatusCode::kNotFound);
+  manager_.ChangePod(Info(PodState::kReady));
+  EXPECT_TRUE(inspector->ReleasePod(kPod).ok());
+  EXPECT_THAT(actuator.unwanted(), ElementsAre("u1"));
+}
+
+TEST_F(InspectionServerTest, ChangesWakeThoseWhoWait) {
+  StartServer();
+  const auto inspector = Connect();
+  const auto version = inspector->WaitForChange(0, milliseconds(0));
+  ASSERT_TRUE(version.ok());
+  auto waiting = std::async(std::launch::async, [&] {
+    return inspector->WaitForChange(*version, kPatience);
+  });
+  manager_.ChangePod(Info(PodState::kReady));
+  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
+  const auto changed = waiting.get();
+  ASSERT_TRUE(changed.ok()) << changed.status().ToString();
+  EXPECT_NE(*changed, *version);
+}
+
+TEST_F(InspectionServerTest, WaitEndsWithoutAChange) {
+  StartServer();
+  const auto inspector = Connect();
+  const auto version = inspector->WaitForChange(0, milliseconds(0));
+  ASSERT_TRUE(version.ok());
+  EXPECT_EQ(*inspector->WaitForChange(*version, milliseconds(20)), *version);
+  // A number of another daemon's counts as a change at once.
+  EXPECT_EQ(*inspector->WaitForChange(*version + 9, kPatience), *version);
+}
+
+TEST_F(InspectionServerTest, EventsComeAtOnceOrWhenTheyHappen) {
+  StartServer();
+  const auto inspector = Connect();
+  EXPECT_THAT(*inspector->Events(0, milliseconds(0)), IsEmpty());
+  EXPECT_THAT(*inspector->Events(0, milliseconds(20)), IsEmpty());
+
+  EventInfo event;
+  event.reason = "Prepared";
+  auto waiting = std::async(std::launch::async,
+                            [&] { return inspector->Events(0, kPatience); });
+  // A change that is no event does not end the wait.
+  manager_.ChangePod(Info(PodState::kReady));
+  manager_.AddEvent(event);
+  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
+  const auto events = waiting.get();
+  ASSERT_TRUE(events.ok()) << events.status().ToString();
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ(events->front().reason, "Prepared");
+  EXPECT_EQ(events->front().sequence, 1u);
+
+  EXPECT_THAT(*inspector->Events(0, kPatience), SizeIs(1));
+  EXPECT_THAT(*inspector->Events(1, milliseconds(0)), IsEmpty());
+}
+
+TEST_F(InspectionServerTest, StopsWhileSomebodyWaits) {
+  StartServer();
+  const auto inspector = Connect();
+  const auto version = inspector->WaitForChange(0, milliseconds(0));
+  ASSERT_TRUE(version.ok());
+  auto waiting = std::async(std::launch::async, [&] {
+    return inspector->WaitForChange(*version, kPatience);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(inspector->Node().status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(InspectionServerTest, TooManyWaitersAreTurnedAway) {
+  StartServer();
+  auto runtime = rpc::Runtime::Start();
+  ASSERT_TRUE(runtime.ok());
+  auto connection = rpc::Dial(**runtime, endpoint_, [] {});
+  ASSERT_TRUE(connection.ok());
+  server::pb::EventsRequest request;
+  request.set_wait_ms(60'000);
+  Mailbox<absl::StatusCode> answers;
+  constexpr int kCalls = server::InspectionService::kMaxCalls + 1;
+  for (int i = 0; i < kCalls; ++i) {
+    (*connection)
+        ->Call(std::string(server::kServicePath) + "Events",
+               rpc::Encode(request), {kPatience},
+               [&](absl::StatusOr<std::string> answer) {
+                 answers.Put(answer.status().code());
+               });
+  }
+  EXPECT_EQ(answers.Take(), absl::StatusCode::kResourceExhausted);
+  manager_.AddEvent(EventInfo());
+  for (int i = 1; i < kCalls; ++i) {
+    EXPECT_EQ(answers.Take(), absl::StatusCode::kOk);
+  }
+  // All places are free again.
+  EXPECT_TRUE(Connect()->Node().ok());
+}
+
+TEST_F(InspectionServerTest, GarbageIsAnInvalidArgument) {
+  StartServer();
+  auto runtime = rpc::Runtime::Start();
+  ASSERT_TRUE(runtime.ok());
+  auto connection = rpc::Dial(**runtime, endpoint_, [] {});
+  ASSERT_TRUE(connection.ok());
+  Mailbox<absl::StatusCode> answers;
+  (*connection)
+      ->Call(std::string(server::kServicePath) + "FindPod", "\xFF\xFF\xFF",
+             {kPatience}, [&](absl::StatusOr<std::string> answer) {
+               answers.Put(answer.status().code());
+             });
+  EXPECT_EQ(answers.Take(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(InspectorTest, NobodyThereIsUnavailable) {
+  const TempFolder folder;
+  const auto missing =
+      Inspector::Connect(folder.path() / "no.sock", milliseconds(100));
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(missing.status()), HasSubstr("no.sock"));
+  const auto folder_itself =
+      Inspector::Connect(folder.path(), milliseconds(100));
+  EXPECT_EQ(folder_itself.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Inspector::Connect(folder.path(), milliseconds(0)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(InspectorTest, SilentDaemonIsADeadlineExceeded) {
+  const TempFolder folder;
+  auto runtime = rpc::Runtime::Start();
+  ASSERT_TRUE(runtime.ok());
+  std::vector<rpc::Respond> kept;
+  rpc::ServerOptions options;
+  options.socket = folder.path() / "devmgr.sock";
+  options.methods[std::string(server::kServicePath) + "Node"] =
+      [&](std::string, rpc::Respond respond) {
+        kept.push_back(std::move(respond));
+      };
+  options.methods[std::string(server::kServicePath) + "FindPod"] =
+      [](std::string, rpc::Respond respond) {
+        respond(std::string("\xFF\xFF"));
+      };
+  auto server = rpc::Server::Start(**runtime, options);
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  auto inspector = Inspector::Connect(options.socket, milliseconds(50));
+  ASSERT_TRUE(inspector.ok());
+  const auto node = (*inspector)->Node();
+  EXPECT_EQ(node.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(MessageOf(node.status()), HasSubstr("devmgr.sock"));
+  // An older daemon, and one that talks nonsense.
+  EXPECT_EQ((*inspector)->Pods().status().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ((*inspector)->FindPod(kPod).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace devmgr

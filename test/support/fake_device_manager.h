@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/mutex.h"
+
+namespace devmgr {
+
+/// A manager that knows what the test tells it. Views return what was set;
+/// `Change...` set something and tell the observers, on the calling thread.
+/// Operations fail with Unimplemented. Thread-safe.
+class FakeDeviceManager : public DeviceManager {
+ public:
+  /// What the views return.
+  struct World {
+    NodeInfo node;
+    std::vector<PodInfo> pods;
+    std::vector<ClaimInfo> claims;
+    std::vector<PluginInfo> plugins;
+    std::vector<DeviceInfo> devices;
+    std::vector<DeviceClassInfo> classes;
+    std::vector<EventInfo> events;
+    absl::StatusOr<std::vector<DecisionInfo>> history =
+        std::vector<DecisionInfo>();
+    /// What a Ready pod resolves to; all else is Unavailable.
+    std::map<PodUid, std::shared_ptr<const PodDevices>> answers;
+    std::shared_ptr<const ObjectSnapshot> objects =
+        std::make_shared<ObjectSnapshot>();
+  };
+
+  /// Changes the world silently.
+  template <typename Change>
+  void Set(Change change) {
+    const MutexLock lock(mutex_);
+    change(world_);
+  }
+
+  /// Adds or replaces a pod, by UID.
+  void ChangePod(const PodInfo& pod) {
+    Set([&](World& world) {
+      std::erase_if(world.pods,
+                    [&](const PodInfo& old) { return old.uid == pod.uid; });
+      world.pods.push_back(pod);
+    });
+    Tell([&](DeviceManagerObserver& to) { to.OnPod(pod, false); });
+  }
+
+  void RemovePod(const PodUid& uid) {
+    PodInfo pod;
+    pod.uid = uid;
+    Set([&](World& world) {
+      std::erase_if(world.pods,
+                    [&](const PodInfo& old) { return old.uid == uid; });
+    });
+    Tell([&](DeviceManagerObserver& to) { to.OnPod(pod, true); });
+  }
+
+  /// Appends an event; its sequence is the next one.
+  void AddEvent(EventInfo event) {
+    Set([&](World& world) {
+      event.sequence = world.events.size() + 1;
+      world.events.push_back(event);
+    });
+    Tell([&](DeviceManagerObserver& to) { to.OnEvent(event); });
+  }
+
+  std::size_t observers() const {
+    const MutexLock lock(mutex_);
+    return observers_.size();
+  }
+
+  OperationId StartAdmitPod(const Pod&, AdmitDone done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
+  OperationId StartRejectPod(const MalformedPod&, AdmitDone done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
+  OperationId StartPreparePod(const PodUid&, Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
+  OperationId StartUnpreparePod(const PodUid&, Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
+  OperationId StartReleasePod(const PodUid&, Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
+  void Cancel(OperationId) override {}
+
+  absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
+      const PodUid&, std::string_view) const override {
+    return absl::UnimplementedError("fake");
+  }
+  absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(
+      const PodUid& pod) const override {
+    const MutexLock lock(mutex_);
+    const auto found = world_.answers.find(pod);
+    if (found == world_.answers.end()) {
+      return absl::UnavailableError("not prepared");
+    }
+    return found->second;
+  }
+  absl::StatusOr<PodUid> FindPod(const ObjectName& name) const override {
+    const MutexLock lock(mutex_);
+    const auto newest =
+        std::find_if(world_.pods.rbegin(), world_.pods.rend(),
+                     [&](const PodInfo& pod) { return pod.name == name; });
+    if (newest == world_.pods.rend()) {
+      return absl::NotFoundError("no pod '" + name.ToString() + "'");
+    }
+    return newest->uid;
+  }
+  std::shared_ptr<const ObjectSnapshot> Objects() const override {
+    return Get(&World::objects);
+  }
+  NodeInfo Node() const override { return Get(&World::node); }
+  std::vector<PodInfo> Pods() const override { return Get(&World::pods); }
+  std::vector<ClaimInfo> Claims() const override { return Get(&World::claims); }
+  std::vector<PluginInfo> Plugins() const override {
+    return Get(&World::plugins);
+  }
+  std::vector<DeviceInfo> Devices() const override {
+    return Get(&World::devices);
+  }
+  std::vector<DeviceClassInfo> DeviceClasses() const override {
+    return Get(&World::classes);
+  }
+  std::vector<EventInfo> Events(std::uint64_t after) const override {
+    std::vector<EventInfo> events = Get(&World::events);
+    std::erase_if(events, [&](const EventInfo& event) {
+      return event.sequence <= after;
+    });
+    return events;
+  }
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) const override {
+    auto history = Get(&World::history);
+    if (history.ok()) {
+      std::erase_if(*history, [&](const DecisionInfo& decision) {
+        return decision.sequence <= after;
+      });
+    }
+    return history;
+  }
+  void RunAfter(std::chrono::milliseconds, std::function<void()>) override {}
+
+  void AddObserver(DeviceManagerObserver* observer) override {
+    const MutexLock lock(mutex_);
+    observers_.push_back(observer);
+  }
+  void RemoveObserver(DeviceManagerObserver* observer) override {
+    const MutexLock lock(mutex_);
+    std::erase(observers_, observer);
+  }
+
+ private:
+  template <typename T>
+  T Get(T World::*member) const {
+    const MutexLock lock(mutex_);
+    return world_.*member;
+  }
+
+  template <typename Call>
+  void Tell(Call call) {
+    std::vector<DeviceManagerObserver*> observers;
+    {
+      const MutexLock lock(mutex_);
+      observers = observers_;
+    }
+    for (DeviceManagerObserver* observer : observers) call(*observer);
+  }
+
+  mutable Mutex mutex_;
+  World world_ DEVMGR_GUARDED_BY(mutex_);
+  std::vector<DeviceManagerObserver*> observers_ DEVMGR_GUARDED_BY(mutex_);
+};
+
+/// Remembers what was wanted, by `namespace/name` and UID. Thread-safe.
+class FakeActuator : public Actuator {
+ public:
+  explicit FakeActuator(bool follows_source) : follows_(follows_source) {}
+
+  bool follows_source() const override { return follows_; }
+  void Want(const Pod& pod) override {
+    const MutexLock lock(mutex_);
+    wanted_.push_back(pod.metadata.FullName().ToString());
+  }
+  void Unwant(const PodUid& pod) override {
+    const MutexLock lock(mutex_);
+    unwanted_.push_back(pod.value);
+  }
+
+  std::vector<std::string> wanted() const {
+    const MutexLock lock(mutex_);
+    return wanted_;
+  }
+  std::vector<std::string> unwanted() const {
+    const MutexLock lock(mutex_);
+    return unwanted_;
+  }
+
+ private:
+  const bool follows_;
+  mutable Mutex mutex_;
+  std::vector<std::string> wanted_ DEVMGR_GUARDED_BY(mutex_);
+  std::vector<std::string> unwanted_ DEVMGR_GUARDED_BY(mutex_);
+};
+
+}  // namespace devmgr
