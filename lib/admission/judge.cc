@@ -114,6 +114,14 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   if (record != nullptr && SettledByLedger(*record, input, &judgement)) {
     return judgement;
   }
+  if (!pod.metadata.deletion_timestamp.empty()) {
+    judgement.verdict =
+        WaitForPod("PodTerminating",
+                   fmt::format("pod {} is being deleted",
+                               pod.metadata.FullName().ToString()),
+                   pod.metadata.FullName());
+    return judgement;
+  }
   claim::PlanResult planned =
       claim::PlanPod(pod, input.objects, input.plan_options);
   judgement.verdict = std::move(planned.verdict);

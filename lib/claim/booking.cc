@@ -62,6 +62,10 @@ class Draft {
     return changed->second.get();
   }
 
+  PodRecord* AddPod(std::shared_ptr<PodRecord> pod) {
+    return pods_.emplace(pod->uid, pod).first->second.get();
+  }
+
   /// The decision with everything that differs from the projection.
   Decision Finish(DecisionKind kind, std::string message) {
     Decision decision;
@@ -78,7 +82,8 @@ class Draft {
       }
     }
     for (auto& [uid, pod] : pods_) {
-      if (*base_.FindPod(uid) == *pod) continue;
+      const PodRecord* old = base_.FindPod(uid);
+      if (old != nullptr && *old == *pod) continue;
       decision.pods.push_back(pod->name);
       decision.changes.push_back(state::PutPod{std::move(pod)});
     }
@@ -157,17 +162,20 @@ void TakePlan(Draft& draft, const PodPlan& plan, PodRecord* pod) {
   pod->needs = plan.needs;
 }
 
-absl::Status CheckBookable(const PodRecord* pod, const PodUid& uid) {
-  if (pod == nullptr) {
-    return NotFoundError("pod with UID '{}' is not admitted", uid.value);
+absl::Status CheckBookable(const PodRecord* record, const PodIdentity& pod,
+                           const PodPlan* plan) {
+  const bool known = record != nullptr && record->phase != PodPhase::kWaiting;
+  if (!known && plan == nullptr) {
+    return NotFoundError("pod '{}' with UID '{}' is not admitted",
+                         pod.name.ToString(), pod.uid.value);
   }
-  if (pod->phase == PodPhase::kRejected) {
+  if (known && record->phase == PodPhase::kRejected) {
     return FailedPreconditionError("pod '{}' is rejected: {}",
-                                   pod->name.ToString(), pod->message);
+                                   record->name.ToString(), record->message);
   }
-  if (pod->phase == PodPhase::kReleasing) {
+  if (known && record->phase == PodPhase::kReleasing) {
     return FailedPreconditionError("pod '{}' is being released",
-                                   pod->name.ToString());
+                                   record->name.ToString());
   }
   return absl::OkStatus();
 }
@@ -259,35 +267,33 @@ absl::StatusOr<Decision> RejectPod(const State& state, const PodIdentity& pod,
   return decision;
 }
 
-absl::StatusOr<BookResult> BookPod(const State& state, const PodUid& uid,
-                                   const PodPlan* plan,
+absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
+                                   std::int64_t now_ms, const PodPlan* plan,
                                    const std::string& boot_id) {
-  const PodRecord* old = state.FindPod(uid);
-  DEVMGR_RETURN_IF_ERROR(CheckBookable(old, uid));
+  const PodRecord* old = state.FindPod(pod.uid);
+  DEVMGR_RETURN_IF_ERROR(CheckBookable(old, pod, plan));
   BookResult result;
   result.decision.kind = DecisionKind::kPrepareIntent;
-  if (old->phase == PodPhase::kReady && old->boot_id == boot_id) return result;
-  if (old->phase == PodPhase::kWaiting && plan == nullptr) {
-    return FailedPreconditionError("pod '{}' is not admitted",
-                                   old->name.ToString());
-  }
+  const bool was_ready = old != nullptr && old->phase == PodPhase::kReady;
+  if (was_ready && old->boot_id == boot_id) return result;
   // Once Ready, only the ledger counts; a reboot prepares the same again.
-  const bool take_plan = plan != nullptr && old->phase != PodPhase::kReady;
-  if (take_plan) {
+  if (was_ready) plan = nullptr;
+  if (plan != nullptr) {
     for (const PlannedClaim& planned : plan->claims) {
       Worsen(result.verdict, CheckPlanned(state, planned));
     }
     if (result.verdict.kind != Verdict::Kind::kAdmit) return result;
   }
   Draft draft(state);
-  PodRecord* pod = draft.EditPod(uid);
-  if (take_plan) TakePlan(draft, *plan, pod);
-  pod->phase = PodPhase::kPreparing;
-  pod->answer = nullptr;
-  for (const ClaimUid& claim : pod->claims) {
+  PodRecord* record = old != nullptr ? draft.EditPod(pod.uid)
+                                     : draft.AddPod(NewPod(state, pod, now_ms));
+  if (plan != nullptr) TakePlan(draft, *plan, record);
+  record->phase = PodPhase::kPreparing;
+  record->answer = nullptr;
+  for (const ClaimUid& claim : record->claims) {
     ForgetOtherBoots(draft, claim, boot_id);
   }
-  DEVMGR_RETURN_IF_ERROR(FreezeIfDone(draft, uid, boot_id));
+  DEVMGR_RETURN_IF_ERROR(FreezeIfDone(draft, pod.uid, boot_id));
   result.decision =
       draft.Finish(DecisionKind::kPrepareIntent, "claims are to be prepared");
   return result;

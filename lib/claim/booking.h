@@ -51,10 +51,11 @@ struct BookResult {
 /// and every driver that has not prepared it in this boot becomes kPreparing.
 /// Waits as CheckPlanned says. A pod with nothing left to prepare becomes
 /// kReady in the same decision. A pod that holds its claims already needs no
-/// `plan` (may be null).
-///   NotFound            the pod is not known
+/// `plan` (may be null); with one, the pod need not be known yet.
+///   NotFound            the pod is not known, and there is no plan
 ///   FailedPrecondition  it is rejected or being released
-absl::StatusOr<BookResult> BookPod(const state::State& state, const PodUid& pod,
+absl::StatusOr<BookResult> BookPod(const state::State& state,
+                                   const PodIdentity& pod, std::int64_t now_ms,
                                    const PodPlan* plan,
                                    const std::string& boot_id);
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
 #include <absl/status/status.h>
-
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
+
+#include <memory>
 
 namespace devmgr {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <devmgr/types.h>
 
 namespace devmgr {
 

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
 #include <devmgr/status_types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace devmgr {
 
@@ -121,8 +120,8 @@ class DEVMGR_EXPORT DeviceManager {
   /// another node's pods none. Never blocks.
   virtual std::shared_ptr<const ObjectSnapshot> Objects() const = 0;
 
-  // Views. They wait for the manager's thread, never for disk or drivers, and
-  // so must not be called from a completion or an observer.
+  // Views. They wait for the manager's thread, never for disk or drivers. From
+  // a completion or an observer they answer at once.
   virtual NodeInfo Node() const = 0;
   virtual std::vector<PodInfo> Pods() const = 0;
   virtual std::vector<ClaimInfo> Claims() const = 0;
@@ -141,7 +140,7 @@ class DEVMGR_EXPORT DeviceManager {
                         std::function<void()> task) = 0;
 
   /// Borrowed until `RemoveObserver` has returned. Both wait for the manager's
-  /// thread.
+  /// thread, like views.
   virtual void AddObserver(DeviceManagerObserver* observer) = 0;
   virtual void RemoveObserver(DeviceManagerObserver* observer) = 0;
 };

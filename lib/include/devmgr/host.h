@@ -4,6 +4,10 @@
 // works; an embedder or a test replaces what it needs to.
 #pragma once
 
+#include <devmgr/export.h>
+#include <devmgr/manifests.h>
+#include <devmgr/objects.h>
+
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -12,10 +16,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <devmgr/export.h>
-#include <devmgr/manifests.h>
-#include <devmgr/objects.h>
 
 namespace devmgr {
 

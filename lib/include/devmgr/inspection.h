@@ -4,21 +4,20 @@
 // by reading the state directory of one that is stopped.
 #pragma once
 
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/actuator.h>
+#include <devmgr/container_devices.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/export.h>
+#include <devmgr/status_types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <absl/status/status.h>
-#include <absl/status/statusor.h>
-
-#include <devmgr/actuator.h>
-#include <devmgr/container_devices.h>
-#include <devmgr/device_manager.h>
-#include <devmgr/export.h>
-#include <devmgr/status_types.h>
 
 namespace devmgr {
 

@@ -4,14 +4,14 @@
 // take them in: decoded, defaulted and validated.
 #pragma once
 
+#include <devmgr/export.h>
+#include <devmgr/objects.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include <devmgr/export.h>
-#include <devmgr/objects.h>
 
 namespace devmgr {
 

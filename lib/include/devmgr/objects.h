@@ -6,14 +6,14 @@
 // (devmgr/manifests.h). Fields the node does not need are not kept.
 #pragma once
 
+#include <devmgr/types.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include <devmgr/types.h>
 
 namespace devmgr {
 

@@ -5,16 +5,16 @@
 // reader of stopped state directories.
 #pragma once
 
+#include <devmgr/export.h>
+#include <devmgr/manifests.h>
+#include <devmgr/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <devmgr/export.h>
-#include <devmgr/manifests.h>
-#include <devmgr/types.h>
 
 namespace devmgr {
 

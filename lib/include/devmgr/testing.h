@@ -4,6 +4,10 @@
 // gRPC servers on real sockets. Link `devmgr_testing`.
 #pragma once
 
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/export.h>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -12,11 +16,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <absl/status/status.h>
-#include <absl/status/statusor.h>
-
-#include <devmgr/export.h>
 
 namespace devmgr::testing {
 
@@ -84,8 +83,8 @@ class DEVMGR_EXPORT FakeDraDriver {
  public:
   /// A call the driver got.
   struct Call {
-    std::string method;  ///< `prepare` or `unprepare`.
-    std::string api;     ///< `v1` or `v1beta1`.
+    std::string method;               ///< `prepare` or `unprepare`.
+    std::string api;                  ///< `v1` or `v1beta1`.
     std::vector<std::string> claims;  ///< Names of claim objects.
     std::vector<std::string> claim_uids;
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
-
 #include <devmgr/export.h>
+
+#include <string_view>
 
 namespace devmgr {
 

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/actuator.h>
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "admission/judge.h"
+
+namespace devmgr {
+namespace {
+
+/// All of it lives on the manager's thread, where observers, completions and
+/// RunAfter tasks run.
+class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
+ public:
+  ActuatorImpl(DeviceManager& manager, ActuatorOptions options)
+      : manager_(manager), options_(options) {
+    manager_.AddObserver(this);
+    Post([this] { Begin(); });
+  }
+
+  ~ActuatorImpl() override {
+    manager_.RemoveObserver(this);
+    // From here on nothing that was posted or started finds this alive.
+    std::promise<void> done;
+    manager_.RunAfter(std::chrono::milliseconds(0), [&] {
+      alive_.reset();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  bool follows_source() const override { return options_.follow_source; }
+
+  void Want(const Pod& pod) override {
+    Post([this, pod = std::make_shared<const Pod>(pod)] { WantPod(pod); });
+  }
+
+  void Unwant(const PodUid& pod) override {
+    Post([this, pod] {
+      Entry& entry = entries_[pod];
+      entry.wanted = false;
+      Step(pod);
+    });
+  }
+
+  void OnObjects() override {
+    if (options_.follow_source) FollowSource();
+  }
+
+  void OnWake(const std::vector<WaitingFor>& changes) override {
+    std::vector<PodUid> woken;
+    for (auto& [uid, entry] : entries_) {
+      if (entry.busy) {
+        entry.missed.insert(entry.missed.end(), changes.begin(), changes.end());
+      } else if (admission::Wakes(changes, entry.waiting_for)) {
+        woken.push_back(uid);
+      }
+    }
+    for (const PodUid& uid : woken) {
+      entries_[uid].delay = options_.min_retry;
+      Step(uid);
+    }
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Pod> pod;  ///< Null: known from the ledger only.
+    std::shared_ptr<const MalformedPod> malformed;
+    bool wanted = true;
+    bool busy = false;   ///< An operation is under way.
+    bool again = false;  ///< Something changed meanwhile.
+    std::vector<WaitingFor> waiting_for;
+    std::vector<WaitingFor> missed;  ///< Changes while busy.
+    std::chrono::milliseconds delay{0};
+    std::uint64_t retry = 0;  ///< Number of the retry that is due next.
+  };
+
+  /// Runs `task` on the manager's thread, unless this is gone by then.
+  void Post(std::function<void()> task,
+            std::chrono::milliseconds delay = std::chrono::milliseconds(0)) {
+    manager_.RunAfter(
+        delay, [alive = std::weak_ptr<int>(alive_), task = std::move(task)] {
+          if (!alive.expired()) task();
+        });
+  }
+
+  /// Pods of the ledger stay wanted until somebody says otherwise.
+  void Begin() {
+    for (const PodInfo& pod : manager_.Pods()) {
+      Entry& entry = entries_[pod.uid];
+      if (pod.state == PodState::kReleasing) entry.wanted = false;
+    }
+    if (options_.follow_source) FollowSource();
+    std::vector<PodUid> all;
+    for (const auto& [uid, entry] : entries_) all.push_back(uid);
+    for (const PodUid& uid : all) Step(uid);
+  }
+
+  void WantPod(const std::shared_ptr<const Pod>& pod) {
+    const PodUid uid{pod->metadata.uid};
+    Entry& entry = entries_[uid];
+    entry.pod = pod;
+    entry.wanted = true;
+    entry.delay = options_.min_retry;
+    Step(uid);
+  }
+
+  static bool IsOver(const Pod& pod) {
+    return pod.status.phase == "Succeeded" || pod.status.phase == "Failed";
+  }
+
+  void FollowSource() {
+    const auto objects = manager_.Objects();
+    std::vector<PodUid> changed;
+    for (const auto& [name, pod] : objects->pods) {
+      const PodUid uid{pod->metadata.uid};
+      const bool wanted = !IsOver(*pod);
+      if (!wanted && !entries_.contains(uid)) continue;
+      Entry& entry = entries_[uid];
+      if (entry.pod == pod && entry.wanted == wanted) continue;
+      entry.pod = pod;
+      entry.wanted = wanted;
+      changed.push_back(uid);
+    }
+    for (const auto& [name, malformed] : objects->malformed_pods) {
+      const PodUid uid{malformed->pod.metadata.uid};
+      Entry& entry = entries_[uid];
+      if (entry.malformed == malformed) continue;
+      entry.malformed = malformed;
+      changed.push_back(uid);
+    }
+    for (const PodUid& uid : Gone(*objects)) {
+      entries_[uid].wanted = false;
+      changed.push_back(uid);
+    }
+    for (const PodUid& uid : changed) {
+      entries_[uid].delay = options_.min_retry;
+      Step(uid);
+    }
+  }
+
+  /// Wanted pods that are gone: a complete snapshot lacks them, or their name
+  /// belongs to another UID now. All else proves nothing.
+  std::vector<PodUid> Gone(const ObjectSnapshot& objects) {
+    std::map<PodUid, ObjectName> names;
+    for (const PodInfo& pod : manager_.Pods()) names[pod.uid] = pod.name;
+    std::vector<PodUid> gone;
+    for (const auto& [uid, entry] : entries_) {
+      if (!entry.wanted) continue;
+      const ObjectName name =
+          entry.pod != nullptr ? entry.pod->metadata.FullName() : names[uid];
+      const std::string* present = UidOf(objects, name);
+      if (present != nullptr ? *present != uid.value : objects.complete) {
+        gone.push_back(uid);
+      }
+    }
+    return gone;
+  }
+
+  static const std::string* UidOf(const ObjectSnapshot& objects,
+                                  const ObjectName& name) {
+    const auto pod = objects.pods.find(name);
+    if (pod != objects.pods.end()) return &pod->second->metadata.uid;
+    const auto malformed = objects.malformed_pods.find(name);
+    if (malformed == objects.malformed_pods.end()) return nullptr;
+    return &malformed->second->pod.metadata.uid;
+  }
+
+  /// Takes the next step for a pod, unless one is under way.
+  void Step(const PodUid& uid) {
+    const auto found = entries_.find(uid);
+    if (found == entries_.end()) return;
+    Entry& entry = found->second;
+    if (entry.busy) {
+      entry.again = true;
+      return;
+    }
+    entry.busy = true;
+    entry.again = false;
+    entry.missed.clear();
+    entry.waiting_for.clear();
+    ++entry.retry;  // a retry that is due later is void
+    if (!entry.wanted) {
+      manager_.StartUnpreparePod(uid, Then(&ActuatorImpl::OnUnprepared, uid));
+    } else if (entry.malformed != nullptr) {
+      manager_.StartRejectPod(*entry.malformed,
+                              ThenVerdict(&ActuatorImpl::OnVerdict, uid));
+    } else if (entry.pod != nullptr) {
+      manager_.StartAdmitPod(*entry.pod,
+                             ThenVerdict(&ActuatorImpl::OnVerdict, uid));
+    } else {
+      manager_.StartPreparePod(uid, Then(&ActuatorImpl::OnPrepared, uid));
+    }
+  }
+
+  DeviceManager::Done Then(void (ActuatorImpl::*next)(const PodUid&,
+                                                      const absl::Status&),
+                           const PodUid& uid) {
+    return [this, alive = std::weak_ptr<int>(alive_), next,
+            uid](const absl::Status& status) {
+      if (!alive.expired()) (this->*next)(uid, status);
+    };
+  }
+
+  DeviceManager::AdmitDone ThenVerdict(
+      void (ActuatorImpl::*next)(const PodUid&, const absl::StatusOr<Verdict>&),
+      const PodUid& uid) {
+    return [this, alive = std::weak_ptr<int>(alive_), next,
+            uid](const absl::StatusOr<Verdict>& verdict) {
+      if (!alive.expired()) (this->*next)(uid, verdict);
+    };
+  }
+
+  void OnVerdict(const PodUid& uid, const absl::StatusOr<Verdict>& verdict) {
+    Entry& entry = entries_[uid];
+    if (!verdict.ok()) {
+      Rest(uid, true);
+      return;
+    }
+    entry.waiting_for = verdict->waiting_for;
+    if (verdict->kind == Verdict::Kind::kAdmit && entry.wanted) {
+      manager_.StartPreparePod(uid, Then(&ActuatorImpl::OnPrepared, uid));
+      return;
+    }
+    Rest(uid, false);
+  }
+
+  void OnPrepared(const PodUid& uid, const absl::Status& status) {
+    // Rejected, being released, or not admitted: no retry changes that.
+    const bool retry = !status.ok() &&
+                       status.code() != absl::StatusCode::kNotFound &&
+                       status.code() != absl::StatusCode::kCancelled;
+    if (retry) entries_[uid].waiting_for = WaitingForOf(uid);
+    Rest(uid, retry);
+  }
+
+  void OnUnprepared(const PodUid& uid, const absl::Status& status) {
+    if (status.ok()) {
+      manager_.StartReleasePod(uid, Then(&ActuatorImpl::OnReleased, uid));
+      return;
+    }
+    entries_[uid].waiting_for = WaitingForOf(uid);
+    Rest(uid, true);
+  }
+
+  void OnReleased(const PodUid& uid, const absl::Status& status) {
+    Entry& entry = entries_[uid];
+    if (status.ok() && !entry.wanted) {
+      entries_.erase(uid);
+      return;
+    }
+    Rest(uid, !status.ok());
+  }
+
+  std::vector<WaitingFor> WaitingForOf(const PodUid& uid) {
+    for (const PodInfo& pod : manager_.Pods()) {
+      if (pod.uid == uid) return pod.waiting_for;
+    }
+    return {};
+  }
+
+  /// The step is over; goes on at once if something changed meanwhile, later
+  /// if `retry`, else when woken.
+  void Rest(const PodUid& uid, bool retry) {
+    Entry& entry = entries_[uid];
+    entry.busy = false;
+    if (entry.again || admission::Wakes(entry.missed, entry.waiting_for)) {
+      entry.delay = options_.min_retry;
+      Step(uid);
+      return;
+    }
+    if (!retry) return;
+    entry.delay =
+        std::clamp(entry.delay, options_.min_retry, options_.max_retry);
+    const std::uint64_t number = ++entry.retry;
+    const double jitter =
+        std::uniform_real_distribution<double>(1.0, 1.2)(random_);
+    const std::chrono::milliseconds delay(
+        static_cast<std::int64_t>(entry.delay.count() * jitter));
+    entry.delay = std::min(entry.delay * 2, options_.max_retry);
+    Post(
+        [this, uid, number] {
+          const auto found = entries_.find(uid);
+          if (found == entries_.end() || found->second.busy) return;
+          if (found->second.retry == number) Step(uid);
+        },
+        delay);
+  }
+
+  DeviceManager& manager_;
+  const ActuatorOptions options_;
+  std::map<PodUid, Entry> entries_;
+  std::minstd_rand random_{std::random_device{}()};
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace
+
+std::unique_ptr<Actuator> Actuator::Start(DeviceManager& manager,
+                                          ActuatorOptions options) {
+  return std::make_unique<ActuatorImpl>(manager, options);
+}
+
+}  // namespace devmgr

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocking forms of the operations: start, then wait for the completion.
+#include <devmgr/device_manager.h>
+
+#include <future>
+
+namespace devmgr {
+namespace {
+
+/// Starts an operation with a completion, and waits for its result.
+template <typename Result, typename Start>
+Result WaitFor(Start start) {
+  // Shared: the completion may still be returning from set_value when the
+  // waiter goes on.
+  auto promise = std::make_shared<std::promise<Result>>();
+  auto future = promise->get_future();
+  start([promise](Result result) { promise->set_value(std::move(result)); });
+  return future.get();
+}
+
+}  // namespace
+
+absl::StatusOr<Verdict> DeviceManager::AdmitPod(const Pod& pod) {
+  return WaitFor<absl::StatusOr<Verdict>>(
+      [&](AdmitDone done) { StartAdmitPod(pod, std::move(done)); });
+}
+
+absl::Status DeviceManager::PreparePod(const PodUid& pod) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartPreparePod(pod, std::move(done)); });
+}
+
+absl::Status DeviceManager::UnpreparePod(const PodUid& pod) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartUnpreparePod(pod, std::move(done)); });
+}
+
+absl::Status DeviceManager::ReleasePod(const PodUid& pod) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartReleasePod(pod, std::move(done)); });
+}
+
+}  // namespace devmgr

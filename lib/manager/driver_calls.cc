@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/driver_calls.h"
+
+#include "claim/booking.h"
+#include "common/status.h"
+
+namespace devmgr::manager {
+
+using dra::ClaimReference;
+using state::DriverPhase;
+
+DriverCalls::DriverCalls(
+    dra::Drivers& drivers, Ledger& ledger, const state::State& state,
+    std::string boot_id, std::function<void(Task)> post,
+    std::function<void(const std::set<ClaimUid>&)> on_settled)
+    : drivers_(drivers),
+      ledger_(ledger),
+      state_(state),
+      boot_id_(std::move(boot_id)),
+      post_(std::move(post)),
+      on_settled_(std::move(on_settled)) {}
+
+void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
+  if (stopped_) return;
+  std::map<std::string, std::vector<ClaimReference>> prepare;
+  std::map<std::string, std::vector<ClaimReference>> unprepare;
+  for (const ClaimUid& uid : claims) {
+    const state::ClaimRecord* claim = state_.FindClaim(uid);
+    if (claim == nullptr) continue;
+    for (const auto& [driver, part] : claim->drivers) {
+      if (part.phase == DriverPhase::kPrepared) continue;
+      const bool is_prepare = part.phase == DriverPhase::kPreparing;
+      if (!under_way_.emplace(ClaimAtDriver(uid, driver), is_prepare).second) {
+        continue;
+      }
+      auto& due = is_prepare ? prepare : unprepare;
+      due[driver].push_back({uid, claim->name});
+    }
+  }
+  for (const auto& [driver, due] : prepare) Prepare(driver, due);
+  for (const auto& [driver, due] : unprepare) Unprepare(driver, due);
+}
+
+bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
+  const auto first = under_way_.lower_bound({claim, ""});
+  return first != under_way_.end() && first->first.first == claim;
+}
+
+std::vector<std::pair<std::string, absl::Status>> DriverCalls::Errors(
+    const std::vector<ClaimUid>& claims) const {
+  std::vector<std::pair<std::string, absl::Status>> errors;
+  for (const ClaimUid& claim : claims) {
+    for (auto it = errors_.lower_bound({claim, ""});
+         it != errors_.end() && it->first.first == claim; ++it) {
+      errors.emplace_back(it->first.second, it->second);
+    }
+  }
+  return errors;
+}
+
+void DriverCalls::Prepare(const std::string& driver,
+                          const std::vector<ClaimReference>& claims) {
+  drivers_.Prepare(driver, claims, [this, driver](dra::PrepareAnswer answer) {
+    OnPrepared(driver, std::move(answer));
+  });
+}
+
+void DriverCalls::Unprepare(const std::string& driver,
+                            const std::vector<ClaimReference>& claims) {
+  drivers_.Unprepare(driver, claims,
+                     [this, driver](dra::UnprepareAnswer answer) {
+                       OnUnprepared(driver, std::move(answer));
+                     });
+}
+
+void DriverCalls::OnPrepared(const std::string& driver,
+                             dra::PrepareAnswer answer) {
+  std::set<ClaimUid> failed;
+  std::set<ClaimUid> succeeded;
+  std::map<ClaimUid, std::vector<state::PreparedDevice>> prepared;
+  for (auto& [uid, devices] : answer) {
+    if (devices.ok()) {
+      succeeded.insert(uid);
+      prepared.emplace(uid, *std::move(devices));
+    } else {
+      failed.insert(uid);
+      errors_[{uid, driver}] = devices.status();
+    }
+  }
+  if (!failed.empty()) Settle(driver, failed);
+  if (prepared.empty()) return;
+  Record(driver, std::move(succeeded),
+         [driver, prepared = std::move(prepared),
+          boot_id = boot_id_](const state::State& state) {
+           return claim::RecordPrepared(state, driver, prepared, boot_id);
+         });
+}
+
+void DriverCalls::OnUnprepared(const std::string& driver,
+                               dra::UnprepareAnswer answer) {
+  std::set<ClaimUid> failed;
+  std::set<ClaimUid> unprepared;
+  for (auto& [uid, status] : answer) {
+    if (status.ok()) {
+      unprepared.insert(uid);
+    } else {
+      failed.insert(uid);
+      errors_[{uid, driver}] = std::move(status);
+    }
+  }
+  if (!failed.empty()) Settle(driver, failed);
+  if (unprepared.empty()) return;
+  Record(driver, unprepared, [driver, unprepared](const state::State& state) {
+    return claim::RecordUnprepared(state, driver, unprepared);
+  });
+}
+
+void DriverCalls::Record(const std::string& driver, std::set<ClaimUid> claims,
+                         Ledger::Decide decide) {
+  ledger_.Submit(std::move(decide), [this, driver, claims = std::move(claims)](
+                                        const absl::Status& status) {
+    post_([this, driver, claims, status] {
+      for (const ClaimUid& claim : claims) {
+        if (status.ok()) {
+          errors_.erase({claim, driver});
+        } else {
+          errors_[{claim, driver}] = status;
+        }
+      }
+      Settle(driver, claims);
+    });
+  });
+}
+
+void DriverCalls::Settle(const std::string& driver,
+                         const std::set<ClaimUid>& claims) {
+  std::vector<ClaimUid> given_up;
+  for (const ClaimUid& uid : claims) {
+    const auto call = under_way_.find({uid, driver});
+    const bool was_prepare = call != under_way_.end() && call->second;
+    if (call != under_way_.end()) under_way_.erase(call);
+    const state::ClaimRecord* claim = state_.FindClaim(uid);
+    if (claim == nullptr || !claim->drivers.contains(driver)) {
+      errors_.erase({uid, driver});
+    } else if (was_prepare &&
+               claim->drivers.at(driver).phase == DriverPhase::kUnpreparing) {
+      given_up.push_back(uid);
+    }
+  }
+  // The last pod gave these up while the driver was still preparing them.
+  Drive(given_up);
+  on_settled_(claims);
+}
+
+}  // namespace devmgr::manager

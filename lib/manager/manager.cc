@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/manager.h"
+
+#include <devmgr/version.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "state/views.h"
+
+namespace devmgr::manager {
+namespace {
+
+std::int64_t UnixMs(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
+bool GateIsOn(const DeviceManagerOptions& options, const std::string& gate) {
+  const auto found = options.feature_gates.find(gate);
+  return found == options.feature_gates.end() || found->second;
+}
+
+}  // namespace
+
+std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
+  DriversFactory drivers = std::move(parts.drivers);
+  auto manager = std::unique_ptr<Manager>(new Manager(std::move(parts)));
+  manager->OnLoop([&] {
+    manager->Start(std::move(drivers));
+    return 0;
+  });
+  return manager;
+}
+
+Manager::Manager(ManagerParts parts)
+    : options_(std::move(parts.options)),
+      host_(std::move(parts.host)),
+      boot_id_(host_.boot_id()),
+      started_(host_.now()),
+      executor_(ThreadExecutor::Start("devmgr-main")),
+      state_(std::move(parts.state)),
+      events_(options_.max_events, host_.now, [this](const EventInfo& event) {
+        Tell([&](DeviceManagerObserver& o) { o.OnEvent(event); });
+      }) {
+  for (const auto& [uid, pod] : state_.pods) {
+    resolve_.Put(*pod, boot_id_);
+    MutexLock lock(names_mutex_);
+    names_[pod->name] = state_.PodsNamed(pod->name);
+  }
+  ledger_ = std::make_unique<Ledger>(
+      std::move(parts.store), state_, [this] { return UnixMs(host_.now()); },
+      [this](const state::Batch& batch) { PublishBatch(batch); });
+}
+
+void Manager::Start(DriversFactory drivers) {
+  const auto post = [this](Task task) { executor_->Post(std::move(task)); };
+  const auto now_ms = [this] { return UnixMs(host_.now()); };
+  drivers_ = drivers(*executor_, [this](const std::string& driver) {
+    executor_->Post([this, driver] { OnDriverChange(driver); });
+  });
+  ObjectBook::Options book;
+  book.source = host_.objects;
+  book.node_name = options_.node_name;
+  book.now_ms = now_ms;
+  book.post = post;
+  book.post_after = [this](std::chrono::milliseconds delay, Task task) {
+    executor_->PostAfter(delay, std::move(task));
+  };
+  book.on_objects = [this](const std::vector<WaitingFor>& changed) {
+    Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
+    Wake(changed);
+  };
+  objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
+  lifecycle_ = std::make_unique<PodLifecycle>(
+      PodLifecycle::Parts{*ledger_,
+                          state_,
+                          *drivers_,
+                          *objects_,
+                          events_,
+                          boot_id_,
+                          {GateIsOn(options_, "DRAExtendedResource")},
+                          now_ms,
+                          post,
+                          [this](const PodUid& uid) { OnPodChanged(uid); }});
+  if (host_.objects == nullptr) return;
+  host_.objects->Subscribe(
+      [this] { executor_->Post([this] { objects_->Refresh(); }); });
+  objects_->Refresh();
+}
+
+Manager::~Manager() {
+  // Intake closes, operations end, calls are cancelled and their completions
+  // awaited, the ledger drains; what is posted after that finds it stopped.
+  if (host_.objects != nullptr) host_.objects->Unsubscribe();
+  OnLoop([&] {
+    lifecycle_->Stop();
+    return 0;
+  });
+  OnLoop([&] {
+    drivers_.reset();
+    return 0;
+  });
+  ledger_->Stop();
+  executor_->Stop();
+}
+
+template <typename Act>
+void Manager::Tell(Act act) {
+  // A copy: an observer may remove itself.
+  const std::vector<DeviceManagerObserver*> observers = observers_;
+  for (DeviceManagerObserver* observer : observers) act(*observer);
+}
+
+OperationId Manager::StartAdmitPod(const Pod& pod, AdmitDone done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    lifecycle_->Admit(id, pod, done);
+  });
+  return id;
+}
+
+OperationId Manager::StartRejectPod(const MalformedPod& pod, AdmitDone done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    lifecycle_->Reject(id, pod, done);
+  });
+  return id;
+}
+
+OperationId Manager::StartPreparePod(const PodUid& pod, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    lifecycle_->Prepare(id, pod, done);
+  });
+  return id;
+}
+
+OperationId Manager::StartUnpreparePod(const PodUid& pod, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    lifecycle_->Unprepare(id, pod, done);
+  });
+  return id;
+}
+
+OperationId Manager::StartReleasePod(const PodUid& pod, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    lifecycle_->Release(id, pod, done);
+  });
+  return id;
+}
+
+void Manager::Cancel(OperationId operation) {
+  executor_->Post([this, operation] { lifecycle_->Cancel(operation); });
+}
+
+void Manager::PublishBatch(const state::Batch& batch) {
+  for (const state::Change& change : batch.decision.changes) {
+    if (const auto* put = std::get_if<state::PutPod>(&change)) {
+      resolve_.Put(*put->pod, boot_id_);
+    } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
+      resolve_.Erase(erase->uid);
+    }
+  }
+  executor_->Post([this, batch] { ApplyBatch(batch); });
+}
+
+void Manager::ApplyBatch(const state::Batch& batch) {
+  std::vector<WaitingFor> freed;
+  std::vector<std::pair<PodUid, PodInfo>> gone;
+  std::vector<PodUid> changed;
+  for (const state::Change& change : batch.decision.changes) {
+    if (const auto* put = std::get_if<state::PutPod>(&change)) {
+      changed.push_back(put->pod->uid);
+    } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
+      if (const auto* pod = state_.FindPod(erase->uid)) {
+        freed.push_back({WaitingFor::Kind::kPod, pod->name.ToString()});
+        gone.emplace_back(erase->uid, InfoOf(*pod));
+      }
+    } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
+      if (const auto* record = state_.FindClaim(claim->uid)) {
+        freed.push_back({WaitingFor::Kind::kClaim, record->name.ToString()});
+      }
+    }
+  }
+  if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
+    // Cannot happen: the ledger thread applied the same batch.
+    if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
+    return;
+  }
+  for (const PodUid& uid : changed) OnPodChanged(uid);
+  for (const auto& [uid, info] : gone) {
+    lifecycle_->Forget(uid);
+    {
+      MutexLock lock(names_mutex_);
+      const auto names = state_.PodsNamed(info.name);
+      if (names.empty()) {
+        names_.erase(info.name);
+      } else {
+        names_[info.name] = names;
+      }
+    }
+    events_.Add(false, "Released", "Pod", info.name, "pod is released");
+    Tell([&, &pod = info](DeviceManagerObserver& o) { o.OnPod(pod, true); });
+  }
+  if (!freed.empty()) Wake(freed);
+}
+
+void Manager::OnDriverChange(const std::string& driver) {
+  if (drivers_ == nullptr) return;
+  const bool registered = drivers_->IsRegistered(driver);
+  events_.Add(false, registered ? "DriverAvailable" : "DriverGone", "Plugin",
+              {"", driver},
+              registered ? "driver is registered" : "driver deregistered");
+  Wake({{WaitingFor::Kind::kDriver, driver}});
+}
+
+void Manager::OnPodChanged(const PodUid& uid) {
+  const state::PodRecord* pod = state_.FindPod(uid);
+  if (pod == nullptr) return;
+  {
+    MutexLock lock(names_mutex_);
+    names_[pod->name] = state_.PodsNamed(pod->name);
+  }
+  const PodInfo info = InfoOf(*pod);
+  if (info.state != PodState::kReady && !info.message.empty()) {
+    resolve_.Explain(uid, info.message);
+  }
+  Tell([&](DeviceManagerObserver& o) { o.OnPod(info, false); });
+}
+
+void Manager::Wake(const std::vector<WaitingFor>& changes) {
+  Tell([&](DeviceManagerObserver& o) { o.OnWake(changes); });
+}
+
+PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
+  PodInfo info = state::PodInfoOf(pod, state_);
+  if (pod.phase == state::PodPhase::kRejected) return info;
+  // A pod that was Ready in an earlier boot is Preparing until it is again.
+  const bool earlier_boot = !pod.boot_id.empty() && pod.boot_id != boot_id_ &&
+                            pod.phase != state::PodPhase::kReleasing;
+  if (earlier_boot) {
+    info.state = PodState::kPreparing;
+    info.reason = "Rebooted";
+    info.message = "prepared in another boot, to be prepared again";
+  }
+  const Verdict* note = lifecycle_->NoteOf(pod.uid);
+  if (note == nullptr || info.state == PodState::kReady) return info;
+  info.reason = note->reason;
+  info.message = note->message;
+  info.waiting_for = note->waiting_for;
+  if (info.state == PodState::kPreparing && !earlier_boot) {
+    info.state = PodState::kWaiting;
+  }
+  return info;
+}
+
+ClaimInfo Manager::InfoOf(const state::ClaimRecord& claim) const {
+  ClaimInfo info = state::ClaimInfoOf(claim, state_);
+  for (ClaimDriverInfo& driver : info.drivers) {
+    driver.last_error = lifecycle_->LastError(claim.uid, driver.driver);
+  }
+  return info;
+}
+
+absl::StatusOr<std::shared_ptr<const ContainerDevices>>
+Manager::ContainerDevicesOf(const PodUid& pod,
+                            std::string_view container) const {
+  return resolve_.Find(pod, container);
+}
+
+absl::StatusOr<std::shared_ptr<const PodDevices>> Manager::PodDevicesOf(
+    const PodUid& pod) const {
+  return resolve_.Find(pod);
+}
+
+absl::StatusOr<PodUid> Manager::FindPod(const ObjectName& name) const {
+  MutexLock lock(names_mutex_);
+  const auto found = names_.find(name);
+  if (found == names_.end()) {
+    return NotFoundError("pod '{}' is not known", name.ToString());
+  }
+  return found->second.back();
+}
+
+std::shared_ptr<const ObjectSnapshot> Manager::Objects() const {
+  return objects_->Current();
+}
+
+void Manager::RunAfter(std::chrono::milliseconds delay,
+                       std::function<void()> task) {
+  if (delay.count() <= 0) {
+    executor_->Post(std::move(task));
+  } else {
+    executor_->PostAfter(delay, std::move(task));
+  }
+}
+
+void Manager::AddObserver(DeviceManagerObserver* observer) {
+  OnLoop([&] {
+    observers_.push_back(observer);
+    return 0;
+  });
+}
+
+void Manager::RemoveObserver(DeviceManagerObserver* observer) {
+  OnLoop([&] {
+    std::erase(observers_, observer);
+    return 0;
+  });
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/device_manager.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/ledger_store.h"
+#include "common/executor.h"
+#include "dra/drivers.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "manager/object_book.h"
+#include "manager/pod_lifecycle.h"
+#include "manager/resolve_table.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// Makes the drivers on the manager's executor; `on_change` is to be called
+/// there when a driver came, connected or left. Tests hand in fakes.
+using DriversFactory = std::function<std::unique_ptr<dra::Drivers>(
+    Executor& executor, std::function<void(const std::string&)> on_change)>;
+
+/// What a manager is put together from; every seam is filled.
+struct ManagerParts {
+  DeviceManagerOptions options;
+  Host host;
+  std::unique_ptr<checkpoint::LedgerStore> store;
+  state::State state;  ///< What the store holds.
+  DriversFactory drivers;
+};
+
+/// The device manager: one thread (`devmgr-main`) on which everything lives
+/// that decides the order of things, the ledger thread, and the published
+/// answers that anybody may read. Nothing blocks on its thread.
+class Manager final : public DeviceManager {
+ public:
+  static std::unique_ptr<Manager> Start(ManagerParts parts);
+  ~Manager() override;
+
+  OperationId StartAdmitPod(const Pod& pod, AdmitDone done) override;
+  OperationId StartRejectPod(const MalformedPod& pod, AdmitDone done) override;
+  OperationId StartPreparePod(const PodUid& pod, Done done) override;
+  OperationId StartUnpreparePod(const PodUid& pod, Done done) override;
+  OperationId StartReleasePod(const PodUid& pod, Done done) override;
+  void Cancel(OperationId operation) override;
+
+  absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
+      const PodUid& pod, std::string_view container) const override;
+  absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(
+      const PodUid& pod) const override;
+  absl::StatusOr<PodUid> FindPod(const ObjectName& name) const override;
+  std::shared_ptr<const ObjectSnapshot> Objects() const override;
+
+  NodeInfo Node() const override;
+  std::vector<PodInfo> Pods() const override;
+  std::vector<ClaimInfo> Claims() const override;
+  std::vector<PluginInfo> Plugins() const override;
+  std::vector<DeviceInfo> Devices() const override;
+  std::vector<DeviceClassInfo> DeviceClasses() const override;
+  std::vector<EventInfo> Events(std::uint64_t after) const override;
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) const override;
+
+  void RunAfter(std::chrono::milliseconds delay,
+                std::function<void()> task) override;
+  void AddObserver(DeviceManagerObserver* observer) override;
+  void RemoveObserver(DeviceManagerObserver* observer) override;
+
+ private:
+  explicit Manager(ManagerParts parts);
+
+  /// Runs `view` on the manager's thread and waits for its value.
+  template <typename View>
+  auto OnLoop(View view) const -> decltype(view()) {
+    if (executor_->IsCurrent()) return view();
+    std::promise<decltype(view())> result;
+    executor_->Post([&] { result.set_value(view()); });
+    return result.get_future().get();
+  }
+  /// Calls `act` for every observer.
+  template <typename Act>
+  void Tell(Act act);
+
+  void Start(DriversFactory drivers);
+  void PublishBatch(const state::Batch& batch);  // ledger thread
+  void ApplyBatch(const state::Batch& batch);
+  void OnDriverChange(const std::string& driver);
+  void OnPodChanged(const PodUid& uid);
+  void Wake(const std::vector<WaitingFor>& changes);
+  PodInfo InfoOf(const state::PodRecord& pod) const;
+  ClaimInfo InfoOf(const state::ClaimRecord& claim) const;
+
+  // Constant after construction.
+  const DeviceManagerOptions options_;
+  const Host host_;
+  const std::string boot_id_;
+  const WallTime started_;
+
+  // Thread-safe by themselves.
+  ResolveTable resolve_;
+  std::atomic<OperationId> last_operation_{0};
+  const std::unique_ptr<ThreadExecutor> executor_;
+  /// Names of pods, for FindPod from any thread.
+  mutable Mutex names_mutex_;
+  std::map<ObjectName, std::vector<PodUid>> names_
+      DEVMGR_GUARDED_BY(names_mutex_);
+
+  // The manager's thread only, but for the ledger, which has its own.
+  state::State state_;  ///< The durable projection as this thread sees it.
+  EventLog events_;
+  std::vector<DeviceManagerObserver*> observers_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<ObjectBook> objects_;
+  std::unique_ptr<dra::Drivers> drivers_;
+  std::unique_ptr<PodLifecycle> lifecycle_;
+};
+
+}  // namespace devmgr::manager

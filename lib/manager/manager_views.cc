@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the manager shows of itself: the projection of the ledger, and what only
+// a running manager knows on top.
+#include <devmgr/version.h>
+
+#include <set>
+
+#include "manager/manager.h"
+#include "state/views.h"
+
+namespace devmgr::manager {
+namespace {
+
+DeviceClassInfo InfoOf(const DeviceClass& item) {
+  DeviceClassInfo info;
+  info.name = item.metadata.name;
+  info.extended_resource_name = item.extended_resource_name;
+  info.implicit_resource_name = ImplicitResourceName(item.metadata.name);
+  if (info.implicit_resource_name.empty()) {
+    info.note = "no implicit name: set extendedResourceName";
+  }
+  return info;
+}
+
+/// Adds what slices publish to the devices that claims hold.
+void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
+                  std::vector<DeviceInfo>* devices) {
+  std::set<std::tuple<std::string, std::string, std::string>> known;
+  for (const DeviceInfo& device : *devices) {
+    known.insert({device.driver, device.pool, device.device});
+  }
+  for (const auto& [name, slice] : objects.resource_slices) {
+    if (!node_name.empty() && !slice->all_nodes &&
+        slice->node_name != node_name) {
+      continue;
+    }
+    for (const SliceDevice& device : slice->devices) {
+      if (!known.insert({slice->driver, slice->pool, device.name}).second) {
+        continue;
+      }
+      DeviceInfo info;
+      info.driver = slice->driver;
+      info.pool = slice->pool;
+      info.device = device.name;
+      devices->push_back(std::move(info));
+    }
+  }
+}
+
+void CountPods(const std::vector<PodInfo>& pods, NodeInfo* node) {
+  node->pods = static_cast<int>(pods.size());
+  for (const PodInfo& pod : pods) {
+    if (pod.state == PodState::kReady) ++node->pods_ready;
+    if (pod.state == PodState::kWaiting) ++node->pods_waiting;
+    if (pod.state == PodState::kRejected) ++node->pods_rejected;
+  }
+}
+
+}  // namespace
+
+NodeInfo Manager::Node() const {
+  return OnLoop([&] {
+    NodeInfo node;
+    node.version = std::string(Version());
+    node.node_name = options_.node_name;
+    node.boot_id = boot_id_;
+    node.authority =
+        options_.authority == Authority::kNode ? "node" : "scheduler";
+    node.profile =
+        options_.profile == Profile::kDefault ? "default" : "strict-kubelet";
+    node.state_dir = options_.state_dir.string();
+    node.ledger_sequence = state_.seq;
+    node.ledger_error = std::string(ledger_->health().message());
+    node.started = started_;
+    const auto objects = objects_->Current();
+    node.source = host_.objects != nullptr ? host_.objects->Describe() : "none";
+    node.source_complete = objects->complete;
+    for (const ManifestProblem& problem : objects->problems) {
+      node.source_problems.push_back(problem.ToString());
+    }
+    CountPods(Pods(), &node);
+    node.claims = static_cast<int>(state_.claims.size());
+    node.plugins = static_cast<int>(drivers_->Plugins().size());
+    return node;
+  });
+}
+
+std::vector<PodInfo> Manager::Pods() const {
+  return OnLoop([&] {
+    std::vector<PodInfo> pods;
+    for (const auto& [uid, pod] : state_.pods) pods.push_back(InfoOf(*pod));
+    return pods;
+  });
+}
+
+std::vector<ClaimInfo> Manager::Claims() const {
+  return OnLoop([&] {
+    std::vector<ClaimInfo> claims;
+    for (const auto& [uid, claim] : state_.claims) {
+      claims.push_back(InfoOf(*claim));
+    }
+    return claims;
+  });
+}
+
+std::vector<PluginInfo> Manager::Plugins() const {
+  return OnLoop([&] { return drivers_->Plugins(); });
+}
+
+std::vector<DeviceInfo> Manager::Devices() const {
+  return OnLoop([&] {
+    std::vector<DeviceInfo> devices = state::DevicesOf(state_);
+    AddPublished(*objects_->Current(), options_.node_name, &devices);
+    return devices;
+  });
+}
+
+std::vector<DeviceClassInfo> Manager::DeviceClasses() const {
+  std::vector<DeviceClassInfo> classes;
+  for (const auto& [name, item] : objects_->Current()->device_classes) {
+    classes.push_back(devmgr::manager::InfoOf(*item));
+  }
+  return classes;
+}
+
+std::vector<EventInfo> Manager::Events(std::uint64_t after) const {
+  return OnLoop([&] { return events_.After(after); });
+}
+
+absl::StatusOr<std::vector<DecisionInfo>> Manager::History(
+    std::uint64_t after) const {
+  auto batches = ledger_->History(after);
+  if (!batches.ok()) return batches.status();
+  std::vector<DecisionInfo> decisions;
+  for (const state::Batch& batch : *batches) {
+    decisions.push_back(state::DecisionInfoOf(batch));
+  }
+  return decisions;
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/object_book.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "common/status.h"
+
+namespace devmgr::manager {
+namespace {
+
+constexpr char kPod[] = "Pod";
+constexpr char kClaim[] = "ResourceClaim";
+constexpr char kClass[] = "DeviceClass";
+constexpr std::chrono::milliseconds kRetry{1'000};
+
+/// Calls `visit(kind, metadata)` for every object that may need an identity.
+template <typename Visit>
+void ForEachIdentity(const ObjectSnapshot& snapshot, Visit visit) {
+  for (const auto& [name, pod] : snapshot.pods) visit(kPod, pod->metadata);
+  for (const auto& [name, pod] : snapshot.malformed_pods) {
+    visit(kPod, pod->pod.metadata);
+  }
+  for (const auto& [name, claim] : snapshot.claims) {
+    visit(kClaim, claim->metadata);
+  }
+  for (const auto& [name, item] : snapshot.device_classes) {
+    visit(kClass, item->metadata);
+  }
+}
+
+/// Objects of an API server bring all that an identity is for.
+bool NeedsIdentity(const std::string& kind, const ObjectMeta& metadata) {
+  return kind == kClass ? metadata.creation_timestamp.empty()
+                        : metadata.uid.empty();
+}
+
+ObjectMeta& MetadataOf(MalformedPod& pod) { return pod.pod.metadata; }
+template <typename T>
+ObjectMeta& MetadataOf(T& object) {
+  return object.metadata;
+}
+const ObjectMeta& MetadataOf(const MalformedPod& pod) {
+  return pod.pod.metadata;
+}
+template <typename T>
+const ObjectMeta& MetadataOf(const T& object) {
+  return object.metadata;
+}
+
+std::string Rfc3339(std::int64_t unix_ms) {
+  const std::time_t seconds = unix_ms / 1000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+/// Claims whose objects appeared, changed or went.
+std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
+                                      const ObjectSnapshot& after) {
+  std::vector<WaitingFor> changed;
+  const auto add = [&](const ObjectName& name) {
+    changed.push_back({WaitingFor::Kind::kClaim, name.ToString()});
+  };
+  for (const auto& [name, claim] : after.claims) {
+    const auto old = before.claims.find(name);
+    if (old == before.claims.end() || old->second != claim) add(name);
+  }
+  for (const auto& [name, claim] : before.claims) {
+    if (!after.claims.contains(name)) add(name);
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::string DeriveUid(const std::string& source, const std::string& kind,
+                      const ObjectName& name, std::uint64_t incarnation) {
+  // FNV-1a, 128 bits, shown in the form of a UUID (version 8: our own).
+  __extension__ using Wide = unsigned __int128;
+  constexpr Wide kPrime = (Wide{1} << 88) + 0x13B;
+  Wide hash = (Wide{0x6C62272E07BB0142} << 64) | Wide{0x62B821756295C58D};
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}", source, kind, name.ToString(), incarnation);
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= kPrime;
+  }
+  const auto high = static_cast<std::uint64_t>(hash >> 64);
+  const auto low = static_cast<std::uint64_t>(hash);
+  return fmt::format("{:08x}-{:04x}-8{:03x}-{:04x}-{:012x}", high >> 32,
+                     (high >> 16) & 0xFFFF, high & 0xFFF,
+                     0x8000 | ((low >> 48) & 0x3FFF), low & 0xFFFFFFFFFFFF);
+}
+
+ObjectBook::ObjectBook(Ledger& ledger, const state::State& state,
+                       Options options)
+    : ledger_(ledger), state_(state), options_(std::move(options)) {}
+
+std::shared_ptr<const ObjectSnapshot> ObjectBook::Current() const {
+  MutexLock lock(mutex_);
+  return current_;
+}
+
+void ObjectBook::Refresh() {
+  if (options_.source == nullptr) return;
+  if (deciding_) {
+    again_ = true;
+    return;
+  }
+  const auto snapshot = options_.source->Snapshot();
+  if (DecideIdentities(state_, *snapshot).changes.empty()) {
+    Publish(*snapshot);
+    return;
+  }
+  deciding_ = true;
+  ledger_.Submit(
+      [this, snapshot](const state::State& state) {
+        return DecideIdentities(state, *snapshot);
+      },
+      [this, snapshot](const absl::Status& status) {
+        options_.post([this, snapshot, status] {
+          deciding_ = false;
+          if (status.ok()) {
+            Publish(*snapshot);
+            if (std::exchange(again_, false)) Refresh();
+          } else {
+            again_ = false;
+            options_.post_after(kRetry, [this] { Refresh(); });
+          }
+        });
+      });
+}
+
+state::Decision ObjectBook::DecideIdentities(
+    const state::State& state, const ObjectSnapshot& snapshot) const {
+  state::Decision decision;
+  decision.kind = state::DecisionKind::kIdentity;
+  std::set<state::IdentityKey> present;
+  ForEachIdentity(
+      snapshot, [&](const std::string& kind, const ObjectMeta& metadata) {
+        if (!NeedsIdentity(kind, metadata)) return;
+        const ObjectName name = metadata.FullName();
+        present.insert({kind, name});
+        if (state.FindIdentity(kind, name) != nullptr) return;
+        auto identity = std::make_shared<state::IdentityRecord>();
+        identity->kind = kind;
+        identity->name = name;
+        identity->uid = metadata.uid.empty()
+                            ? DeriveUid(options_.source->Describe(), kind, name,
+                                        state.seq + 1)
+                            : metadata.uid;
+        identity->first_seen_ms = options_.now_ms();
+        decision.changes.push_back(state::PutIdentity{std::move(identity)});
+      });
+  if (!snapshot.complete) return decision;
+  for (const auto& [key, identity] : state.identities) {
+    if (present.contains(key)) continue;
+    decision.changes.push_back(state::EraseIdentity{key.first, key.second});
+  }
+  return decision;
+}
+
+bool ObjectBook::IsOurs(const Pod& pod) const {
+  return options_.node_name.empty() || pod.spec.node_name == options_.node_name;
+}
+
+template <typename T>
+std::shared_ptr<const T> ObjectBook::WithIdentity(
+    const std::string& kind, const std::shared_ptr<const T>& object) {
+  const ObjectMeta& metadata = MetadataOf(*object);
+  if (!NeedsIdentity(kind, metadata)) return object;
+  const auto* identity = state_.FindIdentity(kind, metadata.FullName());
+  if (identity == nullptr) return object;
+  const auto known = identified_.find(object.get());
+  if (known != identified_.end()) {
+    auto same = std::static_pointer_cast<const T>(known->second.second);
+    if (MetadataOf(*same).uid == identity->uid) return same;
+  }
+  auto copy = std::make_shared<T>(*object);
+  ObjectMeta& filled = MetadataOf(*copy);
+  filled.uid = identity->uid;
+  if (filled.creation_timestamp.empty()) {
+    filled.creation_timestamp = Rfc3339(identity->first_seen_ms);
+  }
+  return copy;
+}
+
+ObjectSnapshot ObjectBook::Identified(const ObjectSnapshot& snapshot) {
+  ObjectSnapshot result = snapshot;
+  decltype(identified_) identified;
+  const auto fill = [&](const std::string& kind, auto& objects) {
+    for (auto& [name, object] : objects) {
+      const auto original = object;
+      object = WithIdentity(kind, original);
+      if (object != original) {
+        identified[original.get()] = {original, object};
+      }
+    }
+  };
+  std::erase_if(result.pods,
+                [this](const auto& entry) { return !IsOurs(*entry.second); });
+  std::erase_if(result.malformed_pods, [this](const auto& entry) {
+    return !IsOurs(entry.second->pod);
+  });
+  fill(kPod, result.pods);
+  fill(kPod, result.malformed_pods);
+  fill(kClaim, result.claims);
+  fill(kClass, result.device_classes);
+  identified_ = std::move(identified);
+  return result;
+}
+
+void ObjectBook::Publish(const ObjectSnapshot& snapshot) {
+  auto next = std::make_shared<const ObjectSnapshot>(Identified(snapshot));
+  std::shared_ptr<const ObjectSnapshot> before;
+  {
+    MutexLock lock(mutex_);
+    before = std::exchange(current_, next);
+  }
+  options_.on_objects(ChangedClaims(*before, *next));
+}
+
+}  // namespace devmgr::manager

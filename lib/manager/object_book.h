@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+#include <devmgr/status_types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "manager/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// The source's objects as this node sees them: only its own pods, and every
+/// object with an identity. An object from a file may have no UID; it gets one
+/// when it is first seen, and that is a decision of the ledger, so it holds
+/// over restarts until a complete snapshot lacks the object.
+/// Lives on the manager's thread, but for Current.
+class ObjectBook {
+ public:
+  struct Options {
+    ObjectSource* source = nullptr;  ///< Borrowed; may be null.
+    std::string node_name;           ///< Empty: every pod counts.
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;  ///< To the manager's thread.
+    std::function<void(std::chrono::milliseconds, Task)> post_after;
+    /// New objects are published; the claims that changed with them.
+    std::function<void(std::vector<WaitingFor> changed)> on_objects;
+  };
+
+  /// `ledger` and `state` (the durable projection as the manager's thread sees
+  /// it) are borrowed and must outlive the book.
+  ObjectBook(Ledger& ledger, const state::State& state, Options options);
+
+  /// Takes in what the source has now.
+  void Refresh();
+
+  /// What was published last; never null. Thread-safe.
+  std::shared_ptr<const ObjectSnapshot> Current() const;
+
+ private:
+  /// Identities that are missing for `snapshot`, and those not needed any more.
+  state::Decision DecideIdentities(const state::State& state,
+                                   const ObjectSnapshot& snapshot) const;
+  void Publish(const ObjectSnapshot& snapshot);
+  ObjectSnapshot Identified(const ObjectSnapshot& snapshot);
+  template <typename T>
+  std::shared_ptr<const T> WithIdentity(const std::string& kind,
+                                        const std::shared_ptr<const T>& object);
+  bool IsOurs(const Pod& pod) const;
+
+  Ledger& ledger_;
+  const state::State& state_;
+  const Options options_;
+  bool deciding_ = false;
+  bool again_ = false;
+  /// Objects as identified before, by where they came from, so that an object
+  /// that did not change stays the same pointer.
+  std::map<const void*,
+           std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>
+      identified_;
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const ObjectSnapshot> current_ DEVMGR_GUARDED_BY(mutex_) =
+      std::make_shared<ObjectSnapshot>();
+};
+
+/// The UID of an object that came without one: derived from where it came
+/// from, what it is, and the decision that first saw it.
+std::string DeriveUid(const std::string& source, const std::string& kind,
+                      const ObjectName& name, std::uint64_t incarnation);
+
+}  // namespace devmgr::manager

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/pod_lifecycle.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::manager {
+namespace {
+
+using state::PodPhase;
+using state::PodRecord;
+
+claim::PodIdentity IdentityOf(const Pod& pod) {
+  return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};
+}
+
+absl::Status CheckIdentity(const Pod& pod) {
+  if (pod.metadata.name.empty()) return InvalidArgumentError("pod has no name");
+  if (pod.metadata.uid.empty()) {
+    return InvalidArgumentError("pod '{}' has no UID",
+                                pod.metadata.FullName().ToString());
+  }
+  return absl::OkStatus();
+}
+
+constexpr char kFailedPrepare[] = "FailedPrepareDynamicResources";
+constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
+
+}  // namespace
+
+PodLifecycle::PodLifecycle(Parts parts)
+    : parts_(std::move(parts)),
+      calls_(parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
+             parts_.post,
+             [this](const std::set<ClaimUid>& claims) { OnSettled(claims); }) {}
+
+std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
+    std::function<void(const absl::Status&)> next) {
+  return
+      [post = parts_.post, next = std::move(next)](const absl::Status& status) {
+        post([next, status] { next(status); });
+      };
+}
+
+admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
+  return {parts_.state, objects, parts_.boot_id,
+          [this](const std::string& driver) {
+            return parts_.drivers.IsRegistered(driver);
+          },
+          parts_.plan_options};
+}
+
+void PodLifecycle::Admit(OperationId id, const Pod& pod,
+                         DeviceManager::AdmitDone done) {
+  if (absl::Status status = CheckIdentity(pod); !status.ok()) {
+    done(std::move(status));
+    return;
+  }
+  const auto objects = parts_.objects.Current();
+  admission::Judgement judgement = admission::Judge(pod, Input(*objects));
+  const claim::PodIdentity identity = IdentityOf(pod);
+  if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
+    RecordVerdict(id, identity, judgement.verdict, std::move(done));
+    return;
+  }
+  if (!judgement.from_ledger) {
+    admitted_[identity.uid] = {
+        identity, std::make_shared<claim::PodPlan>(std::move(judgement.plan))};
+  }
+  done(judgement.verdict);
+}
+
+void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
+                          DeviceManager::AdmitDone done) {
+  if (absl::Status status = CheckIdentity(pod.pod); !status.ok()) {
+    done(std::move(status));
+    return;
+  }
+  Verdict verdict{
+      Verdict::Kind::kReject, "InvalidPod", pod.problem.ToString(), {}};
+  // What the ledger decided about this UID stands.
+  const PodRecord* record = parts_.state.FindPod(PodUid{pod.pod.metadata.uid});
+  if (record != nullptr && !record->claims.empty()) {
+    verdict = {};
+    done(verdict);
+    return;
+  }
+  RecordVerdict(id, IdentityOf(pod.pod), verdict, std::move(done));
+}
+
+void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
+                                 const Verdict& verdict,
+                                 DeviceManager::AdmitDone done) {
+  admitted_.erase(pod.uid);
+  const bool reject = verdict.kind == Verdict::Kind::kReject;
+  simple_.insert(id);
+  const auto finish = [this, id, pod, verdict, reject,
+                       done](const absl::Status& status) {
+    if (simple_.erase(id) == 0) {
+      done(CancelledError("cancelled"));
+      return;
+    }
+    if (!status.ok()) {
+      done(status);
+      return;
+    }
+    Note(pod.uid, verdict);
+    if (reject) {
+      parts_.events.Add(true, verdict.reason, "Pod", pod.name, verdict.message);
+    }
+    done(verdict);
+  };
+  const PodRecord* known = parts_.state.FindPod(pod.uid);
+  if (known != nullptr && (!reject || known->phase == PodPhase::kRejected)) {
+    finish(absl::OkStatus());  // nothing new for the ledger
+    return;
+  }
+  parts_.ledger.Submit(
+      [pod, verdict, reject, now = parts_.now_ms()](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        if (reject) return claim::RejectPod(state, pod, now, verdict);
+        return claim::SeePod(state, pod, now, verdict.message);
+      },
+      OnLoop(finish));
+}
+
+void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
+                           DeviceManager::Done done) {
+  operations_[id] = {pod, true, std::move(done), false};
+  const auto admitted = admitted_.find(pod);
+  claim::PodIdentity identity{pod, {}};
+  std::shared_ptr<const claim::PodPlan> plan;
+  if (admitted != admitted_.end()) {
+    identity = admitted->second.identity;
+    plan = admitted->second.plan;
+  }
+  auto verdict = std::make_shared<Verdict>();
+  parts_.ledger.Submit(
+      [identity, plan, verdict, now = parts_.now_ms(),
+       boot_id = parts_.boot_id](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        DEVMGR_ASSIGN_OR_RETURN(
+            claim::BookResult booked,
+            claim::BookPod(state, identity, now, plan.get(), boot_id));
+        *verdict = std::move(booked.verdict);
+        return std::move(booked.decision);
+      },
+      OnLoop([this, id, verdict](const absl::Status& status) {
+        OnBooked(id, status, *verdict);
+      }));
+}
+
+void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
+                            const Verdict& verdict) {
+  const auto operation = operations_.find(id);
+  if (operation == operations_.end()) return;  // cancelled
+  if (!status.ok()) {
+    Finish(id, WithContext(status, "prepare dynamic resources"));
+    return;
+  }
+  if (verdict.kind != Verdict::Kind::kAdmit) {
+    Note(operation->second.pod, verdict);
+    Finish(id, FailedPreconditionError("prepare dynamic resources: {}",
+                                       verdict.message));
+    return;
+  }
+  AskDrivers(id);
+}
+
+void PodLifecycle::AskDrivers(OperationId id) {
+  operations_.at(id).recorded = true;
+  const PodUid uid = operations_.at(id).pod;
+  if (const PodRecord* pod = parts_.state.FindPod(uid)) {
+    const std::vector<ClaimUid> claims = pod->claims;
+    calls_.Drive(claims);
+    parts_.on_pod_changed(uid);
+  }
+  EndIfSettled(id);
+}
+
+void PodLifecycle::OnSettled(const std::set<ClaimUid>& claims) {
+  std::vector<OperationId> concerned;
+  for (const auto& [id, operation] : operations_) {
+    if (!operation.recorded) continue;
+    const PodRecord* pod = parts_.state.FindPod(operation.pod);
+    // A pod that holds no claim any more has nothing to wait for.
+    if (pod == nullptr || pod->claims.empty() ||
+        std::any_of(pod->claims.begin(), pod->claims.end(),
+                    [&](const auto& c) { return claims.contains(c); })) {
+      concerned.push_back(id);
+    }
+  }
+  for (const OperationId id : concerned) EndIfSettled(id);
+}
+
+void PodLifecycle::EndIfSettled(OperationId id) {
+  const auto found = operations_.find(id);
+  if (found == operations_.end()) return;
+  const bool prepare = found->second.prepare;
+  const PodUid uid = found->second.pod;
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) {
+    Finish(id, prepare
+                   ? AbortedError("pod with UID '{}' was released", uid.value)
+                   : absl::OkStatus());
+    return;
+  }
+  const bool finished =
+      prepare ? pod->phase == PodPhase::kReady && pod->boot_id == parts_.boot_id
+              : pod->claims.empty();
+  if (finished) {
+    if (prepare) {
+      notes_.erase(uid);
+      admitted_.erase(uid);
+      parts_.events.Add(false, "Prepared", "Pod", pod->name,
+                        "all claims are prepared");
+    }
+    Finish(id, absl::OkStatus());
+    return;
+  }
+  if (std::any_of(pod->claims.begin(), pod->claims.end(),
+                  [&](const auto& c) { return calls_.IsUnderWay(c); })) {
+    return;
+  }
+  if (prepare && pod->phase == PodPhase::kReleasing) {
+    Finish(id, FailedPreconditionError("pod '{}' is being released",
+                                       pod->name.ToString()));
+    return;
+  }
+  Finish(id, FailureOf(*pod, prepare));
+}
+
+absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
+  Verdict note{Verdict::Kind::kWait,
+               prepare ? kFailedPrepare : kFailedUnprepare,
+               "",
+               {}};
+  absl::StatusCode code = absl::StatusCode::kUnavailable;
+  std::string text;
+  for (const auto& [driver, error] : calls_.Errors(pod.claims)) {
+    if (text.empty()) code = error.code();
+    const std::string message = MessageOf(error);
+    if (text.find(message) == std::string::npos) {
+      text += (text.empty() ? "" : "; ") + message;
+      if (message.find(driver) == std::string::npos) {
+        text += fmt::format(" (DRA driver {})", driver);
+      }
+    }
+    const WaitingFor what{WaitingFor::Kind::kDriver, driver};
+    if (std::find(note.waiting_for.begin(), note.waiting_for.end(), what) ==
+        note.waiting_for.end()) {
+      note.waiting_for.push_back(what);
+    }
+  }
+  if (text.empty()) text = "not every driver has been asked";
+  note.message = fmt::format("{} dynamic resources: {}",
+                             prepare ? "prepare" : "unprepare", text);
+  parts_.events.Add(true, note.reason, "Pod", pod.name,
+                    fmt::format("Failed to {}", note.message));
+  const std::string message = note.message;
+  Note(pod.uid, std::move(note));
+  return MakeStatus(code, message);
+}
+
+void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
+                             DeviceManager::Done done) {
+  operations_[id] = {pod, false, std::move(done), false};
+  admitted_.erase(pod);
+  notes_.erase(pod);
+  parts_.ledger.Submit(
+      [pod](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::BeginRelease(state, pod);
+      },
+      OnLoop([this, id](const absl::Status& status) {
+        if (!operations_.contains(id)) return;  // cancelled
+        if (status.ok()) {
+          AskDrivers(id);
+        } else {
+          Finish(id, WithContext(status, "unprepare dynamic resources"));
+        }
+      }));
+}
+
+void PodLifecycle::Release(OperationId id, const PodUid& pod,
+                           DeviceManager::Done done) {
+  simple_.insert(id);
+  parts_.ledger.Submit(
+      [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
+      OnLoop([this, id, done](const absl::Status& status) {
+        done(simple_.erase(id) == 0 ? CancelledError("cancelled") : status);
+      }));
+}
+
+void PodLifecycle::Cancel(OperationId id) {
+  simple_.erase(id);
+  if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
+}
+
+void PodLifecycle::Stop() {
+  calls_.Stop();
+  simple_.clear();
+  while (!operations_.empty()) {
+    Finish(operations_.begin()->first, CancelledError("the manager stops"));
+  }
+}
+
+void PodLifecycle::Finish(OperationId id, const absl::Status& status) {
+  const auto found = operations_.find(id);
+  const Operation operation = std::move(found->second);
+  operations_.erase(found);
+  parts_.on_pod_changed(operation.pod);
+  operation.done(status);
+}
+
+void PodLifecycle::Note(const PodUid& pod, Verdict verdict) {
+  notes_[pod] = std::move(verdict);
+  parts_.on_pod_changed(pod);
+}
+
+const Verdict* PodLifecycle::NoteOf(const PodUid& pod) const {
+  const auto note = notes_.find(pod);
+  return note != notes_.end() ? &note->second : nullptr;
+}
+
+void PodLifecycle::Forget(const PodUid& pod) {
+  notes_.erase(pod);
+  admitted_.erase(pod);
+}
+
+std::string PodLifecycle::LastError(const ClaimUid& claim,
+                                    const std::string& driver) const {
+  for (const auto& [name, error] : calls_.Errors({claim})) {
+    if (name == driver) return MessageOf(error);
+  }
+  return "";
+}
+
+}  // namespace devmgr::manager

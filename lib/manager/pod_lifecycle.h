@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/device_manager.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "admission/judge.h"
+#include "claim/booking.h"
+#include "claim/pod_plan.h"
+#include "common/executor.h"
+#include "dra/drivers.h"
+#include "manager/driver_calls.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "manager/object_book.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// The operations on pods: admit, prepare, unprepare, release. Each goes
+/// through the ledger first, then asks drivers, then records their answers.
+/// Lives on the manager's thread; all completions run there.
+class PodLifecycle {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    dra::Drivers& drivers;
+    const ObjectBook& objects;
+    EventLog& events;
+    std::string boot_id;
+    claim::PlanOptions plan_options;
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;
+    /// The pod may look different to people now.
+    std::function<void(const PodUid&)> on_pod_changed;
+  };
+  explicit PodLifecycle(Parts parts);
+
+  void Admit(OperationId id, const Pod& pod, DeviceManager::AdmitDone done);
+  void Reject(OperationId id, const MalformedPod& pod,
+              DeviceManager::AdmitDone done);
+  void Prepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Unprepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Release(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Cancel(OperationId id);
+  /// Ends all operations with Cancelled; no driver is called from now on.
+  void Stop();
+
+  /// Why a pod is not Ready, as far as it is known beyond the ledger; null when
+  /// nothing is.
+  const Verdict* NoteOf(const PodUid& pod) const;
+
+  /// A pod left the ledger.
+  void Forget(const PodUid& pod);
+
+  /// The last error of a driver about a claim; empty when there is none.
+  std::string LastError(const ClaimUid& claim, const std::string& driver) const;
+
+ private:
+  /// A prepare or unprepare that waits for drivers.
+  struct Operation {
+    PodUid pod;
+    bool prepare = true;
+    DeviceManager::Done done;
+    bool recorded = false;  ///< The intent is on disk.
+  };
+  struct Admitted {
+    claim::PodIdentity identity;
+    std::shared_ptr<const claim::PodPlan> plan;
+  };
+
+  admission::JudgeInput Input(const ObjectSnapshot& objects) const;
+  void RecordVerdict(OperationId id, const claim::PodIdentity& pod,
+                     const Verdict& verdict, DeviceManager::AdmitDone done);
+  void OnBooked(OperationId id, const absl::Status& status,
+                const Verdict& verdict);
+  /// Asks the drivers that the pod's claims need, unless all is done.
+  void AskDrivers(OperationId id);
+  void OnSettled(const std::set<ClaimUid>& claims);
+  /// Ends the operation if nothing of it is under way any more.
+  void EndIfSettled(OperationId id);
+  absl::Status FailureOf(const state::PodRecord& pod, bool prepare);
+  void Finish(OperationId id, const absl::Status& status);
+  void Note(const PodUid& pod, Verdict verdict);
+  std::function<void(const absl::Status&)> OnLoop(
+      std::function<void(const absl::Status&)> next);
+
+  const Parts parts_;
+  DriverCalls calls_;
+  std::map<OperationId, Operation> operations_;
+  /// Completions of admit and release operations under way.
+  std::set<OperationId> simple_;
+  std::map<PodUid, Admitted> admitted_;
+  std::map<PodUid, Verdict> notes_;
+};
+
+}  // namespace devmgr::manager
