@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace devmgrd {
+namespace {
+
+template <typename... Args>
+absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
+  const std::string text = fmt::format(format, std::forward<Args>(args)...);
+  return absl::InvalidArgumentError(absl::string_view(text));
+}
+
+/// The keys that hold one text, and where it goes.
+using Setter = std::function<void(Config&, const std::string&)>;
+const std::map<std::string, Setter>& TextKeys() {
+  static const auto* keys = new std::map<std::string, Setter>{
+      {"stateDir", [](Config& c, const auto& v) { c.state_dir = v; }},
+      {"devicePluginDir",
+       [](Config& c, const auto& v) { c.device_plugin_dir = v; }},
+      {"pluginRegistryDir",
+       [](Config& c, const auto& v) { c.plugin_registry_dir = v; }},
+      {"manifestsDir", [](Config& c, const auto& v) { c.manifests_dir = v; }},
+      {"endpoint", [](Config& c, const auto& v) { c.endpoint = v; }},
+      {"nodeName", [](Config& c, const auto& v) { c.node_name = v; }},
+      {"actuate", [](Config& c, const auto& v) { c.actuate = v; }},
+      {"authority", [](Config& c, const auto& v) { c.authority = v; }},
+      {"profile", [](Config& c, const auto& v) { c.profile = v; }},
+      {"logLevel", [](Config& c, const auto& v) { c.log_level = v; }},
+  };
+  return *keys;
+}
+
+std::string Where(const std::string& file, const YAML::Node& node) {
+  return fmt::format("{}:{}", file, node.Mark().line + 1);
+}
+
+absl::Status ReadDirectories(const YAML::Node& value, const std::string& file,
+                             Config* config) {
+  if (!value.IsSequence()) {
+    return Invalid("{}: cdiSpecDirs: must be a list of directories",
+                   Where(file, value));
+  }
+  config->cdi_spec_dirs.clear();
+  for (const YAML::Node& item : value) {
+    if (!item.IsScalar()) {
+      return Invalid("{}: cdiSpecDirs: must be a list of directories",
+                     Where(file, item));
+    }
+    config->cdi_spec_dirs.emplace_back(item.Scalar());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
+                         Config* config) {
+  if (!value.IsMap()) {
+    return Invalid("{}: featureGates: must be a map of gates to true or false",
+                   Where(file, value));
+  }
+  for (const auto& gate : value) {
+    bool on = false;
+    if (!gate.second.IsScalar() ||
+        !YAML::convert<bool>::decode(gate.second, on)) {
+      return Invalid("{}: featureGates.{}: must be true or false",
+                     Where(file, gate.second), gate.first.Scalar());
+    }
+    config->feature_gates[gate.first.Scalar()] = on;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
+                       const std::string& file, Config* config) {
+  const std::string name = key.IsScalar() ? key.Scalar() : "";
+  if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
+  if (name == "featureGates") return ReadGateMap(value, file, config);
+  const auto setter = TextKeys().find(name);
+  if (setter == TextKeys().end()) {
+    std::vector<std::string> known = {"cdiSpecDirs", "featureGates"};
+    for (const auto& [known_key, unused] : TextKeys()) {
+      known.push_back(known_key);
+    }
+    std::sort(known.begin(), known.end());
+    return Invalid("{}: unknown key '{}'; known are {}", Where(file, key), name,
+                   fmt::join(known, ", "));
+  }
+  if (!value.IsScalar()) {
+    return Invalid("{}: {}: must be a text", Where(file, value), name);
+  }
+  setter->second(*config, value.Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status CheckOneOf(std::string_view what, const std::string& value,
+                        const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) {
+    return absl::OkStatus();
+  }
+  return Invalid("{}: '{}' is not one of {}", what, value,
+                 fmt::join(allowed, ", "));
+}
+
+}  // namespace
+
+Config ConfigBelow(const std::filesystem::path& root) {
+  Config config;
+  config.root = root;
+  config.state_dir = root / "state";
+  config.device_plugin_dir = root / "device-plugins";
+  config.plugin_registry_dir = root / "plugins_registry";
+  config.manifests_dir = root / "manifests";
+  config.cdi_spec_dirs = {root / "cdi"};
+  config.endpoint = root / "devmgr.sock";
+  return config;
+}
+
+absl::Status ReadConfig(std::string_view text, const std::string& file,
+                        Config* config) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(std::string(text));
+  } catch (const YAML::Exception& error) {
+    return Invalid("{}:{}: {}", file, error.mark.line + 1, error.msg);
+  }
+  if (root.IsNull()) return absl::OkStatus();
+  if (!root.IsMap()) return Invalid("{}: must be a map of keys", file);
+  for (const auto& entry : root) {
+    absl::Status status = ReadEntry(entry.first, entry.second, file, config);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void SetText(const std::string& key, const std::string& value, Config* config) {
+  TextKeys().at(key)(*config, value);
+}
+
+absl::Status ReadFeatureGates(std::string_view text, Config* config) {
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const auto equals = item.find('=');
+    const std::string_view value =
+        equals == item.npos ? "" : item.substr(equals + 1);
+    if (value != "true" && value != "false") {
+      return Invalid("feature gate '{}': must be GATE=true or GATE=false",
+                     item);
+    }
+    config->feature_gates[std::string(item.substr(0, equals))] =
+        value == "true";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckConfig(const Config& config) {
+  for (const absl::Status& status :
+       {CheckOneOf("actuate", config.actuate, {"manifests", "embedder"}),
+        CheckOneOf("authority", config.authority, {"node", "scheduler"}),
+        CheckOneOf("profile", config.profile, {"default", "strict-kubelet"}),
+        CheckOneOf("logLevel", config.log_level,
+                   {"debug", "info", "warning", "error"})}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::string PrintConfig(const Config& config) {
+  YAML::Emitter out;
+  const auto text = [&](const char* key, const std::string& value) {
+    out << YAML::Key << key << YAML::Value << value;
+  };
+  out << YAML::BeginMap;
+  text("stateDir", config.state_dir.string());
+  text("devicePluginDir", config.device_plugin_dir.string());
+  text("pluginRegistryDir", config.plugin_registry_dir.string());
+  text("manifestsDir", config.manifests_dir.string());
+  out << YAML::Key << "cdiSpecDirs" << YAML::Value << YAML::BeginSeq;
+  for (const auto& directory : config.cdi_spec_dirs) {
+    out << directory.string();
+  }
+  out << YAML::EndSeq;
+  text("endpoint", config.endpoint.string());
+  text("nodeName", config.node_name);
+  text("actuate", config.actuate);
+  text("authority", config.authority);
+  out << YAML::Key << "featureGates" << YAML::Value << config.feature_gates;
+  text("profile", config.profile);
+  text("logLevel", config.log_level);
+  out << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
+}
+
+devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
+  devmgr::DeviceManagerOptions options;
+  options.state_dir = config.state_dir;
+  options.plugin_registry_dir = config.plugin_registry_dir;
+  if (!config.root.empty()) options.plugin_dirs = {config.root};
+  options.cdi_spec_dirs = config.cdi_spec_dirs;
+  options.node_name = config.node_name;
+  options.authority = config.authority == "scheduler"
+                          ? devmgr::Authority::kScheduler
+                          : devmgr::Authority::kNode;
+  options.profile = config.profile == "strict-kubelet"
+                        ? devmgr::Profile::kStrictKubelet
+                        : devmgr::Profile::kDefault;
+  options.feature_gates = config.feature_gates;
+  return options;
+}
+
+}  // namespace devmgrd

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/options.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace devmgrd {
+
+/// What devmgrd can be told, in a file or by flags. Defaults are those of a
+/// system service.
+struct Config {
+  std::filesystem::path root;  ///< Of `--root`; not a key of the file.
+  std::filesystem::path state_dir = "/var/lib/devmgr/state";
+  std::filesystem::path device_plugin_dir = "/var/lib/kubelet/device-plugins";
+  std::filesystem::path plugin_registry_dir =
+      "/var/lib/kubelet/plugins_registry";
+  std::filesystem::path manifests_dir = "/etc/devmgr/manifests";
+  std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
+                                                      "/var/run/cdi"};
+  std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
+  std::string node_name;
+  std::string actuate = "manifests";  ///< Or `embedder`.
+  std::string authority = "node";     ///< Or `scheduler`.
+  std::string profile = "default";    ///< Or `strict-kubelet`.
+  std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
+  std::map<std::string, bool> feature_gates;
+};
+
+/// Everything below one directory.
+Config ConfigBelow(const std::filesystem::path& root);
+
+/// Overrides `config` with what the YAML text says.
+///   InvalidArgument  names file, line and key: unknown keys, wrong types,
+///                    values that are not allowed
+absl::Status ReadConfig(std::string_view text, const std::string& file,
+                        Config* config);
+
+/// Sets one key of the file that holds a text; `key` is one of them.
+void SetText(const std::string& key, const std::string& value, Config* config);
+
+/// `GATE=true,GATE2=false`, as the kubelet's flag.
+///   InvalidArgument  names the item
+absl::Status ReadFeatureGates(std::string_view text, Config* config);
+
+/// Checks values that flags may have set.
+absl::Status CheckConfig(const Config& config);
+
+/// As a file that ReadConfig takes.
+std::string PrintConfig(const Config& config);
+
+/// The library's options. `config` is checked.
+devmgr::DeviceManagerOptions OptionsOf(const Config& config);
+
+}  // namespace devmgrd

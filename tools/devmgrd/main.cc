@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// devmgrd: the library as a process. Reads its configuration, opens the
+// manager, and waits for a signal.
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/inspection.h>
+#include <devmgr/version.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "config.h"
+
+namespace {
+
+using devmgrd::Config;
+
+std::string Text(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+/// What the command line says; it wins over the configuration file.
+struct Flags {
+  std::string root;
+  std::string config_file;
+  std::string boot_id;
+  bool print_config = false;
+  std::map<std::string, std::optional<std::string>> texts;
+  std::vector<std::string> cdi_spec_dirs;
+  std::string feature_gates;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version",
+                       "devmgrd " + std::string(devmgr::Version()));
+  app.add_option("--root", flags.root,
+                 "Directory below which everything is: state, device-plugins, "
+                 "plugins_registry, plugins, manifests, cdi, devmgr.sock");
+  app.add_option("--config", flags.config_file, "Configuration file (YAML)");
+  app.add_flag("--print-config", flags.print_config,
+               "Print the configuration that results, and exit");
+  const std::pair<const char*, const char*> keys[] = {
+      {"stateDir", "--state-dir"},
+      {"devicePluginDir", "--device-plugin-dir"},
+      {"pluginRegistryDir", "--plugin-registry-dir"},
+      {"manifestsDir", "--manifests-dir"},
+      {"endpoint", "--endpoint"},
+      {"nodeName", "--node-name"},
+      {"actuate", "--actuate"},
+      {"authority", "--authority"},
+      {"profile", "--profile"},
+      {"logLevel", "--log-level"},
+  };
+  for (const auto& [key, flag] : keys) {
+    app.add_option(flag, flags.texts[key],
+                   std::string("As ") + key + " in the configuration file");
+  }
+  app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
+                 "As cdiSpecDirs in the configuration file; may be repeated");
+  app.add_option("--feature-gates", flags.feature_gates,
+                 "GATE=true,GATE2=false");
+  app.add_option("--boot-id", flags.boot_id,
+                 "Identify this boot of the machine by another ID than the "
+                 "kernel's; for tests");
+}
+
+absl::Status ReadFile(const std::string& name, std::string* text) {
+  std::ifstream file(name);
+  if (!file) {
+    const std::string message = "cannot read configuration file '" + name +
+                                "': " + std::generic_category().message(errno);
+    return absl::NotFoundError(absl::string_view(message));
+  }
+  text->assign(std::istreambuf_iterator<char>(file), {});
+  return absl::OkStatus();
+}
+
+absl::Status Configure(const Flags& flags, Config* config) {
+  if (!flags.root.empty()) {
+    config->root = std::filesystem::absolute(flags.root).lexically_normal();
+    *config = devmgrd::ConfigBelow(config->root);
+  }
+  if (!flags.config_file.empty()) {
+    std::string text;
+    if (absl::Status status = ReadFile(flags.config_file, &text);
+        !status.ok()) {
+      return status;
+    }
+    if (absl::Status status =
+            devmgrd::ReadConfig(text, flags.config_file, config);
+        !status.ok()) {
+      return status;
+    }
+  }
+  for (const auto& [key, value] : flags.texts) {
+    if (value.has_value()) devmgrd::SetText(key, *value, config);
+  }
+  if (!flags.cdi_spec_dirs.empty()) {
+    config->cdi_spec_dirs.assign(flags.cdi_spec_dirs.begin(),
+                                 flags.cdi_spec_dirs.end());
+  }
+  if (absl::Status status =
+          devmgrd::ReadFeatureGates(flags.feature_gates, config);
+      !status.ok()) {
+    return status;
+  }
+  return devmgrd::CheckConfig(*config);
+}
+
+absl::Status MakeDirectories(const Config& config) {
+  std::vector<std::filesystem::path> directories = {
+      config.device_plugin_dir, config.plugin_registry_dir,
+      config.manifests_dir, config.endpoint.parent_path()};
+  if (!config.root.empty()) {
+    directories.push_back(config.root / "plugins");
+    directories.insert(directories.end(), config.cdi_spec_dirs.begin(),
+                       config.cdi_spec_dirs.end());
+  }
+  for (const auto& directory : directories) {
+    if (directory.empty()) continue;
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (!error) continue;
+    const std::string message = "cannot make directory '" + directory.string() +
+                                "': " + error.message();
+    return absl::PermissionDeniedError(absl::string_view(message));
+  }
+  return absl::OkStatus();
+}
+
+void SetUpLog(const std::string& level) {
+  auto logger = spdlog::stderr_color_mt("devmgrd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::debug);
+  spdlog::set_default_logger(logger);
+}
+
+void Log(devmgr::LogLevel level, std::string_view text) {
+  switch (level) {
+    case devmgr::LogLevel::kDebug:
+      spdlog::debug("{}", text);
+      return;
+    case devmgr::LogLevel::kInfo:
+      spdlog::info("{}", text);
+      return;
+    case devmgr::LogLevel::kWarning:
+      spdlog::warn("{}", text);
+      return;
+    case devmgr::LogLevel::kError:
+      spdlog::error("{}", text);
+      return;
+  }
+}
+
+/// Logs what happens to pods and plugins.
+class EventLogger final : public devmgr::DeviceManagerObserver {
+ public:
+  void OnEvent(const devmgr::EventInfo& event) override {
+    Log(event.warning ? devmgr::LogLevel::kWarning : devmgr::LogLevel::kInfo,
+        event.reason + " " + event.object_kind + " " + event.object.ToString() +
+            ": " + event.message);
+  }
+};
+
+/// Runs until SIGTERM or SIGINT.
+absl::Status Serve(const Config& config, const std::string& boot_id,
+                   const sigset_t& signals) {
+  auto source = devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  devmgr::Host host;
+  host.objects = source.get();
+  host.log = Log;
+  if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
+  auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
+  if (!manager.ok()) return manager.status();
+  EventLogger events;
+  (*manager)->AddObserver(&events);
+  devmgr::ActuatorOptions actuator_options;
+  actuator_options.follow_source = config.actuate == "manifests";
+  auto actuator = devmgr::Actuator::Start(**manager, actuator_options);
+  auto server = devmgr::InspectionServer::Start(**manager, actuator.get(),
+                                                config.endpoint);
+  if (server.ok()) {
+    spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
+                 config.endpoint.string());
+    int signal = 0;
+    sigwait(&signals, &signal);
+    spdlog::info("stopping on signal {}; pods stay prepared", signal);
+    server->reset();
+  }
+  actuator.reset();
+  (*manager)->RemoveObserver(&events);
+  return server.status();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Before any thread starts, so that all of them leave the signals to us.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app("Kubernetes device management on the node, as a daemon",
+               "devmgrd");
+  Flags flags;
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  Config config;
+  if (absl::Status status = Configure(flags, &config); !status.ok()) {
+    std::fprintf(stderr, "devmgrd: %s\n", Text(status).c_str());
+    return 2;
+  }
+  if (flags.print_config) {
+    std::fputs(devmgrd::PrintConfig(config).c_str(), stdout);
+    return 0;
+  }
+  SetUpLog(config.log_level);
+  absl::Status status = MakeDirectories(config);
+  if (status.ok()) status = Serve(config, flags.boot_id, signals);
+  if (status.ok()) return 0;
+  spdlog::error("{}", Text(status));
+  return absl::IsPermissionDenied(status) ? 5 : 1;
+}
