@@ -129,9 +129,14 @@ TimerId ManualExecutor::PostAfter(std::chrono::milliseconds delay, Task task) {
 }
 
 void ManualExecutor::Cancel(TimerId timer) {
+  Task dropped;  // destroyed after the lock is released
   MutexLock lock(mutex_);
-  std::erase_if(timers_,
-                [&](const auto& entry) { return entry.first.second == timer; });
+  for (auto it = timers_.begin(); it != timers_.end(); ++it) {
+    if (it->first.second != timer) continue;
+    dropped = std::move(it->second);
+    timers_.erase(it);
+    return;
+  }
 }
 
 std::chrono::steady_clock::time_point ManualExecutor::Now() const {

@@ -2,6 +2,7 @@
 #include "rpc/unix_socket.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,9 +22,8 @@ namespace {
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
-/// Somebody may replace the file between our look and our move; how often we
-/// look again.
-constexpr int kListenAttempts = 5;
+/// A file may appear between our look and our move; how often we look again.
+constexpr int kPlacingAttempts = 5;
 
 /// Nothing when `path` does not fit.
 std::optional<sockaddr_un> AddressOf(const std::string& path) {
@@ -104,11 +104,38 @@ absl::StatusOr<std::string> TemporaryName() {
   return fmt::format(".devmgr-{:016x}", number);
 }
 
-/// A file may be replaced between two looks; this is what tells.
-struct FileId {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const FileId&) const = default;
+/// Held while a stale socket is replaced, so that of several that find it one
+/// goes first and the others find a live one. Short: nobody waits under it.
+class ReplacementLock {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReplacementLock>> Take(int directory) {
+    for (;;) {
+      UniqueFd file(
+          openat(directory, kName,
+                 O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+      if (!file.valid() || flock(file.get(), LOCK_EX) != 0) {
+        if (errno == EINTR) continue;
+        return ErrnoStatus(errno, fmt::format("cannot lock '{}'", kName));
+      }
+      struct stat status {};
+      // Without a name it is the one that its last holder removed.
+      if (fstat(file.get(), &status) == 0 && status.st_nlink > 0) {
+        return std::make_unique<ReplacementLock>(directory, std::move(file));
+      }
+    }
+  }
+
+  ReplacementLock(int directory, UniqueFd file)
+      : directory_(directory), file_(std::move(file)) {}
+  ~ReplacementLock() { unlinkat(directory_, kName, 0); }
+  ReplacementLock(const ReplacementLock&) = delete;
+  ReplacementLock& operator=(const ReplacementLock&) = delete;
+
+ private:
+  static constexpr const char* kName = ".devmgr-lock";
+
+  const int directory_;
+  const UniqueFd file_;
 };
 
 /// Work on one file name below an open directory.
@@ -117,12 +144,13 @@ class Placement {
   Placement(int directory, std::string name, std::string path)
       : directory_(directory), name_(std::move(name)), path_(std::move(path)) {}
 
-  /// What stands at the name: nothing, or a socket nobody answers on. All
-  /// else is an error.
-  absl::StatusOr<std::optional<FileId>> Probe() const {
+  enum class Found { kNothing, kStaleSocket };
+
+  /// What stands at the name. A live socket or another file is an error.
+  absl::StatusOr<Found> Probe() const {
     struct stat status {};
     if (fstatat(directory_, name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno == ENOENT) return std::nullopt;
+      if (errno == ENOENT) return Found::kNothing;
       return ErrnoStatus(errno, fmt::format("cannot look at '{}'", path_));
     }
     if (!S_ISSOCK(status.st_mode)) {
@@ -140,52 +168,46 @@ class Placement {
         return FailedPreconditionError("another process uses '{}' already",
                                        path_);
       case ENOENT:
-        return std::nullopt;
+        return Found::kNothing;
       case ECONNREFUSED:
-        return FileId{status.st_dev, status.st_ino};
+        return Found::kStaleSocket;
       default:
         return ConnectError(error, path_);
     }
   }
 
-  /// Moves `from` to the name in one step. False: somebody came between since
-  /// `found` was probed, look again.
-  absl::StatusOr<bool> Move(const std::string& from,
-                            const std::optional<FileId>& found) const {
-    if (!found) {
-      if (Rename(from, RENAME_NOREPLACE) == 0) return true;
-      if (errno == EEXIST) return false;
-      return RenamePlainly(from);
+  /// Moves `from` to the name in one step, over nothing but a stale socket.
+  absl::Status Take(const std::string& from) const {
+    for (int attempt = 0; attempt < kPlacingAttempts; ++attempt) {
+      DEVMGR_ASSIGN_OR_RETURN(const Found found, Probe());
+      if (found == Found::kStaleSocket) return Replace(from);
+      if (Rename(from, RENAME_NOREPLACE) == 0) return absl::OkStatus();
+      if (errno == EINVAL || errno == ENOSYS) return RenamePlainly(from);
+      if (errno != EEXIST) return PlacingError();
     }
-    // Exchanged first and looked at then: a live socket that appeared just now
-    // goes back to its place.
-    if (Rename(from, RENAME_EXCHANGE) != 0) {
-      if (errno == ENOENT) return false;
-      return RenamePlainly(from);
-    }
-    struct stat status {};
-    const bool same =
-        fstatat(directory_, from.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        FileId{status.st_dev, status.st_ino} == *found;
-    if (same) {
-      unlinkat(directory_, from.c_str(), 0);
-      return true;
-    }
-    Rename(from, RENAME_EXCHANGE);
-    return false;
+    return UnavailableError("'{}' comes and goes all the time", path_);
   }
 
  private:
+  absl::Status Replace(const std::string& from) const {
+    DEVMGR_ASSIGN_OR_RETURN(const std::unique_ptr<ReplacementLock> lock,
+                            ReplacementLock::Take(directory_));
+    // Somebody may have replaced it before us; then this is an error.
+    DEVMGR_ASSIGN_OR_RETURN(const Found found, Probe());
+    const unsigned flags = found == Found::kNothing ? RENAME_NOREPLACE : 0;
+    return Rename(from, flags) == 0 ? absl::OkStatus() : PlacingError();
+  }
+
   int Rename(const std::string& from, unsigned flags) const {
     return renameat2(directory_, from.c_str(), directory_, name_.c_str(),
                      flags);
   }
 
-  /// For file systems that know no flags; without the guard.
-  absl::StatusOr<bool> RenamePlainly(const std::string& from) const {
-    if ((errno == EINVAL || errno == ENOSYS) && Rename(from, 0) == 0) {
-      return true;
-    }
+  absl::Status RenamePlainly(const std::string& from) const {
+    return Rename(from, 0) == 0 ? absl::OkStatus() : PlacingError();
+  }
+
+  absl::Status PlacingError() const {
     return ErrnoStatus(errno, fmt::format("cannot place '{}'", path_));
   }
 
@@ -243,7 +265,8 @@ absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
                                           parent.string(), path.string()));
   }
   const Placement placement(directory.get(), path.filename(), path);
-  DEVMGR_ASSIGN_OR_RETURN(std::optional<FileId> found, placement.Probe());
+  // Before anything is made: mostly this is where it ends.
+  DEVMGR_RETURN_IF_ERROR(placement.Probe().status());
   DEVMGR_ASSIGN_OR_RETURN(const std::string temporary, TemporaryName());
   DEVMGR_ASSIGN_OR_RETURN(UniqueFd listener,
                           ListenAt(directory.get(), temporary, mode, path));
@@ -259,17 +282,9 @@ absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
   }
   file->device_ = status.st_dev;
   file->inode_ = status.st_ino;
-  for (int attempt = 0; attempt < kListenAttempts; ++attempt) {
-    DEVMGR_ASSIGN_OR_RETURN(const bool placed,
-                            placement.Move(temporary, found));
-    if (placed) {
-      file->name_ = path.filename();
-      return file;
-    }
-    DEVMGR_ASSIGN_OR_RETURN(found, placement.Probe());
-  }
-  return UnavailableError("'{}' is replaced by somebody all the time",
-                          path.string());
+  DEVMGR_RETURN_IF_ERROR(placement.Take(temporary));
+  file->name_ = path.filename();
+  return file;
 }
 
 SocketFile::~SocketFile() {

@@ -80,19 +80,35 @@ class RpcTest : public testing::Test {
   std::unique_ptr<Runtime> runtime_;
 };
 
+inline UniqueFd NewSocket(int type = SOCK_STREAM) {
+  return UniqueFd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+}
+
+inline sockaddr_un AddressOf(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  return address;
+}
+
+inline bool ConnectRaw(const UniqueFd& fd, const std::filesystem::path& path) {
+  const sockaddr_un address = AddressOf(path);
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                 sizeof(address)) == 0;
+}
+
+inline bool BindRaw(const UniqueFd& fd, const std::filesystem::path& path) {
+  const sockaddr_un address = AddressOf(path);
+  return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) == 0;
+}
+
 /// A peer that is no gRPC server.
 class RawPeer {
  public:
   /// Bound to `path`; listens when told.
-  RawPeer(const std::filesystem::path& path, bool listens, int backlog = 8)
-      : listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address),
-                   sizeof(address)),
-              0)
-        << path;
+  RawPeer(const std::filesystem::path& path, bool listens, int backlog = 8) {
+    EXPECT_TRUE(BindRaw(listener_, path)) << path;
     if (listens) {
       EXPECT_EQ(listen(listener_.get(), backlog), 0);
     }
@@ -103,7 +119,7 @@ class RawPeer {
   }
 
  private:
-  UniqueFd listener_;
+  const UniqueFd listener_ = NewSocket();
 };
 
 }  // namespace devmgr::rpc
