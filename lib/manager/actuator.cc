@@ -69,6 +69,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
 
  private:
   struct Entry {
+    ObjectName name;
     std::shared_ptr<const Pod> pod;  ///< Null: known from the ledger only.
     std::shared_ptr<const MalformedPod> malformed;
     bool wanted = true;
@@ -93,6 +94,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   void Begin() {
     for (const PodInfo& pod : manager_.Pods()) {
       Entry& entry = entries_[pod.uid];
+      entry.name = pod.name;
       if (pod.state == PodState::kReleasing) entry.wanted = false;
     }
     if (options_.follow_source) FollowSource();
@@ -104,6 +106,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   void WantPod(const std::shared_ptr<const Pod>& pod) {
     const PodUid uid{pod->metadata.uid};
     Entry& entry = entries_[uid];
+    entry.name = pod->metadata.FullName();
     entry.pod = pod;
     entry.wanted = true;
     entry.delay = options_.min_retry;
@@ -122,6 +125,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       const bool wanted = !IsOver(*pod);
       if (!wanted && !entries_.contains(uid)) continue;
       Entry& entry = entries_[uid];
+      entry.name = name;
       if (entry.pod == pod && entry.wanted == wanted) continue;
       entry.pod = pod;
       entry.wanted = wanted;
@@ -130,6 +134,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     for (const auto& [name, malformed] : objects->malformed_pods) {
       const PodUid uid{malformed->pod.metadata.uid};
       Entry& entry = entries_[uid];
+      entry.name = name;
       if (entry.malformed == malformed) continue;
       entry.malformed = malformed;
       changed.push_back(uid);
@@ -146,15 +151,11 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
 
   /// Wanted pods that are gone: a complete snapshot lacks them, or their name
   /// belongs to another UID now. All else proves nothing.
-  std::vector<PodUid> Gone(const ObjectSnapshot& objects) {
-    std::map<PodUid, ObjectName> names;
-    for (const PodInfo& pod : manager_.Pods()) names[pod.uid] = pod.name;
+  std::vector<PodUid> Gone(const ObjectSnapshot& objects) const {
     std::vector<PodUid> gone;
     for (const auto& [uid, entry] : entries_) {
       if (!entry.wanted) continue;
-      const ObjectName name =
-          entry.pod != nullptr ? entry.pod->metadata.FullName() : names[uid];
-      const std::string* present = UidOf(objects, name);
+      const std::string* present = UidOf(objects, entry.name);
       if (present != nullptr ? *present != uid.value : objects.complete) {
         gone.push_back(uid);
       }

@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "common/status.h"
+#include "support/test_node.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Failure = SharedStore::Failure;
+
+std::string ClaimYaml(const std::string& name, const std::string& uid,
+                      const std::vector<std::string>& drivers,
+                      const std::vector<std::string>& pod_uids) {
+  std::string text = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+                     "metadata: {name: " + name + ", uid: " + uid + "}\n"
+                     "spec: {devices: {requests: [{name: r, exactly: "
+                     "{deviceClassName: c}}]}}\n"
+                     "status:\n  allocation:\n    devices:\n      results:\n";
+  for (const std::string& driver : drivers) {
+    text += "      - {request: r, driver: " + driver +
+            ", pool: pool-1, device: dev-1}\n";
+  }
+  if (drivers.empty()) text += "        []\n";
+  text += "  reservedFor:\n";
+  for (const std::string& pod : pod_uids) {
+    text += "  - {resource: pods, name: p, uid: " + pod + "}\n";
+  }
+  return text + "---\n";
+}
+
+std::string PodYaml(const std::string& name, const std::string& uid,
+                    const std::vector<std::string>& claims,
+                    const std::string& extra = "") {
+  std::string text = "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
+                     ", uid: " + uid + "}\nspec:\n  containers:\n"
+                     "  - name: c\n    resources: {claims: [";
+  for (const std::string& claim : claims) text += "{name: " + claim + "}, ";
+  text += "]}\n  resourceClaims: [";
+  for (const std::string& claim : claims) {
+    text += "{name: " + claim + ", resourceClaimName: " + claim + "}, ";
+  }
+  return text + "]\n" + extra + "---\n";
+}
+
+constexpr char kDriver[] = "d.example.com";
+constexpr char kOther[] = "e.example.com";
+
+class ManagerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    node_.drivers.Register(kDriver);
+    node_.drivers.Register(kOther);
+  }
+  TestNode node_;
+};
+
+FakeDrivers::Call Prepare(const std::string& driver,
+                          std::set<std::string> claims) {
+  return {true, driver, std::move(claims)};
+}
+FakeDrivers::Call Unprepare(const std::string& driver,
+                            std::set<std::string> claims) {
+  return {false, driver, std::move(claims)};
+}
+
+/// Fails calls of one method for one claim as often as told.
+FakeDrivers::Script FailTimes(bool prepare, const std::string& claim,
+                              int times) {
+  auto left = std::make_shared<int>(times);
+  return [=](bool is_prepare, const dra::ClaimReference& reference) {
+    if (is_prepare != prepare || reference.name.name != claim) {
+      return absl::OkStatus();
+    }
+    if (*left <= 0) return absl::OkStatus();
+    --*left;
+    return UnavailableError(
+        "NodePrepareResources failed for ResourceClaim {}: boom", claim);
+  };
+}
+
+// DRA-057, DRA-084
+TEST_F(ManagerTest, PreparesOnceAndUnpreparesOnce) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1"}),
+                          Unprepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+  EXPECT_THAT(node_.store.Load().pods, IsEmpty());
+}
+
+TEST_F(ManagerTest, PodThatNeedsNothingIsReadyWithOneWrite) {
+  node_.Start();
+  node_.Publish(PodYaml("p", "u-p", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(node_.store.appends(), 1);
+  EXPECT_THAT(node_.Resolve("p", "c"), IsEmpty());
+  EXPECT_THAT(node_.Resolve("p", "x"), ElementsAre(HasSubstr("no container")));
+}
+
+// Budget: the slowest driver and two syncs, admission included.
+TEST_F(ManagerTest, PreparingTakesTwoWrites) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(node_.store.appends(), 2);
+}
+
+// DRA-060
+TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
+  node_.drivers.Answer(kDriver, FailTimes(true, "c1", 1'000'000));
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  // DRA-083: the kubelet's reason
+  ASSERT_TRUE(node_.WaitForReason("p", "FailedPrepareDynamicResources"));
+  EXPECT_THAT(node_.Resolve("p", "c"),
+              ElementsAre(HasSubstr("prepare dynamic resources: "
+                                    "NodePrepareResources failed for "
+                                    "ResourceClaim c1: boom")));
+  node_.drivers.Answer(kDriver, {});
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// DRA-062, improved: the retry asks only for the claim that failed.
+TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
+  node_.drivers.Answer(kDriver, FailTimes(true, "c2", 1));
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-1", {kDriver}, {"u-p"}) +
+                ClaimYaml("c2", "u-2", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1", "c2"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1", "c2"}),  // DRA-069
+                          Prepare(kDriver, {"c2"})));
+}
+
+// DRA-070, DRA-076 and DRA-077, improved: each driver is asked until it
+// answers, and no more.
+TEST_F(ManagerTest, RetryAsksOnlyTheDriverThatFailed) {
+  node_.drivers.Answer(kOther, FailTimes(true, "c1", 1));
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-1", {kDriver, kOther}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kOther, {"c1"}),
+                          Prepare(kOther, {"c1"})));
+  EXPECT_THAT(node_.Resolve("p", "c"),
+              ElementsAre("d.example.com/x=c1", "e.example.com/x=c1"));
+}
+
+// DRA-094, improved
+TEST_F(ManagerTest, UnprepareRetryAsksOnlyTheDriverThatFailed) {
+  node_.drivers.Answer(kOther, FailTimes(false, "c1", 1));
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-1", {kDriver, kOther}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  const auto calls = node_.drivers.calls();
+  ASSERT_THAT(calls, SizeIs(5));
+  EXPECT_EQ(calls.back(), Unprepare(kOther, {"c1"}));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+  EXPECT_THAT(node_.drivers.prepared(kOther), IsEmpty());
+}
+
+// DRA-063, improved: the pod waits for the driver, by name.
+TEST_F(ManagerTest, WaitsForADriverThatIsNotThere) {
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitForReason("p", "DriverNotRegistered"));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kDriver, kDriver}));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+  node_.drivers.Register(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// DRA-047, DRA-048, DRA-051
+TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
+  node_.Start();
+  const std::string pod = PodYaml("p", "u-p", {"c1"});
+  node_.Publish(pod);
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotFound"));
+  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-q"}));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// DRA-064
+TEST_F(ManagerTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
+  node_.Start(false);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  const auto objects = node_.source->Snapshot();
+  const Pod pod = *objects->pods.at({"default", "p"});
+  // The manager sees the objects once its thread has come to them.
+  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
+  node_.store.FailNext(Failure::kLost);
+  const absl::Status status = node_.manager().PreparePod(PodUid{"u-p"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status),
+              HasSubstr("checkpoint ResourceClaim cache: input/output error"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+}
+
+// A write that failed but is on disk is adopted: it was decided.
+TEST_F(ManagerTest, AdoptsADecisionThatIsOnDiskAfterAll) {
+  node_.Start();
+  node_.store.FailNext(Failure::kWritten);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
+}
+
+TEST_F(ManagerTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
+  node_.Start();
+  const std::string first = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                            PodYaml("p", "u-p", {"c1"});
+  node_.Publish(first);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.store.FailReopen(true);
+  node_.store.FailNext(Failure::kLost);
+  Pod other;
+  other.metadata.name = "q";
+  other.metadata.ns = "default";
+  other.metadata.uid = "u-q";
+  ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
+  EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
+  EXPECT_THAT(node_.manager().Node().ledger_error, HasSubstr("disk is gone"));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  node_.store.FailReopen(false);
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
+  EXPECT_EQ(node_.manager().Node().ledger_error, "");
+}
+
+// DRA-066, DRA-085
+TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
+  node_.Start();
+  const std::string claim =
+      ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});
+  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}) +
+                PodYaml("q", "u-q", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+  EXPECT_THAT(node_.store.Load().claims.begin()->second->pods,
+              ElementsAre(PodUid{"u-p"}, PodUid{"u-q"}));
+  node_.Publish(claim + PodYaml("q", "u-q", {"c1"}));
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+  EXPECT_THAT(node_.Resolve("q", "c"), ElementsAre("d.example.com/x=c1"));
+  node_.Publish(claim);
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(2));
+}
+
+// Two pods on one unprepared claim join one call (kubelet: both call).
+TEST_F(ManagerTest, TwoPodsJoinOneCall) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"}) +
+                PodYaml("p", "u-p", {"c1"}) + PodYaml("q", "u-q", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kPreparing));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kPreparing));
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+}
+
+// DRA-067
+TEST_F(ManagerTest, ClaimThatNoContainerUsesIsPrepared) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+                "spec:\n  containers: [{name: c}]\n"
+                "  resourceClaims: [{name: a, resourceClaimName: c1}]\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+  EXPECT_THAT(node_.Resolve("p", "c"), IsEmpty());  // DRA-116
+}
+
+// The kubelet fails for ever on this (DW-16).
+TEST_F(ManagerTest, TwoPodClaimsMayNameOneClaim) {
+  node_.Start();
+  node_.Publish(
+      ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c, resources: {claims: [{name: a}, {name: "
+      "b}]}}]\n  resourceClaims: [{name: a, resourceClaimName: c1}, {name: b, "
+      "resourceClaimName: c1}]\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+}
+
+// DRA-052
+TEST_F(ManagerTest, AllocationWithoutResultsNeedsNoDriver) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.store.Load().claims, SizeIs(1));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+}
+
+// DRA-101, DRA-102, DRA-103 improved: in the same boot the ledger is enough.
+TEST_F(ManagerTest, RestartAnswersFromTheLedgerAlone) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+}
+
+TEST_F(ManagerTest, RebootPreparesAgainBeforeItAnswers) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.boot_id = "boot-2";
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("not ready")));
+  ASSERT_TRUE(node_.WaitForReason("p", "DriverNotRegistered"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
+  node_.drivers.Register(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kDriver, {"c1"})));
+}
+
+// DRA-080, DRA-104: booked, never prepared, and gone when we are back.
+TEST_F(ManagerTest, ClaimBookedBeforeACrashIsUnpreparedWhenItsPodIsGone) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
+  node_.Stop();
+  ASSERT_THAT(node_.store.Load().claims, SizeIs(1));
+  node_.drivers.Let(kDriver);
+  node_.Publish("");
+  node_.Start();
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_EQ(node_.drivers.calls().back(), Unprepare(kDriver, {"c1"}));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+}
+
+// DRA-106, DRA-107
+TEST_F(ManagerTest, UnprepareNeedsNoObject) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(PodYaml("p", "u-p", {"c1"}));  // the claim object is gone
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-082, DRA-105 improved: the new pod waits instead of failing.
+TEST_F(ManagerTest, RecreatedClaimWaitsForTheOldOne) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-old", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.drivers.Hold(kDriver);
+  node_.Publish(ClaimYaml("c1", "u-new", {kDriver}, {"u-q"}) +
+                PodYaml("q", "u-q", {"c1"}));
+  ASSERT_TRUE(node_.WaitForReason("q", "ClaimRecreated"));
+  EXPECT_THAT(node_.PodNamed("q").message,
+              HasSubstr("old ResourceClaim with same name c1 and different "
+                        "UID u-old still exists"));  // DRA-071
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
+}
+
+TEST_F(ManagerTest, PodOfTheSameNameWaitsForItsPredecessor) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-1", "u-2"}) +
+                PodYaml("p", "u-1", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.drivers.Hold(kDriver);
+  node_.Publish(ClaimYaml("c2", "u-d", {kDriver}, {"u-2"}) +
+                PodYaml("p", "u-2", {"c2"}));
+  ASSERT_TRUE(node_.WaitForReason("p", "PreviousPodReleasing"));
+  EXPECT_EQ(node_.UidOf("p"), PodUid{"u-2"});  // a name means the newest
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c2"));
+  EXPECT_THAT(node_.store.Load().pods, SizeIs(1));
+}
+
+TEST_F(ManagerTest, FinishedPodIsGone) {
+  node_.Start();
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(claim +
+                PodYaml("p", "u-p", {"c1"}, "status: {phase: Succeeded}\n"));
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+TEST_F(ManagerTest, NothingVanishesWhileTheSourceIsIncomplete) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ObjectSnapshot incomplete;
+  incomplete.complete = false;
+  node_.source->Publish(incomplete);
+  while (!node_.manager().Objects()->pods.empty()) node_.manager().Node();
+  node_.manager().Node();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  node_.Restart();
+  node_.manager().Node();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  node_.Publish("");
+  EXPECT_TRUE(node_.WaitUntilGone("p"));
+}
+
+// DRA-050: final for that UID, over a restart, until the pod goes.
+TEST_F(ManagerTest, ClaimOfAnotherOwnerRejectsForGood) {
+  node_.Start();
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c}]\n"
+      "  resourceClaims: [{name: a, resourceClaimTemplateName: t}]\n"
+      "status: {resourceClaimStatuses: [{name: a, resourceClaimName: c1}]}\n"
+      "---\n";
+  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("was not created for Pod"));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+}
+
+TEST_F(ManagerTest, MalformedPodIsRejectedWithItsField) {
+  node_.Start();
+  node_.Publish("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+                "spec:\n  containers: [{name: c, resources: {claims: [{name: "
+                "nope}]}}]\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("spec.containers[0].resources.claims[0]"));
+}
+
+// DRA-073, DRA-074, DRA-120: the main job, and its gate.
+std::string ExtendedPod() {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+         "spec:\n  containers:\n"
+         "  - {name: c, resources: {limits: {example.com/gpu: 1}}}\n";
+}
+std::string ExtendedStatus() {
+  return "status:\n  extendedResourceClaimStatus:\n"
+         "    resourceClaimName: c1\n    requestMappings:\n"
+         "    - {containerName: c, resourceName: example.com/gpu, "
+         "requestName: r}\n";
+}
+
+TEST_F(ManagerTest, MappingAddedLaterIsJudgedAgain) {
+  node_.Start();
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+  node_.Publish(claim + ExtendedPod());
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource,
+                                     "example.com/gpu"}));
+  node_.Publish(claim + ExtendedPod() + ExtendedStatus());
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+}
+
+TEST_F(ManagerTest, WithTheGateOffTheSpecialClaimIsIgnored) {
+  node_.options.feature_gates["DRAExtendedResource"] = false;
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + ExtendedPod() +
+                ExtendedStatus());
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+}
+
+// A gate governs new decisions only.
+TEST_F(ManagerTest, GateTurnedOffUnderARunningPodLosesNothing) {
+  node_.Start();
+  const std::string all = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                          ExtendedPod() + ExtendedStatus();
+  node_.Publish(all);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.options.feature_gates["DRAExtendedResource"] = false;
+  node_.Restart();
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-079
+TEST_F(ManagerTest, CancelledPrepareKeepsTheReference) {
+  node_.drivers.Hold(kDriver);
+  node_.Start(false);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  ASSERT_TRUE(
+      node_.manager()
+          .AdmitPod(*node_.manager().Objects()->pods.at({"default", "p"}))
+          .ok());
+  std::promise<absl::Status> result;
+  const OperationId id = node_.manager().StartPreparePod(
+      PodUid{"u-p"},
+      [&](const absl::Status& status) { result.set_value(status); });
+  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
+  node_.manager().Cancel(id);
+  EXPECT_EQ(result.get_future().get().code(), absl::StatusCode::kCancelled);
+  const state::State state = node_.store.Load();
+  ASSERT_NE(state.FindClaim(ClaimUid{"u-c"}), nullptr);
+  EXPECT_THAT(state.FindClaim(ClaimUid{"u-c"})->pods,
+              ElementsAre(PodUid{"u-p"}));
+  EXPECT_EQ(state.FindClaim(ClaimUid{"u-c"})->drivers.at(kDriver).phase,
+            state::DriverPhase::kPreparing);
+}
+
+TEST_F(ManagerTest, PodReleasedDuringPrepareIsUnpreparedAfterIt) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kPreparing));
+  Actuator& actuator = node_.actuator();
+  actuator.Unwant(PodUid{"u-p"});
+  node_.Publish("");
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1"}),
+                          Unprepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-081
+TEST_F(ManagerTest, ThirtyPodsInParallel) {
+  node_.Start();
+  std::string all;
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    all += ClaimYaml("c" + n, "u-c" + n, {kDriver, kOther}, {"u-p" + n}) +
+           PodYaml("p" + n, "u-p" + n, {"c" + n});
+  }
+  node_.Publish(all);
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(node_.WaitFor("p" + std::to_string(i), PodState::kReady));
+  }
+  node_.Publish("");
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(node_.WaitUntilGone("p" + std::to_string(i)));
+  }
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+TEST_F(ManagerTest, ObjectsWithoutUidKeepTheirIdentityOverARestart) {
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+      "spec: {containers: [{name: c}]}\n";
+  node_.Start();
+  node_.Publish(pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const PodUid first = node_.UidOf("p");
+  EXPECT_THAT(first.value, SizeIs(36));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(node_.UidOf("p"), first);
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  node_.Publish(pod);  // re-created: another pod
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_NE(node_.UidOf("p"), first);
+}
+
+TEST_F(ManagerTest, SeveralManagersLiveInOneProcess) {
+  TestNode other;
+  other.drivers.Register(kDriver);
+  node_.Start();
+  other.Start();
+  for (TestNode* node : {&node_, &other}) {
+    node->Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                  PodYaml("p", "u-p", {"c1"}));
+  }
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ASSERT_TRUE(other.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+  EXPECT_THAT(other.drivers.calls(), SizeIs(1));
+}
+
+TEST_F(ManagerTest, OnlyPodsOfThisNodeCount) {
+  node_.options.node_name = "here";
+  node_.Start();
+  node_.Publish(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-1}\n"
+      "spec: {nodeName: here, containers: [{name: c}]}\n---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: q, uid: u-2}\n"
+      "spec: {nodeName: there, containers: [{name: c}]}\n---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: r, uid: u-3}\n"
+      "spec: {containers: [{name: c}]}\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace devmgr

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test_node.h"
+
+#include <chrono>
+#include <utility>
+
+#include "common/mutex.h"
+#include "common/status.h"
+#include "manager/manager.h"
+#include "support/mailbox.h"
+
+namespace devmgr {
+namespace {
+
+template <typename T>
+void Add(ObjectMap<T>* map, const T& object) {
+  (*map)[object.metadata.FullName()] = std::make_shared<const T>(object);
+}
+
+}  // namespace
+
+ObjectSnapshot SnapshotOf(const std::string& yaml) {
+  ObjectSnapshot snapshot;
+  const DecodedManifest manifest = DecodeManifest(yaml, "test.yaml");
+  for (const ManifestProblem& problem : manifest.errors) {
+    ADD_FAILURE() << problem.ToString();
+  }
+  for (const DecodedObject& decoded : manifest.objects) {
+    std::visit(
+        [&](const auto& object) {
+          using T = std::decay_t<decltype(object)>;
+          if constexpr (std::is_same_v<T, Pod>) Add(&snapshot.pods, object);
+          if constexpr (std::is_same_v<T, ResourceClaim>) {
+            Add(&snapshot.claims, object);
+          }
+          if constexpr (std::is_same_v<T, DeviceClass>) {
+            Add(&snapshot.device_classes, object);
+          }
+          if constexpr (std::is_same_v<T, ResourceSlice>) {
+            Add(&snapshot.resource_slices, object);
+          }
+        },
+        decoded.object);
+  }
+  for (const MalformedPod& pod : manifest.malformed_pods) {
+    snapshot.malformed_pods[pod.pod.metadata.FullName()] =
+        std::make_shared<const MalformedPod>(pod);
+  }
+  snapshot.complete = true;
+  return snapshot;
+}
+
+/// One manager's hold on the shared store.
+class SharedStoreView final : public checkpoint::LedgerStore {
+ public:
+  explicit SharedStoreView(SharedStore& shared)
+      : shared_(shared), store_(shared.store_) {}
+
+  absl::StatusOr<state::State> Load() override { return store_->Load(); }
+
+  absl::Status Append(std::span<const state::Batch> batches) override {
+    ++shared_.appends_;
+    shared_.batches_ += batches.size();
+    const auto failure =
+        shared_.failure_.exchange(SharedStore::Failure::kNone);
+    if (failure != SharedStore::Failure::kLost) {
+      DEVMGR_RETURN_IF_ERROR(store_->Append(batches));
+    }
+    return failure == SharedStore::Failure::kNone
+               ? absl::OkStatus()
+               : UnavailableError("input/output error");
+  }
+
+  absl::StatusOr<state::State> Reopen() override {
+    if (shared_.fail_reopen_) return UnavailableError("disk is gone");
+    return store_->Load();
+  }
+
+  absl::StatusOr<std::vector<state::Batch>> History(
+      std::uint64_t after) override {
+    return store_->History(after);
+  }
+
+ private:
+  SharedStore& shared_;
+  const std::shared_ptr<checkpoint::LedgerStore> store_;
+};
+
+SharedStore::SharedStore() : store_(checkpoint::NewInMemoryStore()) {}
+
+std::unique_ptr<checkpoint::LedgerStore> SharedStore::Open() {
+  return std::make_unique<SharedStoreView>(*this);
+}
+
+state::State SharedStore::Load() { return *store_->Load(); }
+
+/// Wakes the test whenever something changes.
+class TestNode::Waiter final : public DeviceManagerObserver {
+ public:
+  void OnPod(const PodInfo&, bool) override { Bump(); }
+  void OnWake(const std::vector<WaitingFor>&) override { Bump(); }
+  void OnObjects() override { Bump(); }
+
+  std::uint64_t version() {
+    MutexLock lock(mutex_);
+    return version_;
+  }
+  /// False when nothing happened until `deadline`.
+  bool WaitAfter(std::uint64_t version,
+                 std::chrono::steady_clock::time_point deadline) {
+    MutexLock lock(mutex_);
+    while (version_ == version) {
+      if (!changed_.WaitUntil(mutex_, deadline)) return false;
+    }
+    return true;
+  }
+
+ private:
+  void Bump() {
+    MutexLock lock(mutex_);
+    ++version_;
+    changed_.NotifyAll();
+  }
+  Mutex mutex_;
+  CondVar changed_;
+  std::uint64_t version_ DEVMGR_GUARDED_BY(mutex_) = 0;
+};
+
+TestNode::TestNode() = default;
+TestNode::~TestNode() { Stop(); }
+
+void TestNode::Start(bool with_actuator) {
+  manager::ManagerParts parts;
+  parts.options = options;
+  parts.host.objects = source.get();
+  parts.host.boot_id = [id = boot_id] { return id; };
+  parts.host.now = [] { return std::chrono::system_clock::now(); };
+  parts.store = store.Open();
+  parts.state = *parts.store->Load();
+  parts.drivers = [this](Executor& executor,
+                         std::function<void(const std::string&)> on_change) {
+    return drivers.Make(executor, std::move(on_change));
+  };
+  manager_ = manager::Manager::Start(std::move(parts));
+  waiter_ = std::make_unique<Waiter>();
+  manager_->AddObserver(waiter_.get());
+  if (!with_actuator) return;
+  ActuatorOptions actuator_options;
+  actuator_options.min_retry = std::chrono::milliseconds(5);
+  actuator_ = Actuator::Start(*manager_, actuator_options);
+}
+
+void TestNode::Stop() {
+  actuator_.reset();
+  if (manager_ != nullptr) manager_->RemoveObserver(waiter_.get());
+  manager_.reset();
+}
+
+void TestNode::Publish(const std::string& yaml) {
+  source->Publish(SnapshotOf(yaml));
+}
+
+template <typename Condition>
+::testing::AssertionResult TestNode::WaitUntil(const std::string& what,
+                                               Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const std::uint64_t version = waiter_->version();
+    if (condition()) return ::testing::AssertionSuccess();
+    if (!waiter_->WaitAfter(version, deadline)) {
+      auto failure = ::testing::AssertionFailure() << "never " << what << ":";
+      for (const PodInfo& pod : manager_->Pods()) {
+        failure << "\n  " << pod.name.ToString() << " "
+                << std::string(PodStateName(pod.state)) << " " << pod.reason
+                << " " << pod.message;
+      }
+      return failure;
+    }
+  }
+}
+
+PodInfo TestNode::PodNamed(const std::string& name) {
+  const auto uid = manager_->FindPod({"default", name});
+  if (!uid.ok()) return {};
+  for (const PodInfo& pod : manager_->Pods()) {
+    if (pod.uid == *uid) return pod;
+  }
+  return {};
+}
+
+PodUid TestNode::UidOf(const std::string& pod) { return PodNamed(pod).uid; }
+
+::testing::AssertionResult TestNode::WaitFor(const std::string& pod,
+                                             PodState state) {
+  return WaitUntil(pod + " is " + std::string(PodStateName(state)), [&] {
+    const PodInfo info = PodNamed(pod);
+    return !info.uid.value.empty() && info.state == state;
+  });
+}
+
+::testing::AssertionResult TestNode::WaitForReason(const std::string& pod,
+                                                   const std::string& reason) {
+  return WaitUntil(pod + " has reason " + reason,
+                   [&] { return PodNamed(pod).reason == reason; });
+}
+
+::testing::AssertionResult TestNode::WaitUntilGone(const std::string& pod) {
+  return WaitUntil(pod + " is gone",
+                   [&] { return PodNamed(pod).uid.value.empty(); });
+}
+
+std::vector<std::string> TestNode::Resolve(const std::string& pod,
+                                           const std::string& container) {
+  const auto uid = manager_->FindPod({"default", pod});
+  if (!uid.ok()) return {MessageOf(uid.status())};
+  const auto devices = manager_->ContainerDevicesOf(*uid, container);
+  if (!devices.ok()) return {MessageOf(devices.status())};
+  std::vector<std::string> ids;
+  for (const CdiDevice& device : (*devices)->cdi_devices) {
+    ids.push_back(device.name);
+  }
+  return ids;
+}
+
+}  // namespace devmgr

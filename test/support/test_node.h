@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node in one process: a real manager with its threads and a ledger that
+// outlives it, over fake drivers and objects from text.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/host.h>
+
+#include "checkpoint/ledger_store.h"
+#include "support/fake_drivers.h"
+
+namespace devmgr {
+
+/// The objects of a manifest, as a complete snapshot. Problems in the text fail
+/// the test.
+ObjectSnapshot SnapshotOf(const std::string& yaml);
+
+/// A store that a test shares between managers, and whose writes it can fail.
+class SharedStore {
+ public:
+  SharedStore();
+  std::unique_ptr<checkpoint::LedgerStore> Open();
+  /// How the next Append ends.
+  enum class Failure {
+    kNone,
+    kLost,     ///< It fails, and nothing is on disk.
+    kWritten,  ///< It fails, but is on disk all the same.
+  };
+  void FailNext(Failure failure) { failure_ = failure; }
+  void FailReopen(bool fail) { fail_reopen_ = fail; }
+  int appends() const { return appends_; }
+  std::size_t batches() const { return batches_; }
+  state::State Load();
+
+ private:
+  friend class SharedStoreView;
+  std::shared_ptr<checkpoint::LedgerStore> store_;
+  std::atomic<Failure> failure_{Failure::kNone};
+  std::atomic<bool> fail_reopen_{false};
+  std::atomic<int> appends_{0};
+  std::atomic<std::size_t> batches_{0};
+};
+
+class TestNode {
+ public:
+  TestNode();
+  ~TestNode();
+
+  /// Starts manager (and actuator, unless told otherwise).
+  void Start(bool with_actuator = true);
+  void Stop();
+  void Restart() {
+    Stop();
+    Start();
+  }
+  void Publish(const std::string& yaml);
+
+  /// Waits until the pod's state is `state`; the last state in the message of
+  /// a failure.
+  ::testing::AssertionResult WaitFor(const std::string& pod, PodState state);
+  ::testing::AssertionResult WaitForReason(const std::string& pod,
+                                           const std::string& reason);
+  ::testing::AssertionResult WaitUntilGone(const std::string& pod);
+
+  /// `default/<name>`; a default PodInfo when there is none.
+  PodInfo PodNamed(const std::string& name);
+  PodUid UidOf(const std::string& pod);
+  /// CDI device IDs of a container; the error's text when it has no answer.
+  std::vector<std::string> Resolve(const std::string& pod,
+                                   const std::string& container);
+
+  DeviceManager& manager() { return *manager_; }
+  Actuator& actuator() { return *actuator_; }
+
+  SharedStore store;
+  FakeDrivers drivers;
+  std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
+  DeviceManagerOptions options;
+  std::string boot_id = "boot-1";
+
+ private:
+  class Waiter;
+  template <typename Condition>
+  ::testing::AssertionResult WaitUntil(const std::string& what,
+                                       Condition condition);
+
+  std::unique_ptr<DeviceManager> manager_;
+  std::unique_ptr<Actuator> actuator_;
+  std::unique_ptr<Waiter> waiter_;
+};
+
+}  // namespace devmgr
