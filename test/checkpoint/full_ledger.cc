@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/full_ledger.h"
+
+#include <memory>
+#include <utility>
+
+#include "state/records.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+using state::DecisionKind;
+using state::DriverPhase;
+using state::MakeBatch;
+using state::MakeClaim;
+using state::MakePod;
+using state::PodPhase;
+using state::Put;
+
+const PodUid kOtherPod{"7f0e1c52-0000-4000-8000-000000000002"};
+const ClaimUid kOldClaim{"7f0e1c52-0000-4000-8000-000000000003"};
+
+state::PodRecord ReadyPodWithEverything() {
+  state::PodRecord pod = MakePod(state::kPodA, "a", PodPhase::kReady);
+  auto answer = std::make_shared<PodDevices>(*pod.answer);
+  ContainerDevices& main = answer->containers.back();
+  main.env = {{"VISIBLE", "0,1"}, {"EMPTY", ""}};
+  main.mounts = {{"/container", "/host", true}, {"/c2", "/h2", false}};
+  main.devices = {{"/dev/x", "/dev/host-x", "rwm"}};
+  main.annotations = {{"example.com/note", "text"}};
+  pod.answer = std::move(answer);
+  return pod;
+}
+
+state::ClaimRecord OldClaim(bool both_drivers) {
+  state::ClaimRecord claim = MakeClaim(DriverPhase::kPrepared, {kOtherPod});
+  claim.uid = kOldClaim;
+  claim.name.name = "old";
+  claim.drivers[state::kDriver].phase = DriverPhase::kUnpreparing;
+  if (both_drivers) {
+    claim.drivers["e.example.com"].phase = DriverPhase::kUnpreparing;
+  }
+  return claim;
+}
+
+state::PodRecord OtherPod(PodPhase phase) {
+  state::PodRecord pod = MakePod(kOtherPod, "other", phase);
+  if (!pod.claims.empty()) pod.claims = {kOldClaim};
+  for (state::ContainerNeed& need : pod.needs) need.wants.clear();
+  pod.first_seen_ms = 1'700'000'000'123;
+  pod.first_seen_seq = 3;
+  return pod;
+}
+
+}  // namespace
+
+std::vector<state::Batch> FullLedger() {
+  state::ClaimRecord referenced = OldClaim(/*both_drivers=*/true);
+  for (auto& [name, driver] : referenced.drivers) driver = {};
+  std::vector<state::Batch> batches = state::PreparedPodBatches();
+  batches[3].decision.changes.back() = Put(ReadyPodWithEverything());
+  batches.push_back(MakeBatch(
+      5, DecisionKind::kPrepareIntent,
+      {Put(OtherPod(PodPhase::kPreparing)), Put(std::move(referenced))}));
+  batches.push_back(
+      MakeBatch(6, DecisionKind::kUnprepareIntent,
+                {Put(OtherPod(PodPhase::kReleasing)), Put(OldClaim(true))}));
+  batches.push_back(MakeBatch(7, DecisionKind::kUnprepareResult,
+                              {Put(OldClaim(/*both_drivers=*/false))}));
+  batches.push_back(
+      MakeBatch(8, DecisionKind::kReject,
+                {Put(MakePod(state::kPodB, "b", PodPhase::kRejected))}));
+  batches.push_back(
+      MakeBatch(9, DecisionKind::kIdentity,
+                {Put(state::MakeIdentity("b", "pod-b")),
+                 Put(state::IdentityRecord{
+                     "DeviceClass", {"", "gpu"}, "class-gpu", -1})}));
+  const PodUid gone{"gone"};
+  const ClaimUid gone_claim{"gone-claim"};
+  state::ClaimRecord claim = MakeClaim(DriverPhase::kUnpreparing, {});
+  claim.uid = gone_claim;
+  claim.name.name = "gone";
+  batches.push_back(MakeBatch(
+      10, DecisionKind::kRelease,
+      {Put(MakePod(gone, "gone", PodPhase::kWaiting)), Put(std::move(claim)),
+       Put(state::MakeIdentity("gone", "gone")), state::ErasePod{gone},
+       state::EraseClaim{gone_claim},
+       state::EraseIdentity{"Pod", {"default", "gone"}}}));
+  return batches;
+}
+
+}  // namespace devmgr::checkpoint

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::checkpoint {
+
+/// A ledger in which every field of every record is set somewhere, and every
+/// kind of change and decision occurs. The golden records are made of it, so
+/// it changes only together with the format.
+std::vector<state::Batch> FullLedger();
+
+}  // namespace devmgr::checkpoint
