@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of report.py: the count must be true whatever the programs do."""
+
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, 'headers')]
+
+import report  # noqa: E402
+from tap import Tap  # noqa: E402
+
+GTEST = ['build/core_test', '--gtest_output=xml:core.xml']
+
+
+def record(name, result='OK', command=None, stdout='', returncode=0):
+  return {'name': name, 'result': result, 'stdout': stdout,
+          'returncode': returncode, 'command': command or ['x']}
+
+
+def junit(*suites):
+  """A JUnit tree of (suite, [(case, child element or None)])."""
+  root = ElementTree.Element('testsuites')
+  for suite_name, cases in suites:
+    suite = ElementTree.SubElement(root, 'testsuite', name=suite_name)
+    for case_name, child in cases:
+      case = ElementTree.SubElement(suite, 'testcase', name=case_name,
+                                    status='run')
+      if child == 'notrun':
+        case.set('status', 'notrun')
+      elif child:
+        ElementTree.SubElement(case, child)
+  return root
+
+
+def line(records, root=None):
+  return report.summary(report.collect(records, root))
+
+
+def main():
+  tap = Tap()
+  tap.equal(
+      line([record('core', command=GTEST)],
+           junit(('devmgr.core.ATest', [('One', None), ('Two', None)]),
+                 ('devmgr.core.BTest', [('One', None)]))),
+      '3 passed, 0 failed', 'cases of a GoogleTest program are summed')
+  tap.equal(
+      line([record('core', 'FAIL', GTEST, returncode=1)],
+           junit(('devmgr.core.ATest',
+                  [('One', None), ('Two', 'failure'), ('Three', 'skipped'),
+                   ('DISABLED_Four', 'notrun')]))),
+      '1 passed, 1 failed, 2 skipped',
+      'failed, skipped and disabled cases are told apart')
+  tap.equal(
+      line([record('plain'), record('other', 'SKIP')],
+           junit(('devmgr', [('plain', None), ('other', 'skipped')]))),
+      '1 passed, 0 failed, 1 skipped', 'a plain test is one case')
+  tap.equal(
+      line([record('includes')],
+           junit(('devmgr.includes', [('a', None), ('b', 'failure')]))),
+      '1 passed, 1 failed', 'TAP lines are cases')
+
+  crashed = ('[ RUN      ] ATest.One\n[       OK ] ATest.One (0 ms)\n'
+             '[ RUN      ] ATest/0.Two/1\n[  FAILED  ] ATest/0.Two/1 (1 ms)\n'
+             '[ RUN      ] ATest.Three\n[  SKIPPED ] ATest.Three (0 ms)\n'
+             '[ RUN      ] ATest.Four\n')
+  tap.equal(
+      line([record('core', 'FAIL', GTEST, crashed, -11)],
+           junit(('devmgr', [('core', 'failure')]))),
+      '1 passed, 2 failed, 1 skipped',
+      'a crash counts the case it happened in, and those before it')
+  tap.equal(
+      line([record('core', 'TIMEOUT', GTEST, '', -15)]),
+      '0 passed, 1 failed', 'a program that hangs silently is one failure')
+  tap.equal(
+      line([record('core', 'FAIL', GTEST, '', 1)],
+           junit(('devmgr.core.ATest', [('One', None)]))),
+      '1 passed, 1 failed', 'a crash after the last case is a failure')
+  tap.equal(
+      line([record('includes', 'ERROR', returncode=2)],
+           junit(('devmgr.includes', [('a', None)]))),
+      '1 passed, 1 failed', 'a script that dies between its lines is a failure')
+  tap.equal(
+      line([record('core', command=GTEST), record('core.more', command=GTEST)],
+           junit(('devmgr.core.ATest', [('One', None)]),
+                 ('devmgr.core.more.ATest', [('One', None), ('Two', None)]))),
+      '3 passed, 0 failed', 'test names that begin alike are told apart')
+  tap.equal(line([record('core', command=GTEST)], junit()),
+            '0 passed, 0 failed', 'a program without cases counts as nothing')
+  tap.finish()
+
+
+if __name__ == '__main__':
+  main()
