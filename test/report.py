@@ -45,7 +45,8 @@ def outcome_of(element):
 def owner_of(suite, names):
   """Which of the meson tests `names` wrote the JUnit suite `suite`.
 
-  meson calls suites `project.test` (TAP) or `project.test.Suite` (GoogleTest);
+  meson calls suites `project.test` (TAP) or `project.test.Suite` (GoogleTest),
+  where `test` is the name with its suite in front, as in the JSON records;
   plain tests share the suite `project`, which belongs to none of them.
   """
   rest = suite.partition('.')[2]
@@ -92,7 +93,7 @@ def collect(records, junit_root):
     if not mine and not good:
       mine = cases_of_output(name, record.get('stdout'))
     # A GoogleTest program without a single case counts as nothing.
-    is_gtest = any('--gtest_output' in a for a in record.get('command', []))
+    is_gtest = '[==========]' in (record.get('stdout') or '')
     if not mine and good and not is_gtest:
       mine = [Case(name, name, PASSED if result in GOOD_RESULTS else SKIPPED)]
     if not good and not any(c.outcome == FAILED for c in mine):
