@@ -28,6 +28,7 @@ packages="
   libgtest-dev
   libprotobuf-dev
   librocksdb-dev
+  libspdlog-dev
   libyaml-cpp-dev
   meson
   ninja-build
