@@ -20,26 +20,36 @@
 namespace devmgr::testing {
 
 /// One misbehaviour of a fake driver. It applies to calls of `method`
-/// (`prepare`, `unprepare`, or `any`), optionally to one claim only, and is
-/// used up after `times` calls (0: never).
+/// (`prepare`, `unprepare`, or `any` of the two; `get-info` and
+/// `notify-registration` for the handshake), optionally to one claim only, and
+/// is used up after `times` calls (0: never). A call takes the first step that
+/// fits it; steps about single claims (`kFailClaim`, `kTooLittle`,
+/// `kGarbageNames`) go together as long as each is about another claim.
 struct ScenarioStep {
   enum class Action {
-    kDelay,         ///< Answer after `delay`.
-    kFail,          ///< Fail the whole call with `message`.
-    kFailClaim,     ///< Fail one claim with `message`, serve the others.
-    kHang,          ///< Never answer.
-    kTooLittle,     ///< Leave the claim (default: the last) out of the answer.
-    kUnknownClaim,  ///< Also answer for a claim that nobody asked for.
-    kGarbageNames,  ///< Answer with names that are not qualified CDI names.
+    kDelay,      ///< Do the work, answer after `delay`.
+    kFail,       ///< Fail the whole call with `message`, doing nothing.
+    kFailClaim,  ///< Fail one claim (default: the last) with `message`, serve
+                 ///< the others.
+    kHang,       ///< Do the work, never answer (see ReleaseHanging).
+    kTooLittle,  ///< Leave the claim (default: the last) out of the answer.
+    kUnknownClaim,  ///< Also answer for a claim that nobody asked for: the UID
+                    ///< `message`, or all zeros.
+    kGarbageNames,  ///< Answer with names (`message`) that are not qualified
+                    ///< CDI names; on `get-info`: with another driver name.
     kCrashBefore,   ///< Exit the process before doing anything.
     kCrashAfter,    ///< Exit after the work is done, before the answer.
-    kDropSocket,    ///< Remove the service socket and close connections.
-    kReRegister,    ///< Remove and re-create the registration socket.
+    kDropSocket,    ///< Remove the service socket and close connections, doing
+                    ///< nothing; serve again after `delay`, or, if that is 0,
+                    ///< after Restart.
+    kReRegister,    ///< Serve, then remove and re-create the registration
+                    ///< socket.
   };
   Action action = Action::kDelay;
   std::string method = "any";
   std::string claim;  ///< Name of the claim object; empty: any.
   int times = 1;
+  /// Holds back any answer, whatever the action (except `kDropSocket`).
   std::chrono::milliseconds delay{0};
   std::string message;
 };
@@ -69,9 +79,12 @@ struct FakeDraDriverOptions {
   int fail_get_info = 0;
   std::vector<ScenarioStep> scenario;
   /// One JSON line per event (without line end); called from any thread, one
-  /// call at a time. Events: `registered`, `call`, `answer`, `get-info`, ...
+  /// call at a time. Events: `serving`, `get-info`, `registered`,
+  /// `registration-refused`, `call`, `step`, `answer`, `socket-dropped`,
+  /// `socket-back`, `registration-offered`, `socket-failed`.
   std::function<void(std::string_view)> on_event;
-  /// What "crash" does. Default: `_exit(137)`.
+  /// What "crash" does; called on a thread of the driver. Default:
+  /// `_exit(137)`. When it returns, the call stays without an answer.
   std::function<void()> crash;
 };
 
@@ -90,6 +103,9 @@ class DEVMGR_EXPORT FakeDraDriver {
   };
 
   /// Returns once both sockets answer.
+  ///   InvalidArgument     an option is out of range; all are named
+  ///   FailedPrecondition  another process serves one of the sockets
+  ///   DataLoss            its own state cannot be read; names the file
   static absl::StatusOr<std::unique_ptr<FakeDraDriver>> Start(
       FakeDraDriverOptions options);
   /// Closes the sockets and removes them; prepared claims stay prepared.

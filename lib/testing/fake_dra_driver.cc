@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/testing.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/executor.h"
+#include "common/status.h"
+#include "rpc/server.h"
+#include "testing/claim_manifests.h"
+#include "testing/driver_journal.h"
+#include "testing/fake_driver_store.h"
+#include "testing/fake_driver_wire.h"
+#include "testing/files.h"
+#include "testing/scenario.h"
+
+namespace devmgr::testing {
+namespace {
+
+using Action = ScenarioStep::Action;
+
+constexpr char kNobodysUid[] = "00000000-0000-0000-0000-000000000000";
+constexpr std::size_t kMaxNameBytes = 200;
+
+/// Only what would break paths is refused: a driver with a name that no
+/// manager accepts is a thing to test.
+absl::Status CheckOptions(const FakeDraDriverOptions& options) {
+  std::vector<std::string> problems;
+  if (options.name.empty() || options.name.size() > kMaxNameBytes ||
+      options.name.front() == '.' ||
+      options.name.find('/') != std::string::npos ||
+      options.name.find('\0') != std::string::npos) {
+    problems.push_back(
+        fmt::format("name '{}' is not 1 to {} characters without '/' and "
+                    "without a leading '.'",
+                    options.name, kMaxNameBytes));
+  }
+  if (options.root.empty()) problems.push_back("root is empty");
+  for (const auto* list : {&options.api, &options.served_api}) {
+    for (const std::string& name : *list) {
+      if (FindDraApi(name) != nullptr) continue;
+      problems.push_back(
+          fmt::format("api '{}' is not one of v1, v1beta1", name));
+    }
+  }
+  if (options.devices < 0) {
+    problems.push_back(fmt::format("devices is {}", options.devices));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return InvalidArgumentError("fake driver: {}", fmt::join(problems, "; "));
+}
+
+/// The first of the steps that is about the whole call, else an idle step that
+/// carries the longest delay.
+ScenarioStep StepForCall(const std::vector<TakenStep>& taken) {
+  ScenarioStep whole;
+  for (const TakenStep& each : taken) {
+    if (each.claims.empty()) return each.step;
+    whole.delay = std::max(whole.delay, each.step.delay);
+  }
+  return whole;
+}
+
+const ScenarioStep* StepForClaim(const std::vector<TakenStep>& taken,
+                                 std::size_t claim) {
+  for (const TakenStep& each : taken) {
+    if (std::count(each.claims.begin(), each.claims.end(), claim) > 0) {
+      return &each.step;
+    }
+  }
+  return nullptr;
+}
+
+absl::Status FailureOf(const ScenarioStep& step) {
+  return MakeStatus(
+      absl::StatusCode::kUnknown,
+      step.message.empty() ? "failed as the scenario says" : step.message);
+}
+
+/// All of the driver lives on its executor; servers only post to it.
+class FakeDraDriverImpl final : public FakeDraDriver {
+ public:
+  explicit FakeDraDriverImpl(FakeDraDriverOptions options)
+      : options_(std::move(options)),
+        plugin_dir_(options_.root / "plugins" / options_.name),
+        service_socket_(plugin_dir_ / "dra.sock"),
+        registration_socket_(options_.root / "plugins_registry" /
+                             (options_.name + "-reg.sock")),
+        journal_(options_.on_event),
+        scenario_(StepsOf(options_)) {}
+  ~FakeDraDriverImpl() override;
+
+  absl::Status Start();
+
+  void AddStep(ScenarioStep step) override {
+    RunSync([&] { scenario_.Add(std::move(step)); });
+  }
+  void ClearSteps() override {
+    RunSync([&] { scenario_.Clear(); });
+  }
+  void ReleaseHanging() override {
+    RunSync([&] {
+      for (const Task& finish : std::exchange(hanging_, {})) finish();
+    });
+  }
+
+  std::vector<Call> Calls() const override { return journal_.Calls(); }
+  bool WaitForCalls(std::size_t count,
+                    std::chrono::milliseconds limit) const override {
+    return journal_.WaitForCalls(count, limit);
+  }
+  bool WaitForRegistrations(std::size_t count,
+                            std::chrono::milliseconds limit) const override {
+    return journal_.WaitForRegistrations(count, limit);
+  }
+  std::string last_registration_error() const override {
+    return journal_.LastRegistrationError();
+  }
+  std::size_t accepted_connections() const override;
+  std::vector<std::string> PreparedClaims() const override;
+  absl::Status Restart() override;
+
+ private:
+  static std::vector<ScenarioStep> StepsOf(const FakeDraDriverOptions& options);
+
+  /// Runs `task` on the executor and waits for it.
+  void RunSync(const Task& task) const;
+
+  // Sockets.
+  absl::Status OpenAll();
+  void CloseAll();
+  absl::Status OpenService();
+  absl::Status OpenRegistration();
+  void CloseService();
+  void CloseRegistration();
+  void AddClaimMethods(std::map<std::string, rpc::UnaryHandler>* methods);
+  rpc::UnaryHandler Posted(
+      std::function<void(std::string, rpc::Respond)> handler);
+  void DropSocket(std::chrono::milliseconds back_after);
+  void ReRegister();
+
+  // Calls.
+  std::vector<TakenStep> TakeSteps(std::string_view method,
+                                   const std::vector<std::string>& claims);
+  void OnGetInfo(rpc::Respond respond);
+  void OnNotify(const std::string& request, rpc::Respond respond);
+  void OnClaims(const DraApi& api, ClaimMethod method,
+                const std::string& request, rpc::Respond respond);
+  std::vector<ClaimAnswer> Work(ClaimMethod method,
+                                const std::vector<ClaimReference>& claims,
+                                const std::vector<TakenStep>& taken);
+  ClaimAnswer WorkOn(ClaimMethod method, const ClaimReference& claim,
+                     const ClaimManifests& manifests);
+  /// True when `step` ends the call before any work.
+  bool EndsBeforeWork(std::string_view method, const ScenarioStep& step,
+                      const rpc::Respond& respond);
+  /// Runs `finish`, which answers, when and if `step` lets it.
+  void FinishAfterWork(const ScenarioStep& step, Task finish);
+
+  const FakeDraDriverOptions options_;
+  const std::filesystem::path plugin_dir_;
+  const std::filesystem::path service_socket_;
+  const std::filesystem::path registration_socket_;
+  DriverJournal journal_;
+  std::unique_ptr<rpc::Runtime> runtime_;
+  std::unique_ptr<ThreadExecutor> executor_;
+
+  // Only on the executor.
+  Scenario scenario_;
+  std::optional<FakeDriverStore> store_;
+  std::unique_ptr<rpc::Server> service_;  ///< Null with a common socket.
+  std::unique_ptr<rpc::Server> registration_;
+  std::size_t closed_connections_ = 0;  ///< Of service sockets gone by now.
+  std::vector<Task> hanging_;
+  std::vector<Task> abandoned_;  ///< Calls that a crash leaves unanswered.
+  std::uint64_t epoch_ = 0;      ///< One more at each restart.
+};
+
+std::vector<ScenarioStep> FakeDraDriverImpl::StepsOf(
+    const FakeDraDriverOptions& options) {
+  std::vector<ScenarioStep> steps = options.scenario;
+  if (options.fail_get_info > 0) {
+    ScenarioStep fail;
+    fail.action = Action::kFail;
+    fail.method = "get-info";
+    fail.times = options.fail_get_info;
+    steps.insert(steps.begin(), std::move(fail));
+  }
+  return steps;
+}
+
+absl::Status FakeDraDriverImpl::Start() {
+  DEVMGR_ASSIGN_OR_RETURN(runtime_, rpc::Runtime::Start());
+  executor_ = ThreadExecutor::Start("fake-dra");
+  absl::Status opened;
+  RunSync([&] { opened = OpenAll(); });
+  return opened;
+}
+
+FakeDraDriverImpl::~FakeDraDriverImpl() {
+  if (executor_ == nullptr) return;
+  executor_->Post([this] { CloseAll(); });
+  executor_->Stop();
+}
+
+void FakeDraDriverImpl::RunSync(const Task& task) const {
+  if (executor_->IsCurrent()) return task();
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  executor_->Post([&] {
+    task();
+    MutexLock lock(mutex);
+    done = true;
+    changed.NotifyAll();
+  });
+  MutexLock lock(mutex);
+  while (!done) changed.Wait(mutex);
+}
+
+std::size_t FakeDraDriverImpl::accepted_connections() const {
+  std::size_t count = 0;
+  RunSync([&] {
+    const auto& server = options_.common_socket ? registration_ : service_;
+    count = closed_connections_ +
+            (server == nullptr ? 0 : server->accepted_connections());
+  });
+  return count;
+}
+
+std::vector<std::string> FakeDraDriverImpl::PreparedClaims() const {
+  std::vector<std::string> uids;
+  RunSync([&] {
+    if (!store_.has_value()) return;
+    for (const auto& [uid, claim] : store_->claims()) uids.push_back(uid);
+  });
+  return uids;
+}
+
+absl::Status FakeDraDriverImpl::Restart() {
+  absl::Status opened;
+  RunSync([&] {
+    CloseAll();
+    opened = OpenAll();
+  });
+  return opened;
+}
+
+absl::Status FakeDraDriverImpl::OpenAll() {
+  for (const auto& directory : {plugin_dir_, registration_socket_.parent_path(),
+                                options_.root / "manifests"}) {
+    DEVMGR_RETURN_IF_ERROR(MakeDirectory(directory));
+  }
+  // The service socket comes first: who holds it owns the state. Calls that
+  // come early wait on the executor.
+  if (!options_.common_socket) DEVMGR_RETURN_IF_ERROR(OpenService());
+  DEVMGR_ASSIGN_OR_RETURN(
+      store_, FakeDriverStore::Open(options_.name, plugin_dir_ / "claims",
+                                    options_.root / "cdi"));
+  DEVMGR_RETURN_IF_ERROR(OpenRegistration());
+  journal_.Serving(options_.name, options_.pool, options_.devices,
+                   options_.common_socket ? "" : service_socket_.string(),
+                   registration_socket_.string());
+  return absl::OkStatus();
+}
+
+void FakeDraDriverImpl::CloseAll() {
+  ++epoch_;
+  CloseRegistration();
+  CloseService();
+  // Only now: a call that is let go of while its server lives gets an answer.
+  hanging_.clear();
+  abandoned_.clear();
+  store_.reset();
+}
+
+absl::Status FakeDraDriverImpl::OpenService() {
+  rpc::ServerOptions server;
+  server.socket = service_socket_;
+  AddClaimMethods(&server.methods);
+  DEVMGR_ASSIGN_OR_RETURN(service_,
+                          rpc::Server::Start(*runtime_, std::move(server)));
+  return absl::OkStatus();
+}
+
+absl::Status FakeDraDriverImpl::OpenRegistration() {
+  rpc::ServerOptions server;
+  server.socket = registration_socket_;
+  if (options_.common_socket) AddClaimMethods(&server.methods);
+  server.methods[std::string(kGetInfoPath)] =
+      Posted([this](const std::string&, rpc::Respond respond) {
+        OnGetInfo(std::move(respond));
+      });
+  server.methods[std::string(kNotifyPath)] =
+      Posted([this](const std::string& request, rpc::Respond respond) {
+        OnNotify(request, std::move(respond));
+      });
+  DEVMGR_ASSIGN_OR_RETURN(registration_,
+                          rpc::Server::Start(*runtime_, std::move(server)));
+  return absl::OkStatus();
+}
+
+void FakeDraDriverImpl::CloseService() {
+  if (service_ == nullptr) return;
+  closed_connections_ += service_->accepted_connections();
+  service_.reset();
+}
+
+void FakeDraDriverImpl::CloseRegistration() {
+  if (registration_ == nullptr) return;
+  if (options_.common_socket) {
+    closed_connections_ += registration_->accepted_connections();
+  }
+  registration_.reset();
+}
+
+rpc::UnaryHandler FakeDraDriverImpl::Posted(
+    std::function<void(std::string, rpc::Respond)> handler) {
+  return [this, handler](std::string request, rpc::Respond respond) {
+    executor_->Post(
+        [handler, request = std::move(request), respond = std::move(respond)] {
+          handler(request, respond);
+        });
+  };
+}
+
+void FakeDraDriverImpl::AddClaimMethods(
+    std::map<std::string, rpc::UnaryHandler>* methods) {
+  const auto& served =
+      options_.served_api.empty() ? options_.api : options_.served_api;
+  for (const std::string& name : served) {
+    const DraApi& api = *FindDraApi(name);
+    for (const auto method : {ClaimMethod::kPrepare, ClaimMethod::kUnprepare}) {
+      const std::string_view path = method == ClaimMethod::kPrepare
+                                        ? api.prepare_path
+                                        : api.unprepare_path;
+      (*methods)[std::string(path)] =
+          Posted([this, &api, method](const std::string& request,
+                                      rpc::Respond respond) {
+            OnClaims(api, method, request, std::move(respond));
+          });
+    }
+  }
+}
+
+void FakeDraDriverImpl::DropSocket(std::chrono::milliseconds back_after) {
+  if (options_.common_socket) {
+    CloseRegistration();
+  } else {
+    CloseService();
+  }
+  journal_.Note("socket-dropped");
+  if (back_after.count() == 0) return;
+  executor_->PostAfter(back_after, [this] {
+    if ((options_.common_socket ? registration_ : service_) != nullptr) return;
+    const absl::Status opened =
+        options_.common_socket ? OpenRegistration() : OpenService();
+    journal_.Note(opened.ok() ? "socket-back" : "socket-failed",
+                  MessageOf(opened));
+  });
+}
+
+void FakeDraDriverImpl::ReRegister() {
+  CloseRegistration();
+  const absl::Status opened = OpenRegistration();
+  journal_.Note(opened.ok() ? "registration-offered" : "socket-failed",
+                MessageOf(opened));
+}
+
+std::vector<TakenStep> FakeDraDriverImpl::TakeSteps(
+    std::string_view method, const std::vector<std::string>& claims) {
+  std::vector<TakenStep> taken = scenario_.Take(method, claims);
+  for (const TakenStep& each : taken) journal_.Step(method, each.step);
+  return taken;
+}
+
+void FakeDraDriverImpl::OnGetInfo(rpc::Respond respond) {
+  journal_.GetInfoCall();
+  const ScenarioStep step = StepForCall(TakeSteps("get-info", {}));
+  if (EndsBeforeWork("get-info", step, respond)) return;
+  PluginInfo info{options_.name, "", options_.supported_versions};
+  if (!options_.common_socket) info.endpoint = service_socket_.string();
+  if (info.supported_versions.empty()) {
+    for (const std::string& name : options_.api) {
+      info.supported_versions.emplace_back(FindDraApi(name)->announced);
+    }
+  }
+  if (step.action == Action::kGarbageNames) {
+    info.name = step.message.empty() ? "Not_A_Driver" : step.message;
+  }
+  FinishAfterWork(step, [info = std::move(info), respond = std::move(respond)] {
+    respond(EncodePluginInfo(info));
+  });
+}
+
+void FakeDraDriverImpl::OnNotify(const std::string& request,
+                                 rpc::Respond respond) {
+  const auto outcome = DecodeRegistrationOutcome(request);
+  if (!outcome.ok()) return respond(outcome.status());
+  journal_.Registration(*outcome);
+  const ScenarioStep step = StepForCall(TakeSteps("notify-registration", {}));
+  if (EndsBeforeWork("notify-registration", step, respond)) return;
+  FinishAfterWork(step, [respond = std::move(respond)] {
+    respond(EncodeRegistrationResponse());
+  });
+}
+
+void FakeDraDriverImpl::OnClaims(const DraApi& api, ClaimMethod method,
+                                 const std::string& request,
+                                 rpc::Respond respond) {
+  const auto claims = DecodeClaims(api, method, request);
+  if (!claims.ok()) return respond(claims.status());
+  journal_.ClaimCall(api, method, *claims);
+  std::vector<std::string> names;
+  for (const ClaimReference& claim : *claims) names.push_back(claim.name.name);
+  const std::vector<TakenStep> taken = TakeSteps(NameOf(method), names);
+  const ScenarioStep step = StepForCall(taken);
+  if (EndsBeforeWork(NameOf(method), step, respond)) return;
+
+  std::vector<ClaimAnswer> answers = Work(method, *claims, taken);
+  if (step.action == Action::kUnknownClaim) {
+    answers.push_back(
+        {step.message.empty() ? kNobodysUid : step.message, "", {}});
+  }
+  FinishAfterWork(step, [this, &api, method, answers = std::move(answers),
+                         respond = std::move(respond)] {
+    journal_.Answer(api, method, answers);
+    respond(EncodeAnswer(api, method, answers));
+  });
+}
+
+std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
+    ClaimMethod method, const std::vector<ClaimReference>& claims,
+    const std::vector<TakenStep>& taken) {
+  ClaimManifests manifests;
+  if (method == ClaimMethod::kPrepare) {
+    manifests = ClaimManifests::Read(options_.root / "manifests");
+  }
+  std::vector<ClaimAnswer> answers;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const ScenarioStep* step = StepForClaim(taken, i);
+    if (step != nullptr && step->action == Action::kFailClaim) {
+      answers.push_back({claims[i].uid, MessageOf(FailureOf(*step)), {}});
+      continue;
+    }
+    ClaimAnswer answer = WorkOn(method, claims[i], manifests);
+    if (step != nullptr && step->action == Action::kTooLittle) continue;
+    if (step != nullptr && step->action == Action::kGarbageNames) {
+      for (PreparedDevice& device : answer.devices) {
+        device.cdi_ids = {step->message.empty() ? "not a CDI name"
+                                                : step->message};
+      }
+    }
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
+                                      const ClaimReference& claim,
+                                      const ClaimManifests& manifests) {
+  ClaimAnswer answer{claim.uid, "", {}};
+  if (method == ClaimMethod::kUnprepare) {
+    answer.error = MessageOf(store_->Unprepare(claim.uid));
+    return answer;
+  }
+  const auto found = manifests.FindAllocated(claim.name, claim.uid);
+  if (!found.ok()) {
+    answer.error = MessageOf(found.status());
+    return answer;
+  }
+  absl::StatusOr<PreparedClaim> prepared = store_->Prepare(*found, claim.uid);
+  if (prepared.ok()) {
+    answer.devices = std::move(prepared->devices);
+  } else {
+    answer.error = MessageOf(
+        WithContext(prepared.status(), "claim '{}'", claim.name.ToString()));
+  }
+  return answer;
+}
+
+bool FakeDraDriverImpl::EndsBeforeWork(std::string_view method,
+                                       const ScenarioStep& step,
+                                       const rpc::Respond& respond) {
+  switch (step.action) {
+    case Action::kFail:
+      FinishAfterWork(step, [this, method, step, respond] {
+        journal_.Failure(method, FailureOf(step));
+        respond(FailureOf(step));
+      });
+      return true;
+    case Action::kCrashBefore:
+      abandoned_.push_back([respond] {});
+      options_.crash();
+      return true;
+    case Action::kDropSocket:
+      DropSocket(step.delay);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void FakeDraDriverImpl::FinishAfterWork(const ScenarioStep& step, Task finish) {
+  const bool re_register = step.action == Action::kReRegister;
+  // An answer that a restart overtook has nobody to go to.
+  Task end = [this, re_register, epoch = epoch_, finish = std::move(finish)] {
+    if (epoch != epoch_) return;
+    finish();
+    if (re_register) ReRegister();
+  };
+  if (step.action == Action::kHang) {
+    hanging_.push_back(std::move(end));
+  } else if (step.action == Action::kCrashAfter) {
+    abandoned_.push_back(std::move(end));
+    options_.crash();
+  } else if (step.delay.count() > 0) {
+    executor_->PostAfter(step.delay, std::move(end));
+  } else {
+    end();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FakeDraDriver>> FakeDraDriver::Start(
+    FakeDraDriverOptions options) {
+  DEVMGR_RETURN_IF_ERROR(CheckOptions(options));
+  // The endpoint that is announced has to be absolute.
+  std::error_code error;
+  options.root = std::filesystem::absolute(options.root, error);
+  if (error) {
+    return ErrnoStatus(error.value(), "cannot make the root absolute");
+  }
+  if (!options.crash) {
+    options.crash = [] { ::_exit(137); };
+  }
+  auto driver = std::make_unique<FakeDraDriverImpl>(std::move(options));
+  DEVMGR_RETURN_IF_ERROR(driver->Start());
+  return std::unique_ptr<FakeDraDriver>(std::move(driver));
+}
+
+}  // namespace devmgr::testing

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/fake_driver_store.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "api/names.h"
+#include "cdi/qualified_name.h"
+#include "common/status.h"
+#include "testing/files.h"
+
+namespace devmgr::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxRecordBytes = 16 * 1024 * 1024;
+constexpr std::size_t kMaxUidBytes = 128;
+
+bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool IsLetterOrDigit(char c) { return IsLetter(c) || (c >= '0' && c <= '9'); }
+
+/// What a CDI name allows in the middle, for vendors too.
+std::string Sanitised(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (!IsLetterOrDigit(c) && c != '-' && c != '.' && c != '_') c = '_';
+  }
+  return name;
+}
+
+/// UIDs come over the wire and end up in file names.
+absl::Status CheckUid(const std::string& uid) {
+  const bool fits = !uid.empty() && uid.size() <= kMaxUidBytes &&
+                    IsLetterOrDigit(uid.front()) && Sanitised(uid) == uid;
+  if (fits) return absl::OkStatus();
+  return InvalidArgumentError(
+      "claim uid '{}' is not 1 to {} letters, digits, '-', '.', '_' with a "
+      "letter or digit first",
+      uid.substr(0, kMaxUidBytes), kMaxUidBytes);
+}
+
+/// Distinct for every claim and result: an admin-access device occurs in
+/// several claims, and in several requests of one. The number stands last so
+/// that the name ends as CDI wants it, whatever the device is called.
+std::string CdiDeviceName(const std::string& uid, const std::string& device,
+                          std::size_t number) {
+  return fmt::format("{}-{}-{}", uid, Sanitised(device), number);
+}
+
+std::string EnvironmentName(const std::string& uid, std::size_t number) {
+  std::string name = "DEVMGR_FAKE_DEVICE_" + uid;
+  for (char& c : name) {
+    if (!IsLetterOrDigit(c)) c = '_';
+  }
+  return fmt::format("{}_{}", name, number);
+}
+
+absl::StatusOr<PreparedClaim> PlanClaim(const std::string& driver,
+                                        const ResourceClaim& claim,
+                                        const std::string& uid) {
+  PreparedClaim prepared{claim.metadata.FullName(), uid, {}};
+  for (const auto& result : claim.status.allocation->results) {
+    if (result.driver != driver) continue;
+    PreparedDevice device;
+    device.requests = {std::string(api::BaseRequestName(result.request))};
+    device.pool = result.pool;
+    device.device = result.device;
+    device.share_id = result.share_id;
+    device.cdi_ids = {
+        CdiKindOfDriver(driver) + "=" +
+        CdiDeviceName(uid, result.device, prepared.devices.size())};
+    DEVMGR_RETURN_IF_ERROR(cdi::CheckQualifiedName(device.cdi_ids.front()));
+    prepared.devices.push_back(std::move(device));
+  }
+  return prepared;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string EncodeRecord(const PreparedClaim& claim) {
+  Json devices = Json::array();
+  for (const PreparedDevice& device : claim.devices) {
+    devices.push_back({{"requests", device.requests},
+                       {"pool", device.pool},
+                       {"device", device.device},
+                       {"cdiIds", device.cdi_ids},
+                       {"shareId", device.share_id}});
+  }
+  return Dump({{"namespace", claim.name.ns},
+               {"name", claim.name.name},
+               {"uid", claim.uid},
+               {"devices", devices}});
+}
+
+std::optional<PreparedClaim> DecodeRecord(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    PreparedClaim claim;
+    json.at("namespace").get_to(claim.name.ns);
+    json.at("name").get_to(claim.name.name);
+    json.at("uid").get_to(claim.uid);
+    for (const Json& item : json.at("devices")) {
+      PreparedDevice device;
+      item.at("requests").get_to(device.requests);
+      item.at("pool").get_to(device.pool);
+      item.at("device").get_to(device.device);
+      item.at("cdiIds").get_to(device.cdi_ids);
+      item.at("shareId").get_to(device.share_id);
+      claim.devices.push_back(std::move(device));
+    }
+    return claim;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// 0.5.0: the first version whose device names may begin with a digit, as
+/// UIDs do.
+std::string EncodeSpec(const std::string& kind, const PreparedClaim& claim) {
+  Json devices = Json::array();
+  std::size_t number = 0;
+  for (const PreparedDevice& device : claim.devices) {
+    const std::string edit =
+        fmt::format("{}={}/{}", EnvironmentName(claim.uid, number), device.pool,
+                    device.device);
+    devices.push_back(
+        {{"name", CdiDeviceName(claim.uid, device.device, number)},
+         {"containerEdits", {{"env", Json::array({edit})}}}});
+    ++number;
+  }
+  return Dump({{"cdiVersion", "0.5.0"}, {"kind", kind}, {"devices", devices}});
+}
+
+}  // namespace
+
+std::string CdiKindOfDriver(std::string_view driver) {
+  std::string vendor = Sanitised(driver);
+  if (vendor.empty() || !IsLetter(vendor.front())) vendor = "fake-" + vendor;
+  if (!IsLetterOrDigit(vendor.back())) vendor += "x";
+  return vendor + "/claim";
+}
+
+absl::StatusOr<FakeDriverStore> FakeDriverStore::Open(
+    std::string driver, std::filesystem::path state,
+    std::filesystem::path cdi) {
+  FakeDriverStore store;
+  store.driver_ = std::move(driver);
+  store.state_ = std::move(state);
+  store.cdi_ = std::move(cdi);
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(store.state_));
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(store.cdi_));
+  DEVMGR_RETURN_IF_ERROR(store.Load());
+  return store;
+}
+
+absl::Status FakeDriverStore::Load() {
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  for (std::filesystem::directory_iterator entry(state_, error), end;
+       !error && entry != end; entry.increment(error)) {
+    files.push_back(entry->path());
+  }
+  if (error) {
+    return ErrnoStatus(error.value(), fmt::format("cannot read directory '{}'",
+                                                  state_.string()));
+  }
+  for (const std::filesystem::path& file : files) {
+    // A record that was not complete when its writer died: never answered.
+    if (file.extension() == ".tmp") {
+      DEVMGR_RETURN_IF_ERROR(RemoveFile(file));
+      continue;
+    }
+    if (file.extension() != ".json") continue;
+    DEVMGR_ASSIGN_OR_RETURN(const std::string text,
+                            ReadFile(file, kMaxRecordBytes));
+    std::optional<PreparedClaim> claim = DecodeRecord(text);
+    if (!claim.has_value() || RecordFile(claim->uid) != file) {
+      return DataLossError(
+          "'{}' is not a record of a prepared claim; remove it and the spec "
+          "files '{}-*' in '{}' by hand",
+          file.string(), driver_, cdi_.string());
+    }
+    std::string uid = claim->uid;
+    claims_.emplace(std::move(uid), *std::move(claim));
+  }
+  return absl::OkStatus();
+}
+
+std::filesystem::path FakeDriverStore::RecordFile(
+    const std::string& uid) const {
+  return state_ / (uid + ".json");
+}
+
+std::filesystem::path FakeDriverStore::SpecFile(const std::string& uid) const {
+  return cdi_ / fmt::format("{}-{}.json", driver_, uid);
+}
+
+absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(
+    const ResourceClaim& claim, const std::string& uid) {
+  DEVMGR_RETURN_IF_ERROR(CheckUid(uid));
+  auto known = claims_.find(uid);
+  if (known == claims_.end()) {
+    DEVMGR_ASSIGN_OR_RETURN(PreparedClaim planned,
+                            PlanClaim(driver_, claim, uid));
+    DEVMGR_RETURN_IF_ERROR(
+        WriteFileAtomically(RecordFile(uid), EncodeRecord(planned)));
+    known = claims_.emplace(uid, std::move(planned)).first;
+  }
+  DEVMGR_RETURN_IF_ERROR(WriteSpecFile(known->second));
+  return known->second;
+}
+
+absl::Status FakeDriverStore::WriteSpecFile(const PreparedClaim& claim) const {
+  // A spec file without devices is invalid and would hide nothing but errors.
+  if (claim.devices.empty()) return absl::OkStatus();
+  const std::filesystem::path file = SpecFile(claim.uid);
+  const std::string wanted = EncodeSpec(CdiKindOfDriver(driver_), claim);
+  const absl::StatusOr<std::string> present = ReadFile(file, wanted.size());
+  if (present.ok() && *present == wanted) return absl::OkStatus();
+  // Directories for generated specs lie in memory and are gone after a reboot.
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(cdi_));
+  return WriteFileAtomically(file, wanted);
+}
+
+absl::Status FakeDriverStore::Unprepare(const std::string& uid) {
+  const auto known = claims_.find(uid);
+  if (known == claims_.end()) return absl::OkStatus();
+  DEVMGR_RETURN_IF_ERROR(RemoveFile(SpecFile(uid)));
+  DEVMGR_RETURN_IF_ERROR(RemoveFile(RecordFile(uid)));
+  claims_.erase(known);
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::testing

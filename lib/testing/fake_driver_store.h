@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/objects.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace devmgr::testing {
+
+/// A device as the driver answers it.
+struct PreparedDevice {
+  std::vector<std::string> requests;  ///< Base names.
+  std::string pool;
+  std::string device;
+  std::vector<std::string> cdi_ids;
+  std::string share_id;  ///< Empty when there is none.
+};
+
+struct PreparedClaim {
+  ObjectName name;
+  std::string uid;
+  std::vector<PreparedDevice> devices;
+};
+
+/// What a fake driver has prepared. On disk:
+///
+///     <state>/<claim uid>.json            what was answered for a claim
+///     <cdi>/<driver>-<claim uid>.json     its CDI spec file; none when the
+///                                         claim has no device of the driver
+///
+/// The record is written before the spec file and removed after it, so that
+/// whoever dies in between finds the spec file through the record.
+/// Thread-bound. Calls block for disk.
+class FakeDriverStore {
+ public:
+  /// Makes the directories and reads what is there.
+  ///   DataLoss  a record cannot be decoded; the message names the file
+  static absl::StatusOr<FakeDriverStore> Open(std::string driver,
+                                              std::filesystem::path state,
+                                              std::filesystem::path cdi);
+
+  /// Prepares the devices that the allocation of `claim` gives to the driver.
+  /// A claim that is prepared already keeps its answer; a spec file that got
+  /// lost is written again.
+  ///   InvalidArgument  `uid` cannot be part of a file name and of a CDI name
+  absl::StatusOr<PreparedClaim> Prepare(const ResourceClaim& claim,
+                                        const std::string& uid);
+
+  /// Forgets a claim and removes its files. Fine when it is not known.
+  absl::Status Unprepare(const std::string& uid);
+
+  const std::map<std::string, PreparedClaim>& claims() const { return claims_; }
+
+ private:
+  FakeDriverStore() = default;
+  std::filesystem::path RecordFile(const std::string& uid) const;
+  std::filesystem::path SpecFile(const std::string& uid) const;
+  absl::Status Load();
+  absl::Status WriteSpecFile(const PreparedClaim& claim) const;
+
+  std::string driver_;
+  std::filesystem::path state_;
+  std::filesystem::path cdi_;
+  std::map<std::string, PreparedClaim> claims_;  ///< By UID; what is on disk.
+};
+
+/// `<vendor>/claim`, where the vendor is the driver name if CDI allows it.
+std::string CdiKindOfDriver(std::string_view driver);
+
+}  // namespace devmgr::testing

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/testing.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace devmgr::testing {
+
+/// Name of an action in scenario files and events: `fail-claim`.
+std::string_view NameOf(ScenarioStep::Action action);
+
+/// A step that a call uses up, and what it is about.
+struct TakenStep {
+  ScenarioStep step;
+  /// Indices into the call's claims. Of a step about single claims: those it
+  /// names, or the last one. Of all others: empty.
+  std::vector<std::size_t> claims;
+};
+
+/// The steps of a fake driver, and how often each is still to be used.
+/// Thread-bound.
+class Scenario {
+ public:
+  explicit Scenario(std::vector<ScenarioStep> steps);
+
+  void Add(ScenarioStep step);
+  void Clear() { entries_.clear(); }
+
+  /// The steps that a call of `method` with `claims` (names of claim objects)
+  /// takes: the first in order that fits it. Steps about single claims go
+  /// together as long as each is about another claim.
+  std::vector<TakenStep> Take(std::string_view method,
+                              const std::vector<std::string>& claims);
+
+ private:
+  struct Entry {
+    ScenarioStep step;
+    int left = 0;  ///< 0 in steps that are never used up.
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace devmgr::testing
