@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A host that links its own copies of the wire schemas, under upstream's names
+// and with protobuf's full runtime, beside both of our libraries. It sees
+// public headers only, and talks to the fake driver with its own messages.
+#include <devmgr/manifests.h>
+#include <devmgr/testing.h>
+#include <devmgr/version.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "conformance/wire_samples.h"
+#include "k8s.io/kubelet/pkg/apis/dra/v1/api.pb.h"
+#include "k8s.io/kubelet/pkg/apis/dra/v1beta1/api.pb.h"
+#include "k8s.io/kubelet/pkg/apis/pluginregistration/v1/api.pb.h"
+
+namespace {
+
+namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
+namespace v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
+using devmgr::conformance::ToHex;
+using devmgr::conformance::WireSample;
+
+constexpr char kClaims[] = R"(apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c1, namespace: default, uid: uid-1}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices:
+      results:
+      - {request: gpu, driver: gpu.example.com, pool: pool-0, device: gpu-0}
+)";
+
+class HostSchemasTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/devmgr-host-XXXXXX";
+    ASSERT_NE(::mkdtemp(path), nullptr);
+    root_ = path;
+    std::filesystem::create_directory(root_ / "manifests");
+    std::ofstream(root_ / "manifests/claims.yaml") << kClaims;
+    devmgr::testing::FakeDraDriverOptions options;
+    options.name = "gpu.example.com";
+    options.root = root_;
+    auto driver = devmgr::testing::FakeDraDriver::Start(std::move(options));
+    ASSERT_TRUE(driver.ok()) << driver.status().ToString();
+    driver_ = *std::move(driver);
+  }
+  void TearDown() override {
+    driver_.reset();
+    std::filesystem::remove_all(root_);
+  }
+
+  /// Calls a method with the host's own messages and the host's own gRPC.
+  template <typename Response, typename Request>
+  grpc::Status Call(const std::filesystem::path& socket,
+                    const std::string& method, const Request& request,
+                    Response* response) {
+    grpc::ChannelArguments arguments;
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    grpc::TemplatedGenericStub<Request, Response> stub(
+        grpc::CreateCustomChannel("unix:" + socket.string(),
+                                  grpc::InsecureChannelCredentials(),
+                                  arguments));
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(30));
+    const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+    call->StartCall();
+    grpc::Status status;
+    call->Finish(response, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    queue.Shutdown();
+    return status;
+  }
+
+  std::filesystem::path root_;
+  std::unique_ptr<devmgr::testing::FakeDraDriver> driver_;
+};
+
+TEST_F(HostSchemasTest, OnlyTheHostsSchemasAreInThePool) {
+  const auto* pool = google::protobuf::DescriptorPool::generated_pool();
+  for (const char* file : {"k8s.io/kubelet/pkg/apis/dra/v1/api.proto",
+                           "k8s.io/kubelet/pkg/apis/dra/v1beta1/api.proto",
+                           "k8s.io/kubelet/pkg/apis/pluginregistration/v1/"
+                           "api.proto"}) {
+    EXPECT_NE(pool->FindFileByName(file), nullptr) << file;
+  }
+  for (const char* file :
+       {"devmgr/wire/dra/v1/dra.proto", "devmgr/wire/dra/v1beta1/dra.proto",
+        "devmgr/wire/pluginregistration/v1/registration.proto",
+        "devmgr/ledger/v1/ledger.proto"}) {
+    EXPECT_EQ(pool->FindFileByName(file), nullptr) << file;
+  }
+}
+
+TEST_F(HostSchemasTest, TheLibraryWorksBesideThem) {
+  EXPECT_FALSE(devmgr::Version().empty());
+  const auto manifest = devmgr::DecodeManifest(kClaims, "claims.yaml");
+  EXPECT_TRUE(manifest.errors.empty());
+  ASSERT_EQ(manifest.objects.size(), 1u);
+}
+
+TEST_F(HostSchemasTest, TheHostsMessagesDriveTheFakeDriver) {
+  pluginregistration::PluginInfo info;
+  grpc::Status called =
+      Call(root_ / "plugins_registry/gpu.example.com-reg.sock",
+           "/pluginregistration.Registration/GetInfo",
+           pluginregistration::InfoRequest(), &info);
+  ASSERT_TRUE(called.ok()) << called.error_message();
+  EXPECT_EQ(info.type(), "DRAPlugin");
+  EXPECT_EQ(info.name(), "gpu.example.com");
+  ASSERT_EQ(info.supported_versions_size(), 2);
+
+  v1::NodePrepareResourcesRequest request;
+  auto* claim = request.add_claims();
+  claim->set_namespace_("default");
+  claim->set_uid("uid-1");
+  claim->set_name("c1");
+  v1::NodePrepareResourcesResponse response;
+  called = Call(info.endpoint(),
+                "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
+                "NodePrepareResources",
+                request, &response);
+  ASSERT_TRUE(called.ok()) << called.error_message();
+  ASSERT_EQ(response.claims().count("uid-1"), 1u);
+  const auto& answer = response.claims().at("uid-1");
+  EXPECT_EQ(answer.error(), "");
+  ASSERT_EQ(answer.devices_size(), 1);
+  EXPECT_EQ(answer.devices(0).request_names(0), "gpu");
+  EXPECT_EQ(answer.devices(0).pool_name(), "pool-0");
+  EXPECT_EQ(answer.devices(0).device_name(), "gpu-0");
+
+  v1beta1::NodeUnprepareResourcesRequest unprepare;
+  auto* same = unprepare.add_claims();
+  same->set_namespace_("default");
+  same->set_uid("uid-1");
+  same->set_name("c1");
+  v1beta1::NodeUnprepareResourcesResponse done;
+  called = Call(info.endpoint(),
+                "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/"
+                "NodeUnprepareResources",
+                unprepare, &done);
+  ASSERT_TRUE(called.ok()) << called.error_message();
+  EXPECT_EQ(done.claims().at("uid-1").error(), "");
+  EXPECT_TRUE(driver_->PreparedClaims().empty());
+}
+
+// The samples once more, by text, digits and field numbers that are not ours.
+class SampleTextTest : public ::testing::TestWithParam<const char*> {};
+
+std::string Deterministic(const google::protobuf::Message& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream output(&stream);
+    output.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&output);
+  }
+  return bytes;
+}
+
+TEST_P(SampleTextTest, TextAndDigitsAreTheSameMessage) {
+  const auto samples = devmgr::conformance::ReadWireSamples(GetParam());
+  ASSERT_FALSE(samples.empty());
+  for (const WireSample& sample : samples) {
+    const auto* type = google::protobuf::DescriptorPool::generated_pool()
+                           ->FindMessageTypeByName(sample.message);
+    ASSERT_NE(type, nullptr) << sample.message;
+    const std::unique_ptr<google::protobuf::Message> message(
+        google::protobuf::MessageFactory::generated_factory()
+            ->GetPrototype(type)
+            ->New());
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(sample.text,
+                                                              message.get()))
+        << sample.sample;
+    EXPECT_EQ(ToHex(Deterministic(*message)), ToHex(sample.bytes))
+        << sample.sample;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllSchemas, SampleTextTest,
+                         ::testing::Values("pluginregistration-v1", "dra-v1",
+                                           "dra-v1beta1"),
+                         [](const auto& schema) {
+                           std::string name = schema.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace

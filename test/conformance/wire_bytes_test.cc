@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Our schemas against bytes that are not ours: test/data/conformance.
+#include <devmgr/wire/dra/v1/dra.pb.h>
+#include <devmgr/wire/dra/v1beta1/dra.pb.h>
+#include <devmgr/wire/pluginregistration/v1/registration.pb.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/wire_samples.h"
+
+namespace devmgr::conformance {
+namespace {
+
+namespace v1 = wire::dra::v1;
+namespace v1beta1 = wire::dra::v1beta1;
+namespace registration = wire::pluginregistration::v1;
+using google::protobuf::MessageLite;
+
+constexpr char kUidA[] = "3f1c9e52-0b6d-4a87-9c57-5d2f6c1e8a10";
+constexpr char kUidB[] = "b7a4d0c6-91e2-4f0b-8a3d-6e5f4c3b2a19";
+
+std::string Deterministic(const MessageLite& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream output(&stream);
+    output.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&output);
+  }
+  return bytes;
+}
+
+// What the samples hold, said once more by hand.
+
+template <typename Claim>
+void SetClaim(Claim* claim, const char* ns, const char* uid, const char* name) {
+  claim->set_namespace_(ns);
+  claim->set_uid(uid);
+  claim->set_name(name);
+}
+
+template <typename Request>
+Request TwoClaims() {
+  Request request;
+  SetClaim(request.add_claims(), "default", kUidA, "claim-a");
+  SetClaim(request.add_claims(), "team-b", kUidB, "claim-b");
+  return request;
+}
+
+template <typename Device>
+Device FullDevice() {
+  Device device;
+  device.add_request_names("gpu");
+  device.add_request_names("nic");
+  device.set_pool_name("pool-0");
+  device.set_device_name("gpu-3");
+  device.add_cdi_device_ids("gpu.example.com/claim=a-0");
+  device.add_cdi_device_ids("gpu.example.com/claim=a-1");
+  return device;
+}
+
+template <typename Device>
+Device NamesOnly() {
+  Device device;
+  device.set_pool_name("pool-0");
+  device.set_device_name("gpu-3");
+  return device;
+}
+
+v1::Device SharedDevice() {
+  v1::Device device;
+  device.add_request_names("net");
+  device.set_pool_name("node-1/nics");
+  device.set_device_name("nic-0");
+  device.add_cdi_device_ids("net.example.com/nic=0");
+  device.set_share_id("6f6a9d3e-7c0e-4b8f-8d6e-2b1a0c9f8e7d");
+  return device;
+}
+
+template <typename Message>
+Message WithError(const char* error) {
+  Message message;
+  message.set_error(error);
+  return message;
+}
+
+using Built = std::map<std::string, std::shared_ptr<MessageLite>>;
+
+template <typename Message>
+std::shared_ptr<MessageLite> Own(Message message) {
+  return std::make_shared<Message>(std::move(message));
+}
+
+/// The messages that both DRA versions have alike, by sample.
+template <typename Claim, typename Device, typename PrepareRequest,
+          typename PrepareResult, typename PrepareResponse,
+          typename UnprepareRequest, typename UnprepareResult,
+          typename UnprepareResponse>
+Built CommonDraMessages() {
+  Built built;
+  Claim claim;
+  SetClaim(&claim, "default", kUidA, "claim-a");
+  built["claim"] = Own(claim);
+  built["device"] = Own(FullDevice<Device>());
+  built["device with names only"] = Own(NamesOnly<Device>());
+  built["prepare request"] = Own(TwoClaims<PrepareRequest>());
+  built["prepare request of nothing"] = Own(PrepareRequest());
+  built["claim that failed to prepare"] =
+      Own(WithError<PrepareResult>("no such device 'gpu-3'"));
+  PrepareResponse prepared;
+  *(*prepared.mutable_claims())[kUidA].add_devices() = FullDevice<Device>();
+  (*prepared.mutable_claims())[kUidB].set_error("not allocated");
+  built["prepare response"] = Own(prepared);
+  PrepareResponse empty;
+  (*empty.mutable_claims())[kUidA];
+  built["prepare response without devices"] = Own(empty);
+  built["unprepare request"] = Own(TwoClaims<UnprepareRequest>());
+  built["unprepared claim"] = Own(UnprepareResult());
+  built["claim that failed to unprepare"] =
+      Own(WithError<UnprepareResult>("device is busy"));
+  UnprepareResponse unprepared;
+  (*unprepared.mutable_claims())[kUidA];
+  (*unprepared.mutable_claims())[kUidB].set_error("device is busy");
+  built["unprepare response"] = Own(unprepared);
+  return built;
+}
+
+Built DraV1Messages() {
+  Built built = CommonDraMessages<
+      v1::Claim, v1::Device, v1::NodePrepareResourcesRequest,
+      v1::NodePrepareResourceResponse, v1::NodePrepareResourcesResponse,
+      v1::NodeUnprepareResourcesRequest, v1::NodeUnprepareResourceResponse,
+      v1::NodeUnprepareResourcesResponse>();
+  built["device with share id"] = Own(SharedDevice());
+  v1::Device empty_share;
+  empty_share.set_pool_name("p");
+  empty_share.set_device_name("d");
+  empty_share.set_share_id("");
+  built["device with empty share id"] = Own(empty_share);
+  v1::NodePrepareResourceResponse claim;
+  *claim.add_devices() = FullDevice<v1::Device>();
+  *claim.add_devices() = SharedDevice();
+  built["prepared claim"] = Own(claim);
+  return built;
+}
+
+Built DraV1beta1Messages() {
+  Built built = CommonDraMessages<v1beta1::Claim, v1beta1::Device,
+                                  v1beta1::NodePrepareResourcesRequest,
+                                  v1beta1::NodePrepareResourceResponse,
+                                  v1beta1::NodePrepareResourcesResponse,
+                                  v1beta1::NodeUnprepareResourcesRequest,
+                                  v1beta1::NodeUnprepareResourceResponse,
+                                  v1beta1::NodeUnprepareResourcesResponse>();
+  v1beta1::NodePrepareResourceResponse claim;
+  *claim.add_devices() = FullDevice<v1beta1::Device>();
+  *claim.add_devices() = NamesOnly<v1beta1::Device>();
+  built["prepared claim"] = Own(claim);
+  return built;
+}
+
+Built RegistrationMessages() {
+  Built built;
+  built["info request"] = Own(registration::InfoRequest());
+  registration::PluginInfo info;
+  info.set_type("DRAPlugin");
+  info.set_name("gpu.example.com");
+  built["info without endpoint and versions"] = Own(info);
+  info.set_endpoint("/var/lib/kubelet/plugins/gpu.example.com/dra.sock");
+  info.add_supported_versions("v1.DRAPlugin");
+  info.add_supported_versions("v1beta1.DRAPlugin");
+  built["info of a driver"] = Own(info);
+  registration::RegistrationStatus registered;
+  registered.set_plugin_registered(true);
+  built["registered"] = Own(registered);
+  built["refused"] =
+      Own(WithError<registration::RegistrationStatus>("driver name is empty"));
+  built["status response"] = Own(registration::RegistrationStatusResponse());
+  return built;
+}
+
+struct Schema {
+  const char* file;
+  const char* upstream_package;
+  const char* our_package;
+  Built (*build)();
+};
+
+class WireBytesTest : public ::testing::TestWithParam<Schema> {
+ protected:
+  WireBytesTest()
+      : samples_(ReadWireSamples(GetParam().file)),
+        built_(GetParam().build()) {}
+
+  /// Our message type of a sample, empty.
+  std::unique_ptr<MessageLite> NewMessage(const WireSample& sample) const {
+    return std::unique_ptr<MessageLite>(built_.at(sample.sample)->New());
+  }
+
+  std::vector<WireSample> samples_;
+  Built built_;
+};
+
+TEST_P(WireBytesTest, EverySampleHasAMessageAndEveryMessageASample) {
+  ASSERT_FALSE(samples_.empty());
+  EXPECT_EQ(samples_.size(), built_.size());
+  for (const WireSample& sample : samples_) {
+    ASSERT_EQ(built_.count(sample.sample), 1u) << sample.sample;
+    const std::string upstream = GetParam().upstream_package;
+    const std::string ours = built_.at(sample.sample)->GetTypeName();
+    EXPECT_EQ(sample.message.substr(upstream.size()),
+              ours.substr(std::string(GetParam().our_package).size()));
+    EXPECT_EQ(sample.message.substr(0, upstream.size()), upstream);
+  }
+}
+
+TEST_P(WireBytesTest, MessagesBuiltByHandGiveTheBytes) {
+  for (const WireSample& sample : samples_) {
+    EXPECT_EQ(ToHex(Deterministic(*built_.at(sample.sample))),
+              ToHex(sample.bytes))
+        << sample.sample;
+  }
+}
+
+TEST_P(WireBytesTest, BytesParseIntoTheMessagesBuiltByHand) {
+  for (const WireSample& sample : samples_) {
+    const auto message = NewMessage(sample);
+    ASSERT_TRUE(message->ParseFromString(sample.bytes)) << sample.sample;
+    EXPECT_EQ(Deterministic(*message), Deterministic(*built_.at(sample.sample)))
+        << sample.sample;
+  }
+}
+
+TEST_P(WireBytesTest, UnknownFieldsSurvive) {
+  // Field 1000, length-delimited: "later"; field 1001, varint: 7.
+  const std::string unknown = std::string("\xc2\x3e\x05later") + "\xc8\x3e\x07";
+  for (const WireSample& sample : samples_) {
+    const auto message = NewMessage(sample);
+    ASSERT_TRUE(message->ParseFromString(sample.bytes + unknown))
+        << sample.sample;
+    EXPECT_EQ(ToHex(Deterministic(*message)), ToHex(sample.bytes + unknown))
+        << sample.sample;
+  }
+}
+
+TEST_P(WireBytesTest, TruncatedBytesAreRefused) {
+  for (const WireSample& sample : samples_) {
+    if (sample.bytes.empty()) continue;
+    const auto message = NewMessage(sample);
+    EXPECT_FALSE(message->ParseFromString(
+        sample.bytes.substr(0, sample.bytes.size() - 1)))
+        << sample.sample;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllSchemas, WireBytesTest,
+    ::testing::Values(Schema{"pluginregistration-v1", "pluginregistration.",
+                             "devmgr.wire.pluginregistration.v1.",
+                             RegistrationMessages},
+                      Schema{"dra-v1", "k8s.io.kubelet.pkg.apis.dra.v1.",
+                             "devmgr.wire.dra.v1.", DraV1Messages},
+                      Schema{"dra-v1beta1",
+                             "k8s.io.kubelet.pkg.apis.dra.v1beta1.",
+                             "devmgr.wire.dra.v1beta1.", DraV1beta1Messages}),
+    [](const auto& schema) {
+      std::string name = schema.param.file;
+      std::erase(name, '-');
+      return name;
+    });
+
+// Map entries are fields of number 1 that may come in any order.
+
+template <typename Response>
+class MapEntriesTest : public ::testing::Test {};
+using MapResponses = ::testing::Types<v1::NodePrepareResourcesResponse,
+                                      v1::NodeUnprepareResourcesResponse,
+                                      v1beta1::NodePrepareResourcesResponse,
+                                      v1beta1::NodeUnprepareResourcesResponse>;
+TYPED_TEST_SUITE(MapEntriesTest, MapResponses);
+
+template <typename Response>
+std::string OneEntry(const char* uid, const char* error) {
+  Response response;
+  (*response.mutable_claims())[uid].set_error(error);
+  return response.SerializeAsString();
+}
+
+TYPED_TEST(MapEntriesTest, AnyOrderIsTheSameMessage) {
+  const std::string a = OneEntry<TypeParam>(kUidA, "");
+  const std::string b = OneEntry<TypeParam>(kUidB, "not allocated");
+  TypeParam forwards;
+  TypeParam backwards;
+  ASSERT_TRUE(forwards.ParseFromString(a + b));
+  ASSERT_TRUE(backwards.ParseFromString(b + a));
+  EXPECT_EQ(forwards.claims().size(), 2u);
+  EXPECT_EQ(forwards.claims().at(kUidB).error(), "not allocated");
+  EXPECT_EQ(Deterministic(forwards), Deterministic(backwards));
+}
+
+TYPED_TEST(MapEntriesTest, TheLastOfTwoEntriesWithOneKeyCounts) {
+  TypeParam response;
+  ASSERT_TRUE(response.ParseFromString(OneEntry<TypeParam>(kUidA, "first") +
+                                       OneEntry<TypeParam>(kUidA, "last")));
+  ASSERT_EQ(response.claims().size(), 1u);
+  EXPECT_EQ(response.claims().at(kUidA).error(), "last");
+}
+
+TEST(ShareIdTest, V1beta1KeepsAShareIdAsUnknownField) {
+  const std::string bytes = SharedDevice().SerializeAsString();
+  v1beta1::Device device;
+  ASSERT_TRUE(device.ParseFromString(bytes));
+  EXPECT_EQ(device.device_name(), "nic-0");
+  EXPECT_EQ(ToHex(device.SerializeAsString()), ToHex(bytes));
+}
+
+}  // namespace
+}  // namespace devmgr::conformance
