@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// devmgrd is killed at random moments, most of them while drivers prepare and
+// unprepare, some of them between a driver's answer and its record. Whatever
+// was answered before must hold afterwards.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "checkpoint/ledger_store.h"
+#include "e2e/daemon.h"
+#include "support/mailbox.h"
+
+namespace devmgr {
+namespace {
+
+using testing::FakeDraDriver;
+using testing::FakeDraDriverOptions;
+using testing::ScenarioStep;
+
+int Kills() {
+  const char* scale = std::getenv("DEVMGR_TEST_SCALE");
+  const double factor = scale != nullptr ? std::atof(scale) : 1.0;
+  return std::max(10, static_cast<int>(200 * factor));
+}
+
+/// What devmgrd answered about a pod last.
+struct Answer {
+  bool known = false;
+  std::vector<std::string> ids;  ///< Empty: known, not ready.
+};
+
+std::vector<std::string> IdsOf(const PodDevices& devices) {
+  std::vector<std::string> ids;
+  for (const ContainerDevices& container : devices.containers) {
+    for (const CdiDevice& device : container.cdi_devices) {
+      ids.push_back(device.name);
+    }
+  }
+  return ids;
+}
+
+class CrashTest : public ::testing::Test {
+ protected:
+  static constexpr int kPods = 6;
+
+  struct PodOnDisk {
+    bool present = false;
+    int incarnation = 0;
+  };
+
+  static std::string NameOf(int pod) { return "p" + std::to_string(pod); }
+  static std::string FileOf(int pod) { return NameOf(pod) + ".yaml"; }
+
+  /// Two pods share a claim; claims of the others are their own.
+  void Toggle(int pod) {
+    PodOnDisk& on_disk = pods_[pod];
+    on_disk.present = !on_disk.present;
+    if (!on_disk.present) {
+      node_.Remove(FileOf(pod));
+      return;
+    }
+    ++on_disk.incarnation;
+    const std::string uid =
+        NameOf(pod) + "-" + std::to_string(on_disk.incarnation);
+    uids_[pod] = uid;
+    std::string text;
+    std::string claim = "shared";
+    if (pod >= 2) {
+      claim = "c" + std::to_string(pod);
+      text = ClaimManifest(claim, claim + "-uid-" + uid, {"gpu-1", "gpu-2"},
+                           {uid});
+    }
+    node_.Write(FileOf(pod), text + PodManifest(NameOf(pod), uid, claim));
+    WriteShared();
+  }
+
+  void WriteShared() {
+    std::vector<std::string> uids;
+    for (const int pod : {0, 1}) {
+      if (!uids_[pod].empty()) uids.push_back(uids_[pod]);
+    }
+    node_.Write("shared.yaml",
+                ClaimManifest("shared", "shared-uid", {"gpu-0"}, uids));
+  }
+
+  /// Asks about all pods until devmgrd is gone; keeps the last answers.
+  void Listen(Inspector& inspector) {
+    for (;;) {
+      for (int pod = 0; pod < kPods; ++pod) {
+        const auto info = inspector.FindPod({"default", NameOf(pod)});
+        if (absl::IsNotFound(info.status())) {
+          answers_[pod].reset();
+          continue;
+        }
+        if (!info.ok()) return;
+        const auto devices = inspector.Resolve({"default", NameOf(pod)});
+        if (absl::IsNotFound(devices.status())) {
+          answers_[pod].reset();
+          continue;
+        }
+        if (devices.ok()) {
+          answers_[pod] = std::pair(devices->uid, IdsOf(*devices));
+        } else if (absl::IsUnavailable(devices.status()) &&
+                   inspector.WaitForChange(0, std::chrono::milliseconds(0))
+                       .ok()) {
+          answers_[pod].reset();  // not ready: nothing was promised
+        } else {
+          return;
+        }
+      }
+    }
+  }
+
+  /// Nothing that was answered is missing, nothing is half.
+  void CheckReopened(int round) {
+    const auto contents = checkpoint::ReadStoppedStore(node_.root() / "state");
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    for (const std::string& violation :
+         state::CheckInvariants(contents->state)) {
+      ADD_FAILURE() << "after kill " << round << ": " << violation;
+    }
+    for (int pod = 0; pod < kPods; ++pod) {
+      if (!answers_[pod].has_value()) continue;
+      const auto& [uid, ids] = *answers_[pod];
+      // A pod whose manifest went, or was replaced, may have been released.
+      if (!pods_[pod].present || uids_[pod] != uid.value) continue;
+      const state::PodRecord* record = contents->state.FindPod(uid);
+      ASSERT_NE(record, nullptr) << "after kill " << round << ": " << uid.value;
+      ASSERT_EQ(record->phase, state::PodPhase::kReady)
+          << "after kill " << round << ": " << uid.value;
+      EXPECT_EQ(IdsOf(*record->answer), ids) << "after kill " << round;
+    }
+  }
+
+  NodeFolder node_;
+  std::map<int, PodOnDisk> pods_;
+  std::map<int, std::string> uids_;
+  std::map<int, std::optional<std::pair<PodUid, std::vector<std::string>>>>
+      answers_;
+};
+
+TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
+  const unsigned seed = 20261121;
+  std::mt19937 random(seed);
+  RecordProperty("seed", static_cast<int>(seed));
+  std::printf("seed %u, %d kills\n", seed, Kills());
+  std::atomic<pid_t> victim{0};
+  std::atomic<int> answers_until_kill{0};
+  FakeDraDriverOptions options;
+  options.on_event = [&](std::string_view event) {
+    if (event.find("\"answer\"") == event.npos) return;
+    if (answers_until_kill > 0 && --answers_until_kill == 0) {
+      ::kill(victim, SIGKILL);
+    }
+  };
+  const auto driver = node_.StartDriver(options);
+  ASSERT_NE(driver, nullptr);
+  for (int round = 0; round < Kills() && !HasFailure(); ++round) {
+    Daemon daemon(node_.root());
+    victim = daemon.pid();
+    // One in three dies with a driver's answer in its hands.
+    answers_until_kill = random() % 3 == 0 ? 1 + random() % 3 : 0;
+    const auto inspector = daemon.Inspect();
+    if (inspector == nullptr && answers_until_kill == 0) continue;
+    answers_.clear();
+    std::thread listener([&] {
+      if (inspector != nullptr) Listen(*inspector);
+    });
+    for (unsigned n = random() % 4; n > 0; --n) Toggle(random() % kPods);
+    ::poll(nullptr, 0, static_cast<int>(random() % 60));  // when it dies
+    daemon.Kill();
+    listener.join();
+    answers_until_kill = 0;
+    CheckReopened(round);
+  }
+  // After all that everything can still be let go.
+  for (auto& [pod, on_disk] : pods_) {
+    if (on_disk.present) Toggle(pod);
+  }
+  Daemon daemon(node_.root());
+  const auto inspector = daemon.Inspect();
+  ASSERT_NE(inspector, nullptr);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  std::uint64_t version = 0;
+  for (;;) {
+    const auto pods = inspector->Pods();
+    ASSERT_TRUE(pods.ok()) << pods.status();
+    if (pods->empty()) break;
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << daemon.log();
+    const auto next =
+        inspector->WaitForChange(version, std::chrono::milliseconds(1'000));
+    if (next.ok()) version = *next;
+  }
+  EXPECT_EQ(inspector->Claims()->size(), 0u);
+  EXPECT_TRUE(driver->PreparedClaims().empty());
+  EXPECT_EQ(node_.cdi_files(), 0u);
+}
+
+}  // namespace
+}  // namespace devmgr

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "e2e/daemon.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "support/mailbox.h"
+
+namespace devmgr {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadAll(const fs::path& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+pid_t Spawn(const std::string& tool, const std::vector<std::string>& args,
+            const fs::path& out, const fs::path& err) {
+  const std::string program =
+      std::string(DEVMGR_TOOLS_DIR) + "/" + tool + "/" + tool;
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  for (const std::string& arg : args) {
+    argv.push_back(const_cast<char*>(arg.c_str()));
+  }
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
+  ::dup2(::open(out.c_str(), kFlags, 0600), STDOUT_FILENO);
+  ::dup2(::open(err.c_str(), kFlags, 0600), STDERR_FILENO);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+int WaitForExit(pid_t pid) {
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Exit RunTool(const std::string& tool, const std::vector<std::string>& args) {
+  const TempFolder folder;
+  const pid_t pid =
+      Spawn(tool, args, folder.path() / "out", folder.path() / "err");
+  Exit result;
+  result.code = WaitForExit(pid);
+  result.out = ReadAll(folder.path() / "out");
+  result.err = ReadAll(folder.path() / "err");
+  return result;
+}
+
+Daemon::Daemon(fs::path root, std::vector<std::string> flags)
+    : root_(std::move(root)), log_(root_ / "devmgrd.log") {
+  flags.insert(flags.begin(), {"--root", root_.string()});
+  pid_ = Spawn("devmgrd", flags, log_, log_);
+}
+
+Daemon::~Daemon() { Kill(); }
+
+void Daemon::Kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  Wait();
+}
+
+int Daemon::Terminate(std::chrono::milliseconds* took) {
+  const auto begin = std::chrono::steady_clock::now();
+  ::kill(pid_, SIGTERM);
+  const int code = Wait();
+  *took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begin);
+  return code;
+}
+
+int Daemon::Wait() {
+  const int code = WaitForExit(pid_);
+  pid_ = -1;
+  return code;
+}
+
+std::string Daemon::log() const { return ReadAll(log_); }
+
+std::unique_ptr<Inspector> Daemon::Inspect() const {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    auto inspector = Inspector::Connect(root_ / "devmgr.sock",
+                                        std::chrono::milliseconds(5'000));
+    if (inspector.ok()) return *std::move(inspector);
+    // Nothing to wait on: the socket is what tells that it is there.
+    ::poll(nullptr, 0, 2);
+  }
+  ADD_FAILURE() << "devmgrd does not answer:\n" << log();
+  return nullptr;
+}
+
+NodeFolder::NodeFolder() { fs::create_directories(root() / "manifests"); }
+
+void NodeFolder::Write(const std::string& file, const std::string& yaml) {
+  const fs::path target = root() / "manifests" / file;
+  const fs::path temporary = root() / "manifests" / ("." + file);
+  std::ofstream(temporary) << yaml;
+  fs::rename(temporary, target);
+}
+
+void NodeFolder::Remove(const std::string& file) {
+  fs::remove(root() / "manifests" / file);
+}
+
+std::unique_ptr<testing::FakeDraDriver> NodeFolder::StartDriver(
+    testing::FakeDraDriverOptions options) {
+  if (options.name.empty()) options.name = "gpu.example.com";
+  options.root = root();
+  auto driver = testing::FakeDraDriver::Start(std::move(options));
+  if (!driver.ok()) {
+    ADD_FAILURE() << driver.status();
+    return nullptr;
+  }
+  return *std::move(driver);
+}
+
+std::size_t NodeFolder::cdi_files() const {
+  std::size_t count = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root() / "cdi", error)) {
+    count += entry.is_regular_file() ? 1 : 0;
+  }
+  return count;
+}
+
+Exit NodeFolder::Ctl(std::vector<std::string> args) const {
+  args.insert(args.begin(), {"--endpoint", (root() / "devmgr.sock").string()});
+  return RunTool("devmgrctl", args);
+}
+
+std::string ClaimManifest(const std::string& name, const std::string& uid,
+                          const std::vector<std::string>& devices,
+                          const std::vector<std::string>& pod_uids) {
+  std::stringstream text;
+  text << "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+       << "metadata: {name: " << name << ", uid: " << uid << "}\n"
+       << "spec: {devices: {requests: [";
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    text << "{name: r" << i << ", exactly: {deviceClassName: c}}, ";
+  }
+  text << "]}}\nstatus:\n  allocation: {devices: {results: [";
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    text << "{request: r" << i << ", driver: gpu.example.com, pool: pool-0, "
+         << "device: " << devices[i] << "}, ";
+  }
+  text << "]}}\n  reservedFor: [";
+  for (const std::string& pod : pod_uids) {
+    text << "{resource: pods, name: p, uid: " << pod << "}, ";
+  }
+  text << "]\n---\n";
+  return text.str();
+}
+
+std::string PodManifest(const std::string& name, const std::string& uid,
+                        const std::string& claim) {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
+         ", uid: " + uid +
+         "}\nspec:\n  containers: [{name: c, resources: {claims: [{name: "
+         "x}]}}]\n  resourceClaims: [{name: x, resourceClaimName: " +
+         claim + "}]\n---\n";
+}
+
+std::string TreeOf(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    files[entry.path().string()] =
+        entry.is_regular_file() ? ReadAll(entry.path()) : "";
+  }
+  std::string text;
+  for (const auto& [name, content] : files) {
+    text += name + "\n" + content + "\n";
+  }
+  return text;
+}
+
+}  // namespace devmgr
