@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/runtime.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/completion_queue.h>
-#include <grpcpp/impl/grpc_library.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <pthread.h>
 
@@ -14,6 +14,16 @@
 
 namespace devmgr::rpc {
 namespace {
+
+/// gRPC, up. Left to itself it goes down on a thread that nobody joins, and a
+/// process that ends meanwhile looks like one that leaks.
+class GrpcIsUp {
+ public:
+  GrpcIsUp() { grpc_init(); }
+  ~GrpcIsUp() { grpc_shutdown_blocking(); }
+  GrpcIsUp(const GrpcIsUp&) = delete;
+  GrpcIsUp& operator=(const GrpcIsUp&) = delete;
+};
 
 class RuntimeImpl final : public Runtime {
  public:
@@ -32,6 +42,7 @@ class RuntimeImpl final : public Runtime {
   grpc::CompletionQueue& queue() { return queue_; }
 
  private:
+  const GrpcIsUp grpc_is_up_;  ///< First: goes last.
   const std::unique_ptr<Poller> poller_;
   grpc::CompletionQueue queue_;
   std::thread thread_;

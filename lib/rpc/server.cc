@@ -13,9 +13,11 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <set>
+#include <map>
+#include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/mutex.h"
 #include "common/status.h"
@@ -61,6 +63,10 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
 }
 
+absl::Status ClosingError() {
+  return UnavailableError("the server is shutting down");
+}
+
 class ServerImpl final : public Server {
  public:
   ServerImpl(Runtime& runtime, std::map<std::string, UnaryHandler> methods)
@@ -78,7 +84,7 @@ class ServerImpl final : public Server {
   bool AcceptConnection();
   void ExpectCall();
   bool closing() const DEVMGR_EXCLUDES(mutex_);
-  void Forget(const std::shared_ptr<ServerCall>& call);
+  void Forget(ServerCall* call);
 
   Poller& poller_;
   const std::map<std::string, UnaryHandler> methods_;
@@ -95,22 +101,41 @@ class ServerImpl final : public Server {
 
   mutable Mutex mutex_;
   bool closing_ DEVMGR_GUARDED_BY(mutex_) = false;
-  /// The owners of calls: queue tags are plain pointers, and what handlers
-  /// hold does not keep a call.
-  std::set<std::shared_ptr<ServerCall>> calls_ DEVMGR_GUARDED_BY(mutex_);
+  CondVar forgotten_;
+  std::map<ServerCall*, std::unique_ptr<ServerCall>> calls_
+      DEVMGR_GUARDED_BY(mutex_);
 };
 
 /// One call, from the offer to take one until its end:
 ///
-///   expected -> reading -> handling -> finishing -> gone
-///         `---------`----------------------^
+///   expected -> reading -> answering -> gone
+///         `------------------^
 ///
-/// All but handling have an operation on the queue, so only in handling does
-/// anybody outside the queue's thread decide what comes next.
-class ServerImpl::ServerCall final
-    : public Completion,
-      public std::enable_shared_from_this<ServerCall> {
+/// In the first two the call has an operation on the queue. In answering it
+/// gets its last one, from whoever comes first: the handler, on any thread, or
+/// the end of the server.
+class ServerImpl::ServerCall final : public Completion {
  public:
+  /// What handlers hold of a call. It does not keep the call.
+  class Gate {
+   public:
+    void Open(ServerCall* call) {
+      MutexLock lock(mutex_);
+      call_ = call;
+    }
+    /// Answers if the gate is open, and closes it.
+    void Answer(const absl::StatusOr<std::string>& answer) {
+      // Locked while the answer goes to the queue (which does not block): with
+      // that the call may end.
+      MutexLock lock(mutex_);
+      if (call_ != nullptr) std::exchange(call_, nullptr)->Send(answer);
+    }
+
+   private:
+    Mutex mutex_;
+    ServerCall* call_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
+  };
+
   explicit ServerCall(ServerImpl& server) : server_(server) {}
 
   void Expect() {
@@ -119,123 +144,108 @@ class ServerImpl::ServerCall final
   }
 
   void OnComplete(bool ok) override {
-    switch (step()) {
+    switch (step_) {
       case Step::kExpected:
-        if (!ok) return server_.Forget(shared_from_this());  // shutting down
+        if (!ok) return server_.Forget(this);  // shutting down
         server_.ExpectCall();
         return Begin();
       case Step::kReading:
         if (ok) return Handle();
-        return Finish(Step::kReading,
-                      {grpc::StatusCode::INTERNAL, "the call has no request"});
-      case Step::kHandling:
-        return;  // has no operation
-      case Step::kFinishing:
-        return server_.Forget(shared_from_this());
+        return Refuse({grpc::StatusCode::INTERNAL, "the call has no request"});
+      case Step::kAnswering:
+        return server_.Forget(this);
     }
   }
 
-  /// Answers unless that has happened already.
-  void Answer(const absl::StatusOr<std::string>& answer) {
-    if (!answer.ok()) return Finish(Step::kHandling, ToGrpc(answer.status()));
-    if (!Advance(Step::kHandling, Step::kFinishing)) return;
-    stream_.WriteAndFinish(ToByteBuffer(*answer), grpc::WriteOptions(),
-                           grpc::Status::OK, this);
-  }
+  const std::shared_ptr<Gate>& gate() const { return gate_; }
 
  private:
-  enum class Step { kExpected, kReading, kHandling, kFinishing };
+  enum class Step { kExpected, kReading, kAnswering };
 
-  /// What a handler holds.
+  /// Speaks up for a handler that lets go of its call.
   class Answerer {
    public:
-    explicit Answerer(std::weak_ptr<ServerCall> call)
-        : call_(std::move(call)) {}
-    ~Answerer() { Answer(InternalError("the call was dropped unanswered")); }
+    explicit Answerer(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
+    ~Answerer() {
+      gate_->Answer(InternalError("the call was dropped unanswered"));
+    }
     Answerer(const Answerer&) = delete;
     Answerer& operator=(const Answerer&) = delete;
 
-    void Answer(const absl::StatusOr<std::string>& answer) {
-      if (const auto call = call_.lock()) call->Answer(answer);
-    }
+    Gate& gate() const { return *gate_; }
 
    private:
-    const std::weak_ptr<ServerCall> call_;
+    const std::shared_ptr<Gate> gate_;
   };
-
-  Step step() const {
-    MutexLock lock(mutex_);
-    return step_;
-  }
-
-  bool Advance(Step from, Step to) {
-    MutexLock lock(mutex_);
-    if (step_ != from) return false;
-    step_ = to;
-    return true;
-  }
 
   void Begin() {
     const auto method = server_.methods_.find(context_.method());
     if (method == server_.methods_.end()) {
-      return Finish(Step::kExpected,
-                    UnknownMethod(server_.methods_, context_.method()));
+      return Refuse(UnknownMethod(server_.methods_, context_.method()));
     }
     handler_ = &method->second;
-    Advance(Step::kExpected, Step::kReading);
+    step_ = Step::kReading;
     stream_.Read(&request_, this);
   }
 
   void Handle() {
-    Advance(Step::kReading, Step::kHandling);
-    // The destructor of the server answers all calls in handling once; those
-    // that come here later have to look themselves.
-    if (server_.closing()) return Answer(UnavailableError("{}", kClosing));
+    step_ = Step::kAnswering;
+    gate_->Open(this);
+    // The end of the server answers at gates that are open by then; those that
+    // come here later have to look themselves.
+    if (server_.closing()) return gate_->Answer(ClosingError());
     std::string request = ToString(request_);
-    request_.Clear();
-    const auto answerer = std::make_shared<Answerer>(weak_from_this());
+    const auto answerer = std::make_shared<Answerer>(gate_);
     (*handler_)(std::move(request),
-                [answerer](absl::StatusOr<std::string> answer) {
-                  answerer->Answer(answer);
+                [answerer](const absl::StatusOr<std::string>& answer) {
+                  answerer->gate().Answer(answer);
                 });
   }
 
-  void Finish(Step from, const grpc::Status& status) {
-    if (Advance(from, Step::kFinishing)) stream_.Finish(status, this);
+  void Refuse(const grpc::Status& status) {
+    step_ = Step::kAnswering;
+    stream_.Finish(status, this);
   }
 
-  static constexpr const char* kClosing = "the server is shutting down";
-  friend class ServerImpl;
+  void Send(const absl::StatusOr<std::string>& answer) {
+    if (answer.ok()) {
+      stream_.WriteAndFinish(ToByteBuffer(*answer), grpc::WriteOptions(),
+                             grpc::Status::OK, this);
+    } else {
+      stream_.Finish(ToGrpc(answer.status()), this);
+    }
+  }
 
   ServerImpl& server_;
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  // On the queue's thread only, but for the stream as said above.
+  Step step_ = Step::kExpected;
   const UnaryHandler* handler_ = nullptr;
   grpc::ByteBuffer request_;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
-
-  mutable Mutex mutex_;
-  Step step_ DEVMGR_GUARDED_BY(mutex_) = Step::kExpected;
 };
 
 ServerImpl::~ServerImpl() {
   poller_.Unwatch(watch_);
   socket_.reset();
   if (!grpc_server_) return;
-  std::set<std::shared_ptr<ServerCall>> calls;
+  std::vector<std::shared_ptr<ServerCall::Gate>> gates;
   {
     MutexLock lock(mutex_);
     closing_ = true;
-    calls = calls_;
+    for (const auto& [call, owned] : calls_) gates.push_back(call->gate());
   }
-  for (const auto& call : calls) {
-    call->Answer(UnavailableError("{}", ServerCall::kClosing));
-  }
-  calls.clear();
-  // Returns only when every call is gone, so nothing is put on the queue after
-  // that, not even by an answer that is being given right now.
+  for (const auto& gate : gates) gate->Answer(ClosingError());
   grpc_server_->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_millis(kFarewell.count(), GPR_TIMESPAN)));
+  {
+    // gRPC waits for connections, not for calls: one may have ended with its
+    // connection while its answer is still on the way to the queue.
+    MutexLock lock(mutex_);
+    while (!calls_.empty()) forgotten_.Wait(mutex_);
+  }
   queue_->Shutdown();
   thread_.join();
 }
@@ -302,12 +312,14 @@ bool ServerImpl::AcceptConnection() {
 }
 
 void ServerImpl::ExpectCall() {
-  const auto call = std::make_shared<ServerCall>(*this);
+  auto owned = std::make_unique<ServerCall>(*this);
+  ServerCall* const call = owned.get();
   {
     MutexLock lock(mutex_);
     if (closing_) return;
-    calls_.insert(call);
+    calls_.emplace(call, std::move(owned));
   }
+  // Not after the queue's end: that waits for this call.
   call->Expect();
 }
 
@@ -316,9 +328,13 @@ bool ServerImpl::closing() const {
   return closing_;
 }
 
-void ServerImpl::Forget(const std::shared_ptr<ServerCall>& call) {
+void ServerImpl::Forget(ServerCall* call) {
+  std::unique_ptr<ServerCall> owned;  // destroyed after the lock
   MutexLock lock(mutex_);
-  calls_.erase(call);
+  const auto it = calls_.find(call);
+  owned = std::move(it->second);
+  calls_.erase(it);
+  forgotten_.NotifyAll();
 }
 
 }  // namespace

@@ -278,7 +278,7 @@ TEST_F(ServerTest, GoesQuicklyWithHangingCalls) {
   for (int i = 0; i < kCalls; ++i) responds.push_back(*parked_.Take());
   const auto begin = std::chrono::steady_clock::now();
   server.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(900));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
   for (int i = 0; i < kCalls; ++i) {
     EXPECT_EQ(answers.Take().value().status().code(),
               absl::StatusCode::kUnavailable);
@@ -304,7 +304,7 @@ TEST_F(ServerTest, GoesQuicklyWithClientsThatAreSilentOrStuck) {
   }
   const auto begin = std::chrono::steady_clock::now();
   server.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(900));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
 }
 
 TEST_F(ServerTest, GoesWhileAnswersAreGiven) {
