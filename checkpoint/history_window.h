@@ -34,11 +34,8 @@ class HistoryWindow {
     sizes_.clear();
   }
 
-  /// The window is [first, end).
+  /// The oldest batch held; the next one to come while none is held.
   std::uint64_t first() const { return first_; }
-  std::uint64_t end() const { return first_ + sizes_.size(); }
-  bool empty() const { return sizes_.empty(); }
-  std::uint64_t bytes() const { return bytes_; }
 
  private:
   const HistoryLimits limits_;

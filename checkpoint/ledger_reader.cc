@@ -107,6 +107,12 @@ absl::StatusOr<state::State> ReadState(rocksdb::DB& db) {
   return state;
 }
 
+absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq) {
+  if (last_in_history == seq) return absl::OkStatus();
+  return DataLossError("the history ends with batch {}, the ledger with {}",
+                       last_in_history, seq);
+}
+
 absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
                           const HistoryVisitor& visit) {
   if (after == std::numeric_limits<std::uint64_t>::max()) {

@@ -24,6 +24,10 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 /// The projection.
 absl::StatusOr<state::State> ReadState(rocksdb::DB& db);
 
+/// A history that is not empty ends with the last batch of the ledger.
+///   DataLoss  it does not
+absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq);
+
 /// Visits the batches after `after`, encoded, in order.
 using HistoryVisitor =
     std::function<absl::Status(std::uint64_t seq, std::string_view bytes)>;

@@ -4,6 +4,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
@@ -150,22 +151,21 @@ class RocksDbStore : public LedgerStore {
   absl::Status ReadBounds() {
     DEVMGR_ASSIGN_OR_RETURN(last_seq_, ReadSeq(*db_));
     window_.Clear();
-    const auto add = [this](std::uint64_t seq, std::string_view bytes) {
+    oldest_stored_ = last_seq_ + 1;
+    std::uint64_t last_in_history = 0;
+    const auto add = [&](std::uint64_t seq, std::string_view bytes) {
+      last_in_history = seq;
+      oldest_stored_ = std::min(oldest_stored_, seq);
       window_.Add(seq, bytes.size());
       return absl::OkStatus();
     };
     DEVMGR_RETURN_IF_ERROR(VisitHistory(*db_, 0, add));
-    if (window_.empty() || window_.end() == last_seq_ + 1) {
-      return absl::OkStatus();
-    }
-    return DataLossError("the history ends with batch {}, the ledger with {}",
-                         window_.end() - 1, last_seq_);
+    if (last_in_history == 0) return absl::OkStatus();
+    return CheckHistoryEnd(last_in_history, last_seq_);
   }
 
   absl::Status Write(std::span<const state::Batch> batches) {
     rocksdb::WriteBatch write;
-    const std::uint64_t oldest =
-        window_.empty() ? batches.front().seq : window_.first();
     std::uint64_t seq = last_seq_;
     for (const state::Batch& batch : batches) {
       if (batch.seq != ++seq) {
@@ -181,8 +181,8 @@ class RocksDbStore : public LedgerStore {
       write.Put(HistoryKey(seq), bytes);
       window_.Add(seq, bytes.size());
     }
-    for (std::uint64_t old = oldest; old < window_.first(); ++old) {
-      write.Delete(HistoryKey(old));
+    for (; oldest_stored_ < window_.first(); ++oldest_stored_) {
+      write.Delete(HistoryKey(oldest_stored_));
     }
     write.Put(SeqKey(), EncodeNumber(seq));
     DEVMGR_RETURN_IF_ERROR(
@@ -201,7 +201,10 @@ class RocksDbStore : public LedgerStore {
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> in_doubt_ = true;
 
+  // For Append; read anew whenever the database is opened.
   std::uint64_t last_seq_ = 0;
+  /// Before the window when the limits have become smaller.
+  std::uint64_t oldest_stored_ = 1;
   HistoryWindow window_;
 };
 

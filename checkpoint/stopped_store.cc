@@ -22,6 +22,10 @@ absl::StatusOr<StoreContents> ReadDatabase(const std::string& path) {
   StoreContents contents;
   DEVMGR_ASSIGN_OR_RETURN(contents.state, ReadState(*db));
   DEVMGR_ASSIGN_OR_RETURN(contents.history, ReadHistory(*db, 0));
+  if (!contents.history.empty()) {
+    DEVMGR_RETURN_IF_ERROR(
+        CheckHistoryEnd(contents.history.back().seq, contents.state.seq));
+  }
   return contents;
 }
 

@@ -25,6 +25,9 @@ class SharedFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
+  /// True in the child, which runs the test again up to its death.
+  bool is_child() const { return is_child_; }
+
  private:
   std::filesystem::path path_;
   bool is_child_;
