@@ -96,7 +96,7 @@ void FakeDriverFixture::WriteClaim(const std::string& name,
   }
   for (const Result& result : results) {
     text += fmt::format(
-        "      - {{request: {}, driver: {}, pool: {}, device: {}{}}}\n",
+        "      - {{request: {}, driver: {}, pool: {}, device: '{}'{}}}\n",
         result.request, result.driver, result.pool, result.device,
         result.share_id.empty() ? "" : ", shareID: " + result.share_id);
   }
