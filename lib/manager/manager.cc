@@ -173,9 +173,13 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   std::vector<WaitingFor> freed;
   std::vector<std::pair<PodUid, PodInfo>> gone;
   std::vector<PodUid> changed;
+  std::vector<ObjectName> ready;
   for (const state::Change& change : batch.decision.changes) {
     if (const auto* put = std::get_if<state::PutPod>(&change)) {
       changed.push_back(put->pod->uid);
+      if (put->pod->phase == state::PodPhase::kReady) {
+        ready.push_back(put->pod->name);
+      }
     } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
       if (const auto* pod = state_.FindPod(erase->uid)) {
         freed.push_back({WaitingFor::Kind::kPod, pod->name.ToString()});
@@ -193,6 +197,9 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     return;
   }
   for (const PodUid& uid : changed) OnPodChanged(uid);
+  for (const ObjectName& pod : ready) {
+    events_.Add(false, "Prepared", "Pod", pod, "all claims are prepared");
+  }
   for (const auto& [uid, info] : gone) {
     lifecycle_->Forget(uid);
     {

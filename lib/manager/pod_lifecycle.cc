@@ -214,8 +214,6 @@ void PodLifecycle::EndIfSettled(OperationId id) {
     if (prepare) {
       notes_.erase(uid);
       admitted_.erase(uid);
-      parts_.events.Add(false, "Prepared", "Pod", pod->name,
-                        "all claims are prepared");
     }
     Finish(id, absl::OkStatus());
     return;
