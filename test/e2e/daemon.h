@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/inspection.h>
+#include <devmgr/testing.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -8,9 +10,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <devmgr/inspection.h>
-#include <devmgr/testing.h>
 
 #include "support/temp_folder.h"
 

@@ -17,9 +17,9 @@
 namespace devmgr {
 namespace {
 
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using nlohmann::json;
 
 std::string Example(const std::string& file) {
   std::ifstream stream(std::string(DEVMGR_SOURCE_DIR) + "/examples/manifests/" +
@@ -78,30 +78,28 @@ TEST_F(DaemonTest, ExtendedResourcesGetTheirCdiDeviceIds) {
   const Exit demo = node_.Ctl({"resolve", "demo", "-o", "json"});
   const json answer = json::parse(demo.out);
   const std::string id = answer["containers"][0]["cdiDevices"][0]["name"];
-  EXPECT_EQ(
-      answer,
-      json({{"apiVersion", "devmgr/v1alpha1"},
-            {"kind", "PodDevices"},
-            {"metadata",
-             {{"namespace", "default"},
-              {"name", "demo"},
-              {"uid", "5a1f3c4e-0000-4000-8000-000000000001"}}},
-            {"containers",
-             {{{"name", "demo"},
-               {"init", false},
-               {"cdiDevices",
-                {{{"name", id},
-                  {"origin",
-                   {{"claim", "demo-extended-resources-8s27z"},
-                    {"request", "container-0-request-0"},
-                    {"driver", "gpu.example.com"},
-                    {"pool", "node-1"},
-                    {"device", "gpu-0"},
-                    {"resource", "example.com/gpu"}}}}}},
-               {"env", json::array()},
-               {"mounts", json::array()},
-               {"devices", json::array()},
-               {"annotations", json::array()}}}}}));
+  EXPECT_EQ(answer, json({{"apiVersion", "devmgr/v1alpha1"},
+                          {"kind", "PodDevices"},
+                          {"metadata",
+                           {{"namespace", "default"},
+                            {"name", "demo"},
+                            {"uid", "5a1f3c4e-0000-4000-8000-000000000001"}}},
+                          {"containers",
+                           {{{"name", "demo"},
+                             {"init", false},
+                             {"cdiDevices",
+                              {{{"name", id},
+                                {"origin",
+                                 {{"claim", "demo-extended-resources-8s27z"},
+                                  {"request", "container-0-request-0"},
+                                  {"driver", "gpu.example.com"},
+                                  {"pool", "node-1"},
+                                  {"device", "gpu-0"},
+                                  {"resource", "example.com/gpu"}}}}}},
+                             {"env", json::array()},
+                             {"mounts", json::array()},
+                             {"devices", json::array()},
+                             {"annotations", json::array()}}}}}));
   const json training =
       json::parse(node_.Ctl({"resolve", "training", "-o", "json"}).out);
   ASSERT_EQ(training["containers"].size(), 4u);
@@ -182,8 +180,8 @@ TEST_F(DaemonTest, SecondDaemonIsToldWhoHoldsTheState) {
   ASSERT_NE(first.Inspect(), nullptr);
   Daemon second(node_.root());
   EXPECT_EQ(second.Wait(), 1);
-  EXPECT_THAT(second.log(), HasSubstr("devmgrd (pid " +
-                                      std::to_string(first.pid()) + ")"));
+  EXPECT_THAT(second.log(),
+              HasSubstr("devmgrd (pid " + std::to_string(first.pid()) + ")"));
 }
 
 TEST_F(DaemonTest, StaleSocketIsReplacedAndALiveOneRespected) {
@@ -192,9 +190,8 @@ TEST_F(DaemonTest, StaleSocketIsReplacedAndALiveOneRespected) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  ASSERT_EQ(::bind(stale, reinterpret_cast<sockaddr*>(&address),
-                   sizeof address),
-            0);
+  ASSERT_EQ(
+      ::bind(stale, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(stale, 1), 0);
   {
     Daemon daemon(node_.root());  // somebody listens: us
@@ -231,9 +228,8 @@ TEST_F(DaemonTest, StoppedStateIsReadWithoutChangingAByte) {
   EXPECT_EQ(claims.code, 0) << claims.err;
   EXPECT_THAT(claims.out, HasSubstr("c1"));
   EXPECT_NE(claims.err, "");
-  const Exit resolved =
-      RunTool("devmgrctl", {"--state-dir", state.string(), "resolve", "p", "-o",
-                            "json"});
+  const Exit resolved = RunTool("devmgrctl", {"--state-dir", state.string(),
+                                              "resolve", "p", "-o", "json"});
   EXPECT_EQ(resolved.out, before_);
   EXPECT_EQ(TreeOf(state), tree);
   EXPECT_EQ(node_.Ctl({"get", "claims"}).code, 4);
@@ -286,11 +282,13 @@ TEST_F(DaemonTest, EmbedderActsOnlyOnRequest) {
     daemon.Inspect();
     ASSERT_TRUE(driver->WaitForRegistrations(1, std::chrono::seconds(20)));
     EXPECT_EQ(node_.Ctl({"prepare", "pod", "nobody"}).code, 3);
-    const Exit prepared = node_.Ctl({"prepare", "pod", "p", "--timeout", "20s"});
+    const Exit prepared =
+        node_.Ctl({"prepare", "pod", "p", "--timeout", "20s"});
     ASSERT_EQ(prepared.code, 0) << prepared.err;
     node_.Remove("p.yaml");
     EXPECT_EQ(node_.Ctl({"resolve", "p"}).code, 0);
-    const Exit released = node_.Ctl({"release", "pod", "p", "--timeout", "20s"});
+    const Exit released =
+        node_.Ctl({"release", "pod", "p", "--timeout", "20s"});
     ASSERT_EQ(released.code, 0) << released.err;
     ASSERT_TRUE(WaitFor("p", "released"));
     daemon.Kill();
@@ -330,9 +328,8 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   EXPECT_THAT(printed.out, HasSubstr("stateDir: " + root + "/state"));
   const std::string file = root + "/config.yaml";
   std::ofstream(file) << "nodeName: n2\nactuate: embedder\n";
-  const Exit read =
-      RunTool("devmgrd", {"--root", root, "--config", file, "--node-name", "n3",
-                          "--print-config"});
+  const Exit read = RunTool("devmgrd", {"--root", root, "--config", file,
+                                        "--node-name", "n3", "--print-config"});
   EXPECT_THAT(read.out, HasSubstr("nodeName: n3"));  // flags win
   EXPECT_THAT(read.out, HasSubstr("actuate: embedder"));
   std::ofstream(file) << "nodeName: n2\nactuat: embedder\n";

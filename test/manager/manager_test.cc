@@ -19,11 +19,14 @@ using Failure = SharedStore::Failure;
 std::string ClaimYaml(const std::string& name, const std::string& uid,
                       const std::vector<std::string>& drivers,
                       const std::vector<std::string>& pod_uids) {
-  std::string text = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
-                     "metadata: {name: " + name + ", uid: " + uid + "}\n"
-                     "spec: {devices: {requests: [{name: r, exactly: "
-                     "{deviceClassName: c}}]}}\n"
-                     "status:\n  allocation:\n    devices:\n      results:\n";
+  std::string text =
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+      "metadata: {name: " +
+      name + ", uid: " + uid +
+      "}\n"
+      "spec: {devices: {requests: [{name: r, exactly: "
+      "{deviceClassName: c}}]}}\n"
+      "status:\n  allocation:\n    devices:\n      results:\n";
   for (const std::string& driver : drivers) {
     text += "      - {request: r, driver: " + driver +
             ", pool: pool-1, device: dev-1}\n";
@@ -40,7 +43,8 @@ std::string PodYaml(const std::string& name, const std::string& uid,
                     const std::vector<std::string>& claims,
                     const std::string& extra = "") {
   std::string text = "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
-                     ", uid: " + uid + "}\nspec:\n  containers:\n"
+                     ", uid: " + uid +
+                     "}\nspec:\n  containers:\n"
                      "  - name: c\n    resources: {claims: [";
   for (const std::string& claim : claims) text += "{name: " + claim + "}, ";
   text += "]}\n  resourceClaims: [";
@@ -96,9 +100,8 @@ TEST_F(ManagerTest, PreparesOnceAndUnpreparesOnce) {
   EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
   node_.Publish("");
   ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.drivers.calls(),
-              ElementsAre(Prepare(kDriver, {"c1"}),
-                          Unprepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"}),
+                                                 Unprepare(kDriver, {"c1"})));
   EXPECT_THAT(node_.store.Load().claims, IsEmpty());
   EXPECT_THAT(node_.store.Load().pods, IsEmpty());
 }
@@ -239,8 +242,8 @@ TEST_F(ManagerTest, AdoptsADecisionThatIsOnDiskAfterAll) {
 
 TEST_F(ManagerTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
   node_.Start();
-  const std::string first = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                            PodYaml("p", "u-p", {"c1"});
+  const std::string first =
+      ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + PodYaml("p", "u-p", {"c1"});
   node_.Publish(first);
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   node_.store.FailReopen(true);
@@ -261,8 +264,7 @@ TEST_F(ManagerTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
 // DRA-066, DRA-085
 TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
   node_.Start();
-  const std::string claim =
-      ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});
   node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   node_.Publish(claim + PodYaml("p", "u-p", {"c1"}) +
@@ -481,9 +483,10 @@ TEST_F(ManagerTest, ClaimOfAnotherOwnerRejectsForGood) {
 
 TEST_F(ManagerTest, MalformedPodIsRejectedWithItsField) {
   node_.Start();
-  node_.Publish("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
-                "spec:\n  containers: [{name: c, resources: {claims: [{name: "
-                "nope}]}}]\n");
+  node_.Publish(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c, resources: {claims: [{name: "
+      "nope}]}}]\n");
   ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
   EXPECT_THAT(node_.PodNamed("p").message,
               HasSubstr("spec.containers[0].resources.claims[0]"));
@@ -507,9 +510,9 @@ TEST_F(ManagerTest, MappingAddedLaterIsJudgedAgain) {
   const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
   node_.Publish(claim + ExtendedPod());
   ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
-  EXPECT_THAT(node_.PodNamed("p").waiting_for,
-              ElementsAre(WaitingFor{WaitingFor::Kind::kResource,
-                                     "example.com/gpu"}));
+  EXPECT_THAT(
+      node_.PodNamed("p").waiting_for,
+      ElementsAre(WaitingFor{WaitingFor::Kind::kResource, "example.com/gpu"}));
   node_.Publish(claim + ExtendedPod() + ExtendedStatus());
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
@@ -577,9 +580,8 @@ TEST_F(ManagerTest, PodReleasedDuringPrepareIsUnpreparedAfterIt) {
   node_.Publish("");
   node_.drivers.Let(kDriver);
   ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.drivers.calls(),
-              ElementsAre(Prepare(kDriver, {"c1"}),
-                          Unprepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"}),
+                                                 Unprepare(kDriver, {"c1"})));
   EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
 }
 

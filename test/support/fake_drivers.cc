@@ -74,9 +74,8 @@ class FakeDriversView final : public dra::Drivers {
       if (fake_.drivers_[driver].registered) fake_.calls_.push_back(call);
       fake_.changed_.NotifyAll();
     }
-    fake_.Reply(driver, [this, answer = std::move(answer)] {
-      executor_.Post(answer);
-    });
+    fake_.Reply(driver,
+                [this, answer = std::move(answer)] { executor_.Post(answer); });
   }
 
   absl::Status Judge(bool prepare, const std::string& driver,

@@ -61,8 +61,7 @@ class SharedStoreView final : public checkpoint::LedgerStore {
   absl::Status Append(std::span<const state::Batch> batches) override {
     ++shared_.appends_;
     shared_.batches_ += batches.size();
-    const auto failure =
-        shared_.failure_.exchange(SharedStore::Failure::kNone);
+    const auto failure = shared_.failure_.exchange(SharedStore::Failure::kNone);
     if (failure != SharedStore::Failure::kLost) {
       DEVMGR_RETURN_IF_ERROR(store_->Append(batches));
     }

@@ -4,16 +4,15 @@
 // outlives it, over fake drivers and objects from text.
 #pragma once
 
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/host.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <devmgr/actuator.h>
-#include <devmgr/device_manager.h>
-#include <devmgr/host.h>
 
 #include "checkpoint/ledger_store.h"
 #include "support/fake_drivers.h"
