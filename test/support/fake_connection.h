@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/connection.h"
+
+namespace devmgr {
+
+/// The far end of connections without sockets: dials, answers and hang-ups are
+/// in the test's hands. Lives on one thread, where completions run, too.
+class FakePeer {
+ public:
+  struct Call {
+    std::size_t connection = 0;  ///< Index into the dials that succeeded.
+    std::string method;
+    std::string request;
+    std::chrono::milliseconds timeout{0};
+    rpc::CallDone done;  ///< Empty once it ran.
+  };
+
+  /// What the next dials answer: OK connects.
+  void set_dial_status(absl::Status status) {
+    dial_status_ = std::move(status);
+  }
+
+  /// As a dialer: `[&](auto& path, auto f) { return peer.Dial(path, f); }`.
+  absl::StatusOr<std::unique_ptr<rpc::Connection>> Dial(
+      const std::filesystem::path& socket, std::function<void()> on_hang_up) {
+    dialed_.push_back(socket.string());
+    if (!dial_status_.ok()) return dial_status_;
+    lines_.push_back(std::make_shared<Line>());
+    lines_.back()->on_hang_up = std::move(on_hang_up);
+    return std::make_unique<Connection>(*this, lines_.size() - 1);
+  }
+
+  /// Sockets dialed so far, failed dials included.
+  const std::vector<std::string>& dialed() const { return dialed_; }
+  /// Connections that were made and not closed by our side.
+  int open() const {
+    return static_cast<int>(
+        std::count_if(lines_.begin(), lines_.end(),
+                      [](const auto& line) { return !line->closed; }));
+  }
+  const std::vector<Call>& calls() const { return calls_; }
+
+  void Answer(std::size_t call, absl::StatusOr<std::string> answer) {
+    const rpc::CallDone done = std::exchange(calls_.at(call).done, nullptr);
+    if (done) done(std::move(answer));
+  }
+
+  /// The peer hangs up; the other side sees it in `over()`, and is told when
+  /// TellHangUp follows.
+  void HangUpSilently(std::size_t connection) {
+    lines_.at(connection)->over = true;
+  }
+  void TellHangUp(std::size_t connection) {
+    lines_.at(connection)->on_hang_up();
+  }
+  void HangUp(std::size_t connection) {
+    HangUpSilently(connection);
+    TellHangUp(connection);
+  }
+
+ private:
+  struct Line {
+    std::function<void()> on_hang_up;
+    bool over = false;
+    bool closed = false;
+  };
+
+  class Connection final : public rpc::Connection {
+   public:
+    Connection(FakePeer& peer, std::size_t index)
+        : peer_(peer), index_(index), line_(peer.lines_.at(index)) {}
+    ~Connection() override {
+      line_->closed = true;
+      for (std::size_t i = 0; i < peer_.calls_.size(); ++i) {
+        if (peer_.calls_[i].connection != index_) continue;
+        peer_.Answer(i, absl::CancelledError("connection closed"));
+      }
+    }
+
+    CallId Call(const std::string& method, std::string request,
+                CallOptions options, rpc::CallDone done) override {
+      peer_.calls_.push_back({index_, method, std::move(request),
+                              options.timeout, std::move(done)});
+      return peer_.calls_.size();
+    }
+    void Cancel(CallId call) override {
+      peer_.Answer(call - 1, absl::CancelledError("cancelled"));
+    }
+    const rpc::PeerCredentials& peer() const override { return credentials_; }
+    bool over() const override { return line_->over; }
+
+   private:
+    FakePeer& peer_;
+    const std::size_t index_;
+    const std::shared_ptr<Line> line_;
+    const rpc::PeerCredentials credentials_;
+  };
+
+  absl::Status dial_status_;
+  std::vector<std::string> dialed_;
+  std::vector<std::shared_ptr<Line>> lines_;
+  std::vector<Call> calls_;
+};
+
+}  // namespace devmgr
