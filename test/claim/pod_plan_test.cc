@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/pod_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/builders.h"
+
+namespace devmgr::claim {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Kind = Verdict::Kind;
+
+class PodPlanTest : public testing::Test {
+ protected:
+  static PlanResult Plan(const Pod& pod,
+                         const std::vector<ResourceClaim>& claims) {
+    return PlanPod(pod, SnapshotOf(claims), {});
+  }
+
+  /// The pod waits, for exactly these things.
+  static void ExpectWait(const PlanResult& result, const std::string& reason,
+                         const std::string& text,
+                         const std::vector<WaitingFor>& waiting_for) {
+    EXPECT_EQ(result.verdict.kind, Kind::kWait) << result.verdict.message;
+    EXPECT_EQ(result.verdict.reason, reason);
+    EXPECT_THAT(result.verdict.message, HasSubstr(text));
+    EXPECT_EQ(result.verdict.waiting_for, waiting_for);
+  }
+
+  static void ExpectReject(const PlanResult& result, const std::string& reason,
+                           const std::string& text) {
+    EXPECT_EQ(result.verdict.kind, Kind::kReject) << result.verdict.message;
+    EXPECT_EQ(result.verdict.reason, reason);
+    EXPECT_THAT(result.verdict.message, HasSubstr(text));
+    EXPECT_THAT(result.verdict.waiting_for, IsEmpty());
+  }
+
+  static std::vector<std::string> ClaimsOf(const PlanResult& result) {
+    EXPECT_EQ(result.verdict.kind, Kind::kAdmit) << result.verdict.message;
+    std::vector<std::string> uids;
+    for (const PlannedClaim& claim : result.plan.claims) {
+      uids.push_back(claim.uid.value);
+    }
+    return uids;
+  }
+};
+
+WaitingFor ForClaim(const std::string& name) {
+  return {WaitingFor::Kind::kClaim, "ns/" + name};
+}
+
+TEST_F(PodPlanTest, PodWithoutNeedsIsAdmittedWithAllItsContainers) {
+  const Pod pod = PodBuilder().InitContainer("i").Container("c");
+  const PlanResult result = Plan(pod, {});
+  EXPECT_THAT(ClaimsOf(result), IsEmpty());
+  EXPECT_THAT(result.plan.needs,
+              ElementsAre(state::ContainerNeed{"i", true, {}},
+                          state::ContainerNeed{"c", false, {}}));
+}
+
+// DRA-041
+TEST_F(PodPlanTest, ADirectClaimNeedsNoOwner) {
+  const Pod pod = PodBuilder().Claim("c1", "C").Claim("c2", "D");
+  EXPECT_THAT(ClaimsOf(Plan(pod, {ClaimForP("C"), ClaimForP("D").OwnedBy(Owner(
+                                                      "u-other", "other"))})),
+              ElementsAre("u-C", "u-D"));
+}
+
+// DRA-042
+TEST_F(PodPlanTest, AClaimMadeFromATemplateIsAdmittedWhenThePodOwnsIt) {
+  const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  EXPECT_THAT(ClaimsOf(Plan(pod, {ClaimForP("C").OwnedBy(Owner("u-P"))})),
+              ElementsAre("u-C"));
+}
+
+// DRA-043
+TEST_F(PodPlanTest, ATemplateThatNeedsNoClaimAddsNothing) {
+  const Pod pod = PodBuilder()
+                      .Template("c1")
+                      .Made("c1", std::nullopt)
+                      .Container("c")
+                      .Uses("c1");
+  const PlanResult result = Plan(pod, {});
+  EXPECT_THAT(ClaimsOf(result), IsEmpty());
+  EXPECT_THAT(result.plan.needs,
+              ElementsAre(state::ContainerNeed{"c", false, {}}));
+}
+
+// DRA-044
+TEST_F(PodPlanTest, WaitsForAClaimThatIsNotMadeYet) {
+  const Pod pod = PodBuilder().Template("c1");
+  ExpectWait(Plan(pod, {}), "ClaimNotCreated",
+             "pod \"ns/P\": ResourceClaim not created yet",
+             {{WaitingFor::Kind::kPod, "ns/P"}});
+}
+
+// DRA-045: the plan as a whole is not admitted, so claim 1 is not booked.
+TEST_F(PodPlanTest, OneClaimThatIsNotMadeYetHoldsUpTheOthers) {
+  const Pod pod = PodBuilder().Claim("c1", "C").Template("c2");
+  ExpectWait(Plan(pod, {ClaimForP("C")}), "ClaimNotCreated",
+             "ResourceClaim not created yet",
+             {{WaitingFor::Kind::kPod, "ns/P"}});
+}
+
+// DRA-046
+TEST_F(PodPlanTest, RejectsAPodClaimWithNeitherNameNorTemplate) {
+  const Pod pod = PodBuilder().EmptyClaim("c1");
+  ExpectReject(Plan(pod, {}), "InvalidPod",
+               "pod \"ns/P\", spec.resourceClaim \"c1\": none of the supported "
+               "fields are set");
+}
+
+// DRA-047
+TEST_F(PodPlanTest, WaitsForAMissingClaimObject) {
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  ExpectWait(Plan(pod, {}), "ClaimNotFound", "fetch ResourceClaim C: not found",
+             {ForClaim("C")});
+}
+
+TEST_F(PodPlanTest, AClaimOfTheSameNameInAnotherNamespaceDoesNotCount) {
+  ResourceClaim elsewhere = ClaimForP("C");
+  elsewhere.metadata.ns = "other";
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  ExpectWait(Plan(pod, {elsewhere}), "ClaimNotFound", "fetch ResourceClaim C",
+             {ForClaim("C")});
+}
+
+// DRA-048
+TEST_F(PodPlanTest, WaitsForTheReservationOfAClaimReservedForAnother) {
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  ExpectWait(Plan(pod, {ClaimBuilder("C").From(kDriver).For("u-Q", "Q")}),
+             "ClaimNotReserved",
+             "pod P (u-P) is not allowed to use ResourceClaim C (u-C)",
+             {ForClaim("C")});
+}
+
+// DRA-049: the pod was re-created under its name.
+TEST_F(PodPlanTest, AReservationOfThePodsNameWithAnotherUidDoesNotCount) {
+  const Pod pod = PodBuilder("P").Uid("u-new").Claim("c1", "C");
+  ExpectWait(Plan(pod, {ClaimBuilder("C").From(kDriver).For("u-old", "P")}),
+             "ClaimNotReserved", "is not allowed to use ResourceClaim C",
+             {ForClaim("C")});
+}
+
+TEST_F(PodPlanTest, AReservationByUidCountsWhateverItsKindAndName) {
+  ResourceClaim claim = ClaimBuilder("C").From(kDriver);
+  claim.status.reserved_for = {{"x", "things", "other", "u-P"}};
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  EXPECT_THAT(ClaimsOf(Plan(pod, {claim})), ElementsAre("u-C"));
+}
+
+TEST_F(PodPlanTest, AReservationWithoutUidCountsByNameForPodsOnly) {
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  EXPECT_THAT(
+      ClaimsOf(Plan(pod, {ClaimBuilder("C").From(kDriver).For("", "P")})),
+      ElementsAre("u-C"));
+  ResourceClaim claim = ClaimBuilder("C").From(kDriver);
+  claim.status.reserved_for = {{"", "jobs", "P", ""}, {"", "pods", "Q", ""}};
+  EXPECT_EQ(Plan(pod, {claim}).verdict.reason, "ClaimNotReserved");
+}
+
+// DRA-050
+TEST_F(PodPlanTest, RejectsAClaimMadeForAnotherPod) {
+  const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(Owner("u-other"))}),
+               "ClaimNotOwned",
+               "ResourceClaim ns/C was not created for Pod ns/P (Pod is not "
+               "owner)");
+}
+
+TEST_F(PodPlanTest, RejectsAClaimMadeFromATemplateThatNobodyOwns) {
+  const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  ExpectReject(Plan(pod, {ClaimForP("C")}), "ClaimNotOwned", "not owner");
+}
+
+TEST_F(PodPlanTest, AnOwnerThatIsNotTheControllerDoesNotCount) {
+  OwnerReference owner = Owner("u-P");
+  owner.controller = false;
+  const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
+               "not owner");
+}
+
+TEST_F(PodPlanTest, AnOwnerWithoutUidCountsByKindAndName) {
+  const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  EXPECT_THAT(ClaimsOf(Plan(pod, {ClaimForP("C").OwnedBy(Owner("", "P"))})),
+              ElementsAre("u-C"));
+  OwnerReference job = Owner("", "P");
+  job.kind = "Job";
+  EXPECT_EQ(Plan(pod, {ClaimForP("C").OwnedBy(job)}).verdict.kind,
+            Kind::kReject);
+  EXPECT_EQ(Plan(pod, {ClaimForP("C").OwnedBy(Owner("", "Q"))}).verdict.kind,
+            Kind::kReject);
+}
+
+// DRA-051
+TEST_F(PodPlanTest, WaitsForTheAllocation) {
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  ExpectWait(Plan(pod, {ClaimBuilder("C").For("u-P").NotAllocated()}),
+             "ClaimNotAllocated", "ResourceClaim C: not allocated",
+             {ForClaim("C")});
+}
+
+// DRA-052, DRA-070, DRA-078
+TEST_F(PodPlanTest, DriversComeFromTheAllocationSortedOnceEach) {
+  const Pod pod =
+      PodBuilder().Claim("c1", "A").Claim("c2", "B").Claim("c3", "C");
+  const PlanResult result = Plan(
+      pod, {ClaimBuilder("A").For("u-P"),
+            ClaimBuilder("B").For("u-P").From("z", "1").From("a", "2").From(
+                "z", "3"),
+            ClaimForP("C").AdminAccess()});
+  ASSERT_THAT(ClaimsOf(result), ElementsAre("u-A", "u-B", "u-C"));
+  EXPECT_THAT(result.plan.claims[0].drivers, IsEmpty());
+  EXPECT_THAT(result.plan.claims[1].drivers, ElementsAre("a", "z"));
+  EXPECT_THAT(result.plan.claims[2].drivers, ElementsAre(kDriver));
+  EXPECT_EQ(result.plan.claims[2].name, NameOf("C"));
+}
+
+TEST_F(PodPlanTest, SeveralProblemsAreAllListed) {
+  const Pod pod = PodBuilder().Claim("c1", "A").Claim("c2", "B").Template("c3");
+  const PlanResult result =
+      Plan(pod, {ClaimBuilder("B").For("u-P").NotAllocated()});
+  EXPECT_EQ(result.verdict.kind, Kind::kWait);
+  EXPECT_THAT(result.verdict.message,
+              testing::AllOf(HasSubstr("fetch ResourceClaim A: not found"),
+                             HasSubstr("ResourceClaim B: not allocated"),
+                             HasSubstr("ResourceClaim not created yet")));
+  EXPECT_THAT(
+      result.verdict.waiting_for,
+      testing::UnorderedElementsAre(WaitingFor{WaitingFor::Kind::kPod, "ns/P"},
+                                    ForClaim("A"), ForClaim("B")));
+}
+
+TEST_F(PodPlanTest, ARejectionWinsOverWaits) {
+  const Pod pod = PodBuilder().Claim("c1", "A").EmptyClaim("c2").Template("c3");
+  ExpectReject(Plan(pod, {}), "InvalidPod",
+               "none of the supported fields are set");
+}
+
+TEST_F(PodPlanTest, TwoPodClaimsThatNameOneObjectTakeItOnce) {
+  const Pod pod = PodBuilder()
+                      .Claim("c1", "C")
+                      .Claim("c2", "C")
+                      .Container("a")
+                      .Uses("c1", "r1")
+                      .Uses("c2", "r2");
+  const PlanResult result = Plan(pod, {ClaimForP("C")});
+  EXPECT_THAT(ClaimsOf(result), ElementsAre("u-C"));
+  const ClaimUid uid{"u-C"};
+  EXPECT_THAT(
+      result.plan.needs[0].wants,
+      ElementsAre(state::Want{uid, "r1", ""}, state::Want{uid, "r2", ""}));
+}
+
+TEST_F(PodPlanTest, WantsStandInPodClaimOrderNotInTheContainers) {
+  const Pod pod = PodBuilder()
+                      .Claim("c1", "A")
+                      .Claim("c2", "B")
+                      .Container("a")
+                      .Uses("c2")
+                      .Uses("c1", "r1");
+  const PlanResult result = Plan(pod, {ClaimForP("A"), ClaimForP("B")});
+  ASSERT_THAT(ClaimsOf(result), ElementsAre("u-A", "u-B"));
+  EXPECT_THAT(result.plan.needs[0].wants,
+              ElementsAre(state::Want{ClaimUid{"u-A"}, "r1", ""},
+                          state::Want{ClaimUid{"u-B"}, "", ""}));
+}
+
+TEST(WorsenTest, KeepsTheWorseAndAddsWaitsUp) {
+  const WaitingFor one{WaitingFor::Kind::kDriver, "one"};
+  const WaitingFor two{WaitingFor::Kind::kDriver, "two"};
+  const Verdict wait_one{Kind::kWait, "R1", "one", {one}};
+  const Verdict wait_both{Kind::kWait, "R2", "both", {one, two}};
+  const Verdict reject{Kind::kReject, "R3", "never", {}};
+
+  Verdict verdict;
+  Worsen(verdict, {});
+  EXPECT_EQ(verdict.kind, Kind::kAdmit);
+  Worsen(verdict, wait_one);
+  Worsen(verdict, wait_both);
+  EXPECT_EQ(verdict.reason, "R1");
+  EXPECT_EQ(verdict.message, "one; both");
+  EXPECT_THAT(verdict.waiting_for, ElementsAre(one, two));
+  Worsen(verdict, reject);
+  EXPECT_EQ(verdict.kind, Kind::kReject);
+  EXPECT_EQ(verdict.message, "never");
+  EXPECT_THAT(verdict.waiting_for, IsEmpty());
+  Worsen(verdict, wait_one);
+  EXPECT_EQ(verdict.message, "never");
+}
+
+}  // namespace
+}  // namespace devmgr::claim

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a pod that ends to one that is forgotten.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "claim/claim_fixture.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::PodPhase;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ReleaseTest : public ClaimTest {
+ protected:
+  void SetUp() override {
+    objects_ = SnapshotOf({ClaimForP().For("u-Q", "Q")});
+  }
+
+  const Pod p_ = PodBuilder("P").Claim("c1", "C").Container("c").Uses("c1");
+  const Pod q_ = PodBuilder("Q").Claim("c1", "C").Container("c").Uses("c1");
+};
+
+// DRA-084, DRA-090, DRA-092
+TEST_F(ReleaseTest, TheLastPodUnpreparesTheClaim) {
+  Prepare(p_);
+  AnswerAll();
+  EXPECT_TRUE(Release(p_));
+  EXPECT_EQ(PodOf(p_).phase, PodPhase::kReleasing);
+  EXPECT_EQ(PodOf(p_).answer, nullptr);
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+  EXPECT_THAT(Forget(p_), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("still holds 1 claims")));
+  Unprepared(kDriver, {"u-C"});
+  EXPECT_FALSE(Knows("u-C"));
+  EXPECT_FALSE(Release(p_));
+  EXPECT_THAT(Forget(p_), IsOk());
+  EXPECT_EQ(state().FindPod(PodUid{"u-P"}), nullptr);
+}
+
+// DRA-085
+TEST_F(ReleaseTest, ASharedClaimStaysPreparedForTheOtherPod) {
+  Prepare(p_);
+  Prepare(q_);
+  AnswerAll();
+  EXPECT_TRUE(Release(p_));
+  EXPECT_THAT(ToUnprepare(), IsEmpty());
+  EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-Q"));
+  EXPECT_EQ(PodOf(q_).phase, PodPhase::kReady);
+  EXPECT_THAT(Forget(p_), IsOk());
+  EXPECT_TRUE(Release(q_));
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+}
+
+// DRA-086 to DRA-089
+TEST_F(ReleaseTest, WithoutTheDriversWordTheClaimStays) {
+  Prepare(p_);
+  AnswerAll();
+  Release(p_);
+  const state::State before = state();
+  Unprepared(kDriver, {});
+  Unprepared(kOtherDriver, {"u-C"});
+  Unprepared(kDriver, {"u-other"});
+  EXPECT_TRUE(state() == before);
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver).devices.size(), 1u);
+}
+
+// DRA-091, DRA-095
+TEST_F(ReleaseTest, APodThatHoldsNothingHasNothingToGiveUp) {
+  Prepare(q_);
+  AnswerAll();
+  ledger_.Take(SeePod(state(), IdentityOf(p_), 1, "waits"));
+  const state::State before = state();
+  EXPECT_FALSE(Release(p_));
+  EXPECT_FALSE(Release(PodBuilder("unknown")));
+  EXPECT_TRUE(state() == before);
+  EXPECT_THAT(Forget(p_), IsOk());
+  EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-Q"));
+  EXPECT_THAT(Forget(p_), IsOk());
+}
+
+// DRA-094, improved: only the driver that failed is asked again.
+TEST_F(ReleaseTest, OnlyTheDriverThatFailedIsDueAgain) {
+  objects_ = SnapshotOf({ClaimForP().From(kOtherDriver)});
+  Prepare(p_);
+  AnswerAll();
+  Release(p_);
+  EXPECT_EQ(ToUnprepare(),
+            (Calls{{kDriver, {"u-C"}}, {kOtherDriver, {"u-C"}}}));
+  Unprepared(kDriver, {"u-C"});
+  EXPECT_EQ(ToUnprepare(), (Calls{{kOtherDriver, {"u-C"}}}));
+  EXPECT_THAT(Forget(p_), StatusIs(absl::StatusCode::kFailedPrecondition));
+  Unprepared(kOtherDriver, {"u-C"});
+  EXPECT_FALSE(Knows("u-C"));
+  EXPECT_THAT(Forget(p_), IsOk());
+}
+
+// DRA-080: after a crash between booking and the call, nobody knows whether
+// the driver acted; it is asked to unprepare.
+TEST_F(ReleaseTest, AClaimThatWasNeverAnsweredIsUnpreparedToo) {
+  Prepare(p_);
+  EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-P"));
+  EXPECT_TRUE(Release(p_));
+  EXPECT_THAT(ToPrepare(), IsEmpty());
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+}
+
+// DRA-080 over a reboot
+TEST_F(ReleaseTest, WhatAnotherBootPreparedIsUnpreparedToo) {
+  Prepare(p_);
+  AnswerAll();
+  ledger_.Reboot("boot-2");
+  EXPECT_TRUE(Release(p_));
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+}
+
+TEST_F(ReleaseTest, ALateAnswerToPrepareDoesNotReviveTheClaim) {
+  Prepare(p_);
+  Release(p_);
+  const state::State before = state();
+  Answers(kDriver, {"u-C"});
+  EXPECT_TRUE(state() == before);
+}
+
+TEST_F(ReleaseTest, ALateAnswerToUnprepareDoesNotTouchAPreparedClaim) {
+  Prepare(p_);
+  AnswerAll();
+  const state::State before = state();
+  Unprepared(kDriver, {"u-C"});
+  EXPECT_TRUE(state() == before);
+}
+
+TEST_F(ReleaseTest, ReleasingTwiceChangesNothing) {
+  Prepare(p_);
+  EXPECT_TRUE(Release(p_));
+  EXPECT_FALSE(Release(p_));
+}
+
+TEST_F(ReleaseTest, OnlyUnsharedClaimsAreUnprepared) {
+  objects_ = SnapshotOf({ClaimForP().For("u-Q", "Q"), ClaimForP("own")});
+  const Pod p = PodBuilder("P").Claim("c1", "C").Claim("c2", "own");
+  Prepare(p);
+  Prepare(q_);
+  AnswerAll();
+  Release(p);
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-own"}}}));
+  EXPECT_THAT(PodOf(p).claims, ElementsAre(ClaimUid{"u-own"}));
+  EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-Q"));
+}
+
+// DRA-093
+TEST_F(ReleaseTest, TheSpecialClaimIsUnprepared) {
+  objects_ = SnapshotOf({ClaimForP("S")});
+  const Pod pod = PodBuilder().Container("c").SpecialClaim("S");
+  Prepare(pod);
+  AnswerAll();
+  Release(pod);
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-S"}}}));
+}
+
+// DRA-096: the pod counts as long as the ledger lists a claim for it.
+TEST_F(ReleaseTest, APodHoldsItsClaimsUntilTheyAreUnprepared) {
+  Prepare(p_);
+  EXPECT_THAT(PodOf(p_).claims, ElementsAre(ClaimUid{"u-C"}));
+  AnswerAll();
+  EXPECT_THAT(PodOf(p_).claims, ElementsAre(ClaimUid{"u-C"}));
+  Release(p_);
+  EXPECT_THAT(PodOf(p_).claims, ElementsAre(ClaimUid{"u-C"}));
+  AnswerAll();
+  EXPECT_THAT(PodOf(p_).claims, IsEmpty());
+}
+
+// DRA-107: nothing but the ledger is looked at.
+TEST_F(ReleaseTest, NeedsNoObjects) {
+  Prepare(p_);
+  AnswerAll();
+  objects_ = ObjectSnapshot();
+  EXPECT_TRUE(Release(p_));
+  AnswerAll();
+  EXPECT_THAT(Forget(p_), IsOk());
+  EXPECT_THAT(state().pods, IsEmpty());
+  EXPECT_THAT(state().claims, IsEmpty());
+}
+
+}  // namespace
+}  // namespace devmgr::claim
