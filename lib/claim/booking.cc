@@ -131,6 +131,12 @@ Verdict WaitForClaim(std::string reason, std::string message,
           {{WaitingFor::Kind::kClaim, claim.ToString()}}};
 }
 
+std::vector<std::string> DriversOf(const ClaimRecord& claim) {
+  std::vector<std::string> drivers;
+  for (const auto& [driver, part] : claim.drivers) drivers.push_back(driver);
+  return drivers;
+}
+
 void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
   ClaimRecord* record = draft.EditClaim(planned.uid);
   record->name = planned.name;
@@ -212,16 +218,16 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
                       planned.name.name, driver),
           planned.name);
     }
-    if (!std::binary_search(planned.drivers.begin(), planned.drivers.end(),
-                            driver)) {
-      return WaitForClaim(
-          "ClaimAllocationChanged",
-          fmt::format("ResourceClaim {} was allocated from driver {} when "
-                      "another pod took it, and now from [{}]",
-                      planned.name.name, driver,
-                      fmt::join(planned.drivers, ", ")),
-          planned.name);
-    }
+  }
+  // A driver that comes late would leave pods Ready that it never prepared for.
+  if (const auto drivers = DriversOf(*record); drivers != planned.drivers) {
+    return WaitForClaim(
+        "ClaimAllocationChanged",
+        fmt::format("ResourceClaim {} was allocated from [{}] when a pod took "
+                    "it, and now from [{}]",
+                    planned.name.name, fmt::join(drivers, ", "),
+                    fmt::join(planned.drivers, ", ")),
+        planned.name);
   }
   return {};
 }

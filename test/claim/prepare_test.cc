@@ -419,6 +419,25 @@ TEST_F(PrepareTest, APodBeingReleasedIsNotBooked) {
                        HasSubstr("is being released")));
 }
 
+// The allocation of a claim in use does not change. What a file says all the
+// same must not add a driver under a pod that is Ready.
+TEST_F(PrepareTest, WaitsWhenTheAllocationOfAHeldClaimNamesOtherDrivers) {
+  objects_ = SnapshotOf({ClaimForP().For("u-Q", "Q")});
+  Prepare(p_);
+  AnswerAll();
+  const state::State before = state();
+  for (const ResourceClaim& changed :
+       {ResourceClaim(ClaimBuilder("C").From(kOtherDriver).For("u-Q", "Q")),
+        ResourceClaim(ClaimForP().From(kOtherDriver).For("u-Q", "Q")),
+        ResourceClaim(ClaimBuilder("C").For("u-Q", "Q"))}) {
+    objects_ = SnapshotOf({changed});
+    const Verdict verdict = Prepare(q_);
+    EXPECT_EQ(verdict.kind, Kind::kWait);
+    EXPECT_EQ(verdict.reason, "ClaimAllocationChanged");
+    EXPECT_TRUE(state() == before);
+  }
+}
+
 // The old boot's answers are void for all claims of the pod.
 TEST_F(PrepareTest, AfterARebootEveryDriverIsDueAgain) {
   objects_ = SnapshotOf({ClaimForP().From(kOtherDriver)});
