@@ -87,7 +87,10 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
       [this, name = plugin.name] { options_.on_change(name); });
   instances.push_back(instance);
   instance->Start();
-  options_.on_change(plugin.name);
+  // A connection has told already.
+  if (instance->state() != InstanceState::kConnected) {
+    options_.on_change(plugin.name);
+  }
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 // unprepare, some of them between a driver's answer and its record. Whatever
 // was answered before must hold afterwards.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 
 #include <atomic>
@@ -29,12 +30,6 @@ int Kills() {
   const double factor = scale != nullptr ? std::atof(scale) : 1.0;
   return std::max(10, static_cast<int>(200 * factor));
 }
-
-/// What devmgrd answered about a pod last.
-struct Answer {
-  bool known = false;
-  std::vector<std::string> ids;  ///< Empty: known, not ready.
-};
 
 std::vector<std::string> IdsOf(const PodDevices& devices) {
   std::vector<std::string> ids;
@@ -142,6 +137,7 @@ class CrashTest : public ::testing::Test {
   NodeFolder node_;
   std::map<int, PodOnDisk> pods_;
   std::map<int, std::string> uids_;
+  /// What devmgrd answered last; empty: nothing that binds it.
   std::map<int, std::optional<std::pair<PodUid, std::vector<std::string>>>>
       answers_;
 };

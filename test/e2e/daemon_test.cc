@@ -240,7 +240,7 @@ TEST_F(DaemonTest, NewerStateIsRefusedUntouched) {
   const std::filesystem::path state = node_.root() / "state";
   std::string tree;
   {
-    std::ofstream(state / "format") << "99\n";
+    std::ofstream(state / "format") << "devmgr ledger format 99\n";
     tree = TreeOf(state);
     Daemon daemon(node_.root());
     EXPECT_EQ(daemon.Wait(), 1);
@@ -262,7 +262,8 @@ TEST_F(DaemonTest, BadFileIsReportedAndLosesNothing) {
     ASSERT_TRUE(node.ok());
     if (!node->source_problems.empty()) {
       EXPECT_FALSE(node->source_complete);
-      EXPECT_THAT(node->source_problems.front(), HasSubstr("p.yaml:3"));
+      EXPECT_THAT(node->source_problems,
+                  ::testing::Contains(HasSubstr("p.yaml:3")));
       break;
     }
     version = *inspector->WaitForChange(version, std::chrono::seconds(1));
