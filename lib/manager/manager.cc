@@ -260,7 +260,8 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   info.reason = note->reason;
   info.message = note->message;
   info.waiting_for = note->waiting_for;
-  if (info.state == PodState::kPreparing && !earlier_boot) {
+  if (info.state == PodState::kPreparing && !earlier_boot &&
+      !lifecycle_->IsAsking(pod.uid)) {
     info.state = PodState::kWaiting;
   }
   return info;

@@ -75,6 +75,29 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
   return changed;
 }
 
+/// A UID belongs to one object: of several that claim it, the first by name
+/// counts, the others are reported.
+template <typename T>
+void DropRepeatedUids(const std::string& kind, ObjectMap<T>* objects,
+                      std::vector<ManifestProblem>* problems) {
+  std::map<std::string, ObjectName> owners;
+  for (auto it = objects->begin(); it != objects->end();) {
+    const std::string& uid = it->second->metadata.uid;
+    const auto [owner, is_first] = owners.emplace(uid, it->first);
+    if (is_first) {
+      ++it;
+      continue;
+    }
+    ManifestProblem problem;
+    problem.field = "metadata.uid";
+    problem.message =
+        fmt::format("{} '{}' is left out: its UID '{}' belongs to '{}' already",
+                    kind, it->first.ToString(), uid, owner->second.ToString());
+    problems->push_back(std::move(problem));
+    it = objects->erase(it);
+  }
+}
+
 }  // namespace
 
 std::string DeriveUid(const std::string& source, const std::string& kind,
@@ -210,6 +233,8 @@ ObjectSnapshot ObjectBook::Identified(const ObjectSnapshot& snapshot) {
   fill(kPod, result.malformed_pods);
   fill(kClaim, result.claims);
   fill(kClass, result.device_classes);
+  DropRepeatedUids(kPod, &result.pods, &result.problems);
+  DropRepeatedUids(kClaim, &result.claims, &result.problems);
   identified_ = std::move(identified);
   return result;
 }

@@ -172,6 +172,11 @@ void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
 void PodLifecycle::AskDrivers(OperationId id) {
   operations_.at(id).recorded = true;
   const PodUid uid = operations_.at(id).pod;
+  // What it waited for is there. A driver's error stays until it answers.
+  const auto note = notes_.find(uid);
+  if (note != notes_.end() && note->second.reason != kFailedPrepare) {
+    notes_.erase(note);
+  }
   if (const PodRecord* pod = parts_.state.FindPod(uid)) {
     const std::vector<ClaimUid> claims = pod->claims;
     calls_.Drive(claims);
@@ -320,6 +325,13 @@ void PodLifecycle::Note(const PodUid& pod, Verdict verdict) {
 const Verdict* PodLifecycle::NoteOf(const PodUid& pod) const {
   const auto note = notes_.find(pod);
   return note != notes_.end() ? &note->second : nullptr;
+}
+
+bool PodLifecycle::IsAsking(const PodUid& pod) const {
+  return std::any_of(
+      operations_.begin(), operations_.end(), [&](const auto& operation) {
+        return operation.second.pod == pod && operation.second.recorded;
+      });
 }
 
 void PodLifecycle::Forget(const PodUid& pod) {

@@ -59,6 +59,9 @@ class PodLifecycle {
   /// nothing is.
   const Verdict* NoteOf(const PodUid& pod) const;
 
+  /// Are drivers being asked for this pod?
+  bool IsAsking(const PodUid& pod) const;
+
   /// A pod left the ledger.
   void Forget(const PodUid& pod);
 

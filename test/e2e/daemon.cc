@@ -51,6 +51,13 @@ int WaitForExit(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool HasEnded(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info,
+                  WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == pid;
+}
+
 }  // namespace
 
 Exit RunTool(const std::string& tool, const std::vector<std::string>& args) {
@@ -101,6 +108,7 @@ std::unique_ptr<Inspector> Daemon::Inspect() const {
     auto inspector = Inspector::Connect(root_ / "devmgr.sock",
                                         std::chrono::milliseconds(5'000));
     if (inspector.ok()) return *std::move(inspector);
+    if (HasEnded(pid_)) return nullptr;
     // Nothing to wait on: the socket is what tells that it is there.
     ::poll(nullptr, 0, 2);
   }

@@ -40,7 +40,8 @@ class Daemon {
   pid_t pid() const { return pid_; }
   std::string log() const;
 
-  /// Connects to its inspection socket, waiting until it is there.
+  /// Connects to its inspection socket, waiting until it is there. Null when
+  /// the daemon ends first.
   std::unique_ptr<Inspector> Inspect() const;
 
  private:

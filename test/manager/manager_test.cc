@@ -640,6 +640,29 @@ TEST_F(ManagerTest, SeveralManagersLiveInOneProcess) {
   EXPECT_THAT(other.drivers.calls(), SizeIs(1));
 }
 
+TEST_F(ManagerTest, SecondPodOfAUidIsLeftOutAndReported) {
+  node_.Start();
+  node_.Publish(PodYaml("p", "u-p", {}) + PodYaml("q", "u-p", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
+  EXPECT_THAT(node_.manager().Node().source_problems,
+              ElementsAre(HasSubstr("Pod 'default/q' is left out: its UID "
+                                    "'u-p' belongs to 'default/p' already")));
+}
+
+TEST_F(ManagerTest, WhatAPodWaitedForIsForgottenWhenItIsThere) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  const std::string pod = PodYaml("p", "u-p", {"c1"});
+  node_.Publish(pod);
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotFound"));
+  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kPreparing));
+  EXPECT_EQ(node_.PodNamed("p").reason, "");
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
 TEST_F(ManagerTest, OnlyPodsOfThisNodeCount) {
   node_.options.node_name = "here";
   node_.Start();

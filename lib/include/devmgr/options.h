@@ -10,11 +10,13 @@
 
 namespace devmgr {
 
-/// Who allocates devices to claims (docs/architecture.md, "Authority").
+/// Who allocates devices to claims (docs/architecture.md, "Authority"). So far
+/// claims come allocated, and the two act alike.
 enum class Authority { kNode, kScheduler };
 
 /// `kDefault` waits where waiting helps; `kStrictKubelet` follows the
-/// kubelet's policies. Hazards of the kubelet are never reproduced.
+/// kubelet's policies. Hazards of the kubelet are never reproduced. Of the
+/// policies that exist so far none differs between the two.
 enum class Profile { kDefault, kStrictKubelet };
 
 /// Options of DeviceManager::Open. Checked there, all in one pass.
