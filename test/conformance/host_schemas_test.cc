@@ -3,9 +3,9 @@
 // A host that links its own copies of the wire schemas, under upstream's names
 // and with protobuf's full runtime, beside both of our libraries. It sees
 // public headers only, and talks to the fake driver with its own messages.
-#include <devmgr/manifests.h>
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
-#include <devmgr/version.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -19,9 +19,11 @@
 #include <stdlib.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "conformance/wire_samples.h"
@@ -36,7 +38,17 @@ namespace v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 using devmgr::conformance::ToHex;
 using devmgr::conformance::WireSample;
 
-constexpr char kClaims[] = R"(apiVersion: resource.k8s.io/v1
+constexpr char kManifest[] = R"(apiVersion: v1
+kind: Pod
+metadata: {name: p1, namespace: default, uid: pod-1}
+spec:
+  containers:
+  - name: main
+    resources: {claims: [{name: accelerator}]}
+  resourceClaims:
+  - {name: accelerator, resourceClaimName: c1}
+---
+apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: c1, namespace: default, uid: uid-1}
 spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
@@ -45,7 +57,31 @@ status:
     devices:
       results:
       - {request: gpu, driver: gpu.example.com, pool: pool-0, device: gpu-0}
+  reservedFor: [{resource: pods, name: p1, uid: pod-1}]
 )";
+
+/// Waits until a pod is Ready.
+class ReadyObserver final : public devmgr::DeviceManagerObserver {
+ public:
+  void OnPod(const devmgr::PodInfo& pod, bool) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_ = pod;
+    changed_.notify_all();
+  }
+  /// The last that was said; of a Ready pod, unless that takes 30 s.
+  devmgr::PodInfo Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(30), [this] {
+      return last_.state == devmgr::PodState::kReady;
+    });
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  devmgr::PodInfo last_;
+};
 
 class HostSchemasTest : public ::testing::Test {
  protected:
@@ -54,7 +90,7 @@ class HostSchemasTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(path), nullptr);
     root_ = path;
     std::filesystem::create_directory(root_ / "manifests");
-    std::ofstream(root_ / "manifests/claims.yaml") << kClaims;
+    std::ofstream(root_ / "manifests/all.yaml") << kManifest;
     devmgr::testing::FakeDraDriverOptions options;
     options.name = "gpu.example.com";
     options.root = root_;
@@ -113,11 +149,30 @@ TEST_F(HostSchemasTest, OnlyTheHostsSchemasAreInThePool) {
   }
 }
 
-TEST_F(HostSchemasTest, TheLibraryWorksBesideThem) {
-  EXPECT_FALSE(devmgr::Version().empty());
-  const auto manifest = devmgr::DecodeManifest(kClaims, "claims.yaml");
-  EXPECT_TRUE(manifest.errors.empty());
-  ASSERT_EQ(manifest.objects.size(), 1u);
+TEST_F(HostSchemasTest, BothLibrariesWorkBesideThem) {
+  const auto objects = devmgr::WatchManifests(root_ / "manifests");
+  devmgr::DeviceManagerOptions options;
+  options.in_memory_ledger = true;
+  options.plugin_registry_dir = root_ / "plugins_registry";
+  devmgr::Host host;
+  host.objects = objects.get();
+  const auto manager = devmgr::DeviceManager::Open(options, host);
+  ASSERT_TRUE(manager.ok()) << manager.status().ToString();
+  ReadyObserver observer;
+  (*manager)->AddObserver(&observer);
+  auto actuator = devmgr::Actuator::Start(**manager);
+  const devmgr::PodInfo pod = observer.Wait();
+  EXPECT_EQ(pod.state, devmgr::PodState::kReady) << pod.message;
+  const auto devices =
+      (*manager)->ContainerDevicesOf(devmgr::PodUid{"pod-1"}, "main");
+  EXPECT_TRUE(devices.ok()) << devices.status().ToString();
+  if (devices.ok()) {
+    ASSERT_EQ((*devices)->cdi_devices.size(), 1u);
+    EXPECT_NE((*devices)->cdi_devices[0].name.find("gpu.example.com/claim="),
+              std::string::npos);
+  }
+  actuator.reset();
+  (*manager)->RemoveObserver(&observer);
 }
 
 TEST_F(HostSchemasTest, TheHostsMessagesDriveTheFakeDriver) {
