@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
 
 namespace devmgr::cdi {
 

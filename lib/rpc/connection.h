@@ -4,6 +4,7 @@
 // mean is known by the protocols above (registration, dra).
 #pragma once
 
+#include <absl/status/statusor.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -12,8 +13,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <absl/status/statusor.h>
 
 #include "common/poller.h"
 

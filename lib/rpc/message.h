@@ -3,10 +3,10 @@
 // Between protobuf messages and the bytes that connections and servers carry.
 #pragma once
 
-#include <string>
-
 #include <absl/status/statusor.h>
 #include <google/protobuf/message_lite.h>
+
+#include <string>
 
 #include "common/status.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -8,8 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-
-#include <absl/status/statusor.h>
 
 #include "rpc/connection.h"
 

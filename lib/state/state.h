@@ -5,6 +5,10 @@
 // so copies of a State are cheap and may live on several threads.
 #pragma once
 
+#include <absl/status/status.h>
+#include <devmgr/container_devices.h>
+#include <devmgr/types.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,11 +18,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <absl/status/status.h>
-
-#include <devmgr/container_devices.h>
-#include <devmgr/types.h>
 
 namespace devmgr::state {
 
@@ -49,7 +48,7 @@ struct PreparedDevice {
 struct DriverRecord {
   DriverPhase phase = DriverPhase::kPreparing;
   std::vector<PreparedDevice> devices;  ///< In the order of the answer.
-  std::string boot_id;  ///< Boot in which it was prepared.
+  std::string boot_id;                  ///< Boot in which it was prepared.
   friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
 };
 
@@ -95,8 +94,8 @@ struct PodRecord {
   /// Decision at which the pod was first seen; orders pods of one name.
   std::uint64_t first_seen_seq = 0;
   PodPhase phase = PodPhase::kWaiting;
-  std::string reason;   ///< Of a rejection.
-  std::string message;  ///< Of a rejection.
+  std::string reason;            ///< Of a rejection.
+  std::string message;           ///< Of a rejection.
   std::vector<ClaimUid> claims;  ///< In pod-claim order.
   std::vector<ContainerNeed> needs;
   /// Set while the phase is kReady: what resolve answers.
@@ -111,7 +110,8 @@ struct IdentityRecord {
   ObjectName name;
   std::string uid;  ///< Given or derived.
   std::int64_t first_seen_ms = 0;
-  friend bool operator==(const IdentityRecord&, const IdentityRecord&) = default;
+  friend bool operator==(const IdentityRecord&,
+                         const IdentityRecord&) = default;
 };
 using IdentityKey = std::pair<std::string, ObjectName>;  ///< Kind and name.
 
@@ -172,11 +172,11 @@ using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
-  kIdentity = 1,         ///< Objects from files got their UIDs, or lost them.
-  kSeen = 2,             ///< A pod that has to wait is known.
-  kReject = 3,           ///< A pod is rejected for good.
-  kPrepareIntent = 4,    ///< A pod references its claims; drivers will be asked.
-  kPrepareResult = 5,    ///< Drivers answered; pods may have become Ready.
+  kIdentity = 1,       ///< Objects from files got their UIDs, or lost them.
+  kSeen = 2,           ///< A pod that has to wait is known.
+  kReject = 3,         ///< A pod is rejected for good.
+  kPrepareIntent = 4,  ///< A pod references its claims; drivers will be asked.
+  kPrepareResult = 5,  ///< Drivers answered; pods may have become Ready.
   kUnprepareIntent = 6,  ///< A pod gives up its claims.
   kUnprepareResult = 7,  ///< Drivers answered; claims may be gone.
   kRelease = 8,          ///< A pod is forgotten.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <absl/status/statusor.h>
 
 #include "common/poller.h"
 
