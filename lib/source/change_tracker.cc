@@ -30,22 +30,13 @@ void ChangeTracker::Note(const std::string& directory,
   // In the source's own directory any entry may be a part of some link's path,
   // as `..data` is in a mounted ConfigMap.
   if (!matters && !directory.empty()) return;
-  switch (event.kind) {
-    case Kind::kRescan:
-      return;
-    case Kind::kAppeared:
-    case Kind::kVanished:
-      pending_.shape = true;
-      writers_.erase(key);
-      break;
-    case Kind::kChanged:
-      writers_.erase(key);
-      break;
-    case Kind::kWriting:
-      if (matters && writers_.size() < kMaxEntries) {
-        writers_[key] = Writer::kSeen;
-      }
-      break;
+  if (event.kind == Kind::kAppeared || event.kind == Kind::kVanished) {
+    pending_.shape = true;
+  }
+  if (event.kind != Kind::kWriting) {
+    writers_.erase(key);
+  } else if (matters && writers_.size() < kMaxEntries) {
+    writers_[key] = Writer::kSeen;
   }
   if (matters) Touch(key);
 }

@@ -36,14 +36,16 @@ using watcher::DirectoryWatcher;
 
 constexpr const char* kBeingWritten = "is still being written";
 
-/// Rounds of the poller between the end of a scan and its use. Descriptors
-/// that became ready in between are served in the first; what a watcher left
-/// for later is served in the next.
-constexpr int kSettlingRounds = 3;
+/// A scan is used after this many rounds of the poller in which no event came:
+/// between two of our turns every other ready descriptor has had one.
+constexpr int kQuietRounds = 2;
+/// But at the latest after this many. Watchers read 16 KiB in a round, so this
+/// is enough for all that the kernel queues (16,384 events).
+constexpr int kMaxRounds = 300;
 
 /// All of it runs on the poller's thread, except for what ObjectSource offers.
 ///
-///   idle --events--> scan --> settling --kSettlingRounds--> settle --> idle
+///   idle --event--> scan --> settling --all events heard--> settle --> idle
 ///
 /// A scan looks at the disk and remembers what it found. It is used only after
 /// all events that came while it looked have been heard: a file that was
@@ -55,6 +57,8 @@ class FileSource final : public ObjectSource {
       : options_(std::move(options)),
         directory_(Absolute(options_.directory)),
         set_(Printable(directory_.string())) {
+    // Says that nothing was read yet.
+    cell_.Put(std::make_shared<const ObjectSnapshot>(set_.Build()));
     const absl::Status status = Start();
     if (status.ok()) return;
     set_.SetUnlisted(MessageOf(status));
@@ -145,10 +149,13 @@ class FileSource final : public ObjectSource {
   std::string disturbance_;
   bool needs_retry_ = false;
   std::size_t total_bytes_ = 0;
-  int settling_rounds_ = 0;  ///< 0: idle.
+  bool settling_ = false;
+  int rounds_ = 0;
+  int quiet_rounds_ = 0;
 
   int restless_scans_ = 0;
   bool look_again_ = true;
+  bool watch_again_ = false;
   std::chrono::milliseconds retry_{0};
 
   UniqueFd wake_;
@@ -192,25 +199,29 @@ absl::Status FileSource::Start() {
 void FileSource::OnEvent(const std::string& directory,
                          const DirectoryEvent& event) {
   tracker_.Note(directory, event);
+  quiet_rounds_ = 0;
   // The scan comes after all events that are here already.
-  if (settling_rounds_ == 0 && HasWork()) Wake();
+  if (!settling_ && HasWork()) Wake();
 }
 
 void FileSource::OnTimer() {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
   tracker_.ForgetDoubtful();
+  if (std::exchange(watch_again_, false)) watcher_.reset();
   look_again_ = true;
   retry_ = std::min(retry_ * 2, options_.max_retry);
-  if (settling_rounds_ == 0) Wake();
+  if (!settling_) Wake();
 }
 
 void FileSource::OnWake() {
   eventfd_t count = 0;
   eventfd_read(wake_.get(), &count);
   if (stopping_) return;
-  if (settling_rounds_ > 0) {
-    if (--settling_rounds_ > 0) return Wake();
+  if (settling_) {
+    ++quiet_rounds_;
+    if (++rounds_ < kMaxRounds && quiet_rounds_ <= kQuietRounds) return Wake();
+    settling_ = false;
     Settle();
     if (HasWork()) Wake();
     return;
@@ -218,7 +229,9 @@ void FileSource::OnWake() {
   // A new watcher begins with a kRescan, and that brings us back here.
   if (!HasWork() || EnsureWatched()) return;
   Scan();
-  settling_rounds_ = kSettlingRounds;
+  settling_ = true;
+  rounds_ = 0;
+  quiet_rounds_ = 0;
   Wake();
 }
 
@@ -240,6 +253,7 @@ bool FileSource::EnsureWatched() {
 
 void FileSource::Scan() {
   look_again_ = false;
+  watch_again_ = false;
   findings_.clear();
   disturbance_.clear();
   needs_retry_ = false;
@@ -253,7 +267,11 @@ void FileSource::Scan() {
   if (!listing.ok()) {
     set_.SetUnlisted(MessageOf(listing.status()));
     // The watcher tells when a missing directory appears.
-    needs_retry_ |= listing.status().code() != absl::StatusCode::kNotFound;
+    if (listing.status().code() != absl::StatusCode::kNotFound) {
+      // What we may not list may not have been watched either.
+      watch_again_ = true;
+      needs_retry_ = true;
+    }
     return;
   }
   if (!ScanFiles(changes, *listing)) return;
