@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The registration directory is real, with real socket files; what stands
+// behind the sockets is in the hands of the test.
+#include "registration/registrar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "support/status_matchers.h"
+#include "support/temp_folder.h"
+
+namespace devmgr::registration {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using EventKind = watcher::DirectoryEvent::Kind;
+
+constexpr char kType[] = "DRAPlugin";
+
+/// Plugins by socket path: what they answer, and what they were told.
+class FakePlugins {
+ public:
+  struct Behaviour {
+    absl::Status dial;
+    absl::StatusOr<Plugin> info = absl::UnknownError("not told");
+    absl::Status notify;
+    bool silent = false;  ///< Answers nothing at all.
+  };
+
+  Behaviour& At(const fs::path& path) { return behaviours_[path.string()]; }
+
+  PluginDialer Dialer() {
+    return [this](const fs::path& path)
+               -> absl::StatusOr<std::unique_ptr<PluginSocket>> {
+      dialed_.push_back(path.filename().string());
+      const Behaviour& behaviour = At(path);
+      if (!behaviour.dial.ok()) return behaviour.dial;
+      return std::make_unique<Socket>(*this, path.string());
+    };
+  }
+
+  /// Names of sockets, one per dial.
+  std::vector<std::string> dialed_;
+  /// `name: error` per notification; the error is empty on success.
+  std::vector<std::string> notified_;
+  int open_ = 0;
+
+ private:
+  class Socket final : public PluginSocket {
+   public:
+    Socket(FakePlugins& plugins, std::string path)
+        : plugins_(plugins), path_(std::move(path)) {
+      ++plugins_.open_;
+    }
+    ~Socket() override {
+      --plugins_.open_;
+      if (pending_) pending_();
+    }
+    void GetInfo(std::function<void(absl::StatusOr<Plugin>)> done) override {
+      const Behaviour& behaviour = plugins_.At(path_);
+      if (behaviour.silent) {
+        pending_ = [done] { done(absl::CancelledError("closed")); };
+      } else {
+        done(behaviour.info);
+      }
+    }
+    void NotifyStatus(const std::string& error,
+                      std::function<void(absl::Status)> done) override {
+      plugins_.notified_.push_back(fs::path(path_).filename().string() + ": " +
+                                   error);
+      done(plugins_.At(path_).notify);
+    }
+
+   private:
+    FakePlugins& plugins_;
+    const std::string path_;
+    std::function<void()> pending_;
+  };
+
+  std::map<std::string, Behaviour> behaviours_;
+};
+
+class FakeHandler final : public PluginHandler {
+ public:
+  absl::Status Validate(const Plugin&) override { return validate_; }
+  absl::Status Register(const Plugin& plugin) override {
+    if (!register_.ok()) return register_;
+    registered_.push_back(plugin.name + " at " + plugin.endpoint);
+    return absl::OkStatus();
+  }
+  void Deregister(const Plugin& plugin) override {
+    std::erase(registered_, plugin.name + " at " + plugin.endpoint);
+    ++deregistered_;
+  }
+
+  absl::Status validate_;
+  absl::Status register_;
+  std::vector<std::string> registered_;
+  int deregistered_ = 0;
+};
+
+class RegistrarTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(folder());
+    Start();
+  }
+
+  /// A manager starts, or starts again.
+  void Start() {
+    registrar_.reset();
+    registrar_ = std::make_unique<Registrar>(
+        executor_, folder(), plugins_.Dialer(),
+        std::map<std::string, PluginHandler*>{{kType, &handler_}},
+        [this](LogLevel, std::string_view line) { log_.emplace_back(line); });
+  }
+
+  fs::path folder() const { return base_.path() / "plugins_registry"; }
+
+  /// A socket file on which nobody listens.
+  void MakeSocket(const std::string& name) {
+    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder() / name;
+    ASSERT_LT(path.size(), sizeof(address.sun_path));
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address),
+                     sizeof(address)),
+              0);
+  }
+
+  FakePlugins::Behaviour& Plugin1() { return plugins_.At(folder() / "p.sock"); }
+
+  static Plugin Info(const std::string& name = "d",
+                     const std::string& endpoint = "/e.sock") {
+    return {kType, name, endpoint, {"v1.DRAPlugin"}, {}};
+  }
+
+  void Tell(EventKind kind, const std::string& name = "") {
+    registrar_->OnDirectoryEvent({kind, name});
+    executor_.RunPending();
+  }
+
+  /// `p.sock` appears and answers; everything goes well.
+  void RegisterPlugin() {
+    Plugin1().info = Info();
+    MakeSocket("p.sock");
+    Tell(EventKind::kAppeared, "p.sock");
+    ASSERT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+  }
+
+  const TempFolder base_;
+  ManualExecutor executor_;
+  FakePlugins plugins_;
+  FakeHandler handler_;
+  std::vector<std::string> log_;
+  std::unique_ptr<Registrar> registrar_;
+};
+
+TEST_F(RegistrarTest, TakesAPluginInAndTellsIt) {
+  RegisterPlugin();
+  EXPECT_THAT(plugins_.dialed_, ElementsAre("p.sock"));
+  EXPECT_THAT(plugins_.notified_, ElementsAre("p.sock: "));
+  EXPECT_EQ(plugins_.open_, 0);  // the handshake is over
+  EXPECT_EQ(executor_.timers(), 0u);
+  EXPECT_THAT(log_, ElementsAre(AllOf(HasSubstr("'d'"), HasSubstr("/e.sock"))));
+}
+
+TEST_F(RegistrarTest, RepeatedHintsChangeNothing) {
+  RegisterPlugin();
+  Tell(EventKind::kAppeared, "p.sock");
+  Tell(EventKind::kChanged, "p.sock");
+  Tell(EventKind::kWriting, "p.sock");
+  Tell(EventKind::kVanished, "p.sock");  // late: it is there again
+  Tell(EventKind::kRescan);
+  EXPECT_EQ(plugins_.dialed_.size(), 1u);
+  EXPECT_EQ(handler_.deregistered_, 0);
+}
+
+// DRA-018
+TEST_F(RegistrarTest, AnEmptyEndpointMeansTheRegistrationSocket) {
+  Plugin1().info = Info("d", "");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(handler_.registered_,
+              ElementsAre("d at " + (folder() / "p.sock").string()));
+}
+
+// DRA-019
+TEST_F(RegistrarTest, AFailingGetInfoIsTriedAgain) {
+  Plugin1().info = UnavailableError("not yet");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  EXPECT_THAT(plugins_.notified_, IsEmpty());
+  EXPECT_THAT(log_, ElementsAre(AllOf(HasSubstr("GetInfo: not yet"),
+                                      HasSubstr("500 ms"))));
+  Plugin1().info = Info();
+  executor_.Advance(milliseconds(499));
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  executor_.Advance(milliseconds(1));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(RegistrarTest, AFailingDialIsTriedAgain) {
+  Plugin1().dial = UnavailableError("nobody listens");
+  Plugin1().info = Info();
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("'p.sock': nobody listens")));
+  Plugin1().dial = absl::OkStatus();
+  executor_.Advance(milliseconds(500));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+}
+
+TEST_F(RegistrarTest, TheBackOffDoublesTo2MinutesPerSocket) {
+  Plugin1().dial = UnavailableError("nobody listens");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  std::size_t dials = 1;
+  for (const int delay : {500, 1'000, 2'000, 4'000, 8'000, 16'000, 32'000,
+                          64'000, 120'000, 120'000, 120'000}) {
+    executor_.Advance(milliseconds(delay - 1));
+    EXPECT_EQ(plugins_.dialed_.size(), dials) << delay;
+    executor_.Advance(milliseconds(1));
+    EXPECT_EQ(plugins_.dialed_.size(), ++dials) << delay;
+  }
+  // Another socket begins at the beginning.
+  plugins_.At(folder() / "q.sock").dial = UnavailableError("nobody listens");
+  MakeSocket("q.sock");
+  Tell(EventKind::kAppeared, "q.sock");
+  executor_.Advance(milliseconds(500));
+  EXPECT_EQ(
+      std::count(plugins_.dialed_.begin(), plugins_.dialed_.end(), "q.sock"),
+      2);
+}
+
+TEST_F(RegistrarTest, ARecreatedSocketBeginsAnew) {
+  Plugin1().dial = UnavailableError("nobody listens");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  executor_.Advance(milliseconds(500 + 1'000 + 2'000));
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_EQ(executor_.timers(), 0u);
+  const std::size_t before = plugins_.dialed_.size();
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_EQ(plugins_.dialed_.size(), before + 1);
+  executor_.Advance(milliseconds(500));
+  EXPECT_EQ(plugins_.dialed_.size(), before + 2);
+}
+
+// DRA-020
+TEST_F(RegistrarTest, SocketsThatAreThereAtStartAreFound) {
+  RegisterPlugin();
+  plugins_.At(folder() / "q.sock").info = Info("q", "/q.sock");
+  MakeSocket("q.sock");
+  handler_.registered_.clear();
+  Start();
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_,
+              testing::UnorderedElementsAre("d at /e.sock", "q at /q.sock"));
+}
+
+// DRA-021
+TEST_F(RegistrarTest, APluginThatRestartsIsRegisteredAgain) {
+  RegisterPlugin();
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  EXPECT_EQ(handler_.deregistered_, 1);
+  EXPECT_THAT(log_.back(), HasSubstr("'d' deregistered"));
+  Plugin1().info = Info("d", "/new.sock");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /new.sock"));
+}
+
+// DRA-021 when the hints of removal and creation came as one.
+TEST_F(RegistrarTest, ASwappedSocketIsNoticedByItsIdentity) {
+  RegisterPlugin();
+  Plugin1().info = Info("d", "/new.sock");
+  MakeSocket(".new");
+  fs::rename(folder() / ".new", folder() / "p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_EQ(handler_.deregistered_, 1);
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /new.sock"));
+}
+
+TEST_F(RegistrarTest, ARescanNoticesWhatIsGone) {
+  RegisterPlugin();
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+}
+
+TEST_F(RegistrarTest, ARescanWithoutTheDirectoryDeregistersAll) {
+  RegisterPlugin();
+  fs::remove_all(folder());
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  fs::create_directory(folder());
+  MakeSocket("p.sock");
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+}
+
+TEST_F(RegistrarTest, ARefusalIsToldAndTriedAgain) {
+  handler_.validate_ = InvalidArgumentError("no such name");
+  Plugin1().info = Info();
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(plugins_.notified_, ElementsAre("p.sock: no such name"));
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("refused: no such name")));
+  handler_.validate_ = absl::OkStatus();
+  executor_.Advance(milliseconds(500));
+  EXPECT_THAT(plugins_.notified_,
+              ElementsAre("p.sock: no such name", "p.sock: "));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+}
+
+TEST_F(RegistrarTest, AFailingRegistrationIsToldAndTriedAgain) {
+  handler_.register_ = FailedPreconditionError("already registered");
+  Plugin1().info = Info();
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(plugins_.notified_,
+              ElementsAre(AllOf(HasSubstr("RegisterPlugin error"),
+                                HasSubstr("already registered"))));
+  // What was not taken in is not let go of, either.
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_EQ(handler_.deregistered_, 0);
+}
+
+TEST_F(RegistrarTest, AnUnknownTypeIsToldAndTriedAgain) {
+  Plugin1().info = Info();
+  Plugin1().info->type = "CSIPlugin";
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(plugins_.notified_,
+              ElementsAre(AllOf(
+                  HasSubstr("no handler registered for plugin type: CSIPlugin"),
+                  HasSubstr((folder() / "p.sock").string()))));
+  EXPECT_EQ(executor_.timers(), 1u);
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_EQ(executor_.timers(), 0u);
+  EXPECT_EQ(handler_.deregistered_, 0);
+}
+
+TEST_F(RegistrarTest, APluginThatCannotBeToldIsLetGoAndTriedAgain) {
+  Plugin1().info = Info();
+  Plugin1().notify = UnavailableError("went away");
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(plugins_.notified_, ElementsAre("p.sock: "));
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  EXPECT_EQ(handler_.deregistered_, 1);
+  EXPECT_THAT(log_,
+              ElementsAre(HasSubstr("NotifyRegistrationStatus: went away")));
+  Plugin1().notify = absl::OkStatus();
+  executor_.Advance(milliseconds(500));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+}
+
+TEST_F(RegistrarTest, ASuccessStartsTheBackOffAnew) {
+  Plugin1().dial = UnavailableError("nobody listens");
+  Plugin1().info = Info();
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  executor_.Advance(milliseconds(500 + 1'000));
+  Plugin1().dial = absl::OkStatus();
+  executor_.Advance(milliseconds(2'000));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+  executor_.Advance(milliseconds(600'000));
+  EXPECT_EQ(plugins_.dialed_.size(), 4u);
+}
+
+TEST_F(RegistrarTest, WhatIsNoSocketIsIgnored) {
+  std::ofstream(folder() / "file.sock") << "text";
+  fs::create_directory(folder() / "directory.sock");
+  fs::create_symlink("nowhere", folder() / "dangling.sock");
+  MakeSocket(".hidden.sock");
+  Tell(EventKind::kRescan);
+  for (const char* name : {"file.sock", "directory.sock", "dangling.sock",
+                           ".hidden.sock", "missing.sock", "", "."}) {
+    Tell(EventKind::kAppeared, name);
+  }
+  EXPECT_THAT(plugins_.dialed_, IsEmpty());
+  EXPECT_EQ(executor_.timers(), 0u);
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(RegistrarTest, ASocketReplacedByAFileIsDeregistered) {
+  RegisterPlugin();
+  fs::remove(folder() / "p.sock");
+  std::ofstream(folder() / "p.sock") << "text";
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+}
+
+TEST_F(RegistrarTest, ASocketThatGoesDuringTheHandshakeIsForgotten) {
+  Plugin1().silent = true;
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_EQ(plugins_.open_, 1);
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_EQ(plugins_.open_, 0);
+  executor_.Advance(milliseconds(600'000));
+  EXPECT_EQ(plugins_.dialed_.size(), 1u);
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+// The answer of the old socket is on its way when the new one is there.
+TEST_F(RegistrarTest, AnAnswerOfAnOlderAttemptIsDropped) {
+  Plugin1().info = Info("old", "/old.sock");
+  MakeSocket("p.sock");
+  registrar_->OnDirectoryEvent({EventKind::kAppeared, "p.sock"});
+  MakeSocket(".new");
+  fs::rename(folder() / ".new", folder() / "p.sock");
+  Plugin1().info = Info("new", "/new.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_THAT(handler_.registered_, ElementsAre("new at /new.sock"));
+  EXPECT_EQ(handler_.deregistered_, 0);
+}
+
+TEST_F(RegistrarTest, OneSilentPluginDoesNotHoldUpAnother) {
+  Plugin1().silent = true;
+  MakeSocket("p.sock");
+  plugins_.At(folder() / "q.sock").info = Info("q", "/q.sock");
+  MakeSocket("q.sock");
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_, ElementsAre("q at /q.sock"));
+}
+
+TEST_F(RegistrarTest, NothingHappensAfterTheRegistrarIsGone) {
+  Plugin1().silent = true;
+  MakeSocket("p.sock");
+  plugins_.At(folder() / "q.sock").dial = UnavailableError("nobody listens");
+  MakeSocket("q.sock");
+  Tell(EventKind::kRescan);
+  registrar_.reset();
+  EXPECT_EQ(plugins_.open_, 0);
+  EXPECT_EQ(executor_.timers(), 0u);
+  executor_.Advance(milliseconds(600'000));
+  EXPECT_EQ(plugins_.dialed_.size(), 2u);
+}
+
+}  // namespace
+}  // namespace devmgr::registration
