@@ -7,6 +7,11 @@
 #include "common/status.h"
 
 namespace devmgr::dra {
+namespace {
+
+constexpr std::string_view kDeregistered = "was deregistered";
+
+}  // namespace
 
 DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
                                InstanceOptions options, std::string driver,
@@ -109,16 +114,33 @@ void DriverInstance::Call(
   ++calls_;
   connection_->Call(
       method, std::move(request), {options_.call_timeout},
-      [weak = weak_from_this(), &executor = executor_,
-       done](absl::StatusOr<std::string> answer) {
-        executor.Post([weak, done, answer = std::move(answer)]() mutable {
+      [weak = weak_from_this(), &executor = executor_, driver = driver_, done,
+       generation = generation_](absl::StatusOr<std::string> answer) {
+        executor.Post([weak, driver, done, generation,
+                       answer = std::move(answer)]() mutable {
+          std::string_view lost = kDeregistered;
           if (const auto self = weak.lock()) {
-            --self->calls_;
-            if (!answer.ok()) self->last_error_ = answer.status();
+            lost = self->OnCallOver(generation, answer.status());
+          }
+          if (!lost.empty() && absl::IsCancelled(answer.status())) {
+            // Not by anybody's wish: it ended with its connection.
+            answer = UnavailableError(
+                "DRA driver {} {} during the call; it may or may not have "
+                "acted",
+                driver, lost);
           }
           done(std::move(answer));
         });
       });
+}
+
+std::string_view DriverInstance::OnCallOver(std::uint64_t generation,
+                                            const absl::Status& status) {
+  --calls_;
+  if (state_ == InstanceState::kClosed) return kDeregistered;
+  if (generation != generation_ || connection_ == nullptr) return "hung up";
+  if (!status.ok()) last_error_ = status;
+  return "";
 }
 
 PluginInfo DriverInstance::Info() const {

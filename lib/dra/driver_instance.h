@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/executor.h"
 #include "dra/api_version.h"
@@ -44,7 +45,7 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// Dials for the first time.
   void Start();
 
-  /// Closes the connection; calls under way end with Cancelled. Final.
+  /// Closes the connection; calls under way end with Unavailable. Final.
   void Close();
 
   /// Sends `request` to `method`. `done` runs once, later, on the executor.
@@ -62,6 +63,10 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   void Dial();
   void ScheduleRetry();
   absl::Status CheckCallable();
+  /// A call over the connection of `generation` ended. How that connection was
+  /// lost; empty when it is there.
+  std::string_view OnCallOver(std::uint64_t generation,
+                              const absl::Status& status);
 
   Executor& executor_;
   const Dialer dialer_;
