@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "api/names.h"
+#include "api/quote.h"
 #include "cdi/qualified_name.h"
 #include "common/status.h"
 
@@ -13,6 +14,18 @@ namespace {
 
 constexpr std::string_view kPrepare = "NodePrepareResources";
 constexpr std::string_view kUnprepare = "NodeUnprepareResources";
+
+/// Text of the driver's as it may stand in messages, events and JSON.
+std::string Readable(std::string text, std::size_t limit) {
+  if (text.size() > limit) text.resize(limit);
+  std::size_t at = 0;
+  for (;;) {
+    const auto bad = api::FindInvalidUtf8(std::string_view(text).substr(at));
+    if (bad == std::string_view::npos) return text;
+    at += bad;
+    text[at++] = '?';
+  }
+}
 
 absl::Status CheckName(std::string_view what, const std::string& name) {
   if (name.empty()) return InvalidArgumentError("empty {}", what);
@@ -31,6 +44,11 @@ absl::Status CheckDevice(const state::PreparedDevice& device) {
   }
   if (const std::string text = api::CheckLabel(device.device); !text.empty()) {
     return InvalidArgumentError("device name: {}", text);
+  }
+  if (device.request_names.size() > kMaxRequestsPerDevice) {
+    return InvalidArgumentError(
+        "device '{}': {} request names, at most {} are allowed", device.device,
+        device.request_names.size(), kMaxRequestsPerDevice);
   }
   for (const std::string& request : device.request_names) {
     DEVMGR_RETURN_IF_ERROR(CheckName("request name", request));
@@ -71,7 +89,7 @@ absl::Status CheckOnlyAsked(std::string_view method,
   for (const auto& [uid, answer] : raw) {
     if (uids.contains(uid)) continue;
     return InternalError("{} returned result for unknown claim UID {}", method,
-                         uid.substr(0, kMaxNameBytes));
+                         Readable(uid, kMaxNameBytes));
   }
   return absl::OkStatus();
 }
@@ -80,7 +98,12 @@ absl::Status CheckOnlyAsked(std::string_view method,
 absl::Status CheckCall(std::string_view method,
                        const std::vector<ClaimReference>& asked,
                        const absl::StatusOr<RawAnswer>& raw) {
-  if (!raw.ok()) return WithContext(raw.status(), "{}", method);
+  if (!raw.ok()) {
+    return MakeStatus(
+        raw.status().code(),
+        fmt::format("{}: {}", method,
+                    Readable(MessageOf(raw.status()), kMaxErrorBytes)));
+  }
   return CheckOnlyAsked(method, asked, *raw);
 }
 
@@ -93,10 +116,9 @@ absl::Status CheckClaim(std::string_view method, const ClaimReference& claim,
                          skipped, claim.name.name);
   }
   if (!answer->second.error.empty()) {
-    // The driver's own text, within reason.
     return UnavailableError("{} failed for ResourceClaim {}: {}", method,
                             claim.name.name,
-                            answer->second.error.substr(0, 4 * kMaxNameBytes));
+                            Readable(answer->second.error, kMaxErrorBytes));
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,10 @@ namespace devmgr::dra {
 /// Bounds of one claim's answer.
 inline constexpr std::size_t kMaxDevicesPerClaim = 256;
 inline constexpr std::size_t kMaxCdiDevicesPerDevice = 256;
+inline constexpr std::size_t kMaxRequestsPerDevice = 256;
 inline constexpr std::size_t kMaxNameBytes = 1024;
+/// Of an error text. What is longer is cut, what is not UTF-8 is replaced.
+inline constexpr std::size_t kMaxErrorBytes = 4096;
 
 /// Checks what came for `asked`. A claim without an answer, with an error, or
 /// with devices that cannot be (names, sizes, CDI names that are not fully
