@@ -45,6 +45,11 @@ absl::Status DriverRegistry::CheckEndpoint(const std::string& endpoint) const {
     return InvalidArgumentError("endpoint '{}' must be an absolute path",
                                 endpoint);
   }
+  // The kernel would connect to what stands before it.
+  if (endpoint.find('\0') != std::string::npos) {
+    return InvalidArgumentError("endpoint of {} bytes has a NUL in it",
+                                endpoint.size());
+  }
   if (endpoint.size() > kMaxPath) {
     return InvalidArgumentError("endpoint '{}' is longer than {} bytes",
                                 endpoint, kMaxPath);

@@ -19,6 +19,7 @@ constexpr char kNotify[] =
 constexpr std::chrono::milliseconds kGetInfoTimeout{1'000};
 constexpr std::chrono::milliseconds kNotifyTimeout{5'000};
 constexpr int kMaxVersions = 256;
+constexpr std::size_t kMaxVersionBytes = 256;
 constexpr std::size_t kMaxFieldBytes = 4096;
 
 absl::StatusOr<Plugin> PluginFrom(const std::string& bytes) {
@@ -33,6 +34,12 @@ absl::StatusOr<Plugin> PluginFrom(const std::string& bytes) {
     if (field->size() > kMaxFieldBytes) {
       return InvalidArgumentError("plugin info has a field of {} bytes",
                                   field->size());
+    }
+  }
+  for (const std::string& version : info.supported_versions()) {
+    if (version.size() > kMaxVersionBytes) {
+      return InvalidArgumentError("plugin lists a version of {} bytes",
+                                  version.size());
     }
   }
   Plugin plugin;
