@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/inspection_service.h"
 
+#include <devmgr/inspection.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -59,14 +61,14 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
   info.name = name;
   if (const auto pod = objects.pods.find(name); pod != objects.pods.end()) {
     info.uid.value = pod->second->metadata.uid;
-    info.reason = std::string(kNotRequested);
+    info.reason = std::string(kNotRequestedReason);
     info.message = "the source has this pod; nothing was asked for it yet";
     return info;
   }
   if (const auto malformed = objects.malformed_pods.find(name);
       malformed != objects.malformed_pods.end()) {
     info.uid.value = malformed->second->pod.metadata.uid;
-    info.reason = std::string(kNotRequested);
+    info.reason = std::string(kNotRequestedReason);
     info.message = malformed->second->problem.ToString();
     return info;
   }
@@ -192,6 +194,15 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         self.WaitForChange(request, std::move(respond));
       });
   return methods;
+}
+
+NodeInfo InspectionService::Node() const {
+  NodeInfo node = manager_.Node();
+  // The manager does not know who drives it.
+  if (node.actuate.empty() && actuator_ != nullptr) {
+    node.actuate = actuator_->follows_source() ? "manifests" : "embedder";
+  }
+  return node;
 }
 
 absl::StatusOr<pb::PodInfo> InspectionService::FindPod(const ObjectName& name) {

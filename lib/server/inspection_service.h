@@ -19,9 +19,6 @@
 
 namespace devmgr::server {
 
-/// Reason of a pod that the source has but that nobody asked to prepare.
-inline constexpr std::string_view kNotRequested = "NotRequested";
-
 /// What the inspection service answers. Handlers only decode and post: all
 /// else happens on `executor`, whose thread may wait for the manager's, and on
 /// which all members live. So neither the threads of gRPC nor the manager's
@@ -65,6 +62,7 @@ class InspectionService : public DeviceManagerObserver {
   rpc::UnaryHandler Method(Function answer);
 
   // On the executor.
+  NodeInfo Node() const;
   absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
   absl::Status PreparePod(const ObjectName& name);

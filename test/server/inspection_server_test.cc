@@ -117,6 +117,19 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
   EXPECT_THAT(*inspector->History(4), SizeIs(2));
 }
 
+TEST_F(InspectionServerTest, TellsWhoActs) {
+  StartServer();
+  EXPECT_EQ(Connect()->Node()->actuate, "");
+  server_.reset();
+  FakeActuator manifests(/*follows_source=*/true);
+  StartServer(&manifests);
+  EXPECT_EQ(Connect()->Node()->actuate, "manifests");
+  server_.reset();
+  FakeActuator embedder(/*follows_source=*/false);
+  StartServer(&embedder);
+  EXPECT_EQ(Connect()->Node()->actuate, "embedder");
+}
+
 TEST_F(InspectionServerTest, BrokenHistoryIsAnErrorOfItsOwn) {
   manager_.Set([](FakeDeviceManager::World& world) {
     world.history = DataLossError("batch 7 cannot be decoded");
@@ -164,7 +177,7 @@ TEST_F(InspectionServerTest, FindsPodsOfLedgerAndSource) {
   auto found = inspector->FindPod(kPod);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->state, PodState::kWaiting);
-  EXPECT_EQ(found->reason, server::kNotRequested);
+  EXPECT_EQ(found->reason, kNotRequestedReason);
   EXPECT_EQ(inspector->Resolve(kPod).status().code(),
             absl::StatusCode::kFailedPrecondition);
 

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace devmgr {
@@ -35,6 +36,10 @@ class DEVMGR_EXPORT InspectionServer {
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };
+
+/// Reason of a waiting pod that the source has but that nobody asked to prepare
+/// (`actuate: embedder`).
+inline constexpr std::string_view kNotRequestedReason = "NotRequested";
 
 /// Reads what a manager knows. One thread at a time.
 /// All methods of a connected inspector may return Unavailable (nobody answers

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verbs. Each prints its result on stdout and returns what went wrong;
+// the exit code follows from that.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include "session.h"
+
+namespace devmgr::ctl {
+
+absl::Status Status(const Session& session);
+absl::Status ShowVersion(const Session& session);
+absl::Status Get(const Session& session);
+absl::Status Describe(const Session& session);
+absl::Status Resolve(const Session& session);
+absl::Status Wait(const Session& session);
+absl::Status Prepare(const Session& session);
+absl::Status Release(const Session& session);
+absl::Status Events(const Session& session);
+absl::Status History(const Session& session);
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/inspection.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+namespace devmgr::ctl {
+
+/// What the program sees of the world; tests bring their own.
+struct Environment {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  /// As std::getenv.
+  std::function<const char*(const char*)> getenv;
+  std::function<absl::StatusOr<std::unique_ptr<Inspector>>(
+      const std::filesystem::path&, std::chrono::milliseconds)>
+      connect;
+  std::function<absl::StatusOr<std::unique_ptr<Inspector>>(
+      const std::filesystem::path&)>
+      open_state_dir;
+  std::function<WallTime()> now;
+  std::function<std::chrono::steady_clock::time_point()> steady_now;
+  /// Lets time pass between two attempts.
+  std::function<void(std::chrono::milliseconds)> pause;
+  /// Called once something is on stdout for good. May be empty.
+  std::function<void()> on_printed;
+};
+
+/// What the shell gets to see.
+enum ExitCode {
+  kExitDone = 0,  ///< An empty list is that too.
+  kExitFailed = 1,
+  kExitUsage = 2,
+  kExitNotFound = 3,
+  kExitUnreachable = 4,
+  kExitPermission = 5,
+  kExitInterrupted = 130,  ///< Before any output.
+};
+
+inline ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kNotFound:
+      return kExitNotFound;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitUnreachable;
+    case absl::StatusCode::kPermissionDenied:
+      return kExitPermission;
+    default:
+      return kExitFailed;
+  }
+}
+
+inline absl::Status MakeError(absl::StatusCode code, const std::string& text) {
+  return absl::Status(code, absl::string_view(text.data(), text.size()));
+}
+
+inline std::string MessageOf(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+}  // namespace devmgr::ctl

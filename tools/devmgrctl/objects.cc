@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "objects.h"
+
+#include "text.h"
+
+namespace devmgr::ctl {
+namespace {
+
+Json Metadata(const ObjectName& name, const std::string& uid) {
+  return Json{{"namespace", name.ns}, {"name", name.name}, {"uid", uid}};
+}
+
+Json Metadata(const std::string& name) { return Json{{"name", name}}; }
+
+/// Always an array, also when it is empty.
+template <typename T, typename Make>
+Json Array(const std::vector<T>& values, Make make) {
+  Json array = Json::array();
+  for (const T& value : values) array.push_back(make(value));
+  return array;
+}
+
+Json Array(const std::vector<std::string>& values) {
+  return Array(values, [](const std::string& value) { return Json(value); });
+}
+
+Json Named(const NamedValue& value) {
+  return Json{{"name", value.name}, {"value", value.value}};
+}
+
+void PutTime(Json& object, const char* name, WallTime time) {
+  const std::string text = TimeText(time);
+  if (!text.empty()) object[name] = text;
+}
+
+Json ContainerOf(const ContainerDevices& container) {
+  Json item;
+  item["name"] = container.name;
+  item["init"] = container.init;
+  item["cdiDevices"] =
+      Array(container.cdi_devices, [](const CdiDevice& device) {
+        const DeviceOrigin& origin = device.origin;
+        return Json{{"name", device.name},
+                    {"origin",
+                     {{"claim", origin.claim},
+                      {"request", origin.request},
+                      {"driver", origin.driver},
+                      {"pool", origin.pool},
+                      {"device", origin.device},
+                      {"resource", origin.resource}}}};
+      });
+  item["env"] = Array(container.env, Named);
+  item["mounts"] = Array(container.mounts, [](const DeviceMount& mount) {
+    return Json{{"containerPath", mount.container_path},
+                {"hostPath", mount.host_path},
+                {"readOnly", mount.read_only}};
+  });
+  item["devices"] = Array(container.devices, [](const DeviceNode& node) {
+    return Json{{"containerPath", node.container_path},
+                {"hostPath", node.host_path},
+                {"permissions", node.permissions}};
+  });
+  item["annotations"] = Array(container.annotations, Named);
+  return item;
+}
+
+}  // namespace
+
+Json ItemOf(const PodInfo& pod) {
+  Json status;
+  status["state"] = PodStateName(pod.state);
+  status["reason"] = pod.reason;
+  status["message"] = pod.message;
+  status["waitingFor"] = Array(pod.waiting_for, [](const WaitingFor& waiting) {
+    return Json{{"kind", WaitingForKindName(waiting.kind)},
+                {"name", waiting.name}};
+  });
+  return Json{{"metadata", Metadata(pod.name, pod.uid.value)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const ClaimInfo& claim) {
+  Json status;
+  status["state"] = claim.state;
+  status["pods"] = Array(claim.pods);
+  status["drivers"] = Array(claim.drivers, [](const ClaimDriverInfo& driver) {
+    return Json{{"name", driver.driver},
+                {"state", driver.state},
+                {"devices", Array(driver.devices)},
+                {"cdiDevices", Array(driver.cdi_devices)},
+                {"lastError", driver.last_error}};
+  });
+  return Json{{"metadata", Metadata(claim.name, claim.uid.value)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const PluginInfo& plugin) {
+  Json status;
+  status["kind"] = plugin.kind;
+  status["endpoint"] = plugin.endpoint;
+  status["version"] = plugin.version;
+  status["state"] = plugin.state;
+  PutTime(status, "registeredSince", plugin.registered_since);
+  status["lastError"] = plugin.last_error;
+  return Json{{"metadata", Metadata(plugin.name)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const DeviceInfo& device) {
+  Json status;
+  status["driver"] = device.driver;
+  status["pool"] = device.pool;
+  status["device"] = device.device;
+  status["usedBy"] = Array(device.used_by);
+  status["cdiDevices"] = Array(device.cdi_devices);
+  return Json{{"metadata", Metadata(device.driver + "/" + device.pool + "/" +
+                                    device.device)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const DeviceClassInfo& device_class) {
+  Json status;
+  status["extendedResourceName"] = device_class.extended_resource_name;
+  status["implicitResourceName"] = device_class.implicit_resource_name;
+  status["note"] = device_class.note;
+  return Json{{"metadata", Metadata(device_class.name)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const EventInfo& event) {
+  Json item;
+  item["sequence"] = event.sequence;
+  PutTime(item, "time", event.time);
+  item["type"] = event.warning ? "Warning" : "Normal";
+  item["reason"] = event.reason;
+  item["object"] = Json{{"kind", event.object_kind},
+                        {"namespace", event.object.ns},
+                        {"name", event.object.name}};
+  item["message"] = event.message;
+  return item;
+}
+
+Json ItemOf(const DecisionInfo& decision) {
+  Json item;
+  item["sequence"] = decision.sequence;
+  PutTime(item, "time", decision.time);
+  item["kind"] = decision.kind;
+  item["pods"] = Array(decision.pods);
+  item["claims"] = Array(decision.claims);
+  item["message"] = decision.message;
+  return item;
+}
+
+Json ItemOf(const NodeInfo& node) {
+  Json status;
+  status["version"] = node.version;
+  status["bootID"] = node.boot_id;
+  status["authority"] = node.authority;
+  status["profile"] = node.profile;
+  status["actuate"] = node.actuate;
+  status["stateDir"] = node.state_dir;
+  status["ledger"] =
+      Json{{"sequence", node.ledger_sequence}, {"error", node.ledger_error}};
+  PutTime(status, "started", node.started);
+  status["source"] = Json{{"description", node.source},
+                          {"complete", node.source_complete},
+                          {"problems", Array(node.source_problems)}};
+  status["pods"] = Json{{"total", node.pods},
+                        {"ready", node.pods_ready},
+                        {"waiting", node.pods_waiting},
+                        {"rejected", node.pods_rejected}};
+  status["claims"] = node.claims;
+  status["plugins"] = node.plugins;
+  return Json{{"metadata", Metadata(node.node_name)},
+              {"status", std::move(status)}};
+}
+
+Json ItemOf(const PodDevices& devices) {
+  return Json{{"metadata", Metadata(devices.name, devices.uid.value)},
+              {"containers", Array(devices.containers, ContainerOf)}};
+}
+
+}  // namespace devmgr::ctl

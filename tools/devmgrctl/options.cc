@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <devmgr/version.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "text.h"
+
+namespace devmgr::ctl {
+namespace {
+
+constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
+constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
+
+template <typename T>
+using Names = std::vector<std::pair<std::string, T>>;
+
+const Names<Format>& FormatNames() {
+  static const Names<Format> names = {{"table", Format::kTable},
+                                      {"wide", Format::kWide},
+                                      {"json", Format::kJson},
+                                      {"yaml", Format::kYaml},
+                                      {"name", Format::kName}};
+  return names;
+}
+
+const Names<ColorMode>& ColorNames() {
+  static const Names<ColorMode> names = {{"auto", ColorMode::kAuto},
+                                         {"always", ColorMode::kAlways},
+                                         {"never", ColorMode::kNever}};
+  return names;
+}
+
+const Names<PodCondition>& ConditionNames() {
+  static const Names<PodCondition> names = {
+      {"ready", PodCondition::kReady},
+      {"waiting", PodCondition::kWaiting},
+      {"rejected", PodCondition::kRejected},
+      {"released", PodCondition::kReleased}};
+  return names;
+}
+
+/// What `get` and `describe` take; plural and singular mean the same.
+const Names<Kind>& KindNames() {
+  static const Names<Kind> names = {
+      {"plugins", Kind::kPlugin}, {"claims", Kind::kClaim},
+      {"pods", Kind::kPod},       {"devices", Kind::kDevice},
+      {"classes", Kind::kClass},  {"plugin", Kind::kPlugin},
+      {"claim", Kind::kClaim},    {"pod", Kind::kPod},
+      {"device", Kind::kDevice},  {"class", Kind::kClass}};
+  return names;
+}
+
+template <typename T>
+absl::Status Choose(const Names<T>& names, const std::string& what,
+                    const std::string& text, const std::string& allowed,
+                    T* value) {
+  for (const auto& [name, candidate] : names) {
+    if (name != text) continue;
+    *value = candidate;
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      fmt::format("{} '{}' is not known; use one of: {}", what, text, allowed));
+}
+
+template <typename T>
+std::string NamesOf(const Names<T>& names) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : names) all.push_back(name);
+  return Join(all, ", ");
+}
+
+/// The command line as text, before any of it is checked.
+struct Raw {
+  std::string endpoint;
+  std::string state_dir;
+  std::string format = "table";
+  std::string color = "auto";
+  std::string timeout;
+  std::string ns;
+  bool all_namespaces = false;
+  bool no_headers = false;
+  std::string kind;
+  std::string name;
+  std::string container;
+  std::string condition;
+  bool follow = false;
+  std::string since;
+};
+
+void AddGlobalFlags(CLI::App& app, Raw& raw) {
+  const auto last = CLI::MultiOptionPolicy::TakeLast;
+  CLI::Option* endpoint =
+      app.add_option("--endpoint", raw.endpoint,
+                     "socket of devmgrd (DEVMGR_ENDPOINT, else " +
+                         std::string(kDefaultEndpoint) + ")")
+          ->multi_option_policy(last);
+  app.add_option("--state-dir", raw.state_dir,
+                 "read the state directory of a stopped devmgrd instead")
+      ->multi_option_policy(last)
+      ->excludes(endpoint);
+  app.add_option("-o,--output", raw.format, NamesOf(FormatNames()))
+      ->multi_option_policy(last);
+  app.add_option("--timeout", raw.timeout,
+                 "longest wait for an answer, 0 for none (default 2s; for "
+                 "wait, prepare and release the whole wait, default 30s)")
+      ->multi_option_policy(last);
+  app.add_option("-n,--namespace", raw.ns,
+                 "only this namespace; of a bare pod or claim name")
+      ->multi_option_policy(last);
+  app.add_flag("-A,--all-namespaces", raw.all_namespaces,
+               "accepted; all namespaces are shown unless -n is given");
+  app.add_flag("--no-headers", raw.no_headers, "no header line in tables");
+  app.add_option("--color", raw.color, NamesOf(ColorNames()))
+      ->multi_option_policy(last);
+}
+
+CLI::App* AddVerb(CLI::App& app, std::map<const CLI::App*, Verb>& verbs,
+                  Verb verb, const char* name, const char* description) {
+  CLI::App* command = app.add_subcommand(name, description);
+  verbs[command] = verb;
+  return command;
+}
+
+void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
+  const auto positional = [&](CLI::App* command, const char* name,
+                              std::string& value, const char* description) {
+    command->add_option(name, value, description)->required();
+  };
+  AddVerb(app, verbs, Verb::kStatus, "status", "the dashboard");
+  AddVerb(app, verbs, Verb::kVersion, "version",
+          "versions of this program and of the daemon");
+  positional(AddVerb(app, verbs, Verb::kGet, "get", "list what there is"),
+             "KIND", raw.kind, "plugins, claims, pods, devices, classes");
+  CLI::App* describe = AddVerb(app, verbs, Verb::kDescribe, "describe",
+                               "all there is to know about one thing");
+  positional(describe, "KIND", raw.kind, "pod, claim, plugin");
+  positional(describe, "NAME", raw.name, "[NAMESPACE/]NAME");
+  CLI::App* resolve =
+      AddVerb(app, verbs, Verb::kResolve, "resolve",
+              "what to inject into the containers of a pod that is Ready");
+  positional(resolve, "POD", raw.name, "[NAMESPACE/]NAME");
+  resolve->add_option("-c,--container", raw.container, "only this container");
+  CLI::App* wait = AddVerb(app, verbs, Verb::kWait, "wait",
+                           "wait until a pod is in a state");
+  positional(wait, "KIND", raw.kind, "pod");
+  positional(wait, "POD", raw.name, "[NAMESPACE/]NAME");
+  wait->add_option("--for", raw.condition, NamesOf(ConditionNames()))
+      ->required();
+  CLI::App* prepare =
+      AddVerb(app, verbs, Verb::kPrepare, "prepare",
+              "have a pod prepared and wait for it (actuate: embedder)");
+  positional(prepare, "KIND", raw.kind, "pod");
+  positional(prepare, "POD", raw.name, "[NAMESPACE/]NAME");
+  CLI::App* release =
+      AddVerb(app, verbs, Verb::kRelease, "release",
+              "have a pod released and wait for it (actuate: embedder)");
+  positional(release, "KIND", raw.kind, "pod");
+  positional(release, "POD", raw.name, "[NAMESPACE/]NAME");
+  CLI::App* events = AddVerb(app, verbs, Verb::kEvents, "events",
+                             "what happened, as far as the daemon remembers");
+  events->add_flag("-f,--follow", raw.follow, "go on with what happens");
+  CLI::App* history = AddVerb(app, verbs, Verb::kHistory, "history",
+                              "decisions, as far as the ledger remembers");
+  for (CLI::App* command : {events, history}) {
+    command->add_option("--since", raw.since,
+                        "only what is newer than a duration such as 10m");
+  }
+}
+
+absl::Status CheckDuration(const char* flag, const std::string& text,
+                           std::optional<std::chrono::milliseconds>* value) {
+  if (text.empty()) return absl::OkStatus();
+  *value = ParseDuration(text);
+  if (value->has_value()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   fmt::format("{} '{}': give {}", flag, text, kDurationForm));
+}
+
+absl::Status CheckKind(const Raw& raw, Options* options) {
+  // The plural names come first, then the singular ones.
+  switch (options->verb) {
+    case Verb::kGet:
+      return Choose(KindNames(), "kind", raw.kind,
+                    "plugins, claims, pods, devices, classes", &options->kind);
+    case Verb::kDescribe: {
+      const char* allowed = "pod, claim, plugin";
+      absl::Status status =
+          Choose(KindNames(), "kind", raw.kind, allowed, &options->kind);
+      if (status.ok() &&
+          (options->kind == Kind::kDevice || options->kind == Kind::kClass)) {
+        status = MakeError(absl::StatusCode::kInvalidArgument,
+                           fmt::format("kind '{}' cannot be described; use one "
+                                       "of: {}",
+                                       raw.kind, allowed));
+      }
+      return status;
+    }
+    case Verb::kWait:
+    case Verb::kPrepare:
+    case Verb::kRelease: {
+      const Names<Kind> pods = {{"pod", Kind::kPod}, {"pods", Kind::kPod}};
+      return Choose(pods, "kind", raw.kind, "pod", &options->kind);
+    }
+    default:
+      return absl::OkStatus();
+  }
+}
+
+/// `NAMESPACE/NAME`, or a bare name in `default` or in what -n says.
+absl::Status CheckName(const Raw& raw, Options* options) {
+  if (raw.name.empty()) {
+    switch (options->verb) {
+      case Verb::kDescribe:
+      case Verb::kResolve:
+      case Verb::kWait:
+      case Verb::kPrepare:
+      case Verb::kRelease:
+        return MakeError(absl::StatusCode::kInvalidArgument, "a name is empty");
+      default:
+        return absl::OkStatus();
+    }
+  }
+  if (options->kind == Kind::kPlugin) {
+    options->name.name = raw.name;
+    return absl::OkStatus();
+  }
+  const std::size_t slash = raw.name.find('/');
+  if (slash == std::string::npos) {
+    options->name = {raw.ns.empty() ? "default" : raw.ns, raw.name};
+    return absl::OkStatus();
+  }
+  options->name = {raw.name.substr(0, slash), raw.name.substr(slash + 1)};
+  if (options->name.ns.empty() || options->name.name.empty() ||
+      options->name.name.find('/') != std::string::npos) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        fmt::format("name '{}': give NAMESPACE/NAME or NAME", raw.name));
+  }
+  if (!raw.ns.empty() && raw.ns != options->name.ns) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("name '{}' is of another namespace than -n {}",
+                                 raw.name, raw.ns));
+  }
+  return absl::OkStatus();
+}
+
+std::string Endpoint(const Raw& raw, const Environment& environment) {
+  std::string endpoint = raw.endpoint;
+  if (endpoint.empty()) {
+    const char* value = environment.getenv("DEVMGR_ENDPOINT");
+    endpoint = value != nullptr ? value : "";
+  }
+  if (endpoint.empty()) endpoint = kDefaultEndpoint;
+  for (const std::string prefix : {"unix://", "unix:"}) {
+    if (endpoint.rfind(prefix, 0) == 0) return endpoint.substr(prefix.size());
+  }
+  return endpoint;
+}
+
+absl::Status Check(const Raw& raw, const Environment& environment,
+                   Options* options) {
+  absl::Status status = Choose(FormatNames(), "output format", raw.format,
+                               NamesOf(FormatNames()), &options->format);
+  if (status.ok()) {
+    status = Choose(ColorNames(), "--color", raw.color, NamesOf(ColorNames()),
+                    &options->color);
+  }
+  if (status.ok()) {
+    status = CheckDuration("--timeout", raw.timeout, &options->timeout);
+  }
+  if (status.ok())
+    status = CheckDuration("--since", raw.since, &options->since);
+  if (status.ok()) status = CheckKind(raw, options);
+  if (status.ok()) status = CheckName(raw, options);
+  if (status.ok() && options->verb == Verb::kWait) {
+    status = Choose(ConditionNames(), "--for", raw.condition,
+                    NamesOf(ConditionNames()), &options->condition);
+  }
+  options->endpoint = Endpoint(raw, environment);
+  options->state_dir = raw.state_dir;
+  options->ns = raw.ns;
+  options->no_headers = raw.no_headers;
+  options->container = raw.container;
+  options->follow = raw.follow;
+  return status;
+}
+
+}  // namespace
+
+std::variant<Options, ExitCode> ParseCommandLine(
+    std::vector<std::string> arguments, const Environment& environment) {
+  CLI::App app("Shows what a device manager of this node knows and does",
+               "devmgrctl");
+  Raw raw;
+  std::map<const CLI::App*, Verb> verbs;
+  app.set_version_flag("--version", "devmgrctl " + std::string(Version()));
+  app.require_subcommand(1);
+  // Global flags count behind the verb too; subcommands inherit this.
+  app.fallthrough();
+  AddGlobalFlags(app, raw);
+  AddVerbs(app, raw, verbs);
+  try {
+    // CLI11 takes them from the back.
+    std::reverse(arguments.begin(), arguments.end());
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error, environment.out, environment.err);
+    return code == 0 ? kExitDone : kExitUsage;
+  }
+  Options options;
+  options.verb = verbs.at(app.get_subcommands().front());
+  const absl::Status status = Check(raw, environment, &options);
+  if (!status.ok()) {
+    environment.err << "devmgrctl: " << MessageOf(status) << "\n";
+    return kExitUsage;
+  }
+  return options;
+}
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "environment.h"
+
+namespace devmgr::ctl {
+
+enum class Format { kTable, kWide, kJson, kYaml, kName };
+enum class ColorMode { kAuto, kAlways, kNever };
+enum class Verb {
+  kStatus,
+  kVersion,
+  kGet,
+  kDescribe,
+  kResolve,
+  kWait,
+  kPrepare,
+  kRelease,
+  kEvents,
+  kHistory,
+};
+enum class Kind { kPlugin, kClaim, kPod, kDevice, kClass };
+enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
+
+/// A command line, checked.
+struct Options {
+  Verb verb = Verb::kStatus;
+
+  // Global flags.
+  std::string endpoint;   ///< Flag, else environment, else default.
+  std::string state_dir;  ///< Empty: ask the daemon.
+  Format format = Format::kTable;
+  ColorMode color = ColorMode::kAuto;
+  bool no_headers = false;
+  /// Nothing when the flag was not given; zero means no limit.
+  std::optional<std::chrono::milliseconds> timeout;
+  std::string ns;  ///< Empty: all of them, or `default` for a bare name.
+
+  // Of the verb.
+  Kind kind = Kind::kPod;
+  ObjectName name;  ///< The namespace is empty for plugins.
+  std::string container;
+  PodCondition condition = PodCondition::kReady;
+  bool follow = false;
+  std::optional<std::chrono::milliseconds> since;
+
+  bool offline() const { return !state_dir.empty(); }
+};
+
+/// Reads a command line (without the program's name). Or the exit code, after
+/// help or what is wrong has been printed.
+std::variant<Options, ExitCode> ParseCommandLine(
+    std::vector<std::string> arguments, const Environment& environment);
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run.h"
+
+#include "commands.h"
+#include "options.h"
+
+namespace devmgr::ctl {
+namespace {
+
+absl::Status RunVerb(const Session& session) {
+  switch (session.options().verb) {
+    case Verb::kStatus:
+      return Status(session);
+    case Verb::kVersion:
+      return ShowVersion(session);
+    case Verb::kGet:
+      return Get(session);
+    case Verb::kDescribe:
+      return Describe(session);
+    case Verb::kResolve:
+      return Resolve(session);
+    case Verb::kWait:
+      return Wait(session);
+    case Verb::kPrepare:
+      return Prepare(session);
+    case Verb::kRelease:
+      return Release(session);
+    case Verb::kEvents:
+      return Events(session);
+    case Verb::kHistory:
+      return History(session);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Run(const std::vector<std::string>& arguments,
+        const Environment& environment) {
+  const auto parsed = ParseCommandLine(arguments, environment);
+  if (const ExitCode* code = std::get_if<ExitCode>(&parsed)) return *code;
+  const Session session(std::get<Options>(parsed), environment);
+  const absl::Status status = RunVerb(session);
+  environment.out.flush();
+  if (status.ok() && !environment.out) {
+    session.Note("stdout: cannot be written");
+    return kExitFailed;
+  }
+  if (!status.ok()) session.Note(MessageOf(status));
+  return ExitCodeOf(status);
+}
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// status and version.
+#include <devmgr/version.h>
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "objects.h"
+#include "text.h"
+
+namespace devmgr::ctl {
+namespace {
+
+Cell LedgerCell(const NodeInfo& node) {
+  if (!node.ledger_error.empty()) {
+    return {fmt::format("takes no decisions: {}", node.ledger_error),
+            Tone::kBad};
+  }
+  return {fmt::format("ok, sequence {}", node.ledger_sequence), Tone::kGood};
+}
+
+Cell SourceCell(const Session& session, const NodeInfo& node) {
+  if (session.options().offline()) return {"<unknown>"};
+  if (node.source_complete) {
+    return {fmt::format("{}, complete", node.source), Tone::kGood};
+  }
+  return {fmt::format("{}, incomplete: nothing counts as gone", node.source),
+          Tone::kWarn};
+}
+
+Tone PluginTone(const PluginInfo& plugin) {
+  return plugin.state == "Connected" ? Tone::kGood : Tone::kWarn;
+}
+
+void PrintDashboard(const Session& session, const NodeInfo& node,
+                    const std::vector<PluginInfo>& plugins) {
+  Fields fields(session.color());
+  fields.Add("Version", node.version);
+  fields.Add("Uptime", session.Age(node.started));
+  fields.Add("Node", node.node_name);
+  fields.Add("Boot ID", node.boot_id);
+  fields.Add("Authority", node.authority);
+  fields.Add("Profile", node.profile);
+  fields.Add("Actuate", node.actuate);
+  fields.Add("State directory", node.state_dir);
+  fields.Add("Ledger", LedgerCell(node));
+  fields.Add("Source", SourceCell(session, node));
+  for (const std::string& problem : node.source_problems) {
+    fields.Add("Problem", {problem, Tone::kBad});
+  }
+  fields.Add("Pods", fmt::format("{} ({} ready, {} waiting, {} rejected)",
+                                 node.pods, node.pods_ready, node.pods_waiting,
+                                 node.pods_rejected));
+  fields.Add("Claims", fmt::format("{}", node.claims));
+  fields.Add("Plugins", fmt::format("{}", node.plugins));
+  fields.Print(session.out());
+  if (plugins.empty()) return;
+  session.out() << "\n";
+  Table table = session.MakeTable({"PLUGIN", "STATE", "VERSION", "LAST ERROR"});
+  for (const PluginInfo& plugin : plugins) {
+    table.Add({plugin.name,
+               {plugin.state, PluginTone(plugin)},
+               plugin.version,
+               {plugin.last_error,
+                plugin.last_error.empty() ? Tone::kPlain : Tone::kBad}});
+  }
+  table.Print(session.out());
+}
+
+}  // namespace
+
+absl::Status Status(const Session& session) {
+  auto inspector = session.Open();
+  if (!inspector.ok()) return inspector.status();
+  const auto node = (*inspector)->Node();
+  if (!node.ok()) return node.status();
+  if (session.is_document()) {
+    PrintDocument(session.out(), DocumentOf("NodeStatus", ItemOf(*node)),
+                  session.options().format);
+    return absl::OkStatus();
+  }
+  if (session.options().format == Format::kName) {
+    session.out() << "node/" << Clean(node->node_name) << "\n";
+    return absl::OkStatus();
+  }
+  const auto plugins = (*inspector)->Plugins();
+  if (!plugins.ok()) return plugins.status();
+  PrintDashboard(session, *node, *plugins);
+  return absl::OkStatus();
+}
+
+absl::Status ShowVersion(const Session& session) {
+  const std::string client(Version());
+  std::string server;
+  if (!session.options().offline()) {
+    // Without a daemon there is still a version to tell.
+    auto inspector = session.Open();
+    absl::Status status = inspector.status();
+    if (status.ok()) {
+      const auto node = (*inspector)->Node();
+      if (node.ok()) server = node->version;
+      status = node.status();
+    }
+    if (!status.ok()) session.Note(MessageOf(status));
+  }
+  if (session.is_document()) {
+    Json versions{{"client", client}};
+    if (!server.empty()) versions["server"] = server;
+    PrintDocument(session.out(), DocumentOf("Version", versions),
+                  session.options().format);
+    return absl::OkStatus();
+  }
+  if (session.options().format == Format::kName) {
+    session.out() << "version/" << client << "\n";
+    return absl::OkStatus();
+  }
+  Fields fields(session.color());
+  fields.Add("Client", client);
+  fields.Add("Server", server.empty() ? "<unknown>" : server);
+  fields.Print(session.out());
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cmath>
+#include <ctime>
+
+namespace devmgr::ctl {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// Takes a decimal number with an optional fraction off the front.
+std::optional<double> TakeNumber(std::string_view& text) {
+  double value = 0;
+  bool any = false;
+  while (!text.empty() && IsDigit(text.front())) {
+    value = value * 10 + (text.front() - '0');
+    text.remove_prefix(1);
+    any = true;
+  }
+  if (!text.empty() && text.front() == '.') {
+    text.remove_prefix(1);
+    double scale = 0.1;
+    while (!text.empty() && IsDigit(text.front())) {
+      value += scale * (text.front() - '0');
+      scale /= 10;
+      text.remove_prefix(1);
+      any = true;
+    }
+  }
+  if (!any) return std::nullopt;
+  return value;
+}
+
+/// Takes a unit off the front; its length in milliseconds.
+std::optional<double> TakeUnit(std::string_view& text) {
+  struct Unit {
+    std::string_view name;
+    double millis;
+  };
+  // `ms` before `m`.
+  static constexpr Unit kUnits[] = {
+      {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+  for (const Unit& unit : kUnits) {
+    if (text.substr(0, unit.name.size()) == unit.name) {
+      text.remove_prefix(unit.name.size());
+      return unit.millis;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Takes a run of digits off the front, without leading zeros.
+std::string_view TakeDigits(std::string_view& text) {
+  std::size_t length = 0;
+  while (length < text.size() && IsDigit(text[length])) ++length;
+  std::string_view digits = text.substr(0, length);
+  text.remove_prefix(length);
+  while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
+  return digits;
+}
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  constexpr double kLimit = 10'000.0 * 3'600'000;
+  if (text == "0") return std::chrono::milliseconds(0);
+  if (text.empty()) return std::nullopt;
+  double total = 0;
+  while (!text.empty()) {
+    const std::optional<double> number = TakeNumber(text);
+    if (!number) return std::nullopt;
+    const std::optional<double> unit = TakeUnit(text);
+    if (!unit) return std::nullopt;
+    total += *number * *unit;
+    if (total > kLimit) return std::nullopt;
+  }
+  return std::chrono::milliseconds(std::llround(total));
+}
+
+std::string DurationText(std::chrono::milliseconds duration) {
+  const auto millis = duration.count();
+  std::string text;
+  if (millis >= 3'600'000) text += fmt::format("{}h", millis / 3'600'000);
+  if (millis % 3'600'000 >= 60'000) {
+    text += fmt::format("{}m", millis % 3'600'000 / 60'000);
+  }
+  const auto rest = millis % 60'000;
+  if (rest >= 1'000 && rest % 1'000 == 0) {
+    text += fmt::format("{}s", rest / 1'000);
+  } else if (rest >= 1'000) {
+    text += fmt::format("{:g}s", static_cast<double>(rest) / 1'000);
+  } else if (rest > 0) {
+    text += fmt::format("{}ms", rest);
+  }
+  return text.empty() ? "0s" : text;
+}
+
+std::string AgeText(std::chrono::seconds age) {
+  const auto seconds = age.count() < 0 ? 0 : age.count();
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  const auto minutes = seconds / 60;
+  if (minutes < 60) return fmt::format("{}m", minutes);
+  const auto hours = minutes / 60;
+  if (hours >= 24) return fmt::format("{}d", hours / 24);
+  if (minutes % 60 == 0) return fmt::format("{}h", hours);
+  return fmt::format("{}h{}m", hours, minutes % 60);
+}
+
+std::string TimeText(WallTime time) {
+  using std::chrono::milliseconds;
+  const auto millis =
+      std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
+  if (millis <= 0) return "";
+  const std::time_t seconds = millis / 1'000;
+  std::tm parts{};
+  if (gmtime_r(&seconds, &parts) == nullptr) return "";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec, millis % 1'000);
+}
+
+bool NaturalLess(std::string_view a, std::string_view b) {
+  const std::string_view whole_a = a, whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    if (IsDigit(a.front()) && IsDigit(b.front())) {
+      const std::string_view number_a = TakeDigits(a), number_b = TakeDigits(b);
+      if (number_a.size() != number_b.size()) {
+        return number_a.size() < number_b.size();
+      }
+      if (number_a != number_b) return number_a < number_b;
+      continue;
+    }
+    if (a.front() != b.front()) return a.front() < b.front();
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  if (a.empty() != b.empty()) return a.empty();
+  return whole_a < whole_b;  // `gpu02` and `gpu2`: any order, but always one.
+}
+
+std::string Clean(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    // C1 control characters are U+0080 to U+009F: 0xC2 and one more byte.
+    const bool c1 = c == 0xC2 && i + 1 < text.size() &&
+                    static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
+                    static_cast<unsigned char>(text[i + 1]) <= 0x9F;
+    if (c1) {
+      result += '?';
+      ++i;
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      result += ' ';
+    } else if (c < 0x20 || c == 0x7F) {
+      result += '?';
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+std::string Join(const std::vector<std::string>& parts,
+                 std::string_view separator) {
+  std::string result;
+  for (const std::string& part : parts) {
+    if (!result.empty()) result += separator;
+    result += part;
+  }
+  return result;
+}
+
+}  // namespace devmgr::ctl

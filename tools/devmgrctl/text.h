@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small conversions between values and what people type and read.
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace devmgr::ctl {
+
+/// A duration in the style of Go: `20s`, `500ms`, `2m`, `1h30m`, `1.5s`, `0`.
+/// Nothing for anything else, negative ones and those above 10,000 hours.
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
+
+/// The same way back: `1m30s`, `500ms`, `0s`.
+std::string DurationText(std::chrono::milliseconds duration);
+
+/// An age for tables: `12s`, `5m`, `3h12m`, `2d`.
+std::string AgeText(std::chrono::seconds age);
+
+/// RFC 3339 in UTC with milliseconds; empty for a time that was never set.
+std::string TimeText(WallTime time);
+
+/// `gpu2` before `gpu10`: runs of digits compare as numbers.
+bool NaturalLess(std::string_view a, std::string_view b);
+
+/// One line without control characters: what drivers and files said must not
+/// drive the terminal.
+std::string Clean(std::string_view text);
+
+std::string Join(const std::vector<std::string>& parts,
+                 std::string_view separator);
+
+}  // namespace devmgr::ctl
