@@ -80,7 +80,7 @@ class EventPrinter {
           table_.Add(RowOf(event));
       }
     }
-    table_.Print(out);
+    if (!table_.empty()) table_.Print(out);
     out.flush();
     if (session_.environment().on_printed) session_.environment().on_printed();
   }

@@ -302,7 +302,8 @@ std::variant<Options, ExitCode> ParseCommandLine(
   Raw raw;
   std::map<const CLI::App*, Verb> verbs;
   app.set_version_flag("--version", "devmgrctl " + std::string(Version()));
-  app.require_subcommand(1);
+  // At most one, so that a pod may have a verb's name; none is told below.
+  app.require_subcommand(0, 1);
   // Global flags count behind the verb too; subcommands inherit this.
   app.fallthrough();
   AddGlobalFlags(app, raw);
@@ -314,6 +315,10 @@ std::variant<Options, ExitCode> ParseCommandLine(
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error, environment.out, environment.err);
     return code == 0 ? kExitDone : kExitUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    environment.err << "devmgrctl: no verb given\n\n" << app.help();
+    return kExitUsage;
   }
   Options options;
   options.verb = verbs.at(app.get_subcommands().front());

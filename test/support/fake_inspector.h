@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/inspection.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace devmgr {
+
+/// What fake inspectors show; shared by all connections of a test.
+struct FakeNode {
+  absl::Status health;  ///< Not OK: every call fails with it.
+  NodeInfo node;
+  std::vector<PodInfo> pods;
+  std::vector<ClaimInfo> claims;
+  std::vector<PluginInfo> plugins;
+  std::vector<DeviceInfo> devices;
+  std::vector<DeviceClassInfo> classes;
+  std::vector<DecisionInfo> history;
+  std::vector<EventInfo> events;
+  absl::StatusOr<PodDevices> answer = absl::NotFoundError("no answer set");
+  std::uint64_t version = 1;
+
+  /// Called instead of letting time pass in a wait; may change this node.
+  std::function<void(std::chrono::milliseconds)> on_wait;
+  std::function<absl::Status(const ObjectName&)> on_prepare;
+  std::function<absl::Status(const ObjectName&)> on_release;
+};
+
+/// An inspector over a value. One thread, as all inspectors.
+class FakeInspector : public Inspector {
+ public:
+  /// `node` is borrowed.
+  explicit FakeInspector(FakeNode& node) : node_(node) {}
+
+  absl::StatusOr<NodeInfo> Node() override { return Get(&FakeNode::node); }
+  absl::StatusOr<std::vector<PodInfo>> Pods() override {
+    return Get(&FakeNode::pods);
+  }
+  absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
+    return Get(&FakeNode::claims);
+  }
+  absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
+    return Get(&FakeNode::plugins);
+  }
+  absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
+    return Get(&FakeNode::devices);
+  }
+  absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
+    return Get(&FakeNode::classes);
+  }
+  absl::StatusOr<std::vector<DecisionInfo>> History(std::uint64_t) override {
+    return Get(&FakeNode::history);
+  }
+  absl::StatusOr<std::vector<EventInfo>> Events(
+      std::uint64_t after, std::chrono::milliseconds wait) override {
+    std::vector<EventInfo> events = After(after);
+    if (events.empty() && wait.count() > 0 && node_.on_wait) {
+      node_.on_wait(wait);
+      events = After(after);
+    }
+    if (!node_.health.ok()) return node_.health;
+    return events;
+  }
+  absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {
+    if (!node_.health.ok()) return node_.health;
+    const auto found =
+        std::find_if(node_.pods.rbegin(), node_.pods.rend(),
+                     [&](const PodInfo& pod) { return pod.name == name; });
+    if (found == node_.pods.rend()) {
+      return absl::NotFoundError("pod '" + name.ToString() + "' is not known");
+    }
+    return *found;
+  }
+  absl::StatusOr<PodDevices> Resolve(const ObjectName& name) override {
+    const auto pod = FindPod(name);
+    if (!pod.ok()) return pod.status();
+    return node_.answer;
+  }
+  absl::StatusOr<std::uint64_t> WaitForChange(
+      std::uint64_t version, std::chrono::milliseconds wait) override {
+    if (node_.health.ok() && version == node_.version && wait.count() > 0 &&
+        node_.on_wait) {
+      node_.on_wait(wait);
+    }
+    return Get(&FakeNode::version);
+  }
+  absl::Status PreparePod(const ObjectName& name) override {
+    if (!node_.health.ok()) return node_.health;
+    return node_.on_prepare(name);
+  }
+  absl::Status ReleasePod(const ObjectName& name) override {
+    if (!node_.health.ok()) return node_.health;
+    return node_.on_release(name);
+  }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> Get(T FakeNode::*member) const {
+    if (!node_.health.ok()) return node_.health;
+    return node_.*member;
+  }
+
+  std::vector<EventInfo> After(std::uint64_t sequence) const {
+    std::vector<EventInfo> events = node_.events;
+    std::erase_if(events, [&](const EventInfo& event) {
+      return event.sequence <= sequence;
+    });
+    return events;
+  }
+
+  FakeNode& node_;
+};
+
+}  // namespace devmgr

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "devmgrctl/run.h"
+#include "support/fake_inspector.h"
+
+namespace devmgr::ctl {
+
+/// Runs devmgrctl in process, over a world the test makes up.
+class CommandLineTest : public ::testing::Test {
+ protected:
+  struct Result {
+    int code = 0;
+    std::string out;
+    std::string err;
+  };
+
+  Result Run(const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    const Environment environment{
+        .out = out,
+        .err = err,
+        .out_is_terminal = terminal_,
+        .getenv =
+            [this](const char* name) {
+              const auto found = variables_.find(name);
+              return found == variables_.end() ? nullptr
+                                               : found->second.c_str();
+            },
+        .connect =
+            [this](const std::filesystem::path& endpoint,
+                   std::chrono::milliseconds timeout) {
+              return Connect(endpoint, timeout);
+            },
+        .open_state_dir = [this](const std::filesystem::path& directory)
+            -> absl::StatusOr<std::unique_ptr<Inspector>> {
+          state_dirs_.push_back(directory.string());
+          if (!state_dir_error_.ok()) return state_dir_error_;
+          return std::make_unique<FakeInspector>(node_);
+        },
+        .now = [this] { return now_; },
+        .steady_now = [this] { return steady_now_; },
+        .pause =
+            [this](std::chrono::milliseconds time) {
+              Pass(time);
+              if (on_pause_) on_pause_();
+            },
+        .on_printed = [this] { ++printed_; },
+    };
+    Result result;
+    result.code = ctl::Run(arguments, environment);
+    result.out = out.str();
+    result.err = err.str();
+    return result;
+  }
+
+  nlohmann::ordered_json RunJson(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-o", "json"});
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::ordered_json::parse(result.out, nullptr, false);
+  }
+
+  void Pass(std::chrono::milliseconds time) {
+    now_ += time;
+    steady_now_ += time;
+  }
+
+  static PodInfo MakePod(const std::string& ns, const std::string& name,
+                         PodState state) {
+    PodInfo pod;
+    pod.name = {ns, name};
+    pod.uid = {"uid-" + name};
+    pod.state = state;
+    return pod;
+  }
+
+  FakeNode node_;
+  absl::Status connect_error_;
+  absl::Status state_dir_error_;
+  std::map<std::string, std::string> variables_;
+  bool terminal_ = false;
+  WallTime now_{std::chrono::hours(24 * 365 * 50)};
+  std::chrono::steady_clock::time_point steady_now_{std::chrono::hours(1)};
+  std::function<void()> on_pause_;
+  std::vector<std::string> endpoints_;
+  std::vector<std::chrono::milliseconds> timeouts_;
+  std::vector<std::string> state_dirs_;
+  int printed_ = 0;
+
+ private:
+  absl::StatusOr<std::unique_ptr<Inspector>> Connect(
+      const std::filesystem::path& endpoint,
+      std::chrono::milliseconds timeout) {
+    endpoints_.push_back(endpoint.string());
+    timeouts_.push_back(timeout);
+    if (!connect_error_.ok()) return connect_error_;
+    return std::make_unique<FakeInspector>(node_);
+  }
+};
+
+}  // namespace devmgr::ctl

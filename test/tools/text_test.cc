@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "devmgrctl/text.h"
+
+#include <gtest/gtest.h>
+
+namespace devmgr::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(ParseDurationTest, TakesDurationsAsGoDoes) {
+  EXPECT_EQ(ParseDuration("20s"), milliseconds(20'000));
+  EXPECT_EQ(ParseDuration("500ms"), milliseconds(500));
+  EXPECT_EQ(ParseDuration("2m"), milliseconds(120'000));
+  EXPECT_EQ(ParseDuration("1h30m"), milliseconds(5'400'000));
+  EXPECT_EQ(ParseDuration("1.5s"), milliseconds(1'500));
+  EXPECT_EQ(ParseDuration(".5s"), milliseconds(500));
+  EXPECT_EQ(ParseDuration("0"), milliseconds(0));
+  EXPECT_EQ(ParseDuration("0s"), milliseconds(0));
+}
+
+TEST(ParseDurationTest, RefusesAllElse) {
+  for (const char* text : {"", "20", "s", "-1s", "+1s", "1 s", "1x", "1s2",
+                           ".s", "1..5s", "99999999999999999999h", "1e3s"}) {
+    EXPECT_EQ(ParseDuration(text), std::nullopt) << text;
+  }
+}
+
+TEST(DurationTextTest, IsReadableAgain) {
+  for (const char* text :
+       {"20s", "500ms", "2m", "1h30m", "1.5s", "0s", "1h", "1m0.25s"}) {
+    const auto duration = ParseDuration(text);
+    ASSERT_TRUE(duration) << text;
+    EXPECT_EQ(ParseDuration(DurationText(*duration)), duration) << text;
+  }
+  EXPECT_EQ(DurationText(milliseconds(20'000)), "20s");
+  EXPECT_EQ(DurationText(milliseconds(90'000)), "1m30s");
+  EXPECT_EQ(DurationText(milliseconds(1'500)), "1.5s");
+  EXPECT_EQ(DurationText(milliseconds(0)), "0s");
+}
+
+TEST(AgeTextTest, GrowsCoarser) {
+  EXPECT_EQ(AgeText(std::chrono::seconds(-5)), "0s");
+  EXPECT_EQ(AgeText(std::chrono::seconds(59)), "59s");
+  EXPECT_EQ(AgeText(std::chrono::minutes(5)), "5m");
+  EXPECT_EQ(AgeText(std::chrono::minutes(192)), "3h12m");
+  EXPECT_EQ(AgeText(std::chrono::minutes(180)), "3h");
+  EXPECT_EQ(AgeText(std::chrono::hours(49)), "2d");
+}
+
+TEST(TimeTextTest, IsRfc3339) {
+  EXPECT_EQ(TimeText(WallTime(milliseconds(1'700'000'000'123))),
+            "2023-11-14T22:13:20.123Z");
+  EXPECT_EQ(TimeText(WallTime()), "");
+}
+
+TEST(NaturalLessTest, NumbersCompareAsNumbers) {
+  EXPECT_TRUE(NaturalLess("gpu2", "gpu10"));
+  EXPECT_FALSE(NaturalLess("gpu10", "gpu2"));
+  EXPECT_TRUE(NaturalLess("a", "b"));
+  EXPECT_TRUE(NaturalLess("gpu", "gpu1"));
+  EXPECT_TRUE(NaturalLess("gpu1-a", "gpu1-b"));
+  EXPECT_FALSE(NaturalLess("gpu1", "gpu1"));
+  // Equal numbers in other spellings are still two names, in a fixed order.
+  EXPECT_NE(NaturalLess("gpu02", "gpu2"), NaturalLess("gpu2", "gpu02"));
+  EXPECT_TRUE(NaturalLess("9", "18446744073709551616"));
+}
+
+TEST(CleanTest, TakesNoOrders) {
+  EXPECT_EQ(Clean("two\nlines\tand\rmore"), "two lines and more");
+  EXPECT_EQ(Clean("\033[31mred"), "?[31mred");
+  EXPECT_EQ(Clean("a\xC2\x9B"
+                  "31m"),
+            "a?31m");
+  EXPECT_EQ(Clean("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
+}
+
+}  // namespace
+}  // namespace devmgr::ctl
