@@ -24,7 +24,7 @@ daemon= driver=
 finish() {
   local code=$?
   for process in $daemon $driver; do
-    kill -9 "$process" 2>/dev/null && wait "$process" 2>/dev/null
+    kill -9 "$process" 2>/dev/null && wait "$process" 2>/dev/null || true
   done
   [ "$code" -eq 0 ] || { echo "FAILED; devmgrd said:"; tail -n 20 "$root/log"; }
   rm -rf "$root"

@@ -259,10 +259,8 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
   std::vector<WaitingFor> WaitingForOf(const PodUid& uid) {
-    for (const PodInfo& pod : manager_.Pods()) {
-      if (pod.uid == uid) return pod.waiting_for;
-    }
-    return {};
+    const auto pod = manager_.PodInfoOf(uid);
+    return pod.ok() ? pod->waiting_for : std::vector<WaitingFor>();
   }
 
   /// The step is over; goes on at once if something changed meanwhile, later

@@ -59,6 +59,7 @@ class Manager final : public DeviceManager {
 
   NodeInfo Node() const override;
   std::vector<PodInfo> Pods() const override;
+  absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const override;
   std::vector<ClaimInfo> Claims() const override;
   std::vector<PluginInfo> Plugins() const override;
   std::vector<DeviceInfo> Devices() const override;

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "common/status.h"
 #include "manager/manager.h"
 #include "state/views.h"
 
@@ -91,6 +92,16 @@ std::vector<PodInfo> Manager::Pods() const {
     std::vector<PodInfo> pods;
     for (const auto& [uid, pod] : state_.pods) pods.push_back(InfoOf(*pod));
     return pods;
+  });
+}
+
+absl::StatusOr<PodInfo> Manager::PodInfoOf(const PodUid& pod) const {
+  return OnLoop([&]() -> absl::StatusOr<PodInfo> {
+    const state::PodRecord* record = state_.FindPod(pod);
+    if (record == nullptr) {
+      return NotFoundError("pod with UID '{}' is not known", pod.value);
+    }
+    return InfoOf(*record);
   });
 }
 

@@ -123,7 +123,7 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   using absl::StatusOr;
   std::map<std::string, rpc::UnaryHandler> methods;
   methods[Path("Node")] = Method<pb::NodeRequest>([](Self& self, const auto&) {
-    return StatusOr<pb::NodeInfo>(ToProto(self.manager_.Node()));
+    return StatusOr<pb::NodeInfo>(ToProto(self.Node()));
   });
   methods[Path("Pods")] = Method<pb::PodsRequest>([](Self& self, const auto&) {
     pb::PodsResponse response;
@@ -208,8 +208,8 @@ NodeInfo InspectionService::Node() const {
 absl::StatusOr<pb::PodInfo> InspectionService::FindPod(const ObjectName& name) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
   if (const auto uid = manager_.FindPod(name); uid.ok()) {
-    for (const PodInfo& pod : manager_.Pods()) {
-      if (pod.uid == *uid) return ToProto(pod);
+    if (const auto pod = manager_.PodInfoOf(*uid); pod.ok()) {
+      return ToProto(*pod);
     }
   }
   DEVMGR_ASSIGN_OR_RETURN(const PodInfo info,
@@ -224,11 +224,10 @@ absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
   if (uid.ok()) {
     const auto devices = manager_.PodDevicesOf(*uid);
     if (devices.ok()) return ToProto(**devices);
-    for (const PodInfo& pod : manager_.Pods()) {
-      if (pod.uid == *uid && pod.state != PodState::kReady) {
-        return FailedPreconditionError("pod '{}' is {}", name.ToString(),
-                                       StateText(pod));
-      }
+    const auto pod = manager_.PodInfoOf(*uid);
+    if (pod.ok() && pod->state != PodState::kReady) {
+      return FailedPreconditionError("pod '{}' is {}", name.ToString(),
+                                     StateText(*pod));
     }
     return AboutThePod(devices.status());
   }

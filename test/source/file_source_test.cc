@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -36,6 +38,11 @@ constexpr const char* kBroken = "apiVersion: v1\nkind: Pod\nmetadata: {\n";
 
 std::string Problems(const SnapshotPtr& snapshot) {
   return SourceListener::Problems(*snapshot);
+}
+
+int TestScale() {
+  const char* scale = std::getenv("DEVMGR_TEST_SCALE");
+  return scale == nullptr ? 1 : std::max(1, std::atoi(scale));
 }
 
 class FileSourceTest : public testing::Test {
@@ -168,6 +175,7 @@ TEST_F(FileSourceTest, PassesTheNodeNameToSlicesWithoutPool) {
   folder_.Put("s.yaml",
               "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\n"
               "metadata:\n  name: s\nspec:\n  driver: gpu.example.com\n"
+              "  allNodes: true\n"
               "  devices:\n  - name: gpu-0\n");
   FileSourceOptions options;
   options.directory = folder_.path();
@@ -207,7 +215,7 @@ TEST_F(FileSourceTest, SameObjectInTwoFilesCountsOnce) {
   EXPECT_THAT(AwaitPriority("x", 2)->problems, IsEmpty());
 }
 
-// --- Bad files -------------------------------------------------------------
+// Bad files.
 
 TEST_F(FileSourceTest, BadFileKeepsItsLastGoodContentAndTheRestIsServed) {
   folder_.Put("a.yaml", PodText("a"));
@@ -360,7 +368,7 @@ TEST_F(FileSourceTest, LooksAgainAtWhatCouldNotBeExamined) {
   EXPECT_THAT(AwaitPods({"a"})->problems, IsEmpty());
 }
 
-// --- Files that are being written -------------------------------------------
+// Files that are being written.
 
 TEST_F(FileSourceTest, FileBeingWrittenKeepsItsContentUntilItIsClosed) {
   const std::string both = Documents({PodText("a"), PodText("b")});
@@ -444,8 +452,7 @@ TEST_F(FileSourceTest, TargetOfALinkBeingWrittenKeepsItsContent) {
   EXPECT_THAT(AwaitPods({"a", "c"})->problems, IsEmpty());
 }
 
-// --- Directories that come, go and are exchanged
-// ------------------------------
+// Directories that come, go and are exchanged.
 
 TEST_F(FileSourceTest, DirectoryMayAppearLater) {
   fs::remove(folder_.path());
@@ -584,18 +591,17 @@ TEST_F(ConfigMapTest, UnchangedFilesKeepTheirObjectsOverTheSwap) {
 // A scan amid a swap sees some files of the old version and some of the new.
 // Pod x moves to and fro between two files, and must never be missing.
 TEST_F(ConfigMapTest, NoCompleteSnapshotShowsAMixture) {
-  const char* scale = std::getenv("DEVMGR_TEST_SCALE");
-  const int swaps = 100 * (scale == nullptr ? 1 : std::atoi(scale));
+  const int swaps = 100 * TestScale();
   const auto files = [](int round) {
     const std::string x = PodText("x", round);
-    const std::string y = PodText("y", round);
+    const std::string y = PodText("other", round);
     const bool even = round % 2 == 0;
     return std::vector<std::pair<std::string, std::string>>{
         {"a.yaml", even ? x : y}, {"b.yaml", even ? y : x}};
   };
   Publish(files(0));
   Start();
-  AwaitPods({"x", "y"});
+  AwaitPods({"other", "x"});
   listener_.reset();
   std::string mixture;
   source_->Subscribe([&] {
@@ -613,11 +619,38 @@ TEST_F(ConfigMapTest, NoCompleteSnapshotShowsAMixture) {
   EXPECT_EQ(mixture, "");
   listener_ = std::make_unique<SourceListener>(*source_);
   AwaitPriority("x", swaps);
-  EXPECT_THAT(AwaitPods({"x", "y"})->problems, IsEmpty());
+  EXPECT_THAT(AwaitPods({"other", "x"})->problems, IsEmpty());
 }
 
-// --- Publishing
-// ---------------------------------------------------------------
+// A listing amid a renaming may show neither name.
+TEST_F(FileSourceTest, RenamedFileIsNeverMissing) {
+  folder_.Put("a.yaml", PodText("x"));
+  for (int i = 0; i < 50; ++i) folder_.Put(fmt::format("{}.yaml", i), "# -");
+  Start();
+  AwaitPods({"x"});
+  listener_.reset();
+  std::atomic<int> changes = 0;
+  std::atomic<bool> missing = false;
+  source_->Subscribe([&] {
+    const SnapshotPtr snapshot = source_->Snapshot();
+    if (snapshot->complete && snapshot->pods.empty()) missing = true;
+    ++changes;
+  });
+  const int enough = 30 * TestScale();
+  for (int i = 0; i < 100'000 && changes < enough && !missing; ++i) {
+    const bool even = i % 2 == 0;
+    fs::rename(folder_ / (even ? "a.yaml" : "z.yaml"),
+               folder_ / (even ? "z.yaml" : "a.yaml"));
+    if (i % 8 == 0) folder_.Put("c.yaml", ClassText(fmt::format("c{}", i)));
+    std::this_thread::yield();
+  }
+  source_->Unsubscribe();
+  EXPECT_FALSE(missing);
+  listener_ = std::make_unique<SourceListener>(*source_);
+  EXPECT_THAT(AwaitPods({"x"})->problems, IsEmpty());
+}
+
+// Publishing.
 
 TEST_F(FileSourceTest, ObjectsOfUnchangedFilesStayTheSame) {
   folder_.Put("a.yaml", PodText("a"));
@@ -685,8 +718,7 @@ TEST_F(FileSourceTest, ConvergesAfterABurstOfChanges) {
   EXPECT_THAT(AwaitPods({"end"})->problems, IsEmpty());
 }
 
-// --- Limits
-// -------------------------------------------------------------------
+// Limits.
 
 class FileSourceLimitTest : public FileSourceTest {
  protected:

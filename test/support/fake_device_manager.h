@@ -130,6 +130,12 @@ class FakeDeviceManager : public DeviceManager {
   }
   NodeInfo Node() const override { return Get(&World::node); }
   std::vector<PodInfo> Pods() const override { return Get(&World::pods); }
+  absl::StatusOr<PodInfo> PodInfoOf(const PodUid& uid) const override {
+    for (const PodInfo& pod : Pods()) {
+      if (pod.uid == uid) return pod;
+    }
+    return absl::NotFoundError("no such pod");
+  }
   std::vector<ClaimInfo> Claims() const override { return Get(&World::claims); }
   std::vector<PluginInfo> Plugins() const override {
     return Get(&World::plugins);

@@ -124,6 +124,8 @@ class DEVMGR_EXPORT DeviceManager {
   // a completion or an observer they answer at once.
   virtual NodeInfo Node() const = 0;
   virtual std::vector<PodInfo> Pods() const = 0;
+  /// NotFound when the ledger does not know the pod.
+  virtual absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const = 0;
   virtual std::vector<ClaimInfo> Claims() const = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
   virtual std::vector<DeviceInfo> Devices() const = 0;
