@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+//
+// Preparing, sharing and releasing: which driver is asked for what, and how
+// often.
 #include <future>
 
-#include "common/status.h"
-#include "support/test_node.h"
+#include "manager/manager_fixture.h"
 
 namespace devmgr {
 namespace {
@@ -14,83 +13,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using Failure = SharedStore::Failure;
-
-std::string ClaimYaml(const std::string& name, const std::string& uid,
-                      const std::vector<std::string>& drivers,
-                      const std::vector<std::string>& pod_uids) {
-  std::string text =
-      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
-      "metadata: {name: " +
-      name + ", uid: " + uid +
-      "}\n"
-      "spec: {devices: {requests: [{name: r, exactly: "
-      "{deviceClassName: c}}]}}\n"
-      "status:\n  allocation:\n    devices:\n      results:\n";
-  for (const std::string& driver : drivers) {
-    text += "      - {request: r, driver: " + driver +
-            ", pool: pool-1, device: dev-1}\n";
-  }
-  if (drivers.empty()) text += "        []\n";
-  text += "  reservedFor:\n";
-  for (const std::string& pod : pod_uids) {
-    text += "  - {resource: pods, name: p, uid: " + pod + "}\n";
-  }
-  return text + "---\n";
-}
-
-std::string PodYaml(const std::string& name, const std::string& uid,
-                    const std::vector<std::string>& claims,
-                    const std::string& extra = "") {
-  std::string text = "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
-                     ", uid: " + uid +
-                     "}\nspec:\n  containers:\n"
-                     "  - name: c\n    resources: {claims: [";
-  for (const std::string& claim : claims) text += "{name: " + claim + "}, ";
-  text += "]}\n  resourceClaims: [";
-  for (const std::string& claim : claims) {
-    text += "{name: " + claim + ", resourceClaimName: " + claim + "}, ";
-  }
-  return text + "]\n" + extra + "---\n";
-}
-
-constexpr char kDriver[] = "d.example.com";
-constexpr char kOther[] = "e.example.com";
-
-class ManagerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    node_.drivers.Register(kDriver);
-    node_.drivers.Register(kOther);
-  }
-  TestNode node_;
-};
-
-FakeDrivers::Call Prepare(const std::string& driver,
-                          std::set<std::string> claims) {
-  return {true, driver, std::move(claims)};
-}
-FakeDrivers::Call Unprepare(const std::string& driver,
-                            std::set<std::string> claims) {
-  return {false, driver, std::move(claims)};
-}
-
-/// Fails calls of one method for one claim as often as told.
-FakeDrivers::Script FailTimes(bool prepare, const std::string& claim,
-                              int times) {
-  auto left = std::make_shared<int>(times);
-  return [=](bool is_prepare, const dra::ClaimReference& reference) {
-    if (is_prepare != prepare || reference.name.name != claim) {
-      return absl::OkStatus();
-    }
-    if (*left <= 0) return absl::OkStatus();
-    --*left;
-    return UnavailableError(
-        "NodePrepareResources failed for ResourceClaim {}: boom", claim);
-  };
-}
 
 // DRA-057, DRA-084
+
 TEST_F(ManagerTest, PreparesOnceAndUnpreparesOnce) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -116,6 +41,7 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsReadyWithOneWrite) {
 }
 
 // Budget: the slowest driver and two syncs, admission included.
+
 TEST_F(ManagerTest, PreparingTakesTwoWrites) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -125,6 +51,7 @@ TEST_F(ManagerTest, PreparingTakesTwoWrites) {
 }
 
 // DRA-060
+
 TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
   node_.drivers.Answer(kDriver, FailTimes(true, "c1", 1'000'000));
   node_.Start();
@@ -141,6 +68,7 @@ TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
 }
 
 // DRA-062, improved: the retry asks only for the claim that failed.
+
 TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
   node_.drivers.Answer(kDriver, FailTimes(true, "c2", 1));
   node_.Start();
@@ -154,7 +82,9 @@ TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
 }
 
 // DRA-070, DRA-076 and DRA-077, improved: each driver is asked until it
+
 // answers, and no more.
+
 TEST_F(ManagerTest, RetryAsksOnlyTheDriverThatFailed) {
   node_.drivers.Answer(kOther, FailTimes(true, "c1", 1));
   node_.Start();
@@ -169,6 +99,7 @@ TEST_F(ManagerTest, RetryAsksOnlyTheDriverThatFailed) {
 }
 
 // DRA-094, improved
+
 TEST_F(ManagerTest, UnprepareRetryAsksOnlyTheDriverThatFailed) {
   node_.drivers.Answer(kOther, FailTimes(false, "c1", 1));
   node_.Start();
@@ -185,6 +116,7 @@ TEST_F(ManagerTest, UnprepareRetryAsksOnlyTheDriverThatFailed) {
 }
 
 // DRA-063, improved: the pod waits for the driver, by name.
+
 TEST_F(ManagerTest, WaitsForADriverThatIsNotThere) {
   node_.drivers.Deregister(kDriver);
   node_.Start();
@@ -199,6 +131,7 @@ TEST_F(ManagerTest, WaitsForADriverThatIsNotThere) {
 }
 
 // DRA-047, DRA-048, DRA-051
+
 TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
   node_.Start();
   const std::string pod = PodYaml("p", "u-p", {"c1"});
@@ -212,56 +145,11 @@ TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
 }
 
 // DRA-064
-TEST_F(ManagerTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
-  node_.Start(false);
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  const auto objects = node_.source->Snapshot();
-  const Pod pod = *objects->pods.at({"default", "p"});
-  // The manager sees the objects once its thread has come to them.
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
-  ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
-  node_.store.FailNext(Failure::kLost);
-  const absl::Status status = node_.manager().PreparePod(PodUid{"u-p"});
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(MessageOf(status),
-              HasSubstr("checkpoint ResourceClaim cache: input/output error"));
-  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
-  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
-}
 
 // A write that failed but is on disk is adopted: it was decided.
-TEST_F(ManagerTest, AdoptsADecisionThatIsOnDiskAfterAll) {
-  node_.Start();
-  node_.store.FailNext(Failure::kWritten);
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
-}
-
-TEST_F(ManagerTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
-  node_.Start();
-  const std::string first =
-      ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + PodYaml("p", "u-p", {"c1"});
-  node_.Publish(first);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.store.FailReopen(true);
-  node_.store.FailNext(Failure::kLost);
-  Pod other;
-  other.metadata.name = "q";
-  other.metadata.ns = "default";
-  other.metadata.uid = "u-q";
-  ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
-  EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
-  EXPECT_THAT(node_.manager().Node().ledger_error, HasSubstr("disk is gone"));
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
-  node_.store.FailReopen(false);
-  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
-  EXPECT_EQ(node_.manager().Node().ledger_error, "");
-}
 
 // DRA-066, DRA-085
+
 TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
   node_.Start();
   const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});
@@ -283,6 +171,7 @@ TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
 }
 
 // Two pods on one unprepared claim join one call (kubelet: both call).
+
 TEST_F(ManagerTest, TwoPodsJoinOneCall) {
   node_.drivers.Hold(kDriver);
   node_.Start();
@@ -297,6 +186,7 @@ TEST_F(ManagerTest, TwoPodsJoinOneCall) {
 }
 
 // DRA-067
+
 TEST_F(ManagerTest, ClaimThatNoContainerUsesIsPrepared) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -309,6 +199,7 @@ TEST_F(ManagerTest, ClaimThatNoContainerUsesIsPrepared) {
 }
 
 // The kubelet fails for ever on this (DW-16).
+
 TEST_F(ManagerTest, TwoPodClaimsMayNameOneClaim) {
   node_.Start();
   node_.Publish(
@@ -322,6 +213,7 @@ TEST_F(ManagerTest, TwoPodClaimsMayNameOneClaim) {
 }
 
 // DRA-052
+
 TEST_F(ManagerTest, AllocationWithoutResultsNeedsNoDriver) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {}, {"u-p"}) +
@@ -335,70 +227,13 @@ TEST_F(ManagerTest, AllocationWithoutResultsNeedsNoDriver) {
 }
 
 // DRA-101, DRA-102, DRA-103 improved: in the same boot the ledger is enough.
-TEST_F(ManagerTest, RestartAnswersFromTheLedgerAlone) {
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Stop();
-  node_.drivers.Deregister(kDriver);
-  node_.Start();
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
-  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
-  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
-  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
-}
-
-TEST_F(ManagerTest, RebootPreparesAgainBeforeItAnswers) {
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Stop();
-  node_.boot_id = "boot-2";
-  node_.drivers.Deregister(kDriver);
-  node_.Start();
-  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("not ready")));
-  ASSERT_TRUE(node_.WaitForReason("p", "DriverNotRegistered"));
-  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
-  node_.drivers.Register(kDriver);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
-  EXPECT_THAT(node_.drivers.calls(),
-              ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kDriver, {"c1"})));
-}
 
 // DRA-080, DRA-104: booked, never prepared, and gone when we are back.
-TEST_F(ManagerTest, ClaimBookedBeforeACrashIsUnpreparedWhenItsPodIsGone) {
-  node_.drivers.Hold(kDriver);
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
-  node_.Stop();
-  ASSERT_THAT(node_.store.Load().claims, SizeIs(1));
-  node_.drivers.Let(kDriver);
-  node_.Publish("");
-  node_.Start();
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_EQ(node_.drivers.calls().back(), Unprepare(kDriver, {"c1"}));
-  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
-}
 
 // DRA-106, DRA-107
-TEST_F(ManagerTest, UnprepareNeedsNoObject) {
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Publish(PodYaml("p", "u-p", {"c1"}));  // the claim object is gone
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
-}
 
 // DRA-082, DRA-105 improved: the new pod waits instead of failing.
+
 TEST_F(ManagerTest, RecreatedClaimWaitsForTheOldOne) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-old", {kDriver}, {"u-p"}) +
@@ -432,117 +267,14 @@ TEST_F(ManagerTest, PodOfTheSameNameWaitsForItsPredecessor) {
   EXPECT_THAT(node_.store.Load().pods, SizeIs(1));
 }
 
-TEST_F(ManagerTest, FinishedPodIsGone) {
-  node_.Start();
-  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
-  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Publish(claim +
-                PodYaml("p", "u-p", {"c1"}, "status: {phase: Succeeded}\n"));
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
-}
-
-TEST_F(ManagerTest, NothingVanishesWhileTheSourceIsIncomplete) {
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  ObjectSnapshot incomplete;
-  incomplete.complete = false;
-  node_.source->Publish(incomplete);
-  while (!node_.manager().Objects()->pods.empty()) node_.manager().Node();
-  node_.manager().Node();
-  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
-  node_.Restart();
-  node_.manager().Node();
-  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
-  node_.Publish("");
-  EXPECT_TRUE(node_.WaitUntilGone("p"));
-}
-
 // DRA-050: final for that UID, over a restart, until the pod goes.
-TEST_F(ManagerTest, ClaimOfAnotherOwnerRejectsForGood) {
-  node_.Start();
-  const std::string pod =
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
-      "spec:\n  containers: [{name: c}]\n"
-      "  resourceClaims: [{name: a, resourceClaimTemplateName: t}]\n"
-      "status: {resourceClaimStatuses: [{name: a, resourceClaimName: c1}]}\n"
-      "---\n";
-  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
-  EXPECT_THAT(node_.PodNamed("p").message,
-              HasSubstr("was not created for Pod"));
-  node_.Restart();
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
-  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-}
-
-TEST_F(ManagerTest, MalformedPodIsRejectedWithItsField) {
-  node_.Start();
-  node_.Publish(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
-      "spec:\n  containers: [{name: c, resources: {claims: [{name: "
-      "nope}]}}]\n");
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
-  EXPECT_THAT(node_.PodNamed("p").message,
-              HasSubstr("spec.containers[0].resources.claims[0]"));
-}
 
 // DRA-073, DRA-074, DRA-120: the main job, and its gate.
-std::string ExtendedPod() {
-  return "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
-         "spec:\n  containers:\n"
-         "  - {name: c, resources: {limits: {example.com/gpu: 1}}}\n";
-}
-std::string ExtendedStatus() {
-  return "status:\n  extendedResourceClaimStatus:\n"
-         "    resourceClaimName: c1\n    requestMappings:\n"
-         "    - {containerName: c, resourceName: example.com/gpu, "
-         "requestName: r}\n";
-}
-
-TEST_F(ManagerTest, MappingAddedLaterIsJudgedAgain) {
-  node_.Start();
-  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
-  node_.Publish(claim + ExtendedPod());
-  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
-  EXPECT_THAT(
-      node_.PodNamed("p").waiting_for,
-      ElementsAre(WaitingFor{WaitingFor::Kind::kResource, "example.com/gpu"}));
-  node_.Publish(claim + ExtendedPod() + ExtendedStatus());
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
-}
-
-TEST_F(ManagerTest, WithTheGateOffTheSpecialClaimIsIgnored) {
-  node_.options.feature_gates["DRAExtendedResource"] = false;
-  node_.Start();
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + ExtendedPod() +
-                ExtendedStatus());
-  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
-  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
-}
 
 // A gate governs new decisions only.
-TEST_F(ManagerTest, GateTurnedOffUnderARunningPodLosesNothing) {
-  node_.Start();
-  const std::string all = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                          ExtendedPod() + ExtendedStatus();
-  node_.Publish(all);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.options.feature_gates["DRAExtendedResource"] = false;
-  node_.Restart();
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
-}
 
 // DRA-079
+
 TEST_F(ManagerTest, CancelledPrepareKeepsTheReference) {
   node_.drivers.Hold(kDriver);
   node_.Start(false);
@@ -586,6 +318,7 @@ TEST_F(ManagerTest, PodReleasedDuringPrepareIsUnpreparedAfterIt) {
 }
 
 // DRA-081
+
 TEST_F(ManagerTest, ThirtyPodsInParallel) {
   node_.Start();
   std::string all;
@@ -606,50 +339,6 @@ TEST_F(ManagerTest, ThirtyPodsInParallel) {
   EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
 }
 
-TEST_F(ManagerTest, ObjectsWithoutUidKeepTheirIdentityOverARestart) {
-  const std::string pod =
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
-      "spec: {containers: [{name: c}]}\n";
-  node_.Start();
-  node_.Publish(pod);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  const PodUid first = node_.UidOf("p");
-  EXPECT_THAT(first.value, SizeIs(36));
-  node_.Restart();
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_EQ(node_.UidOf("p"), first);
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  node_.Publish(pod);  // re-created: another pod
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_NE(node_.UidOf("p"), first);
-}
-
-TEST_F(ManagerTest, SeveralManagersLiveInOneProcess) {
-  TestNode other;
-  other.drivers.Register(kDriver);
-  node_.Start();
-  other.Start();
-  for (TestNode* node : {&node_, &other}) {
-    node->Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                  PodYaml("p", "u-p", {"c1"}));
-  }
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  ASSERT_TRUE(other.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
-  EXPECT_THAT(other.drivers.calls(), SizeIs(1));
-}
-
-TEST_F(ManagerTest, SecondPodOfAUidIsLeftOutAndReported) {
-  node_.Start();
-  node_.Publish(PodYaml("p", "u-p", {}) + PodYaml("q", "u-p", {}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
-  EXPECT_THAT(node_.manager().Node().source_problems,
-              ElementsAre(HasSubstr("Pod 'default/q' is left out: its UID "
-                                    "'u-p' belongs to 'default/p' already")));
-}
-
 TEST_F(ManagerTest, WhatAPodWaitedForIsForgottenWhenItIsThere) {
   node_.drivers.Hold(kDriver);
   node_.Start();
@@ -661,20 +350,6 @@ TEST_F(ManagerTest, WhatAPodWaitedForIsForgottenWhenItIsThere) {
   EXPECT_EQ(node_.PodNamed("p").reason, "");
   node_.drivers.Let(kDriver);
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-}
-
-TEST_F(ManagerTest, OnlyPodsOfThisNodeCount) {
-  node_.options.node_name = "here";
-  node_.Start();
-  node_.Publish(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-1}\n"
-      "spec: {nodeName: here, containers: [{name: c}]}\n---\n"
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: q, uid: u-2}\n"
-      "spec: {nodeName: there, containers: [{name: c}]}\n---\n"
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: r, uid: u-3}\n"
-      "spec: {containers: [{name: c}]}\n");
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
 }
 
 }  // namespace

@@ -337,6 +337,16 @@ TEST_F(StatusTest, DocumentHasWhatTheDashboardHas) {
   EXPECT_EQ(status["status"]["source"]["problems"].size(), 1u);
 }
 
+TEST_F(StatusTest, StoppedStoreDoesNotKnowWhatOnlyADaemonKnows) {
+  const Result text = Run({"status", "--state-dir", "/s"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("Plugins:           <unknown>"),
+                              HasSubstr("Source:            <unknown>")));
+  const auto status = RunJson({"status", "--state-dir", "/s"})["status"];
+  EXPECT_FALSE(status.contains("plugins"));
+  EXPECT_FALSE(status.contains("source"));
+  EXPECT_TRUE(status.contains("pods"));
+}
+
 TEST_F(StatusTest, VersionWorksWithoutADaemon) {
   const Result both = Run({"version"});
   EXPECT_EQ(both.code, 0);

@@ -52,7 +52,9 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
                                  node.pods, node.pods_ready, node.pods_waiting,
                                  node.pods_rejected));
   fields.Add("Claims", fmt::format("{}", node.claims));
-  fields.Add("Plugins", fmt::format("{}", node.plugins));
+  fields.Add("Plugins", session.options().offline()
+                            ? std::string("<unknown>")
+                            : fmt::format("{}", node.plugins));
   fields.Print(session.out());
   if (plugins.empty()) return;
   session.out() << "\n";
@@ -75,8 +77,13 @@ absl::Status Status(const Session& session) {
   const auto node = (*inspector)->Node();
   if (!node.ok()) return node.status();
   if (session.is_document()) {
-    PrintDocument(session.out(), DocumentOf("NodeStatus", ItemOf(*node)),
-                  session.options().format);
+    Json document = DocumentOf("NodeStatus", ItemOf(*node));
+    if (session.options().offline()) {
+      // Unknown without a daemon, and so absent.
+      document["status"].erase("plugins");
+      document["status"].erase("source");
+    }
+    PrintDocument(session.out(), document, session.options().format);
     return absl::OkStatus();
   }
   if (session.options().format == Format::kName) {

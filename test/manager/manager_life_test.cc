@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Restarts, reboots, failing disks, sources that come and go, rejections, the
+// special claim and its gate.
+#include "manager/manager_fixture.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Failure = SharedStore::Failure;
+
+using ManagerLifeTest = ManagerTest;
+
+TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
+  node_.Start(false);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  const auto objects = node_.source->Snapshot();
+  const Pod pod = *objects->pods.at({"default", "p"});
+  // The manager sees the objects once its thread has come to them.
+  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
+  node_.store.FailNext(Failure::kLost);
+  const absl::Status status = node_.manager().PreparePod(PodUid{"u-p"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status),
+              HasSubstr("checkpoint ResourceClaim cache: input/output error"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+}
+
+TEST_F(ManagerLifeTest, AdoptsADecisionThatIsOnDiskAfterAll) {
+  node_.Start();
+  node_.store.FailNext(Failure::kWritten);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
+}
+
+TEST_F(ManagerLifeTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
+  node_.Start();
+  const std::string first =
+      ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + PodYaml("p", "u-p", {"c1"});
+  node_.Publish(first);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.store.FailReopen(true);
+  node_.store.FailNext(Failure::kLost);
+  Pod other;
+  other.metadata.name = "q";
+  other.metadata.ns = "default";
+  other.metadata.uid = "u-q";
+  ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
+  EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
+  EXPECT_THAT(node_.manager().Node().ledger_error, HasSubstr("disk is gone"));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  node_.store.FailReopen(false);
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
+  EXPECT_EQ(node_.manager().Node().ledger_error, "");
+}
+
+TEST_F(ManagerLifeTest, RestartAnswersFromTheLedgerAlone) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+}
+
+TEST_F(ManagerLifeTest, RebootPreparesAgainBeforeItAnswers) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.boot_id = "boot-2";
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("not ready")));
+  ASSERT_TRUE(node_.WaitForReason("p", "DriverNotRegistered"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kPreparing);
+  node_.drivers.Register(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kDriver, {"c1"})));
+}
+
+TEST_F(ManagerLifeTest, ClaimBookedBeforeACrashIsUnpreparedWhenItsPodIsGone) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
+  node_.Stop();
+  ASSERT_THAT(node_.store.Load().claims, SizeIs(1));
+  node_.drivers.Let(kDriver);
+  node_.Publish("");
+  node_.Start();
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_EQ(node_.drivers.calls().back(), Unprepare(kDriver, {"c1"}));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+}
+
+TEST_F(ManagerLifeTest, UnprepareNeedsNoObject) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(PodYaml("p", "u-p", {"c1"}));  // the claim object is gone
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+TEST_F(ManagerLifeTest, FinishedPodIsGone) {
+  node_.Start();
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(claim +
+                PodYaml("p", "u-p", {"c1"}, "status: {phase: Succeeded}\n"));
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ObjectSnapshot incomplete;
+  incomplete.complete = false;
+  node_.source->Publish(incomplete);
+  while (!node_.manager().Objects()->pods.empty()) node_.manager().Node();
+  node_.manager().Node();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  node_.Restart();
+  node_.manager().Node();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  node_.Publish("");
+  EXPECT_TRUE(node_.WaitUntilGone("p"));
+}
+
+TEST_F(ManagerLifeTest, ClaimOfAnotherOwnerRejectsForGood) {
+  node_.Start();
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c}]\n"
+      "  resourceClaims: [{name: a, resourceClaimTemplateName: t}]\n"
+      "status: {resourceClaimStatuses: [{name: a, resourceClaimName: c1}]}\n"
+      "---\n";
+  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("was not created for Pod"));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+}
+
+TEST_F(ManagerLifeTest, MalformedPodIsRejectedWithItsField) {
+  node_.Start();
+  node_.Publish(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c, resources: {claims: [{name: "
+      "nope}]}}]\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("spec.containers[0].resources.claims[0]"));
+}
+
+std::string ExtendedPod() {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+         "spec:\n  containers:\n"
+         "  - {name: c, resources: {limits: {example.com/gpu: 1}}}\n";
+}
+std::string ExtendedStatus() {
+  return "status:\n  extendedResourceClaimStatus:\n"
+         "    resourceClaimName: c1\n    requestMappings:\n"
+         "    - {containerName: c, resourceName: example.com/gpu, "
+         "requestName: r}\n";
+}
+
+TEST_F(ManagerLifeTest, MappingAddedLaterIsJudgedAgain) {
+  node_.Start();
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+  node_.Publish(claim + ExtendedPod());
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(
+      node_.PodNamed("p").waiting_for,
+      ElementsAre(WaitingFor{WaitingFor::Kind::kResource, "example.com/gpu"}));
+  node_.Publish(claim + ExtendedPod() + ExtendedStatus());
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+}
+
+TEST_F(ManagerLifeTest, WithTheGateOffTheSpecialClaimIsIgnored) {
+  node_.options.feature_gates["DRAExtendedResource"] = false;
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + ExtendedPod() +
+                ExtendedStatus());
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+}
+
+TEST_F(ManagerLifeTest, GateTurnedOffUnderARunningPodLosesNothing) {
+  node_.Start();
+  const std::string all = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                          ExtendedPod() + ExtendedStatus();
+  node_.Publish(all);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.options.feature_gates["DRAExtendedResource"] = false;
+  node_.Restart();
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+TEST_F(ManagerLifeTest, ObjectsWithoutUidKeepTheirIdentityOverARestart) {
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+      "spec: {containers: [{name: c}]}\n";
+  node_.Start();
+  node_.Publish(pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const PodUid first = node_.UidOf("p");
+  EXPECT_THAT(first.value, SizeIs(36));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(node_.UidOf("p"), first);
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  node_.Publish(pod);  // re-created: another pod
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_NE(node_.UidOf("p"), first);
+}
+
+TEST_F(ManagerLifeTest, SeveralManagersLiveInOneProcess) {
+  TestNode other;
+  other.drivers.Register(kDriver);
+  node_.Start();
+  other.Start();
+  for (TestNode* node : {&node_, &other}) {
+    node->Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                  PodYaml("p", "u-p", {"c1"}));
+  }
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ASSERT_TRUE(other.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
+  EXPECT_THAT(other.drivers.calls(), SizeIs(1));
+}
+
+TEST_F(ManagerLifeTest, SecondPodOfAUidIsLeftOutAndReported) {
+  node_.Start();
+  node_.Publish(PodYaml("p", "u-p", {}) + PodYaml("q", "u-p", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
+  EXPECT_THAT(node_.manager().Node().source_problems,
+              ElementsAre(HasSubstr("Pod 'default/q' is left out: its UID "
+                                    "'u-p' belongs to 'default/p' already")));
+}
+
+TEST_F(ManagerLifeTest, OnlyPodsOfThisNodeCount) {
+  node_.options.node_name = "here";
+  node_.Start();
+  node_.Publish(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-1}\n"
+      "spec: {nodeName: here, containers: [{name: c}]}\n---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: q, uid: u-2}\n"
+      "spec: {nodeName: there, containers: [{name: c}]}\n---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: r, uid: u-3}\n"
+      "spec: {containers: [{name: c}]}\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace devmgr
