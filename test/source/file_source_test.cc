@@ -636,7 +636,7 @@ TEST_F(FileSourceTest, RenamedFileIsNeverMissing) {
     if (snapshot->complete && snapshot->pods.empty()) missing = true;
     ++changes;
   });
-  const int enough = 30 * TestScale();
+  const int enough = 60 * TestScale();
   for (int i = 0; i < 100'000 && changes < enough && !missing; ++i) {
     const bool even = i % 2 == 0;
     fs::rename(folder_ / (even ? "a.yaml" : "z.yaml"),
