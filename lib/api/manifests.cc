@@ -223,7 +223,7 @@ void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
 void ManifestDecoder::AddPod(const Field& root) {
   const std::size_t errors_before = problems_.error_count();
   std::vector<PodProblem> broken;
-  const std::string base = root.path();
+  const std::string& base = root.path();
   Pod pod = DecodePod(root, broken);
   // What could not be read cannot be judged.
   if (problems_.error_count() != errors_before) return;

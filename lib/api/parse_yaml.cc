@@ -30,7 +30,16 @@ class Handler : public YAML::EventHandler {
  public:
   explicit Handler(TreeBuilder& builder) : builder_(builder) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  /// At a stray `}` or `,` between documents yaml-cpp 0.7 finds an empty one,
+  /// takes nothing, and would do so for ever.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == document_position_) {
+      Check(builder_.Fail(LineOf(mark),
+                          "not YAML: unexpected text between "
+                          "documents"));
+    }
+    document_position_ = mark.pos;
+  }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -99,6 +108,7 @@ class Handler : public YAML::EventHandler {
   }
 
   TreeBuilder& builder_;
+  int document_position_ = -1;
 };
 
 }  // namespace

@@ -291,6 +291,18 @@ TEST(Parser, TellsTheLineOfASyntaxError) {
   EXPECT_EQ(tab.error_line, 2);
 }
 
+// yaml-cpp used to find empty documents there without end.
+TEST(Parser, RefusesStrayMarksBetweenDocuments) {
+  for (const char* text :
+       {"a: 1\n}\n", "{a: 1}\n}\n", "{a: 1},\n", "]", ",", "{\"a\" b},"}) {
+    const ParsedText parsed = Parse(text);
+    EXPECT_THAT(parsed.error, HasSubstr("not YAML")) << text;
+    EXPECT_THAT(parsed.documents, testing::IsEmpty()) << text;
+  }
+  EXPECT_EQ(Parse("a: 1\n}\n").error_line, 2);
+  EXPECT_EQ(Parse("a: 1\n...\nb: 2\n---\n---\nc: 3\n").documents.size(), 3u);
+}
+
 TEST(Parser, ReadsTextWithAByteOrderMarkAndCarriageReturns) {
   EXPECT_EQ(ValueIn("\xEF\xBB\xBFk: a\r\nj: b\r\n").text, "a");
   EXPECT_EQ(ValueIn("\xEF\xBB\xBF{\"k\": \"a\"}").text, "a");

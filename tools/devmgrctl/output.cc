@@ -55,7 +55,7 @@ void Emit(YAML::Emitter& out, const Json& value) {
       out << YAML::EndSeq;
       return;
     case Json::value_t::string: {
-      const std::string& text = value.get_ref<const std::string&>();
+      const auto& text = value.get_ref<const std::string&>();
       if (IsAmbiguous(text)) out << YAML::DoubleQuoted;
       out << text;
       return;
