@@ -232,11 +232,12 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
   void OnPrepared(const PodUid& uid, const absl::Status& status) {
-    // Rejected, being released, or not admitted: no retry changes that.
-    const bool retry = !status.ok() &&
-                       status.code() != absl::StatusCode::kNotFound &&
-                       status.code() != absl::StatusCode::kCancelled;
-    if (retry) entries_[uid].waiting_for = WaitingForOf(uid);
+    // Time alone changes nothing for a pod that is not admitted, rejected,
+    // being released, or waits for a claim.
+    const bool retry = !status.ok() && !absl::IsNotFound(status) &&
+                       !absl::IsCancelled(status) &&
+                       !absl::IsFailedPrecondition(status);
+    if (!status.ok()) entries_[uid].waiting_for = WaitingForOf(uid);
     Rest(uid, retry);
   }
 

@@ -25,6 +25,14 @@ absl::Status CheckIdentity(const Pod& pod) {
   return absl::OkStatus();
 }
 
+/// A driver's code goes through, unless it would tell our caller something
+/// about the pod: whatever a driver refuses may work later.
+absl::StatusCode CodeOfDriverError(const absl::Status& error) {
+  const bool misleading = absl::IsFailedPrecondition(error) ||
+                          absl::IsNotFound(error) || absl::IsCancelled(error);
+  return misleading ? absl::StatusCode::kUnavailable : error.code();
+}
+
 constexpr char kFailedPrepare[] = "FailedPrepareDynamicResources";
 constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
 
@@ -243,7 +251,7 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
   absl::StatusCode code = absl::StatusCode::kUnavailable;
   std::string text;
   for (const auto& [driver, error] : calls_.Errors(pod.claims)) {
-    if (text.empty()) code = error.code();
+    if (text.empty()) code = CodeOfDriverError(error);
     const std::string message = MessageOf(error);
     if (text.find(message) == std::string::npos) {
       text += (text.empty() ? "" : "; ") + message;

@@ -67,6 +67,20 @@ TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
+// Codes that mean "do not try again" between us do not from a driver.
+TEST_F(ManagerTest, DriversCodeDoesNotEndTheRetries) {
+  auto left = std::make_shared<int>(3);
+  node_.drivers.Answer(kDriver, [left](bool, const dra::ClaimReference&) {
+    if (--*left < 0) return absl::OkStatus();
+    return FailedPreconditionError("the device is busy");
+  });
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(4));
+}
+
 // DRA-062, improved: the retry asks only for the claim that failed.
 
 TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
