@@ -379,6 +379,9 @@ std::string EncodeBatch(const state::Batch& batch) {
   for (const state::Change& change : batch.decision.changes) {
     std::visit(ChangeWriter{message.add_changes()}, change);
   }
+  for (const state::Change& change : batch.undo) {
+    std::visit(ChangeWriter{message.add_undo()}, change);
+  }
   return message.SerializeAsString();
 }
 
@@ -391,13 +394,22 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
   DEVMGR_ASSIGN_OR_RETURN(
       batch.decision.kind,
       ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kRelease, "kind of decision", key));
+               state::DecisionKind::kRecovered, "kind of decision", key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();
   for (const pb::Change& item : message.changes()) {
     DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
     batch.decision.changes.push_back(std::move(change));
+  }
+  for (const pb::Change& item : message.undo()) {
+    DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
+    batch.undo.push_back(std::move(change));
+  }
+  if (!batch.undo.empty() &&
+      batch.undo.size() != batch.decision.changes.size()) {
+    return DataLossError("record '{}': {} changes, but {} to take them back",
+                         key, batch.decision.changes.size(), batch.undo.size());
   }
   return batch;
 }

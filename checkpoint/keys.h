@@ -16,7 +16,9 @@
 namespace devmgr::checkpoint {
 
 /// Goes up with every change that an older version would misread or lose.
-inline constexpr std::uint64_t kFormatVersion = 1;
+inline constexpr std::uint64_t kFormatVersion = 2;
+/// The oldest one that is still read.
+inline constexpr std::uint64_t kOldestFormat = 1;
 
 std::string FormatKey();
 std::string SeqKey();

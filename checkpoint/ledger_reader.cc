@@ -77,14 +77,18 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
 
 }  // namespace
 
-absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db) {
+absl::StatusOr<std::uint64_t> ReadFormat(rocksdb::DB& db) {
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format,
                           ReadNumber(db, FormatKey()));
-  if (format != kFormatVersion) {
-    return FailedPreconditionError(
-        "the database has format {}, this version of devmgr knows format {}",
-        format, kFormatVersion);
-  }
+  if (format >= kOldestFormat && format <= kFormatVersion) return format;
+  return FailedPreconditionError(
+      "the database has format {}, this version of devmgr knows formats {} to "
+      "{}",
+      format, kOldestFormat, kFormatVersion);
+}
+
+absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db) {
+  DEVMGR_RETURN_IF_ERROR(ReadFormat(db).status());
   return ReadNumber(db, SeqKey());
 }
 

@@ -17,8 +17,11 @@
 
 namespace devmgr::checkpoint {
 
-/// The number of the last batch.
-///   FailedPrecondition  the database is of another format
+/// The format of the database, one that we can read.
+///   FailedPrecondition  it is not
+absl::StatusOr<std::uint64_t> ReadFormat(rocksdb::DB& db);
+
+/// The number of the last batch; errors as ReadFormat.
 absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 
 /// The projection.

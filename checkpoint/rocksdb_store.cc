@@ -99,6 +99,7 @@ class RocksDbStore : public LedgerStore {
     DEVMGR_ASSIGN_OR_RETURN(db_, OpenDatabase(options_, directory_.database()));
     DEVMGR_RETURN_IF_ERROR(WithContext(ReadBounds(), "ledger in '{}'",
                                        directory_.database().string()));
+    DEVMGR_RETURN_IF_ERROR(RaiseFormat());
     in_doubt_ = false;
     return absl::OkStatus();
   }
@@ -162,6 +163,22 @@ class RocksDbStore : public LedgerStore {
     DEVMGR_RETURN_IF_ERROR(VisitHistory(*db_, 0, add));
     if (last_in_history == 0) return absl::OkStatus();
     return CheckHistoryEnd(last_in_history, last_seq_);
+  }
+
+  /// Converts a ledger of an older format. Its records are valid in this one
+  /// too, so that only the numbers change: that of the database first, for a
+  /// crash in between must not leave a directory that says more than is there.
+  absl::Status RaiseFormat() {
+    DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, ReadFormat(*db_));
+    if (format < kFormatVersion) {
+      rocksdb::WriteBatch write;
+      write.Put(FormatKey(), EncodeNumber(kFormatVersion));
+      DEVMGR_RETURN_IF_ERROR(FromRocksDb(
+          db_->Write(DurableWrite(), &write),
+          fmt::format("cannot convert the ledger in '{}' to format {}",
+                      directory_.database().string(), kFormatVersion)));
+    }
+    return directory_.RaiseFormat();
   }
 
   absl::Status Write(std::span<const state::Batch> batches) {

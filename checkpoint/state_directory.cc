@@ -188,21 +188,21 @@ absl::StatusOr<std::uint64_t> ParseFormat(std::string_view text,
                        path.string(), kFormatText);
 }
 
-/// Whether there is a format file. It must be of our version.
-absl::StatusOr<bool> CheckFormat(const fs::path& directory) {
+/// What the format file says, a format that we can read; 0 without the file.
+absl::StatusOr<std::uint64_t> CheckFormat(const fs::path& directory) {
   const fs::path path = FormatPath(directory);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) {
-    if (errno == ENOENT) return false;
+    if (errno == ENOENT) return 0;
     return SystemError(errno, "open", path);
   }
   DEVMGR_ASSIGN_OR_RETURN(const std::string text, ReadSmall(fd.get(), path));
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t version, ParseFormat(text, path));
-  if (version == kFormatVersion) return true;
+  if (version >= kOldestFormat && version <= kFormatVersion) return version;
   return FailedPreconditionError(
-      "the ledger in '{}' has format {}, this version of devmgr knows format "
-      "{}; nothing was changed",
-      directory.string(), version, kFormatVersion);
+      "the ledger in '{}' has format {}, this version of devmgr knows formats "
+      "{} to {}; nothing was changed",
+      directory.string(), version, kOldestFormat, kFormatVersion);
 }
 
 absl::Status WriteFormat(const fs::path& directory) {
@@ -231,9 +231,9 @@ absl::StatusOr<StateDirectory> StateDirectory::Hold(const fs::path& directory) {
   // Before the lock, because taking that writes; and again under it.
   DEVMGR_RETURN_IF_ERROR(CheckFormat(directory).status());
   DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(directory));
-  DEVMGR_ASSIGN_OR_RETURN(const bool has_ledger, CheckFormat(directory));
-  StateDirectory held(directory, std::move(lock), has_ledger);
-  if (has_ledger) return held;
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
+  StateDirectory held(directory, std::move(lock), format);
+  if (held.has_ledger()) return held;
   DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
   if (!has_database) return held;
   return DataLossError("'{}' is there, but '{}' is missing",
@@ -245,9 +245,9 @@ absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
     const fs::path& directory) {
   DEVMGR_RETURN_IF_ERROR(CheckIsDirectory(directory));
   DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLockForReading(directory));
-  DEVMGR_ASSIGN_OR_RETURN(const bool has_ledger, CheckFormat(directory));
-  StateDirectory held(directory, std::move(lock), has_ledger);
-  if (has_ledger) return held;
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
+  StateDirectory held(directory, std::move(lock), format);
+  if (held.has_ledger()) return held;
   DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
   if (!has_database) {
     return NotFoundError("there is no ledger in '{}'", directory.string());
@@ -266,8 +266,13 @@ absl::Status StateDirectory::PrepareNewDatabase() {
 
 absl::Status StateDirectory::CommitNewDatabase() {
   DEVMGR_RETURN_IF_ERROR(SyncDirectory(path_));
+  return RaiseFormat();
+}
+
+absl::Status StateDirectory::RaiseFormat() {
+  if (format_ == kFormatVersion) return absl::OkStatus();
   DEVMGR_RETURN_IF_ERROR(WriteFormat(path_));
-  has_ledger_ = true;
+  format_ = kFormatVersion;
   return absl::OkStatus();
 }
 

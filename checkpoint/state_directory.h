@@ -35,7 +35,7 @@ class StateDirectory {
       const std::filesystem::path& directory);
 
   /// False for a directory in which no ledger was ever completed.
-  bool has_ledger() const { return has_ledger_; }
+  bool has_ledger() const { return format_ != 0; }
 
   /// Where the database is once `has_ledger`, and where a new one is made.
   std::filesystem::path database() const { return path_ / "db"; }
@@ -48,6 +48,9 @@ class StateDirectory {
   /// complete in `new_database`, must not be missing.
   absl::Status CommitNewDatabase();
 
+  /// Lets the format file say our format, once the database is of it.
+  absl::Status RaiseFormat();
+
   /// Moves a committed database into its place, unless it is there already.
   ///   DataLoss  there is none
   absl::Status SettleDatabase();
@@ -57,14 +60,13 @@ class StateDirectory {
   absl::StatusOr<std::filesystem::path> FindDatabase() const;
 
  private:
-  StateDirectory(std::filesystem::path path, UniqueFd lock, bool has_ledger)
-      : path_(std::move(path)),
-        lock_(std::move(lock)),
-        has_ledger_(has_ledger) {}
+  StateDirectory(std::filesystem::path path, UniqueFd lock,
+                 std::uint64_t format)
+      : path_(std::move(path)), lock_(std::move(lock)), format_(format) {}
 
   std::filesystem::path path_;
   UniqueFd lock_;
-  bool has_ledger_;
+  std::uint64_t format_;  ///< 0: there is no ledger.
 };
 
 }  // namespace devmgr::checkpoint

@@ -90,8 +90,8 @@ std::vector<state::Batch> Ledger::DecideAll(std::vector<Entry>& entries) {
     auto decision = entry.decide(working_);
     entry.status = decision.status();
     if (!decision.ok() || decision->changes.empty()) continue;
-    state::Batch batch{working_.seq + 1, now_ms_(), *std::move(decision)};
-    entry.status = state::Apply(working_, batch);
+    state::Batch batch{working_.seq + 1, now_ms_(), *std::move(decision), {}};
+    entry.status = state::ApplyNew(working_, batch);
     if (entry.status.ok()) batches.push_back(std::move(batch));
   }
   return batches;

@@ -2,8 +2,7 @@
 #include "state/state.h"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
+#include <utility>
 
 #include "common/status.h"
 
@@ -67,6 +66,21 @@ bool EraseNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
   return true;
 }
 
+Change PutOf(std::shared_ptr<const PodRecord> pod) {
+  return PutPod{std::move(pod)};
+}
+Change PutOf(std::shared_ptr<const ClaimRecord> claim) {
+  return PutClaim{std::move(claim)};
+}
+Change PutOf(std::shared_ptr<const IdentityRecord> identity) {
+  return PutIdentity{std::move(identity)};
+}
+Change EraseOf(const PodUid& uid) { return ErasePod{uid}; }
+Change EraseOf(const ClaimUid& uid) { return EraseClaim{uid}; }
+Change EraseOf(const IdentityKey& key) {
+  return EraseIdentity{key.first, key.second};
+}
+
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
  public:
@@ -74,12 +88,25 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction() {
-    while (!undo_.empty()) {
-      undo_.back()();
-      undo_.pop_back();
+    const std::vector<Change> undo = Keep();
+    // What was there before can be put back, and what was not be erased.
+    for (const Change& change : undo) {
+      std::visit(*this, change).IgnoreError();
     }
   }
-  void Keep() { undo_.clear(); }
+
+  absl::Status Apply(const std::vector<Change>& changes) {
+    for (const Change& change : changes) {
+      DEVMGR_RETURN_IF_ERROR(std::visit(*this, change));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Returns what would take the changes back, in the order to do it.
+  std::vector<Change> Keep() {
+    std::reverse(undo_.begin(), undo_.end());
+    return std::exchange(undo_, {});
+  }
 
   absl::Status operator()(const PutPod& change) {
     if (change.pod == nullptr) return DataLossError("a pod record is missing");
@@ -151,16 +178,26 @@ class Transaction {
   void RememberOld(const Key& key,
                    const std::map<Key, std::shared_ptr<const Record>>& map) {
     const auto old = map.find(key);
-    if (old == map.end()) {
-      undo_.push_back([this, key] { state_.Erase(key); });
-    } else {
-      undo_.push_back([this, record = old->second] { state_.Put(record); });
-    }
+    undo_.push_back(old == map.end() ? EraseOf(key) : PutOf(old->second));
   }
 
   State& state_;
-  std::vector<std::function<void()>> undo_;
+  std::vector<Change> undo_;
 };
+
+/// Applies a batch and returns what takes it back.
+absl::StatusOr<std::vector<Change>> ApplyBatch(State& state,
+                                               const Batch& batch) {
+  if (batch.seq != state.seq + 1) {
+    return DataLossError("batch {} does not follow batch {}", batch.seq,
+                         state.seq);
+  }
+  Transaction transaction(state);
+  DEVMGR_RETURN_IF_ERROR(WithContext(transaction.Apply(batch.decision.changes),
+                                     "batch {}", batch.seq));
+  state.seq = batch.seq;
+  return transaction.Keep();
+}
 
 }  // namespace
 
@@ -229,17 +266,33 @@ const IdentityRecord* State::FindIdentity(const std::string& kind,
 }
 
 absl::Status Apply(State& state, const Batch& batch) {
-  if (batch.seq != state.seq + 1) {
-    return DataLossError("batch {} does not follow batch {}", batch.seq,
+  return ApplyBatch(state, batch).status();
+}
+
+absl::Status ApplyNew(State& state, Batch& batch) {
+  DEVMGR_ASSIGN_OR_RETURN(batch.undo, ApplyBatch(state, batch));
+  return absl::OkStatus();
+}
+
+bool CanRevert(const Batch& batch) {
+  return batch.decision.kind != DecisionKind::kRecovered &&
+         batch.undo.size() == batch.decision.changes.size();
+}
+
+absl::Status Revert(State& state, const Batch& batch) {
+  if (batch.seq != state.seq || batch.seq == 0) {
+    return DataLossError("batch {} is not the last one, which is {}", batch.seq,
                          state.seq);
   }
-  Transaction transaction(state);
-  for (const Change& change : batch.decision.changes) {
-    DEVMGR_RETURN_IF_ERROR(
-        WithContext(std::visit(transaction, change), "batch {}", batch.seq));
+  if (!CanRevert(batch)) {
+    return FailedPreconditionError("what was before batch {} is not known",
+                                   batch.seq);
   }
+  Transaction transaction(state);
+  DEVMGR_RETURN_IF_ERROR(WithContext(transaction.Apply(batch.undo),
+                                     "undo of batch {}", batch.seq));
   transaction.Keep();
-  state.seq = batch.seq;
+  --state.seq;
   return absl::OkStatus();
 }
 
@@ -289,6 +342,10 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "UnprepareResult";
     case DecisionKind::kRelease:
       return "Release";
+    case DecisionKind::kRepair:
+      return "Repair";
+    case DecisionKind::kRecovered:
+      return "Recovered";
   }
   return "";
 }

@@ -180,6 +180,8 @@ enum class DecisionKind : std::uint8_t {
   kUnprepareIntent = 6,  ///< A pod gives up its claims.
   kUnprepareResult = 7,  ///< Drivers answered; claims may be gone.
   kRelease = 8,          ///< A pod is forgotten.
+  kRepair = 9,           ///< What a check of the ledger found was mended.
+  kRecovered = 10,       ///< What could be saved of a damaged ledger.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 
@@ -197,6 +199,9 @@ struct Batch {
   std::uint64_t seq = 0;
   std::int64_t time_ms = 0;  ///< Unix time.
   Decision decision;
+  /// What takes the decision's changes back, one for each, the last one first.
+  /// Empty when that is not known (see CanRevert).
+  std::vector<Change> undo;
 };
 
 /// Applies one batch. Costs as much as its changes, however much is stored.
@@ -204,6 +209,20 @@ struct Batch {
 ///   DataLoss  the number is not the next one, a record to be erased is not
 ///             there, or a record to be put is missing or has no UID
 absl::Status Apply(State& state, const Batch& batch);
+
+/// Apply for a batch that is being made: fills in its `undo`.
+absl::Status ApplyNew(State& state, Batch& batch);
+
+/// Whether the state before this batch can be had from the one after it. Not
+/// so for batches of ledger format 1, and never for kRecovered: what was there
+/// before that is lost.
+bool CanRevert(const Batch& batch);
+
+/// Takes back the last batch, the inverse of Apply. On error `state` is
+/// unchanged.
+///   FailedPrecondition  not CanRevert
+///   DataLoss            it is not the last batch, or its `undo` does not fit
+absl::Status Revert(State& state, const Batch& batch);
 
 /// Invariants 1 to 5 of docs/architecture.md as far as the projection shows
 /// them. One sentence per violation; empty when all hold.

@@ -19,6 +19,13 @@ using ::testing::HasSubstr;
 
 namespace pb = ::devmgr::ledger::v1;
 
+template <typename Decoded>
+void ExpectDataLoss(const Decoded& decoded, const std::string& message) {
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(MessageOf(decoded.status()), message);
+}
+
 TEST(CodecTest, KeepsEveryFieldOfEveryRecord) {
   const state::State state = Project(FullLedger());
   for (const auto& [uid, pod] : state.pods) {
@@ -54,6 +61,32 @@ TEST(CodecTest, KeepsEveryKindOfChange) {
   EXPECT_TRUE(state == Project(FullLedger()));
 }
 
+TEST(CodecTest, KeepsWhatTakesABatchBack) {
+  const std::vector<state::Batch> batches = FullLedger();
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (!state::CanRevert(batches[i])) continue;
+    const auto decoded = DecodeBatch(EncodeBatch(batches[i]), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    state::State state = Project({batches.data(), i + 1});
+    ASSERT_TRUE(state::Revert(state, *decoded).ok());
+    EXPECT_TRUE(state == Project({batches.data(), i})) << "batch " << i + 1;
+  }
+}
+
+TEST(CodecTest, RefusesAnUndoOfSomethingElse) {
+  pb::Batch batch;
+  batch.set_seq(1);
+  batch.set_kind(1);
+  batch.add_undo()->set_erase_pod("a");
+  ExpectDataLoss(DecodeBatch(batch.SerializeAsString(), "h/1"),
+                 "record 'h/1': 0 changes, but 1 to take them back");
+  batch.clear_undo();
+  batch.add_changes()->set_erase_pod("a");
+  batch.add_undo();
+  ExpectDataLoss(DecodeBatch(batch.SerializeAsString(), "h/1"),
+                 "record 'h/1': unknown change");
+}
+
 TEST(CodecTest, KeepsTextThatIsNotUtf8) {
   state::PodRecord pod =
       state::MakePod(state::kPodA, "a", state::PodPhase::kRejected);
@@ -72,13 +105,6 @@ TEST(CodecTest, AnEmptyAnswerIsNotAMissingOne) {
   EXPECT_EQ((*DecodePod(EncodePod(pod), "key"))->answer, nullptr);
 }
 
-template <typename Decoded>
-void ExpectDataLoss(const Decoded& decoded, const std::string& message) {
-  ASSERT_FALSE(decoded.ok());
-  EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(MessageOf(decoded.status()), message);
-}
-
 TEST(CodecTest, RefusesUnknownEnumerators) {
   for (const std::uint32_t value : {0u, 6u, 257u, 4'294'967'295u}) {
     pb::PodRecord pod;
@@ -92,7 +118,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeClaim(claim.SerializeAsString(), "c/1"),
                    fmt::format("record 'c/1': unknown driver phase {}", value));
   }
-  for (const std::uint32_t value : {0u, 9u}) {
+  for (const std::uint32_t value : {0u, 11u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "state/records.h"
+#include "support/status_matchers.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -55,6 +56,19 @@ state::PodRecord OtherPod(PodPhase phase) {
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
+  std::vector<state::Batch> batches = FullLedgerOfFormat1();
+  batches.push_back(MakeBatch(11, DecisionKind::kRepair,
+                              {state::ErasePod{state::kPodB},
+                               state::EraseIdentity{"Pod", {"default", "b"}}}));
+  state::State state;
+  for (state::Batch& batch : batches) {
+    EXPECT_THAT(ApplyNew(state, batch), IsOk());
+  }
+  batches.push_back(MakeBatch(12, DecisionKind::kRecovered, {}));
+  return batches;
+}
+
+std::vector<state::Batch> FullLedgerOfFormat1() {
   state::ClaimRecord referenced = OldClaim(/*both_drivers=*/true);
   for (auto& [name, driver] : referenced.drivers) driver = {};
   std::vector<state::Batch> batches = state::PreparedPodBatches();

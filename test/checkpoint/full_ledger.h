@@ -12,4 +12,7 @@ namespace devmgr::checkpoint {
 /// it changes only together with the format.
 std::vector<state::Batch> FullLedger();
 
+/// What of it there was in format 1.
+std::vector<state::Batch> FullLedgerOfFormat1();
+
 }  // namespace devmgr::checkpoint

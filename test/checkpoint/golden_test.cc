@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "checkpoint/full_ledger.h"
+#include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "checkpoint/test_data.h"
 #include "support/temp_folder.h"
@@ -21,40 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string ToHex(const std::string& bytes) {
-  std::string hex;
-  for (const char byte : bytes) {
-    hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return hex;
-}
-
-std::string FromHex(const std::string& hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  }
-  return bytes;
-}
-
-/// One line per record: key and value.
-std::string ToLines(const std::map<std::string, std::string>& records) {
-  std::string lines;
-  for (const auto& [key, value] : records) {
-    lines += ToHex(key) + " " + ToHex(value) + "\n";
-  }
-  return lines;
-}
-
-std::map<std::string, std::string> FromLines(const std::string& lines) {
-  std::map<std::string, std::string> records;
-  std::istringstream in(lines);
-  for (std::string key, value; in >> key >> value;) {
-    records[FromHex(key)] = FromHex(value);
-  }
-  return records;
-}
 
 Json ToJson(const ContainerDevices& container) {
   Json json = {{"name", container.name}, {"init", container.init}};
@@ -143,6 +109,7 @@ std::string ToJsonText(const StoreContents& contents) {
                   {"kind", std::string(DecisionKindName(decision.kind))},
                   {"message", decision.message},
                   {"changes", decision.changes.size()}};
+    if (!batch.undo.empty()) entry["undo"] = batch.undo.size();
     for (const auto& name : decision.pods) {
       entry["pods"].push_back(name.ToString());
     }
@@ -163,7 +130,9 @@ StoreContents ContentsOf(LedgerStore& store) {
   return {*state, *history};
 }
 
-const fs::path kGolden = fs::path(DEVMGR_CHECKPOINT_DATA) / "v1";
+fs::path GoldenFolder(int format) {
+  return fs::path(DEVMGR_CHECKPOINT_DATA) / fmt::format("v{}", format);
+}
 
 TEST(GoldenRecordsTest, AreWhatWeWriteToday) {
   const TempFolder folder;
@@ -176,25 +145,33 @@ TEST(GoldenRecordsTest, AreWhatWeWriteToday) {
   }
   const std::string lines = ToLines(RawRecords(folder.path()));
   const std::string json = ToJsonText(contents);
+  const fs::path golden = GoldenFolder(kFormatVersion);
   if (::getenv("DEVMGR_REGENERATE_GOLDEN") != nullptr) {
-    WriteFile(kGolden / "records.hex", lines);
-    WriteFile(kGolden / "records.json", json);
+    WriteFile(golden / "records.hex", lines);
+    WriteFile(golden / "records.json", json);
   }
-  EXPECT_EQ(lines, ReadFile(kGolden / "records.hex"));
-  EXPECT_EQ(json, ReadFile(kGolden / "records.json"));
+  EXPECT_EQ(lines, ReadFile(golden / "records.hex"));
+  EXPECT_EQ(json, ReadFile(golden / "records.json"));
 }
 
-TEST(GoldenRecordsTest, AreReadAsWhatTheyWere) {
-  const auto records = FromLines(ReadFile(kGolden / "records.hex"));
-  ASSERT_FALSE(records.empty());
+class GoldenRecordsOfFormatTest : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Formats, GoldenRecordsOfFormatTest,
+                         ::testing::Values(1, 2));
+
+TEST_P(GoldenRecordsOfFormatTest, AreReadAsWhatTheyWere) {
+  const auto batches = GetParam() == 1 ? FullLedgerOfFormat1() : FullLedger();
   const TempFolder folder;
-  MustOpen(folder.path()).reset();
-  PutRaw(folder.path(), records);
-  const auto store = MustOpen(folder.path());
-  const StoreContents contents = ContentsOf(*store);
-  EXPECT_EQ(ToJsonText(contents), ReadFile(kGolden / "records.json"));
-  EXPECT_TRUE(contents.state == Project(FullLedger()));
-  EXPECT_EQ(Encoded(contents.history), Encoded(FullLedger()));
+  MakeStore(folder.path(), GetParam(), GoldenRecords(GetParam()));
+  const auto stopped = ReadStoppedStore(folder.path());
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  for (const StoreContents& contents :
+       {*stopped, ContentsOf(*MustOpen(folder.path()))}) {
+    EXPECT_EQ(ToJsonText(contents),
+              ReadFile(GoldenFolder(GetParam()) / "records.json"));
+    EXPECT_TRUE(contents.state == Project(batches));
+    EXPECT_EQ(Encoded(contents.history), Encoded(batches));
+  }
 }
 
 }  // namespace

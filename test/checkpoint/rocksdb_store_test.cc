@@ -57,7 +57,7 @@ TEST_F(RocksDbStoreTest, MakesADirectoryThatOnlyWeMayUse) {
   struct stat info;
   ASSERT_EQ(::stat(deep.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
-  EXPECT_EQ(ReadFile(deep / "format"), "devmgr ledger format 1\n");
+  EXPECT_EQ(ReadFile(deep / "format"), "devmgr ledger format 2\n");
   EXPECT_FALSE(fs::exists(deep / "db.new"));
   EXPECT_FALSE(fs::exists(deep / "db" / "LOG"));
 }
@@ -148,13 +148,13 @@ TEST_F(RocksDbStoreTest, RefusesNoDirectory) {
 
 TEST_F(RocksDbStoreTest, LeavesANewerFormatUntouched) {
   Fill(1, 3);
-  WriteFile(Dir() / "format", "devmgr ledger format 2\nand more\n");
+  WriteFile(Dir() / "format", "devmgr ledger format 3\nand more\n");
   const auto before = TreeOf(Dir());
   for (const absl::Status& status :
        {OpenStatus(), ReadStoppedStore(Dir()).status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(MessageOf(status),
-                AllOf(HasSubstr("has format 2"), HasSubstr("knows format 1")));
+    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("has format 3"),
+                                         HasSubstr("knows formats 1 to 2")));
   }
   EXPECT_EQ(TreeOf(Dir()), before);
 }
@@ -182,9 +182,11 @@ TEST_F(RocksDbStoreTest, RefusesAFormatFileThatSaysNothing) {
 
 TEST_F(RocksDbStoreTest, RefusesADatabaseOfAnotherFormat) {
   Fill(1, 3);
-  PutRaw(Dir(), {{FormatKey(), EncodeNumber(2)}});
-  ExpectRefused(absl::StatusCode::kFailedPrecondition,
-                "the database has format 2");
+  for (const std::uint64_t format : {0, 3}) {
+    PutRaw(Dir(), {{FormatKey(), EncodeNumber(format)}});
+    ExpectRefused(absl::StatusCode::kFailedPrecondition,
+                  fmt::format("the database has format {}", format));
+  }
 }
 
 // ---- creation that was cut off, and what must not be mistaken for it

@@ -14,6 +14,7 @@
 
 #include "checkpoint/codec.h"
 #include "checkpoint/rocksdb_config.h"
+#include "checkpoint/test_data.h"
 #include "state/records.h"
 
 namespace devmgr::checkpoint {
@@ -23,10 +24,29 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolderVariable = "DEVMGR_TEST_SHARED_FOLDER";
 
-std::unique_ptr<rocksdb::DB> OpenRaw(const fs::path& directory) {
+std::string ToHex(const std::string& bytes) {
+  std::string hex;
+  for (const char byte : bytes) {
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return hex;
+}
+
+std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+std::unique_ptr<rocksdb::DB> OpenRaw(const fs::path& directory,
+                                     bool create = false) {
   rocksdb::DB* db = nullptr;
-  const auto status = rocksdb::DB::Open(LedgerOptions(nullptr),
-                                        (directory / "db").string(), &db);
+  rocksdb::Options options = LedgerOptions(nullptr);
+  options.create_if_missing = create;
+  const auto status =
+      rocksdb::DB::Open(options, (directory / "db").string(), &db);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return std::unique_ptr<rocksdb::DB>(db);
 }
@@ -128,6 +148,34 @@ void PutRaw(const fs::path& directory,
     }
   }
   EXPECT_TRUE(db->Write(DurableWrite(), &write).ok());
+}
+
+void MakeStore(const fs::path& directory, int format,
+               const std::map<std::string, std::string>& records) {
+  fs::create_directories(directory);
+  OpenRaw(directory, /*create=*/true).reset();
+  PutRaw(directory, records);
+  WriteFile(directory / "format",
+            fmt::format("devmgr ledger format {}\n", format));
+}
+
+std::map<std::string, std::string> GoldenRecords(int format) {
+  std::map<std::string, std::string> records;
+  std::ifstream in(fs::path(DEVMGR_CHECKPOINT_DATA) /
+                   fmt::format("v{}", format) / "records.hex");
+  for (std::string key, value; in >> key >> value;) {
+    records[FromHex(key)] = FromHex(value);
+  }
+  EXPECT_FALSE(records.empty());
+  return records;
+}
+
+std::string ToLines(const std::map<std::string, std::string>& records) {
+  std::string lines;
+  for (const auto& [key, value] : records) {
+    lines += ToHex(key) + " " + ToHex(value) + "\n";
+  }
+  return lines;
 }
 
 state::Batch WorkloadBatch(std::uint64_t seq) {

@@ -57,6 +57,16 @@ std::map<std::string, std::string> RawRecords(
 void PutRaw(const std::filesystem::path& directory,
             const std::map<std::string, std::string>& records);
 
+/// A stopped store as a version of that format left it.
+void MakeStore(const std::filesystem::path& directory, int format,
+               const std::map<std::string, std::string>& records);
+
+/// The records in test/data/checkpoint/v<format>/records.hex.
+std::map<std::string, std::string> GoldenRecords(int format);
+
+/// One line of hexadecimal digits per record: key and value.
+std::string ToLines(const std::map<std::string, std::string>& records);
+
 /// An endless workload: the same batch for the same number, each applying to
 /// the projection of those before it. Up to 50 pods of up to 3 KB.
 state::Batch WorkloadBatch(std::uint64_t seq);

@@ -171,7 +171,7 @@ TEST(StateTest, NamesEveryEnumerator) {
   for (int i = 1; i <= 3; ++i) {
     EXPECT_NE(DriverPhaseName(static_cast<DriverPhase>(i)), "") << i;
   }
-  for (int i = 1; i <= 8; ++i) {
+  for (int i = 1; i <= 10; ++i) {
     EXPECT_NE(DecisionKindName(static_cast<DecisionKind>(i)), "") << i;
   }
 }

@@ -12,7 +12,7 @@
 namespace devmgr {
 
 /// A projection that takes decisions as the ledger does, and checks the
-/// invariants after each.
+/// invariants after each, and that each can be taken back.
 class TestLedger {
  public:
   const state::State& state() const { return state_; }
@@ -24,9 +24,13 @@ class TestLedger {
   /// False when there is nothing to write.
   bool Take(const state::Decision& decision) {
     if (decision.changes.empty()) return false;
-    const state::Batch batch{state_.seq + 1, 1'000, decision};
-    EXPECT_THAT(state::Apply(state_, batch), IsOk());
+    const state::State before = state_;
+    state::Batch batch{state_.seq + 1, 1'000, decision, {}};
+    EXPECT_THAT(state::ApplyNew(state_, batch), IsOk());
     EXPECT_THAT(state::CheckInvariants(state_, boot_id_), testing::IsEmpty());
+    state::State reverted = state_;
+    EXPECT_THAT(state::Revert(reverted, batch), IsOk());
+    EXPECT_TRUE(reverted == before) << "reverting batch " << batch.seq;
     return true;
   }
 
