@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <deque>
 #include <thread>
 #include <utility>
 
@@ -118,11 +117,13 @@ std::unique_ptr<ThreadExecutor> ThreadExecutor::Start(const char* name) {
 
 void ManualExecutor::Post(Task task) {
   MutexLock lock(mutex_);
+  if (stopped_) return;
   tasks_.push_back(std::move(task));
 }
 
 TimerId ManualExecutor::PostAfter(std::chrono::milliseconds delay, Task task) {
   MutexLock lock(mutex_);
+  if (stopped_) return 0;
   const TimerId id = ++last_timer_;
   timers_.emplace(DueKey(now_ + delay, id), std::move(task));
   return id;
@@ -144,20 +145,30 @@ std::chrono::steady_clock::time_point ManualExecutor::Now() const {
   return now_;
 }
 
+void ManualExecutor::Stop() {
+  RunPending();
+  std::map<DueKey, Task> dropped;  // destroyed after the lock is released
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  dropped.swap(timers_);
+}
+
+bool ManualExecutor::RunOne() {
+  Task task;
+  {
+    MutexLock lock(mutex_);
+    if (tasks_.empty()) return false;
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
+  }
+  task();
+  return true;
+}
+
 int ManualExecutor::RunPending() {
   int ran = 0;
-  for (;;) {
-    std::vector<Task> tasks;
-    {
-      MutexLock lock(mutex_);
-      tasks.swap(tasks_);
-    }
-    if (tasks.empty()) return ran;
-    for (Task& task : tasks) {
-      task();
-      ++ran;
-    }
-  }
+  while (RunOne()) ++ran;
+  return ran;
 }
 
 void ManualExecutor::Advance(std::chrono::milliseconds duration) {

@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "common/mutex.h"
 
@@ -29,17 +30,17 @@ class Executor {
   virtual bool IsCurrent() const = 0;
   /// Monotonic; moves with the timers.
   virtual std::chrono::steady_clock::time_point Now() const = 0;
+  /// Runs what is posted already, and drops timers and what is posted from now
+  /// on. No task runs afterwards. Not to be called from a task.
+  virtual void Stop() = 0;
 };
 
-/// An executor with a thread of its own. It sleeps without any wake-up while
-/// nothing is due.
+/// An executor with a thread of its own, which Stop joins. It sleeps without
+/// any wake-up while nothing is due.
 class ThreadExecutor : public Executor {
  public:
   /// `name` shows in tools such as top; at most 15 characters.
   static std::unique_ptr<ThreadExecutor> Start(const char* name);
-  /// Runs what is posted already, drops timers, then joins. Tasks posted from
-  /// now on are dropped. Not to be called from a task.
-  virtual void Stop() = 0;
 };
 
 /// An executor that runs on the calling thread, when told, with a clock that
@@ -51,7 +52,10 @@ class ManualExecutor : public Executor {
   void Cancel(TimerId timer) override;
   bool IsCurrent() const override { return true; }
   std::chrono::steady_clock::time_point Now() const override;
+  void Stop() override;
 
+  /// Runs the task that was posted first; false when there is none.
+  bool RunOne();
   /// Runs posted tasks until none is left; returns how many ran.
   int RunPending();
   /// Moves the clock, running timers in order of their due time.
@@ -63,7 +67,8 @@ class ManualExecutor : public Executor {
 
   mutable Mutex mutex_;
   std::chrono::steady_clock::time_point now_ DEVMGR_GUARDED_BY(mutex_){};
-  std::vector<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
+  bool stopped_ DEVMGR_GUARDED_BY(mutex_) = false;
+  std::deque<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
   std::map<DueKey, Task> timers_ DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
 };

@@ -2,9 +2,7 @@
 #include <devmgr/actuator.h>
 
 #include <algorithm>
-#include <future>
 #include <map>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -26,12 +24,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   ~ActuatorImpl() override {
     manager_.RemoveObserver(this);
     // From here on nothing that was posted or started finds this alive.
-    std::promise<void> done;
-    manager_.RunAfter(std::chrono::milliseconds(0), [&] {
-      alive_.reset();
-      done.set_value();
-    });
-    done.get_future().wait();
+    manager_.RunAndWait([this] { alive_.reset(); });
   }
 
   bool follows_source() const override { return options_.follow_source; }
@@ -278,10 +271,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     entry.delay =
         std::clamp(entry.delay, options_.min_retry, options_.max_retry);
     const std::uint64_t number = ++entry.retry;
-    const double jitter =
-        std::uniform_real_distribution<double>(1.0, 1.2)(random_);
-    const std::chrono::milliseconds delay(
-        static_cast<std::int64_t>(entry.delay.count() * jitter));
+    const std::chrono::milliseconds delay = entry.delay + Jitter(uid, entry);
     entry.delay = std::min(entry.delay * 2, options_.max_retry);
     Post(
         [this, uid, number] {
@@ -292,10 +282,20 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
         delay);
   }
 
+  /// Up to a fifth of the delay, so that pods that failed together do not come
+  /// back together. Taken from the pod and the number of its retry: another for
+  /// each, and the same whenever the same happens again.
+  static std::chrono::milliseconds Jitter(const PodUid& uid,
+                                          const Entry& entry) {
+    const std::uint64_t hash =
+        (std::hash<PodUid>()(uid) + entry.retry) * 0x9E3779B97F4A7C15;
+    const auto step = static_cast<std::int64_t>(hash >> 58);  // below 64
+    return entry.delay * step / (5 * 64);
+  }
+
   DeviceManager& manager_;
   const ActuatorOptions options_;
   std::map<PodUid, Entry> entries_;
-  std::minstd_rand random_{std::random_device{}()};
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

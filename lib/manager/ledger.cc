@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manager/ledger.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "common/status.h"
@@ -11,14 +9,13 @@ namespace devmgr::manager {
 
 Ledger::Ledger(std::unique_ptr<checkpoint::LedgerStore> store,
                state::State initial, std::function<std::int64_t()> now_ms,
-               Publish publish)
+               Publish publish, std::unique_ptr<Executor> executor)
     : now_ms_(std::move(now_ms)),
       publish_(std::move(publish)),
       store_(std::move(store)),
-      working_(std::move(initial)) {
-  thread_ = std::thread([this] { Run(); });
-  pthread_setname_np(thread_.native_handle(), "devmgr-ledger");
-}
+      working_(std::move(initial)),
+      executor_(executor != nullptr ? std::move(executor)
+                                    : ThreadExecutor::Start("devmgr-ledger")) {}
 
 Ledger::~Ledger() { Stop(); }
 
@@ -26,9 +23,8 @@ void Ledger::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    changed_.NotifyOne();
   }
-  if (thread_.joinable()) thread_.join();
+  executor_->Stop();
 }
 
 void Ledger::Submit(Decide decide, Done done) {
@@ -36,7 +32,9 @@ void Ledger::Submit(Decide decide, Done done) {
     MutexLock lock(mutex_);
     if (!stopping_) {
       queue_.push_back({std::move(decide), std::move(done), absl::OkStatus()});
-      changed_.NotifyOne();
+      if (!std::exchange(draining_, true)) {
+        executor_->Post([this] { Drain(); });
+      }
       return;
     }
   }
@@ -52,7 +50,7 @@ absl::StatusOr<std::vector<state::Batch>> Ledger::History(std::uint64_t after) {
   return store_->History(after);
 }
 
-void Ledger::Run() {
+void Ledger::Drain() {
   for (;;) {
     std::vector<Entry> entries = TakeQueued();
     if (entries.empty()) return;
@@ -60,10 +58,10 @@ void Ledger::Run() {
   }
 }
 
-/// Waits for work. Empty only when the ledger stops and nothing is left.
+/// Empty when nothing is left; the next Submit then drains again.
 std::vector<Ledger::Entry> Ledger::TakeQueued() {
   MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_) changed_.Wait(mutex_);
+  draining_ = !queue_.empty();
   std::vector<Entry> entries;
   while (!queue_.empty() && entries.size() < kMaxFold) {
     entries.push_back(std::move(queue_.front()));

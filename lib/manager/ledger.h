@@ -9,10 +9,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
+#include "common/executor.h"
 #include "common/mutex.h"
 #include "state/state.h"
 
@@ -43,8 +43,10 @@ class Ledger {
   static constexpr std::size_t kMaxFold = 256;
 
   /// `initial` is what `store` holds. `now_ms`: Unix time of new batches.
+  /// The executor stands in for the ledger thread; null: a thread of its own.
   Ledger(std::unique_ptr<checkpoint::LedgerStore> store, state::State initial,
-         std::function<std::int64_t()> now_ms, Publish publish);
+         std::function<std::int64_t()> now_ms, Publish publish,
+         std::unique_ptr<Executor> executor = nullptr);
   ~Ledger();
 
   /// Drains the queue and joins. What is submitted from now on is Cancelled at
@@ -65,7 +67,8 @@ class Ledger {
     absl::Status status;
   };
 
-  void Run();
+  /// Works until nothing is queued.
+  void Drain();
   std::vector<Entry> TakeQueued();
   void Process(std::vector<Entry> entries);
   /// Decides all entries; returns what is to be written.
@@ -86,12 +89,12 @@ class Ledger {
   std::vector<state::Batch> doubtful_;
 
   mutable Mutex mutex_;
-  CondVar changed_;
   std::deque<Entry> queue_ DEVMGR_GUARDED_BY(mutex_);
+  bool draining_ DEVMGR_GUARDED_BY(mutex_) = false;  ///< Or about to.
   bool stopping_ DEVMGR_GUARDED_BY(mutex_) = false;
   absl::Status health_ DEVMGR_GUARDED_BY(mutex_);
 
-  std::thread thread_;
+  const std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace devmgr::manager

@@ -40,7 +40,9 @@ Manager::Manager(ManagerParts parts)
       host_(std::move(parts.host)),
       boot_id_(host_.boot_id()),
       started_(host_.now()),
-      executor_(ThreadExecutor::Start("devmgr-main")),
+      executor_(parts.executor != nullptr
+                    ? std::move(parts.executor)
+                    : ThreadExecutor::Start("devmgr-main")),
       state_(std::move(parts.state)),
       events_(options_.max_events, host_.now, [this](const EventInfo& event) {
         Tell([&](DeviceManagerObserver& o) { o.OnEvent(event); });
@@ -52,7 +54,8 @@ Manager::Manager(ManagerParts parts)
   }
   ledger_ = std::make_unique<Ledger>(
       std::move(parts.store), state_, [this] { return UnixMs(host_.now()); },
-      [this](const state::Batch& batch) { PublishBatch(batch); });
+      [this](const state::Batch& batch) { PublishBatch(batch); },
+      std::move(parts.ledger_executor));
 }
 
 void Manager::Start(DriversFactory drivers) {
@@ -306,6 +309,13 @@ void Manager::RunAfter(std::chrono::milliseconds delay,
   } else {
     executor_->PostAfter(delay, std::move(task));
   }
+}
+
+void Manager::RunAndWait(std::function<void()> task) {
+  OnLoop([&] {
+    task();
+    return 0;
+  });
 }
 
 void Manager::AddObserver(DeviceManagerObserver* observer) {

@@ -33,6 +33,9 @@ struct ManagerParts {
   std::unique_ptr<checkpoint::LedgerStore> store;
   state::State state;  ///< What the store holds.
   DriversFactory drivers;
+  /// Where the manager lives, and where its ledger works. Null: a thread each.
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Executor> ledger_executor;
 };
 
 /// The device manager: one thread (`devmgr-main`) on which everything lives
@@ -70,6 +73,7 @@ class Manager final : public DeviceManager {
 
   void RunAfter(std::chrono::milliseconds delay,
                 std::function<void()> task) override;
+  void RunAndWait(std::function<void()> task) override;
   void AddObserver(DeviceManagerObserver* observer) override;
   void RemoveObserver(DeviceManagerObserver* observer) override;
 
@@ -106,7 +110,7 @@ class Manager final : public DeviceManager {
   // Thread-safe by themselves.
   ResolveTable resolve_;
   std::atomic<OperationId> last_operation_{0};
-  const std::unique_ptr<ThreadExecutor> executor_;
+  const std::unique_ptr<Executor> executor_;
   /// Names of pods, for FindPod from any thread.
   mutable Mutex names_mutex_;
   std::map<ObjectName, std::vector<PodUid>> names_

@@ -217,5 +217,37 @@ TEST(ManualExecutorTest, CancelsTimers) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST(ManualExecutorTest, RunsOneTaskAtATime) {
+  ManualExecutor executor;
+  std::string order;
+  executor.Post([&] {
+    order += 'a';
+    executor.Post([&] { order += 'c'; });
+  });
+  executor.Post([&] { order += 'b'; });
+  EXPECT_TRUE(executor.RunOne());
+  EXPECT_EQ(order, "a");
+  EXPECT_TRUE(executor.RunOne());
+  EXPECT_TRUE(executor.RunOne());
+  EXPECT_EQ(order, "abc");
+  EXPECT_FALSE(executor.RunOne());
+}
+
+TEST(ManualExecutorTest, StopsAsAThreadDoes) {
+  ManualExecutor executor;
+  std::string order;
+  executor.PostAfter(milliseconds(0), [&] { order += 't'; });
+  executor.Post([&] {
+    order += 'a';
+    executor.Post([&] { order += 'b'; });
+  });
+  executor.Stop();
+  EXPECT_EQ(order, "ab");
+  executor.Post([&] { order += 'c'; });
+  EXPECT_EQ(executor.PostAfter(milliseconds(0), [&] { order += 't'; }), 0u);
+  executor.Advance(milliseconds(1));
+  EXPECT_EQ(order, "ab");
+}
+
 }  // namespace
 }  // namespace devmgr

@@ -164,6 +164,7 @@ class FakeDeviceManager : public DeviceManager {
     return history;
   }
   void RunAfter(std::chrono::milliseconds, std::function<void()>) override {}
+  void RunAndWait(std::function<void()> task) override { task(); }
 
   void AddObserver(DeviceManagerObserver* observer) override {
     const MutexLock lock(mutex_);

@@ -141,6 +141,9 @@ class DEVMGR_EXPORT DeviceManager {
   virtual void RunAfter(std::chrono::milliseconds delay,
                         std::function<void()> task) = 0;
 
+  /// Runs `task` on the manager's thread and waits for its end, like a view.
+  virtual void RunAndWait(std::function<void()> task) = 0;
+
   /// Borrowed until `RemoveObserver` has returned. Both wait for the manager's
   /// thread, like views.
   virtual void AddObserver(DeviceManagerObserver* observer) = 0;
