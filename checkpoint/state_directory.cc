@@ -137,7 +137,7 @@ absl::Status HeldError(int fd, const fs::path& directory) {
                                  HolderOf(fd, LockPath(directory)));
 }
 
-absl::StatusOr<UniqueFd> TakeLock(const fs::path& directory) {
+absl::StatusOr<FileLock> TakeLock(const fs::path& directory) {
   const fs::path path = LockPath(directory);
   UniqueFd fd(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -154,18 +154,18 @@ absl::StatusOr<UniqueFd> TakeLock(const fs::path& directory) {
   }
   if (::ftruncate(fd.get(), 0) != 0) return SystemError(errno, "write", path);
   DEVMGR_RETURN_IF_ERROR(WriteAll(fd.get(), LockText(), path));
-  return fd;
+  return FileLock(std::move(fd));
 }
 
-/// An invalid descriptor when there is no lock file: a store that runs has one.
-absl::StatusOr<UniqueFd> TakeLockForReading(const fs::path& directory) {
+/// Locks nothing when there is no lock file: a store that runs has one.
+absl::StatusOr<FileLock> TakeLockForReading(const fs::path& directory) {
   const fs::path path = LockPath(directory);
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) {
-    if (errno == ENOENT) return fd;
+    if (errno == ENOENT) return FileLock(UniqueFd());
     return SystemError(errno, "open", path);
   }
-  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return fd;
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return FileLock(std::move(fd));
   if (errno != EWOULDBLOCK) return SystemError(errno, "lock", path);
   return HeldError(fd.get(), directory);
 }
@@ -230,7 +230,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Hold(const fs::path& directory) {
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(directory));
   // Before the lock, because taking that writes; and again under it.
   DEVMGR_RETURN_IF_ERROR(CheckFormat(directory).status());
-  DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(directory));
+  DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLock(directory));
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
   StateDirectory held(directory, std::move(lock), format);
   if (held.has_ledger()) return held;
@@ -244,7 +244,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Hold(const fs::path& directory) {
 absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
     const fs::path& directory) {
   DEVMGR_RETURN_IF_ERROR(CheckIsDirectory(directory));
-  DEVMGR_ASSIGN_OR_RETURN(UniqueFd lock, TakeLockForReading(directory));
+  DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLockForReading(directory));
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
   StateDirectory held(directory, std::move(lock), format);
   if (held.has_ledger()) return held;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/unique_fd.h"
+#include "checkpoint/file_lock.h"
 
 namespace devmgr::checkpoint {
 
@@ -60,12 +60,12 @@ class StateDirectory {
   absl::StatusOr<std::filesystem::path> FindDatabase() const;
 
  private:
-  StateDirectory(std::filesystem::path path, UniqueFd lock,
+  StateDirectory(std::filesystem::path path, FileLock lock,
                  std::uint64_t format)
       : path_(std::move(path)), lock_(std::move(lock)), format_(format) {}
 
   std::filesystem::path path_;
-  UniqueFd lock_;
+  FileLock lock_;
   std::uint64_t format_;  ///< 0: there is no ledger.
 };
 
