@@ -15,6 +15,7 @@ packages="
   clang-format-14
   clang-tidy-14
   g++
+  gcovr
   git
   googletest
   jq
