@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Our programs and the official Go modules on the two ends of the wire.
+
+  interop_test.py BUILD_ROOT SOURCE_ROOT
+
+A driver on the official helper is served by devmgrd, and our fake driver by a
+client with the official stubs. Skipped where Go, or its modules, are absent.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '..', 'headers'))
+
+from tap import Tap  # noqa: E402
+
+DRIVER = 'gpu.example.com'
+CLAIM = '6b2e1d5f-0000-4000-8000-0000000000c1'
+DIRECT_CLAIM = '6b2e1d5f-0000-4000-8000-0000000000c2'
+DEVICES = [f'{DRIVER}/claim={DIRECT_CLAIM}-port-3', f'{DRIVER}/claim={CLAIM}-gpu-0']
+PATIENCE = 60  # seconds, for what takes none
+
+
+def run(command, **keywords):
+  return subprocess.run(command, capture_output=True, text=True, check=False,
+                        stdin=subprocess.DEVNULL, **keywords)
+
+
+def wait_for(condition):
+  """Whether `condition` became true in time."""
+  end = time.monotonic() + PATIENCE
+  while not condition():
+    if time.monotonic() > end:
+      return False
+    time.sleep(0.02)  # Another process is looked at: there is nothing to wait on.
+  return True
+
+
+class Program:
+  """A program in the background, and what it printed."""
+
+  def __init__(self, log, *command):
+    self.log = log
+    with open(log, 'ab') as out:
+      self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=out)
+
+  def lines(self):
+    with open(self.log, encoding='utf-8', errors='replace') as text:
+      return text.read().splitlines()
+
+  def stop(self, how=signal.SIGTERM):
+    if self._process.poll() is None:
+      self._process.send_signal(how)
+    try:
+      self._process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+      self._process.kill()
+      self._process.wait()
+
+
+def build(source, out):
+  """Builds the Go programs; why they cannot be built, or ''."""
+  if shutil.which('go') is None:
+    return 'Go is not installed'
+  modules = run(['go', 'mod', 'download'], cwd=source, timeout=300)
+  if modules.returncode != 0:
+    return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
+  os.makedirs(out, exist_ok=True)
+  built = run(['go', 'build', '-o', out + '/', './...'], cwd=source)
+  if built.returncode != 0:
+    raise RuntimeError(built.stderr)
+  return ''
+
+
+class Node:
+  """A root folder with devmgrd on it."""
+
+  def __init__(self, tools, folder):
+    self._tools = tools
+    self.root = folder
+    self.start()
+
+  def tool(self, name):
+    return os.path.join(self._tools, name, name)
+
+  def start(self):
+    self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'),
+                          '--root', self.root)
+
+  def ctl(self, *arguments):
+    return run([self.tool('devmgrctl'), '--endpoint', self.root + '/devmgr.sock',
+                *arguments])
+
+  def plugins(self):
+    done = self.ctl('get', 'plugins', '-o', 'json')
+    return json.loads(done.stdout)['items'] if done.returncode == 0 else []
+
+  def connected(self):
+    return any(p['metadata']['name'] == DRIVER and
+               p['status']['state'] == 'Connected' for p in self.plugins())
+
+  def devices(self):
+    return self.ctl('resolve', 'interop', '-o', 'name').stdout.split()
+
+
+def official_driver(tap, node, go, manifest):
+  """devmgrd serves a driver that is built on the official helper."""
+  driver = Program(node.root + '/driver.log', go + '/driver', '--name', DRIVER,
+                   '--root', node.root, '--manifest', manifest)
+  prepared = [f'prepared default/interop-extended-resources-x2m9k {CLAIM}',
+              f'prepared default/network {DIRECT_CLAIM}']
+
+  def said(word):
+    return sorted(line for line in driver.lines() if line.startswith(word + ' '))
+
+  try:
+    tap.check(wait_for(node.connected), 'the official helper registers',
+              '\n'.join(driver.lines()))
+    shutil.copy(manifest, node.root + '/manifests/objects.yaml')
+    ready = node.ctl('wait', 'pod', 'interop', '--for=ready', '--timeout', '60s')
+    tap.check(ready.returncode == 0, 'a pod becomes ready', ready.stderr)
+    tap.equal(sorted(node.devices()), sorted(DEVICES),
+              'the container gets what the driver said')
+    tap.equal(said('prepared'), prepared, 'each claim was prepared once')
+
+    node.daemon.stop(signal.SIGKILL)
+    node.start()
+    tap.check(wait_for(node.connected), 'the driver is found again after kill -9')
+    tap.equal(sorted(node.devices()), sorted(DEVICES), 'the answer is the same')
+    tap.equal(said('prepared'), prepared, 'nothing was prepared again')
+
+    os.remove(node.root + '/manifests/objects.yaml')
+    gone = node.ctl('wait', 'pod', 'interop', '--for=released', '--timeout', '60s')
+    tap.check(gone.returncode == 0, 'the pod is released', gone.stderr)
+    tap.equal(said('unprepared'), ['un' + line for line in prepared],
+              'each claim was unprepared once')
+  finally:
+    driver.stop()
+  tap.check(wait_for(lambda: not node.connected()), 'the driver leaves')
+
+
+def official_client(tap, node, go, manifest):
+  """Our fake driver understands the kubelet's stubs."""
+  shutil.copy(manifest, node.root + '/manifests/objects.yaml')
+  registration = f'{node.root}/plugins_registry/{DRIVER}-reg.sock'
+  node.daemon.stop()  # The client stands in for the kubelet.
+  driver = Program(node.root + '/fake.log', node.tool('fake-dra-driver'),
+                   '--name', DRIVER, '--root', node.root)
+  try:
+    tap.check(wait_for(lambda: os.path.exists(registration)),
+              'the fake driver offers itself', '\n'.join(driver.lines()))
+    done = run([go + '/client', '--socket', registration, '--claim', 'network',
+                '--uid', DIRECT_CLAIM], timeout=PATIENCE)
+    lines = done.stdout.splitlines()
+    device = f'[port] node-1 port-3 [{DRIVER}/claim={DIRECT_CLAIM}-port-3-0]'
+    tap.equal(lines, [
+        f'info DRAPlugin {DRIVER} v1.DRAPlugin,v1beta1.DRAPlugin',
+        f'v1 prepared {device}',
+        'v1 error ""',
+        f'v1beta1 prepared {device}',
+        'v1beta1 unprepared ""',
+        'v1 unprepared once more',
+    ], 'the official stubs prepare and unprepare in both versions')
+    if done.returncode != 0:
+      print('# ' + done.stderr)
+  finally:
+    driver.stop()
+
+
+def main():
+  build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
+  tap = Tap()
+  source = source_root + '/test/interop'
+  go = build_root + '/test/interop/bin'
+  why_not = build(source, go)
+  if why_not:
+    tap.skip('the official Go modules on the other end', why_not)
+    tap.finish()
+  with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
+    node = Node(build_root + '/tools', folder)
+    try:
+      if tap.check(wait_for(lambda: node.ctl('status').returncode == 0),
+                   'devmgrd answers', '\n'.join(node.daemon.lines())):
+        official_driver(tap, node, go, source + '/objects.yaml')
+        official_client(tap, node, go, source + '/objects.yaml')
+    finally:
+      node.daemon.stop()
+  tap.finish()
+
+
+if __name__ == '__main__':
+  main()
