@@ -82,7 +82,7 @@ NodeInfo Manager::Node() const {
     }
     CountPods(Pods(), &node);
     node.claims = static_cast<int>(state_.claims.size());
-    node.plugins = static_cast<int>(drivers_->Plugins().size());
+    node.plugins = static_cast<int>(Plugins().size());
     return node;
   });
 }
@@ -116,7 +116,11 @@ std::vector<ClaimInfo> Manager::Claims() const {
 }
 
 std::vector<PluginInfo> Manager::Plugins() const {
-  return OnLoop([&] { return drivers_->Plugins(); });
+  return OnLoop([&] {
+    // A completion may look while we stop.
+    return drivers_ != nullptr ? drivers_->Plugins()
+                               : std::vector<PluginInfo>();
+  });
 }
 
 std::vector<DeviceInfo> Manager::Devices() const {

@@ -33,6 +33,8 @@ absl::StatusCode CodeOfDriverError(const absl::Status& error) {
   return misleading ? absl::StatusCode::kUnavailable : error.code();
 }
 
+absl::Status Stopped() { return CancelledError("the manager stops"); }
+
 constexpr char kFailedPrepare[] = "FailedPrepareDynamicResources";
 constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
 
@@ -62,6 +64,7 @@ admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
 
 void PodLifecycle::Admit(OperationId id, const Pod& pod,
                          DeviceManager::AdmitDone done) {
+  if (stopped_) return done(Stopped());
   if (absl::Status status = CheckIdentity(pod); !status.ok()) {
     done(std::move(status));
     return;
@@ -82,6 +85,7 @@ void PodLifecycle::Admit(OperationId id, const Pod& pod,
 
 void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
                           DeviceManager::AdmitDone done) {
+  if (stopped_) return done(Stopped());
   if (absl::Status status = CheckIdentity(pod.pod); !status.ok()) {
     done(std::move(status));
     return;
@@ -136,6 +140,7 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
 
 void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
   operations_[id] = {pod, true, std::move(done), false};
   const auto admitted = admitted_.find(pod);
   claim::PodIdentity identity{pod, {}};
@@ -196,7 +201,6 @@ void PodLifecycle::AskDrivers(OperationId id) {
 void PodLifecycle::OnSettled(const std::set<ClaimUid>& claims) {
   std::vector<OperationId> concerned;
   for (const auto& [id, operation] : operations_) {
-    if (!operation.recorded) continue;
     const PodRecord* pod = parts_.state.FindPod(operation.pod);
     // A pod that holds no claim any more has nothing to wait for.
     if (pod == nullptr || pod->claims.empty() ||
@@ -277,6 +281,7 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
 
 void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
                              DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
   operations_[id] = {pod, false, std::move(done), false};
   admitted_.erase(pod);
   notes_.erase(pod);
@@ -296,6 +301,7 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
 
 void PodLifecycle::Release(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
   simple_.insert(id);
   parts_.ledger.Submit(
       [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
@@ -310,10 +316,11 @@ void PodLifecycle::Cancel(OperationId id) {
 }
 
 void PodLifecycle::Stop() {
+  stopped_ = true;
   calls_.Stop();
   simple_.clear();
   while (!operations_.empty()) {
-    Finish(operations_.begin()->first, CancelledError("the manager stops"));
+    Finish(operations_.begin()->first, Stopped());
   }
 }
 

@@ -52,7 +52,8 @@ class PodLifecycle {
   void Unprepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Release(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Cancel(OperationId id);
-  /// Ends all operations with Cancelled; no driver is called from now on.
+  /// Ends all operations with Cancelled, and those that come later, too; no
+  /// driver is called or asked about from now on.
   void Stop();
 
   /// Why a pod is not Ready, as far as it is known beyond the ledger; null when
@@ -99,6 +100,7 @@ class PodLifecycle {
 
   const Parts parts_;
   DriverCalls calls_;
+  bool stopped_ = false;
   std::map<OperationId, Operation> operations_;
   /// Completions of admit and release operations under way.
   std::set<OperationId> simple_;

@@ -63,6 +63,40 @@ TEST_F(ManagerLifeTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
   EXPECT_EQ(node_.manager().Node().ledger_error, "");
 }
 
+TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
+  node_.drivers.Hold(kDriver);
+  node_.Start(false);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  DeviceManager& manager = node_.manager();
+  const Pod pod = *manager.Objects()->pods.at({"default", "p"});
+  ASSERT_TRUE(manager.AdmitPod(pod).ok());
+  std::vector<absl::StatusCode> codes;
+  const auto note = [&](const absl::Status& status) {
+    codes.push_back(status.code());
+  };
+  // A completion that does not give up.
+  manager.StartPreparePod(PodUid{"u-p"}, [&](const absl::Status& status) {
+    note(status);
+    manager.StartAdmitPod(pod,
+                          [&](const auto& verdict) { note(verdict.status()); });
+    manager.StartPreparePod(PodUid{"u-p"}, note);
+    manager.StartUnpreparePod(PodUid{"u-p"}, note);
+    manager.StartReleasePod(PodUid{"u-p"}, [&](const absl::Status& released) {
+      note(released);
+      EXPECT_THAT(manager.Plugins(), IsEmpty());
+    });
+  });
+  ASSERT_TRUE(node_.drivers.WaitForCalls(1));
+  node_.Stop();
+  EXPECT_THAT(
+      codes,
+      ElementsAre(absl::StatusCode::kCancelled, absl::StatusCode::kCancelled,
+                  absl::StatusCode::kCancelled, absl::StatusCode::kCancelled,
+                  absl::StatusCode::kCancelled));
+}
+
 TEST_F(ManagerLifeTest, RestartAnswersFromTheLedgerAlone) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
