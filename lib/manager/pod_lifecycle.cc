@@ -183,16 +183,17 @@ void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
 }
 
 void PodLifecycle::AskDrivers(OperationId id) {
-  operations_.at(id).recorded = true;
-  const PodUid uid = operations_.at(id).pod;
+  Operation& operation = operations_.at(id);
+  operation.recorded = true;
+  const PodUid uid = operation.pod;
   // What it waited for is there. A driver's error stays until it answers.
   const auto note = notes_.find(uid);
   if (note != notes_.end() && note->second.reason != kFailedPrepare) {
     notes_.erase(note);
   }
   if (const PodRecord* pod = parts_.state.FindPod(uid)) {
-    const std::vector<ClaimUid> claims = pod->claims;
-    calls_.Drive(claims);
+    operation.claims = pod->claims;
+    calls_.Drive(operation.claims);
     parts_.on_pod_changed(uid);
   }
   EndIfSettled(id);
@@ -201,10 +202,7 @@ void PodLifecycle::AskDrivers(OperationId id) {
 void PodLifecycle::OnSettled(const std::set<ClaimUid>& claims) {
   std::vector<OperationId> concerned;
   for (const auto& [id, operation] : operations_) {
-    const PodRecord* pod = parts_.state.FindPod(operation.pod);
-    // A pod that holds no claim any more has nothing to wait for.
-    if (pod == nullptr || pod->claims.empty() ||
-        std::any_of(pod->claims.begin(), pod->claims.end(),
+    if (std::any_of(operation.claims.begin(), operation.claims.end(),
                     [&](const auto& c) { return claims.contains(c); })) {
       concerned.push_back(id);
     }

@@ -76,6 +76,8 @@ class PodLifecycle {
     bool prepare = true;
     DeviceManager::Done done;
     bool recorded = false;  ///< The intent is on disk.
+    /// What the pod held then: as drivers let go, it holds less.
+    std::vector<ClaimUid> claims = {};
   };
   struct Admitted {
     claim::PodIdentity identity;

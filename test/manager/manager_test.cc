@@ -331,6 +331,22 @@ TEST_F(ManagerTest, PodReleasedDuringPrepareIsUnpreparedAfterIt) {
   EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
 }
 
+// Of two claims one stays: the operation ends all the same, and is tried again.
+TEST_F(ManagerTest, UnprepareThatSucceedsInPartIsRetried) {
+  node_.drivers.Answer(kDriver, FailTimes(false, "c1", 1));
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-1", {kDriver}, {"u-p"}) +
+                ClaimYaml("c2", "u-2", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1", "c2"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(),
+              ElementsAre(Prepare(kDriver, {"c1", "c2"}),
+                          Unprepare(kDriver, {"c1", "c2"}),
+                          Unprepare(kDriver, {"c1"})));
+}
+
 // DRA-081
 
 TEST_F(ManagerTest, ThirtyPodsInParallel) {
