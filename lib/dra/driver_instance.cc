@@ -42,6 +42,7 @@ void DriverInstance::Step(InstanceEvent event) {
       Dial();
       return;
     case InstanceState::kConnected:
+      executor_.Cancel(std::exchange(retry_, 0));
       next_delay_ = kFirstRetry;
       last_error_ = absl::OkStatus();
       on_connected_();
@@ -58,7 +59,6 @@ void DriverInstance::Step(InstanceEvent event) {
 }
 
 void DriverInstance::Dial() {
-  executor_.Cancel(retry_);
   const std::uint64_t generation = ++generation_;
   auto connection = dialer_(
       endpoint_, [weak = weak_from_this(), &executor = executor_, generation] {
@@ -79,8 +79,13 @@ void DriverInstance::Dial() {
 }
 
 void DriverInstance::ScheduleRetry() {
+  // A call that dialled in between changes nothing about when we do.
+  if (retry_ != 0) return;
   retry_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->Step(InstanceEvent::kRetryDue);
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->retry_ = 0;
+    self->Step(InstanceEvent::kRetryDue);
   });
   next_delay_ = std::min(next_delay_ * 2, kLastRetry);
 }

@@ -81,7 +81,7 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   std::unique_ptr<rpc::Connection> connection_;
   std::uint64_t generation_ = 0;  ///< Of the connection.
   int calls_ = 0;
-  TimerId retry_ = 0;
+  TimerId retry_ = 0;  ///< 0: none is due.
   std::chrono::milliseconds next_delay_ = kFirstRetry;
   absl::Status last_error_;
 };

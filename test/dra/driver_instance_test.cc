@@ -123,6 +123,25 @@ TEST_F(DriverInstanceTest, AConnectionStartsTheBackOffAnew) {
   EXPECT_EQ(peer_.dialed().size(), 5u);
 }
 
+// Each call used to double the delay, up to 30 s without a dial of our own.
+TEST_F(DriverInstanceTest, CallsThatCannotConnectDoNotPutOffTheNextDial) {
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  instance_->Start();
+  for (int i = 0; i < 10; ++i) Call();
+  executor_.RunPending();
+  EXPECT_EQ(peer_.dialed().size(), 11u);
+  EXPECT_EQ(executor_.timers(), 1u);
+  executor_.Advance(milliseconds(49));
+  EXPECT_EQ(peer_.dialed().size(), 11u);
+  executor_.Advance(milliseconds(1));
+  EXPECT_EQ(peer_.dialed().size(), 12u);
+  Call();
+  executor_.Advance(milliseconds(99));
+  EXPECT_EQ(peer_.dialed().size(), 13u);
+  executor_.Advance(milliseconds(1));
+  EXPECT_EQ(peer_.dialed().size(), 14u);
+}
+
 TEST_F(DriverInstanceTest, DialsAgainAfterAHangUp) {
   instance_->Start();
   peer_.HangUp(0);
