@@ -35,6 +35,7 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
       return;
     case Kind::kAppeared:
     case Kind::kChanged:
+    case Kind::kAttributes:
       Consider(event.name);
       return;
     case Kind::kVanished:

@@ -33,10 +33,12 @@ void ChangeTracker::Note(const std::string& directory,
   if (event.kind == Kind::kAppeared || event.kind == Kind::kVanished) {
     pending_.shape = true;
   }
-  if (event.kind != Kind::kWriting) {
+  if (event.kind == Kind::kWriting) {
+    if (matters && writers_.size() < kMaxEntries) {
+      writers_[key] = Writer::kSeen;
+    }
+  } else if (event.kind != Kind::kAttributes) {
     writers_.erase(key);
-  } else if (matters && writers_.size() < kMaxEntries) {
-    writers_[key] = Writer::kSeen;
   }
   if (matters) Touch(key);
 }

@@ -28,9 +28,9 @@ constexpr std::size_t kBufferBytes = 16 * 1024;
 std::optional<Kind> KindOf(std::uint32_t mask) {
   if ((mask & (IN_CREATE | IN_MOVED_TO)) != 0) return Kind::kAppeared;
   if ((mask & (IN_DELETE | IN_MOVED_FROM)) != 0) return Kind::kVanished;
-  // Attributes count: a file may have become readable.
-  if ((mask & (IN_CLOSE_WRITE | IN_ATTRIB)) != 0) return Kind::kChanged;
+  if ((mask & IN_CLOSE_WRITE) != 0) return Kind::kChanged;
   if ((mask & IN_MODIFY) != 0) return Kind::kWriting;
+  if ((mask & IN_ATTRIB) != 0) return Kind::kAttributes;
   return std::nullopt;
 }
 

@@ -16,12 +16,14 @@ namespace devmgr::watcher {
 /// none is lost: after an overflow of the kernel's queue a kRescan comes.
 struct DirectoryEvent {
   enum class Kind {
-    kRescan,    ///< Look at everything again: at first, after an overflow, or
-                ///< when the directory itself appeared, went or was swapped.
-    kAppeared,  ///< Created or renamed into the directory.
-    kChanged,   ///< A writer closed the file.
-    kWriting,   ///< Written to by somebody who has not closed it yet.
-    kVanished,  ///< Deleted or renamed away.
+    kRescan,      ///< Look at everything again: at first, after an overflow,
+                  ///< or when the directory itself appeared, went or was
+                  ///< swapped.
+    kAppeared,    ///< Created or renamed into the directory.
+    kChanged,     ///< A writer closed the file.
+    kWriting,     ///< Written to by somebody who has not closed it yet.
+    kAttributes,  ///< Mode, owner or times differ: it may have become readable.
+    kVanished,    ///< Deleted or renamed away.
   };
   Kind kind = Kind::kRescan;
   std::string name;  ///< File name; empty with kRescan.

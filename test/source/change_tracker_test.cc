@@ -57,6 +57,16 @@ TEST_F(ChangeTrackerTest, WriterIsOfNoInterestOnceTheFileIsReplacedOrGone) {
   }
 }
 
+// A chmod used to pass for the end of the writing.
+TEST_F(ChangeTrackerTest, WriterOutlastsAChangeOfAttributes) {
+  Note(Kind::kWriting, "a.yaml");
+  tracker_.Take();
+  Note(Kind::kAttributes, "a.yaml");
+  EXPECT_TRUE(tracker_.IsBeingWritten(a_));
+  EXPECT_TRUE(tracker_.pending().Touch(a_));
+  EXPECT_FALSE(tracker_.pending().shape);
+}
+
 TEST_F(ChangeTrackerTest, WritingToOtherFilesIsNoNews) {
   Note(Kind::kWriting, "notes.txt");
   Note(Kind::kChanged, "notes.txt");

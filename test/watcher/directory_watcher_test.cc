@@ -115,7 +115,7 @@ TEST_F(DirectoryWatcherTest, TellsOfAFileThatBecomesReadable) {
   chmod((folder() / "f").c_str(), 0);
   StartAt(folder());
   chmod((folder() / "f").c_str(), 0600);
-  EXPECT_TRUE(Next(Kind::kChanged, "f"));
+  EXPECT_TRUE(Next(Kind::kAttributes, "f"));
 }
 
 TEST_F(DirectoryWatcherTest, TellsOfFoldersAndOfNothingBelowThem) {
