@@ -98,8 +98,9 @@ void BeStrict(rocksdb::Options& options) {
   // What is recovered is written anew, with a sync. After a failed sync that
   // is what makes a record durable that is only in the page cache.
   options.avoid_flush_during_recovery = false;
-  // No attempt to get over an error behind our back (nor a thread for it):
-  // the store is in doubt until it is reopened.
+  // No attempt to get over an error behind our back: the store is in doubt
+  // until it is reopened. What RocksDB does not let us turn off is that it
+  // tries a table again, every 5 s, for which there was no space.
   options.max_bgerror_resume_count = 0;
 }
 

@@ -130,7 +130,9 @@ class RocksDbStore : public LedgerStore {
       db_ = nullptr;
     }
     DEVMGR_RETURN_IF_ERROR(Open());
-    return Load();
+    auto state = Load();
+    if (!state.ok()) in_doubt_ = true;
+    return state;
   }
 
   absl::StatusOr<std::vector<state::Batch>> History(
@@ -228,15 +230,15 @@ class RocksDbStore : public LedgerStore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStoreOn(
-    const RocksDbStoreOptions& options, rocksdb::Env* env) {
-  DEVMGR_ASSIGN_OR_RETURN(StateDirectory directory,
-                          StateDirectory::Hold(options.directory));
-  const rocksdb::Options db_options = LedgerOptions(env);
+    const RocksDbStoreOptions& options, const rocksdb::Options& database) {
+  DEVMGR_ASSIGN_OR_RETURN(
+      StateDirectory directory,
+      StateDirectory::Hold(options.directory, database.env->GetFileSystem()));
   if (!directory.has_ledger()) {
-    DEVMGR_RETURN_IF_ERROR(CreateLedger(directory, db_options));
+    DEVMGR_RETURN_IF_ERROR(CreateLedger(directory, database));
   }
   DEVMGR_RETURN_IF_ERROR(directory.SettleDatabase());
-  auto store = std::make_unique<RocksDbStore>(std::move(directory), db_options,
+  auto store = std::make_unique<RocksDbStore>(std::move(directory), database,
                                               options.history);
   DEVMGR_RETURN_IF_ERROR(store->Open());
   return store;
@@ -244,7 +246,7 @@ absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStoreOn(
 
 absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStore(
     const RocksDbStoreOptions& options) {
-  return OpenRocksDbStoreOn(options, nullptr);
+  return OpenRocksDbStoreOn(options, LedgerOptions(nullptr));
 }
 
 }  // namespace devmgr::checkpoint

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-#include <rocksdb/env.h>
+#include <rocksdb/options.h>
 
 #include <memory>
 
@@ -10,10 +10,10 @@
 
 namespace devmgr::checkpoint {
 
-/// OpenRocksDbStore on another environment, for tests of a failing disk.
-/// `env` is borrowed and must outlive the store; null is the default one.
-/// Only the database goes through it, not the lock and the format file.
+/// OpenRocksDbStore with a database of other options than LedgerOptions, for
+/// tests: above all with an environment of their own, which must outlive the
+/// store. All that is written goes through it, but for the lock file.
 absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStoreOn(
-    const RocksDbStoreOptions& options, rocksdb::Env* env);
+    const RocksDbStoreOptions& options, const rocksdb::Options& database);
 
 }  // namespace devmgr::checkpoint

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <rocksdb/io_status.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,9 +13,10 @@
 #include <charconv>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <vector>
 
 #include "checkpoint/keys.h"
+#include "checkpoint/rocksdb_config.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -59,28 +61,68 @@ absl::Status CheckIsDirectory(const fs::path& path) {
                               path.string());
 }
 
-absl::Status SyncDirectory(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    return SystemError(errno, "sync directory", path);
-  }
-  return absl::OkStatus();
+// ---- what has to last over a power failure, on the database's file system
+
+absl::Status DiskError(const rocksdb::IOStatus& status, std::string_view verb,
+                       const fs::path& path) {
+  return FromRocksDb(status,
+                     fmt::format("cannot {} '{}'", verb, path.string()));
 }
 
-absl::Status MakeDirectory(const fs::path& directory) {
+absl::Status SyncDirectory(rocksdb::FileSystem& disk, const fs::path& path) {
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  rocksdb::IOStatus status =
+      disk.NewDirectory(path.string(), {}, &directory, nullptr);
+  if (status.ok()) status = directory->Fsync({}, nullptr);
+  return DiskError(status, "sync directory", path);
+}
+
+absl::Status Rename(rocksdb::FileSystem& disk, const fs::path& from,
+                    const fs::path& to) {
+  return DiskError(disk.RenameFile(from.string(), to.string(), {}, nullptr),
+                   "move", from);
+}
+
+/// Removes a directory of files.
+absl::Status RemoveDirectory(rocksdb::FileSystem& disk, const fs::path& path) {
+  std::vector<std::string> names;
+  rocksdb::IOStatus status =
+      disk.GetChildren(path.string(), {}, &names, nullptr);
+  for (const std::string& name : names) {
+    if (!status.ok()) break;
+    if (name == "." || name == "..") continue;
+    status = disk.DeleteFile((path / name).string(), {}, nullptr);
+  }
+  if (status.ok()) status = disk.DeleteDir(path.string(), {}, nullptr);
+  return DiskError(status, "remove", path);
+}
+
+/// Makes what is missing of `path`, one directory after the other, each on disk
+/// before there is anything in it.
+absl::Status MakeDirectory(rocksdb::FileSystem& disk, const fs::path& path,
+                           mode_t mode) {
+  const fs::path parent =
+      path.has_parent_path() ? path.parent_path() : fs::path(".");
+  DEVMGR_ASSIGN_OR_RETURN(const bool found, Exists(path));
+  if (found) {
+    // Perhaps made by a process that was killed before it could sync. An older
+    // one is not ours, and some file systems cannot sync at all.
+    SyncDirectory(disk, parent).IgnoreError();
+    return absl::OkStatus();
+  }
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(disk, parent, 0777));
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
+    return SystemError(errno, "make directory", path);
+  }
+  return SyncDirectory(disk, parent);
+}
+
+absl::Status MakeStateDirectory(rocksdb::FileSystem& disk,
+                                const fs::path& directory) {
   // The parent of `a/b/` is `a/b`.
   const fs::path path =
       directory.has_filename() ? directory : directory.parent_path();
-  std::error_code error;
-  const fs::path parent = path.parent_path();
-  if (!parent.empty()) fs::create_directories(parent, error);
-  if (error) {
-    return SystemError(error.value(), "make state directory", path);
-  }
-  if (::mkdir(path.c_str(), 0700) == 0) {
-    return SyncDirectory(parent.empty() ? fs::path(".") : parent);
-  }
-  if (errno != EEXIST) return SystemError(errno, "make state directory", path);
+  DEVMGR_RETURN_IF_ERROR(MakeDirectory(disk, path, 0700));
   return CheckIsDirectory(path);
 }
 
@@ -205,34 +247,29 @@ absl::StatusOr<std::uint64_t> CheckFormat(const fs::path& directory) {
       directory.string(), version, kOldestFormat, kFormatVersion);
 }
 
-absl::Status WriteFormat(const fs::path& directory) {
-  const fs::path path = FormatPath(directory);
+absl::Status WriteFormat(rocksdb::FileSystem& disk, const fs::path& directory) {
   const fs::path draft = directory / "format.new";
-  const UniqueFd fd(
-      ::open(draft.c_str(),
-             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return SystemError(errno, "open", draft);
-  DEVMGR_RETURN_IF_ERROR(WriteAll(
-      fd.get(), fmt::format("{}{}\n", kFormatText, kFormatVersion), draft));
-  if (::fsync(fd.get()) != 0) return SystemError(errno, "sync", draft);
-  if (::rename(draft.c_str(), path.c_str()) != 0) {
-    return SystemError(errno, "write", path);
-  }
-  return SyncDirectory(directory);
+  const std::string text = fmt::format("{}{}\n", kFormatText, kFormatVersion);
+  DEVMGR_RETURN_IF_ERROR(
+      DiskError(rocksdb::WriteStringToFile(&disk, text, draft.string(),
+                                           /*should_sync=*/true),
+                "write", draft));
+  return Rename(disk, draft, FormatPath(directory));
 }
 
 }  // namespace
 
-absl::StatusOr<StateDirectory> StateDirectory::Hold(const fs::path& directory) {
+absl::StatusOr<StateDirectory> StateDirectory::Hold(
+    const fs::path& directory, std::shared_ptr<rocksdb::FileSystem> disk) {
   if (directory.empty()) {
     return InvalidArgumentError("no state directory is given");
   }
-  DEVMGR_RETURN_IF_ERROR(MakeDirectory(directory));
+  DEVMGR_RETURN_IF_ERROR(MakeStateDirectory(*disk, directory));
   // Before the lock, because taking that writes; and again under it.
   DEVMGR_RETURN_IF_ERROR(CheckFormat(directory).status());
   DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLock(directory));
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
-  StateDirectory held(directory, std::move(lock), format);
+  StateDirectory held(directory, std::move(disk), std::move(lock), format);
   if (held.has_ledger()) return held;
   DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
   if (!has_database) return held;
@@ -246,7 +283,7 @@ absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
   DEVMGR_RETURN_IF_ERROR(CheckIsDirectory(directory));
   DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLockForReading(directory));
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
-  StateDirectory held(directory, std::move(lock), format);
+  StateDirectory held(directory, /*disk=*/nullptr, std::move(lock), format);
   if (held.has_ledger()) return held;
   DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
   if (!has_database) {
@@ -258,31 +295,30 @@ absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
 }
 
 absl::Status StateDirectory::PrepareNewDatabase() {
-  std::error_code error;
-  fs::remove_all(new_database(), error);
-  if (error) return SystemError(error.value(), "remove", new_database());
-  return absl::OkStatus();
+  DEVMGR_ASSIGN_OR_RETURN(const bool found, Exists(new_database()));
+  return found ? RemoveDirectory(*disk_, new_database()) : absl::OkStatus();
 }
 
 absl::Status StateDirectory::CommitNewDatabase() {
-  DEVMGR_RETURN_IF_ERROR(SyncDirectory(path_));
+  DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
   return RaiseFormat();
 }
 
 absl::Status StateDirectory::RaiseFormat() {
   if (format_ == kFormatVersion) return absl::OkStatus();
-  DEVMGR_RETURN_IF_ERROR(WriteFormat(path_));
+  DEVMGR_RETURN_IF_ERROR(WriteFormat(*disk_, path_));
+  DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
   format_ = kFormatVersion;
   return absl::OkStatus();
 }
 
 absl::Status StateDirectory::SettleDatabase() {
   DEVMGR_ASSIGN_OR_RETURN(const fs::path found, FindDatabase());
-  if (found == database()) return absl::OkStatus();
-  if (::rename(found.c_str(), database().c_str()) != 0) {
-    return SystemError(errno, "move", found);
+  if (found != database()) {
+    DEVMGR_RETURN_IF_ERROR(Rename(*disk_, found, database()));
   }
-  return SyncDirectory(path_);
+  // Always: who renamed it, or the format file, may not have come this far.
+  return SyncDirectory(*disk_, path_);
 }
 
 absl::StatusOr<fs::path> StateDirectory::FindDatabase() const {

@@ -3,10 +3,11 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <rocksdb/file_system.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "checkpoint/file_lock.h"
@@ -16,7 +17,8 @@ namespace devmgr::checkpoint {
 /// A state directory that is locked for us: its lock file, its format file and
 /// where its RocksDB is (FORMAT.md). The lock is a flock(2), so it goes with
 /// this object or with the process, however that ends, and it also keeps out a
-/// second opener in the same process.
+/// second opener in the same process. What must outlast a power failure is done
+/// through the file system of the database.
 class StateDirectory {
  public:
   /// Creates the directory if missing and locks it against everybody.
@@ -27,7 +29,8 @@ class StateDirectory {
   ///   InvalidArgument     there is something that is no directory
   ///   DataLoss            the format file cannot be understood
   static absl::StatusOr<StateDirectory> Hold(
-      const std::filesystem::path& directory);
+      const std::filesystem::path& directory,
+      std::shared_ptr<rocksdb::FileSystem> disk);
 
   /// Locks out whoever would write, without writing anything.
   ///   NotFound  there is no ledger; the other errors as Hold
@@ -51,7 +54,8 @@ class StateDirectory {
   /// Lets the format file say our format, once the database is of it.
   absl::Status RaiseFormat();
 
-  /// Moves a committed database into its place, unless it is there already.
+  /// Moves a committed database into its place, unless it is there already, and
+  /// makes all names last, also those that an earlier opener has left unsynced.
   ///   DataLoss  there is none
   absl::Status SettleDatabase();
 
@@ -60,11 +64,16 @@ class StateDirectory {
   absl::StatusOr<std::filesystem::path> FindDatabase() const;
 
  private:
-  StateDirectory(std::filesystem::path path, FileLock lock,
+  StateDirectory(std::filesystem::path path,
+                 std::shared_ptr<rocksdb::FileSystem> disk, FileLock lock,
                  std::uint64_t format)
-      : path_(std::move(path)), lock_(std::move(lock)), format_(format) {}
+      : path_(std::move(path)),
+        disk_(std::move(disk)),
+        lock_(std::move(lock)),
+        format_(format) {}
 
   std::filesystem::path path_;
+  std::shared_ptr<rocksdb::FileSystem> disk_;  ///< Null for a reader.
   FileLock lock_;
   std::uint64_t format_;  ///< 0: there is no ledger.
 };

@@ -204,7 +204,7 @@ TEST_F(CrashedStoreTest, IsNotBegunWhereWeMayNotWrite) {
   };
   const int denied = static_cast<int>(absl::StatusCode::kPermissionDenied);
   EXPECT_EXIT(as_writer(), ::testing::ExitedWithCode(denied),
-              "cannot make state directory '.*/state': Permission denied");
+              "cannot make directory '.*/state': Permission denied");
 }
 
 }  // namespace

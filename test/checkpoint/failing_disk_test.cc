@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The RocksDB store on a disk that fails, and what a decision costs there.
-#include "checkpoint/failing_disk.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
+#include "checkpoint/simulated_disk.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "state/records.h"
@@ -17,12 +19,13 @@ namespace devmgr::checkpoint {
 namespace {
 
 using ::testing::HasSubstr;
-using Failure = FailingDisk::Failure;
+using Kind = DiskOperation::Kind;
 
 class FailingDiskTest : public ::testing::Test {
  protected:
   std::unique_ptr<LedgerStore> Open(HistoryLimits limits = {}) {
-    auto store = OpenRocksDbStoreOn({folder_.path(), limits}, disk_.env());
+    auto store = OpenRocksDbStoreOn({folder_.path(), limits},
+                                    LedgerOptions(disk_.env()));
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }
@@ -38,16 +41,26 @@ class FailingDiskTest : public ::testing::Test {
       EXPECT_THAT(MessageOf(status), HasSubstr("in doubt"));
     }
   }
+  /// From now on such calls fail on logs.
+  void Fail(Kind kind, DiskFault fault) {
+    disk_.SetHook([kind, fault](const DiskOperation& operation) {
+      const bool fails =
+          operation.kind == kind && operation.path.ends_with(".log");
+      return fails ? fault : DiskFault::kNone;
+    });
+  }
+  void Heal() { disk_.SetHook(nullptr); }
+
   /// Write 2 fails; afterwards the store holds `seq` batches.
-  void TestFailedWrite(Failure failure, std::uint64_t seq) {
+  void TestFailedWrite(Kind kind, DiskFault fault, std::uint64_t seq) {
     const auto store = Open();
     ASSERT_TRUE(Append(*store, 1).ok());
-    disk_.FailWith(failure);
+    Fail(kind, fault);
     const absl::Status status = Append(*store, 2);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(MessageOf(status), HasSubstr("injected"));
+    EXPECT_THAT(MessageOf(status), HasSubstr(ErrnoText(EIO)));
     ExpectInDoubt(*store);
-    disk_.FailWith(Failure::kNone);
+    Heal();
     ExpectInDoubt(*store);
     const auto state = store->Reopen();
     ASSERT_TRUE(state.ok()) << state.status();
@@ -59,19 +72,19 @@ class FailingDiskTest : public ::testing::Test {
   }
 
   const TempFolder folder_;
-  FailingDisk disk_;
+  SimulatedDisk disk_{folder_.path()};
 };
 
 TEST_F(FailingDiskTest, AnAppendThatFailedIsNotThere) {
-  TestFailedWrite(Failure::kAppend, 1);
+  TestFailedWrite(Kind::kAppend, DiskFault::kError, 1);
 }
 
 TEST_F(FailingDiskTest, AnAppendThatWasCutOffIsNotThere) {
-  TestFailedWrite(Failure::kTornAppend, 1);
+  TestFailedWrite(Kind::kAppend, DiskFault::kShort, 1);
 }
 
 TEST_F(FailingDiskTest, AnAppendWhoseSyncFailedIsThere) {
-  TestFailedWrite(Failure::kSync, 2);
+  TestFailedWrite(Kind::kSync, DiskFault::kError, 2);
 }
 
 /// What was recovered after a failed sync may be in the page cache only, so it
@@ -80,9 +93,9 @@ TEST_F(FailingDiskTest, ReopeningWritesWhatWasInDoubtAgain) {
   const auto store = Open();
   ASSERT_TRUE(Append(*store, 1).ok());
   const auto tables = DatabaseFiles(folder_.path(), ".sst");
-  disk_.FailWith(Failure::kSync);
+  Fail(Kind::kSync, DiskFault::kError);
   EXPECT_FALSE(Append(*store, 2).ok());
-  disk_.FailWith(Failure::kNone);
+  Heal();
   ASSERT_TRUE(store->Reopen().ok());
   EXPECT_GT(DatabaseFiles(folder_.path(), ".sst").size(), tables.size());
   EXPECT_TRUE(DatabaseFiles(folder_.path(), ".log").empty());
@@ -91,22 +104,39 @@ TEST_F(FailingDiskTest, ReopeningWritesWhatWasInDoubtAgain) {
 TEST_F(FailingDiskTest, StaysInDoubtUntilItCanBeReopened) {
   const auto store = Open();
   ASSERT_TRUE(Append(*store, 1).ok());
-  disk_.FailWith(Failure::kAppend);
+  Fail(Kind::kAppend, DiskFault::kError);
   EXPECT_FALSE(Append(*store, 2).ok());
   const auto current = folder_.path() / "db" / "CURRENT";
   const std::string contents = ReadFile(current);
   WriteFile(current, "nonsense");
   EXPECT_FALSE(store->Reopen().ok());
   ExpectInDoubt(*store);
-  disk_.FailWith(Failure::kNone);
+  Heal();
   WriteFile(current, contents);
   ASSERT_TRUE(store->Reopen().ok());
   EXPECT_TRUE(*store->Load() == WorkloadState(1));
 }
 
+TEST_F(FailingDiskTest, StaysInDoubtWhenItCannotBeReadAgain) {
+  const auto store = Open();
+  ASSERT_TRUE(Append(*store, 1).ok());
+  ASSERT_TRUE(store->Reopen().ok());
+  std::uint64_t reads = 0;
+  std::uint64_t failing = 0;
+  disk_.SetHook([&](const DiskOperation& operation) {
+    const bool fails = operation.kind == Kind::kRead && ++reads == failing;
+    return fails ? DiskFault::kError : DiskFault::kNone;
+  });
+  ASSERT_TRUE(store->Reopen().ok());
+  failing = std::exchange(reads, 0);  // The last one, which is Load's.
+  ASSERT_FALSE(store->Reopen().ok());
+  ExpectInDoubt(*store);
+  EXPECT_TRUE(store->Reopen().ok());
+}
+
 TEST_F(FailingDiskTest, KeepsTheLockWhileInDoubt) {
   const auto store = Open();
-  disk_.FailWith(Failure::kAppend);
+  Fail(Kind::kAppend, DiskFault::kError);
   EXPECT_FALSE(Append(*store, 1).ok());
   const auto other = OpenRocksDbStore({folder_.path(), {}});
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -118,9 +148,9 @@ TEST_F(FailingDiskTest, WritesAllBatchesWithOneSync) {
   for (std::uint64_t seq = 1; seq <= 32; ++seq) {
     batches.push_back(WorkloadBatch(seq));
   }
-  const std::uint64_t before = disk_.counters().log_syncs;
+  const std::uint64_t before = disk_.Count(Kind::kSync, ".log");
   ASSERT_TRUE(store->Append(batches).ok());
-  EXPECT_EQ(disk_.counters().log_syncs - before, 1u);
+  EXPECT_EQ(disk_.Count(Kind::kSync, ".log") - before, 1u);
 }
 
 struct Cost {
@@ -131,8 +161,8 @@ struct Cost {
 class DecisionCost {
  public:
   DecisionCost() {
-    auto store =
-        OpenRocksDbStoreOn({folder_.path(), {.batches = 5}}, disk_.env());
+    auto store = OpenRocksDbStoreOn({folder_.path(), {.batches = 5}},
+                                    LedgerOptions(disk_.env()));
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }
@@ -145,14 +175,18 @@ class DecisionCost {
       }
       Append(std::move(changes));
     }
-    const auto& counters = disk_.counters();
-    const Cost before{counters.log_bytes, counters.log_syncs, counters.reads};
+    const Cost before = SoFar();
     Append({NextPod()});
-    return {counters.log_bytes - before.bytes,
-            counters.log_syncs - before.syncs, counters.reads - before.reads};
+    const Cost after = SoFar();
+    return {after.bytes - before.bytes, after.syncs - before.syncs,
+            after.reads - before.reads};
   }
 
  private:
+  Cost SoFar() const {
+    return {disk_.BytesAppended(".log"), disk_.Count(Kind::kSync, ".log"),
+            disk_.Count(Kind::kRead, ".sst")};
+  }
   state::Change NextPod() {
     const std::string name = fmt::format("pod-{:08}", stored_++);
     return state::Put(
@@ -166,7 +200,7 @@ class DecisionCost {
   }
 
   const TempFolder folder_;
-  FailingDisk disk_;
+  SimulatedDisk disk_{folder_.path()};
   std::unique_ptr<LedgerStore> store_;
   std::uint64_t seq_ = 0;
   int stored_ = 0;
