@@ -134,7 +134,7 @@ void TestNode::Start(bool with_actuator) {
   parts.host.objects = source.get();
   parts.host.boot_id = [id = boot_id] { return id; };
   parts.host.now = [] { return std::chrono::system_clock::now(); };
-  parts.store = store.Open();
+  parts.store = open_store();
   parts.state = *parts.store->Load();
   parts.drivers = [this](Executor& executor,
                          std::function<void(const std::string&)> on_change) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,9 @@ class TestNode {
   Actuator& actuator() { return *actuator_; }
 
   SharedStore store;
+  /// What a manager gets: by default a hold on `store`.
+  std::function<std::unique_ptr<checkpoint::LedgerStore>()> open_store =
+      [this] { return store.Open(); };
   FakeDrivers drivers;
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
   DeviceManagerOptions options;
