@@ -20,7 +20,6 @@ packages="
   googletest
   jq
   libabsl-dev
-  libbenchmark-dev
   libclang-rt-14-dev
   libcli11-dev
   libfmt-dev

@@ -31,7 +31,6 @@ TOPS = ('lib', 'checkpoint', 'tools', 'examples')
 FOREIGN = (
     ('CLI/', 'CLI11'),
     ('absl/', 'absl'),
-    ('benchmark/', 'benchmark'),
     ('fmt/', 'fmt'),
     ('gmock/', 'gtest'),
     ('google/protobuf/', 'protobuf'),
