@@ -19,8 +19,12 @@ Verdict Wait(std::string reason, std::string message, WaitingFor what) {
           {std::move(what)}};
 }
 
-Verdict Reject(std::string reason, std::string message) {
-  return {Verdict::Kind::kReject, std::move(reason), std::move(message), {}};
+/// `what` would have to change; only for pods that cannot be rejected any more.
+Verdict Reject(std::string reason, std::string message, WaitingFor what) {
+  return {Verdict::Kind::kReject,
+          std::move(reason),
+          std::move(message),
+          {std::move(what)}};
 }
 
 /// A claim that the pod names, before anything is known about the object.
@@ -67,7 +71,8 @@ class ClaimNames {
              Reject("InvalidPod",
                     fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none "
                                 "of the supported fields are set",
-                                pod_name, entry.name)));
+                                pod_name, entry.name),
+                    {WaitingFor::Kind::kPod, pod_name}));
       return;
     }
     const auto& statuses = pod.status.resource_claim_statuses;
@@ -122,7 +127,8 @@ Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
     return Reject("ClaimNotOwned",
                   fmt::format("ResourceClaim {} was not created for Pod {} "
                               "(Pod is not owner)",
-                              full_name, pod.metadata.FullName().ToString()));
+                              full_name, pod.metadata.FullName().ToString()),
+                  {WaitingFor::Kind::kClaim, full_name});
   }
   if (!IsReservedFor(pod, claim)) {
     return Wait("ClaimNotReserved",

@@ -41,7 +41,8 @@ struct PlanResult {
 };
 
 /// Judges a pod by the objects alone; changes nothing. A rejection wins over a
-/// wait; of several waits all are listed.
+/// wait; of several waits all are listed. A rejection says what would have to
+/// change, too: a pod that holds claims can only wait for it.
 PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
                    const PlanOptions& options);
 

@@ -120,9 +120,21 @@ TEST_F(JudgeTest, ARejectionWinsOverAMissingDriver) {
       JudgePod(PodBuilder().Claim("c1", "A").Template("c2").Made("c2", "B"));
   EXPECT_EQ(judgement.verdict.kind, Kind::kReject);
   EXPECT_EQ(judgement.verdict.reason, "ClaimNotOwned");
+  EXPECT_THAT(judgement.verdict.waiting_for, IsEmpty());
 }
 
 // DRA-065, DRA-066: a prepared claim needs no driver any more.
+TEST_F(JudgeTest, APodThatHoldsClaimsWaitsInsteadOfBeingRejected) {
+  const Pod pod = PodBuilder("P").Template("c1").Made("c1", "C").Container("c");
+  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-P"))});
+  Book(pod);
+  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-Q", "Q"))});
+  const Judgement judgement = JudgePod(pod);
+  EXPECT_EQ(judgement.verdict.kind, Kind::kWait);
+  EXPECT_EQ(judgement.verdict.reason, "ClaimNotOwned");
+  EXPECT_THAT(judgement.verdict.waiting_for, ElementsAre(Claim("C")));
+}
+
 TEST_F(JudgeTest, APreparedClaimIsSharedWithoutItsDriver) {
   Book(p_);
   Answer(kDriver, "u-C");

@@ -16,6 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using Kind = Verdict::Kind;
 
 class PodPlanTest : public testing::Test {
@@ -40,7 +41,7 @@ class PodPlanTest : public testing::Test {
     EXPECT_EQ(result.verdict.kind, Kind::kReject) << result.verdict.message;
     EXPECT_EQ(result.verdict.reason, reason);
     EXPECT_THAT(result.verdict.message, HasSubstr(text));
-    EXPECT_THAT(result.verdict.waiting_for, IsEmpty());
+    EXPECT_THAT(result.verdict.waiting_for, SizeIs(1));
   }
 
   static std::vector<std::string> ClaimsOf(const PlanResult& result) {
