@@ -179,7 +179,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     entry.missed.clear();
     entry.waiting_for.clear();
     ++entry.retry;  // a retry that is due later is void
-    if (!entry.wanted) {
+    if (!entry.wanted || IsReleasing(uid)) {
       manager_.StartUnpreparePod(uid, Then(&ActuatorImpl::OnUnprepared, uid));
     } else if (entry.malformed != nullptr) {
       manager_.StartRejectPod(*entry.malformed,
@@ -249,7 +249,15 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       entries_.erase(uid);
       return;
     }
+    if (status.ok()) entry.again = true;  // wanted again meanwhile
     Rest(uid, !status.ok());
+  }
+
+  /// A pod that gives up its claims does so to the end, wanted or not; then it
+  /// is admitted anew.
+  bool IsReleasing(const PodUid& uid) const {
+    const auto pod = manager_.PodInfoOf(uid);
+    return pod.ok() && pod->state == PodState::kReleasing;
   }
 
   std::vector<WaitingFor> WaitingForOf(const PodUid& uid) {

@@ -147,6 +147,29 @@ TEST_F(ManagerLifeTest, ClaimBookedBeforeACrashIsUnpreparedWhenItsPodIsGone) {
   EXPECT_THAT(node_.store.Load().claims, IsEmpty());
 }
 
+TEST_F(ManagerLifeTest, PodThatComesBackIsReleasedFirst) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    TestNode node;
+    node.drivers.Register(kDriver);
+    node.Start();
+    const std::string all = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                            PodYaml("p", "u-p", {"c1"});
+    node.Publish(all);
+    ASSERT_TRUE(node.WaitFor("p", PodState::kReady));
+    node.drivers.Deregister(kDriver);
+    node.Publish("");
+    ASSERT_TRUE(node.WaitFor("p", PodState::kReleasing));
+    node.Publish(all);
+    if (restart) node.Restart();
+    node.drivers.Register(kDriver);
+    ASSERT_TRUE(node.WaitFor("p", PodState::kReady));
+    EXPECT_THAT(node.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"}),
+                                                  Unprepare(kDriver, {"c1"}),
+                                                  Prepare(kDriver, {"c1"})));
+  }
+}
+
 TEST_F(ManagerLifeTest, UnprepareNeedsNoObject) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
