@@ -158,7 +158,11 @@ void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
             claim::BookResult booked,
             claim::BookPod(state, identity, now, plan.get(), boot_id));
         *verdict = std::move(booked.verdict);
-        return std::move(booked.decision);
+        if (verdict->kind == Verdict::Kind::kAdmit) {
+          return std::move(booked.decision);
+        }
+        // Somebody was faster. Who waits is known.
+        return claim::SeePod(state, identity, now, verdict->message);
       },
       OnLoop([this, id, verdict](const absl::Status& status) {
         OnBooked(id, status, *verdict);

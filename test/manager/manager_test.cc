@@ -347,6 +347,29 @@ TEST_F(ManagerTest, UnprepareThatSucceedsInPartIsRetried) {
                           Unprepare(kDriver, {"c1"})));
 }
 
+// Admitted side by side, both by what the ledger held then.
+TEST_F(ManagerTest, PodThatComesTooLateForAClaimIsKnownToWaitForIt) {
+  node_.Start(false);
+  const auto admit = [&](const std::string& claim_uid, const std::string& pod) {
+    node_.Publish(ClaimYaml("c1", claim_uid, {kDriver}, {"u-" + pod}) +
+                  PodYaml(pod, "u-" + pod, {"c1"}));
+    while (!node_.manager().Objects()->pods.contains({"default", pod})) {
+      node_.manager().Node();
+    }
+    return node_.manager().AdmitPod(
+        *node_.manager().Objects()->pods.at({"default", pod}));
+  };
+  ASSERT_TRUE(admit("u-old", "p").ok());
+  ASSERT_TRUE(admit("u-new", "q").ok());
+  ASSERT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+  EXPECT_EQ(node_.manager().PreparePod(PodUid{"u-q"}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  const PodInfo late = node_.PodNamed("q");
+  EXPECT_EQ(late.reason, "ClaimRecreated");
+  EXPECT_THAT(late.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kClaim, "default/c1"}));
+}
+
 // DRA-081
 
 TEST_F(ManagerTest, ThirtyPodsInParallel) {
