@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/failing_disk.h"
+#include <utility>
+
 #include "checkpoint/full_ledger.h"
 #include "checkpoint/keys.h"
+#include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
+#include "checkpoint/simulated_disk.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "state/records.h"
@@ -73,12 +76,19 @@ TEST_F(ConversionTest, EndsWhatACrashCutOff) {
 }
 
 TEST_F(ConversionTest, TheFormatFileChangesLast) {
-  FailingDisk disk;
-  using Failure = FailingDisk::Failure;
-  for (const Failure failure :
-       {Failure::kAppend, Failure::kTornAppend, Failure::kSync}) {
-    disk.FailWith(failure);
-    const auto store = OpenRocksDbStoreOn({Dir(), {}}, disk.env());
+  using Kind = DiskOperation::Kind;
+  SimulatedDisk disk(Dir());
+  for (const auto& [kind, fault] :
+       {std::pair(Kind::kAppend, DiskFault::kError),
+        std::pair(Kind::kAppend, DiskFault::kShort),
+        std::pair(Kind::kSync, DiskFault::kError)}) {
+    disk.SetHook([kind = kind, fault = fault](const DiskOperation& operation) {
+      const bool fails =
+          operation.kind == kind && operation.path.ends_with(".log");
+      return fails ? fault : DiskFault::kNone;
+    });
+    const auto store =
+        OpenRocksDbStoreOn({Dir(), {}}, LedgerOptions(disk.env()));
     ASSERT_FALSE(store.ok());
     EXPECT_EQ(store.status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(MessageOf(store.status()), HasSubstr("cannot convert"));

@@ -12,6 +12,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "checkpoint/full_ledger.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
 #include "checkpoint/simulated_disk.h"
@@ -303,6 +304,19 @@ TEST(PowerFailureTest, LosesNothingAfterAnOpeningThatFailed) {
     ASSERT_TRUE(store.Append(1).ok());
     store.Look("when it was answered");
   }
+}
+
+TEST(PowerFailureTest, LosesNothingWhileAnOlderFormatIsConverted) {
+  const TempFolder folder;
+  fs::create_directories(StateIn(folder.path()));
+  MakeStore(StateIn(folder.path()), 1, GoldenRecords(1));
+  const SimulatedDisk old(folder.path());
+  WatchedStore store(old.AfterPowerFailure({}), FullLedgerOfFormat1());
+  store.StartWatching();
+  store.Open();
+  ASSERT_TRUE(store.Append(1).ok());
+  store.Close();
+  Say(store);
 }
 
 /// A batch that is in the page cache only, after a sync that failed, holds once
