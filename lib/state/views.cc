@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace devmgr {
 
@@ -104,6 +105,33 @@ ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
   return info;
 }
 
+/// Whom a change is about: see DecisionInfo::uids.
+struct UidCollector {
+  std::set<std::string>& uids;
+  void operator()(const PutPod& change) { uids.insert(change.pod->uid.value); }
+  void operator()(const ErasePod& change) { uids.insert(change.uid.value); }
+  void operator()(const PutClaim& change) {
+    uids.insert(change.claim->uid.value);
+    for (const PodUid& pod : change.claim->pods) uids.insert(pod.value);
+  }
+  void operator()(const EraseClaim& change) { uids.insert(change.uid.value); }
+  void operator()(const PutIdentity& change) {
+    uids.insert(change.identity->uid);
+  }
+  // The record that was there stands in the undo.
+  void operator()(const EraseIdentity&) {}
+};
+
+std::vector<std::string> UidsOf(const Batch& batch) {
+  std::set<std::string> uids;
+  for (const auto* changes : {&batch.decision.changes, &batch.undo}) {
+    for (const Change& change : *changes) {
+      std::visit(UidCollector{uids}, change);
+    }
+  }
+  return {uids.begin(), uids.end()};
+}
+
 std::vector<std::string> NamesOf(const std::vector<ObjectName>& objects) {
   std::vector<std::string> names;
   names.reserve(objects.size());
@@ -183,7 +211,22 @@ DecisionInfo DecisionInfoOf(const Batch& batch) {
   info.pods = NamesOf(batch.decision.pods);
   info.claims = NamesOf(batch.decision.claims);
   info.message = batch.decision.message;
+  info.uids = UidsOf(batch);
   return info;
+}
+
+LedgerView LedgerViewOf(const State& state, std::int64_t time_ms) {
+  LedgerView view;
+  view.sequence = state.seq;
+  view.time = WallTimeOf(time_ms);
+  for (const auto& [uid, pod] : state.pods) {
+    view.pods.push_back(PodInfoOf(*pod, state));
+  }
+  for (const auto& [uid, claim] : state.claims) {
+    view.claims.push_back(ClaimInfoOf(*claim, state));
+  }
+  view.devices = DevicesOf(state);
+  return view;
 }
 
 }  // namespace state

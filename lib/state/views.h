@@ -29,6 +29,9 @@ std::vector<DeviceInfo> DevicesOf(const State& state);
 
 DecisionInfo DecisionInfoOf(const Batch& batch);
 
+/// `time_ms`: of the state's last batch; 0 when it is not known.
+LedgerView LedgerViewOf(const State& state, std::int64_t time_ms);
+
 /// Unix time in milliseconds, as the ledger keeps it, as a point in time.
 WallTime WallTimeOf(std::int64_t unix_ms);
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "state/records.h"
+
 namespace devmgr::state {
 namespace {
 
@@ -171,6 +173,42 @@ TEST(DecisionInfoOfTest, NamesWhatWasDecided) {
   EXPECT_THAT(info.pods, ElementsAre("default/p"));
   EXPECT_THAT(info.claims, ElementsAre("default/c"));
   EXPECT_EQ(info.message, "asks 1 driver");
+  EXPECT_THAT(info.uids, IsEmpty());
+}
+
+TEST(DecisionInfoOfTest, NamesTheUidsOfWhatItChanged) {
+  std::vector<Batch> batches = PreparedPodBatches();
+  for (Batch& batch : ReleasedPodBatches()) batches.push_back(batch);
+  State state;
+  std::vector<std::vector<std::string>> uids;
+  for (Batch& batch : batches) {
+    EXPECT_TRUE(ApplyNew(state, batch).ok());
+    uids.push_back(DecisionInfoOf(batch).uids);
+  }
+  EXPECT_THAT(uids[0], ElementsAre("pod-a"));
+  EXPECT_THAT(uids[3], ElementsAre("claim-gpu", "pod-a"));
+  // An erased claim says in its undo who held it.
+  Batch erased =
+      MakeBatch(8, DecisionKind::kUnprepareResult, {EraseClaim{kGpu}});
+  erased.undo = {Put(state::MakeClaim(DriverPhase::kUnpreparing, {kPodB}))};
+  EXPECT_THAT(DecisionInfoOf(erased).uids, ElementsAre("claim-gpu", "pod-b"));
+  EXPECT_THAT(uids[6], ElementsAre("pod-a"));
+}
+
+TEST(LedgerViewOfTest, HasAllThatTheLedgerHolds) {
+  State state;
+  for (const Batch& batch : PreparedPodBatches()) {
+    EXPECT_TRUE(Apply(state, batch).ok());
+  }
+  const LedgerView view = LedgerViewOf(state, 2'000);
+  EXPECT_EQ(view.sequence, 4u);
+  EXPECT_EQ(view.time.time_since_epoch(), std::chrono::seconds(2));
+  ASSERT_EQ(view.pods.size(), 1u);
+  EXPECT_EQ(view.pods[0].state, PodState::kReady);
+  ASSERT_EQ(view.claims.size(), 1u);
+  EXPECT_EQ(view.claims[0].state, "Prepared");
+  ASSERT_EQ(view.devices.size(), 1u);
+  EXPECT_THAT(view.devices[0].used_by, ElementsAre("default/a"));
 }
 
 }  // namespace

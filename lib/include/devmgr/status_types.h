@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace devmgr {
@@ -124,7 +125,45 @@ struct DecisionInfo {
   std::vector<std::string> pods;    ///< `namespace/name`.
   std::vector<std::string> claims;  ///< `namespace/name`.
   std::string message;
+  /// Of the objects whose records it changed, and of the pods that hold those
+  /// claims.
+  std::vector<std::string> uids;
 };
+
+/// A moment in the life of a ledger: now, after the decision of that number, or
+/// after the last decision that was not made later than that time.
+using LedgerPoint = std::variant<std::monostate, std::uint64_t, WallTime>;
+
+/// What the ledger held at some moment. It knows neither why a pod waits nor
+/// what went wrong in calls.
+struct LedgerView {
+  std::uint64_t sequence = 0;  ///< Of the last decision.
+  WallTime time;               ///< Of that decision; not set when not known.
+  std::vector<PodInfo> pods;
+  std::vector<ClaimInfo> claims;
+  std::vector<DeviceInfo> devices;  ///< Those that claims hold.
+};
+
+/// What became of one pod or claim between two views.
+struct LedgerChange {
+  enum class Kind { kAdded, kRemoved, kChanged };
+  struct Field {
+    std::string name;
+    std::string before;  ///< Empty, too, when it was not there.
+    std::string after;   ///< Empty, too, when it is not there.
+    friend bool operator==(const Field&, const Field&) = default;
+  };
+  Kind kind = Kind::kChanged;
+  std::string object_kind;  ///< `Pod`, `Claim`.
+  ObjectName name;
+  std::string uid;
+  std::vector<Field> fields;
+};
+DEVMGR_EXPORT std::string_view LedgerChangeKindName(LedgerChange::Kind kind);
+
+/// Pods first, then claims, each by name; empty when both views are the same.
+DEVMGR_EXPORT std::vector<LedgerChange> DifferenceOf(const LedgerView& before,
+                                                     const LedgerView& after);
 
 /// The dashboard.
 struct NodeInfo {

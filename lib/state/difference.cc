@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/status_types.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace devmgr {
+namespace {
+
+/// Names and values, in the order to show them.
+using Fields = std::vector<std::pair<std::string, std::string>>;
+/// By name and UID.
+using Objects = std::map<std::pair<ObjectName, std::string>, Fields>;
+
+std::string Joined(const std::vector<std::string>& texts) {
+  std::string result;
+  for (const std::string& text : texts) {
+    if (!result.empty()) result += ", ";
+    result += text;
+  }
+  return result;
+}
+
+Fields FieldsOf(const PodInfo& pod) {
+  return {{"state", std::string(PodStateName(pod.state))},
+          {"reason", pod.reason},
+          {"message", pod.message},
+          {"containers", Joined(pod.containers)},
+          {"claims", Joined(pod.claims)}};
+}
+
+Fields FieldsOf(const ClaimInfo& claim) {
+  Fields fields = {{"state", claim.state}, {"pods", Joined(claim.pods)}};
+  for (const ClaimDriverInfo& driver : claim.drivers) {
+    fields.emplace_back(driver.driver + "/state", driver.state);
+    fields.emplace_back(driver.driver + "/devices", Joined(driver.devices));
+    fields.emplace_back(driver.driver + "/cdiDevices",
+                        Joined(driver.cdi_devices));
+  }
+  return fields;
+}
+
+template <typename Info>
+Objects ObjectsOf(const std::vector<Info>& infos) {
+  Objects objects;
+  for (const Info& info : infos) {
+    objects[{info.name, info.uid.value}] = FieldsOf(info);
+  }
+  return objects;
+}
+
+std::string ValueOf(const Fields& fields, const std::string& name) {
+  for (const auto& [field, value] : fields) {
+    if (field == name) return value;
+  }
+  return "";
+}
+
+/// Fields with two values; one that is not there counts as empty.
+std::vector<LedgerChange::Field> Compared(const Fields& before,
+                                          const Fields& after) {
+  std::vector<LedgerChange::Field> changed;
+  for (const auto& [name, value] : after) {
+    const std::string old = ValueOf(before, name);
+    if (old != value) changed.push_back({name, old, value});
+  }
+  for (const auto& [name, value] : before) {
+    const auto stays = [&, &field = name](const auto& other) {
+      return other.first == field;
+    };
+    if (value.empty() || std::any_of(after.begin(), after.end(), stays)) {
+      continue;
+    }
+    changed.push_back({name, value, ""});
+  }
+  return changed;
+}
+
+void Compare(const std::string& kind, const Objects& before,
+             const Objects& after, std::vector<LedgerChange>* changes) {
+  Objects all = before;
+  all.insert(after.begin(), after.end());
+  for (const auto& [key, unused] : all) {
+    const auto old = before.find(key);
+    const auto now = after.find(key);
+    LedgerChange change;
+    change.object_kind = kind;
+    change.name = key.first;
+    change.uid = key.second;
+    change.fields = Compared(old == before.end() ? Fields() : old->second,
+                             now == after.end() ? Fields() : now->second);
+    if (old == before.end()) {
+      change.kind = LedgerChange::Kind::kAdded;
+    } else if (now == after.end()) {
+      change.kind = LedgerChange::Kind::kRemoved;
+    } else if (change.fields.empty()) {
+      continue;
+    }
+    changes->push_back(std::move(change));
+  }
+}
+
+}  // namespace
+
+std::string_view LedgerChangeKindName(LedgerChange::Kind kind) {
+  switch (kind) {
+    case LedgerChange::Kind::kAdded:
+      return "Added";
+    case LedgerChange::Kind::kRemoved:
+      return "Removed";
+    case LedgerChange::Kind::kChanged:
+      return "Changed";
+  }
+  return "Unknown";
+}
+
+std::vector<LedgerChange> DifferenceOf(const LedgerView& before,
+                                       const LedgerView& after) {
+  std::vector<LedgerChange> changes;
+  Compare("Pod", ObjectsOf(before.pods), ObjectsOf(after.pods), &changes);
+  Compare("Claim", ObjectsOf(before.claims), ObjectsOf(after.claims), &changes);
+  return changes;
+}
+
+}  // namespace devmgr
