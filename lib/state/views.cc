@@ -84,24 +84,32 @@ std::vector<std::string> HoldersOf(const ClaimRecord& claim,
   return {names.begin(), names.end()};
 }
 
-/// Appends what is not there yet; keeps the order of the first appearance.
-void AppendNew(std::vector<std::string>& to,
-               const std::vector<std::string>& from) {
-  std::set<std::string> known(to.begin(), to.end());
-  for (const std::string& value : from) {
-    if (known.insert(value).second) to.push_back(value);
+/// Texts in the order of their first appearance.
+class UniqueTexts {
+ public:
+  void Add(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (known_.insert(text).second) texts_.push_back(text);
+    }
   }
-}
+  std::vector<std::string> Take() { return std::move(texts_); }
+
+ private:
+  std::set<std::string> known_;
+  std::vector<std::string> texts_;
+};
 
 ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
                                   const DriverRecord& driver) {
   ClaimDriverInfo info;
   info.driver = name;
   info.state = std::string(DriverPhaseName(driver.phase));
+  UniqueTexts cdi_devices;
   for (const PreparedDevice& device : driver.devices) {
     info.devices.push_back(device.pool + "/" + device.device);
-    AppendNew(info.cdi_devices, device.cdi_device_ids);
+    cdi_devices.Add(device.cdi_device_ids);
   }
+  info.cdi_devices = cdi_devices.Take();
   return info;
 }
 
@@ -179,26 +187,30 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state) {
 }
 
 std::vector<DeviceInfo> DevicesOf(const State& state) {
+  // A device may be shared by all claims there are.
+  struct Holders {
+    UniqueTexts used_by;
+    UniqueTexts cdi_devices;
+  };
   using Key = std::tuple<std::string, std::string, std::string>;
-  std::map<Key, DeviceInfo> devices;
+  std::map<Key, Holders> devices;
   for (const auto& [uid, claim] : state.claims) {
     const std::vector<std::string> holders = HoldersOf(*claim, state);
     for (const auto& [driver, record] : claim->drivers) {
       for (const PreparedDevice& prepared : record.devices) {
-        DeviceInfo& info = devices[{driver, prepared.pool, prepared.device}];
-        info.driver = driver;
-        info.pool = prepared.pool;
-        info.device = prepared.device;
-        AppendNew(info.used_by, holders);
-        AppendNew(info.cdi_devices, prepared.cdi_device_ids);
+        Holders& device = devices[{driver, prepared.pool, prepared.device}];
+        device.used_by.Add(holders);
+        device.cdi_devices.Add(prepared.cdi_device_ids);
       }
     }
   }
   std::vector<DeviceInfo> result;
   result.reserve(devices.size());
-  for (auto& [key, info] : devices) {
-    std::sort(info.used_by.begin(), info.used_by.end());
-    result.push_back(std::move(info));
+  for (auto& [key, device] : devices) {
+    const auto& [driver, pool, name] = key;
+    result.push_back(
+        {driver, pool, name, device.used_by.Take(), device.cdi_devices.Take()});
+    std::sort(result.back().used_by.begin(), result.back().used_by.end());
   }
   return result;
 }
