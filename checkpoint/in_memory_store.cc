@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "checkpoint/ledger_store.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "state/history.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -38,13 +38,10 @@ class InMemoryStore : public LedgerStore {
 
   absl::StatusOr<state::State> Reopen() override { return Load(); }
 
-  absl::StatusOr<std::vector<state::Batch>> History(
-      std::uint64_t after) override {
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after,
+                                                    std::size_t most) override {
     MutexLock lock(mutex_);
-    const auto begin = std::upper_bound(
-        history_.begin(), history_.end(), after,
-        [](std::uint64_t seq, const auto& batch) { return seq < batch.seq; });
-    return std::vector<state::Batch>(begin, history_.end());
+    return state::BatchesAfter(history_, after, most);
   }
 
  private:

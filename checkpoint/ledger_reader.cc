@@ -118,7 +118,7 @@ absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq) {
 }
 
 absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
-                          const HistoryVisitor& visit) {
+                          std::size_t most, const HistoryVisitor& visit) {
   if (after == std::numeric_limits<std::uint64_t>::max()) {
     return absl::OkStatus();
   }
@@ -128,8 +128,8 @@ absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
   options.iterate_upper_bound = &bound;
   const std::unique_ptr<rocksdb::Iterator> batches(db.NewIterator(options));
   std::uint64_t last = 0;
-  for (batches->Seek(HistoryKey(after + 1)); batches->Valid();
-       batches->Next()) {
+  for (batches->Seek(HistoryKey(after + 1)); batches->Valid() && most > 0;
+       batches->Next(), --most) {
     const std::string_view key = View(batches->key());
     const auto seq = HistorySeq(key);
     if (!seq.has_value() || (last != 0 && *seq != last + 1)) {
@@ -143,18 +143,18 @@ absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
 }
 
 absl::StatusOr<std::vector<state::Batch>> ReadHistory(rocksdb::DB& db,
-                                                      std::uint64_t after) {
+                                                      std::uint64_t after,
+                                                      std::size_t most) {
   std::vector<state::Batch> history;
-  const absl::Status status =
-      VisitHistory(db, after, [&](std::uint64_t seq, std::string_view bytes) {
-        const std::string key = HistoryKey(seq);
-        auto batch = DecodeBatch(bytes, PrintKey(key));
-        DEVMGR_RETURN_IF_ERROR(batch.status());
-        DEVMGR_RETURN_IF_ERROR(CheckKey(key, HistoryKey(batch->seq)));
-        history.push_back(*std::move(batch));
-        return absl::OkStatus();
-      });
-  DEVMGR_RETURN_IF_ERROR(status);
+  const auto add = [&](std::uint64_t seq, std::string_view bytes) {
+    const std::string key = HistoryKey(seq);
+    auto batch = DecodeBatch(bytes, PrintKey(key));
+    DEVMGR_RETURN_IF_ERROR(batch.status());
+    DEVMGR_RETURN_IF_ERROR(CheckKey(key, HistoryKey(batch->seq)));
+    history.push_back(*std::move(batch));
+    return absl::OkStatus();
+  };
+  DEVMGR_RETURN_IF_ERROR(VisitHistory(db, after, most, add));
   return history;
 }
 

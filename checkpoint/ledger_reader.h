@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 #include <rocksdb/db.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -31,14 +32,15 @@ absl::StatusOr<state::State> ReadState(rocksdb::DB& db);
 ///   DataLoss  it does not
 absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq);
 
-/// Visits the batches after `after`, encoded, in order.
+/// Visits `most` batches after `after` at most, encoded, in order.
 using HistoryVisitor =
     std::function<absl::Status(std::uint64_t seq, std::string_view bytes)>;
 absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,
-                          const HistoryVisitor& visit);
+                          std::size_t most, const HistoryVisitor& visit);
 
-/// The batches after `after`, in order.
+/// `most` batches after `after` at most, in order.
 absl::StatusOr<std::vector<state::Batch>> ReadHistory(rocksdb::DB& db,
-                                                      std::uint64_t after);
+                                                      std::uint64_t after,
+                                                      std::size_t most);
 
 }  // namespace devmgr::checkpoint

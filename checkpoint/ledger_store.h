@@ -4,8 +4,10 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +22,8 @@ struct HistoryLimits {
   std::uint64_t batches = 10'000;
   std::uint64_t bytes = 16 * 1024 * 1024;
 };
+
+inline constexpr auto kWholeHistory = std::numeric_limits<std::size_t>::max();
 
 /// Where the ledger's batches are kept. One thread at a time, except History.
 class LedgerStore {
@@ -40,10 +44,13 @@ class LedgerStore {
   /// Closes and opens again, keeping the lock, and loads what is there.
   virtual absl::StatusOr<state::State> Reopen() = 0;
 
-  /// Batches after `after` that the bounded history has, in order.
-  /// May be called from any thread.
+  /// Batches after `after` that the bounded history has, in order, `most` at
+  /// most. May be called from any thread.
   virtual absl::StatusOr<std::vector<state::Batch>> History(
-      std::uint64_t after) = 0;
+      std::uint64_t after, std::size_t most) = 0;
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after) {
+    return History(after, kWholeHistory);
+  }
 };
 
 /// A store that forgets everything with its last user. Never fails.

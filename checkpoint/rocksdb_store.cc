@@ -135,11 +135,11 @@ class RocksDbStore : public LedgerStore {
     return state;
   }
 
-  absl::StatusOr<std::vector<state::Batch>> History(
-      std::uint64_t after) override {
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after,
+                                                    std::size_t most) override {
     std::shared_lock lock(db_mutex_);
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
-    return ReadHistory(*db_, after);
+    return ReadHistory(*db_, after, most);
   }
 
  private:
@@ -162,7 +162,7 @@ class RocksDbStore : public LedgerStore {
       window_.Add(seq, bytes.size());
       return absl::OkStatus();
     };
-    DEVMGR_RETURN_IF_ERROR(VisitHistory(*db_, 0, add));
+    DEVMGR_RETURN_IF_ERROR(VisitHistory(*db_, 0, kWholeHistory, add));
     if (last_in_history == 0) return absl::OkStatus();
     return CheckHistoryEnd(last_in_history, last_seq_);
   }

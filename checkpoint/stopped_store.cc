@@ -21,7 +21,7 @@ absl::StatusOr<StoreContents> ReadDatabase(const std::string& path) {
   DEVMGR_RETURN_IF_ERROR(FromRocksDb(status, "cannot open it"));
   StoreContents contents;
   DEVMGR_ASSIGN_OR_RETURN(contents.state, ReadState(*db));
-  DEVMGR_ASSIGN_OR_RETURN(contents.history, ReadHistory(*db, 0));
+  DEVMGR_ASSIGN_OR_RETURN(contents.history, ReadHistory(*db, 0, kWholeHistory));
   if (!contents.history.empty()) {
     DEVMGR_RETURN_IF_ERROR(
         CheckHistoryEnd(contents.history.back().seq, contents.state.seq));

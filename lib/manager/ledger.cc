@@ -46,8 +46,9 @@ absl::Status Ledger::health() const {
   return health_;
 }
 
-absl::StatusOr<std::vector<state::Batch>> Ledger::History(std::uint64_t after) {
-  return store_->History(after);
+absl::StatusOr<std::vector<state::Batch>> Ledger::History(std::uint64_t after,
+                                                          std::size_t most) {
+  return store_->History(after, most);
 }
 
 void Ledger::Drain() {

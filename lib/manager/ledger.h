@@ -58,7 +58,9 @@ class Ledger {
   /// Why the ledger takes no decisions now; OK while it does.
   absl::Status health() const;
 
-  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after);
+  /// As LedgerStore::History; reads on the caller's thread.
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after,
+                                                    std::size_t most);
 
  private:
   struct Entry {

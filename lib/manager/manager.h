@@ -69,7 +69,8 @@ class Manager final : public DeviceManager {
   std::vector<DeviceClassInfo> DeviceClasses() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
-      std::uint64_t after) const override;
+      std::uint64_t after, std::size_t most) const override;
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
 
   void RunAfter(std::chrono::milliseconds delay,
                 std::function<void()> task) override;

@@ -5,9 +5,11 @@
 #include <devmgr/version.h>
 
 #include <set>
+#include <utility>
 
 #include "common/status.h"
 #include "manager/manager.h"
+#include "state/history.h"
 #include "state/views.h"
 
 namespace devmgr::manager {
@@ -144,14 +146,25 @@ std::vector<EventInfo> Manager::Events(std::uint64_t after) const {
 }
 
 absl::StatusOr<std::vector<DecisionInfo>> Manager::History(
-    std::uint64_t after) const {
-  auto batches = ledger_->History(after);
+    std::uint64_t after, std::size_t most) const {
+  auto batches = ledger_->History(after, most);
   if (!batches.ok()) return batches.status();
   std::vector<DecisionInfo> decisions;
   for (const state::Batch& batch : *batches) {
     decisions.push_back(state::DecisionInfoOf(batch));
   }
   return decisions;
+}
+
+absl::StatusOr<LedgerView> Manager::StateAt(const LedgerPoint& at) const {
+  // Its records are shared, so that this costs the manager's thread little.
+  state::State now = OnLoop([&] { return state_; });
+  const auto read = [&](std::uint64_t after, std::size_t most) {
+    return ledger_->History(after, most);
+  };
+  DEVMGR_ASSIGN_OR_RETURN(const state::StateThen then,
+                          state::StateAt(std::move(now), at, read));
+  return state::LedgerViewOf(then.state, then.time_ms);
 }
 
 }  // namespace devmgr::manager

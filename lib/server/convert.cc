@@ -2,6 +2,8 @@
 #include "server/convert.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/status.h"
@@ -412,12 +414,67 @@ pb::DecisionInfo ToProto(const DecisionInfo& info) {
   Put(info.pods, message.mutable_pods());
   Put(info.claims, message.mutable_claims());
   message.set_message(ValidUtf8(info.message));
+  Put(info.uids, message.mutable_uids());
   return message;
 }
 
 DecisionInfo FromProto(const pb::DecisionInfo& info) {
   return {info.sequence(),  TimeOf(info.time_ms()), info.kind(),
-          Get(info.pods()), Get(info.claims()),     info.message()};
+          Get(info.pods()), Get(info.claims()),     info.message(),
+          Get(info.uids())};
+}
+
+pb::LedgerView ToProto(const LedgerView& view) {
+  pb::LedgerView message;
+  message.set_sequence(view.sequence);
+  message.set_time_ms(MillisOf(view.time));
+  for (const PodInfo& pod : view.pods) *message.add_pods() = ToProto(pod);
+  for (const ClaimInfo& claim : view.claims) {
+    *message.add_claims() = ToProto(claim);
+  }
+  for (const DeviceInfo& device : view.devices) {
+    *message.add_devices() = ToProto(device);
+  }
+  return message;
+}
+
+absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view) {
+  LedgerView result;
+  result.sequence = view.sequence();
+  result.time = TimeOf(view.time_ms());
+  for (const auto& message : view.pods()) {
+    DEVMGR_ASSIGN_OR_RETURN(PodInfo pod, FromProto(message));
+    result.pods.push_back(std::move(pod));
+  }
+  for (const auto& claim : view.claims()) {
+    result.claims.push_back(FromProto(claim));
+  }
+  for (const auto& device : view.devices()) {
+    result.devices.push_back(FromProto(device));
+  }
+  return result;
+}
+
+pb::StateAtRequest ToProto(const LedgerPoint& at) {
+  pb::StateAtRequest message;
+  if (const auto* sequence = std::get_if<std::uint64_t>(&at)) {
+    message.set_sequence(*sequence);
+  } else if (const auto* time = std::get_if<WallTime>(&at)) {
+    message.set_time_ms(MillisOf(*time));
+  }
+  return message;
+}
+
+LedgerPoint FromProto(const pb::StateAtRequest& at) {
+  switch (at.at_case()) {
+    case pb::StateAtRequest::kSequence:
+      return at.sequence();
+    case pb::StateAtRequest::kTimeMs:
+      return TimeOf(at.time_ms());
+    case pb::StateAtRequest::AT_NOT_SET:
+      break;
+  }
+  return {};
 }
 
 pb::PodDevices ToProto(const PodDevices& devices) {

@@ -34,6 +34,8 @@ pb::DeviceInfo ToProto(const DeviceInfo& info);
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info);
 pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
+pb::LedgerView ToProto(const LedgerView& view);
+pb::StateAtRequest ToProto(const LedgerPoint& at);
 pb::PodDevices ToProto(const PodDevices& devices);
 
 ObjectName FromProto(const pb::ObjectName& name);
@@ -46,6 +48,9 @@ DeviceInfo FromProto(const pb::DeviceInfo& info);
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info);
 EventInfo FromProto(const pb::EventInfo& info);
 DecisionInfo FromProto(const pb::DecisionInfo& info);
+/// InvalidArgument as for PodInfo.
+absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view);
+LedgerPoint FromProto(const pb::StateAtRequest& at);
 PodDevices FromProto(const pb::PodDevices& devices);
 
 }  // namespace devmgr::server

@@ -86,11 +86,26 @@ class ConnectedInspector : public Inspector {
 
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
-    pb::HistoryRequest request;
-    request.set_after(after);
-    DEVMGR_ASSIGN_OR_RETURN(const auto response,
-                            Call<pb::HistoryResponse>("History", request));
-    return GetAll<DecisionInfo>(response.decisions());
+    std::vector<DecisionInfo> history;
+    for (;;) {
+      pb::HistoryRequest request;
+      request.set_after(after);
+      DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                              Call<pb::HistoryResponse>("History", request));
+      for (const auto& decision : response.decisions()) {
+        // A server that does not go on must not keep us here.
+        if (decision.sequence() <= after) return history;
+        after = decision.sequence();
+        history.push_back(FromProto(decision));
+      }
+      if (response.decisions().empty()) return history;
+    }
+  }
+
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto view,
+                            Call<pb::LedgerView>("StateAt", ToProto(at)));
+    return FromProto(view);
   }
 
   absl::StatusOr<std::vector<EventInfo>> Events(

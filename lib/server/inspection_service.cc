@@ -17,8 +17,8 @@ std::string Path(std::string_view method) {
 }
 
 /// A client takes these codes for "no daemon there" or "not allowed to
-/// connect"; about the state of a pod the daemon says FailedPrecondition.
-absl::Status AboutThePod(const absl::Status& status) {
+/// connect"; about pods and the ledger the daemon says FailedPrecondition.
+absl::Status AboutOurs(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
@@ -156,13 +156,15 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         return StatusOr<pb::DeviceClassesResponse>(std::move(response));
       });
   methods[Path("History")] = Method<pb::HistoryRequest>(
+      [](Self& self, const pb::HistoryRequest& request) {
+        return self.History(request.after());
+      });
+  methods[Path("StateAt")] = Method<pb::StateAtRequest>(
       [](Self& self,
-         const pb::HistoryRequest& request) -> StatusOr<pb::HistoryResponse> {
-        auto decisions = self.manager_.History(request.after());
-        if (!decisions.ok()) return AboutThePod(decisions.status());
-        pb::HistoryResponse response;
-        PutAll(*decisions, response.mutable_decisions());
-        return response;
+         const pb::StateAtRequest& request) -> StatusOr<pb::LedgerView> {
+        const auto view = self.manager_.StateAt(FromProto(request));
+        if (!view.ok()) return AboutOurs(view.status());
+        return ToProto(*view);
       });
   methods[Path("FindPod")] = Method<pb::FindPodRequest>(
       [](Self& self, const pb::FindPodRequest& request) {
@@ -205,6 +207,22 @@ NodeInfo InspectionService::Node() const {
   return node;
 }
 
+absl::StatusOr<pb::HistoryResponse> InspectionService::History(
+    std::uint64_t after) {
+  const auto decisions = manager_.History(after, kMaxDecisions);
+  if (!decisions.ok()) return AboutOurs(decisions.status());
+  pb::HistoryResponse response;
+  std::size_t bytes = 0;
+  for (const DecisionInfo& decision : *decisions) {
+    pb::DecisionInfo message = ToProto(decision);
+    bytes += message.ByteSizeLong();
+    // One there is always, or the client would take it for the end.
+    if (bytes > kMaxHistoryBytes && response.decisions_size() > 0) break;
+    *response.add_decisions() = std::move(message);
+  }
+  return response;
+}
+
 absl::StatusOr<pb::PodInfo> InspectionService::FindPod(const ObjectName& name) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
   if (const auto uid = manager_.FindPod(name); uid.ok()) {
@@ -229,7 +247,7 @@ absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
       return FailedPreconditionError("pod '{}' is {}", name.ToString(),
                                      StateText(*pod));
     }
-    return AboutThePod(devices.status());
+    return AboutOurs(devices.status());
   }
   DEVMGR_ASSIGN_OR_RETURN(const PodInfo info,
                           FindInSource(*manager_.Objects(), name));

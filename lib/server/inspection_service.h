@@ -30,6 +30,10 @@ class InspectionService : public DeviceManagerObserver {
   /// Calls taken and not answered yet, long polls included. Beyond it a call
   /// gets ResourceExhausted.
   static constexpr int kMaxCalls = 256;
+  /// How much of the history one answer holds; the client asks again. It is
+  /// over with whichever comes first.
+  static constexpr std::size_t kMaxDecisions = 1'000;
+  static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
   /// All borrowed; `actuator` may be null. No handler may run and the executor
   /// must have stopped before this is destroyed.
@@ -63,6 +67,7 @@ class InspectionService : public DeviceManagerObserver {
 
   // On the executor.
   NodeInfo Node() const;
+  absl::StatusOr<pb::HistoryResponse> History(std::uint64_t after);
   absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
   absl::Status PreparePod(const ObjectName& name);

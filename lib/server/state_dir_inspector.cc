@@ -6,6 +6,7 @@
 
 #include "checkpoint/ledger_store.h"
 #include "common/status.h"
+#include "state/history.h"
 #include "state/views.h"
 
 namespace devmgr {
@@ -73,6 +74,15 @@ class StateDirInspector : public Inspector {
       if (batch.seq > after) decisions.push_back(state::DecisionInfoOf(batch));
     }
     return decisions;
+  }
+
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) override {
+    const auto read = [&](std::uint64_t after, std::size_t most) {
+      return state::BatchesAfter(contents_.history, after, most);
+    };
+    DEVMGR_ASSIGN_OR_RETURN(const state::StateThen then,
+                            state::StateAt(contents_.state, at, read));
+    return state::LedgerViewOf(then.state, then.time_ms);
   }
 
   absl::StatusOr<std::vector<EventInfo>> Events(

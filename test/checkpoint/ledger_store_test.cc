@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 enum class Kind { kInMemory, kRocksDb };
 
@@ -85,6 +86,9 @@ TEST_P(LedgerStoreTest, HistoryHasTheBatchesAsTheyWereWritten) {
   EXPECT_THAT(Numbers(*store, 2), ElementsAre(3, 4));
   EXPECT_THAT(Numbers(*store, 4), IsEmpty());
   EXPECT_THAT(Numbers(*store, ~std::uint64_t{0}), IsEmpty());
+  EXPECT_EQ(Encoded(*store->History(1, 2)), Encoded({batches[1], batches[2]}));
+  EXPECT_THAT(*store->History(3, 2), SizeIs(1));
+  EXPECT_THAT(*store->History(0, 0), IsEmpty());
 }
 
 TEST_P(LedgerStoreTest, HistoryIsBoundedByBatches) {

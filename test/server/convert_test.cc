@@ -202,7 +202,8 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(event_back.object, event.object);
   EXPECT_EQ(event_back.message, "m");
 
-  const DecisionInfo decision{9, At(2), "Release", {"a/p"}, {"a/c"}, "m"};
+  const DecisionInfo decision{9,       At(2), "Release", {"a/p"},
+                              {"a/c"}, "m",   {"u"}};
   const DecisionInfo decision_back = FromProto(OverTheWire(ToProto(decision)));
   EXPECT_EQ(decision_back.sequence, 9u);
   EXPECT_EQ(decision_back.time, At(2));
@@ -210,6 +211,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(decision_back.pods, decision.pods);
   EXPECT_EQ(decision_back.claims, decision.claims);
   EXPECT_EQ(decision_back.message, "m");
+  EXPECT_EQ(decision_back.uids, decision.uids);
 }
 
 TEST(ConvertTest, ImpossibleTimesDoNotOverflow) {

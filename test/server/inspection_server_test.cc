@@ -117,6 +117,77 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
   EXPECT_THAT(*inspector->History(4), SizeIs(2));
 }
 
+TEST_F(InspectionServerTest, SendsALongHistoryInParts) {
+  using server::InspectionService;
+  constexpr std::size_t kDecisions = InspectionService::kMaxDecisions + 500;
+  manager_.Set([](FakeDeviceManager::World& world) {
+    world.history->resize(kDecisions);
+    for (std::size_t i = 0; i < kDecisions; ++i) {
+      DecisionInfo& decision = (*world.history)[i];
+      decision.sequence = i + 1;
+      // Few of those fit into an answer, and the last one does not at all.
+      if (i < 5) decision.message.resize(400'000, 'x');
+      if (i == 5) {
+        decision.message.resize(2 * InspectionService::kMaxHistoryBytes, 'x');
+      }
+    }
+  });
+  StartServer();
+  const auto history = Connect()->History(0);
+  ASSERT_TRUE(history.ok()) << history.status().ToString();
+  ASSERT_THAT(*history, SizeIs(kDecisions));
+  for (std::size_t i = 0; i < kDecisions; ++i) {
+    ASSERT_EQ((*history)[i].sequence, i + 1);
+  }
+  EXPECT_EQ((*history)[5].message.size(),
+            2 * InspectionService::kMaxHistoryBytes);
+}
+
+TEST_F(InspectionServerTest, TellsEarlierStates) {
+  std::vector<LedgerPoint> asked;
+  manager_.Set([&](FakeDeviceManager::World& world) {
+    world.state_at = [&](const LedgerPoint& at) -> absl::StatusOr<LedgerView> {
+      asked.push_back(at);
+      if (at == LedgerPoint(std::uint64_t{9})) {
+        return OutOfRangeError("decision 9 is yet to come");
+      }
+      if (at == LedgerPoint(std::uint64_t{8})) {
+        return UnavailableError("the ledger is in doubt");
+      }
+      LedgerView view;
+      view.sequence = 3;
+      view.time = WallTime(milliseconds(1'500));
+      view.pods = {Info(PodState::kReady)};
+      view.claims.resize(2);
+      view.devices.resize(3);
+      return view;
+    };
+  });
+  StartServer();
+  const auto inspector = Connect();
+  const LedgerPoint time = WallTime(milliseconds(1'234));
+  const auto view = inspector->StateAt(time);
+  ASSERT_TRUE(view.ok()) << view.status().ToString();
+  EXPECT_EQ(view->sequence, 3u);
+  EXPECT_EQ(view->time, WallTime(milliseconds(1'500)));
+  ASSERT_THAT(view->pods, SizeIs(1));
+  EXPECT_EQ(view->pods[0].name, kPod);
+  EXPECT_THAT(view->claims, SizeIs(2));
+  EXPECT_THAT(view->devices, SizeIs(3));
+  ASSERT_TRUE(inspector->StateAt({}).ok());
+  ASSERT_TRUE(inspector->StateAt(std::uint64_t{0}).ok());
+  const auto late = inspector->StateAt(std::uint64_t{9});
+  EXPECT_EQ(late.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(MessageOf(late.status()), HasSubstr("yet to come"));
+  // Not "nobody answers there".
+  EXPECT_EQ(inspector->StateAt(std::uint64_t{8}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(asked,
+              ElementsAre(time, LedgerPoint(), LedgerPoint(std::uint64_t{0}),
+                          LedgerPoint(std::uint64_t{9}),
+                          LedgerPoint(std::uint64_t{8})));
+}
+
 TEST_F(InspectionServerTest, TellsWhoActs) {
   StartServer();
   EXPECT_EQ(Connect()->Node()->actuate, "");

@@ -158,6 +158,41 @@ TEST_F(StateDirInspectorTest, ResolvesReadyPodsOnly) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(StateDirInspectorTest, TellsEarlierStates) {
+  auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  state::State state;
+  state::Batch ready = ReadyBatch();
+  ASSERT_TRUE(state::ApplyNew(state, ready).ok());
+  state::Batch gone;
+  gone.seq = 2;
+  gone.time_ms = 2'000;
+  gone.decision.kind = state::DecisionKind::kRelease;
+  gone.decision.changes = {state::EraseClaim{{"c1"}}, state::ErasePod{{"u1"}}};
+  ASSERT_TRUE(state::ApplyNew(state, gone).ok());
+  const state::Batch batches[] = {ready, gone};
+  ASSERT_TRUE(store->Append(batches).ok());
+  store.reset();
+
+  auto inspector = Inspector::OpenStateDir(directory_);
+  ASSERT_TRUE(inspector.ok()) << inspector.status().ToString();
+  EXPECT_THAT((*inspector)->StateAt({})->pods, IsEmpty());
+  const auto then = (*inspector)->StateAt(std::uint64_t{1});
+  ASSERT_TRUE(then.ok()) << then.status().ToString();
+  EXPECT_EQ(then->sequence, 1u);
+  EXPECT_EQ(then->time.time_since_epoch(), std::chrono::seconds(1));
+  ASSERT_THAT(then->pods, SizeIs(1));
+  EXPECT_EQ(then->pods[0].state, PodState::kReady);
+  ASSERT_THAT(then->devices, SizeIs(1));
+  EXPECT_THAT(then->devices[0].used_by, ElementsAre("default/gpu-pod"));
+  EXPECT_EQ((*inspector)
+                ->StateAt(WallTime(std::chrono::milliseconds(1'999)))
+                ->sequence,
+            1u);
+  EXPECT_EQ((*inspector)->StateAt(std::uint64_t{3}).status().code(),
+            absl::StatusCode::kOutOfRange);
+}
+
 TEST_F(StateDirInspectorTest, WhatNeedsADaemonSaysSo) {
   WriteLedger();
   auto inspector = Inspector::OpenStateDir(directory_);

@@ -7,6 +7,7 @@
 #include <devmgr/device_manager.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,8 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<EventInfo> events;
     absl::StatusOr<std::vector<DecisionInfo>> history =
         std::vector<DecisionInfo>();
+    std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at =
+        [](const LedgerPoint&) { return LedgerView(); };
     /// What a Ready pod resolves to; all else is Unavailable.
     std::map<PodUid, std::shared_ptr<const PodDevices>> answers;
     std::shared_ptr<const ObjectSnapshot> objects =
@@ -154,14 +157,18 @@ class FakeDeviceManager : public DeviceManager {
     return events;
   }
   absl::StatusOr<std::vector<DecisionInfo>> History(
-      std::uint64_t after) const override {
+      std::uint64_t after, std::size_t most) const override {
     auto history = Get(&World::history);
     if (history.ok()) {
       std::erase_if(*history, [&](const DecisionInfo& decision) {
         return decision.sequence <= after;
       });
+      history->resize(std::min(history->size(), most));
     }
     return history;
+  }
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override {
+    return Get(&World::state_at)(at);
   }
   void RunAfter(std::chrono::milliseconds, std::function<void()>) override {}
   void RunAndWait(std::function<void()> task) override { task(); }

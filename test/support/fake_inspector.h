@@ -23,6 +23,7 @@ struct FakeNode {
   std::vector<DeviceInfo> devices;
   std::vector<DeviceClassInfo> classes;
   std::vector<DecisionInfo> history;
+  std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
   std::vector<EventInfo> events;
   absl::StatusOr<PodDevices> answer = absl::NotFoundError("no answer set");
   std::uint64_t version = 1;
@@ -55,8 +56,18 @@ class FakeInspector : public Inspector {
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     return Get(&FakeNode::classes);
   }
-  absl::StatusOr<std::vector<DecisionInfo>> History(std::uint64_t) override {
-    return Get(&FakeNode::history);
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after) override {
+    auto history = Get(&FakeNode::history);
+    if (!history.ok()) return history;
+    std::erase_if(*history, [&](const DecisionInfo& decision) {
+      return decision.sequence <= after;
+    });
+    return history;
+  }
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) override {
+    if (!node_.health.ok()) return node_.health;
+    return node_.state_at(at);
   }
   absl::StatusOr<std::vector<EventInfo>> Events(
       std::uint64_t after, std::chrono::milliseconds wait) override {

@@ -75,9 +75,9 @@ class SharedStoreView final : public checkpoint::LedgerStore {
     return store_->Load();
   }
 
-  absl::StatusOr<std::vector<state::Batch>> History(
-      std::uint64_t after) override {
-    return store_->History(after);
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after,
+                                                    std::size_t most) override {
+    return store_->History(after, most);
   }
 
  private:

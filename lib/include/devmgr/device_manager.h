@@ -10,8 +10,10 @@
 #include <devmgr/options.h>
 #include <devmgr/status_types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -132,9 +134,20 @@ class DEVMGR_EXPORT DeviceManager {
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
   /// Events after `sequence`, oldest first.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
-  /// Decisions after `sequence` that the bounded history still has. Reads disk.
+
+  // The ledger's bounded history. These read the disk on the caller's thread,
+  // and fail with Unavailable while the ledger takes no decisions.
+
+  /// Decisions after `sequence`, oldest first; `most` of them at most.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(
-      std::uint64_t after) const = 0;
+      std::uint64_t after, std::size_t most) const = 0;
+  absl::StatusOr<std::vector<DecisionInfo>> History(std::uint64_t after) const {
+    return History(after, std::numeric_limits<std::size_t>::max());
+  }
+  /// What the ledger held at an earlier moment.
+  ///   OutOfRange  that decision is yet to come, or the history does not reach
+  ///               back to it; the message says how far it does
+  virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const = 0;
 
   /// Runs `task` on the manager's thread after `delay`; for actuators. Not run
   /// when the manager stops first.

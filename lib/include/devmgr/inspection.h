@@ -68,8 +68,13 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<PluginInfo>> Plugins() = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
   virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
+  /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) = 0;
+  /// What the ledger held at an earlier moment.
+  ///   OutOfRange  that decision is yet to come, or the history does not reach
+  ///               back to it; the message says how far it does
+  virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) = 0;
 
   /// Events after `sequence`. With `wait` > 0 and none there, waits that long
   /// for one; empty when none came.
