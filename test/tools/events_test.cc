@@ -56,6 +56,9 @@ TEST_F(EventsTest, SinceKeepsTheRecentOnes) {
   node_.events[1].time = now_ - minutes(1);
   EXPECT_THAT(Run({"events", "--since", "5m"}).out,
               AllOf(Not(HasSubstr("/old")), HasSubstr("/new")));
+  EXPECT_EQ(
+      Run({"events", "--since", "2019-12-19T23:57:00Z", "-o", "name"}).out,
+      "event/2\n");
 }
 
 TEST_F(EventsTest, FollowPrintsEachEventOnceAsItComes) {
@@ -108,32 +111,6 @@ TEST_F(EventsTest, FollowSurvivesARestartOfTheDaemon) {
 TEST_F(EventsTest, FollowNeedsADaemonAtFirst) {
   connect_error_ = absl::UnavailableError("down");
   EXPECT_EQ(Run({"events", "-f"}).code, 4);
-}
-
-TEST_F(EventsTest, HistoryListsDecisions) {
-  DecisionInfo old;
-  old.sequence = 7;
-  old.time = now_ - minutes(10);
-  old.kind = "PrepareIntent";
-  old.pods = {"default/a"};
-  old.claims = {"default/c"};
-  DecisionInfo recent = old;
-  recent.sequence = 8;
-  recent.kind = "Release";
-  recent.time = now_ - minutes(1);
-  node_.history = {old, recent};
-  EXPECT_THAT(Run({"history"}).out,
-              AllOf(HasSubstr("PrepareIntent"), HasSubstr("Release"),
-                    HasSubstr("default/c")));
-  EXPECT_THAT(Run({"history", "--since", "5m"}).out,
-              AllOf(Not(HasSubstr("PrepareIntent")), HasSubstr("Release")));
-  const auto list = RunJson({"history"});
-  EXPECT_EQ(list["kind"], "DecisionList");
-  EXPECT_EQ(list["items"][0]["sequence"], 7);
-  EXPECT_EQ(list["items"][0]["pods"][0], "default/a");
-  EXPECT_EQ(Run({"history", "-o", "name"}).out, "decision/7\ndecision/8\n");
-  // The ledger's, so a stopped store tells it too.
-  EXPECT_EQ(Run({"history", "--state-dir", "/s"}).code, 0);
 }
 
 }  // namespace

@@ -20,5 +20,7 @@ absl::Status Prepare(const Session& session);
 absl::Status Release(const Session& session);
 absl::Status Events(const Session& session);
 absl::Status History(const Session& session);
+absl::Status State(const Session& session);
+absl::Status Diff(const Session& session);
 
 }  // namespace devmgr::ctl

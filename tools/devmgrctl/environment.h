@@ -44,6 +44,7 @@ enum ExitCode {
   kExitNotFound = 3,
   kExitUnreachable = 4,
   kExitPermission = 5,
+  kExitTrouble = 8,        ///< Where 1 says what was found: could not look.
   kExitInterrupted = 130,  ///< Before any output.
 };
 
@@ -58,6 +59,8 @@ inline ExitCode ExitCodeOf(const absl::Status& status) {
       return kExitUnreachable;
     case absl::StatusCode::kPermissionDenied:
       return kExitPermission;
+    case absl::StatusCode::kAborted:
+      return kExitTrouble;
     default:
       return kExitFailed;
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// events and history: what happened, oldest first.
+// events: what happened, oldest first.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "commands.h"
 #include "objects.h"
@@ -24,8 +25,8 @@ std::string EventObject(const EventInfo& event) {
 }
 
 bool IsRecent(const Session& session, WallTime time) {
-  const auto& since = session.options().since;
-  return !since || time >= session.environment().now() - *since;
+  const auto* since = std::get_if<WallTime>(&session.options().since);
+  return since == nullptr || time >= *since;
 }
 
 /// Prints events batch by batch, in the format asked for.
@@ -184,40 +185,6 @@ absl::Status Events(const Session& session) {
   if (!events.ok()) return events.status();
   EventPrinter printer(session);
   printer.PrintAll(printer.Wanted(*std::move(events)));
-  return absl::OkStatus();
-}
-
-absl::Status History(const Session& session) {
-  auto inspector = session.Open();
-  if (!inspector.ok()) return inspector.status();
-  auto decisions = (*inspector)->History(0);
-  if (!decisions.ok()) return decisions.status();
-  std::erase_if(*decisions, [&](const DecisionInfo& decision) {
-    return !IsRecent(session, decision.time);
-  });
-  if (session.is_document()) {
-    std::vector<Json> items;
-    for (const DecisionInfo& decision : *decisions) {
-      items.push_back(ItemOf(decision));
-    }
-    PrintDocument(session.out(), ListOf("DecisionList", std::move(items)),
-                  session.options().format);
-    return absl::OkStatus();
-  }
-  if (session.options().format == Format::kName && !decisions->empty()) {
-    for (const DecisionInfo& decision : *decisions) {
-      session.out() << "decision/" << decision.sequence << "\n";
-    }
-    return absl::OkStatus();
-  }
-  Table table = session.MakeTable(
-      {"SEQUENCE", "TIME", "DECISION", "PODS", "CLAIMS", "MESSAGE"});
-  for (const DecisionInfo& decision : *decisions) {
-    table.Add({fmt::format("{}", decision.sequence), TimeText(decision.time),
-               decision.kind, Join(decision.pods, ","),
-               Join(decision.claims, ","), decision.message});
-  }
-  session.Print(table);
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "commands.h"
+#include "listing.h"
 #include "objects.h"
 #include "text.h"
 
@@ -37,26 +38,16 @@ struct Listing {
 };
 
 template <typename Info>
-absl::Status List(const Session& session, std::vector<Info> infos,
-                  const Listing<Info>& listing) {
+void SortBy(const Listing<Info>& listing, std::vector<Info>& infos) {
   std::stable_sort(infos.begin(), infos.end(),
                    [&](const Info& a, const Info& b) {
                      return PartsLess(listing.sort_key(a), listing.sort_key(b));
                    });
-  if (session.is_document()) {
-    std::vector<Json> items;
-    for (const Info& info : infos) items.push_back(ItemOf(info));
-    PrintDocument(session.out(), ListOf(listing.list_kind, std::move(items)),
-                  session.options().format);
-    return absl::OkStatus();
-  }
-  if (session.options().format == Format::kName && !infos.empty()) {
-    for (const Info& info : infos) {
-      session.out() << listing.name_kind << "/" << Clean(listing.name(info))
-                    << "\n";
-    }
-    return absl::OkStatus();
-  }
+}
+
+template <typename Info>
+Table TableOf(const Session& session, const std::vector<Info>& infos,
+              const Listing<Info>& listing) {
   std::vector<std::string> headers = listing.headers;
   if (session.wide()) {
     headers.insert(headers.end(), listing.wide_headers.begin(),
@@ -70,7 +61,36 @@ absl::Status List(const Session& session, std::vector<Info> infos,
     }
     table.Add(std::move(row));
   }
+  return table;
+}
+
+/// For people: a table or names. An empty one is told on stderr.
+template <typename Info>
+void PrintLines(const Session& session, const std::vector<Info>& infos,
+                const Listing<Info>& listing) {
+  if (session.options().format == Format::kName && !infos.empty()) {
+    for (const Info& info : infos) {
+      session.out() << listing.name_kind << "/" << Clean(listing.name(info))
+                    << "\n";
+    }
+    return;
+  }
+  Table table = TableOf(session, infos, listing);
   session.Print(table);
+}
+
+template <typename Info>
+absl::Status List(const Session& session, std::vector<Info> infos,
+                  const Listing<Info>& listing) {
+  SortBy(listing, infos);
+  if (session.is_document()) {
+    std::vector<Json> items;
+    for (const Info& info : infos) items.push_back(ItemOf(info));
+    PrintDocument(session.out(), ListOf(listing.list_kind, std::move(items)),
+                  session.options().format);
+  } else {
+    PrintLines(session, infos, listing);
+  }
   return absl::OkStatus();
 }
 
@@ -213,6 +233,20 @@ const Listing<DeviceClassInfo> kClasses = {
     [](const DeviceClassInfo& item) { return Row{item.note}; }};
 
 }  // namespace
+
+void Sort(std::vector<PodInfo>& pods) { SortBy(kPods, pods); }
+void Sort(std::vector<ClaimInfo>& claims) { SortBy(kClaims, claims); }
+void Sort(std::vector<DeviceInfo>& devices) { SortBy(kDevices, devices); }
+
+void PrintList(const Session& session, const std::vector<PodInfo>& pods) {
+  PrintLines(session, pods, kPods);
+}
+void PrintList(const Session& session, const std::vector<ClaimInfo>& claims) {
+  PrintLines(session, claims, kClaims);
+}
+void PrintList(const Session& session, const std::vector<DeviceInfo>& devices) {
+  PrintLines(session, devices, kDevices);
+}
 
 absl::Status Get(const Session& session) {
   auto opened = session.Open();

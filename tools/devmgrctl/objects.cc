@@ -148,6 +148,35 @@ Json ItemOf(const DecisionInfo& decision) {
   item["pods"] = Array(decision.pods);
   item["claims"] = Array(decision.claims);
   item["message"] = decision.message;
+  item["uids"] = Array(decision.uids);
+  return item;
+}
+
+Json MomentItemOf(const LedgerView& view) {
+  Json item;
+  item["sequence"] = view.sequence;
+  PutTime(item, "time", view.time);
+  return item;
+}
+
+Json ItemOf(const LedgerView& view) {
+  const auto item_of = [](const auto& info) { return ItemOf(info); };
+  Json item = MomentItemOf(view);
+  item["pods"] = Array(view.pods, item_of);
+  item["claims"] = Array(view.claims, item_of);
+  item["devices"] = Array(view.devices, item_of);
+  return item;
+}
+
+Json ItemOf(const LedgerChange& change) {
+  Json item;
+  item["change"] = LedgerChangeKindName(change.kind);
+  item["kind"] = change.object_kind;
+  item["metadata"] = Metadata(change.name, change.uid);
+  item["fields"] = Array(change.fields, [](const LedgerChange::Field& field) {
+    return Json{
+        {"name", field.name}, {"before", field.before}, {"after", field.after}};
+  });
   return item;
 }
 

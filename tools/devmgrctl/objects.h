@@ -19,6 +19,11 @@ Json ItemOf(const DeviceClassInfo& device_class);
 Json ItemOf(const EventInfo& event);
 Json ItemOf(const DecisionInfo& decision);
 Json ItemOf(const NodeInfo& node);
+Json ItemOf(const LedgerView& view);
+Json ItemOf(const LedgerChange& change);
+
+/// Which moment a view is of, and no more.
+Json MomentItemOf(const LedgerView& view);
 
 /// Of kind `PodDevices`, without apiVersion and kind.
 Json ItemOf(const PodDevices& devices);

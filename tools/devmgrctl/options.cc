@@ -16,6 +16,8 @@ namespace {
 
 constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
+constexpr char kTimeForm[] =
+    "a time such as 2026-11-21T10:00:00Z, or a duration ago such as 10m";
 
 template <typename T>
 using Names = std::vector<std::pair<std::string, T>>;
@@ -93,6 +95,9 @@ struct Raw {
   std::string condition;
   bool follow = false;
   std::string since;
+  std::string at;
+  std::string from;
+  std::string to;
 };
 
 void AddGlobalFlags(CLI::App& app, Raw& raw) {
@@ -127,6 +132,28 @@ CLI::App* AddVerb(CLI::App& app, std::map<const CLI::App*, Verb>& verbs,
   CLI::App* command = app.add_subcommand(name, description);
   verbs[command] = verb;
   return command;
+}
+
+/// What looks back into the ledger.
+void AddLedgerVerbs(CLI::App& app, Raw& raw,
+                    std::map<const CLI::App*, Verb>& verbs) {
+  CLI::App* history = AddVerb(app, verbs, Verb::kHistory, "history",
+                              "decisions, as far as the ledger remembers");
+  history->add_option("POD|CLAIM", raw.name,
+                      "only those about it: [pod/|claim/][NAMESPACE/]NAME, or "
+                      "its UID");
+  history->add_option("--since", raw.since, "only what is newer: SEQ|TIME");
+  CLI::App* state = AddVerb(app, verbs, Verb::kState, "state",
+                            "what the ledger held at an earlier moment");
+  state->add_option("--at", raw.at, "SEQ|TIME (default: now)");
+  CLI::App* diff =
+      AddVerb(app, verbs, Verb::kDiff, "diff",
+              "what changed between two moments; exit code 1 if anything did");
+  diff->add_option("--from", raw.from, "SEQ|TIME")->required();
+  diff->add_option("--to", raw.to, "SEQ|TIME (default: now)");
+  const std::string forms =
+      std::string("SEQ is a decision's number, TIME ") + kTimeForm;
+  for (CLI::App* command : {history, state, diff}) command->footer(forms);
 }
 
 void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
@@ -167,12 +194,8 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   CLI::App* events = AddVerb(app, verbs, Verb::kEvents, "events",
                              "what happened, as far as the daemon remembers");
   events->add_flag("-f,--follow", raw.follow, "go on with what happens");
-  CLI::App* history = AddVerb(app, verbs, Verb::kHistory, "history",
-                              "decisions, as far as the ledger remembers");
-  for (CLI::App* command : {events, history}) {
-    command->add_option("--since", raw.since,
-                        "only what is newer than a duration such as 10m");
-  }
+  events->add_option("--since", raw.since, "only what is newer: TIME");
+  AddLedgerVerbs(app, raw, verbs);
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -182,6 +205,36 @@ absl::Status CheckDuration(const char* flag, const std::string& text,
   if (value->has_value()) return absl::OkStatus();
   return MakeError(absl::StatusCode::kInvalidArgument,
                    fmt::format("{} '{}': give {}", flag, text, kDurationForm));
+}
+
+absl::Status CheckPoint(const char* flag, const std::string& text, bool numbers,
+                        WallTime now, LedgerPoint* point) {
+  if (text.empty()) return absl::OkStatus();
+  const std::optional<LedgerPoint> parsed = ParsePoint(text, now);
+  if (parsed && (numbers || std::holds_alternative<WallTime>(*parsed))) {
+    *point = *parsed;
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      fmt::format("{} '{}': give {}{}", flag, text,
+                  numbers ? "a sequence number, " : "", kTimeForm));
+}
+
+absl::Status CheckPoints(const Raw& raw, WallTime now, Options* options) {
+  const bool numbers = options->verb != Verb::kEvents;
+  absl::Status status =
+      CheckPoint("--since", raw.since, numbers, now, &options->since);
+  if (status.ok()) {
+    status = CheckPoint("--at", raw.at, numbers, now, &options->at);
+  }
+  if (status.ok()) {
+    status = CheckPoint("--from", raw.from, numbers, now, &options->from);
+  }
+  if (status.ok()) {
+    status = CheckPoint("--to", raw.to, numbers, now, &options->to);
+  }
+  return status;
 }
 
 absl::Status CheckKind(const Raw& raw, Options* options) {
@@ -215,7 +268,52 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
 }
 
 /// `NAMESPACE/NAME`, or a bare name in `default` or in what -n says.
+absl::Status ParseName(const std::string& text, const std::string& ns,
+                       ObjectName* name) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    *name = {ns.empty() ? "default" : ns, text};
+    return absl::OkStatus();
+  }
+  *name = {text.substr(0, slash), text.substr(slash + 1)};
+  if (name->ns.empty() || name->name.empty() ||
+      name->name.find('/') != std::string::npos) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        fmt::format("name '{}': give NAMESPACE/NAME or NAME", text));
+  }
+  if (!ns.empty() && ns != name->ns) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        fmt::format("name '{}' is of another namespace than -n {}", text, ns));
+  }
+  return absl::OkStatus();
+}
+
+/// As kubectl takes it: with the kind in front, or without.
+absl::Status CheckSubject(const Raw& raw, Options* options) {
+  if (raw.name.empty()) return absl::OkStatus();
+  Subject subject;
+  std::string name = raw.name;
+  for (const std::string prefix : {"pod/", "pods/", "claim/", "claims/"}) {
+    if (name.rfind(prefix, 0) != 0) continue;
+    subject.kind = prefix[0] == 'p' ? Kind::kPod : Kind::kClaim;
+    name = name.substr(prefix.size());
+    break;
+  }
+  absl::Status status =
+      name.empty() ? MakeError(absl::StatusCode::kInvalidArgument,
+                               fmt::format("name '{}': what is behind the "
+                                           "kind is empty",
+                                           raw.name))
+                   : ParseName(name, raw.ns, &subject.name);
+  if (name.find('/') == std::string::npos) subject.uid = name;
+  options->subject = std::move(subject);
+  return status;
+}
+
 absl::Status CheckName(const Raw& raw, Options* options) {
+  if (options->verb == Verb::kHistory) return CheckSubject(raw, options);
   if (raw.name.empty()) {
     switch (options->verb) {
       case Verb::kDescribe:
@@ -232,24 +330,7 @@ absl::Status CheckName(const Raw& raw, Options* options) {
     options->name.name = raw.name;
     return absl::OkStatus();
   }
-  const std::size_t slash = raw.name.find('/');
-  if (slash == std::string::npos) {
-    options->name = {raw.ns.empty() ? "default" : raw.ns, raw.name};
-    return absl::OkStatus();
-  }
-  options->name = {raw.name.substr(0, slash), raw.name.substr(slash + 1)};
-  if (options->name.ns.empty() || options->name.name.empty() ||
-      options->name.name.find('/') != std::string::npos) {
-    return MakeError(
-        absl::StatusCode::kInvalidArgument,
-        fmt::format("name '{}': give NAMESPACE/NAME or NAME", raw.name));
-  }
-  if (!raw.ns.empty() && raw.ns != options->name.ns) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     fmt::format("name '{}' is of another namespace than -n {}",
-                                 raw.name, raw.ns));
-  }
-  return absl::OkStatus();
+  return ParseName(raw.name, raw.ns, &options->name);
 }
 
 std::string Endpoint(const Raw& raw, const Environment& environment) {
@@ -276,8 +357,7 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   if (status.ok()) {
     status = CheckDuration("--timeout", raw.timeout, &options->timeout);
   }
-  if (status.ok())
-    status = CheckDuration("--since", raw.since, &options->since);
+  if (status.ok()) status = CheckPoints(raw, environment.now(), options);
   if (status.ok()) status = CheckKind(raw, options);
   if (status.ok()) status = CheckName(raw, options);
   if (status.ok() && options->verb == Verb::kWait) {

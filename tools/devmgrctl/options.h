@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/status_types.h>
 #include <devmgr/types.h>
 
 #include <chrono>
@@ -26,9 +27,18 @@ enum class Verb {
   kRelease,
   kEvents,
   kHistory,
+  kState,
+  kDiff,
 };
 enum class Kind { kPlugin, kClaim, kPod, kDevice, kClass };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
+
+/// Whose history: `a/b`, `pod/b`, `claim/a/b`, or a UID.
+struct Subject {
+  std::optional<Kind> kind;  ///< A pod or a claim; nothing: either.
+  ObjectName name;
+  std::string uid;  ///< Empty: it cannot be one.
+};
 
 /// A command line, checked.
 struct Options {
@@ -50,7 +60,11 @@ struct Options {
   std::string container;
   PodCondition condition = PodCondition::kReady;
   bool follow = false;
-  std::optional<std::chrono::milliseconds> since;
+  LedgerPoint since;  ///< Nothing: all there is. Of events never a number.
+  /// history: of whom; nothing: of all.
+  std::optional<Subject> subject;
+  LedgerPoint at;        ///< state
+  LedgerPoint from, to;  ///< diff
 
   bool offline() const { return !state_dir.empty(); }
 };

@@ -29,6 +29,10 @@ absl::Status RunVerb(const Session& session) {
       return Events(session);
     case Verb::kHistory:
       return History(session);
+    case Verb::kState:
+      return State(session);
+    case Verb::kDiff:
+      return Diff(session);
   }
   return absl::OkStatus();
 }

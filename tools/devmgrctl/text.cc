@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <ctime>
 
@@ -53,6 +54,94 @@ std::optional<double> TakeUnit(std::string_view& text) {
   return std::nullopt;
 }
 
+/// Takes a time in RFC 3339 apart, field by field. What does not fit is
+/// remembered, so that it has to be asked for once only.
+class TimeParser {
+ public:
+  explicit TimeParser(std::string_view text) : text_(text) {}
+
+  std::optional<WallTime> Parse() {
+    using std::chrono::day;
+    using std::chrono::month;
+    using std::chrono::year;
+    const int years = Field(4, 1970, 2200);  // The clock can hold these.
+    Expect("-");
+    const int months = Field(2, 1, 12);
+    Expect("-");
+    const int days = Field(2, 1, 31);
+    Expect("Tt");
+    const int hours = Field(2, 0, 23);
+    Expect(":");
+    const int minutes = Field(2, 0, 59);
+    Expect(":");
+    const int seconds = Field(2, 0, 60);  // 60 is a leap second.
+    const std::chrono::milliseconds fraction = Fraction();
+    const std::chrono::minutes offset = Offset();
+    const std::chrono::year_month_day date(year(years),
+                                           month(static_cast<unsigned>(months)),
+                                           day(static_cast<unsigned>(days)));
+    if (!fits_ || !text_.empty() || !date.ok()) return std::nullopt;
+    return WallTime(std::chrono::sys_days(date).time_since_epoch() +
+                    std::chrono::hours(hours) + std::chrono::minutes(minutes) +
+                    std::chrono::seconds(seconds) + fraction - offset);
+  }
+
+ private:
+  /// A number of exactly so many digits.
+  int Field(std::size_t digits, int low, int high) {
+    int value = 0;
+    for (; digits > 0; --digits) {
+      if (text_.empty() || !IsDigit(text_.front())) {
+        fits_ = false;
+        return low;
+      }
+      value = value * 10 + (text_.front() - '0');
+      text_.remove_prefix(1);
+    }
+    fits_ = fits_ && value >= low && value <= high;
+    return value;
+  }
+
+  /// One of these characters, or 0.
+  char Take(std::string_view any_of) {
+    if (text_.empty() || any_of.find(text_.front()) == any_of.npos) return 0;
+    const char taken = text_.front();
+    text_.remove_prefix(1);
+    return taken;
+  }
+
+  void Expect(std::string_view any_of) {
+    if (Take(any_of) == 0) fits_ = false;
+  }
+
+  std::chrono::milliseconds Fraction() {
+    if (Take(".") == 0) return {};
+    if (text_.empty() || !IsDigit(text_.front())) fits_ = false;
+    std::chrono::milliseconds fraction(0);
+    for (int scale = 100; !text_.empty() && IsDigit(text_.front());
+         scale /= 10) {
+      fraction += std::chrono::milliseconds((text_.front() - '0') * scale);
+      text_.remove_prefix(1);
+    }
+    return fraction;
+  }
+
+  /// How much later than in UTC it is by that clock.
+  std::chrono::minutes Offset() {
+    if (Take("Zz") != 0) return {};
+    const char sign = Take("+-");
+    const int hours = Field(2, 0, 23);
+    Expect(":");
+    const int minutes = Field(2, 0, 59);
+    if (sign == 0) fits_ = false;
+    return std::chrono::minutes((hours * 60 + minutes) *
+                                (sign == '-' ? -1 : 1));
+  }
+
+  std::string_view text_;
+  bool fits_ = true;
+};
+
 /// Takes a run of digits off the front, without leading zeros.
 std::string_view TakeDigits(std::string_view& text) {
   std::size_t length = 0;
@@ -79,6 +168,20 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
     if (total > kLimit) return std::nullopt;
   }
   return std::chrono::milliseconds(std::llround(total));
+}
+
+std::optional<LedgerPoint> ParsePoint(std::string_view text, WallTime now) {
+  if (!text.empty() && std::all_of(text.begin(), text.end(), IsDigit)) {
+    std::uint64_t sequence = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, sequence).ec != std::errc()) {
+      return std::nullopt;
+    }
+    return sequence;
+  }
+  if (const auto ago = ParseDuration(text)) return now - *ago;
+  if (const auto time = TimeParser(text).Parse()) return *time;
+  return std::nullopt;
 }
 
 std::string DurationText(std::chrono::milliseconds duration) {

@@ -17,6 +17,11 @@ namespace devmgr::ctl {
 /// Nothing for anything else, negative ones and those above 10,000 hours.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
+/// A moment: a sequence number (`42`), RFC 3339 (`2026-11-21T10:00:00Z`, with
+/// any fraction and offset), or a duration before `now` (`10m`).
+/// Nothing for anything else.
+std::optional<LedgerPoint> ParsePoint(std::string_view text, WallTime now);
+
 /// The same way back: `1m30s`, `500ms`, `0s`.
 std::string DurationText(std::chrono::milliseconds duration);
 
