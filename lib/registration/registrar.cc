@@ -31,6 +31,7 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
   using Kind = watcher::DirectoryEvent::Kind;
   switch (event.kind) {
     case Kind::kRescan:
+      NoteWatching(event.problem);
       Rescan();
       return;
     case Kind::kAppeared:
@@ -44,6 +45,19 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
       return;
     case Kind::kWriting:
       return;
+  }
+}
+
+void Registrar::NoteWatching(const std::string& problem) {
+  if (problem == watch_problem_) return;
+  watch_problem_ = problem;
+  if (!log_) return;
+  if (problem.empty()) {
+    log_(LogLevel::kInfo, "registration directory: watched again");
+  } else {
+    log_(LogLevel::kWarning,
+         "registration directory: plugins may go unnoticed for a while: " +
+             problem);
   }
 }
 

@@ -52,6 +52,7 @@ class Registrar {
     std::chrono::milliseconds next_delay = kFirstRetry;
   };
 
+  void NoteWatching(const std::string& problem);
   void Rescan();
   void Consider(const std::string& name);
   void Drop(const std::string& name);
@@ -74,6 +75,7 @@ class Registrar {
   const LogSink log_;
   std::map<std::string, Entry> entries_;  ///< By file name.
   std::uint64_t last_attempt_ = 0;
+  std::string watch_problem_;  ///< Why plugins may come unnoticed.
   /// Expires with this object; posted completions hold it weakly.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -116,6 +116,7 @@ class FileSource final : public ObjectSource {
   void OnWake();
   void OnTimer();
   void OnEvent(const std::string& directory, const DirectoryEvent& event);
+  void NoteWatching(const std::string& directory, const std::string& problem);
   bool HasWork() const { return tracker_.pending().any() || look_again_; }
 
   bool EnsureWatched();
@@ -164,7 +165,8 @@ class FileSource final : public ObjectSource {
   Poller::WatchId wake_watch_ = 0;
   Poller::WatchId timer_watch_ = 0;
   std::unique_ptr<DirectoryWatcher> watcher_;
-  std::string watch_problem_;
+  /// Why what happens in a directory may go unnoticed; our own is "".
+  std::map<std::string, std::string> watch_problems_;
   std::map<std::string, std::unique_ptr<DirectoryWatcher>> link_watchers_;
 };
 
@@ -199,9 +201,22 @@ absl::Status FileSource::Start() {
 void FileSource::OnEvent(const std::string& directory,
                          const DirectoryEvent& event) {
   tracker_.Note(directory, event);
+  if (event.kind == DirectoryEvent::Kind::kRescan) {
+    NoteWatching(directory, event.problem);
+  }
   quiet_rounds_ = 0;
   // The scan comes after all events that are here already.
   if (!settling_ && HasWork()) Wake();
+}
+
+/// What is not watched is looked at again and again.
+void FileSource::NoteWatching(const std::string& directory,
+                              const std::string& problem) {
+  if (problem.empty()) {
+    watch_problems_.erase(directory);
+  } else {
+    watch_problems_[directory] = problem;
+  }
 }
 
 void FileSource::OnTimer() {
@@ -241,12 +256,13 @@ bool FileSource::EnsureWatched() {
   absl::StatusOr<std::unique_ptr<DirectoryWatcher>> watcher =
       DirectoryWatcher::Start(
           *poller_, directory_,
-          [this](const DirectoryEvent& event) { OnEvent("", event); });
+          [this](const DirectoryEvent& event) { OnEvent("", event); },
+          options_.watch);
   if (!watcher.ok()) {
-    watch_problem_ = "cannot be watched: " + MessageOf(watcher.status());
+    NoteWatching("", MessageOf(watcher.status()));
     return false;
   }
-  watch_problem_.clear();
+  NoteWatching("", "");
   watcher_ = *std::move(watcher);
   return true;
 }
@@ -257,8 +273,8 @@ void FileSource::Scan() {
   findings_.clear();
   disturbance_.clear();
   needs_retry_ = false;
-  if (!watch_problem_.empty()) {
-    Disturb(watch_problem_);
+  for (const auto& [directory, problem] : watch_problems_) {
+    Disturb("changes may go unnoticed: " + Printable(problem));
     needs_retry_ = true;
   }
   const ChangeTracker::Changes changes = tracker_.Take();
@@ -415,12 +431,17 @@ void FileSource::WatchLinks() {
   std::erase_if(link_watchers_, [&wanted](const auto& entry) {
     return wanted.count(entry.first) == 0;
   });
+  std::erase_if(watch_problems_, [&wanted](const auto& entry) {
+    return !entry.first.empty() && wanted.count(entry.first) == 0;
+  });
   for (const std::string& directory : wanted) {
     if (link_watchers_.count(directory) > 0) continue;
     auto watcher = DirectoryWatcher::Start(
-        *poller_, directory, [this, directory](const DirectoryEvent& event) {
+        *poller_, directory,
+        [this, directory](const DirectoryEvent& event) {
           OnEvent(directory, event);
-        });
+        },
+        options_.watch);
     if (watcher.ok()) {
       link_watchers_.emplace(directory, *std::move(watcher));
       continue;

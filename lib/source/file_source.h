@@ -11,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "watcher/directory_watcher.h"
+
 namespace devmgr::source {
 
 struct FileSourceOptions {
@@ -28,6 +30,7 @@ struct FileSourceOptions {
   /// that we may not read. Doubles up to `max_retry`.
   std::chrono::milliseconds first_retry{1'000};
   std::chrono::milliseconds max_retry{30'000};
+  watcher::WatchOptions watch;  ///< How all directories are watched.
 };
 
 /// Never fails: what cannot be set up is a problem in the snapshot.

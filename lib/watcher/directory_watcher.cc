@@ -2,10 +2,11 @@
 #include "watcher/directory_watcher.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -37,16 +38,20 @@ std::optional<Kind> KindOf(std::uint32_t mask) {
 /// All but construction and destruction happens on the poller's thread.
 class DirectoryWatcherImpl final : public DirectoryWatcher {
  public:
-  DirectoryWatcherImpl(Poller& poller, UniqueFd inotify, UniqueFd first,
-                       const std::filesystem::path& directory, OnEvent on_event)
+  DirectoryWatcherImpl(Poller& poller, UniqueFd inotify, UniqueFd timer,
+                       const std::filesystem::path& directory, OnEvent on_event,
+                       const WatchOptions& options)
       : poller_(poller),
         inotify_(std::move(inotify)),
-        first_(std::move(first)),
+        timer_(std::move(timer)),
         on_event_(std::move(on_event)),
-        chain_(inotify_.get(), directory) {}
+        first_retry_(options.first_retry),
+        max_retry_(options.max_retry),
+        chain_(inotify_.get(), directory,
+               options.add_watch ? options.add_watch : inotify_add_watch) {}
 
   ~DirectoryWatcherImpl() override {
-    poller_.Unwatch(first_watch_);
+    poller_.Unwatch(timer_watch_);
     poller_.Unwatch(inotify_watch_);
   }
 
@@ -58,17 +63,36 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
           Begin();
           ReadEvents();
         }));
-    // Readable from the start, looked at once.
-    DEVMGR_ASSIGN_OR_RETURN(first_watch_,
-                            poller_.Watch(first_.get(), EPOLLIN | EPOLLONESHOT,
-                                          [this](std::uint32_t) { Begin(); }));
+    DEVMGR_ASSIGN_OR_RETURN(
+        timer_watch_, poller_.Watch(timer_.get(), EPOLLIN,
+                                    [this](std::uint32_t) { OnTimer(); }));
+    // At first, to begin on the poller's thread.
+    SetTimer(std::chrono::nanoseconds(1));
     return absl::OkStatus();
   }
 
  private:
   void Begin() {
     if (std::exchange(begun_, true)) return;
-    on_event_(DirectoryEvent{Kind::kRescan, ""});
+    Rescan("");
+  }
+
+  void Rescan(std::string problem) {
+    on_event_(DirectoryEvent{Kind::kRescan, "", std::move(problem)});
+  }
+
+  void OnTimer() {
+    std::uint64_t expirations = 0;
+    if (read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
+    Begin();
+    if (!problem_.empty()) ResolveAgain(false);
+  }
+
+  void SetTimer(std::chrono::nanoseconds delay) {
+    itimerspec when{};
+    when.it_value.tv_sec = delay.count() / 1'000'000'000;
+    when.it_value.tv_nsec = delay.count() % 1'000'000'000;
+    timerfd_settime(timer_.get(), 0, &when, nullptr);
   }
 
   void ReadEvents() {
@@ -96,7 +120,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
         chain_.Interpret(event.wd, event.mask, name);
     if (meaning.in_end) {
       if (const std::optional<Kind> kind = KindOf(event.mask)) {
-        on_event_(DirectoryEvent{*kind, std::move(name)});
+        on_event_(DirectoryEvent{*kind, std::move(name), ""});
       }
     }
     return meaning.path_changed;
@@ -104,29 +128,41 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
 
   void ResolveAgain(bool lost) {
     const bool was_there = chain_.end() >= 0;
-    // What cannot be watched now is not reported: there is nobody to tell. The
-    // rescan at least shows what is there.
-    const bool complete = chain_.Resolve().ok();
-    if (was_there || chain_.end() >= 0 || lost || !complete) {
-      on_event_(DirectoryEvent{Kind::kRescan, ""});
+    const bool was_whole = std::exchange(problem_, "").empty();
+    if (const absl::Status status = chain_.Resolve(); !status.ok()) {
+      problem_ = MessageOf(status);
+      retry_ = std::clamp(retry_ * 2, first_retry_, max_retry_);
+      SetTimer(retry_);
+    } else {
+      retry_ = std::chrono::milliseconds(0);
+    }
+    // Who is not told of changes looks at least whenever we tried again.
+    const bool is_whole = problem_.empty();
+    if (was_there || chain_.end() >= 0 || lost || !was_whole || !is_whole) {
+      Rescan(problem_);
     }
   }
 
   Poller& poller_;
   const UniqueFd inotify_;
-  const UniqueFd first_;
+  const UniqueFd timer_;
   const OnEvent on_event_;
+  const std::chrono::milliseconds first_retry_;
+  const std::chrono::milliseconds max_retry_;
   Poller::WatchId inotify_watch_ = 0;
-  Poller::WatchId first_watch_ = 0;
+  Poller::WatchId timer_watch_ = 0;
 
   PathChain chain_;
   bool begun_ = false;
+  std::string problem_;  ///< Why not all of the path is watched.
+  std::chrono::milliseconds retry_{0};
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DirectoryWatcher>> DirectoryWatcher::Start(
-    Poller& poller, std::filesystem::path directory, OnEvent on_event) {
+    Poller& poller, std::filesystem::path directory, OnEvent on_event,
+    WatchOptions options) {
   if (directory.empty()) {
     return InvalidArgumentError("the directory to watch has no name");
   }
@@ -142,11 +178,11 @@ absl::StatusOr<std::unique_ptr<DirectoryWatcher>> DirectoryWatcher::Start(
     return ResourceExhaustedError("cannot watch '{}': no inotify instance: {}",
                                   directory.string(), ErrnoText(errno));
   }
-  UniqueFd first(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!first.valid()) return ErrnoStatus(errno, "cannot make an eventfd");
+  UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.valid()) return ErrnoStatus(errno, "cannot make a timer");
   auto watcher = std::make_unique<DirectoryWatcherImpl>(
-      poller, std::move(inotify), std::move(first), absolute,
-      std::move(on_event));
+      poller, std::move(inotify), std::move(timer), absolute,
+      std::move(on_event), options);
   DEVMGR_RETURN_IF_ERROR(watcher->Run());
   return watcher;
 }

@@ -3,6 +3,8 @@
 
 #include <absl/status/statusor.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -27,18 +29,35 @@ struct DirectoryEvent {
   };
   Kind kind = Kind::kRescan;
   std::string name;  ///< File name; empty with kRescan.
+  /// With kRescan: why changes may go unnoticed from now on; empty when none
+  /// does.
+  std::string problem;
+};
+
+struct WatchOptions {
+  /// As inotify_add_watch, which it is by default.
+  std::function<int(int inotify, const char* path, std::uint32_t mask)>
+      add_watch;
+  /// Between two attempts to watch what could not be watched; doubles.
+  std::chrono::milliseconds first_retry{1'000};
+  std::chrono::milliseconds max_retry{60'000};
 };
 
 /// Watches one directory (not what lies below it) through inotify. The
 /// directory may not exist yet, may vanish and come back, and may be reached
 /// through symbolic links that are swapped: its parents are watched for that.
+/// When the kernel gives no more watches for that, a kRescan says so; it is
+/// tried again with a back-off, a kRescan each time, the last without problem.
 /// `on_event` runs on the poller's thread and must not block; a kRescan comes
 /// first. No event comes after the destructor has returned.
 class DirectoryWatcher {
  public:
   using OnEvent = std::function<void(const DirectoryEvent&)>;
+  /// `options` are for tests.
+  ///   ResourceExhausted  the kernel gives no inotify instance, or no watch
   static absl::StatusOr<std::unique_ptr<DirectoryWatcher>> Start(
-      Poller& poller, std::filesystem::path directory, OnEvent on_event);
+      Poller& poller, std::filesystem::path directory, OnEvent on_event,
+      WatchOptions options = {});
   virtual ~DirectoryWatcher() = default;
 };
 

@@ -31,7 +31,9 @@ constexpr std::uint32_t kGone = kSelf | IN_UNMOUNT | IN_IGNORED;
 /// with a watch set before each look so that no change comes between.
 class PathChain::Walk {
  public:
-  Walk(int inotify, const std::filesystem::path& path) : inotify_(inotify) {
+  Walk(int inotify, const std::filesystem::path& path,
+       const AddWatch& add_watch)
+      : inotify_(inotify), add_watch_(add_watch) {
     Prepend(path);
   }
 
@@ -46,7 +48,7 @@ class PathChain::Walk {
         return;
       }
     }
-    end_ = AddWatch(kContents);
+    end_ = Add(kContents);
   }
 
   Names& names() { return names_; }
@@ -72,9 +74,9 @@ class PathChain::Walk {
     return here;
   }
 
-  int AddWatch(std::uint32_t mask) {
-    const int watch = inotify_add_watch(
-        inotify_, Here().c_str(), mask | kSelf | IN_MASK_ADD | IN_ONLYDIR);
+  int Add(std::uint32_t mask) {
+    const int watch = add_watch_(inotify_, Here().c_str(),
+                                 mask | kSelf | IN_MASK_ADD | IN_ONLYDIR);
     if (watch >= 0) {
       names_[watch];
     } else if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
@@ -87,7 +89,7 @@ class PathChain::Walk {
   bool Enter(const std::string& name) {
     // A directory may be closed to us for reading and still be passable: then
     // its changes go unnoticed, as they must.
-    const int watch = AddWatch(kNames);
+    const int watch = Add(kNames);
     if (watch >= 0) names_[watch].insert(name);
     const std::string path = Here() + name;
     struct stat status {};
@@ -106,6 +108,7 @@ class PathChain::Walk {
   }
 
   const int inotify_;
+  const AddWatch& add_watch_;
   std::vector<std::string> behind_;
   std::deque<std::string> ahead_;
   int links_ = 0;
@@ -114,11 +117,14 @@ class PathChain::Walk {
   int error_ = 0;
 };
 
-PathChain::PathChain(int inotify, std::filesystem::path path)
-    : inotify_(inotify), path_(std::move(path)) {}
+PathChain::PathChain(int inotify, std::filesystem::path path,
+                     AddWatch add_watch)
+    : inotify_(inotify),
+      path_(std::move(path)),
+      add_watch_(std::move(add_watch)) {}
 
 absl::Status PathChain::Resolve() {
-  Walk walk(inotify_, path_);
+  Walk walk(inotify_, path_, add_watch_);
   walk.Run();
   names_.swap(walk.names());
   end_ = walk.end();

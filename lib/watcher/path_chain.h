@@ -3,7 +3,9 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -21,8 +23,11 @@ namespace devmgr::watcher {
 /// Where a component is missing, the chain stops until it appears.
 class PathChain {
  public:
+  /// As inotify_add_watch.
+  using AddWatch = std::function<int(int, const char*, std::uint32_t)>;
+
   /// `inotify` is borrowed and must outlive this.
-  PathChain(int inotify, std::filesystem::path path);
+  PathChain(int inotify, std::filesystem::path path, AddWatch add_watch);
 
   /// Walks the path anew, adds the watches that are missing and drops those
   /// that lead nowhere any more. A component that is missing, or that we may
@@ -49,6 +54,7 @@ class PathChain {
 
   const int inotify_;
   const std::filesystem::path path_;
+  const AddWatch add_watch_;
   Names names_;
   int end_ = -1;
 };

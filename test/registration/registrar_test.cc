@@ -187,6 +187,14 @@ TEST_F(RegistrarTest, TakesAPluginInAndTellsIt) {
   EXPECT_THAT(log_, ElementsAre(AllOf(HasSubstr("'d'"), HasSubstr("/e.sock"))));
 }
 
+TEST_F(RegistrarTest, LogsOnceThatPluginsMayComeUnnoticed) {
+  for (const char* problem : {"", "no more watches", "no more watches", ""}) {
+    registrar_->OnDirectoryEvent({EventKind::kRescan, "", problem});
+  }
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("no more watches"),
+                                HasSubstr("watched again")));
+}
+
 TEST_F(RegistrarTest, RepeatedHintsChangeNothing) {
   RegisterPlugin();
   Tell(EventKind::kAppeared, "p.sock");

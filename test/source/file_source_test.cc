@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -47,14 +49,15 @@ int TestScale() {
 
 class FileSourceTest : public testing::Test {
  protected:
-  /// A source, new or instead of the one before, and what it says.
-  void Start() {
+  FileSourceOptions Options() const {
     FileSourceOptions options;
     options.directory = folder_.path();
     options.first_retry = std::chrono::milliseconds(5);
     options.max_retry = std::chrono::milliseconds(50);
-    Start(std::move(options));
+    return options;
   }
+  /// A source, new or instead of the one before, and what it says.
+  void Start() { Start(Options()); }
   void Start(FileSourceOptions options) {
     Stop();
     source_ = WatchFiles(std::move(options));
@@ -495,6 +498,31 @@ TEST_F(FileSourceTest, NothingVanishesWhileTheDirectoryIsUnreadable) {
   EXPECT_THAT(Problems(AwaitPods({"a"}, false)), HasSubstr("denied"));
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
   AwaitPods({"a", "b"});
+}
+
+// Others may have taken the user's last inotify watch.
+TEST_F(FileSourceTest, SaysThatChangesMayGoUnnoticedWhileItIsSo) {
+  std::atomic<bool> none_left = false;
+  FileSourceOptions options = Options();
+  options.watch.first_retry = options.first_retry;
+  options.watch.max_retry = options.max_retry;
+  options.watch.add_watch = [&](int inotify, const char* path,
+                                std::uint32_t mask) {
+    if (!none_left) return ::inotify_add_watch(inotify, path, mask);
+    errno = ENOSPC;
+    return -1;
+  };
+  folder_.Put("a.yaml", PodText("a"));
+  Start(options);
+  AwaitPods({"a"});
+  none_left = true;
+  fs::rename(folder_.path(), folder_.root() / "old");
+  AwaitProblem("changes may go unnoticed: cannot watch '", false);
+  fs::create_directory(folder_.path());
+  folder_.Put("b.yaml", PodText("b"));
+  AwaitPods({"a", "b"}, false);
+  none_left = false;
+  EXPECT_THAT(AwaitPods({"b"})->problems, IsEmpty());
 }
 
 // What root, too, cannot list.

@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -35,10 +38,11 @@ class DirectoryWatcherTest : public testing::Test {
   const fs::path& base() const { return base_.path(); }
   fs::path folder() const { return base() / "folder"; }
 
-  void StartAt(const fs::path& path) {
+  void StartAt(const fs::path& path, WatchOptions options = {}) {
     auto watcher = DirectoryWatcher::Start(
         *poller_, path,
-        [this](const DirectoryEvent& event) { events_.Put(event); });
+        [this](const DirectoryEvent& event) { events_.Put(event); },
+        std::move(options));
     ASSERT_TRUE(watcher.ok()) << watcher.status().ToString();
     watcher_ = *std::move(watcher);
     ASSERT_TRUE(Comes(Kind::kRescan));
@@ -346,6 +350,39 @@ TEST_F(DirectoryWatcherTest, RescansWhenTheKernelsQueueOverflows) {
   EXPECT_TRUE(Comes(Kind::kRescan));
   EXPECT_TRUE(Sees(folder()));
   watcher->reset();
+}
+
+// The user may run out of inotify watches when others take them. It used to
+// stay deaf from then on, and to tell nobody.
+TEST_F(DirectoryWatcherTest, SaysSoWhenWatchesRunOutAndTriesAgain) {
+  std::atomic<bool> none_left = false;
+  WatchOptions options;
+  options.first_retry = options.max_retry = std::chrono::milliseconds(5);
+  options.add_watch = [&](int inotify, const char* path, std::uint32_t mask) {
+    if (!none_left) return inotify_add_watch(inotify, path, mask);
+    errno = ENOSPC;
+    return -1;
+  };
+  StartAt(folder(), options);
+  none_left = true;
+  fs::remove_all(folder());
+  auto event = events_.Take();
+  while (event && event->problem.empty()) event = events_.Take();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, Kind::kRescan);
+  EXPECT_EQ(event->problem,
+            "cannot watch '" + folder().string() + "': " + strerror(ENOSPC));
+  fs::create_directory(folder());
+  // Whoever looks now, as he is told to, sees it all the same.
+  event = events_.Take();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, Kind::kRescan);
+  none_left = false;
+  while (event && !event->problem.empty()) event = events_.Take();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, Kind::kRescan);
+  EXPECT_TRUE(Sees(folder()));
+  watcher_.reset();
 }
 
 TEST_F(DirectoryWatcherTest, IsSilentAfterItsEnd) {
