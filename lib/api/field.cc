@@ -164,16 +164,16 @@ std::map<std::string, Quantity> Field::QuantityMap() const {
   return map;
 }
 
-void Field::Error(std::string message) const {
-  problems_->Error(line_, path_, std::move(message));
+void Field::Error(std::string_view message) const {
+  problems_->Error(line_, path_, message);
 }
 
-void Field::Warn(std::string message) const {
-  problems_->Warn(line_, path_, std::move(message));
+void Field::Warn(std::string_view message) const {
+  problems_->Warn(line_, path_, message);
 }
 
-void Field::Check(std::string problem) const {
-  if (!problem.empty()) Error(std::move(problem));
+void Field::Check(std::string_view problem) const {
+  if (!problem.empty()) Error(problem);
 }
 
 void Field::WrongType(std::string_view wanted) const {

@@ -72,10 +72,10 @@ class Field {
   /// A map of quantities such as limits; null entries are left out.
   std::map<std::string, Quantity> QuantityMap() const;
 
-  void Error(std::string message) const;
-  void Warn(std::string message) const;
+  void Error(std::string_view message) const;
+  void Warn(std::string_view message) const;
   /// Reports `problem`, as the name checks return it, unless it is empty.
-  void Check(std::string problem) const;
+  void Check(std::string_view problem) const;
 
  private:
   Field(const Value* value, int line, std::string path, Problems* problems)

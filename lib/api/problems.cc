@@ -23,39 +23,28 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = 1000;
 
-/// Cuts at a character's border.
-std::string Shortened(std::string text) {
-  if (text.size() <= kMaxTextBytes) return text;
-  std::size_t end = kMaxTextBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  text.resize(end);
-  return text + "...";
-}
-
 }  // namespace
 
 ManifestProblem Problems::Make(int line, std::string_view field,
-                               std::string message) const {
-  return {file_, line,
-          Shortened(std::string(
-              field.substr(0, std::min(field.size(), kMaxTextBytes * 2)))),
-          Shortened(std::move(message))};
+                               std::string_view message) const {
+  return {file_, line, Readable(field, kMaxTextBytes),
+          Readable(message, kMaxTextBytes)};
 }
 
-void Problems::Error(int line, std::string_view field, std::string message) {
-  Add(errors_, line, field, std::move(message));
+void Problems::Error(int line, std::string_view field,
+                     std::string_view message) {
+  Add(errors_, line, field, message);
 }
 
-void Problems::Warn(int line, std::string_view field, std::string message) {
-  Add(warnings_, line, field, std::move(message));
+void Problems::Warn(int line, std::string_view field,
+                    std::string_view message) {
+  Add(warnings_, line, field, message);
 }
 
 void Problems::Add(List& list, int line, std::string_view field,
-                   std::string message) {
+                   std::string_view message) {
   if (++list.count > kMaxProblems) return;
-  list.listed.push_back(Make(line, field, std::move(message)));
+  list.listed.push_back(Make(line, field, message));
 }
 
 std::vector<ManifestProblem> Problems::Take(List& list) const {

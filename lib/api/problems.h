@@ -18,12 +18,12 @@ class Problems {
  public:
   explicit Problems(std::string_view file) : file_(file) {}
 
-  void Error(int line, std::string_view field, std::string message);
-  void Warn(int line, std::string_view field, std::string message);
+  void Error(int line, std::string_view field, std::string_view message);
+  void Warn(int line, std::string_view field, std::string_view message);
 
-  /// A problem of this file, listed nowhere. Overlong texts are cut.
+  /// A problem of this file, listed nowhere. Texts are made readable and cut.
   ManifestProblem Make(int line, std::string_view field,
-                       std::string message) const;
+                       std::string_view message) const;
 
   std::size_t error_count() const { return errors_.count; }
 
@@ -37,7 +37,8 @@ class Problems {
     std::size_t count = 0;
   };
 
-  void Add(List& list, int line, std::string_view field, std::string message);
+  void Add(List& list, int line, std::string_view field,
+           std::string_view message);
   std::vector<ManifestProblem> Take(List& list) const;
 
   std::string file_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace devmgr::api {
@@ -34,6 +35,13 @@ std::size_t SequenceLength(std::string_view text, std::size_t at) {
   return 0;
 }
 
+/// C0, DEL and C1.
+bool IsControl(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 }  // namespace
 
 std::size_t FindInvalidUtf8(std::string_view text) {
@@ -44,6 +52,24 @@ std::size_t FindInvalidUtf8(std::string_view text) {
     at += length;
   }
   return std::string_view::npos;
+}
+
+std::string Readable(std::string_view text, std::size_t limit) {
+  std::string out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = SequenceLength(text, at);
+    const auto first = static_cast<unsigned char>(text[at]);
+    const std::size_t taken = std::max<std::size_t>(length, 1);
+    if (out.size() + taken > limit) return out + "...";
+    if (length == 0 || IsControl(text.substr(at, length))) {
+      out += first == '\n' || first == '\t' ? text[at] : '?';
+    } else {
+      out.append(text.substr(at, length));
+    }
+    at += taken;
+  }
+  return out;
 }
 
 std::string Quoted(std::string_view text, std::size_t limit) {

@@ -15,18 +15,6 @@ namespace {
 constexpr std::string_view kPrepare = "NodePrepareResources";
 constexpr std::string_view kUnprepare = "NodeUnprepareResources";
 
-/// Text of the driver's as it may stand in messages, events and JSON.
-std::string Readable(std::string text, std::size_t limit) {
-  if (text.size() > limit) text.resize(limit);
-  std::size_t at = 0;
-  for (;;) {
-    const auto bad = api::FindInvalidUtf8(std::string_view(text).substr(at));
-    if (bad == std::string_view::npos) return text;
-    at += bad;
-    text[at++] = '?';
-  }
-}
-
 absl::Status CheckName(std::string_view what, const std::string& name) {
   if (name.empty()) return InvalidArgumentError("empty {}", what);
   if (name.size() > kMaxNameBytes) {
@@ -89,7 +77,7 @@ absl::Status CheckOnlyAsked(std::string_view method,
   for (const auto& [uid, answer] : raw) {
     if (uids.contains(uid)) continue;
     return InternalError("{} returned result for unknown claim UID {}", method,
-                         Readable(uid, kMaxNameBytes));
+                         api::Readable(uid, kMaxNameBytes));
   }
   return absl::OkStatus();
 }
@@ -102,7 +90,7 @@ absl::Status CheckCall(std::string_view method,
     return MakeStatus(
         raw.status().code(),
         fmt::format("{}: {}", method,
-                    Readable(MessageOf(raw.status()), kMaxErrorBytes)));
+                    api::Readable(MessageOf(raw.status()), kMaxErrorBytes)));
   }
   return CheckOnlyAsked(method, asked, *raw);
 }
@@ -116,9 +104,9 @@ absl::Status CheckClaim(std::string_view method, const ClaimReference& claim,
                          skipped, claim.name.name);
   }
   if (!answer->second.error.empty()) {
-    return UnavailableError("{} failed for ResourceClaim {}: {}", method,
-                            claim.name.name,
-                            Readable(answer->second.error, kMaxErrorBytes));
+    return UnavailableError(
+        "{} failed for ResourceClaim {}: {}", method, claim.name.name,
+        api::Readable(answer->second.error, kMaxErrorBytes));
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxDevicesPerClaim = 256;
 inline constexpr std::size_t kMaxCdiDevicesPerDevice = 256;
 inline constexpr std::size_t kMaxRequestsPerDevice = 256;
 inline constexpr std::size_t kMaxNameBytes = 1024;
-/// Of an error text. What is longer is cut, what is not UTF-8 is replaced.
+/// Of an error text, which is made readable (api/quote.h).
 inline constexpr std::size_t kMaxErrorBytes = 4096;
 
 /// Checks what came for `asked`. A claim without an answer, with an error, or

@@ -9,9 +9,16 @@
 #include <system_error>
 #include <utility>
 
+#include "api/quote.h"
 #include "common/status.h"
 
 namespace devmgr::registration {
+namespace {
+
+/// Of what plugins and the log get to read; plugins have their say in it.
+constexpr std::size_t kMaxTextBytes = 4096;
+
+}  // namespace
 
 Registrar::Registrar(Executor& executor, std::filesystem::path directory,
                      PluginDialer dialer,
@@ -48,16 +55,19 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
   }
 }
 
+void Registrar::Log(LogLevel level, const std::string& text) const {
+  if (log_) log_(level, api::Readable(text, kMaxTextBytes));
+}
+
 void Registrar::NoteWatching(const std::string& problem) {
   if (problem == watch_problem_) return;
   watch_problem_ = problem;
-  if (!log_) return;
   if (problem.empty()) {
-    log_(LogLevel::kInfo, "registration directory: watched again");
+    Log(LogLevel::kInfo, "registration directory: watched again");
   } else {
-    log_(LogLevel::kWarning,
-         "registration directory: plugins may go unnoticed for a while: " +
-             problem);
+    Log(LogLevel::kWarning,
+        "registration directory: plugins may go unnoticed for a while: " +
+            problem);
   }
 }
 
@@ -110,11 +120,9 @@ void Registrar::Drop(const std::string& name) {
   executor_.Cancel(entry.retry);
   if (!entry.registered.has_value()) return;
   handlers_.at(entry.registered->type)->Deregister(*entry.registered);
-  if (log_) {
-    log_(LogLevel::kInfo,
-         fmt::format("plugin '{}' deregistered: socket '{}' is gone",
-                     entry.registered->name, name));
-  }
+  Log(LogLevel::kInfo,
+      fmt::format("plugin '{}' deregistered: socket {} is gone",
+                  entry.registered->name, api::Quoted(name)));
 }
 
 template <typename Result, typename Next>
@@ -162,7 +170,8 @@ void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
   entry.registered = *info;
   const absl::Status taken = TakeIn(*info);
   if (!taken.ok()) entry.registered.reset();
-  const std::string refusal = taken.ok() ? "" : MessageOf(taken);
+  const std::string refusal =
+      taken.ok() ? "" : api::Readable(MessageOf(taken), kMaxTextBytes);
   entry.socket->NotifyStatus(
       refusal, Resume<absl::Status>(
                    name, [this, name, refusal](const absl::Status& status) {
@@ -198,23 +207,20 @@ void Registrar::OnNotified(const std::string& name, const std::string& refusal,
   }
   entry.socket.reset();
   entry.next_delay = kFirstRetry;
-  if (log_) {
-    log_(LogLevel::kInfo,
-         fmt::format("plugin '{}' registered: type {}, endpoint '{}'",
-                     entry.registered->name, entry.registered->type,
-                     entry.registered->endpoint));
-  }
+  Log(LogLevel::kInfo,
+      fmt::format("plugin '{}' registered: type {}, endpoint '{}'",
+                  entry.registered->name, entry.registered->type,
+                  entry.registered->endpoint));
 }
 
 void Registrar::RetryLater(const std::string& name, const absl::Status& cause) {
   Entry& entry = entries_[name];
   entry.socket.reset();
   entry.attempt = ++last_attempt_;
-  if (log_) {
-    log_(LogLevel::kWarning,
-         fmt::format("registration socket '{}': {}; next try in {} ms", name,
-                     MessageOf(cause), entry.next_delay.count()));
-  }
+  Log(LogLevel::kWarning,
+      fmt::format("registration socket {}: next try in {} ms: {}",
+                  api::Quoted(name), entry.next_delay.count(),
+                  MessageOf(cause)));
   entry.retry = executor_.PostAfter(
       entry.next_delay, [this, alive = std::weak_ptr<int>(alive_), name] {
         if (alive.expired() || !entries_.contains(name)) return;

@@ -52,6 +52,7 @@ class Registrar {
     std::chrono::milliseconds next_delay = kFirstRetry;
   };
 
+  void Log(LogLevel level, const std::string& text) const;
   void NoteWatching(const std::string& problem);
   void Rescan();
   void Consider(const std::string& name);

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <tuple>
 #include <utility>
+
+#include "api/quote.h"
 
 namespace devmgr::source {
 namespace {
@@ -142,39 +143,11 @@ bool SameProblem(const ManifestProblem& a, const ManifestProblem& b) {
          std::tie(b.file, b.line, b.field, b.message);
 }
 
-/// Length of the UTF-8 character that begins at `i`; 0 when there is none.
-/// Overlong forms and surrogates do not count.
-std::size_t CharacterAt(const std::string& text, std::size_t i) {
-  const auto byte = [&text](std::size_t at) {
-    return at < text.size() ? static_cast<std::uint8_t>(text[at]) : 0u;
-  };
-  const auto follows = [&byte](std::size_t at) {
-    return (byte(at) & 0xc0u) == 0x80u;
-  };
-  const unsigned first = byte(i);
-  const unsigned second = byte(i + 1);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(i + 1) ? 2 : 0;
-  if ((first & 0xf0u) == 0xe0u) {
-    if (first == 0xe0 && second < 0xa0) return 0;
-    if (first == 0xed && second > 0x9f) return 0;
-    return follows(i + 1) && follows(i + 2) ? 3 : 0;
-  }
-  if (first < 0xf0 || first > 0xf4) return 0;
-  if (first == 0xf0 && second < 0x90) return 0;
-  if (first == 0xf4 && second > 0x8f) return 0;
-  return follows(i + 1) && follows(i + 2) && follows(i + 3) ? 4 : 0;
-}
-
 bool IsPrintable(const std::string& text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<std::uint8_t>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) return false;
-    const std::size_t length = CharacterAt(text, i);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
+  return api::FindInvalidUtf8(text) == std::string::npos &&
+         std::none_of(text.begin(), text.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
 }
 
 }  // namespace

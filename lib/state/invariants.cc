@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -9,10 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "api/quote.h"
 #include "state/state.h"
 
 namespace devmgr::state {
 namespace {
+
+constexpr std::size_t kMaxTextBytes = 4096;
 
 /// A pod in one of these phases uses its claims, or is about to.
 bool IsLive(const PodRecord& pod) {
@@ -46,7 +50,8 @@ class Checker {
  private:
   template <typename... Args>
   void Violation(fmt::format_string<Args...> format, Args&&... args) {
-    violations_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    violations_.push_back(api::Readable(
+        fmt::format(format, std::forward<Args>(args)...), kMaxTextBytes));
   }
   template <typename... Args>
   void PodViolation(const PodRecord& pod, fmt::format_string<Args...> format,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/quote.h"
 #include "common/status.h"
 
 namespace devmgr::state {
@@ -111,7 +112,8 @@ class Transaction {
   absl::Status operator()(const PutPod& change) {
     if (change.pod == nullptr) return DataLossError("a pod record is missing");
     if (change.pod->uid.value.empty()) {
-      return DataLossError("pod '{}' has no uid", change.pod->name.ToString());
+      return DataLossError("pod {} has no uid",
+                           api::Quoted(change.pod->name.ToString()));
     }
     Put(change.pod, change.pod->uid, state_.pods);
     return absl::OkStatus();
@@ -121,8 +123,8 @@ class Transaction {
       return DataLossError("a claim record is missing");
     }
     if (change.claim->uid.value.empty()) {
-      return DataLossError("claim '{}' has no uid",
-                           change.claim->name.ToString());
+      return DataLossError("claim {} has no uid",
+                           api::Quoted(change.claim->name.ToString()));
     }
     Put(change.claim, change.claim->uid, state_.claims);
     return absl::OkStatus();
@@ -135,8 +137,8 @@ class Transaction {
     // The store separates the parts of its keys by NUL.
     if (identity.kind.find('\0') != std::string::npos ||
         identity.name.ns.find('\0') != std::string::npos) {
-      return DataLossError("the identity of '{}' has a NUL in its name",
-                           identity.name.name);
+      return DataLossError("the identity of {} has a NUL in its name",
+                           api::Quoted(identity.name.name));
     }
     Put(change.identity, IdentityKey(identity.kind, identity.name),
         state_.identities);
@@ -144,18 +146,21 @@ class Transaction {
   }
   absl::Status operator()(const ErasePod& change) {
     if (Erase(change.uid, state_.pods)) return absl::OkStatus();
-    return DataLossError("pod with uid '{}' is not known", change.uid.value);
+    return DataLossError("pod with uid {} is not known",
+                         api::Quoted(change.uid.value));
   }
   absl::Status operator()(const EraseClaim& change) {
     if (Erase(change.uid, state_.claims)) return absl::OkStatus();
-    return DataLossError("claim with uid '{}' is not known", change.uid.value);
+    return DataLossError("claim with uid {} is not known",
+                         api::Quoted(change.uid.value));
   }
   absl::Status operator()(const EraseIdentity& change) {
     if (Erase(IdentityKey(change.kind, change.name), state_.identities)) {
       return absl::OkStatus();
     }
-    return DataLossError("the identity of {} '{}' is not known", change.kind,
-                         change.name.ToString());
+    return DataLossError("the identity of {} {} is not known",
+                         api::Quoted(change.kind),
+                         api::Quoted(change.name.ToString()));
   }
 
  private:
