@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 namespace devmgrd {
 namespace {
@@ -15,6 +16,29 @@ template <typename... Args>
 absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   return absl::InvalidArgumentError(absl::string_view(text));
+}
+
+/// For messages: short and plain ASCII, with the escapes of JSON.
+std::string Shown(std::string_view text, std::size_t limit = 80) {
+  using Json = nlohmann::json;
+  std::string shown = Json(std::string(text.substr(0, limit)))
+                          .dump(-1, ' ', true, Json::error_handler_t::replace);
+  shown = shown.substr(1, shown.size() - 2);  // its quotes
+  return text.size() > limit ? shown + "..." : shown;
+}
+
+bool IsUtf8(const std::string& text) {
+  try {
+    return !nlohmann::json(text).dump().empty();
+  } catch (const nlohmann::json::exception&) {
+    return false;  // it writes nothing else
+  }
+}
+
+bool HasControlCharacters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
 }
 
 /// The keys that hold one text, and where it goes.
@@ -41,6 +65,19 @@ std::string Where(const std::string& file, const YAML::Node& node) {
   return fmt::format("{}:{}", file, node.Mark().line + 1);
 }
 
+/// No name or path has what would garble logs and end paths early.
+absl::Status CheckText(const YAML::Node& value, const std::string& file,
+                       const std::string& key) {
+  if (!value.IsScalar()) {
+    return Invalid("{}: {}: must be a text", Where(file, value), key);
+  }
+  if (HasControlCharacters(value.Scalar())) {
+    return Invalid("{}: {}: '{}' has control characters", Where(file, value),
+                   key, Shown(value.Scalar()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadDirectories(const YAML::Node& value, const std::string& file,
                              Config* config) {
   if (!value.IsSequence()) {
@@ -49,10 +86,8 @@ absl::Status ReadDirectories(const YAML::Node& value, const std::string& file,
   }
   config->cdi_spec_dirs.clear();
   for (const YAML::Node& item : value) {
-    if (!item.IsScalar()) {
-      return Invalid("{}: cdiSpecDirs: must be a list of directories",
-                     Where(file, item));
-    }
+    absl::Status status = CheckText(item, file, "cdiSpecDirs");
+    if (!status.ok()) return status;
     config->cdi_spec_dirs.emplace_back(item.Scalar());
   }
   return absl::OkStatus();
@@ -65,11 +100,13 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
                    Where(file, value));
   }
   for (const auto& gate : value) {
+    absl::Status status = CheckText(gate.first, file, "featureGates");
+    if (!status.ok()) return status;
     bool on = false;
     if (!gate.second.IsScalar() ||
         !YAML::convert<bool>::decode(gate.second, on)) {
       return Invalid("{}: featureGates.{}: must be true or false",
-                     Where(file, gate.second), gate.first.Scalar());
+                     Where(file, gate.second), Shown(gate.first.Scalar()));
     }
     config->feature_gates[gate.first.Scalar()] = on;
   }
@@ -88,12 +125,11 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
       known.push_back(known_key);
     }
     std::sort(known.begin(), known.end());
-    return Invalid("{}: unknown key '{}'; known are {}", Where(file, key), name,
-                   fmt::join(known, ", "));
+    return Invalid("{}: unknown key '{}'; known are {}", Where(file, key),
+                   Shown(name), fmt::join(known, ", "));
   }
-  if (!value.IsScalar()) {
-    return Invalid("{}: {}: must be a text", Where(file, value), name);
-  }
+  absl::Status status = CheckText(value, file, name);
+  if (!status.ok()) return status;
   setter->second(*config, value.Scalar());
   return absl::OkStatus();
 }
@@ -103,7 +139,7 @@ absl::Status CheckOneOf(std::string_view what, const std::string& value,
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) {
     return absl::OkStatus();
   }
-  return Invalid("{}: '{}' is not one of {}", what, value,
+  return Invalid("{}: '{}' is not one of {}", what, Shown(value),
                  fmt::join(allowed, ", "));
 }
 
@@ -123,11 +159,15 @@ Config ConfigBelow(const std::filesystem::path& root) {
 
 absl::Status ReadConfig(std::string_view text, const std::string& file,
                         Config* config) {
+  if (!IsUtf8(std::string(text))) {
+    return Invalid("{}: is not UTF-8", file);
+  }
   YAML::Node root;
   try {
     root = YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
-    return Invalid("{}:{}: {}", file, error.mark.line + 1, error.msg);
+    return Invalid("{}:{}: {}", file, error.mark.line + 1,
+                   Shown(error.msg, 200));
   }
   if (root.IsNull()) return absl::OkStatus();
   if (!root.IsMap()) return Invalid("{}: must be a map of keys", file);
@@ -151,7 +191,7 @@ absl::Status ReadFeatureGates(std::string_view text, Config* config) {
         equals == item.npos ? "" : item.substr(equals + 1);
     if (value != "true" && value != "false") {
       return Invalid("feature gate '{}': must be GATE=true or GATE=false",
-                     item);
+                     Shown(item));
     }
     config->feature_gates[std::string(item.substr(0, equals))] =
         value == "true";

@@ -31,6 +31,7 @@ struct Config {
   std::string profile = "default";    ///< Or `strict-kubelet`.
   std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
+  friend bool operator==(const Config&, const Config&) = default;
 };
 
 /// Everything below one directory.

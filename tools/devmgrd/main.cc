@@ -18,7 +18,7 @@
 #include <optional>
 #include <system_error>
 
-#include "config.h"
+#include "devmgrd/config.h"
 
 namespace {
 
