@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "common/status.h"
 #include "devmgr/wire/pluginregistration/v1/registration.pb.h"
+#include "registration/plugin_info.h"
 #include "rpc/message.h"
 
 namespace devmgr::registration {
@@ -18,38 +18,6 @@ constexpr char kNotify[] =
     "/pluginregistration.Registration/NotifyRegistrationStatus";
 constexpr std::chrono::milliseconds kGetInfoTimeout{1'000};
 constexpr std::chrono::milliseconds kNotifyTimeout{5'000};
-constexpr int kMaxVersions = 256;
-constexpr std::size_t kMaxVersionBytes = 256;
-constexpr std::size_t kMaxFieldBytes = 4096;
-
-absl::StatusOr<Plugin> PluginFrom(const std::string& bytes) {
-  DEVMGR_ASSIGN_OR_RETURN(const auto info,
-                          rpc::Decode<wire::PluginInfo>(bytes));
-  if (info.supported_versions_size() > kMaxVersions) {
-    return InvalidArgumentError("plugin lists {} versions, at most {} are read",
-                                info.supported_versions_size(), kMaxVersions);
-  }
-  for (const std::string* field :
-       {&info.type(), &info.name(), &info.endpoint()}) {
-    if (field->size() > kMaxFieldBytes) {
-      return InvalidArgumentError("plugin info has a field of {} bytes",
-                                  field->size());
-    }
-  }
-  for (const std::string& version : info.supported_versions()) {
-    if (version.size() > kMaxVersionBytes) {
-      return InvalidArgumentError("plugin lists a version of {} bytes",
-                                  version.size());
-    }
-  }
-  Plugin plugin;
-  plugin.type = info.type();
-  plugin.name = info.name();
-  plugin.endpoint = info.endpoint();
-  plugin.supported_versions.assign(info.supported_versions().begin(),
-                                   info.supported_versions().end());
-  return plugin;
-}
 
 class GrpcPluginSocket final : public PluginSocket {
  public:
@@ -60,7 +28,7 @@ class GrpcPluginSocket final : public PluginSocket {
     connection_->Call(
         kGetInfo, rpc::Encode(wire::InfoRequest()), {kGetInfoTimeout},
         [done](absl::StatusOr<std::string> answer) {
-          done(answer.ok() ? PluginFrom(*answer)
+          done(answer.ok() ? DecodePluginInfo(*answer)
                            : absl::StatusOr<Plugin>(answer.status()));
         });
   }

@@ -1,37 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A driver may answer anything. Whatever it is, each claim that was asked for
-// gets exactly one word, and what is accepted is within the bounds.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
+// gets exactly one word, and what is accepted can be kept in the ledger.
 #include <string>
 #include <vector>
 
+#include "api/quote.h"
+#include "cdi/qualified_name.h"
+#include "checkpoint/codec.h"
+#include "common/status.h"
 #include "dra/answer.h"
 #include "dra/api_version.h"
+#include "fuzz/fuzz.h"
 
-namespace dra = devmgr::dra;
+namespace devmgr::fuzz {
+namespace {
+
+const std::vector<dra::ClaimReference>& Asked() {
+  static const auto* asked = new std::vector<dra::ClaimReference>{
+      {.uid = ClaimUid{"uid-1"}, .name = {"default", "claim-1"}},
+      {.uid = ClaimUid{"uid-2"}, .name = {"default", "claim-2"}},
+  };
+  return *asked;
+}
+
+void CheckDevice(const state::PreparedDevice& device) {
+  Require(!device.pool.empty() && !device.device.empty(),
+          "an accepted device has a name");
+  for (const std::string& request : device.request_names) {
+    Require(request.size() <= dra::kMaxNameBytes, "names are bounded");
+  }
+  for (const std::string& id : device.cdi_device_ids) {
+    Require(cdi::CheckQualifiedName(id).ok(), "CDI names are qualified");
+  }
+}
+
+/// What is accepted goes into the ledger, so it must come back from there.
+void CheckKept(const std::vector<state::PreparedDevice>& devices) {
+  Require(devices.size() <= dra::kMaxDevicesPerClaim, "devices are bounded");
+  for (const state::PreparedDevice& device : devices) CheckDevice(device);
+  state::ClaimRecord claim;
+  claim.uid = Asked().front().uid;
+  claim.name = Asked().front().name;
+  claim.drivers["d.example.com"] = {state::DriverPhase::kPrepared, devices,
+                                    "boot"};
+  const auto kept =
+      checkpoint::DecodeClaim(checkpoint::EncodeClaim(claim), "claim/uid-1");
+  Require(kept.ok() && **kept == claim, "an accepted answer can be kept");
+}
+
+void CheckVersion(const dra::ApiVersion& version, const std::string& bytes) {
+  const dra::PrepareAnswer prepared =
+      dra::CheckPrepareAnswer(Asked(), version.decode_prepare(bytes));
+  Require(prepared.size() == Asked().size(), "each claim gets one word");
+  for (const auto& [uid, devices] : prepared) {
+    if (devices.ok()) {
+      CheckKept(*devices);
+    } else {
+      RequireReadable(MessageOf(devices.status()));
+    }
+  }
+  const dra::UnprepareAnswer unprepared =
+      dra::CheckUnprepareAnswer(Asked(), version.decode_unprepare(bytes));
+  Require(unprepared.size() == Asked().size(), "each claim gets one word");
+  for (const auto& [uid, status] : unprepared) {
+    if (!status.ok()) RequireReadable(MessageOf(status));
+  }
+}
+
+}  // namespace
+}  // namespace devmgr::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
-  const std::vector<dra::ClaimReference> asked = {
-      {.uid = devmgr::ClaimUid{"uid-1"}, .name = {"default", "claim-1"}},
-      {.uid = devmgr::ClaimUid{"uid-2"}, .name = {"default", "claim-2"}},
-  };
   const std::string bytes(reinterpret_cast<const char*>(data), size);
-  for (const dra::ApiVersion& version : dra::ApiVersions()) {
-    const dra::PrepareAnswer prepared =
-        dra::CheckPrepareAnswer(asked, version.decode_prepare(bytes));
-    if (prepared.size() != asked.size()) std::abort();
-    for (const auto& [uid, devices] : prepared) {
-      if (devices.ok() && devices->size() > dra::kMaxDevicesPerClaim) {
-        std::abort();
-      }
-    }
-    const dra::UnprepareAnswer unprepared =
-        dra::CheckUnprepareAnswer(asked, version.decode_unprepare(bytes));
-    if (unprepared.size() != asked.size()) std::abort();
+  for (const devmgr::dra::ApiVersion& version : devmgr::dra::ApiVersions()) {
+    devmgr::fuzz::CheckVersion(version, bytes);
   }
   return 0;
 }

@@ -1,40 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a manifest, read as YAML and as JSON.
+// Any bytes as a manifest, read as YAML and as JSON. What is accepted has its
+// defaults and keeps the rules; what is not is told in readable words.
 #include <devmgr/manifests.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
+#include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "api/names.h"
+#include "api/pod.h"
+#include "api/problems.h"
+#include "fuzz/fuzz.h"
+
+namespace devmgr::fuzz {
 namespace {
 
-void Require(bool condition) {
-  if (!condition) std::abort();
+void CheckProblems(const std::vector<ManifestProblem>& problems) {
+  Require(problems.size() <= api::kMaxProblems + 1, "problems are bounded");
+  for (const ManifestProblem& problem : problems) {
+    Require(!problem.message.empty(), "a problem has a message");
+    Require(problem.line >= 0, "lines count from 1");
+    RequireReadable(problem.ToString());
+  }
 }
 
-void CheckOutcome(std::string_view text, std::string_view file) {
-  const devmgr::DecodedManifest manifest =
-      devmgr::DecodeManifest(text, file, "node");
-  if (!manifest.errors.empty()) {
-    Require(manifest.objects.empty() && manifest.malformed_pods.empty());
+std::size_t CountRequests(const Pod& pod) {
+  std::size_t count = 0;
+  for (const Container& container : pod.spec.containers) {
+    count += container.resources.requests.size();
   }
-  for (const devmgr::ManifestProblem& problem : manifest.errors) {
-    Require(!problem.message.empty());
-    Require(problem.ToString().size() < 4096);
+  for (const Container& container : pod.spec.init_containers) {
+    count += container.resources.requests.size();
   }
-  for (const devmgr::DecodedObject& object : manifest.objects) {
-    Require(object.line > 0);
+  return count;
+}
+
+void CheckPod(const Pod& pod) {
+  Require(api::ValidatePod(pod).empty(), "an accepted pod keeps the rules");
+  Pod again = pod;
+  api::DefaultPod(again);
+  Require(CountRequests(again) == CountRequests(pod),
+          "an accepted pod has its defaults");
+}
+
+void CheckObject(const DecodedObject& decoded) {
+  Require(decoded.line > 0, "an object has a line");
+  if (const Pod* pod = std::get_if<Pod>(&decoded.object)) CheckPod(*pod);
+  std::visit(
+      [](const auto& object) {
+        const ObjectMeta& metadata = object.metadata;
+        Require(api::CheckSubdomain(metadata.name).empty(),
+                "an accepted object has a name");
+        Require(metadata.ns.empty() || api::CheckLabel(metadata.ns).empty(),
+                "an accepted object has a valid namespace, or none");
+      },
+      decoded.object);
+}
+
+DecodedManifest Check(std::string_view text, std::string_view file) {
+  DecodedManifest manifest = DecodeManifest(text, file, "node");
+  CheckProblems(manifest.errors);
+  CheckProblems(manifest.warnings);
+  Require(manifest.errors.empty() ||
+              (manifest.objects.empty() && manifest.malformed_pods.empty()),
+          "a file with an error yields nothing");
+  for (const DecodedObject& object : manifest.objects) CheckObject(object);
+  for (const MalformedPod& malformed : manifest.malformed_pods) {
+    Require(!malformed.problem.message.empty(), "a rejection has a message");
+    RequireReadable(malformed.problem.ToString());
   }
+  return manifest;
 }
 
 }  // namespace
+}  // namespace devmgr::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
+  using devmgr::fuzz::Check;
+  using devmgr::fuzz::Require;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  CheckOutcome(text, "fuzz.yaml");
-  CheckOutcome(text, "fuzz.json");
+  const devmgr::DecodedManifest yaml = Check(text, "fuzz.yaml");
+  const devmgr::DecodedManifest json = Check(text, "fuzz.json");
+  if (json.errors.empty() && text.starts_with('{')) {
+    Require(yaml.objects.size() == json.objects.size() &&
+                yaml.malformed_pods.size() == json.malformed_pods.size(),
+            "JSON means the same whatever its file is called");
+  }
   return 0;
 }

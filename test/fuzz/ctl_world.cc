@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/ctl_world.h"
+
+namespace devmgr::fuzz {
+
+void CtlWorld::AddPod(const std::string& ns, const std::string& name,
+                      PodState state) {
+  PodInfo pod;
+  pod.name = {ns, name};
+  pod.uid = {"uid-" + name};
+  pod.state = state;
+  if (state != PodState::kReady) {
+    pod.reason = "DriverNotRegistered";
+    pod.message = text_;
+    pod.waiting_for = {{WaitingFor::Kind::kDriver, text_}};
+  }
+  pod.first_seen = now_ - std::chrono::minutes(7);
+  pod.containers = {"main"};
+  pod.claims = {"default/c"};
+  node_.pods.push_back(std::move(pod));
+}
+
+void CtlWorld::Furnish() {
+  AddPod("default", "p", PodState::kReady);
+  AddPod("default", "w", PodState::kWaiting);
+  AddPod("team", "r", PodState::kRejected);
+
+  node_.node.version = "1.0";
+  node_.node.node_name = text_;
+  node_.node.started = now_ - std::chrono::hours(3);
+  node_.node.ledger_error = text_;
+  node_.node.source_problems = {text_};
+
+  ClaimInfo claim;
+  claim.name = {"default", "c"};
+  claim.uid = {"uid-c"};
+  claim.state = "Prepared";
+  claim.pods = {"default/p"};
+  claim.drivers = {
+      {"d.example.com", "Prepared", {"pool/gpu-0"}, {"v.com/c=x"}, text_}};
+  node_.claims = {claim};
+
+  PluginInfo plugin;
+  plugin.name = "d.example.com";
+  plugin.kind = "dra";
+  plugin.endpoint = text_;
+  plugin.version = "v1.DRAPlugin";
+  plugin.state = "Disconnected";
+  plugin.last_error = text_;
+  node_.plugins = {plugin};
+
+  node_.devices = {{"d.example.com", "pool", "gpu-0", {"default/p"}, {text_}}};
+  node_.classes = {{"gpu", "example.com/gpu", "", text_}};
+  node_.history = {
+      {1, now_, "PrepareIntent", {"default/p"}, {"default/c"}, text_}};
+  node_.events = {
+      {1, now_, true, "Failed", "Pod", {"default", "p"}, text_},
+      {2, now_, false, "Prepared", "Pod", {"team", "r"}, "all is well"}};
+
+  ContainerDevices main;
+  main.name = "main";
+  main.cdi_devices = {
+      {"v.com/c=x", {"c", "gpu", "d.example.com", "pool", "gpu-0", text_}}};
+  main.env = {{"TEXT", text_}};
+  main.mounts = {{"/in", text_, true}};
+  main.devices = {{"/dev/x", "/dev/x", "rw"}};
+  main.annotations = {{"note", text_}};
+  node_.answer = PodDevices{{"default", "p"}, {"uid-p"}, {main}};
+
+  node_.on_wait = [this](std::chrono::milliseconds time) { Pass(time); };
+  node_.on_prepare = [](const ObjectName&) { return absl::OkStatus(); };
+  node_.on_release = [this](const ObjectName& name) {
+    std::erase_if(node_.pods,
+                  [&](const PodInfo& pod) { return pod.name == name; });
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace devmgr::fuzz
