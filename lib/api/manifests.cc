@@ -107,8 +107,7 @@ class ManifestDecoder {
   void DecodeResource(const Field& root, std::string_view kind,
                       ResourceVersion version);
   void AddPod(const Field& root);
-  void AddMalformed(const Field& root, Pod pod,
-                    const std::vector<PodProblem>& broken);
+  void AddMalformed(const Field& root, Pod pod, std::vector<PodProblem> broken);
 
   void Add(const Field& root, Object object) {
     result_.objects.push_back({std::move(object), root.line()});
@@ -238,7 +237,7 @@ void ManifestDecoder::AddPod(const Field& root) {
   if (broken.empty()) {
     Add(root, std::move(pod));
   } else {
-    AddMalformed(root, std::move(pod), broken);
+    AddMalformed(root, std::move(pod), std::move(broken));
   }
 }
 
@@ -260,18 +259,16 @@ std::string AsSpelled(const Field& root, std::string path) {
 }
 
 void ManifestDecoder::AddMalformed(const Field& root, Pod pod,
-                                   const std::vector<PodProblem>& broken) {
-  const std::string first = AsSpelled(root, broken.front().field);
-  std::string message = broken.front().message;
-  for (std::size_t i = 1; i < broken.size() && message.size() < 2000; ++i) {
-    message += fmt::format("; {}: {}", AsSpelled(root, broken[i].field),
-                           broken[i].message);
+                                   std::vector<PodProblem> broken) {
+  for (PodProblem& problem : broken) {
+    problem.field = AsSpelled(root, std::move(problem.field));
   }
+  const PodProblem all = Summary(broken);
   const std::string path =
-      root.path().empty() ? first : JoinPath(root.path(), first);
+      root.path().empty() ? all.field : JoinPath(root.path(), all.field);
   result_.malformed_pods.push_back(
       {std::move(pod),
-       problems_.Make(LineAt(*root.value(), first), path, std::move(message))});
+       problems_.Make(LineAt(*root.value(), all.field), path, all.message)});
 }
 
 }  // namespace

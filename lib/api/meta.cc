@@ -13,25 +13,7 @@
 namespace devmgr::api {
 namespace {
 
-constexpr std::size_t kMaxUidBytes = 128;
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-/// UIDs become parts of keys and of file names.
-std::string CheckUid(std::string_view uid) {
-  const bool fine = uid.size() <= kMaxUidBytes &&
-                    std::all_of(uid.begin(), uid.end(),
-                                [](char c) {
-                                  return IsDigit(c) || (c >= 'a' && c <= 'z') ||
-                                         (c >= 'A' && c <= 'Z') || c == '-' ||
-                                         c == '_' || c == '.' || c == ':';
-                                }) &&
-                    uid != "." && uid != "..";
-  if (fine) return "";
-  return fmt::format(
-      "{} is not a usable UID: up to {} letters, digits, '-', '_', '.', ':'",
-      Quoted(uid), kMaxUidBytes);
-}
 
 std::string ReadTimestamp(const Field& field) {
   std::string text = field.StringOr("");

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::size_t kSubdomainLimit = 253;
 constexpr std::size_t kDriverNameLimit = 63;
+constexpr std::size_t kMaxUidBytes = 128;
 
 bool IsLowerAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -50,6 +51,20 @@ std::string TooLong(std::string_view name, std::size_t limit) {
 }
 
 }  // namespace
+
+std::string CheckUid(std::string_view uid) {
+  const bool fine = uid.size() <= kMaxUidBytes &&
+                    std::all_of(uid.begin(), uid.end(),
+                                [](char c) {
+                                  return IsAlnum(c) || c == '-' || c == '_' ||
+                                         c == '.' || c == ':';
+                                }) &&
+                    uid != "." && uid != "..";
+  if (fine) return "";
+  return fmt::format(
+      "{} is not a usable UID: up to {} letters, digits, '-', '_', '.', ':'",
+      Quoted(uid), kMaxUidBytes);
+}
 
 std::string CheckLabel(std::string_view name) {
   if (name.empty()) return "'' is empty, a DNS label is required";

@@ -12,6 +12,8 @@ namespace devmgr::api {
 inline constexpr std::string_view kImplicitResourcePrefix =
     "deviceclass.resource.kubernetes.io/";
 
+/// UIDs become parts of keys and of file names. An empty one passes.
+std::string CheckUid(std::string_view uid);
 /// DNS-1123 label: up to 63 of a-z, 0-9 and `-`.
 std::string CheckLabel(std::string_view name);
 /// DNS-1123 subdomain: labels joined by dots, up to 253 characters.

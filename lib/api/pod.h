@@ -30,4 +30,8 @@ void DefaultPod(Pod& pod);
 /// source passes: who resolves claims has upstream's answer for it.
 std::vector<PodProblem> ValidatePod(const Pod& pod);
 
+/// All of them as one: the field of the first, the others in the message, as
+/// far as it stays short. `broken` is not empty.
+PodProblem Summary(const std::vector<PodProblem>& broken);
+
 }  // namespace devmgr::api

@@ -288,4 +288,14 @@ std::vector<PodProblem> ValidatePod(const Pod& pod) {
   return problems;
 }
 
+PodProblem Summary(const std::vector<PodProblem>& broken) {
+  constexpr std::size_t kEnough = 2'000;
+  PodProblem all = broken.front();
+  for (std::size_t i = 1; i < broken.size() && all.message.size() < kEnough;
+       ++i) {
+    all.message += fmt::format("; {}: {}", broken[i].field, broken[i].message);
+  }
+  return all;
+}
+
 }  // namespace devmgr::api

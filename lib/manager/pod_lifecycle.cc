@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/names.h"
+#include "api/pod.h"
+#include "api/quote.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -12,17 +15,33 @@ namespace {
 using state::PodPhase;
 using state::PodRecord;
 
+/// Of why a pod is rejected.
+constexpr std::size_t kMaxMessageBytes = 4096;
+
 claim::PodIdentity IdentityOf(const Pod& pod) {
   return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};
 }
 
+/// What the ledger needs to remember a pod, be it a broken one.
 absl::Status CheckIdentity(const Pod& pod) {
   if (pod.metadata.name.empty()) return InvalidArgumentError("pod has no name");
+  const std::string name = pod.metadata.FullName().ToString();
+  if (api::FindInvalidUtf8(name) != std::string::npos) {
+    return InvalidArgumentError("pod {}: the name is not UTF-8",
+                                api::Quoted(name));
+  }
   if (pod.metadata.uid.empty()) {
-    return InvalidArgumentError("pod '{}' has no UID",
-                                pod.metadata.FullName().ToString());
+    return InvalidArgumentError("pod {} has no UID", api::Quoted(name));
+  }
+  if (const std::string text = api::CheckUid(pod.metadata.uid); !text.empty()) {
+    return InvalidArgumentError("pod {}: {}", api::Quoted(name), text);
   }
   return absl::OkStatus();
+}
+
+MalformedPod Malformed(Pod pod, const std::vector<api::PodProblem>& broken) {
+  const api::PodProblem problem = api::Summary(broken);
+  return {std::move(pod), {"", 0, problem.field, problem.message}};
 }
 
 /// A driver's code goes through, unless it would tell our caller something
@@ -62,11 +81,17 @@ admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
           parts_.plan_options};
 }
 
-void PodLifecycle::Admit(OperationId id, const Pod& pod,
+void PodLifecycle::Admit(OperationId id, Pod pod,
                          DeviceManager::AdmitDone done) {
   if (stopped_) return done(Stopped());
   if (absl::Status status = CheckIdentity(pod); !status.ok()) {
     done(std::move(status));
+    return;
+  }
+  // Those of manifests have been through this, those of an embedder have not.
+  api::DefaultPod(pod);
+  if (const auto broken = api::ValidatePod(pod); !broken.empty()) {
+    Reject(id, Malformed(std::move(pod), broken), std::move(done));
     return;
   }
   const auto objects = parts_.objects.Current();
@@ -90,8 +115,10 @@ void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
     done(std::move(status));
     return;
   }
-  Verdict verdict{
-      Verdict::Kind::kReject, "InvalidPod", pod.problem.ToString(), {}};
+  Verdict verdict{Verdict::Kind::kReject,
+                  "InvalidPod",
+                  api::Readable(pod.problem.ToString(), kMaxMessageBytes),
+                  {}};
   // What the ledger decided about this UID stands.
   const PodRecord* record = parts_.state.FindPod(PodUid{pod.pod.metadata.uid});
   if (record != nullptr && !record->claims.empty()) {

@@ -45,7 +45,8 @@ class PodLifecycle {
   };
   explicit PodLifecycle(Parts parts);
 
-  void Admit(OperationId id, const Pod& pod, DeviceManager::AdmitDone done);
+  /// A pod that breaks an API rule is rejected, as by `Reject`.
+  void Admit(OperationId id, Pod pod, DeviceManager::AdmitDone done);
   void Reject(OperationId id, const MalformedPod& pod,
               DeviceManager::AdmitDone done);
   void Prepare(OperationId id, const PodUid& pod, DeviceManager::Done done);

@@ -54,6 +54,7 @@ TEST_F(ManagerLifeTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
   other.metadata.name = "q";
   other.metadata.ns = "default";
   other.metadata.uid = "u-q";
+  other.spec.containers = {{"c", {}, ""}};
   ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
   EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
   EXPECT_THAT(node_.manager().Node().ledger_error, HasSubstr("disk is gone"));
@@ -238,6 +239,59 @@ TEST_F(ManagerLifeTest, MalformedPodIsRejectedWithItsField) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
   EXPECT_THAT(node_.PodNamed("p").message,
               HasSubstr("spec.containers[0].resources.claims[0]"));
+}
+
+// Pods of an embedder have not been through a manifest.
+TEST_F(ManagerLifeTest, PodOfAnEmbedderIsDefaultedAndHeldToTheRules) {
+  node_.Start(false);
+  Pod pod;
+  pod.metadata.name = "p";
+  pod.metadata.uid = "u-p";
+  auto verdict = node_.manager().AdmitPod(pod);
+  ASSERT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kReject);
+  EXPECT_EQ(verdict->reason, "InvalidPod");
+  EXPECT_THAT(verdict->message, HasSubstr("spec.containers: at least one"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kRejected);
+
+  pod.metadata.uid = "u-q";
+  pod.metadata.name = "q";
+  pod.spec.containers = {{"c", {}, ""}};
+  pod.spec.containers[0].resources.limits["example.com/gpu"].whole = 1;
+  verdict = node_.manager().AdmitPod(pod);
+  ASSERT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict->reason, "ExtendedResourceNotMapped");
+  EXPECT_EQ(node_.PodNamed("q").name.ns, "default");
+}
+
+TEST_F(ManagerLifeTest, PodThatTheLedgerHoldsIsNotRejectedForItsForm) {
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
+  pod.spec.containers.clear();
+  const auto verdict = node_.manager().AdmitPod(pod);
+  ASSERT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+}
+
+// Names and UIDs become parts of keys, documents and file names.
+TEST_F(ManagerLifeTest, PodThatCannotBeRememberedIsRefused) {
+  node_.Start(false);
+  Pod pod;
+  pod.metadata.name = "p\xff";
+  pod.metadata.uid = "u-p";
+  EXPECT_EQ(node_.manager().AdmitPod(pod).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  pod.metadata.name = "p";
+  for (const char* uid : {"", "../p", "\xff"}) {
+    pod.metadata.uid = uid;
+    EXPECT_EQ(node_.manager().AdmitPod(pod).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(node_.manager().Pods(), IsEmpty());
 }
 
 std::string ExtendedPod() {

@@ -69,7 +69,9 @@ class DEVMGR_EXPORT DeviceManager {
 
   /// Judges whether `pod` may run here. A pod that the ledger holds already is
   /// judged by the ledger. Pure towards drivers; the verdict is recorded.
-  ///   InvalidArgument  the pod has no UID or no name
+  /// As an API server would, this fills in defaults first and rejects a pod
+  /// that breaks a rule, for good.
+  ///   InvalidArgument  the pod has no usable UID or name
   ///   Unavailable      the ledger cannot be written now
   virtual OperationId StartAdmitPod(const Pod& pod, AdmitDone done) = 0;
   /// As StartAdmitPod, for a pod that breaks an API rule: always a rejection.
