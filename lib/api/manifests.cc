@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +44,13 @@ constexpr KnownKind kKnownKinds[] = {
     {"DeviceClass", Group::kResource},
     {"ResourceSlice", Group::kResource},
 };
+
+/// By index into Object.
+constexpr std::size_t kPodIndex = 0;
+constexpr std::string_view kKindNames[] = {
+    "Pod",         "ResourceClaim", "ResourceClaimTemplate",
+    "DeviceClass", "ResourceSlice", "Node"};
+static_assert(std::size(kKindNames) == std::variant_size_v<Object>);
 
 /// Kinds of the group that are of no use to a node, in whatever version.
 constexpr std::string_view kForeignKinds[] = {"DeviceTaintRule",
@@ -109,9 +119,8 @@ class ManifestDecoder {
   void AddPod(const Field& root);
   void AddMalformed(const Field& root, Pod pod, std::vector<PodProblem> broken);
 
-  void Add(const Field& root, Object object) {
-    result_.objects.push_back({std::move(object), root.line()});
-  }
+  void Add(const Field& root, Object object);
+  bool IsFirst(const Field& root, std::size_t kind, const ObjectName& name);
 
   DecodedManifest Finish() {
     if (problems_.error_count() > 0) {
@@ -126,6 +135,8 @@ class ManifestDecoder {
   Problems problems_;
   std::string_view node_name_;
   DecodedManifest result_;
+  /// Lines of the objects so far, by index into `Object` and name.
+  std::map<std::pair<std::size_t, ObjectName>, int> lines_;
 };
 
 void ManifestDecoder::DecodeObject(const Field& root, std::string kind,
@@ -219,6 +230,25 @@ void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
   }
 }
 
+void ManifestDecoder::Add(const Field& root, Object object) {
+  const ObjectName name =
+      std::visit([](const auto& o) { return o.metadata.FullName(); }, object);
+  if (!IsFirst(root, object.index(), name)) return;
+  result_.objects.push_back({std::move(object), root.line()});
+}
+
+/// False, with a warning, when the file has such an object already.
+bool ManifestDecoder::IsFirst(const Field& root, std::size_t kind,
+                              const ObjectName& name) {
+  const auto [first, is_new] = lines_.try_emplace({kind, name}, root.line());
+  if (!is_new) {
+    root["metadata"]["name"].Warn(
+        fmt::format("{} {} is in line {} already; only the first counts",
+                    kKindNames[kind], Quoted(name.ToString()), first->second));
+  }
+  return is_new;
+}
+
 void ManifestDecoder::AddPod(const Field& root) {
   const std::size_t errors_before = problems_.error_count();
   std::vector<PodProblem> broken;
@@ -260,6 +290,8 @@ std::string AsSpelled(const Field& root, std::string path) {
 
 void ManifestDecoder::AddMalformed(const Field& root, Pod pod,
                                    std::vector<PodProblem> broken) {
+  // A malformed pod is a pod, too.
+  if (!IsFirst(root, kPodIndex, pod.metadata.FullName())) return;
   for (PodProblem& problem : broken) {
     problem.field = AsSpelled(root, std::move(problem.field));
   }

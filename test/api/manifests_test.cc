@@ -21,6 +21,11 @@ constexpr std::string_view kPod =
     "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
     "spec: {containers: [{name: c}]}\n";
 
+std::string OtherPod() {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\n"
+         "spec: {containers: [{name: c}]}\n";
+}
+
 DecodedManifest Decode(std::string_view text,
                        std::string_view file = "pod.yaml") {
   return DecodeManifest(text, file);
@@ -46,12 +51,33 @@ TEST(ManifestProblem, PrintsWhatIsKnown) {
 }
 
 TEST(DecodeManifest, ReadsSeveralDocumentsWithTheirLines) {
-  const DecodedManifest manifest = Decode(
-      "---\n" + std::string(kPod) + "---\n# none\n---\n" + std::string(kPod));
+  const DecodedManifest manifest =
+      Decode("---\n" + std::string(kPod) + "---\n# none\n---\n" + OtherPod());
   EXPECT_THAT(Texts(manifest.errors), IsEmpty());
   ASSERT_THAT(manifest.objects, SizeIs(2));
   EXPECT_EQ(manifest.objects[0].line, 2);
   EXPECT_EQ(manifest.objects[1].line, 9);
+}
+
+TEST(DecodeManifest, TakesTheFirstOfTwoThatAreTheSameObject) {
+  const DecodedManifest manifest = Decode(
+      std::string(kPod) + "---\n" + OtherPod() +
+      "---\napiVersion: v1\nkind: Node\nmetadata: {name: p}\n"
+      "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: other}\n"
+      "spec: {containers: [{name: c}]}\n"
+      "---\napiVersion: v1\nkind: Pod\nmetadata: {name: q}\n"
+      "spec: {containers: []}\n"  // malformed, but a pod all the same
+      "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team}\n"
+      "spec: {containers: [{name: c}]}\n");
+  EXPECT_THAT(Texts(manifest.errors), IsEmpty());
+  EXPECT_THAT(Texts(manifest.warnings),
+              ElementsAre("pod.yaml:17: metadata.name: Pod 'default/p' is in "
+                          "line 1 already; only the first counts",
+                          "pod.yaml:22: metadata.name: Pod 'default/q' is in "
+                          "line 6 already; only the first counts"));
+  ASSERT_THAT(manifest.objects, SizeIs(4));
+  EXPECT_EQ(std::get<Pod>(manifest.objects[0].object).metadata.uid, "");
+  EXPECT_THAT(manifest.malformed_pods, IsEmpty());
 }
 
 TEST(DecodeManifest, FindsNothingInNothing) {

@@ -58,6 +58,7 @@ struct DecodedManifest {
 /// Decodes all documents of `text` (YAML or JSON, several documents, `List`
 /// kinds). Kinds that the node does not need are skipped silently. Unknown
 /// fields are ignored; wrong types are errors with line and field path.
+/// The second of two objects of one kind and name is left out, with a warning.
 /// `node_name` stands in for the pool of a ResourceSlice that names none; may
 /// be empty. Pure and reentrant; never throws.
 DEVMGR_EXPORT DecodedManifest DecodeManifest(std::string_view text,
