@@ -132,48 +132,46 @@ absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
   return connected != instances.rend() ? *connected : instances.back();
 }
 
-void DriverRegistry::Prepare(const std::string& driver,
-                             std::vector<ClaimReference> claims,
-                             std::function<void(PrepareAnswer)> done) {
+template <typename Answer>
+void DriverRegistry::Ask(const Question<Answer>& question,
+                         const std::string& driver,
+                         std::vector<ClaimReference> claims,
+                         std::function<void(Answer)> done) {
   const auto instance = Pick(driver);
   if (!instance.ok()) {
     executor_.Post([=, status = instance.status()] {
-      PrepareAnswer answer;
+      Answer answer;
       for (const auto& claim : claims) answer.emplace(claim.uid, status);
       done(std::move(answer));
     });
     return;
   }
   const ApiVersion& version = (*instance)->version();
+  std::string request = (version.*question.encode)(claims);
   (*instance)->Call(
-      version.PrepareMethod(), version.encode_prepare(claims),
-      [claims, &version, done](absl::StatusOr<std::string> bytes) {
-        done(CheckPrepareAnswer(
-            claims, bytes.ok() ? version.decode_prepare(*bytes)
+      (version.*question.method)(), std::move(request),
+      [=, &version,
+       claims = std::move(claims)](const absl::StatusOr<std::string>& bytes) {
+        done(question.check(
+            claims, bytes.ok() ? (version.*question.decode)(*bytes)
                                : absl::StatusOr<RawAnswer>(bytes.status())));
       });
+}
+
+void DriverRegistry::Prepare(const std::string& driver,
+                             std::vector<ClaimReference> claims,
+                             std::function<void(PrepareAnswer)> done) {
+  Ask({&ApiVersion::PrepareMethod, &ApiVersion::encode_prepare,
+       &ApiVersion::decode_prepare, &CheckPrepareAnswer},
+      driver, std::move(claims), std::move(done));
 }
 
 void DriverRegistry::Unprepare(const std::string& driver,
                                std::vector<ClaimReference> claims,
                                std::function<void(UnprepareAnswer)> done) {
-  const auto instance = Pick(driver);
-  if (!instance.ok()) {
-    executor_.Post([=, status = instance.status()] {
-      UnprepareAnswer answer;
-      for (const auto& claim : claims) answer.emplace(claim.uid, status);
-      done(std::move(answer));
-    });
-    return;
-  }
-  const ApiVersion& version = (*instance)->version();
-  (*instance)->Call(
-      version.UnprepareMethod(), version.encode_unprepare(claims),
-      [claims, &version, done](absl::StatusOr<std::string> bytes) {
-        done(CheckUnprepareAnswer(
-            claims, bytes.ok() ? version.decode_unprepare(*bytes)
-                               : absl::StatusOr<RawAnswer>(bytes.status())));
-      });
+  Ask({&ApiVersion::UnprepareMethod, &ApiVersion::encode_unprepare,
+       &ApiVersion::decode_unprepare, &CheckUnprepareAnswer},
+      driver, std::move(claims), std::move(done));
 }
 
 std::vector<PluginInfo> DriverRegistry::Plugins() const {
