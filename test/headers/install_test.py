@@ -58,8 +58,8 @@ def exported(library):
   return symbols
 
 
-def leaks(symbols, inner_rooms):
-  """Those symbols that are no part of the public API."""
+def leaks(symbols, namespace, inner_rooms):
+  """Those symbols that are no part of the public API in `namespace`."""
   found = []
   inner = re.compile(r'devmgr::(%s)::' % '|'.join(inner_rooms))
   for letter, symbol in symbols:
@@ -68,7 +68,7 @@ def leaks(symbols, inner_rooms):
       continue
     if letter in 'WVuw' and name.startswith('devmgr::'):
       continue  # Inline members and templates over public types.
-    if not name.startswith('devmgr::') or inner.match(name):
+    if not name.startswith(namespace) or inner.match(name):
       found.append(f'{letter} {symbol}')
   return found
 
@@ -118,7 +118,7 @@ class Environment:
     return run(['pkg-config', *arguments], env=self.env)
 
 
-def check_library(tap, tree, name, soversion, inner_rooms):
+def check_library(tap, tree, name, namespace, soversion, inner_rooms):
   library = tree.find(f'lib{name}.so.{soversion}')
   if not tap.check(library is not None, f'lib{name} is installed',
                    '\n'.join(tree.files)):
@@ -130,7 +130,7 @@ def check_library(tap, tree, name, soversion, inner_rooms):
             os.path.realpath(link) == os.path.realpath(library),
             f'lib{name}.so leads to it', '\n'.join(tree.files))
   symbols = exported(library)
-  found = leaks(symbols, inner_rooms)
+  found = leaks(symbols, namespace, inner_rooms)
   tap.check(not found, f'lib{name} shows its public API only',
             '\n'.join(found[:40]) + f'\n{len(found)} of {len(symbols)}')
 
@@ -173,8 +173,9 @@ def check_tree(tap, tree, options, inner_rooms):
   tap.equal(sorted(os.path.basename(f) for f in tree.files
                    if f.startswith('bin/')),
             sorted(options.programs), 'the programs are installed')
-  for name in ('devmgr', 'devmgr_testing'):
-    check_library(tap, tree, name, options.soversion, inner_rooms)
+  for name, namespace in (('devmgr', 'devmgr::'),
+                          ('devmgr_testing', 'devmgr::testing::')):
+    check_library(tap, tree, name, namespace, options.soversion, inner_rooms)
 
 
 def main():
