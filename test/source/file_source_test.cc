@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "source/manifest_directory.h"
+#include "support/unprivileged.h"
 
 namespace devmgr::source {
 namespace {
@@ -344,7 +345,7 @@ TEST_F(FileSourceTest, DanglingLinkIsABadFileUntilItLeadsSomewhere) {
 }
 
 TEST_F(FileSourceTest, UnreadableFileIsReadOnceItMayBe) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const Unprivileged user(folder_.root());
   folder_.Put("a.yaml", PodText("a"));
   ASSERT_EQ(::chmod((folder_ / "a.yaml").c_str(), 0), 0);
   Start();
@@ -489,7 +490,7 @@ TEST_F(FileSourceTest, NothingVanishesWhileTheDirectoryIsAway) {
 }
 
 TEST_F(FileSourceTest, NothingVanishesWhileTheDirectoryIsUnreadable) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const Unprivileged user(folder_.root());
   folder_.Put("a.yaml", PodText("a"));
   Start();
   AwaitPods({"a"});
