@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/source_dir.h"
+
 namespace devmgr {
 namespace {
 

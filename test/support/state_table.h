@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/source_dir.h"
+
 namespace devmgr {
 
 /// The table of a state machine as a README draws it: the first column names
