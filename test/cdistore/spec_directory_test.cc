@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cdistore/spec_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "support/temp_folder.h"
+
+namespace devmgr::cdistore {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string Spec(const std::string& device) {
+  return "cdiVersion: 0.5.0\nkind: a.com/gpu\ndevices: [{name: " + device +
+         "}]\n";
+}
+
+class SpecDirectoryTest : public ::testing::Test {
+ protected:
+  fs::path Write(const std::string& file, const std::string& text) {
+    fs::create_directories((folder_.path() / file).parent_path());
+    std::ofstream(folder_.path() / file) << text;
+    return folder_.path() / file;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(SpecDirectoryTest, ReadsSpecFilesOfAllDirectoriesInOrder) {
+  Write("a/2.json", Spec("two"));
+  Write("a/1.yaml", Spec("one"));
+  Write("a/sub/4.yaml", Spec("four"));
+  for (const std::string name : {"3.yml", "3.json.bak", "3.yaml.tmp"}) {
+    Write("a/" + name, Spec("three"));
+  }
+  Write("b/.5.yaml", Spec("five"));
+  const cdi::SpecFiles specs = ReadSpecFiles(
+      {folder_.path() / "a", folder_.path() / "none", folder_.path() / "b"});
+  EXPECT_THAT(specs.unread, IsEmpty());
+  std::vector<std::string> devices;
+  for (const cdi::SpecFile& file : specs.files) {
+    EXPECT_EQ(file.problem, "");
+    EXPECT_EQ(file.spec.kind, "a.com/gpu");
+    devices.insert(devices.end(), file.spec.devices.begin(),
+                   file.spec.devices.end());
+  }
+  EXPECT_THAT(devices, ElementsAre("one", "two", "five"));
+}
+
+TEST_F(SpecDirectoryTest, FilesThatAreNoSpecsAreTold) {
+  Write("a/bad.json", "{");
+  Write("a/empty.json", "");
+  ASSERT_EQ(::mkfifo((folder_.path() / "a/pipe.json").c_str(), 0600), 0);
+  const cdi::SpecFiles specs = ReadSpecFiles({folder_.path() / "a"});
+  EXPECT_THAT(specs.unread, IsEmpty());
+  ASSERT_THAT(specs.files, SizeIs(3));
+  for (const cdi::SpecFile& file : specs.files) {
+    EXPECT_NE(file.problem, "") << file.path;
+    EXPECT_THAT(file.spec.devices, IsEmpty());
+  }
+  EXPECT_THAT(specs.files[2].problem, HasSubstr("regular file"));
+}
+
+TEST_F(SpecDirectoryTest, WhatCannotBeReadIsToldAndTheRestIsRead) {
+  const fs::path file = Write("a/1.yaml", Spec("one"));
+  Write("a/big.yaml", std::string(kMaxSpecBytes + 1, ' '));
+  const cdi::SpecFiles specs = ReadSpecFiles({file, folder_.path() / "a"});
+  EXPECT_THAT(specs.files, SizeIs(1));
+  ASSERT_THAT(specs.unread, SizeIs(2));
+  EXPECT_THAT(specs.unread[0], HasSubstr("1.yaml'"));
+  EXPECT_THAT(specs.unread[1], HasSubstr("big.yaml' has more than"));
+}
+
+TEST_F(SpecDirectoryTest, SetsAsideOnlyWhatWasRead) {
+  const fs::path path = Write("a/1.yaml", Spec("one"));
+  const cdi::SpecFile file = ReadSpecFiles({path.parent_path()}).files.at(0);
+  Write("a/1.yaml", Spec("other"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(SetAside(file)));
+  EXPECT_TRUE(fs::exists(path));
+  Write("a/1.yaml", Spec("one"));
+  EXPECT_TRUE(SetAside(file).ok());
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(AsidePath(path)));
+  EXPECT_THAT(ReadSpecFiles({path.parent_path()}).files, IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(SetAside(file)));
+}
+
+}  // namespace
+}  // namespace devmgr::cdistore
