@@ -391,6 +391,27 @@ Decision RecordUnprepared(const State& state, const std::string& driver,
                       fmt::format("driver {} unprepared", driver));
 }
 
+Decision PrepareAgain(const State& state, const ClaimUid& uid,
+                      const std::string& driver) {
+  const ClaimRecord* claim = state.FindClaim(uid);
+  if (claim == nullptr) return {};
+  const auto part = claim->drivers.find(driver);
+  if (part == claim->drivers.end() ||
+      part->second.phase != DriverPhase::kPrepared) {
+    return {};
+  }
+  Draft draft(state);
+  draft.EditClaim(uid)->drivers[driver] = DriverRecord{};
+  for (const PodUid& pod_uid : claim->pods) {
+    const PodRecord* pod = state.FindPod(pod_uid);
+    if (pod == nullptr || pod->phase != PodPhase::kReady) continue;
+    PodRecord* edited = draft.EditPod(pod_uid);
+    edited->phase = PodPhase::kPreparing;
+    edited->answer = nullptr;
+  }
+  return draft.Finish(DecisionKind::kRepair, "");
+}
+
 absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {
   Decision decision;
   decision.kind = DecisionKind::kRelease;

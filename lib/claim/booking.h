@@ -75,6 +75,12 @@ state::Decision RecordUnprepared(const state::State& state,
                                  const std::string& driver,
                                  const std::set<ClaimUid>& unprepared);
 
+/// A repair: what `driver` prepared is void. It becomes kPreparing, and the
+/// pods that were kReady with the claim do too. Nothing when the driver has
+/// not prepared it.
+state::Decision PrepareAgain(const state::State& state, const ClaimUid& claim,
+                             const std::string& driver);
+
 /// Forgets a pod that holds nothing.
 ///   FailedPrecondition  it still holds claims
 absl::StatusOr<state::Decision> ForgetPod(const state::State& state,

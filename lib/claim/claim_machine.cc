@@ -14,7 +14,9 @@ std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
       return kPreparing;
     case kPrepared:
       if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
-      if (event == ClaimEvent::kReboot) return kPreparing;
+      if (event == ClaimEvent::kReboot || event == ClaimEvent::kRepair) {
+        return kPreparing;
+      }
       return kPrepared;
     case kUnpreparing:
       // A late answer to a prepare call changes nothing: the driver is asked
@@ -56,6 +58,8 @@ std::string_view ClaimEventName(ClaimEvent event) {
       return "UnprepareFailed";
     case ClaimEvent::kReboot:
       return "Reboot";
+    case ClaimEvent::kRepair:
+      return "Repair";
   }
   return "";
 }

@@ -21,6 +21,7 @@ enum class ClaimEvent {
   kUnprepareDone,
   kUnprepareFailed,
   kReboot,  ///< The node runs in another boot than at the answer.
+  kRepair,  ///< What the driver prepared was found missing.
 };
 
 /// The state after `event`. Empty: refused, whoever caused the event waits.

@@ -88,7 +88,7 @@ std::vector<state::Batch> Ledger::DecideAll(std::vector<Entry>& entries) {
   for (Entry& entry : entries) {
     auto decision = entry.decide(working_);
     entry.status = decision.status();
-    if (!decision.ok() || decision->changes.empty()) continue;
+    if (!decision.ok() || !state::IsWorthWriting(*decision)) continue;
     state::Batch batch{working_.seq + 1, now_ms_(), *std::move(decision), {}};
     entry.status = state::ApplyNew(working_, batch);
     if (entry.status.ok()) batches.push_back(std::move(batch));

@@ -31,7 +31,7 @@ namespace devmgr::manager {
 class Ledger {
  public:
   /// Decides on the state that all decisions before this one lead to. Runs on
-  /// the ledger thread. Without changes nothing is written.
+  /// the ledger thread. What is not worth writing is not written.
   using Decide =
       std::function<absl::StatusOr<state::Decision>(const state::State&)>;
   /// Runs on the ledger thread.

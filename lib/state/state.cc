@@ -270,6 +270,10 @@ const IdentityRecord* State::FindIdentity(const std::string& kind,
   return Find(identities, IdentityKey(kind, name));
 }
 
+bool IsWorthWriting(const Decision& decision) {
+  return !decision.changes.empty() || decision.kind == DecisionKind::kRepair;
+}
+
 absl::Status Apply(State& state, const Batch& batch) {
   return ApplyBatch(state, batch).status();
 }

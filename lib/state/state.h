@@ -194,6 +194,9 @@ struct Decision {
   std::vector<Change> changes;     ///< Empty: nothing to decide, no write.
 };
 
+/// True with changes, and for a repair: what it does may lie outside.
+bool IsWorthWriting(const Decision& decision);
+
 /// A decision with its number: the unit of the ledger.
 struct Batch {
   std::uint64_t seq = 0;

@@ -15,7 +15,7 @@ TEST(ClaimMachineTest, MovesAsTheTableInTheReadmeSays) {
   const auto states = AllNamed<ClaimState>(ClaimStateName);
   const auto events = AllNamed<ClaimEvent>(ClaimEventName);
   ASSERT_EQ(states.size(), 4u);
-  ASSERT_EQ(events.size(), 7u);
+  ASSERT_EQ(events.size(), 8u);
   EXPECT_EQ(table.size(), states.size() * events.size());
   for (const ClaimState state : states) {
     for (const ClaimEvent event : events) {

@@ -112,6 +112,17 @@ TEST(StateTest, FindsARecordUnderItsNewNameOnly) {
   EXPECT_THAT(state.ClaimsNamed({"default", "other"}), ElementsAre(kGpu));
 }
 
+// What a repair does may lie outside the ledger; that it was done is a record.
+TEST(StateTest, OnlyARepairIsWorthWritingWithoutChanges) {
+  Decision decision;
+  EXPECT_FALSE(IsWorthWriting(decision));
+  decision.kind = DecisionKind::kRepair;
+  EXPECT_TRUE(IsWorthWriting(decision));
+  decision.kind = DecisionKind::kSeen;
+  decision.changes = {Put(MakePod(kPodB, "b", PodPhase::kWaiting))};
+  EXPECT_TRUE(IsWorthWriting(decision));
+}
+
 TEST(StateTest, RefusesABatchOutOfOrder) {
   ExpectRefusedUnchanged(PreparedState(), MakeBatch(4, DecisionKind::kSeen, {}),
                          "batch 4 does not follow batch 4");
