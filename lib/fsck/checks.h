@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "fsck/fsck.h"
+
+namespace devmgr::fsck {
+
+/// A check: what it finds in `input`, in any order.
+using Check = std::vector<Finding> (*)(const Input& input);
+
+// Of the ledger by itself.
+std::vector<Finding> CheckInvariants(const Input& input);
+std::vector<Finding> CheckAnswers(const Input& input);
+
+// Against the CDI directories.
+std::vector<Finding> CheckUnreadableSpecs(const Input& input);
+std::vector<Finding> CheckMissingSpecs(const Input& input);
+std::vector<Finding> CheckOrphanedSpecs(const Input& input);
+
+// Against the drivers and the source.
+std::vector<Finding> CheckAbsentDrivers(const Input& input);
+std::vector<Finding> CheckRefusals(const Input& input);
+std::vector<Finding> CheckGonePods(const Input& input);
+
+}  // namespace devmgr::fsck

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks of the ledger against itself and against the node. Pure functions
+// from values to findings; README.md says how to add one.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/fsck.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cdi/spec.h"
+#include "state/state.h"
+
+namespace devmgr::fsck {
+
+/// What only a running manager knows.
+struct RunningView {
+  std::set<std::string> registered;  ///< Drivers, by name.
+  /// Why a driver that is not being asked right now has not prepared or
+  /// unprepared a claim: its last error.
+  std::map<std::pair<ClaimUid, std::string>, std::string> refusals;
+  /// Pods of the source, once it is complete.
+  std::optional<std::set<PodUid>> source_pods;
+};
+
+/// All of it is borrowed for the check; what is null is unknown, and checks
+/// that need it find nothing.
+struct Input {
+  const state::State& state;
+  std::string boot_id;                       ///< Of this boot.
+  const std::vector<state::Batch>& history;  ///< As far as it reaches.
+  const cdi::SpecFiles* specs = nullptr;     ///< Of all CDI directories.
+  const RunningView* running = nullptr;
+};
+
+/// Has the driver prepare the claim once more.
+struct PrepareAgain {
+  ClaimUid claim;
+  std::string driver;
+};
+/// Sets a spec file aside that nobody needs any more.
+struct SetAside {
+  cdi::SpecFile file;
+  ClaimUid claim;  ///< Whose devices it defines.
+  ObjectName name;
+};
+using Repair = std::variant<std::monostate, PrepareAgain, SetAside>;
+
+struct Finding {
+  FsckFinding shown;
+  Repair repair;
+};
+
+/// Runs all checks. Errors come first, then by check and object.
+std::vector<Finding> RunChecks(const Input& input);
+
+/// Those of `findings` that `others` has too. A running node changes while it
+/// is looked at: what was found with the state before the look as well as with
+/// the state after it is no accident of time.
+std::vector<Finding> Common(std::vector<Finding> findings,
+                            const std::vector<Finding>& others);
+
+/// The recorded decision of a repair, on the state that holds now.
+///   FailedPrecondition  there is nothing to repair any more
+absl::StatusOr<state::Decision> DecideRepair(const Finding& finding,
+                                             const state::State& state);
+
+/// A report of what was found; `repairs` are for the caller to fill in.
+FsckReport ReportOf(const std::vector<Finding>& findings,
+                    std::uint64_t ledger_sequence);
+
+}  // namespace devmgr::fsck

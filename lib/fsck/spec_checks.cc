@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks of the ledger against the CDI directories, by content: file names
+// mean nothing. What counts as an orphan is written down in README.md.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "cdi/qualified_name.h"
+#include "fsck/checks.h"
+
+namespace devmgr::fsck {
+namespace {
+
+bool IsAlnum(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+         (c >= 'A' && c <= 'Z');
+}
+
+/// Whether `uid` stands in `name`, not as a piece of a longer word.
+bool Carries(std::string_view name, std::string_view uid) {
+  if (uid.empty()) return false;
+  for (std::size_t at = name.find(uid); at != std::string_view::npos;
+       at = name.find(uid, at + 1)) {
+    const std::size_t end = at + uid.size();
+    if ((at == 0 || !IsAlnum(name[at - 1])) &&
+        (end == name.size() || !IsAlnum(name[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether a text of the form 8-4-4-4-12 hexadecimal digits stands at `at`.
+bool HasUuidAt(std::string_view name, std::size_t at) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  if (name.size() - at < kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const char c = name[at + i];
+    const bool is_hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    if (kForm[i] == '-' ? c != '-' : !is_hex) return false;
+  }
+  return true;
+}
+
+bool HasUuid(std::string_view name) {
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (HasUuidAt(name, at)) return true;
+  }
+  return false;
+}
+
+/// Calls `visit(claim, driver, id)` for every CDI device ID of a claim.
+template <typename Visit>
+void ForEachId(const state::ClaimRecord& claim, Visit visit) {
+  for (const auto& [driver, part] : claim.drivers) {
+    for (const state::PreparedDevice& device : part.devices) {
+      for (const std::string& id : device.cdi_device_ids) {
+        visit(claim, driver, id);
+      }
+    }
+  }
+}
+
+/// Which devices of spec files belong to claims, as far as ledger and history
+/// tell.
+class Owners {
+ public:
+  explicit Owners(const Input& input) : state_(input.state) {
+    const auto learn = [this](const state::ClaimRecord& claim,
+                              const std::string&, const std::string& id) {
+      const cdi::QualifiedName name = cdi::SplitQualifiedName(id);
+      if (!Carries(name.name, claim.uid.value)) return;
+      claim_kinds_.insert(name.vendor + "/" + name.device_class);
+      if (state_.FindClaim(claim.uid) == nullptr) {
+        released_[id] = {claim.uid, claim.name};
+      }
+    };
+    for (const state::Batch& batch : input.history) {
+      for (const state::Change& change : batch.decision.changes) {
+        const auto* put = std::get_if<state::PutClaim>(&change);
+        if (put != nullptr) ForEachId(*put->claim, learn);
+      }
+    }
+    for (const auto& [uid, claim] : state_.claims) {
+      ForEachId(*claim, learn);
+      ForEachId(*claim, [this](const auto&, const auto&, const auto& id) {
+        held_.insert(id);
+      });
+    }
+  }
+
+  struct Claim {
+    ClaimUid uid;
+    ObjectName name;
+  };
+
+  /// The released claim that a device was made for; null when there is none,
+  /// or the device may be needed.
+  const Claim* ReleasedOwnerOf(const std::string& kind,
+                               const std::string& device) const {
+    const auto found = released_.find(kind + "=" + device);
+    if (found == released_.end() || MayBeHeld(kind, device)) return nullptr;
+    return &found->second;
+  }
+
+  /// Whether a device looks as if made for a claim that nobody knows.
+  bool LooksAbandoned(const std::string& kind,
+                      const std::string& device) const {
+    return claim_kinds_.contains(kind) && HasUuid(device) &&
+           !MayBeHeld(kind, device);
+  }
+
+ private:
+  bool MayBeHeld(const std::string& kind, const std::string& device) const {
+    const auto carries = [&](const auto& entry) {
+      return Carries(device, entry.first.value);
+    };
+    return held_.contains(kind + "=" + device) ||
+           std::any_of(state_.claims.begin(), state_.claims.end(), carries) ||
+           std::any_of(state_.pods.begin(), state_.pods.end(), carries);
+  }
+
+  const state::State& state_;
+  std::set<std::string> held_;             ///< IDs of claims of the ledger.
+  std::set<std::string> claim_kinds_;      ///< Whose devices carry claim UIDs.
+  std::map<std::string, Claim> released_;  ///< By ID.
+};
+
+Finding OrphanOf(const cdi::SpecFile& file, const Owners::Claim& claim) {
+  Finding finding;
+  finding.shown = {
+      "orphaned-spec",
+      true,
+      "file/" + file.path,
+      fmt::format("'{}' defines devices of claim '{}' ({}), which was released",
+                  file.path, claim.name.ToString(), claim.uid.value),
+      fmt::format("renames it to '{}.orphaned', which no runtime reads",
+                  file.path),
+      "its driver left it behind; see whether it still holds the claim"};
+  finding.repair = SetAside{file, claim.uid, claim.name};
+  return finding;
+}
+
+Finding AbandonedOf(const cdi::SpecFile& file, const std::string& device) {
+  Finding finding;
+  finding.shown = {
+      "orphaned-spec",
+      false,
+      "file/" + file.path,
+      fmt::format("'{}' defines '{}={}', named as those of claims, and no such "
+                  "claim is known",
+                  file.path, file.spec.kind, device),
+      "",
+      "another user of the driver may need it; if there is none, remove it"};
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
+  std::vector<Finding> findings;
+  if (input.specs == nullptr) return findings;
+  for (const std::string& problem : input.specs->unread) {
+    Finding finding;
+    finding.shown = {"unreadable-spec",
+                     true,
+                     "node",
+                     problem,
+                     "",
+                     "until it can be read, missing specs are not looked for"};
+    findings.push_back(std::move(finding));
+  }
+  for (const cdi::SpecFile& file : input.specs->files) {
+    if (file.problem.empty()) continue;
+    Finding finding;
+    finding.shown = {"unreadable-spec",
+                     false,
+                     "file/" + file.path,
+                     fmt::format("'{}' is no CDI spec, so runtimes ignore all "
+                                 "of it: {}",
+                                 file.path, file.problem),
+                     "",
+                     "have its owner write it again"};
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckMissingSpecs(const Input& input) {
+  std::vector<Finding> findings;
+  if (input.specs == nullptr || !input.specs->unread.empty()) return findings;
+  std::set<std::string> defined;
+  for (const cdi::SpecFile& file : input.specs->files) {
+    for (const std::string& device : file.spec.devices) {
+      defined.insert(file.spec.kind + "=" + device);
+    }
+  }
+  for (const auto& [uid, claim] : input.state.claims) {
+    std::map<std::string, std::set<std::string>> missing;
+    ForEachId(*claim, [&](const auto&, const auto& driver, const auto& id) {
+      const state::DriverRecord& part = claim->drivers.at(driver);
+      if (part.phase == state::DriverPhase::kPrepared &&
+          part.boot_id == input.boot_id && !defined.contains(id)) {
+        missing[driver].insert(id);
+      }
+    });
+    for (const auto& [driver, ids] : missing) {
+      Finding finding;
+      finding.shown = {
+          "missing-spec",
+          true,
+          "claim/" + claim->name.ToString(),
+          fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI "
+                      "spec file defines {}",
+                      claim->name.ToString(), uid.value, driver,
+                      fmt::join(ids, ", ")),
+          fmt::format("has driver '{}' prepare it again; until then its pods "
+                      "are Preparing",
+                      driver),
+          ""};
+      finding.repair = PrepareAgain{uid, driver};
+      findings.push_back(std::move(finding));
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckOrphanedSpecs(const Input& input) {
+  std::vector<Finding> findings;
+  if (input.specs == nullptr) return findings;
+  const Owners owners(input);
+  for (const cdi::SpecFile& file : input.specs->files) {
+    const std::vector<std::string>& devices = file.spec.devices;
+    const auto owner_of = [&](const std::string& device) {
+      return owners.ReleasedOwnerOf(file.spec.kind, device);
+    };
+    if (!devices.empty() &&
+        std::all_of(devices.begin(), devices.end(), owner_of)) {
+      findings.push_back(OrphanOf(file, *owner_of(devices.front())));
+      continue;
+    }
+    const auto abandoned =
+        std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
+          return owners.LooksAbandoned(file.spec.kind, device);
+        });
+    if (abandoned != devices.end()) {
+      findings.push_back(AbandonedOf(file, *abandoned));
+    }
+  }
+  return findings;
+}
+
+}  // namespace devmgr::fsck
