@@ -45,6 +45,17 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     if (options_.follow_source) FollowSource();
   }
 
+  /// A repair may have made its devices void.
+  void OnPod(const PodInfo& pod, bool gone) override {
+    const auto found = entries_.find(pod.uid);
+    if (gone || found == entries_.end() || !found->second.ready ||
+        !found->second.wanted || pod.state != PodState::kPreparing) {
+      return;
+    }
+    found->second.ready = false;
+    Step(pod.uid);
+  }
+
   void OnWake(const std::vector<WaitingFor>& changes) override {
     std::vector<PodUid> woken;
     for (auto& [uid, entry] : entries_) {
@@ -68,6 +79,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     bool wanted = true;
     bool busy = false;   ///< An operation is under way.
     bool again = false;  ///< Something changed meanwhile.
+    bool ready = false;  ///< It was prepared, and is as far as we heard.
     std::vector<WaitingFor> waiting_for;
     std::vector<WaitingFor> missed;  ///< Changes while busy.
     std::chrono::milliseconds delay{0};
@@ -230,6 +242,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     const bool retry = !status.ok() && !absl::IsNotFound(status) &&
                        !absl::IsCancelled(status) &&
                        !absl::IsFailedPrecondition(status);
+    entries_[uid].ready = status.ok();
     if (!status.ok()) entries_[uid].waiting_for = WaitingForOf(uid);
     Rest(uid, retry);
   }

@@ -203,6 +203,12 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   for (const ObjectName& pod : ready) {
     events_.Add(false, "Prepared", "Pod", pod, "all claims are prepared");
   }
+  if (batch.decision.kind == state::DecisionKind::kRepair) {
+    for (const ObjectName& claim : batch.decision.claims) {
+      events_.Add(true, "Repaired", "ResourceClaim", claim,
+                  batch.decision.message);
+    }
+  }
   for (const auto& [uid, info] : gone) {
     lifecycle_->Forget(uid);
     {

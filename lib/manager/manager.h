@@ -12,6 +12,7 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
+#include "fsck/fsck.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
 #include "manager/object_book.h"
@@ -72,6 +73,8 @@ class Manager final : public DeviceManager {
       std::uint64_t after, std::size_t most) const override;
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
 
+  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override;
+
   void RunAfter(std::chrono::milliseconds delay,
                 std::function<void()> task) override;
   void RunAndWait(std::function<void()> task) override;
@@ -96,6 +99,9 @@ class Manager final : public DeviceManager {
   void Start(DriversFactory drivers);
   void PublishBatch(const state::Batch& batch);  // ledger thread
   void ApplyBatch(const state::Batch& batch);
+  fsck::RunningView ViewForFsck() const;
+  absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
+  absl::Status Repair(const fsck::Finding& finding);
   void OnDriverChange(const std::string& driver);
   void OnPodChanged(const PodUid& uid);
   void Wake(const std::vector<WaitingFor>& changes);

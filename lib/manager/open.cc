@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "api/names.h"
 #include "checkpoint/ledger_store.h"
+#include "common/boot_id.h"
 #include "common/status.h"
 #include "dra/driver_registry.h"
 #include "manager/manager.h"
@@ -135,22 +135,10 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
   return text.empty() ? absl::OkStatus() : InvalidArgumentError("{}", text);
 }
 
-std::string KernelBootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 absl::Status FillHost(Host* host) {
   if (!host->now) host->now = [] { return std::chrono::system_clock::now(); };
   if (host->boot_id) return absl::OkStatus();
-  const std::string id = KernelBootId();
-  if (id.empty()) {
-    return FailedPreconditionError(
-        "cannot read the boot ID from /proc/sys/kernel/random/boot_id: mount "
-        "/proc, or set Host::boot_id");
-  }
+  DEVMGR_ASSIGN_OR_RETURN(const std::string id, KernelBootId());
   host->boot_id = [id] { return id; };
   return absl::OkStatus();
 }

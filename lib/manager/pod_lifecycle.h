@@ -67,6 +67,11 @@ class PodLifecycle {
   /// A pod left the ledger.
   void Forget(const PodUid& pod);
 
+  /// Is a driver being asked about this claim?
+  bool IsAsking(const ClaimUid& claim) const {
+    return calls_.IsUnderWay(claim);
+  }
+
   /// The last error of a driver about a claim; empty when there is none.
   std::string LastError(const ClaimUid& claim, const std::string& driver) const;
 

@@ -36,6 +36,8 @@ class FakeDeviceManager : public DeviceManager {
         std::vector<DecisionInfo>();
     std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at =
         [](const LedgerPoint&) { return LedgerView(); };
+    absl::StatusOr<FsckReport> fsck = FsckReport();
+    std::vector<FsckMode> fsck_modes;  ///< That were asked for.
     /// What a Ready pod resolves to; all else is Unavailable.
     std::map<PodUid, std::shared_ptr<const PodDevices>> answers;
     std::shared_ptr<const ObjectSnapshot> objects =
@@ -169,6 +171,10 @@ class FakeDeviceManager : public DeviceManager {
   }
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override {
     return Get(&World::state_at)(at);
+  }
+  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override {
+    Set([&](World& world) { world.fsck_modes.push_back(mode); });
+    return Get(&World::fsck);
   }
   void RunAfter(std::chrono::milliseconds, std::function<void()>) override {}
   void RunAndWait(std::function<void()> task) override { task(); }

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
+#include <devmgr/fsck.h>
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
@@ -30,6 +31,7 @@ class DEVMGR_EXPORT DeviceManagerObserver {
  public:
   virtual ~DeviceManagerObserver() = default;
   /// A pod's state, reason or message changed; after its release, the last one.
+  /// A repair may take a pod that was Ready back to Preparing: then prepare it.
   virtual void OnPod(const PodInfo&, bool gone) { (void)gone; }
   /// Something pods may wait for changed: a driver came or left, a claim
   /// appeared, changed or was freed, a pod was released.
@@ -150,6 +152,14 @@ class DEVMGR_EXPORT DeviceManager {
   ///   OutOfRange  that decision is yet to come, or the history does not reach
   ///               back to it; the message says how far it does
   virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const = 0;
+
+  /// Checks the ledger against itself, the CDI directories, the drivers and
+  /// the source; with kRepair also mends what can be mended, one recorded
+  /// decision each, and checks again. What a driver has to prepare again goes
+  /// on after the return: watch its pods. Blocks for disk; not to be called
+  /// from a completion or an observer.
+  ///   DataLoss  the history cannot be read
+  virtual absl::StatusOr<FsckReport> Fsck(FsckMode mode) = 0;
 
   /// Runs `task` on the manager's thread after `delay`; for actuators. Not run
   /// when the manager stops first.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checking and mending while everything goes on.
+#include <future>
+
+#include "cdistore/spec_directory.h"
+#include "common/status.h"
+#include "fsck/fsck.h"
+#include "manager/manager.h"
+
+namespace devmgr::manager {
+
+fsck::RunningView Manager::ViewForFsck() const {
+  fsck::RunningView view;
+  for (const PluginInfo& plugin : drivers_->Plugins()) {
+    if (drivers_->IsRegistered(plugin.name)) {
+      view.registered.insert(plugin.name);
+    }
+  }
+  for (const auto& [uid, claim] : state_.claims) {
+    for (const auto& [driver, part] : claim->drivers) {
+      if (drivers_->IsRegistered(driver)) view.registered.insert(driver);
+      const std::string error = lifecycle_->LastError(uid, driver);
+      if (error.empty() || lifecycle_->IsAsking(uid)) continue;
+      view.refusals[{uid, driver}] = error;
+    }
+  }
+  const auto objects = objects_->Current();
+  if (!objects->complete) return view;
+  std::set<PodUid>& pods = view.source_pods.emplace();
+  for (const auto& [name, pod] : objects->pods) {
+    pods.insert(PodUid{pod->metadata.uid});
+  }
+  for (const auto& [name, malformed] : objects->malformed_pods) {
+    pods.insert(PodUid{malformed->pod.metadata.uid});
+  }
+  return view;
+}
+
+/// Reads the disk on the calling thread; nothing stands still meanwhile.
+absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
+  const auto look = [this] {
+    return OnLoop([&] { return std::pair(state_, ViewForFsck()); });
+  };
+  const auto before = look();
+  std::optional<cdi::SpecFiles> specs;
+  if (!options_.cdi_spec_dirs.empty()) {
+    specs = cdistore::ReadSpecFiles(options_.cdi_spec_dirs);
+  }
+  DEVMGR_ASSIGN_OR_RETURN(const std::vector<state::Batch> history,
+                          ledger_->History(0));
+  const auto after = look();
+  const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
+    return fsck::RunChecks({at.first, boot_id_, history,
+                            specs.has_value() ? &*specs : nullptr, &at.second});
+  };
+  return fsck::Common(check(after), check(before));
+}
+
+/// Waits for the ledger. A file is set aside on the ledger's thread, after the
+/// decision is on disk and before the next one is: nobody can begin to prepare
+/// its claim in between.
+absl::Status Manager::Repair(const fsck::Finding& finding) {
+  std::promise<absl::Status> done;
+  ledger_->Submit(
+      [&](const state::State& state) {
+        return fsck::DecideRepair(finding, state);
+      },
+      [&](absl::Status status) {
+        const auto* file = std::get_if<fsck::SetAside>(&finding.repair);
+        if (status.ok() && file != nullptr) {
+          status = cdistore::SetAside(file->file);
+        }
+        done.set_value(std::move(status));
+      });
+  return done.get_future().get();
+}
+
+absl::StatusOr<FsckReport> Manager::Fsck(FsckMode mode) {
+  DEVMGR_ASSIGN_OR_RETURN(std::vector<fsck::Finding> findings, CheckNow());
+  std::vector<FsckRepair> repairs;
+  if (mode == FsckMode::kRepair) {
+    for (const fsck::Finding& finding : findings) {
+      if (std::holds_alternative<std::monostate>(finding.repair)) continue;
+      repairs.push_back({finding.shown.object, finding.shown.repair,
+                         MessageOf(Repair(finding))});
+    }
+    DEVMGR_ASSIGN_OR_RETURN(findings, CheckNow());
+  }
+  FsckReport report =
+      fsck::ReportOf(findings, OnLoop([&] { return state_.seq; }));
+  report.repairs = std::move(repairs);
+  return report;
+}
+
+}  // namespace devmgr::manager
