@@ -8,6 +8,7 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
+#include <devmgr/fsck.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <devmgr/status_types.h>
 
@@ -37,6 +38,7 @@ pb::DecisionInfo ToProto(const DecisionInfo& info);
 pb::LedgerView ToProto(const LedgerView& view);
 pb::StateAtRequest ToProto(const LedgerPoint& at);
 pb::PodDevices ToProto(const PodDevices& devices);
+pb::FsckReport ToProto(const FsckReport& report);
 
 ObjectName FromProto(const pb::ObjectName& name);
 NodeInfo FromProto(const pb::NodeInfo& info);
@@ -52,5 +54,6 @@ DecisionInfo FromProto(const pb::DecisionInfo& info);
 absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view);
 LedgerPoint FromProto(const pb::StateAtRequest& at);
 PodDevices FromProto(const pb::PodDevices& devices);
+FsckReport FromProto(const pb::FsckReport& report);
 
 }  // namespace devmgr::server

@@ -170,6 +170,14 @@ class ConnectedInspector : public Inspector {
     return Call<pb::ReleasePodResponse>("ReleasePod", request).status();
   }
 
+  absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
+    pb::FsckRequest message;
+    message.set_repair(request.mode == FsckMode::kRepair);
+    DEVMGR_ASSIGN_OR_RETURN(const auto report,
+                            Call<pb::FsckReport>("Fsck", message));
+    return FromProto(report);
+  }
+
  private:
   /// `held` is how long the server may hold the call by our own wish.
   template <typename Response>

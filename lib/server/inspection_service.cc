@@ -186,6 +186,14 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         DEVMGR_RETURN_IF_ERROR(self.ReleasePod(FromProto(request.name())));
         return pb::ReleasePodResponse();
       });
+  methods[Path("Fsck")] = Method<pb::FsckRequest>(
+      [](Self& self,
+         const pb::FsckRequest& request) -> StatusOr<pb::FsckReport> {
+        const auto report = self.manager_.Fsck(
+            request.repair() ? FsckMode::kRepair : FsckMode::kCheck);
+        if (!report.ok()) return AboutThePod(report.status());
+        return ToProto(*report);
+      });
   methods[Path("Events")] = Handler<pb::EventsRequest>(
       [](Self& self, const pb::EventsRequest& request, rpc::Respond respond) {
         self.Events(request, std::move(respond));

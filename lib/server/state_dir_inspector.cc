@@ -6,6 +6,7 @@
 
 #include "checkpoint/ledger_store.h"
 #include "common/status.h"
+#include "server/stopped_store_fsck.h"
 #include "state/history.h"
 #include "state/views.h"
 
@@ -116,6 +117,13 @@ class StateDirInspector : public Inspector {
   }
   absl::Status ReleasePod(const ObjectName&) override {
     return NeedsDaemon("releasing a pod");
+  }
+
+  absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
+    if (request.mode == FsckMode::kRepair) {
+      return server::RepairStoppedStore(state_dir_, request);
+    }
+    return server::CheckContents(contents_, request);
   }
 
  private:

@@ -461,5 +461,35 @@ TEST(InspectorTest, SilentDaemonIsADeadlineExceeded) {
             absl::StatusCode::kInternal);
 }
 
+TEST_F(InspectionServerTest, FsckPassesModeAndReport) {
+  FsckReport report;
+  report.ledger_sequence = 3;
+  report.findings = {{"c", true, "o", "m\xFF", "r", "h"},
+                     {"d", false, "p", "n", "", ""}};
+  report.repairs = {{"o", "a", "e"}};
+  manager_.Set([&](FakeDeviceManager::World& world) { world.fsck = report; });
+  StartServer();
+  const auto inspector = Connect();
+  FsckRequest request;
+  const auto checked = inspector->Fsck(request);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  EXPECT_EQ(checked->ledger_sequence, 3u);
+  report.findings[0].message = "m\xEF\xBF\xBD";
+  EXPECT_EQ(checked->findings, report.findings);
+  ASSERT_THAT(checked->repairs, SizeIs(1));
+  EXPECT_EQ(checked->repairs[0].object, "o");
+  EXPECT_EQ(checked->repairs[0].action, "a");
+  EXPECT_EQ(checked->repairs[0].error, "e");
+  request.mode = FsckMode::kRepair;
+  ASSERT_TRUE(inspector->Fsck(request).ok());
+  manager_.Set([](FakeDeviceManager::World& world) {
+    EXPECT_THAT(world.fsck_modes,
+                ElementsAre(FsckMode::kCheck, FsckMode::kRepair));
+    world.fsck = absl::UnavailableError("disk is gone");
+  });
+  // Not to be taken for a daemon that is not there.
+  EXPECT_TRUE(absl::IsFailedPrecondition(inspector->Fsck(request).status()));
+}
+
 }  // namespace
 }  // namespace devmgr

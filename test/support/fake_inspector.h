@@ -32,6 +32,9 @@ struct FakeNode {
   std::function<void(std::chrono::milliseconds)> on_wait;
   std::function<absl::Status(const ObjectName&)> on_prepare;
   std::function<absl::Status(const ObjectName&)> on_release;
+
+  absl::StatusOr<FsckReport> fsck = FsckReport();
+  std::vector<FsckRequest> fsck_requests;
 };
 
 /// An inspector over a value. One thread, as all inspectors.
@@ -109,6 +112,10 @@ class FakeInspector : public Inspector {
   absl::Status ReleasePod(const ObjectName& name) override {
     if (!node_.health.ok()) return node_.health;
     return node_.on_release(name);
+  }
+  absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
+    node_.fsck_requests.push_back(request);
+    return node_.fsck;
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <devmgr/container_devices.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
+#include <devmgr/fsck.h>
 #include <devmgr/status_types.h>
 
 #include <chrono>
@@ -98,6 +99,11 @@ class DEVMGR_EXPORT Inspector {
   ///   FailedPrecondition  the daemon acts on manifests by itself
   virtual absl::Status PreparePod(const ObjectName& name) = 0;
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
+
+  /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
+  /// directory, whose daemon is stopped, the repair takes the lock and writes.
+  ///   FailedPrecondition  a running process holds the state directory
+  virtual absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) = 0;
 };
 
 }  // namespace devmgr
