@@ -85,6 +85,9 @@ for id in $before; do
 done
 echo "each of these IDs is in a CDI spec file of the driver"
 
+step "The ledger, the CDI specs and the driver agree"
+run fsck
+
 step "kill -9 of devmgrd, the driver stopped, devmgrd again: the same answer"
 kill -9 "$daemon"; wait "$daemon" 2>/dev/null || true
 kill "$driver"; wait "$driver" 2>/dev/null || true

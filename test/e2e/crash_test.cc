@@ -198,6 +198,8 @@ TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
   EXPECT_EQ(inspector->Claims()->size(), 0u);
   EXPECT_TRUE(driver->PreparedClaims().empty());
   EXPECT_EQ(node_.cdi_files(), 0u);
+  const Exit fsck = node_.Ctl({"fsck"});
+  EXPECT_EQ(fsck.code, 0) << fsck.out << fsck.err;
 }
 
 }  // namespace

@@ -22,5 +22,6 @@ absl::Status Events(const Session& session);
 absl::Status History(const Session& session);
 absl::Status State(const Session& session);
 absl::Status Diff(const Session& session);
+absl::Status Fsck(const Session& session);
 
 }  // namespace devmgr::ctl

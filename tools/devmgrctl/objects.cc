@@ -204,6 +204,25 @@ Json ItemOf(const NodeInfo& node) {
               {"status", std::move(status)}};
 }
 
+Json ItemOf(const FsckReport& report) {
+  const auto finding_of = [](const FsckFinding& finding) {
+    return Json{{"severity", finding.error ? "error" : "warning"},
+                {"check", finding.check},
+                {"object", finding.object},
+                {"message", finding.message},
+                {"repair", finding.repair},
+                {"hint", finding.hint}};
+  };
+  const auto repair_of = [](const FsckRepair& repair) {
+    return Json{{"object", repair.object},
+                {"action", repair.action},
+                {"error", repair.error}};
+  };
+  return Json{{"ledgerSequence", report.ledger_sequence},
+              {"findings", Array(report.findings, finding_of)},
+              {"repairs", Array(report.repairs, repair_of)}};
+}
+
 Json ItemOf(const PodDevices& devices) {
   return Json{{"metadata", Metadata(devices.name, devices.uid.value)},
               {"containers", Array(devices.containers, ContainerOf)}};

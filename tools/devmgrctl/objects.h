@@ -5,6 +5,7 @@
 #pragma once
 
 #include <devmgr/container_devices.h>
+#include <devmgr/fsck.h>
 #include <devmgr/status_types.h>
 
 #include "output.h"
@@ -24,6 +25,9 @@ Json ItemOf(const LedgerChange& change);
 
 /// Which moment a view is of, and no more.
 Json MomentItemOf(const LedgerView& view);
+
+/// Of kind `FsckReport`.
+Json ItemOf(const FsckReport& report);
 
 /// Of kind `PodDevices`, without apiVersion and kind.
 Json ItemOf(const PodDevices& devices);

@@ -98,6 +98,9 @@ struct Raw {
   std::string at;
   std::string from;
   std::string to;
+  bool repair = false;
+  bool yes = false;
+  std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
 };
 
 void AddGlobalFlags(CLI::App& app, Raw& raw) {
@@ -115,7 +118,8 @@ void AddGlobalFlags(CLI::App& app, Raw& raw) {
       ->multi_option_policy(last);
   app.add_option("--timeout", raw.timeout,
                  "longest wait for an answer, 0 for none (default 2s; for "
-                 "wait, prepare and release the whole wait, default 30s)")
+                 "wait, prepare and release the whole wait, default 30s; for "
+                 "fsck 30s)")
       ->multi_option_policy(last);
   app.add_option("-n,--namespace", raw.ns,
                  "only this namespace; of a bare pod or claim name")
@@ -196,6 +200,21 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   events->add_flag("-f,--follow", raw.follow, "go on with what happens");
   events->add_option("--since", raw.since, "only what is newer: TIME");
   AddLedgerVerbs(app, raw, verbs);
+}
+
+void AddFsck(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
+  CLI::App* fsck =
+      AddVerb(app, verbs, Verb::kFsck, "fsck",
+              "check ledger, CDI specs and drivers against each other; exits "
+              "with 1 on problems (not on warnings), with more than 1 when it "
+              "cannot look");
+  CLI::Option* repair = fsck->add_flag(
+      "--repair", raw.repair, "show what would be done about the problems");
+  fsck->add_flag("--yes", raw.yes, "do it; each repair is in the history")
+      ->needs(repair);
+  fsck->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
+                   "with --state-dir: where CDI specs are, instead of "
+                   "/etc/cdi and /var/run/cdi; may be repeated");
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -370,6 +389,9 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->no_headers = raw.no_headers;
   options->container = raw.container;
   options->follow = raw.follow;
+  options->repair = raw.repair;
+  options->yes = raw.yes;
+  options->cdi_spec_dirs = raw.cdi_spec_dirs;
   return status;
 }
 
@@ -388,6 +410,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   app.fallthrough();
   AddGlobalFlags(app, raw);
   AddVerbs(app, raw, verbs);
+  AddFsck(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());

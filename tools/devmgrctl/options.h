@@ -29,6 +29,7 @@ enum class Verb {
   kHistory,
   kState,
   kDiff,
+  kFsck,
 };
 enum class Kind { kPlugin, kClaim, kPod, kDevice, kClass };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
@@ -65,6 +66,9 @@ struct Options {
   std::optional<Subject> subject;
   LedgerPoint at;        ///< state
   LedgerPoint from, to;  ///< diff
+  bool repair = false;
+  bool yes = false;
+  std::vector<std::string> cdi_spec_dirs;
 
   bool offline() const { return !state_dir.empty(); }
 };

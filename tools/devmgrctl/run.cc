@@ -33,6 +33,8 @@ absl::Status RunVerb(const Session& session) {
       return State(session);
     case Verb::kDiff:
       return Diff(session);
+    case Verb::kFsck:
+      return Fsck(session);
   }
   return absl::OkStatus();
 }

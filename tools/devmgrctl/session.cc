@@ -6,7 +6,10 @@
 namespace devmgr::ctl {
 
 std::chrono::milliseconds CallTimeout(const Options& options) {
-  if (!options.timeout) return std::chrono::seconds(2);
+  if (!options.timeout) {
+    // fsck reads directories and all of the history.
+    return std::chrono::seconds(options.verb == Verb::kFsck ? 30 : 2);
+  }
   // No limit is a day: the wire wants a number.
   if (options.timeout->count() == 0) return std::chrono::hours(24);
   return *options.timeout;

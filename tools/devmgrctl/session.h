@@ -52,7 +52,7 @@ class Session {
   const bool color_;
 };
 
-/// How long one answer may take: the flag, else 2 s.
+/// How long one answer may take: the flag, else 2 s (30 s for fsck).
 std::chrono::milliseconds CallTimeout(const Options& options);
 
 }  // namespace devmgr::ctl
