@@ -191,7 +191,7 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
          const pb::FsckRequest& request) -> StatusOr<pb::FsckReport> {
         const auto report = self.manager_.Fsck(
             request.repair() ? FsckMode::kRepair : FsckMode::kCheck);
-        if (!report.ok()) return AboutThePod(report.status());
+        if (!report.ok()) return AboutOurs(report.status());
         return ToProto(*report);
       });
   methods[Path("Events")] = Handler<pb::EventsRequest>(

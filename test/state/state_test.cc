@@ -136,7 +136,7 @@ TEST(StateTest, TakesBackAllChangesOfABadBatch) {
       {ErasePod{PodUid{"nobody"}}, "pod with uid 'nobody' is not known"},
       {ErasePod{kPodA}, "pod with uid 'pod-a' is not known"},
       {EraseClaim{ClaimUid{"none"}}, "claim with uid 'none' is not known"},
-      {EraseIdentity{"Pod", {"x", "y"}}, "Pod 'x/y' is not known"},
+      {EraseIdentity{"Pod", {"x", "y"}}, "'Pod' 'x/y' is not known"},
       {PutPod{nullptr}, "pod record is missing"},
       {PutClaim{nullptr}, "claim record is missing"},
       {PutIdentity{nullptr}, "identity record is missing"},
