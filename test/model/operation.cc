@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/operation.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <random>
+
+namespace devmgr::model {
+namespace {
+
+using Kind = Operation::Kind;
+
+struct Weighted {
+  Kind kind;
+  std::string_view name;
+  int weight;
+};
+
+constexpr std::array<Weighted, 30> kKinds = {{
+    {Kind::kPublishPod, "PublishPod", 100},
+    {Kind::kChangePod, "ChangePod", 40},
+    {Kind::kWithdrawPod, "WithdrawPod", 60},
+    {Kind::kPublishClaim, "PublishClaim", 25},
+    {Kind::kReallocateClaim, "ReallocateClaim", 15},
+    {Kind::kReserveClaim, "ReserveClaim", 50},
+    {Kind::kWithdrawClaim, "WithdrawClaim", 15},
+    {Kind::kScan, "Scan", 20},
+    {Kind::kRegister, "Register", 50},
+    {Kind::kDeregister, "Deregister", 12},
+    {Kind::kHangUp, "HangUp", 20},
+    {Kind::kBehave, "Behave", 40},
+    {Kind::kAnswer, "Answer", 90},
+    {Kind::kFailWrite, "FailWrite", 15},
+    {Kind::kFailReopen, "FailReopen", 20},
+    {Kind::kAdmit, "Admit", 15},
+    {Kind::kPrepare, "Prepare", 15},
+    {Kind::kUnprepare, "Unprepare", 8},
+    {Kind::kRelease, "Release", 8},
+    {Kind::kCancel, "Cancel", 15},
+    {Kind::kRunLoop, "RunLoop", 140},
+    {Kind::kRunLedger, "RunLedger", 100},
+    {Kind::kSettle, "Settle", 120},
+    {Kind::kAdvance, "Advance", 60},
+    {Kind::kRestart, "Restart", 3},
+    {Kind::kKill, "Kill", 4},
+    {Kind::kReboot, "Reboot", 3},
+    {Kind::kReopen, "Reopen", 0},
+    {Kind::kHeal, "Heal", 8},
+    {Kind::kDrain, "Drain", 2},
+}};
+
+Kind RandomKind(std::mt19937& random) {
+  int all = 0;
+  for (const Weighted& kind : kKinds) all += kind.weight;
+  int left = static_cast<int>(random() % static_cast<std::uint32_t>(all));
+  for (const Weighted& kind : kKinds) {
+    if (left < kind.weight) return kind.kind;
+    left -= kind.weight;
+  }
+  return Kind::kSettle;
+}
+
+}  // namespace
+
+std::string_view KindName(Kind kind) {
+  for (const Weighted& known : kKinds) {
+    if (known.kind == kind) return known.name;
+  }
+  return "";
+}
+
+std::vector<Operation> RandomLife(std::uint32_t seed, std::size_t length,
+                                  std::size_t reopen_every) {
+  std::mt19937 random(seed);
+  std::vector<Operation> life;
+  life.reserve(length);
+  while (life.size() < length) {
+    Operation next{RandomKind(random), static_cast<std::uint32_t>(random()),
+                   static_cast<std::uint32_t>(random())};
+    if (life.size() % reopen_every == reopen_every - 1) {
+      next.kind = Kind::kReopen;
+    }
+    if (life.size() + 1 == length) next.kind = Kind::kDrain;
+    life.push_back(next);
+  }
+  return life;
+}
+
+std::string ToString(const std::vector<Operation>& operations) {
+  std::string text = "{\n";
+  for (const Operation& operation : operations) {
+    text += fmt::format("    {{Kind::k{}, {}u, {}u}},\n",
+                        KindName(operation.kind), operation.a, operation.b);
+  }
+  return text + "}";
+}
+
+}  // namespace devmgr::model
