@@ -40,6 +40,37 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsReadyWithOneWrite) {
   EXPECT_THAT(node_.Resolve("p", "x"), ElementsAre(HasSubstr("no container")));
 }
 
+// Invariant 7: however many calls hang at however many drivers.
+
+TEST_F(ManagerTest, PodThatNeedsNothingIsNeverDelayedByADriver) {
+  constexpr int kOthers = 100;
+  node_.drivers.Hold(kDriver);
+  node_.drivers.Hold(kOther);
+  node_.Start();
+  std::string others;
+  for (int i = 0; i < kOthers; ++i) {
+    const std::string n = std::to_string(i);
+    others += ClaimYaml("c" + n, "u-c" + n, {kDriver, kOther}, {"u-p" + n}) +
+              PodYaml("p" + n, "u-p" + n, {"c" + n});
+  }
+  node_.Publish(others);
+  ASSERT_TRUE(node_.drivers.WaitForCalls(2 * kOthers));
+  const std::size_t decisions = node_.store.batches();
+  node_.Publish(others + PodYaml("q", "u-q", {}));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("q", "c"), IsEmpty());
+  node_.Publish(others);
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  // Booked and Ready in one decision, forgotten in another.
+  EXPECT_EQ(node_.store.batches() - decisions, 2u);
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(2 * kOthers));
+  // Nor after a restart, with all that is still open.
+  node_.drivers.Deregister(kDriver);
+  node_.Restart();
+  node_.Publish(others + PodYaml("r", "u-r", {}));
+  ASSERT_TRUE(node_.WaitFor("r", PodState::kReady));
+}
+
 // Budget: the slowest driver and two syncs, admission included.
 
 TEST_F(ManagerTest, PreparingTakesTwoWrites) {
