@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/state_directory.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <rocksdb/io_status.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>

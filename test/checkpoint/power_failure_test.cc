@@ -135,8 +135,9 @@ class WatchedStore {
     rocksdb::Options database = LedgerOptions(disk_->env());
     database.write_buffer_size = 64 * 1024;  // The least there can be.
     auto store = OpenRocksDbStoreOn({StateIn(folder_.path()), {}}, database);
-    if (store.ok()) store_ = *std::move(store);
-    return store.status();
+    if (!store.ok()) return store.status();
+    store_ = *std::move(store);
+    return absl::OkStatus();
   }
   void Open() {
     const absl::Status status = TryOpen();
@@ -186,8 +187,8 @@ class WatchedStore {
 
   /// What was done, for the long form.
   std::string Summary() const {
-    return fmt::format("{} calls, {} looks, {} different images", points_,
-                       looks_, recoveries_.count());
+    return fmt::format("{} calls, {} looks, {} different images, {} refused",
+                       points_, looks_, recoveries_.count(), refused_);
   }
 
  private:
@@ -230,6 +231,7 @@ class WatchedStore {
       // Cannot be told from damage; FORMAT.md says which disks leave that.
       EXPECT_EQ(recovered.status().code(), absl::StatusCode::kDataLoss);
       EXPECT_THAT(MessageOf(recovered.status()), HasSubstr("state/db"));
+      ++refused_;
       return;
     }
     ASSERT_TRUE(recovered.ok()) << recovered.status();
@@ -255,6 +257,7 @@ class WatchedStore {
   Recoveries recoveries_;
   std::uint64_t points_ = 0;
   std::uint64_t looks_ = 0;
+  std::uint64_t refused_ = 0;
 
   /// Last, because closing it writes too.
   std::unique_ptr<LedgerStore> store_;

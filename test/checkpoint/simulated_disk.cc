@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/simulated_disk.h"
 
-#include <errno.h>
 #include <rocksdb/system_clock.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
