@@ -38,8 +38,8 @@ TEST_F(FsckCommandTest, ProblemsAreShownWithWhatToDo) {
   const Result result = Run({"fsck"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.out,
-              AllOf(HasSubstr("something is wrong"), HasSubstr("Repair plan:"),
-                    HasSubstr("claim/default/c: prepares again"),
+              AllOf(HasSubstr("something is wrong"), HasSubstr("What to do:"),
+                    HasSubstr("claim/default/c: --repair prepares again"),
                     HasSubstr("claim/default/c: by hand: start the driver")));
   EXPECT_THAT(result.err, HasSubstr("1 problem and 0 warnings"));
   EXPECT_EQ(Run({"fsck", "-o", "name"}).out, "claim/default/c\n");

@@ -38,10 +38,11 @@ void PrintPlan(const Session& session, const FsckReport& report) {
     for (const bool is_repair : {true, false}) {
       const std::string& text = is_repair ? finding.repair : finding.hint;
       if (text.empty()) continue;
-      if (first) session.out() << "\nRepair plan:\n";
+      if (first) session.out() << "\nWhat to do:\n";
       first = false;
-      session.out() << fmt::format("  {}: {}{}\n", Clean(finding.object),
-                                   is_repair ? "" : "by hand: ", Clean(text));
+      session.out() << fmt::format(
+          "  {}: {}{}\n", Clean(finding.object),
+          is_repair ? "--repair " : "by hand: ", Clean(text));
     }
   }
 }
