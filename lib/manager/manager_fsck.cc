@@ -47,9 +47,9 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
   if (!options_.cdi_spec_dirs.empty()) {
     specs = cdistore::ReadSpecFiles(options_.cdi_spec_dirs);
   }
-  DEVMGR_ASSIGN_OR_RETURN(const std::vector<state::Batch> history,
-                          ledger_->History(
-                              0, std::numeric_limits<std::size_t>::max()));
+  DEVMGR_ASSIGN_OR_RETURN(
+      const std::vector<state::Batch> history,
+      ledger_->History(0, std::numeric_limits<std::size_t>::max()));
   const auto after = look();
   const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
     return fsck::RunChecks({at.first, boot_id_, history,

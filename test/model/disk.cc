@@ -36,9 +36,9 @@ class Disk::View final : public checkpoint::LedgerStore {
     return disk_.store_->Load();
   }
 
-  absl::StatusOr<std::vector<state::Batch>> History(
-      std::uint64_t after) override {
-    return disk_.store_->History(after);
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after,
+                                                    std::size_t most) override {
+    return disk_.store_->History(after, most);
   }
 
  private:
