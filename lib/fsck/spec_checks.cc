@@ -198,10 +198,11 @@ std::vector<Finding> CheckMissingSpecs(const Input& input) {
       defined.insert(file.spec.kind + "=" + device);
     }
   }
-  for (const auto& [uid, claim] : input.state.claims) {
+  for (const auto& [uid, record] : input.state.claims) {
+    const state::ClaimRecord& claim = *record;
     std::map<std::string, std::set<std::string>> missing;
-    ForEachId(*claim, [&](const auto&, const auto& driver, const auto& id) {
-      const state::DriverRecord& part = claim->drivers.at(driver);
+    ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
+      const state::DriverRecord& part = claim.drivers.at(driver);
       if (part.phase == state::DriverPhase::kPrepared &&
           part.boot_id == input.boot_id && !defined.contains(id)) {
         missing[driver].insert(id);
@@ -212,10 +213,10 @@ std::vector<Finding> CheckMissingSpecs(const Input& input) {
       finding.shown = {
           "missing-spec",
           true,
-          "claim/" + claim->name.ToString(),
+          "claim/" + claim.name.ToString(),
           fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI "
                       "spec file defines {}",
-                      claim->name.ToString(), uid.value, driver,
+                      claim.name.ToString(), uid.value, driver,
                       fmt::join(ids, ", ")),
           fmt::format("has driver '{}' prepare it again; until then its pods "
                       "are Preparing",

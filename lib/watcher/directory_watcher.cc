@@ -26,6 +26,13 @@ using Kind = DirectoryEvent::Kind;
 /// busy directory does not keep others waiting.
 constexpr std::size_t kBufferBytes = 16 * 1024;
 
+/// Not the function itself: its type would become a symbol that the library
+/// exports.
+constexpr auto kAddInotifyWatch = [](int inotify, const char* path,
+                                     std::uint32_t mask) {
+  return inotify_add_watch(inotify, path, mask);
+};
+
 std::optional<Kind> KindOf(std::uint32_t mask) {
   if ((mask & (IN_CREATE | IN_MOVED_TO)) != 0) return Kind::kAppeared;
   if ((mask & (IN_DELETE | IN_MOVED_FROM)) != 0) return Kind::kVanished;
@@ -48,7 +55,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
         first_retry_(options.first_retry),
         max_retry_(options.max_retry),
         chain_(inotify_.get(), directory,
-               options.add_watch ? options.add_watch : inotify_add_watch) {}
+               options.add_watch ? options.add_watch : kAddInotifyWatch) {}
 
   ~DirectoryWatcherImpl() override {
     poller_.Unwatch(timer_watch_);

@@ -187,6 +187,8 @@ TEST_F(ManagerFsckTest, WarnsOfPodsThatNobodyReleases) {
   pod.metadata.name = "p";
   pod.metadata.ns = "default";
   pod.metadata.uid = "u-p";
+  pod.spec.containers.resize(1);
+  pod.spec.containers[0].name = "main";
   ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
   ASSERT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
   EXPECT_THAT(Fsck().findings, IsEmpty());

@@ -237,7 +237,8 @@ TEST_F(RegistrarTest, AFailingDialIsTriedAgain) {
   Plugin1().info = Info();
   MakeSocket("p.sock");
   Tell(EventKind::kAppeared, "p.sock");
-  EXPECT_THAT(log_, ElementsAre(HasSubstr("'p.sock': nobody listens")));
+  EXPECT_THAT(log_, ElementsAre(AllOf(HasSubstr("'p.sock': "),
+                                      HasSubstr(": nobody listens"))));
   Plugin1().dial = absl::OkStatus();
   executor_.Advance(milliseconds(500));
   EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
