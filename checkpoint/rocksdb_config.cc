@@ -33,8 +33,17 @@ bool IsPermissionError(const rocksdb::Status& status) {
   return false;
 }
 
+/// When RocksDB cannot open its file CURRENT it blames the options.
+bool BlamesOptions(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  return status.IsInvalidArgument() &&
+         (text.find("Direct I/O is not supported") != std::string::npos ||
+          text.find("options incompatible with filesystem") !=
+              std::string::npos);
+}
+
 absl::StatusCode CodeOf(const rocksdb::Status& status) {
-  if (status.IsIOError()) {
+  if (status.IsIOError() || BlamesOptions(status)) {
     if (status.IsPathNotFound()) return absl::StatusCode::kDataLoss;
     return IsPermissionError(status) ? absl::StatusCode::kPermissionDenied
                                      : absl::StatusCode::kUnavailable;
@@ -130,8 +139,11 @@ rocksdb::ReadOptions CheckedRead() {
 
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view what) {
   if (status.ok()) return absl::OkStatus();
-  return MakeStatus(CodeOf(status),
-                    fmt::format("{}: {}", what, status.ToString()));
+  return MakeStatus(
+      CodeOf(status),
+      fmt::format("{}: {}{}", what,
+                  BlamesOptions(status) ? "CURRENT could not be opened: " : "",
+                  status.ToString()));
 }
 
 }  // namespace devmgr::checkpoint

@@ -45,6 +45,7 @@ constexpr Variant kVariants[] = {
     {"data is left, names are not", {Data::kWhole, Names::kLost}},
     {"some names are left, data is torn", {Data::kTorn, Names::kFirst}},
     {"names and lengths are left, data is not", {Data::kZeroed, Names::kAll}},
+    {"names and lengths are left, data is torn", {Data::kHoled, Names::kAll}},
 };
 
 /// The state directory is two levels below the disk's folder, so that its own
@@ -227,7 +228,7 @@ class WatchedStore {
                              variant.name));
     ++looks_;
     const auto& recovered = recoveries_.Of(image);
-    if (!recovered.ok() && variant.survival.data == Data::kZeroed) {
+    if (!recovered.ok() && variant.survival.data == Data::kHoled) {
       // Cannot be told from damage; FORMAT.md says which disks leave that.
       EXPECT_EQ(recovered.status().code(), absl::StatusCode::kDataLoss);
       EXPECT_THAT(MessageOf(recovered.status()), HasSubstr("state/db"));

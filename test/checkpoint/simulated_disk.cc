@@ -82,6 +82,9 @@ std::string ContentsAfter(const Node& file, Survival::Data data) {
       return file.synced;
     case Survival::Data::kTorn:
       return file.contents.substr(0, synced + unsynced / 2);
+    case Survival::Data::kHoled:
+      return file.contents.substr(0, synced + unsynced / 2) +
+             std::string(unsynced - unsynced / 2, '\0');
     case Survival::Data::kZeroed:
       return file.contents.substr(0, synced) + std::string(unsynced, '\0');
     case Survival::Data::kWhole:

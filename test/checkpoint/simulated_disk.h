@@ -60,7 +60,8 @@ struct Survival {
   enum class Data {
     kLost,
     kTorn,    ///< The first half.
-    kZeroed,  ///< Only the length of the file.
+    kHoled,   ///< The first half, and zeros for the rest.
+    kZeroed,  ///< Zeros: only the length of the file.
     kWhole,
   };
   enum class Names {
