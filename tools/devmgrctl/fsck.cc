@@ -103,7 +103,7 @@ absl::Status Fsck(const Session& session) {
   if (!report.ok()) return Trouble(report.status());
   PrintReport(session, *report);
   const std::size_t errors = CountOf(*report, true);
-  const std::size_t failed = static_cast<std::size_t>(std::count_if(
+  const auto failed = static_cast<std::size_t>(std::count_if(
       report->repairs.begin(), report->repairs.end(),
       [](const FsckRepair& repair) { return !repair.error.empty(); }));
   const std::string found = fmt::format(
