@@ -12,12 +12,15 @@
 #include <utility>
 
 #include "api/parser.h"
+#include "api/quote.h"
 #include "api/tree_builder.h"
 
 namespace devmgr::api {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t kMaxReasonBytes = 500;
 
 /// Where the parser is. It knows no lines, so the iterator it reads through
 /// counts them here. The count is behind by the last character read, which is
@@ -112,7 +115,10 @@ class Handler : public nlohmann::json_sax<Json> {
     if (const std::size_t at = what.find(": "); at != std::string_view::npos) {
       what.remove_prefix(at + 2);
     }
-    return builder_.Fail(position_.line, fmt::format("not JSON: {}", what));
+    // It quotes bytes, and may end amid a character.
+    return builder_.Fail(
+        position_.line,
+        fmt::format("not JSON: {}", Readable(what, kMaxReasonBytes)));
   }
 
   bool is_syntax_error() const { return is_syntax_error_; }

@@ -111,9 +111,10 @@ void CheckDocument(const std::string& weather,
 void Check(const std::string& weather,
            const std::vector<std::string>& arguments) {
   const Outcome outcome = RunIn(weather, arguments);
-  Require(
-      outcome.code >= ctl::kExitDone && outcome.code <= ctl::kExitPermission,
-      "the exit code is one of the table");
+  Require((outcome.code >= ctl::kExitDone &&
+           outcome.code <= ctl::kExitPermission) ||
+              outcome.code == ctl::kExitTrouble,
+          "the exit code is one of the table");
   CtlWorld world(weather);
   const auto parsed = ctl::ParseCommandLine(arguments, world.environment());
   const Options* options = std::get_if<Options>(&parsed);

@@ -57,6 +57,28 @@ void CtlWorld::Furnish() {
       {1, now_, true, "Failed", "Pod", {"default", "p"}, text_},
       {2, now_, false, "Prepared", "Pod", {"team", "r"}, "all is well"}};
 
+  // At decision 1 the first pod was all there was.
+  node_.state_at = [this](const LedgerPoint& at) -> absl::StatusOr<LedgerView> {
+    const auto* sequence = std::get_if<std::uint64_t>(&at);
+    if (sequence != nullptr && *sequence > 2) {
+      return absl::OutOfRangeError("not decided yet");
+    }
+    LedgerView view;
+    view.sequence = sequence != nullptr ? *sequence : 2;
+    view.time = now_;
+    view.pods = node_.pods;
+    if (view.sequence < 2) view.pods.resize(1);
+    view.claims = node_.claims;
+    view.devices = node_.devices;
+    return view;
+  };
+  FsckReport report;
+  report.findings = {
+      {"missing-spec", true, "claim/default/c", text_, "prepare again", ""},
+      {"orphaned-spec", false, text_, "nobody knows it", "", text_}};
+  report.repairs = {{"claim/default/c", "prepare again", text_}};
+  node_.fsck = report;
+
   ContainerDevices main;
   main.name = "main";
   main.cdi_devices = {
