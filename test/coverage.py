@@ -27,7 +27,10 @@ def measure(build, root):
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     rooms = defaultdict(lambda: [0, 0])
     for file in json.loads(text)['files']:
-        room = rooms['/'.join(Path(file['filename']).parts[:2])]
+        name = '/'.join(Path(file['filename']).parts[:2])
+        if name == 'lib/include':  # Comparisons of plain values; no room.
+            continue
+        room = rooms[name]
         room[0] += file['line_total']
         room[1] += file['line_covered']
     return rooms
