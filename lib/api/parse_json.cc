@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxReasonBytes = 500;
-
 /// Where the parser is. It knows no lines, so the iterator it reads through
 /// counts them here. The count is behind by the last character read, which is
 /// the one that ended a number, and so may be the line's end.
@@ -167,7 +165,9 @@ ParsedText ParseJson(std::string_view text, bool& is_syntax_error) {
       }
     }
   } catch (const std::exception& error) {
-    ok = builder.Fail(position.line, fmt::format("not JSON: {}", error.what()));
+    ok = builder.Fail(
+        position.line,
+        fmt::format("not JSON: {}", Readable(error.what(), kMaxReasonBytes)));
   }
   is_syntax_error = handler.is_syntax_error();
   if (!ok) {

@@ -131,10 +131,13 @@ ParsedText ParseYaml(std::string_view text) {
     result.error = builder.error();
     result.error_line = builder.error_line();
   } catch (const YAML::Exception& error) {
-    result.error = fmt::format("not YAML: {}", error.msg);
+    // It quotes characters of the text, and its own mark for the end of it.
+    result.error =
+        fmt::format("not YAML: {}", Readable(error.msg, kMaxReasonBytes));
     result.error_line = error.mark.is_null() ? 0 : LineOf(error.mark);
   } catch (const std::exception& error) {
-    result.error = fmt::format("not YAML: {}", error.what());
+    result.error =
+        fmt::format("not YAML: {}", Readable(error.what(), kMaxReasonBytes));
   }
   result.documents.clear();
   return result;

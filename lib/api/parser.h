@@ -11,10 +11,13 @@ namespace devmgr::api {
 
 inline constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20;
 
+/// Bytes of what a library says of a text, as far as it is passed on.
+inline constexpr std::size_t kMaxReasonBytes = 500;
+
 /// The documents of a text, or why there are none.
 struct ParsedText {
   std::vector<ValuePtr> documents;  ///< Without empty ones.
-  std::string error;                ///< Empty when all is well.
+  std::string error;                ///< Readable. Empty when all is well.
   int error_line = 0;               ///< 0 when it has no line.
 };
 

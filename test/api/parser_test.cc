@@ -264,6 +264,10 @@ TEST(Parser, BoundsTheNumberOfValues) {
               "");
 }
 
+TEST(Parser, ItsErrorsHaveNoControlCharacters) {
+  EXPECT_EQ(Parse("a: \"\\").error, "not YAML: unknown escape character: ?");
+}
+
 TEST(Parser, BoundsTheText) {
   const ParsedText parsed = Parse(std::string(kMaxTextBytes + 1, '#'));
   EXPECT_THAT(parsed.error, HasSubstr("8388609 bytes"));

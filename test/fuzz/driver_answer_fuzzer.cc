@@ -2,6 +2,8 @@
 //
 // A driver may answer anything. Whatever it is, each claim that was asked for
 // gets exactly one word, and what is accepted can be kept in the ledger.
+#include <google/protobuf/stubs/logging.h>
+
 #include <string>
 #include <vector>
 
@@ -73,6 +75,9 @@ void CheckVersion(const dra::ApiVersion& version, const std::string& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
+  // It tells stderr of each text that is not UTF-8.
+  static auto* const previous = google::protobuf::SetLogHandler(nullptr);
+  static_cast<void>(previous);
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   for (const devmgr::dra::ApiVersion& version : devmgr::dra::ApiVersions()) {
     devmgr::fuzz::CheckVersion(version, bytes);
