@@ -108,6 +108,9 @@ bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
 absl::Status FreezeIfDone(Draft& draft, const PodUid& uid,
                           const std::string& boot_id) {
   PodRecord* pod = draft.EditPod(uid);
+  // After the recovery of a damaged ledger: what its containers want, and maybe
+  // more claims, comes with its plan.
+  if (pod->needs.empty() && !pod->claims.empty()) return absl::OkStatus();
   for (const ClaimUid& claim : pod->claims) {
     const ClaimRecord* record = draft.Claim(claim);
     if (record == nullptr || !FullyPrepared(*record, boot_id)) {
@@ -293,7 +296,10 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
   Draft draft(state);
   PodRecord* record = old != nullptr ? draft.EditPod(pod.uid)
                                      : draft.AddPod(NewPod(state, pod, now_ms));
-  if (plan != nullptr) TakePlan(draft, *plan, record);
+  if (plan != nullptr) {
+    record->name = pod.name;  // Not known when its record was lost.
+    TakePlan(draft, *plan, record);
+  }
   record->phase = PodPhase::kPreparing;
   record->answer = nullptr;
   for (const ClaimUid& claim : record->claims) {

@@ -130,7 +130,7 @@ TEST_F(PrepareTest, AClaimThatIsNotNeededNeedsNoCall) {
 // DRA-062, improved: who has answered is not asked again.
 TEST_F(PrepareTest, OnlyTheClaimWithoutAnAnswerIsDueAgain) {
   objects_ = SnapshotOf({ClaimForP("A"), ClaimForP("B")});
-  const Pod pod = PodBuilder().Claim("c1", "A").Claim("c2", "B");
+  const Pod pod = PodBuilder().Claim("c1", "A").Claim("c2", "B").Container("c");
   Prepare(pod);
   Answers(kDriver, {"u-A"});
   EXPECT_EQ(PodOf(pod).phase, PodPhase::kPreparing);
@@ -138,6 +138,29 @@ TEST_F(PrepareTest, OnlyTheClaimWithoutAnAnswerIsDueAgain) {
   EXPECT_EQ(ToPrepare(), (Calls{{kDriver, {"u-B"}}}));
   Answers(kDriver, {"u-B"});
   EXPECT_EQ(PodOf(pod).phase, PodPhase::kReady);
+}
+
+// What a damaged ledger has lost comes with the next plan.
+TEST_F(PrepareTest, AHolderWithoutNeedsIsNotReadyBeforeItIsPlanned) {
+  objects_ = SnapshotOf({ClaimForP("A")});
+  const Pod pod = PodWith("P", "A");
+  Prepare(pod);
+  AnswerAll();
+  ASSERT_EQ(PodOf(pod).phase, PodPhase::kReady);
+  state::PodRecord record = PodOf(pod);
+  record.name = {"default", "recovered-u-P"};
+  record.phase = PodPhase::kPreparing;
+  record.answer = nullptr;
+  record.needs.clear();
+  state::Decision decision;
+  decision.changes = {
+      state::PutPod{std::make_shared<state::PodRecord>(record)}};
+  ledger_.Take(decision);
+  Book(pod, nullptr);
+  EXPECT_EQ(PodOf(pod).phase, PodPhase::kPreparing);
+  Prepare(pod);
+  EXPECT_EQ(PodOf(pod).phase, PodPhase::kReady);
+  EXPECT_EQ(PodOf(pod).name.name, "P");
 }
 
 // DRA-065
@@ -201,7 +224,8 @@ TEST_F(PrepareTest, OnlyTheNewOneOfTwoClaimsIsDue) {
                          ClaimBuilder("B").From(kDriver).For("u-Q", "Q")});
   Prepare(PodWith("P", "A"));
   AnswerAll();
-  const Pod q = PodBuilder("Q").Claim("c1", "A").Claim("c2", "B");
+  const Pod q =
+      PodBuilder("Q").Claim("c1", "A").Claim("c2", "B").Container("c");
   Prepare(q);
   EXPECT_EQ(ToPrepare(), (Calls{{kDriver, {"u-B"}}}));
   AnswerAll();

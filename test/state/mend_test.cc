@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/mend.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "state/records.h"
+#include "support/test_scale.h"
+
+namespace devmgr::state {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const NameOfPod kNobody = [](const PodUid&) { return std::nullopt; };
+
+State StateOf(const std::vector<Batch>& batches) {
+  State state;
+  for (const Batch& batch : batches) EXPECT_TRUE(Apply(state, batch).ok());
+  return state;
+}
+
+State ReadyPod() { return StateOf(PreparedPodBatches()); }
+
+std::size_t MendAndCheck(State& state, const NameOfPod& names = kNobody) {
+  const std::size_t mended = Mend(state, names);
+  EXPECT_THAT(CheckInvariants(state), IsEmpty());
+  State again = state;
+  EXPECT_EQ(Mend(again, names), 0u);
+  return mended;
+}
+
+TEST(MendTest, LeavesWhatIsGoodAlone) {
+  for (const std::vector<Batch>& batches :
+       {PreparedPodBatches(), std::vector<Batch>()}) {
+    State state = StateOf(batches);
+    EXPECT_EQ(MendAndCheck(state), 0u);
+    EXPECT_TRUE(state == StateOf(batches));
+  }
+}
+
+TEST(MendTest, APodWhoseOnlyClaimIsLostIsAdmittedAnew) {
+  State state = ReadyPod();
+  state.Erase(kGpu);
+  MendAndCheck(state);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kWaiting);
+  EXPECT_EQ(state.FindPod(kPodA)->answer, nullptr);
+}
+
+TEST(MendTest, APodThatLostOneOfItsClaimsKeepsTheOthers) {
+  State state = ReadyPod();
+  PodRecord pod = *state.FindPod(kPodA);
+  pod.claims.push_back({"lost"});
+  state.Put(std::make_shared<PodRecord>(pod));
+  MendAndCheck(state);
+  const PodRecord* mended = state.FindPod(kPodA);
+  EXPECT_EQ(mended->phase, PodPhase::kPreparing);
+  EXPECT_THAT(mended->claims, ElementsAre(kGpu));
+  // Needs of before would make it Ready without what is lost.
+  EXPECT_THAT(mended->needs, IsEmpty());
+  EXPECT_EQ(state.FindClaim(kGpu)->drivers.at(kDriver).phase,
+            DriverPhase::kPrepared);
+}
+
+TEST(MendTest, APodThatOnlyItsClaimKnowsOfKeepsIt) {
+  State state = ReadyPod();
+  state.Erase(kPodA);
+  MendAndCheck(state, [](const PodUid&) { return ObjectName{"default", "a"}; });
+  const PodRecord* pod = state.FindPod(kPodA);
+  ASSERT_NE(pod, nullptr);
+  EXPECT_EQ(pod->name.ToString(), "default/a");
+  EXPECT_EQ(pod->phase, PodPhase::kPreparing);
+  EXPECT_THAT(pod->claims, ElementsAre(kGpu));
+  EXPECT_EQ(state.FindClaim(kGpu)->drivers.at(kDriver).phase,
+            DriverPhase::kPrepared);
+}
+
+TEST(MendTest, AClaimThatNobodyHoldsIsUnprepared) {
+  State state = ReadyPod();
+  state.Erase(kPodA);
+  state.Put(
+      std::make_shared<ClaimRecord>(MakeClaim(DriverPhase::kPrepared, {})));
+  MendAndCheck(state);
+  const ClaimRecord* claim = state.FindClaim(kGpu);
+  ASSERT_NE(claim, nullptr);
+  EXPECT_EQ(claim->drivers.at(kDriver).phase, DriverPhase::kUnpreparing);
+  ASSERT_EQ(claim->pods.size(), 1u);
+  EXPECT_EQ(state.FindPod(*claim->pods.begin())->phase, PodPhase::kReleasing);
+}
+
+TEST(MendTest, APodWhoseClaimIsBeingUnpreparedIsReleased) {
+  State state = ReadyPod();
+  state.Put(std::make_shared<ClaimRecord>(
+      MakeClaim(DriverPhase::kUnpreparing, {kPodA})));
+  MendAndCheck(state);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kReleasing);
+  EXPECT_EQ(state.FindPod(kPodA)->answer, nullptr);
+}
+
+TEST(MendTest, OfTwoClaimsOfANameTheNewerPodKeepsIts) {
+  State state = ReadyPod();
+  ClaimRecord newer = MakeClaim(DriverPhase::kPrepared, {kPodB});
+  newer.uid = {"claim-gpu-2"};
+  state.Put(std::make_shared<ClaimRecord>(newer));
+  PodRecord pod = MakePod(kPodB, "b", PodPhase::kReady);
+  pod.first_seen_seq = 9;
+  pod.claims = {newer.uid};
+  pod.needs[1].wants[0].claim = newer.uid;
+  state.Put(std::make_shared<PodRecord>(pod));
+  MendAndCheck(state);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kReleasing);
+  EXPECT_EQ(state.FindPod(kPodB)->phase, PodPhase::kReady);
+}
+
+// ---- anything
+
+class RandomState {
+ public:
+  explicit RandomState(std::uint32_t seed) : random_(seed) {}
+
+  State Make() {
+    State state;
+    for (int i = Below(5); i > 0; --i) state.Put(Pod());
+    for (int i = Below(5); i > 0; --i) state.Put(Claim());
+    for (int i = Below(4); i > 0; --i) {
+      state.Put(std::make_shared<IdentityRecord>(
+          MakeIdentity(Text("n", 3), Text("u", 3))));
+    }
+    return state;
+  }
+
+ private:
+  int Below(int bound) {
+    return static_cast<int>(random_() % static_cast<unsigned>(bound));
+  }
+  std::string Text(const char* prefix, int bound) {
+    return fmt::format("{}{}", prefix, Below(bound));
+  }
+
+  std::shared_ptr<PodRecord> Pod() {
+    auto pod = std::make_shared<PodRecord>(
+        MakePod({Text("pod-", 5)}, Text("name-", 3),
+                static_cast<PodPhase>(1 + Below(5))));
+    pod->first_seen_seq = static_cast<std::uint64_t>(Below(9));
+    pod->claims.clear();
+    for (int i = Below(4); i > 0; --i) {
+      pod->claims.push_back({Text("claim-", 5)});
+    }
+    if (Below(2) == 0) pod->needs.clear();
+    for (ContainerNeed& need : pod->needs) {
+      for (Want& want : need.wants) want.claim = {Text("claim-", 5)};
+    }
+    if (Below(4) == 0) pod->answer = nullptr;
+    if (Below(4) == 0) pod->boot_id = Text("boot-", 3);
+    if (Below(6) == 0) pod->boot_id.clear();
+    return pod;
+  }
+
+  std::shared_ptr<ClaimRecord> Claim() {
+    auto claim = std::make_shared<ClaimRecord>();
+    claim->uid = {Text("claim-", 5)};
+    claim->name = {"default", Text("c", 3)};
+    for (int i = Below(4); i > 0; --i) claim->pods.insert({Text("pod-", 5)});
+    for (int i = Below(3); i > 0; --i) {
+      DriverRecord& driver = claim->drivers[Text("d", 3)];
+      driver.phase = static_cast<DriverPhase>(1 + Below(3));
+      if (driver.phase == DriverPhase::kPrepared) {
+        driver.boot_id = Below(6) == 0 ? "" : Text("boot-", 3);
+      }
+    }
+    return claim;
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(MendTest, MakesAnythingHoldTheInvariants) {
+  const std::uint32_t seed = TestSeed(std::random_device{}());
+  RandomState random(seed);
+  for (int i = 0; i < 3'000 * TestScale(); ++i) {
+    SCOPED_TRACE(fmt::format("seed {}, state {}", seed, i));
+    State state = random.Make();
+    const State before = state;
+    MendAndCheck(state);
+    // What a driver may have prepared is not forgotten.
+    for (const auto& [uid, claim] : before.claims) {
+      EXPECT_TRUE(claim->drivers.empty() || state.FindClaim(uid) != nullptr);
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace devmgr::state
