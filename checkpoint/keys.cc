@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kFormat = "meta/format";
 constexpr std::string_view kSeq = "meta/seq";
+constexpr std::string_view kFirst = "meta/first";
 constexpr std::string_view kPodPrefix = "p/";
 constexpr std::string_view kClaimPrefix = "c/";
 constexpr std::string_view kIdentityPrefix = "i/";
@@ -25,6 +26,8 @@ std::string Join(std::string_view prefix, std::string_view rest) {
 std::string FormatKey() { return std::string(kFormat); }
 
 std::string SeqKey() { return std::string(kSeq); }
+
+std::string FirstKey() { return std::string(kFirst); }
 
 std::string PodKey(const PodUid& uid) { return Join(kPodPrefix, uid.value); }
 
@@ -54,6 +57,7 @@ std::string HistoryEnd() {
 std::optional<KeyKind> KindOf(std::string_view key) {
   if (key == kFormat) return KeyKind::kFormat;
   if (key == kSeq) return KeyKind::kSeq;
+  if (key == kFirst) return KeyKind::kFirst;
   if (key.starts_with(kPodPrefix)) return KeyKind::kPod;
   if (key.starts_with(kClaimPrefix)) return KeyKind::kClaim;
   if (key.starts_with(kIdentityPrefix)) return KeyKind::kIdentity;

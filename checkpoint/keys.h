@@ -17,11 +17,14 @@ namespace devmgr::checkpoint {
 
 /// Goes up with every change that an older version would misread or lose.
 inline constexpr std::uint64_t kFormatVersion = 2;
+/// The first one that says where the history begins.
+inline constexpr std::uint64_t kFormatWithFirst = 2;
 /// The oldest one that is still read.
 inline constexpr std::uint64_t kOldestFormat = 1;
 
 std::string FormatKey();
 std::string SeqKey();
+std::string FirstKey();
 std::string PodKey(const PodUid& uid);
 std::string ClaimKey(const ClaimUid& uid);
 std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
@@ -30,7 +33,7 @@ std::string HistoryKey(std::uint64_t seq);
 /// The first key behind the whole history.
 std::string HistoryEnd();
 
-enum class KeyKind { kFormat, kSeq, kPod, kClaim, kIdentity, kHistory };
+enum class KeyKind { kFormat, kSeq, kFirst, kPod, kClaim, kIdentity, kHistory };
 
 /// Nothing for a key that this version does not know.
 std::optional<KeyKind> KindOf(std::string_view key);

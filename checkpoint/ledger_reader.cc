@@ -40,6 +40,8 @@ absl::Status CheckKey(std::string_view key, std::string_view own_key) {
                        PrintKey(own_key));
 }
 
+}  // namespace
+
 absl::Status PutRecord(std::string_view key, std::string_view value,
                        state::State& state) {
   const auto kind = KindOf(key);
@@ -69,13 +71,12 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
     }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
+    case KeyKind::kFirst:
     case KeyKind::kHistory:
       break;
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::StatusOr<std::uint64_t> ReadFormat(rocksdb::DB& db) {
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format,
@@ -111,10 +112,20 @@ absl::StatusOr<state::State> ReadState(rocksdb::DB& db) {
   return state;
 }
 
-absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq) {
-  if (last_in_history == seq) return absl::OkStatus();
-  return DataLossError("the history ends with batch {}, the ledger with {}",
-                       last_in_history, seq);
+absl::Status CheckHistoryBounds(rocksdb::DB& db, std::uint64_t first,
+                                std::uint64_t last, std::uint64_t seq) {
+  if (last != seq && last != 0) {
+    return DataLossError("the history ends with batch {}, the ledger with {}",
+                         last, seq);
+  }
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, ReadFormat(db));
+  if (format < kFormatWithFirst) return absl::OkStatus();
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t begin,
+                          ReadNumber(db, FirstKey()));
+  const std::uint64_t found = first != 0 ? first : seq + 1;
+  if (found == begin) return absl::OkStatus();
+  return DataLossError("the history begins with batch {}, not with {}", found,
+                       begin);
 }
 
 absl::Status VisitHistory(rocksdb::DB& db, std::uint64_t after,

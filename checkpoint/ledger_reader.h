@@ -25,12 +25,21 @@ absl::StatusOr<std::uint64_t> ReadFormat(rocksdb::DB& db);
 /// The number of the last batch; errors as ReadFormat.
 absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 
+/// Puts the record of a key and its value into `state`; those of other kinds
+/// are only looked at.
+///   DataLoss  it is of an unknown kind, or cannot be decoded
+absl::Status PutRecord(std::string_view key, std::string_view value,
+                       state::State& state);
+
 /// The projection.
 absl::StatusOr<state::State> ReadState(rocksdb::DB& db);
 
-/// A history that is not empty ends with the last batch of the ledger.
-///   DataLoss  it does not
-absl::Status CheckHistoryEnd(std::uint64_t last_in_history, std::uint64_t seq);
+/// Whether a history of the batches `first` to `last` (0 for none) is the one
+/// that a ledger whose last batch is `seq` must have: every write of the ledger
+/// leaves its batch there, so that none can vanish alone.
+///   DataLoss  it is not
+absl::Status CheckHistoryBounds(rocksdb::DB& db, std::uint64_t first,
+                                std::uint64_t last, std::uint64_t seq);
 
 /// Visits `most` batches after `after` at most, encoded, in order.
 using HistoryVisitor =

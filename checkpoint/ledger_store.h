@@ -3,10 +3,13 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/options.h>
+#include <devmgr/status_types.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -24,6 +27,30 @@ struct HistoryLimits {
 };
 
 inline constexpr auto kWholeHistory = std::numeric_limits<std::size_t>::max();
+
+/// What was found when a store was opened.
+struct RecoveryReport {
+  /// Nothing was written after the store was last closed. True for a new one.
+  bool closed_cleanly = true;
+  std::uint64_t last_batch = 0;
+  std::int64_t last_time_ms = 0;  ///< Unix time of that batch; 0: not known.
+
+  /// Writes that were cut off before they were answered; one text for each.
+  std::vector<std::string> dropped;
+
+  // Only when a damaged store was recovered (Recovery::kLenient).
+  std::string damage;          ///< Why it was refused; empty: it was not.
+  std::filesystem::path kept;  ///< Where the damaged database is now.
+  std::uint64_t skipped = 0;   ///< Records that could not be read.
+  std::vector<std::string> skipped_records;  ///< The first of them.
+  std::uint64_t mended = 0;  ///< Records changed so that all fit together.
+};
+
+/// One sentence for people.
+std::string Describe(const RecoveryReport& report);
+
+/// As it is shown.
+RecoveryInfo RecoveryInfoOf(const RecoveryReport& report);
 
 /// Where the ledger's batches are kept. One thread at a time, except History.
 class LedgerStore {
@@ -51,6 +78,9 @@ class LedgerStore {
   absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after) {
     return History(after, kWholeHistory);
   }
+
+  /// Of opening it, not of reopening.
+  virtual RecoveryReport Recovered() const { return {}; }
 };
 
 /// A store that forgets everything with its last user. Never fails.
@@ -60,13 +90,18 @@ struct RocksDbStoreOptions {
   /// Created with mode 0700 if missing.
   std::filesystem::path directory;
   HistoryLimits history;
+  Recovery recovery = Recovery::kStrict;
+  /// Unix time; of the real clock when null.
+  std::function<std::int64_t()> now_ms = nullptr;
 };
 
 /// The durable store (layout: checkpoint/FORMAT.md).
 ///   FailedPrecondition  held by another opener, whom the message names; or of
 ///                       a newer format, which stays untouched
 ///   PermissionDenied    the directory is not ours to use
-///   DataLoss            present but damaged; the message says what
+///   DataLoss            present but damaged; the message names the file, and
+///                       nothing was changed. With kLenient: nothing can be
+///                       read at all.
 absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStore(
     const RocksDbStoreOptions& options);
 
@@ -74,6 +109,7 @@ absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStore(
 struct StoreContents {
   state::State state;
   std::vector<state::Batch> history;
+  RecoveryReport report;
 };
 
 /// Reads a stopped or crashed store without changing a byte of it.

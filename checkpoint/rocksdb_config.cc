@@ -2,10 +2,14 @@
 #include "checkpoint/rocksdb_config.h"
 
 #include <rocksdb/cache.h>
+#include <rocksdb/file_checksum.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -25,12 +29,24 @@ class NullLogger : public rocksdb::Logger {
 };
 
 /// RocksDB keeps no errno, only its text.
-bool IsPermissionError(const rocksdb::Status& status) {
+bool Mentions(const rocksdb::Status& status,
+              std::initializer_list<int> error_numbers) {
   const std::string text = status.ToString();
-  for (const int error : {EACCES, EPERM, EROFS}) {
-    if (text.find(ErrnoText(error)) != std::string::npos) return true;
+  return std::any_of(error_numbers.begin(), error_numbers.end(),
+                     [&](int error) {
+                       return text.find(ErrnoText(error)) != std::string::npos;
+                     });
+}
+
+/// Errors of the disk reach us as damage, too, when RocksDB meets them in
+/// opening a database. A disk that fails is not one that has lost something.
+absl::StatusCode CodeOfDamage(const rocksdb::Status& status) {
+  if (Mentions(status, {EACCES, EPERM, EROFS})) {
+    return absl::StatusCode::kPermissionDenied;
   }
-  return false;
+  return Mentions(status, {EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM})
+             ? absl::StatusCode::kUnavailable
+             : absl::StatusCode::kDataLoss;
 }
 
 /// When RocksDB cannot open its file CURRENT it blames the options.
@@ -45,15 +61,16 @@ bool BlamesOptions(const rocksdb::Status& status) {
 absl::StatusCode CodeOf(const rocksdb::Status& status) {
   if (status.IsIOError() || BlamesOptions(status)) {
     if (status.IsPathNotFound()) return absl::StatusCode::kDataLoss;
-    return IsPermissionError(status) ? absl::StatusCode::kPermissionDenied
-                                     : absl::StatusCode::kUnavailable;
+    return Mentions(status, {EACCES, EPERM, EROFS})
+               ? absl::StatusCode::kPermissionDenied
+               : absl::StatusCode::kUnavailable;
   }
   switch (status.code()) {
     case rocksdb::Status::kCorruption:
     case rocksdb::Status::kNotFound:
     // What we ask for never changes, so what does not fit it is on the disk.
     case rocksdb::Status::kInvalidArgument:
-      return absl::StatusCode::kDataLoss;
+      return CodeOfDamage(status);
     case rocksdb::Status::kNotSupported:
       return absl::StatusCode::kFailedPrecondition;
     case rocksdb::Status::kBusy:
@@ -82,6 +99,9 @@ void KeepSmall(rocksdb::Options& options) {
   options.max_background_jobs = 1;
   options.compression = rocksdb::kNoCompression;
   rocksdb::BlockBasedTableOptions table;
+  // What FrameIsWhole reads.
+  table.checksum = rocksdb::kCRC32c;
+  table.format_version = 5;
   table.block_cache = rocksdb::NewLRUCache(256 * kKiB, /*num_shard_bits=*/0);
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
 }
@@ -98,12 +118,13 @@ void KeepQuiet(rocksdb::Options& options) {
 void BeStrict(rocksdb::Options& options) {
   options.create_if_missing = false;
   options.paranoid_checks = true;
-  // A record cut off at the end of the log was never answered and is dropped;
-  // any other damage refuses to open. kAbsoluteConsistency would refuse after
-  // every power failure in a write, and kPointInTimeRecovery would silently
-  // drop answered records behind a damaged one.
-  options.wal_recovery_mode =
-      rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // Opened only after ExamineDatabase: all that it leaves unread at the end of
+  // the log is the rest of a write that was never answered.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // Checksums of whole tables, for the bytes that no block's covers, and for
+  // tables that were put in the place of others.
+  options.file_checksum_gen_factory =
+      rocksdb::GetFileChecksumGenCrc32cFactory();
   // What is recovered is written anew, with a sync. After a failed sync that
   // is what makes a record durable that is only in the page cache.
   options.avoid_flush_during_recovery = false;
@@ -135,6 +156,12 @@ rocksdb::ReadOptions CheckedRead() {
   options.verify_checksums = true;
   options.fill_cache = false;
   return options;
+}
+
+rocksdb::Status OpenTwice(const std::function<rocksdb::Status()>& open) {
+  rocksdb::Status status = open();
+  if (status.IsInvalidArgument() || status.IsCorruption()) status = open();
+  return status;
 }
 
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view what) {

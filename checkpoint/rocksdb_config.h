@@ -6,6 +6,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/status.h>
 
+#include <functional>
 #include <string_view>
 
 namespace devmgr::checkpoint {
@@ -19,6 +20,11 @@ rocksdb::WriteOptions DurableWrite();
 
 /// Reads check every block and leave the cache alone.
 rocksdb::ReadOptions CheckedRead();
+
+/// Opens a database, a second time if RocksDB blames what we ask for or what it
+/// has read: it says so, too, of a file that could not be opened or read but
+/// then could, and hides why.
+rocksdb::Status OpenTwice(const std::function<rocksdb::Status()>& open);
 
 /// The one place where RocksDB's errors become ours; `what` comes first.
 ///   DataLoss          something is damaged or missing

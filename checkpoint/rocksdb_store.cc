@@ -6,17 +6,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <utility>
-#include <variant>
 
 #include "checkpoint/codec.h"
+#include "checkpoint/examine.h"
 #include "checkpoint/history_window.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/ledger_reader.h"
+#include "checkpoint/recover.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/state_directory.h"
+#include "checkpoint/witness.h"
+#include "checkpoint/write_ledger.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -24,66 +29,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds one change to a write; false when its record is null.
-struct ChangeWriter {
-  rocksdb::WriteBatch& write;
-
-  bool operator()(const state::PutPod& change) const {
-    return change.pod != nullptr &&
-           Put(PodKey(change.pod->uid), EncodePod(*change.pod));
-  }
-  bool operator()(const state::ErasePod& change) const {
-    return Delete(PodKey(change.uid));
-  }
-  bool operator()(const state::PutClaim& change) const {
-    return change.claim != nullptr &&
-           Put(ClaimKey(change.claim->uid), EncodeClaim(*change.claim));
-  }
-  bool operator()(const state::EraseClaim& change) const {
-    return Delete(ClaimKey(change.uid));
-  }
-  bool operator()(const state::PutIdentity& change) const {
-    return change.identity != nullptr &&
-           Put(IdentityKeyOf(change.identity->kind, change.identity->name),
-               EncodeIdentity(*change.identity));
-  }
-  bool operator()(const state::EraseIdentity& change) const {
-    return Delete(IdentityKeyOf(change.kind, change.name));
-  }
-
- private:
-  bool Put(const std::string& key, const std::string& value) const {
-    return write.Put(key, value).ok();
-  }
-  bool Delete(const std::string& key) const { return write.Delete(key).ok(); }
-};
-
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(
-    const rocksdb::Options& options, const fs::path& path) {
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(options, path.string(), &db);
-  std::unique_ptr<rocksdb::DB> owned(db);
-  DEVMGR_RETURN_IF_ERROR(FromRocksDb(
-      status, fmt::format("cannot open the ledger in '{}'", path.string())));
-  return owned;
+/// An empty ledger, complete and on disk before the directory says so.
+absl::Status CreateLedger(StateDirectory& directory,
+                          const rocksdb::Options& options) {
+  DEVMGR_RETURN_IF_ERROR(directory.PrepareNewDatabase());
+  DEVMGR_RETURN_IF_ERROR(
+      WriteNewLedger(options, directory.new_database(), {}, {}));
+  return directory.CommitNewDatabase();
 }
 
-/// An empty ledger, complete and on disk before the directory says so.
-absl::Status CreateLedger(StateDirectory& directory, rocksdb::Options options) {
-  DEVMGR_RETURN_IF_ERROR(directory.PrepareNewDatabase());
-  options.create_if_missing = true;
-  options.error_if_exists = true;
-  {
-    DEVMGR_ASSIGN_OR_RETURN(const auto db,
-                            OpenDatabase(options, directory.new_database()));
-    rocksdb::WriteBatch write;
-    write.Put(FormatKey(), EncodeNumber(kFormatVersion));
-    write.Put(SeqKey(), EncodeNumber(0));
-    DEVMGR_RETURN_IF_ERROR(FromRocksDb(db->Write(DurableWrite(), &write),
-                                       "cannot begin the ledger"));
-    DEVMGR_RETURN_IF_ERROR(FromRocksDb(db->Close(), "cannot begin the ledger"));
-  }
-  return directory.CommitNewDatabase();
+absl::Status WithAdvice(const absl::Status& damage) {
+  return DataLossError(
+      "{}; nothing was changed: restore the state directory, or open it with "
+      "recovery 'lenient', which keeps the damaged database and goes on with "
+      "what can be read of it",
+      MessageOf(damage));
+}
+
+std::int64_t RealTimeMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 class RocksDbStore : public LedgerStore {
@@ -94,18 +60,53 @@ class RocksDbStore : public LedgerStore {
         options_(std::move(options)),
         window_(limits) {}
 
+  ~RocksDbStore() override {
+    if (in_doubt_ || !db_->Close().ok()) return;
+    // Without it the next opener says that the store was not closed cleanly.
+    WriteWitness(Disk(), directory_.path(), {last_seq_, /*closed=*/true})
+        .IgnoreError();
+  }
+
+  /// Checks what is there, then opens it to write.
   absl::Status Open() {
-    std::unique_lock lock(db_mutex_);
-    DEVMGR_ASSIGN_OR_RETURN(db_, OpenDatabase(options_, directory_.database()));
-    DEVMGR_RETURN_IF_ERROR(WithContext(ReadBounds(), "ledger in '{}'",
-                                       directory_.database().string()));
-    DEVMGR_RETURN_IF_ERROR(RaiseFormat());
-    in_doubt_ = false;
+    DEVMGR_RETURN_IF_ERROR(directory_.damage());
+    const bool is_new = !directory_.has_ledger();
+    if (is_new) DEVMGR_RETURN_IF_ERROR(CreateLedger(directory_, options_));
+    DEVMGR_ASSIGN_OR_RETURN(const auto witness,
+                            ReadWitness(Disk(), directory_.path()));
+    DEVMGR_ASSIGN_OR_RETURN(const fs::path found, directory_.FindDatabase());
+    DEVMGR_ASSIGN_OR_RETURN(report_, Examine(found, witness));
+    if (is_new) report_.closed_cleanly = true;
+    DEVMGR_RETURN_IF_ERROR(directory_.SettleDatabase());
+    DEVMGR_RETURN_IF_ERROR(OpenExamined());
+    return WriteWitness(Disk(), directory_.path(), {last_seq_, false});
+  }
+
+  /// Opens what can be read of a damaged ledger.
+  absl::Status Recover(const absl::Status& damage, std::int64_t now_ms) {
+    auto recovered = RecoverLedger(directory_, options_, damage, now_ms);
+    if (!recovered.ok()) {
+      return MakeStatus(
+          recovered.status().code(),
+          fmt::format("{}; it cannot be recovered: {}", MessageOf(damage),
+                      MessageOf(recovered.status())));
+    }
+    DEVMGR_RETURN_IF_ERROR(Open());
+    RecoveryReport report = *std::move(recovered);
+    report.closed_cleanly = false;
+    report.last_batch = report_.last_batch;
+    report.last_time_ms = report_.last_time_ms;
+    report_ = std::move(report);
     return absl::OkStatus();
   }
 
+  RecoveryReport Recovered() const override { return report_; }
+
   absl::StatusOr<state::State> Load() override {
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
+    if (examined_.has_value()) {
+      return *std::exchange(examined_, std::nullopt);
+    }
     auto state = ReadState(*db_);
     if (state.ok()) return state;
     return WithContext(state.status(), "ledger in '{}'",
@@ -115,6 +116,7 @@ class RocksDbStore : public LedgerStore {
   absl::Status Append(std::span<const state::Batch> batches) override {
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
     if (batches.empty()) return absl::OkStatus();
+    examined_.reset();
     const absl::Status status = Write(batches);
     if (!status.ok()) in_doubt_ = true;
     return WithContext(status, "cannot write batches {} to {} of the ledger",
@@ -129,7 +131,10 @@ class RocksDbStore : public LedgerStore {
       if (db_ != nullptr) db_->Close().PermitUncheckedError();
       db_ = nullptr;
     }
-    DEVMGR_RETURN_IF_ERROR(Open());
+    // What was answered must be there; it may be more.
+    DEVMGR_RETURN_IF_ERROR(
+        Examine(directory_.database(), Witness{last_seq_, false}).status());
+    DEVMGR_RETURN_IF_ERROR(OpenExamined());
     auto state = Load();
     if (!state.ok()) in_doubt_ = true;
     return state;
@@ -150,21 +155,48 @@ class RocksDbStore : public LedgerStore {
         directory_.database().string());
   }
 
+  rocksdb::FileSystem& Disk() const { return *options_.env->GetFileSystem(); }
+
+  absl::StatusOr<RecoveryReport> Examine(
+      const fs::path& database, const std::optional<Witness>& witness) {
+    auto found = ExamineDatabase(database, options_, witness);
+    if (!found.ok()) {
+      return WithContext(found.status(), "ledger in '{}'", database.string());
+    }
+    SetBounds(*found);
+    examined_ = std::move(found->state);
+    return std::move(found->report);
+  }
+
+  absl::Status OpenExamined() {
+    std::unique_lock lock(db_mutex_);
+    auto db = OpenDatabase(options_, directory_.database());
+    if (absl::IsDataLoss(db.status())) return NotDamage(db.status());
+    DEVMGR_RETURN_IF_ERROR(db.status());
+    db_ = *std::move(db);
+    DEVMGR_RETURN_IF_ERROR(RaiseFormat());
+    in_doubt_ = false;
+    return absl::OkStatus();
+  }
+
+  /// What RocksDB takes for damage just after all was found whole is a disk
+  /// that fails; a second look tells how.
+  absl::Status NotDamage(const absl::Status& status) const {
+    DEVMGR_RETURN_IF_ERROR(
+        ExamineDatabase(directory_.database(), options_, std::nullopt)
+            .status());
+    return UnavailableError("{}", MessageOf(status));
+  }
+
   /// What Append needs to know of the database.
-  absl::Status ReadBounds() {
-    DEVMGR_ASSIGN_OR_RETURN(last_seq_, ReadSeq(*db_));
+  void SetBounds(const Examined& found) {
+    last_seq_ = found.state.seq;
     window_.Clear();
-    oldest_stored_ = last_seq_ + 1;
-    std::uint64_t last_in_history = 0;
-    const auto add = [&](std::uint64_t seq, std::string_view bytes) {
-      last_in_history = seq;
-      oldest_stored_ = std::min(oldest_stored_, seq);
-      window_.Add(seq, bytes.size());
-      return absl::OkStatus();
-    };
-    DEVMGR_RETURN_IF_ERROR(VisitHistory(*db_, 0, kWholeHistory, add));
-    if (last_in_history == 0) return absl::OkStatus();
-    return CheckHistoryEnd(last_in_history, last_seq_);
+    oldest_stored_ = last_seq_ + 1 - found.history_sizes.size();
+    std::uint64_t seq = oldest_stored_;
+    for (const std::uint64_t size : found.history_sizes) {
+      window_.Add(seq++, size);
+    }
   }
 
   /// Converts a ledger of an older format. Its records are valid in this one
@@ -175,6 +207,7 @@ class RocksDbStore : public LedgerStore {
     if (format < kFormatVersion) {
       rocksdb::WriteBatch write;
       write.Put(FormatKey(), EncodeNumber(kFormatVersion));
+      write.Put(FirstKey(), EncodeNumber(oldest_stored_));
       DEVMGR_RETURN_IF_ERROR(FromRocksDb(
           db_->Write(DurableWrite(), &write),
           fmt::format("cannot convert the ledger in '{}' to format {}",
@@ -192,13 +225,16 @@ class RocksDbStore : public LedgerStore {
                              seq);
       }
       for (const state::Change& change : batch.decision.changes) {
-        if (!std::visit(ChangeWriter{write}, change)) {
+        if (!AddChange(change, write)) {
           return InternalError("batch {} has a change without a record", seq);
         }
       }
       const std::string bytes = EncodeBatch(batch);
       write.Put(HistoryKey(seq), bytes);
       window_.Add(seq, bytes.size());
+    }
+    if (oldest_stored_ < window_.first()) {
+      write.Put(FirstKey(), EncodeNumber(window_.first()));
     }
     for (; oldest_stored_ < window_.first(); ++oldest_stored_) {
       write.Delete(HistoryKey(oldest_stored_));
@@ -220,6 +256,10 @@ class RocksDbStore : public LedgerStore {
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> in_doubt_ = true;
 
+  /// Until it is loaded.
+  std::optional<state::State> examined_;
+  RecoveryReport report_;
+
   // For Append; read anew whenever the database is opened.
   std::uint64_t last_seq_ = 0;
   /// Before the window when the limits have become smaller.
@@ -234,13 +274,15 @@ absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStoreOn(
   DEVMGR_ASSIGN_OR_RETURN(
       StateDirectory directory,
       StateDirectory::Hold(options.directory, database.env->GetFileSystem()));
-  if (!directory.has_ledger()) {
-    DEVMGR_RETURN_IF_ERROR(CreateLedger(directory, database));
-  }
-  DEVMGR_RETURN_IF_ERROR(directory.SettleDatabase());
   auto store = std::make_unique<RocksDbStore>(std::move(directory), database,
                                               options.history);
-  DEVMGR_RETURN_IF_ERROR(store->Open());
+  absl::Status status = store->Open();
+  if (absl::IsDataLoss(status)) {
+    if (options.recovery == Recovery::kStrict) return WithAdvice(status);
+    status = store->Recover(status,
+                            options.now_ms ? options.now_ms() : RealTimeMs());
+  }
+  if (!status.ok()) return status;
   return store;
 }
 

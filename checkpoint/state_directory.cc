@@ -2,8 +2,8 @@
 #include "checkpoint/state_directory.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <rocksdb/io_status.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,12 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <ctime>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "checkpoint/disk.h"
 #include "checkpoint/keys.h"
-#include "checkpoint/rocksdb_config.h"
+#include "checkpoint/witness.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -26,7 +27,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormatText = "devmgr ledger format ";
 /// Our own small files; what is longer is not ours.
-constexpr std::size_t kMaxSmallFile = 256;
+constexpr std::size_t kMaxSmallFile = 4096;
+/// From this one on the format file is sealed.
+constexpr std::uint64_t kSealedFormat = 2;
 
 absl::Status SystemError(int error_number, std::string_view verb,
                          const fs::path& path) {
@@ -59,42 +62,6 @@ absl::Status CheckIsDirectory(const fs::path& path) {
   if (S_ISDIR(info.st_mode)) return absl::OkStatus();
   return InvalidArgumentError("state directory '{}' is not a directory",
                               path.string());
-}
-
-// ---- what has to last over a power failure, on the database's file system
-
-absl::Status DiskError(const rocksdb::IOStatus& status, std::string_view verb,
-                       const fs::path& path) {
-  return FromRocksDb(status,
-                     fmt::format("cannot {} '{}'", verb, path.string()));
-}
-
-absl::Status SyncDirectory(rocksdb::FileSystem& disk, const fs::path& path) {
-  std::unique_ptr<rocksdb::FSDirectory> directory;
-  rocksdb::IOStatus status =
-      disk.NewDirectory(path.string(), {}, &directory, nullptr);
-  if (status.ok()) status = directory->Fsync({}, nullptr);
-  return DiskError(status, "sync directory", path);
-}
-
-absl::Status Rename(rocksdb::FileSystem& disk, const fs::path& from,
-                    const fs::path& to) {
-  return DiskError(disk.RenameFile(from.string(), to.string(), {}, nullptr),
-                   "move", from);
-}
-
-/// Removes a directory of files.
-absl::Status RemoveDirectory(rocksdb::FileSystem& disk, const fs::path& path) {
-  std::vector<std::string> names;
-  rocksdb::IOStatus status =
-      disk.GetChildren(path.string(), {}, &names, nullptr);
-  for (const std::string& name : names) {
-    if (!status.ok()) break;
-    if (name == "." || name == "..") continue;
-    status = disk.DeleteFile((path / name).string(), {}, nullptr);
-  }
-  if (status.ok()) status = disk.DeleteDir(path.string(), {}, nullptr);
-  return DiskError(status, "remove", path);
 }
 
 /// Makes what is missing of `path`, one directory after the other, each on disk
@@ -223,11 +190,13 @@ absl::StatusOr<std::uint64_t> ParseFormat(std::string_view text,
     const char* const begin = text.data() + kFormatText.size();
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(begin, end, version);
-    // A later version may say more in lines of its own.
-    if (error == std::errc() && rest != end && *rest == '\n') return version;
+    if (error == std::errc() && rest != end && *rest == '\n') {
+      const bool whole =
+          version < kSealedFormat ? rest + 1 == end : Unseal(text).has_value();
+      if (whole) return version;
+    }
   }
-  return DataLossError("'{}' does not begin with '{}' and a number",
-                       path.string(), kFormatText);
+  return DataLossError("'{}' is damaged", path.string());
 }
 
 /// What the format file says, a format that we can read; 0 without the file.
@@ -247,14 +216,40 @@ absl::StatusOr<std::uint64_t> CheckFormat(const fs::path& directory) {
       directory.string(), version, kOldestFormat, kFormatVersion);
 }
 
-absl::Status WriteFormat(rocksdb::FileSystem& disk, const fs::path& directory) {
-  const fs::path draft = directory / "format.new";
-  const std::string text = fmt::format("{}{}\n", kFormatText, kFormatVersion);
-  DEVMGR_RETURN_IF_ERROR(
-      DiskError(rocksdb::WriteStringToFile(&disk, text, draft.string(),
-                                           /*should_sync=*/true),
-                "write", draft));
-  return Rename(disk, draft, FormatPath(directory));
+/// A directory that has no format file must have nothing that comes after it.
+absl::Status CheckNothingWithoutFormat(const fs::path& directory) {
+  for (const fs::path& path : {directory / "db", WitnessPath(directory)}) {
+    DEVMGR_ASSIGN_OR_RETURN(const bool found, Exists(path));
+    if (!found) continue;
+    return DataLossError("'{}' is there, but '{}' is missing", path.string(),
+                         FormatPath(directory).string());
+  }
+  return absl::OkStatus();
+}
+
+// ---- what is damaged
+
+/// `path.damaged-<time>`, or with a number when that is taken.
+absl::StatusOr<fs::path> UnusedName(const fs::path& path, std::int64_t now_ms) {
+  const std::string name =
+      fmt::format("{}.damaged-{:%Y%m%dT%H%M%SZ}", path.string(),
+                  fmt::gmtime(static_cast<std::time_t>(now_ms / 1000)));
+  fs::path unused = name;
+  for (int number = 2;; ++number) {
+    DEVMGR_ASSIGN_OR_RETURN(const bool used, Exists(unused));
+    if (!used) return unused;
+    unused = fmt::format("{}-{}", name, number);
+  }
+}
+
+/// Moves a file or directory aside, if there is one; returns where it is.
+absl::StatusOr<fs::path> KeepAside(rocksdb::FileSystem& disk,
+                                   const fs::path& path, std::int64_t now_ms) {
+  DEVMGR_ASSIGN_OR_RETURN(const bool found, Exists(path));
+  if (!found) return fs::path();
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path kept, UnusedName(path, now_ms));
+  DEVMGR_RETURN_IF_ERROR(Rename(disk, path, kept));
+  return kept;
 }
 
 }  // namespace
@@ -266,32 +261,37 @@ absl::StatusOr<StateDirectory> StateDirectory::Hold(
   }
   DEVMGR_RETURN_IF_ERROR(MakeStateDirectory(*disk, directory));
   // Before the lock, because taking that writes; and again under it.
-  DEVMGR_RETURN_IF_ERROR(CheckFormat(directory).status());
+  const absl::Status format = CheckFormat(directory).status();
+  if (!format.ok() && !absl::IsDataLoss(format)) return format;
   DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLock(directory));
-  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
-  StateDirectory held(directory, std::move(disk), std::move(lock), format);
-  if (held.has_ledger()) return held;
-  DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
-  if (!has_database) return held;
-  return DataLossError("'{}' is there, but '{}' is missing",
-                       held.database().string(),
-                       FormatPath(directory).string());
+  return Look(directory, std::move(disk), std::move(lock));
 }
 
 absl::StatusOr<StateDirectory> StateDirectory::HoldForReading(
     const fs::path& directory) {
   DEVMGR_RETURN_IF_ERROR(CheckIsDirectory(directory));
   DEVMGR_ASSIGN_OR_RETURN(FileLock lock, TakeLockForReading(directory));
-  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format, CheckFormat(directory));
-  StateDirectory held(directory, /*disk=*/nullptr, std::move(lock), format);
+  DEVMGR_ASSIGN_OR_RETURN(StateDirectory held,
+                          Look(directory, /*disk=*/nullptr, std::move(lock)));
+  DEVMGR_RETURN_IF_ERROR(held.damage());
   if (held.has_ledger()) return held;
-  DEVMGR_ASSIGN_OR_RETURN(const bool has_database, Exists(held.database()));
-  if (!has_database) {
-    return NotFoundError("there is no ledger in '{}'", directory.string());
+  return NotFoundError("there is no ledger in '{}'", directory.string());
+}
+
+absl::StatusOr<StateDirectory> StateDirectory::Look(
+    const fs::path& directory, std::shared_ptr<rocksdb::FileSystem> disk,
+    FileLock lock) {
+  StateDirectory held(directory, std::move(disk), std::move(lock));
+  const auto format = CheckFormat(directory);
+  if (format.ok()) {
+    held.format_ = *format;
+    if (*format == 0) held.damage_ = CheckNothingWithoutFormat(directory);
+  } else if (absl::IsDataLoss(format.status())) {
+    held.damage_ = format.status();
+  } else {
+    return format.status();
   }
-  return DataLossError("'{}' is there, but '{}' is missing",
-                       held.database().string(),
-                       FormatPath(directory).string());
+  return held;
 }
 
 absl::Status StateDirectory::PrepareNewDatabase() {
@@ -306,7 +306,8 @@ absl::Status StateDirectory::CommitNewDatabase() {
 
 absl::Status StateDirectory::RaiseFormat() {
   if (format_ == kFormatVersion) return absl::OkStatus();
-  DEVMGR_RETURN_IF_ERROR(WriteFormat(*disk_, path_));
+  const std::string text = fmt::format("{}{}\n", kFormatText, kFormatVersion);
+  DEVMGR_RETURN_IF_ERROR(ReplaceFile(*disk_, FormatPath(path_), Seal(text)));
   DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
   format_ = kFormatVersion;
   return absl::OkStatus();
@@ -314,11 +315,38 @@ absl::Status StateDirectory::RaiseFormat() {
 
 absl::Status StateDirectory::SettleDatabase() {
   DEVMGR_ASSIGN_OR_RETURN(const fs::path found, FindDatabase());
-  if (found != database()) {
+  if (found == database()) {
+    // Left by a crash in ReplaceDatabase. Should the database be lost one day,
+    // this must not be taken for it.
+    DEVMGR_RETURN_IF_ERROR(PrepareNewDatabase());
+  } else {
     DEVMGR_RETURN_IF_ERROR(Rename(*disk_, found, database()));
   }
   // Always: who renamed it, or the format file, may not have come this far.
   return SyncDirectory(*disk_, path_);
+}
+
+absl::StatusOr<fs::path> StateDirectory::ReplaceDatabase(
+    const std::function<absl::Status(const fs::path&)>& write,
+    std::int64_t now_ms) {
+  DEVMGR_RETURN_IF_ERROR(SettleDatabase());
+  DEVMGR_RETURN_IF_ERROR(PrepareNewDatabase());
+  DEVMGR_RETURN_IF_ERROR(write(new_database()));
+  if (absl::IsDataLoss(ReadWitness(*disk_, path_).status())) {
+    DEVMGR_RETURN_IF_ERROR(
+        KeepAside(*disk_, WitnessPath(path_), now_ms).status());
+  }
+  if (!damage_.ok()) {
+    DEVMGR_RETURN_IF_ERROR(
+        KeepAside(*disk_, FormatPath(path_), now_ms).status());
+  }
+  DEVMGR_RETURN_IF_ERROR(CommitNewDatabase());
+  damage_ = absl::OkStatus();
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path kept,
+                          KeepAside(*disk_, database(), now_ms));
+  DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
+  DEVMGR_RETURN_IF_ERROR(SettleDatabase());
+  return kept;
 }
 
 absl::StatusOr<fs::path> StateDirectory::FindDatabase() const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -27,22 +28,33 @@ class StateDirectory {
   ///                       format is not ours
   ///   PermissionDenied    it is not ours to use
   ///   InvalidArgument     there is something that is no directory
-  ///   DataLoss            the format file cannot be understood
+  /// A format file that is damaged or missing is held all the same: see damage.
   static absl::StatusOr<StateDirectory> Hold(
       const std::filesystem::path& directory,
       std::shared_ptr<rocksdb::FileSystem> disk);
 
   /// Locks out whoever would write, without writing anything.
-  ///   NotFound  there is no ledger; the other errors as Hold
+  ///   NotFound  there is no ledger
+  ///   DataLoss  the format file is damaged or missing
+  /// The other errors as Hold.
   static absl::StatusOr<StateDirectory> HoldForReading(
       const std::filesystem::path& directory);
 
-  /// False for a directory in which no ledger was ever completed.
+  const std::filesystem::path& path() const { return path_; }
+
+  /// DataLoss when the format file is damaged, or missing beside a database.
+  const absl::Status& damage() const { return damage_; }
+
+  /// False for a directory in which no ledger was ever completed, and for one
+  /// whose format file is damaged.
   bool has_ledger() const { return format_ != 0; }
 
   /// Where the database is once `has_ledger`, and where a new one is made.
   std::filesystem::path database() const { return path_ / "db"; }
   std::filesystem::path new_database() const { return path_ / "db.new"; }
+
+  /// Where a damaged database may be copied to; removed when it is in the way.
+  std::filesystem::path salvage_work() const { return path_ / "db.salvage"; }
 
   /// Empties `new_database`, whatever was left there.
   absl::Status PrepareNewDatabase();
@@ -59,23 +71,35 @@ class StateDirectory {
   ///   DataLoss  there is none
   absl::Status SettleDatabase();
 
+  /// Puts the database that `write` makes in the place of the one that is
+  /// there, which is kept, as are damaged files beside it, under names that end
+  /// in `.damaged-` and the time. Returns where it is kept. A crash leaves one
+  /// or the other in place.
+  absl::StatusOr<std::filesystem::path> ReplaceDatabase(
+      const std::function<absl::Status(const std::filesystem::path&)>& write,
+      std::int64_t now_ms);
+
   /// The database to read, in either place.
   ///   DataLoss  there is none
   absl::StatusOr<std::filesystem::path> FindDatabase() const;
 
  private:
+  /// What there is in a directory that is locked.
+  static absl::StatusOr<StateDirectory> Look(
+      const std::filesystem::path& directory,
+      std::shared_ptr<rocksdb::FileSystem> disk, FileLock lock);
+
   StateDirectory(std::filesystem::path path,
-                 std::shared_ptr<rocksdb::FileSystem> disk, FileLock lock,
-                 std::uint64_t format)
+                 std::shared_ptr<rocksdb::FileSystem> disk, FileLock lock)
       : path_(std::move(path)),
         disk_(std::move(disk)),
-        lock_(std::move(lock)),
-        format_(format) {}
+        lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
   std::shared_ptr<rocksdb::FileSystem> disk_;  ///< Null for a reader.
   FileLock lock_;
-  std::uint64_t format_;  ///< 0: there is no ledger.
+  std::uint64_t format_ = 0;  ///< 0: there is no ledger.
+  absl::Status damage_;
 };
 
 }  // namespace devmgr::checkpoint

@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <rocksdb/db.h>
-
-#include <memory>
+#include <optional>
 #include <utility>
 
+#include "checkpoint/examine.h"
 #include "checkpoint/ledger_reader.h"
 #include "checkpoint/ledger_store.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/state_directory.h"
+#include "checkpoint/witness.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
 namespace {
 
-absl::StatusOr<StoreContents> ReadDatabase(const std::string& path) {
-  rocksdb::DB* raw = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::OpenForReadOnly(LedgerOptions(nullptr), path, &raw);
-  const std::unique_ptr<rocksdb::DB> db(raw);
-  DEVMGR_RETURN_IF_ERROR(FromRocksDb(status, "cannot open it"));
+absl::StatusOr<StoreContents> ReadDatabase(
+    const std::filesystem::path& database,
+    const std::optional<Witness>& witness) {
+  DEVMGR_ASSIGN_OR_RETURN(
+      Examined found,
+      ExamineDatabase(database, LedgerOptions(nullptr), witness));
   StoreContents contents;
-  DEVMGR_ASSIGN_OR_RETURN(contents.state, ReadState(*db));
-  DEVMGR_ASSIGN_OR_RETURN(contents.history, ReadHistory(*db, 0, kWholeHistory));
-  if (!contents.history.empty()) {
-    DEVMGR_RETURN_IF_ERROR(
-        CheckHistoryEnd(contents.history.back().seq, contents.state.seq));
-  }
+  contents.state = std::move(found.state);
+  contents.report = std::move(found.report);
+  DEVMGR_ASSIGN_OR_RETURN(contents.history,
+                          ReadHistory(*found.db, 0, kWholeHistory));
   return contents;
 }
 
@@ -36,7 +34,10 @@ absl::StatusOr<StoreContents> ReadStoppedStore(
   DEVMGR_ASSIGN_OR_RETURN(const StateDirectory held,
                           StateDirectory::HoldForReading(directory));
   DEVMGR_ASSIGN_OR_RETURN(const auto database, held.FindDatabase());
-  auto contents = ReadDatabase(database.string());
+  DEVMGR_ASSIGN_OR_RETURN(
+      const auto witness,
+      ReadWitness(*rocksdb::FileSystem::Default(), directory));
+  auto contents = ReadDatabase(database, witness);
   if (contents.ok()) return contents;
   return WithContext(contents.status(), "ledger in '{}'", database.string());
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -153,10 +154,16 @@ absl::Status MakeDirectory(const std::filesystem::path& directory) {
 }
 
 absl::StatusOr<std::unique_ptr<checkpoint::LedgerStore>> OpenStore(
-    const DeviceManagerOptions& options) {
+    const DeviceManagerOptions& options, const Host& host) {
   if (options.in_memory_ledger) return checkpoint::NewInMemoryStore();
   checkpoint::RocksDbStoreOptions store;
   store.directory = options.state_dir;
+  store.recovery = options.recovery;
+  store.now_ms = [&host] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               host.now().time_since_epoch())
+        .count();
+  };
   return checkpoint::OpenRocksDbStore(store);
 }
 
@@ -168,7 +175,7 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   DEVMGR_RETURN_IF_ERROR(FillHost(&host));
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(options.plugin_registry_dir));
   manager::ManagerParts parts;
-  DEVMGR_ASSIGN_OR_RETURN(parts.store, OpenStore(options));
+  DEVMGR_ASSIGN_OR_RETURN(parts.store, OpenStore(options, host));
   DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
   auto runtime = rpc::Runtime::Start();
   if (!runtime.ok()) return runtime.status();

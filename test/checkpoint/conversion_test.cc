@@ -36,7 +36,7 @@ class ConversionTest : public ::testing::Test {
   void ExpectConverts() {
     const auto old = FullLedgerOfFormat1();
     auto store = MustOpen(Dir());
-    EXPECT_EQ(FormatFile(), "devmgr ledger format 2\n");
+    EXPECT_EQ(FormatFile(), FormatText(2));
     EXPECT_TRUE(*store->Load() == Project(old));
     EXPECT_EQ(Encoded(*store->History(0)), Encoded(old));
     const state::Batch next = FullLedger()[old.size()];
@@ -68,9 +68,10 @@ TEST_F(ConversionTest, ComesAfterACreationThatWasCutOff) {
 }
 
 TEST_F(ConversionTest, EndsWhatACrashCutOff) {
-  PutRaw(Dir(), {{FormatKey(), EncodeNumber(2)}});
+  PutRaw(Dir(),
+         {{FormatKey(), EncodeNumber(2)}, {FirstKey(), EncodeNumber(1)}});
   WriteFile(Dir() / "format.new", "devmgr led");
-  EXPECT_EQ(FormatFile(), "devmgr ledger format 1\n");
+  EXPECT_EQ(FormatFile(), FormatText(1));
   ASSERT_TRUE(ReadStoppedStore(Dir()).ok());
   ExpectConverts();
 }
@@ -92,7 +93,7 @@ TEST_F(ConversionTest, TheFormatFileChangesLast) {
     ASSERT_FALSE(store.ok());
     EXPECT_EQ(store.status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(MessageOf(store.status()), HasSubstr("cannot convert"));
-    EXPECT_EQ(FormatFile(), "devmgr ledger format 1\n");
+    EXPECT_EQ(FormatFile(), FormatText(1));
   }
   ExpectConverts();
 }
@@ -101,7 +102,7 @@ TEST_F(ConversionTest, ADirectoryThatCannotBeWrittenStaysOfFormat1) {
   // A folder in the place of the draft: it cannot be written.
   std::filesystem::create_directory(Dir() / "format.new");
   EXPECT_FALSE(OpenRocksDbStore({Dir(), {}}).ok());
-  EXPECT_EQ(FormatFile(), "devmgr ledger format 1\n");
+  EXPECT_EQ(FormatFile(), FormatText(1));
   std::filesystem::remove(Dir() / "format.new");
   ExpectConverts();
 }

@@ -134,24 +134,24 @@ TEST_F(FailingDiskTest, StaysInDoubtWhenItCannotBeReadAgain) {
   EXPECT_TRUE(store->Reopen().ok());
 }
 
-/// RocksDB says in this case that its options do not fit, which would be
-/// damage to us.
+/// Also by RocksDB, after we have looked at it: it says then that its options
+/// do not fit, which would be damage to us.
 TEST_F(FailingDiskTest, AFileThatCannotBeOpenedIsNotDamage) {
   Open().reset();
-  for (const bool for_good : {false, true}) {
-    bool failed = false;
+  for (int opened_before = 0; opened_before < 3; ++opened_before) {
+    SCOPED_TRACE(opened_before);
+    int opened = 0;
     disk_.SetHook([&](const DiskOperation& operation) {
       const bool fails = operation.kind == Kind::kOpen &&
                          operation.path.ends_with("CURRENT") &&
-                         (for_good || !failed);
-      failed |= fails;
+                         opened++ >= opened_before;
       return fails ? DiskFault::kError : DiskFault::kNone;
     });
     const absl::Status status =
         OpenRocksDbStoreOn({folder_.path(), {}}, LedgerOptions(disk_.env()))
             .status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(MessageOf(status), HasSubstr("CURRENT could not be opened"));
+    EXPECT_THAT(MessageOf(status), HasSubstr("CURRENT"));
   }
 }
 

@@ -27,6 +27,7 @@ TEST(KeysTest, HistorySortsByNumber) {
 TEST(KeysTest, TellsKindsApart) {
   EXPECT_EQ(KindOf(FormatKey()), KeyKind::kFormat);
   EXPECT_EQ(KindOf(SeqKey()), KeyKind::kSeq);
+  EXPECT_EQ(KindOf(FirstKey()), KeyKind::kFirst);
   EXPECT_EQ(KindOf(PodKey({"u"})), KeyKind::kPod);
   EXPECT_EQ(KindOf(ClaimKey({"u"})), KeyKind::kClaim);
   EXPECT_EQ(KindOf(IdentityKeyOf("Pod", {"n", "m"})), KeyKind::kIdentity);

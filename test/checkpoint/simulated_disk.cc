@@ -435,7 +435,14 @@ class Disk : public rocksdb::FileSystemWrapper {
       if (!status.ok()) return status;
       const fs::path source = from;
       const fs::path target = to;
-      if (source.parent_path() != target.parent_path()) std::abort();
+      if (source.parent_path() != target.parent_path()) {
+        // Each name lasts with its own directory.
+        model_->Find(source.parent_path())
+            ->Change({{source.filename().string(), nullptr}});
+        model_->Find(target.parent_path())
+            ->Change({{target.filename().string(), node}});
+        return status;
+      }
       model_->Find(source.parent_path())
           ->Change({{source.filename().string(), nullptr},
                     {target.filename().string(), node}});

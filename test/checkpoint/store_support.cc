@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "checkpoint/codec.h"
+#include "checkpoint/disk.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/test_data.h"
 #include "state/records.h"
@@ -150,13 +151,18 @@ void PutRaw(const fs::path& directory,
   EXPECT_TRUE(db->Write(DurableWrite(), &write).ok());
 }
 
+std::string FormatText(std::uint64_t format) {
+  const std::string text = fmt::format("devmgr ledger format {}\n", format);
+  return format == 1 ? text : Seal(text);
+}
+
 void MakeStore(const fs::path& directory, int format,
                const std::map<std::string, std::string>& records) {
   fs::create_directories(directory);
   OpenRaw(directory, /*create=*/true).reset();
   PutRaw(directory, records);
   WriteFile(directory / "format",
-            fmt::format("devmgr ledger format {}\n", format));
+            FormatText(static_cast<std::uint64_t>(format)));
 }
 
 std::map<std::string, std::string> GoldenRecords(int format) {

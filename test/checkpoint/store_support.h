@@ -57,6 +57,9 @@ std::map<std::string, std::string> RawRecords(
 void PutRaw(const std::filesystem::path& directory,
             const std::map<std::string, std::string>& records);
 
+/// What the format file of a store of that format holds.
+std::string FormatText(std::uint64_t format);
+
 /// A stopped store as a version of that format left it.
 void MakeStore(const std::filesystem::path& directory, int format,
                const std::map<std::string, std::string>& records);

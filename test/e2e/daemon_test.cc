@@ -242,7 +242,8 @@ TEST_F(DaemonTest, NewerStateIsRefusedUntouched) {
   const std::filesystem::path state = node_.root() / "state";
   std::string tree;
   {
-    std::ofstream(state / "format") << "devmgr ledger format 99\n";
+    std::ofstream(state / "format")
+        << "devmgr ledger format 99\ncrc32c 163dd3ca\n";
     tree = TreeOf(state);
     Daemon daemon(node_.root());
     EXPECT_EQ(daemon.Wait(), 1);

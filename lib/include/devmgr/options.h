@@ -19,6 +19,13 @@ enum class Authority { kNode, kScheduler };
 /// policies that exist so far none differs between the two.
 enum class Profile { kDefault, kStrictKubelet };
 
+/// What happens to a ledger that is damaged. `kStrict` refuses to open and
+/// changes nothing. `kLenient` keeps the damaged database aside, under a name
+/// with the time, and goes on with what can be read of it: a pod of which
+/// something is missing is prepared again, a claim without its pod is
+/// unprepared. Both tell what they found (NodeInfo::recovery).
+enum class Recovery { kStrict, kLenient };
+
 /// Options of DeviceManager::Open. Checked there, all in one pass.
 struct DeviceManagerOptions {
   /// Where the ledger lives; created with mode 0700 if missing. Required,
@@ -38,6 +45,8 @@ struct DeviceManagerOptions {
 
   /// Only pods of this node count. Empty: every pod of the source does.
   std::string node_name;
+
+  Recovery recovery = Recovery::kStrict;
 
   Authority authority = Authority::kNode;
   Profile profile = Profile::kDefault;

@@ -165,6 +165,18 @@ DEVMGR_EXPORT std::string_view LedgerChangeKindName(LedgerChange::Kind kind);
 DEVMGR_EXPORT std::vector<LedgerChange> DifferenceOf(const LedgerView& before,
                                                      const LedgerView& after);
 
+/// What was found when the ledger was opened, or is found in a stopped one.
+struct RecoveryInfo {
+  bool closed_cleanly = true;  ///< When it was last closed; or it is new.
+  bool damaged = false;        ///< It was recovered (Recovery::kLenient).
+  std::uint64_t last_sequence = 0;
+  std::vector<std::string> dropped;  ///< Writes cut off before their answer.
+  std::uint64_t skipped = 0;         ///< Records that could not be read.
+  std::vector<std::string> skipped_records;  ///< The first of them.
+  std::string kept;     ///< Where the damaged database is now; may be empty.
+  std::string message;  ///< All of it for people.
+};
+
 /// The dashboard.
 struct NodeInfo {
   std::string version;
@@ -176,6 +188,7 @@ struct NodeInfo {
   std::string state_dir;
   std::uint64_t ledger_sequence = 0;
   std::string ledger_error;  ///< Empty while the ledger takes decisions.
+  RecoveryInfo recovery;
   WallTime started;
   std::string source;  ///< Where objects come from.
   bool source_complete = false;

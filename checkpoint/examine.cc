@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/examine.h"
+
+#include <fmt/format.h>
+#include <rocksdb/file_checksum.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "checkpoint/byte_reader.h"
+#include "checkpoint/codec.h"
+#include "checkpoint/disk.h"
+#include "checkpoint/keys.h"
+#include "checkpoint/ledger_reader.h"
+#include "checkpoint/log_file.h"
+#include "checkpoint/manifest_file.h"
+#include "checkpoint/rocksdb_config.h"
+#include "common/status.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLogSuffix = ".log";
+
+absl::StatusOr<std::string> ReadPresent(rocksdb::FileSystem& disk,
+                                        const fs::path& path) {
+  DEVMGR_ASSIGN_OR_RETURN(auto bytes, ReadFileIfAny(disk, path));
+  if (bytes.has_value()) return *std::move(bytes);
+  return DataLossError("'{}' is missing", path.string());
+}
+
+/// The file that CURRENT names.
+absl::StatusOr<fs::path> FindManifest(rocksdb::FileSystem& disk,
+                                      const fs::path& database) {
+  const fs::path current = database / "CURRENT";
+  DEVMGR_ASSIGN_OR_RETURN(const std::string text, ReadPresent(disk, current));
+  constexpr std::string_view kPrefix = "MANIFEST-";
+  const bool well_formed =
+      text.starts_with(kPrefix) && text.size() > kPrefix.size() + 1 &&
+      text.find_first_not_of("0123456789", kPrefix.size()) == text.size() - 1 &&
+      text.back() == '\n';
+  if (!well_formed) {
+    return DataLossError("'{}' does not name a MANIFEST", current.string());
+  }
+  return database / text.substr(0, text.size() - 1);
+}
+
+/// What is in a log-format file that is not damaged.
+absl::StatusOr<LogContents> CheckLogFile(rocksdb::FileSystem& disk,
+                                         const fs::path& path,
+                                         RecoveryReport* report) {
+  DEVMGR_ASSIGN_OR_RETURN(const std::string bytes, ReadPresent(disk, path));
+  LogContents log = ReadLog(bytes);
+  if (!log.damage.empty()) {
+    const LogDamage& damage = log.damage.front();
+    return DataLossError("'{}' is damaged at offset {}: {}", path.string(),
+                         damage.offset, damage.what);
+  }
+  if (log.torn.has_value()) {
+    report->dropped.push_back(fmt::format(
+        "{} bytes of an unfinished write at offset {} of '{}'", log.torn->bytes,
+        log.torn->offset, path.filename().string()));
+  }
+  return log;
+}
+
+/// Compares a table with what the MANIFEST has of it.
+absl::Status CheckTable(const rocksdb::Options& options, const fs::path& path,
+                        const TableEntry& entry) {
+  DEVMGR_ASSIGN_OR_RETURN(const std::string bytes,
+                          ReadPresent(*options.env->GetFileSystem(), path));
+  if (bytes.size() != entry.size) {
+    return DataLossError("'{}' has {} bytes, not {}", path.string(),
+                         bytes.size(), entry.size);
+  }
+  if (entry.checksum.empty()) return absl::OkStatus();
+  const auto generator =
+      options.file_checksum_gen_factory->CreateFileChecksumGenerator({});
+  if (generator->Name() != entry.checksum_kind) return absl::OkStatus();
+  generator->Update(bytes.data(), bytes.size());
+  generator->Finalize();
+  if (generator->GetChecksum() == entry.checksum) return absl::OkStatus();
+  return DataLossError("'{}' is damaged: its checksum does not match",
+                       path.string());
+}
+
+/// The MANIFEST, and all tables that it names.
+absl::Status CheckManifest(const rocksdb::Options& options,
+                           const fs::path& manifest, RecoveryReport* report) {
+  DEVMGR_ASSIGN_OR_RETURN(
+      const LogContents log,
+      CheckLogFile(*options.env->GetFileSystem(), manifest, report));
+  if (log.records.empty()) {
+    return DataLossError("'{}' holds nothing", manifest.string());
+  }
+  const auto tables = TablesIn(log.records);
+  if (!tables.has_value()) return absl::OkStatus();  // Of a later RocksDB.
+  for (const auto& [number, entry] : *tables) {
+    DEVMGR_RETURN_IF_ERROR(
+        CheckTable(options, manifest.parent_path() / TableName(number), entry));
+  }
+  return absl::OkStatus();
+}
+
+/// Each write goes on where the one before it ended, also from log to log.
+/// Returns the newest log.
+absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
+                                   const fs::path& database,
+                                   RecoveryReport* report) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto logs, FindLogs(disk, database));
+  if (logs.empty()) {
+    // One is made before the database is first written to, and there is always
+    // one from then on.
+    return DataLossError("'{}' has no log: its '*{}' file is missing",
+                         database.string(), kLogSuffix);
+  }
+  std::uint64_t next = 0;
+  for (const fs::path& path : logs) {
+    DEVMGR_ASSIGN_OR_RETURN(const LogContents log,
+                            CheckLogFile(disk, path, report));
+    for (const std::string& record : log.records) {
+      const auto numbers = WriteNumbersOf(record);
+      if (!numbers.has_value()) {
+        return DataLossError("'{}' is damaged: a record has {} bytes",
+                             path.string(), record.size());
+      }
+      if (numbers->count == 0) continue;
+      if (next != 0 && numbers->first != next) {
+        return DataLossError(
+            "'{}' goes on with write {}, where {} was to follow: a log before "
+            "it is missing or too short",
+            path.string(), numbers->first, next);
+      }
+      next = numbers->first + numbers->count;
+    }
+  }
+  return logs.back();
+}
+
+/// For reading; nothing is changed.
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenToRead(
+    const rocksdb::Options& options, const fs::path& database,
+    const fs::path& manifest) {
+  rocksdb::DB* raw = nullptr;
+  const rocksdb::Status opened = OpenTwice([&] {
+    return rocksdb::DB::OpenForReadOnly(options, database.string(), &raw);
+  });
+  std::unique_ptr<rocksdb::DB> db(raw);
+  DEVMGR_RETURN_IF_ERROR(
+      FromRocksDb(opened, fmt::format("cannot open it as '{}' has it",
+                                      manifest.filename().string())));
+  // Tables without a checksum of their own, from an older version.
+  DEVMGR_RETURN_IF_ERROR(
+      FromRocksDb(db->VerifyChecksum(CheckedRead()), "a table is damaged"));
+  return db;
+}
+
+absl::Status CheckWitness(const std::optional<Witness>& witness,
+                          const state::State& state, const fs::path& newest) {
+  if (!witness.has_value() || state.seq >= witness->seq) {
+    return absl::OkStatus();
+  }
+  return DataLossError(
+      "it ends with batch {}, but has held batch {}: '{}' was cut off, or "
+      "files are missing or older ones have taken their place",
+      state.seq, witness->seq, newest.string());
+}
+
+/// Reads the ledger, and its history as far as it has to fit the ledger.
+absl::Status ReadLedger(Examined& found) {
+  DEVMGR_ASSIGN_OR_RETURN(found.state, ReadState(*found.db));
+  RecoveryReport& report = found.report;
+  report.last_batch = found.state.seq;
+  std::uint64_t first = 0, last = 0;
+  const absl::Status status = VisitHistory(
+      *found.db, 0, kWholeHistory,
+      [&](std::uint64_t seq, std::string_view bytes) {
+        if (first == 0) first = seq;
+        last = seq;
+        found.history_sizes.push_back(bytes.size());
+        if (seq != report.last_batch) return absl::OkStatus();
+        const auto batch = DecodeBatch(bytes, PrintKey(HistoryKey(seq)));
+        if (batch.ok()) report.last_time_ms = batch->time_ms;
+        return batch.status();
+      });
+  if (!status.ok()) return status;
+  return CheckHistoryBounds(*found.db, first, last, report.last_batch);
+}
+
+absl::StatusOr<Examined> Look(const fs::path& database,
+                              const rocksdb::Options& options,
+                              const std::optional<Witness>& witness) {
+  Examined found;
+  rocksdb::FileSystem& disk = *options.env->GetFileSystem();
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path manifest,
+                          FindManifest(disk, database));
+  DEVMGR_RETURN_IF_ERROR(
+      WithContext(CheckManifest(options, manifest, &found.report),
+                  "CURRENT names {}", manifest.filename().string()));
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path newest_log,
+                          CheckLogs(disk, database, &found.report));
+  DEVMGR_ASSIGN_OR_RETURN(found.db, OpenToRead(options, database, manifest));
+  DEVMGR_RETURN_IF_ERROR(WithContext(ReadLedger(found), "as '{}' has it",
+                                     manifest.filename().string()));
+  DEVMGR_RETURN_IF_ERROR(CheckWitness(witness, found.state, newest_log));
+  found.report.closed_cleanly =
+      witness.has_value() && witness->closed && witness->seq == found.state.seq;
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<fs::path>> FindLogs(rocksdb::FileSystem& disk,
+                                               const fs::path& database) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto names, NamesIn(disk, database));
+  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  for (const std::string& name : names) {
+    const std::size_t digits = name.find_first_not_of("0123456789");
+    if (digits == 0 || digits > 18 || name.substr(digits) != kLogSuffix) {
+      continue;
+    }
+    found.emplace_back(std::stoull(name), database / name);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> logs;
+  for (auto& [number, path] : found) logs.push_back(std::move(path));
+  return logs;
+}
+
+std::optional<WriteNumbers> WriteNumbersOf(std::string_view record) {
+  ByteReader header(record);
+  WriteNumbers numbers;
+  numbers.first = header.Fixed(8);
+  numbers.count = static_cast<std::uint32_t>(header.Fixed(4));
+  if (!header.ok()) return std::nullopt;
+  return numbers;
+}
+
+absl::StatusOr<Examined> ExamineDatabase(
+    const fs::path& database, const rocksdb::Options& options,
+    const std::optional<Witness>& witness) {
+  auto found = Look(database, options, witness);
+  // RocksDB loses some errors in reading, and misses what it has not read.
+  // Damage is still there at a second look; a disk that fails says so to us.
+  if (absl::IsDataLoss(found.status())) {
+    found = Look(database, options, witness);
+  }
+  return found;
+}
+
+}  // namespace devmgr::checkpoint
