@@ -40,6 +40,7 @@ Manager::Manager(ManagerParts parts)
       host_(std::move(parts.host)),
       boot_id_(host_.boot_id()),
       started_(host_.now()),
+      recovery_(checkpoint::RecoveryInfoOf(parts.store->Recovered())),
       executor_(parts.executor != nullptr
                     ? std::move(parts.executor)
                     : ThreadExecutor::Start("devmgr-main")),
@@ -58,7 +59,17 @@ Manager::Manager(ManagerParts parts)
       std::move(parts.ledger_executor));
 }
 
+void Manager::ReportRecovery() {
+  if (recovery_.closed_cleanly) return;
+  events_.Add(recovery_.damaged, "LedgerRecovered", "Node",
+              {"", options_.node_name}, recovery_.message);
+  if (!host_.log) return;
+  host_.log(recovery_.damaged ? LogLevel::kError : LogLevel::kInfo,
+            recovery_.message);
+}
+
 void Manager::Start(DriversFactory drivers) {
+  ReportRecovery();
   const auto post = [this](Task task) { executor_->Post(std::move(task)); };
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {

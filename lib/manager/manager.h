@@ -97,6 +97,8 @@ class Manager final : public DeviceManager {
   void Tell(Act act);
 
   void Start(DriversFactory drivers);
+  /// Tells how the ledger was found, unless it was closed cleanly.
+  void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread
   void ApplyBatch(const state::Batch& batch);
   fsck::RunningView ViewForFsck() const;
@@ -113,6 +115,7 @@ class Manager final : public DeviceManager {
   const Host host_;
   const std::string boot_id_;
   const WallTime started_;
+  const RecoveryInfo recovery_;
 
   // Thread-safe by themselves.
   ResolveTable resolve_;

@@ -75,6 +75,7 @@ NodeInfo Manager::Node() const {
     node.state_dir = options_.state_dir.string();
     node.ledger_sequence = state_.seq;
     node.ledger_error = std::string(ledger_->health().message());
+    node.recovery = recovery_;
     node.started = started_;
     const auto objects = objects_->Current();
     node.source = host_.objects != nullptr ? host_.objects->Describe() : "none";

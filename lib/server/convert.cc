@@ -227,6 +227,32 @@ ObjectName FromProto(const pb::ObjectName& name) {
   return {name.ns(), name.name()};
 }
 
+pb::RecoveryInfo ToProto(const RecoveryInfo& info) {
+  pb::RecoveryInfo message;
+  message.set_closed_cleanly(info.closed_cleanly);
+  message.set_damaged(info.damaged);
+  message.set_last_sequence(info.last_sequence);
+  Put(info.dropped, message.mutable_dropped());
+  message.set_skipped(info.skipped);
+  Put(info.skipped_records, message.mutable_skipped_records());
+  message.set_kept(ValidUtf8(info.kept));
+  message.set_message(ValidUtf8(info.message));
+  return message;
+}
+
+RecoveryInfo FromProto(const pb::RecoveryInfo& info) {
+  RecoveryInfo recovery;
+  recovery.closed_cleanly = info.closed_cleanly();
+  recovery.damaged = info.damaged();
+  recovery.last_sequence = info.last_sequence();
+  recovery.dropped = Get(info.dropped());
+  recovery.skipped = info.skipped();
+  recovery.skipped_records = Get(info.skipped_records());
+  recovery.kept = info.kept();
+  recovery.message = info.message();
+  return recovery;
+}
+
 pb::NodeInfo ToProto(const NodeInfo& info) {
   pb::NodeInfo message;
   message.set_version(ValidUtf8(info.version));
@@ -238,6 +264,7 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
   message.set_state_dir(ValidUtf8(info.state_dir));
   message.set_ledger_sequence(info.ledger_sequence);
   message.set_ledger_error(ValidUtf8(info.ledger_error));
+  *message.mutable_recovery() = ToProto(info.recovery);
   message.set_started_ms(MillisOf(info.started));
   message.set_source(ValidUtf8(info.source));
   message.set_source_complete(info.source_complete);
@@ -262,6 +289,7 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.state_dir = info.state_dir();
   node.ledger_sequence = info.ledger_sequence();
   node.ledger_error = info.ledger_error();
+  node.recovery = FromProto(info.recovery());
   node.started = TimeOf(info.started_ms());
   node.source = info.source();
   node.source_complete = info.source_complete();

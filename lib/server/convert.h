@@ -27,6 +27,7 @@ inline constexpr std::string_view kServicePath =
 std::string ValidUtf8(std::string_view text);
 
 pb::ObjectName ToProto(const ObjectName& name);
+pb::RecoveryInfo ToProto(const RecoveryInfo& info);
 pb::NodeInfo ToProto(const NodeInfo& info);
 pb::PodInfo ToProto(const PodInfo& info);
 pb::ClaimInfo ToProto(const ClaimInfo& info);
@@ -41,6 +42,7 @@ pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
 
 ObjectName FromProto(const pb::ObjectName& name);
+RecoveryInfo FromProto(const pb::RecoveryInfo& info);
 NodeInfo FromProto(const pb::NodeInfo& info);
 /// InvalidArgument for a state or kind this version does not know.
 absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info);

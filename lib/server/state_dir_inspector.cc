@@ -31,6 +31,7 @@ class StateDirInspector : public Inspector {
     info.version = std::string(Version());
     info.state_dir = state_dir_.string();
     info.ledger_sequence = contents_.state.seq;
+    info.recovery = checkpoint::RecoveryInfoOf(contents_.report);
     info.pods = static_cast<int>(contents_.state.pods.size());
     info.claims = static_cast<int>(contents_.state.claims.size());
     for (const auto& [uid, pod] : contents_.state.pods) {

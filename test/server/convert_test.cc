@@ -160,6 +160,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.state_dir = "/s";
   node.ledger_sequence = 42;
   node.ledger_error = "full";
+  node.recovery = {false, true, 41, {"torn"}, 2, {"p/1", "p/2"}, "/k", "m"};
   node.started = At(5);
   node.source = "directory /m";
   node.source_complete = true;
@@ -180,6 +181,14 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.state_dir, "/s");
   EXPECT_EQ(back.ledger_sequence, 42u);
   EXPECT_EQ(back.ledger_error, "full");
+  EXPECT_FALSE(back.recovery.closed_cleanly);
+  EXPECT_TRUE(back.recovery.damaged);
+  EXPECT_EQ(back.recovery.last_sequence, 41u);
+  EXPECT_EQ(back.recovery.dropped, node.recovery.dropped);
+  EXPECT_EQ(back.recovery.skipped, 2u);
+  EXPECT_EQ(back.recovery.skipped_records, node.recovery.skipped_records);
+  EXPECT_EQ(back.recovery.kept, "/k");
+  EXPECT_EQ(back.recovery.message, "m");
   EXPECT_EQ(back.started, At(5));
   EXPECT_EQ(back.source, "directory /m");
   EXPECT_TRUE(back.source_complete);

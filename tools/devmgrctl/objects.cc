@@ -64,6 +64,17 @@ Json ContainerOf(const ContainerDevices& container) {
   return item;
 }
 
+Json RecoveryOf(const RecoveryInfo& recovery) {
+  return Json{{"closedCleanly", recovery.closed_cleanly},
+              {"damaged", recovery.damaged},
+              {"lastSequence", recovery.last_sequence},
+              {"dropped", Array(recovery.dropped)},
+              {"skipped", recovery.skipped},
+              {"skippedRecords", Array(recovery.skipped_records)},
+              {"kept", recovery.kept},
+              {"message", recovery.message}};
+}
+
 }  // namespace
 
 Json ItemOf(const PodInfo& pod) {
@@ -188,8 +199,9 @@ Json ItemOf(const NodeInfo& node) {
   status["profile"] = node.profile;
   status["actuate"] = node.actuate;
   status["stateDir"] = node.state_dir;
-  status["ledger"] =
-      Json{{"sequence", node.ledger_sequence}, {"error", node.ledger_error}};
+  status["ledger"] = Json{{"sequence", node.ledger_sequence},
+                          {"error", node.ledger_error},
+                          {"recovery", RecoveryOf(node.recovery)}};
   PutTime(status, "started", node.started);
   status["source"] = Json{{"description", node.source},
                           {"complete", node.source_complete},

@@ -19,6 +19,12 @@ Cell LedgerCell(const NodeInfo& node) {
   return {fmt::format("ok, sequence {}", node.ledger_sequence), Tone::kGood};
 }
 
+Cell RecoveryCell(const RecoveryInfo& recovery) {
+  if (recovery.damaged) return {recovery.message, Tone::kBad};
+  return {recovery.message,
+          recovery.dropped.empty() ? Tone::kPlain : Tone::kWarn};
+}
+
 Cell SourceCell(const Session& session, const NodeInfo& node) {
   if (session.options().offline()) return {"<unknown>"};
   if (node.source_complete) {
@@ -44,6 +50,9 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   fields.Add("Actuate", node.actuate);
   fields.Add("State directory", node.state_dir);
   fields.Add("Ledger", LedgerCell(node));
+  if (!node.recovery.closed_cleanly) {
+    fields.Add("Recovery", RecoveryCell(node.recovery));
+  }
   fields.Add("Source", SourceCell(session, node));
   for (const std::string& problem : node.source_problems) {
     fields.Add("Problem", {problem, Tone::kBad});

@@ -56,6 +56,7 @@ const std::map<std::string, Setter>& TextKeys() {
       {"actuate", [](Config& c, const auto& v) { c.actuate = v; }},
       {"authority", [](Config& c, const auto& v) { c.authority = v; }},
       {"profile", [](Config& c, const auto& v) { c.profile = v; }},
+      {"recovery", [](Config& c, const auto& v) { c.recovery = v; }},
       {"logLevel", [](Config& c, const auto& v) { c.log_level = v; }},
   };
   return *keys;
@@ -204,6 +205,7 @@ absl::Status CheckConfig(const Config& config) {
        {CheckOneOf("actuate", config.actuate, {"manifests", "embedder"}),
         CheckOneOf("authority", config.authority, {"node", "scheduler"}),
         CheckOneOf("profile", config.profile, {"default", "strict-kubelet"}),
+        CheckOneOf("recovery", config.recovery, {"strict", "lenient"}),
         CheckOneOf("logLevel", config.log_level,
                    {"debug", "info", "warning", "error"})}) {
     if (!status.ok()) return status;
@@ -232,6 +234,7 @@ std::string PrintConfig(const Config& config) {
   text("authority", config.authority);
   out << YAML::Key << "featureGates" << YAML::Value << config.feature_gates;
   text("profile", config.profile);
+  text("recovery", config.recovery);
   text("logLevel", config.log_level);
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
@@ -250,6 +253,8 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.profile = config.profile == "strict-kubelet"
                         ? devmgr::Profile::kStrictKubelet
                         : devmgr::Profile::kDefault;
+  options.recovery = config.recovery == "lenient" ? devmgr::Recovery::kLenient
+                                                  : devmgr::Recovery::kStrict;
   options.feature_gates = config.feature_gates;
   return options;
 }

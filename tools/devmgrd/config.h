@@ -29,6 +29,7 @@ struct Config {
   std::string actuate = "manifests";  ///< Or `embedder`.
   std::string authority = "node";     ///< Or `scheduler`.
   std::string profile = "default";    ///< Or `strict-kubelet`.
+  std::string recovery = "strict";    ///< Or `lenient`.
   std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
   friend bool operator==(const Config&, const Config&) = default;

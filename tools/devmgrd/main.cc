@@ -58,6 +58,7 @@ void Declare(CLI::App& app, Flags& flags) {
       {"actuate", "--actuate"},
       {"authority", "--authority"},
       {"profile", "--profile"},
+      {"recovery", "--recovery"},
       {"logLevel", "--log-level"},
   };
   for (const auto& [key, flag] : keys) {
