@@ -111,6 +111,7 @@ class Simulation {
   void EndEmbeddersPods();
   void LetTimePass();
   void CheckRest();
+  void CheckFsck();
   void Drain();
 
   void OnBatch(const state::Batch& batch, bool told);

@@ -177,11 +177,26 @@ void Simulation::CheckRest() {
   }
   Complain("what can be done is done at last",
            model::CheckRest(ledger_, drivers_, objects_, boot_id_, dropped_));
+  CheckFsck();
   for (const PodInfo& pod : life_.manager->Pods()) {
     if (dropped_.contains(pod.uid.value)) continue;
     if (judged_.contains(pod.uid.value)) continue;
     Complain("who waits, waits for something",
              CheckWait(pod, ledger_, objects_));
+  }
+}
+
+/// The product's own check finds nothing wrong either.
+void Simulation::CheckFsck() {
+  const auto report = life_.manager->Fsck(FsckMode::kCheck);
+  if (!report.ok()) {
+    Complain("fsck finds nothing", MessageOf(report.status()));
+    return;
+  }
+  for (const FsckFinding& finding : report->findings) {
+    if (!finding.error) continue;
+    Complain("fsck finds nothing",
+             fmt::format("{}: {}", finding.object, finding.message));
   }
 }
 
