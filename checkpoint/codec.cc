@@ -111,6 +111,24 @@ void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
   }
 }
 
+void Write(const device::ContainerEdits& edits, pb::ContainerEdits* out) {
+  for (const auto& item : edits.env) Write(item, out->add_env());
+  for (const auto& item : edits.mounts) Write(item, out->add_mounts());
+  for (const auto& item : edits.devices) Write(item, out->add_devices());
+  for (const auto& item : edits.annotations) {
+    Write(item, out->add_annotations());
+  }
+  for (const auto& name : edits.cdi_devices) out->add_cdi_devices(name);
+}
+
+void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
+  out->set_container(hold.container);
+  out->set_resource(hold.resource);
+  out->set_phase(static_cast<std::uint32_t>(hold.phase));
+  for (const std::string& device : hold.devices) out->add_devices(device);
+  Write(hold.edits, out->mutable_edits());
+}
+
 void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   out->set_uid(pod.uid.value);
   Write(pod.name, out->mutable_name());
@@ -123,6 +141,7 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   for (const auto& need : pod.needs) Write(need, out->add_needs());
   if (pod.answer != nullptr) Write(*pod.answer, out->mutable_answer());
   out->set_boot_id(pod.boot_id);
+  for (const auto& hold : pod.holds) Write(hold, out->add_holds());
 }
 
 void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
@@ -130,6 +149,12 @@ void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
   Write(identity.name, out->mutable_name());
   out->set_uid(identity.uid);
   out->set_first_seen_ms(identity.first_seen_ms);
+}
+
+void Write(const state::ResourceRecord& resource, pb::ResourceRecord* out) {
+  out->set_name(resource.name);
+  out->set_backing(static_cast<std::uint32_t>(resource.backing));
+  out->set_since_ms(resource.since_ms);
 }
 
 struct ChangeWriter {
@@ -153,6 +178,12 @@ struct ChangeWriter {
     pb::IdentityRecord* identity = out->mutable_erase_identity();
     identity->set_kind(change.kind);
     Write(change.name, identity->mutable_name());
+  }
+  void operator()(const state::PutResource& change) const {
+    Write(*change.resource, out->mutable_put_resource());
+  }
+  void operator()(const state::EraseResource& change) const {
+    out->set_erase_resource(change.name);
   }
 };
 
@@ -250,6 +281,23 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
   return claim;
 }
 
+absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
+                                       std::string_view key) {
+  state::DeviceHold hold;
+  hold.container = in.container();
+  hold.resource = in.resource();
+  DEVMGR_ASSIGN_OR_RETURN(
+      hold.phase, ReadEnum(in.phase(), state::HoldPhase::kReserved,
+                           state::HoldPhase::kCommitted, "hold phase", key));
+  hold.devices = ReadTexts(in.devices());
+  hold.edits = {ReadAll<NamedValue>(in.edits().env()),
+                ReadAll<DeviceMount>(in.edits().mounts()),
+                ReadAll<DeviceNode>(in.edits().devices()),
+                ReadAll<NamedValue>(in.edits().annotations()),
+                ReadTexts(in.edits().cdi_devices())};
+  return hold;
+}
+
 absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
     const pb::PodRecord& in, std::string_view key) {
   auto pod = std::make_shared<state::PodRecord>();
@@ -259,7 +307,7 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
   pod->first_seen_seq = in.first_seen_seq();
   DEVMGR_ASSIGN_OR_RETURN(
       pod->phase, ReadEnum(in.phase(), state::PodPhase::kWaiting,
-                           state::PodPhase::kReleasing, "pod phase", key));
+                           state::PodPhase::kAdmitted, "pod phase", key));
   pod->reason = in.reason();
   pod->message = in.message();
   for (const std::string& uid : in.claims()) {
@@ -274,6 +322,10 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
     pod->answer = std::move(answer);
   }
   pod->boot_id = in.boot_id();
+  for (const pb::DeviceHold& item : in.holds()) {
+    DEVMGR_ASSIGN_OR_RETURN(auto hold, Read(item, key));
+    pod->holds.push_back(std::move(hold));
+  }
   return pod;
 }
 
@@ -285,6 +337,17 @@ std::shared_ptr<const state::IdentityRecord> Read(
   identity->uid = in.uid();
   identity->first_seen_ms = in.first_seen_ms();
   return identity;
+}
+
+absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> Read(
+    const pb::ResourceRecord& in, std::string_view key) {
+  auto resource = std::make_shared<state::ResourceRecord>();
+  resource->name = in.name();
+  DEVMGR_ASSIGN_OR_RETURN(resource->backing,
+                          ReadEnum(in.backing(), state::Backing::kPlugin,
+                                   state::Backing::kClass, "backing", key));
+  resource->since_ms = in.since_ms();
+  return resource;
 }
 
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
@@ -306,6 +369,12 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
     case pb::Change::kEraseIdentity:
       return state::EraseIdentity{in.erase_identity().kind(),
                                   Read(in.erase_identity().name())};
+    case pb::Change::kPutResource: {
+      DEVMGR_ASSIGN_OR_RETURN(auto resource, Read(in.put_resource(), key));
+      return state::PutResource{std::move(resource)};
+    }
+    case pb::Change::kEraseResource:
+      return state::EraseResource{in.erase_resource()};
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
@@ -366,6 +435,17 @@ absl::StatusOr<std::shared_ptr<const state::IdentityRecord>> DecodeIdentity(
   return Read(message);
 }
 
+std::string EncodeResource(const state::ResourceRecord& resource) {
+  return Encode<pb::ResourceRecord>(resource);
+}
+
+absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> DecodeResource(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::ResourceRecord>(bytes, key));
+  return Read(message, key);
+}
+
 std::string EncodeBatch(const state::Batch& batch) {
   pb::Batch message;
   message.set_seq(batch.seq);
@@ -394,7 +474,7 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
   DEVMGR_ASSIGN_OR_RETURN(
       batch.decision.kind,
       ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kRecovered, "kind of decision", key));
+               state::DecisionKind::kBacking, "kind of decision", key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();

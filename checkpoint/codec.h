@@ -27,6 +27,10 @@ std::string EncodeIdentity(const state::IdentityRecord& identity);
 absl::StatusOr<std::shared_ptr<const state::IdentityRecord>> DecodeIdentity(
     std::string_view bytes, std::string_view key);
 
+std::string EncodeResource(const state::ResourceRecord& resource);
+absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> DecodeResource(
+    std::string_view bytes, std::string_view key);
+
 /// No change of the batch may hold a null record.
 std::string EncodeBatch(const state::Batch& batch);
 absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,

@@ -12,6 +12,7 @@ constexpr std::string_view kFirst = "meta/first";
 constexpr std::string_view kPodPrefix = "p/";
 constexpr std::string_view kClaimPrefix = "c/";
 constexpr std::string_view kIdentityPrefix = "i/";
+constexpr std::string_view kResourcePrefix = "r/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::size_t kNumberSize = 8;
 
@@ -44,6 +45,10 @@ std::string IdentityKeyOf(const std::string& kind, const ObjectName& name) {
   return key;
 }
 
+std::string ResourceKey(const std::string& name) {
+  return Join(kResourcePrefix, name);
+}
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -61,6 +66,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kPodPrefix)) return KeyKind::kPod;
   if (key.starts_with(kClaimPrefix)) return KeyKind::kClaim;
   if (key.starts_with(kIdentityPrefix)) return KeyKind::kIdentity;
+  if (key.starts_with(kResourcePrefix)) return KeyKind::kResource;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }

@@ -28,12 +28,22 @@ std::string FirstKey();
 std::string PodKey(const PodUid& uid);
 std::string ClaimKey(const ClaimUid& uid);
 std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
+std::string ResourceKey(const std::string& name);
 std::string HistoryKey(std::uint64_t seq);
 
 /// The first key behind the whole history.
 std::string HistoryEnd();
 
-enum class KeyKind { kFormat, kSeq, kFirst, kPod, kClaim, kIdentity, kHistory };
+enum class KeyKind {
+  kFormat,
+  kSeq,
+  kFirst,
+  kPod,
+  kClaim,
+  kIdentity,
+  kResource,
+  kHistory,
+};
 
 /// Nothing for a key that this version does not know.
 std::optional<KeyKind> KindOf(std::string_view key);

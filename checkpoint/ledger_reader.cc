@@ -69,6 +69,13 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       state.Put(std::move(identity));
       break;
     }
+    case KeyKind::kResource: {
+      DEVMGR_ASSIGN_OR_RETURN(auto resource,
+                              DecodeResource(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, ResourceKey(resource->name)));
+      state.Put(std::move(resource));
+      break;
+    }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
     case KeyKind::kFirst:

@@ -155,6 +155,9 @@ struct ForcedChange {
   void operator()(const state::PutIdentity& change) const {
     state.Put(change.identity);
   }
+  void operator()(const state::PutResource& change) const {
+    state.Put(change.resource);
+  }
   void operator()(const state::ErasePod& change) const {
     state.Erase(change.uid);
   }
@@ -163,6 +166,9 @@ struct ForcedChange {
   }
   void operator()(const state::EraseIdentity& change) const {
     state.Erase(state::IdentityKey(change.kind, change.name));
+  }
+  void operator()(const state::EraseResource& change) const {
+    state.Erase(change.name);
   }
 };
 
@@ -184,6 +190,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [key, identity] : replayed.identities) {
     if (!state.identities.contains(key)) state.Put(identity);
+  }
+  for (const auto& [name, resource] : replayed.resources) {
+    if (!state.resources.contains(name)) state.Put(resource);
   }
 }
 
@@ -325,7 +334,8 @@ auto Worth(const Salvaged& salvaged) {
   const state::State& state = salvaged.state;
   return std::make_pair(
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
-      state.pods.size() + state.claims.size() + state.identities.size());
+      state.pods.size() + state.claims.size() + state.identities.size() +
+          state.resources.size());
 }
 
 }  // namespace

@@ -39,6 +39,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseIdentity& change) const {
     return Delete(IdentityKeyOf(change.kind, change.name));
   }
+  bool operator()(const state::PutResource& change) const {
+    return change.resource != nullptr && Put(ResourceKey(change.resource->name),
+                                             EncodeResource(*change.resource));
+  }
+  bool operator()(const state::EraseResource& change) const {
+    return Delete(ResourceKey(change.name));
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -82,6 +89,9 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
   for (const auto& [uid, claim] : state.claims) put(state::PutClaim{claim});
   for (const auto& [key, identity] : state.identities) {
     put(state::PutIdentity{identity});
+  }
+  for (const auto& [name, resource] : state.resources) {
+    put(state::PutResource{resource});
   }
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));

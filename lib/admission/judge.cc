@@ -83,6 +83,8 @@ bool SettledByLedger(const PodRecord& record, const JudgeInput& input,
       judgement->verdict = JudgeBooked(record, input);
       return true;
     case PodPhase::kWaiting:
+    case PodPhase::kAllocating:
+    case PodPhase::kAdmitted:
     case PodPhase::kPreparing:
       judgement->from_ledger = false;
       return false;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,7 @@ class Checker {
   std::vector<std::string> Run() {
     for (const auto& [uid, pod] : state_.pods) CheckPod(uid, *pod);
     for (const auto& [uid, claim] : state_.claims) CheckClaim(uid, *claim);
+    CheckDevices();
     CheckIdentities();
     CheckNames();
     return std::move(violations_);
@@ -69,13 +72,73 @@ class Checker {
 
   void CheckPod(const PodUid& uid, const PodRecord& pod) {
     if (pod.uid != uid) PodViolation(pod, "is kept under '{}'", uid.value);
-    if ((pod.phase == PodPhase::kWaiting || pod.phase == PodPhase::kRejected) &&
-        !pod.claims.empty()) {
+    if (HoldsNoClaims(pod.phase) && !pod.claims.empty()) {
       PodViolation(pod, "holds {} claims", pod.claims.size());
     }
+    CheckHolds(pod);
     CheckAnswer(pod);
     for (const ClaimUid& claim : pod.claims) CheckClaimOf(pod, claim);
     if (IsLive(pod)) CheckWants(pod);
+  }
+
+  static bool HoldsNoClaims(PodPhase phase) {
+    return phase == PodPhase::kWaiting || phase == PodPhase::kRejected ||
+           phase == PodPhase::kAllocating || phase == PodPhase::kAdmitted;
+  }
+
+  void CheckHolds(const PodRecord& pod) {
+    const bool none =
+        pod.phase == PodPhase::kWaiting || pod.phase == PodPhase::kRejected;
+    if (none && !pod.holds.empty()) {
+      PodViolation(pod, "holds devices of '{}'", pod.holds.front().resource);
+    }
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const DeviceHold& hold : pod.holds) {
+      if (!seen.emplace(hold.container, hold.resource).second) {
+        PodViolation(pod, "holds '{}' twice in container '{}'", hold.resource,
+                     hold.container);
+      }
+      if (hold.phase != HoldPhase::kCommitted &&
+          pod.phase != PodPhase::kAllocating &&
+          pod.phase != PodPhase::kReleasing) {
+        PodViolation(pod, "has devices of '{}' in container '{}' {}",
+                     hold.resource, hold.container, HoldPhaseName(hold.phase));
+      }
+      const auto& ids = hold.devices;
+      if (ids.empty() ||
+          std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) !=
+              ids.end()) {
+        PodViolation(pod, "has no, double or unsorted devices of '{}' in '{}'",
+                     hold.resource, hold.container);
+      }
+    }
+  }
+
+  /// One pod each, and the index knows them all. Within a pod init containers
+  /// hand devices over.
+  void CheckDevices() {
+    std::set<std::tuple<std::string, std::string, PodUid>> holders;
+    for (const auto& [uid, pod] : state_.pods) {
+      for (const DeviceHold& hold : pod->holds) {
+        for (const std::string& device : hold.devices) {
+          holders.emplace(hold.resource, device, uid);
+        }
+      }
+    }
+    if (holders != state_.device_holders) {
+      Violation("{} devices are held, {} are found by their names",
+                holders.size(), state_.device_holders.size());
+    }
+    const std::tuple<std::string, std::string, PodUid>* last = nullptr;
+    for (const auto& holder : holders) {
+      const auto& [resource, device, pod] = holder;
+      if (last != nullptr && std::get<0>(*last) == resource &&
+          std::get<1>(*last) == device) {
+        Violation("device '{}' of '{}' is held by the pods '{}' and '{}'",
+                  device, resource, std::get<2>(*last).value, pod.value);
+      }
+      last = &holder;
+    }
   }
 
   void CheckAnswer(const PodRecord& pod) {

@@ -59,6 +59,7 @@ class Mender {
   // what becomes of claims that nobody holds.
   void Run() {
     for (auto& [uid, pod] : pods_) DropWhatItsPhaseForbids(pod);
+    SettleDevices();
     for (auto& [uid, claim] : claims_) BelieveClaim(claim);
     for (auto& [uid, pod] : pods_) BelievePod(pod);
     ReleaseHoldersOfUnpreparing();
@@ -91,10 +92,66 @@ class Mender {
 
  private:
   static void DropWhatItsPhaseForbids(PodRecord& pod) {
+    if (!IsLive(pod) && pod.phase != PodPhase::kReleasing) pod.claims.clear();
     if (pod.phase == PodPhase::kWaiting || pod.phase == PodPhase::kRejected) {
-      pod.claims.clear();
+      pod.holds.clear();
     }
     if (pod.phase != PodPhase::kReady) pod.answer = nullptr;
+  }
+
+  /// Of the pods that hold one device, the one that was seen first keeps it;
+  /// nobody knows what the plugin made of a reservation.
+  void SettleDevices() {
+    std::map<std::pair<std::string, std::string>, PodRecord*> holders;
+    for (PodRecord* pod : PodsBySight()) {
+      const bool lost = std::any_of(
+          pod->holds.begin(), pod->holds.end(), [&](const DeviceHold& hold) {
+            const bool reserved = hold.phase != HoldPhase::kCommitted &&
+                                  pod->phase != PodPhase::kReleasing;
+            return reserved || IsTaken(holders, *pod, hold);
+          });
+      if (lost) {
+        GiveUpDevices(*pod);
+        continue;
+      }
+      for (const DeviceHold& hold : pod->holds) {
+        for (const std::string& device : hold.devices) {
+          holders[{hold.resource, device}] = pod;
+        }
+      }
+      if (pod->phase == PodPhase::kAllocating) pod->phase = PodPhase::kAdmitted;
+    }
+  }
+
+  static bool IsTaken(
+      const std::map<std::pair<std::string, std::string>, PodRecord*>& holders,
+      const PodRecord& pod, const DeviceHold& hold) {
+    return std::any_of(
+        hold.devices.begin(), hold.devices.end(),
+        [&](const std::string& device) {
+          const auto other = holders.find({hold.resource, device});
+          return other != holders.end() && other->second != &pod;
+        });
+  }
+
+  /// It is admitted anew; first what it has prepared is given up.
+  static void GiveUpDevices(PodRecord& pod) {
+    pod.holds.clear();
+    if (IsLive(pod)) {
+      Release(pod);
+    } else if (pod.phase != PodPhase::kReleasing) {
+      pod.phase = PodPhase::kWaiting;
+    }
+  }
+
+  std::vector<PodRecord*> PodsBySight() {
+    std::vector<PodRecord*> pods;
+    for (auto& [uid, pod] : pods_) pods.push_back(&pod);
+    std::stable_sort(pods.begin(), pods.end(),
+                     [](const PodRecord* a, const PodRecord* b) {
+                       return a->first_seen_seq < b->first_seen_seq;
+                     });
+    return pods;
   }
 
   /// A pod that a claim lists holds it.
@@ -241,7 +298,7 @@ class Mender {
     if (unlisted) PlanAnew(pod);
     if (pod.phase == PodPhase::kReady && !IsReady(pod)) PrepareAgain(pod);
     if (pod.phase == PodPhase::kPreparing && pod.claims.empty()) {
-      pod.phase = PodPhase::kWaiting;
+      pod.phase = pod.holds.empty() ? PodPhase::kWaiting : PodPhase::kAdmitted;
       pod.needs.clear();
     }
   }

@@ -21,6 +21,8 @@ using NameOfPod = std::function<std::optional<ObjectName>(const PodUid&)>;
 ///   kPreparing without needs: it is prepared once it is admitted anew.
 /// - So does a pod that only claims know of.
 /// - A pod whose claim is being unprepared is released.
+/// - Of the pods that hold one device, all but the first give up what they
+///   have, as does one whose plugin has not answered.
 /// - A claim that no pod holds is unprepared, for a pod made up to release it.
 ///
 /// Returns how many records differ.

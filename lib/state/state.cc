@@ -76,11 +76,16 @@ Change PutOf(std::shared_ptr<const ClaimRecord> claim) {
 Change PutOf(std::shared_ptr<const IdentityRecord> identity) {
   return PutIdentity{std::move(identity)};
 }
+Change PutOf(std::shared_ptr<const ResourceRecord> resource) {
+  return PutResource{std::move(resource)};
+}
 Change EraseOf(const PodUid& uid) { return ErasePod{uid}; }
 Change EraseOf(const ClaimUid& uid) { return EraseClaim{uid}; }
 Change EraseOf(const IdentityKey& key) {
   return EraseIdentity{key.first, key.second};
 }
+
+Change EraseOf(const std::string& resource) { return EraseResource{resource}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -144,6 +149,16 @@ class Transaction {
         state_.identities);
     return absl::OkStatus();
   }
+  absl::Status operator()(const PutResource& change) {
+    if (change.resource == nullptr) {
+      return DataLossError("a resource record is missing");
+    }
+    if (change.resource->name.empty()) {
+      return DataLossError("a resource has no name");
+    }
+    Put(change.resource, change.resource->name, state_.resources);
+    return absl::OkStatus();
+  }
   absl::Status operator()(const ErasePod& change) {
     if (Erase(change.uid, state_.pods)) return absl::OkStatus();
     return DataLossError("pod with uid {} is not known",
@@ -161,6 +176,10 @@ class Transaction {
     return DataLossError("the identity of {} {} is not known",
                          api::Quoted(change.kind),
                          api::Quoted(change.name.ToString()));
+  }
+  absl::Status operator()(const EraseResource& change) {
+    if (Erase(change.name, state_.resources)) return absl::OkStatus();
+    return DataLossError("resource {} is not known", api::Quoted(change.name));
   }
 
  private:
@@ -211,17 +230,24 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          a.first_seen_ms == b.first_seen_ms &&
          a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
          a.reason == b.reason && a.message == b.message &&
-         a.claims == b.claims && a.needs == b.needs &&
+         a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
          SameRecord(a.answer, b.answer) && a.boot_id == b.boot_id;
 }
 
 bool operator==(const State& a, const State& b) {
   return a.seq == b.seq && SameRecords(a.pods, b.pods) &&
          SameRecords(a.claims, b.claims) &&
-         SameRecords(a.identities, b.identities);
+         SameRecords(a.identities, b.identities) &&
+         SameRecords(a.resources, b.resources);
 }
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
+  ForgetHolds(FindPod(pod->uid));
+  for (const DeviceHold& hold : pod->holds) {
+    for (const std::string& device : hold.devices) {
+      device_holders.emplace(hold.resource, device, pod->uid);
+    }
+  }
   PutNamed(pods, pod_names, std::move(pod));
 }
 
@@ -234,7 +260,22 @@ void State::Put(std::shared_ptr<const IdentityRecord> identity) {
   identities[std::move(key)] = std::move(identity);
 }
 
+void State::Put(std::shared_ptr<const ResourceRecord> resource) {
+  std::string name = resource->name;
+  resources[std::move(name)] = std::move(resource);
+}
+
+void State::ForgetHolds(const PodRecord* pod) {
+  if (pod == nullptr) return;
+  for (const DeviceHold& hold : pod->holds) {
+    for (const std::string& device : hold.devices) {
+      device_holders.erase({hold.resource, device, pod->uid});
+    }
+  }
+}
+
 bool State::Erase(const PodUid& uid) {
+  ForgetHolds(FindPod(uid));
   return EraseNamed(pods, pod_names, uid);
 }
 
@@ -243,6 +284,21 @@ bool State::Erase(const ClaimUid& uid) {
 }
 
 bool State::Erase(const IdentityKey& key) { return identities.erase(key) > 0; }
+
+bool State::Erase(const std::string& resource) {
+  return resources.erase(resource) > 0;
+}
+
+std::map<std::string, PodUid> State::HeldDevices(
+    const std::string& resource) const {
+  std::map<std::string, PodUid> held;
+  for (auto entry = device_holders.lower_bound({resource, "", PodUid{}});
+       entry != device_holders.end() && std::get<0>(*entry) == resource;
+       ++entry) {
+    held.emplace_hint(held.end(), std::get<1>(*entry), std::get<2>(*entry));
+  }
+  return held;
+}
 
 std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {
   std::vector<PodUid> uids = UidsNamed(pod_names, name);
@@ -268,6 +324,10 @@ const ClaimRecord* State::FindClaim(const ClaimUid& uid) const {
 const IdentityRecord* State::FindIdentity(const std::string& kind,
                                           const ObjectName& name) const {
   return Find(identities, IdentityKey(kind, name));
+}
+
+const ResourceRecord* State::FindResource(const std::string& name) const {
+  return Find(resources, name);
 }
 
 bool IsWorthWriting(const Decision& decision) {
@@ -317,6 +377,26 @@ std::string_view DriverPhaseName(DriverPhase phase) {
   return "";
 }
 
+std::string_view HoldPhaseName(HoldPhase phase) {
+  switch (phase) {
+    case HoldPhase::kReserved:
+      return "Reserved";
+    case HoldPhase::kCommitted:
+      return "Committed";
+  }
+  return "";
+}
+
+std::string_view BackingName(Backing backing) {
+  switch (backing) {
+    case Backing::kPlugin:
+      return "DevicePlugin";
+    case Backing::kClass:
+      return "DeviceClass";
+  }
+  return "";
+}
+
 std::string_view PodPhaseName(PodPhase phase) {
   switch (phase) {
     case PodPhase::kWaiting:
@@ -329,6 +409,10 @@ std::string_view PodPhaseName(PodPhase phase) {
       return "Rejected";
     case PodPhase::kReleasing:
       return "Releasing";
+    case PodPhase::kAllocating:
+      return "Allocating";
+    case PodPhase::kAdmitted:
+      return "Admitted";
   }
   return "";
 }
@@ -355,6 +439,14 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "Repair";
     case DecisionKind::kRecovered:
       return "Recovered";
+    case DecisionKind::kReserve:
+      return "Reserve";
+    case DecisionKind::kAllocated:
+      return "Allocated";
+    case DecisionKind::kUnreserve:
+      return "Unreserve";
+    case DecisionKind::kBacking:
+      return "Backing";
   }
   return "";
 }

@@ -15,9 +15,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "device/device.h"
 
 namespace devmgr::state {
 
@@ -61,13 +64,50 @@ struct ClaimRecord {
   friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
 };
 
+/// Where devices of a plugin stand that a container holds. Stored: never
+/// renumber.
+enum class HoldPhase : std::uint8_t {
+  kReserved = 1,   ///< Chosen. The plugin is asked, or was: nobody knows.
+  kCommitted = 2,  ///< The plugin answered; `edits` hold.
+};
+std::string_view HoldPhaseName(HoldPhase phase);
+
+/// The devices of one resource that a container holds.
+struct DeviceHold {
+  std::string container;
+  std::string resource;
+  HoldPhase phase = HoldPhase::kReserved;
+  std::vector<std::string> devices;  ///< IDs, ascending, once each.
+  device::ContainerEdits edits;      ///< What the plugin answered.
+  friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
+};
+
+/// Who serves an extended resource by its name on this node. Stored: never
+/// renumber.
+enum class Backing : std::uint8_t {
+  kPlugin = 1,  ///< A device plugin, by counting.
+  kClass = 2,   ///< A device class, through claims.
+};
+std::string_view BackingName(Backing backing);
+
+/// Changed by a recorded hand-over only.
+struct ResourceRecord {
+  std::string name;
+  Backing backing = Backing::kPlugin;
+  std::int64_t since_ms = 0;  ///< Unix time.
+  friend bool operator==(const ResourceRecord&,
+                         const ResourceRecord&) = default;
+};
+
 /// Stored: never renumber.
 enum class PodPhase : std::uint8_t {
-  kWaiting = 1,    ///< Known; holds nothing.
-  kPreparing = 2,  ///< References its claims; not all are prepared.
-  kReady = 3,      ///< `answer` is frozen.
-  kRejected = 4,   ///< Final; holds nothing.
-  kReleasing = 5,  ///< Being unprepared; `claims` are what is left to do.
+  kWaiting = 1,     ///< Known; holds nothing.
+  kPreparing = 2,   ///< References its claims; not all are prepared.
+  kReady = 3,       ///< `answer` is frozen.
+  kRejected = 4,    ///< Final; holds nothing.
+  kReleasing = 5,   ///< Being unprepared; `claims` are what is left to do.
+  kAllocating = 6,  ///< Its devices are reserved; plugins are being asked.
+  kAdmitted = 7,    ///< Its devices are committed; it references no claims yet.
 };
 std::string_view PodPhaseName(PodPhase phase);
 
@@ -98,6 +138,9 @@ struct PodRecord {
   std::string message;           ///< Of a rejection.
   std::vector<ClaimUid> claims;  ///< In pod-claim order.
   std::vector<ContainerNeed> needs;
+  /// Of device plugins; by container as in the pod, then by resource. Kept
+  /// until the pod is forgotten.
+  std::vector<DeviceHold> holds;
   /// Set while the phase is kReady: what resolve answers.
   std::shared_ptr<const PodDevices> answer;
   std::string boot_id;  ///< Boot in which `answer` was frozen.
@@ -120,29 +163,41 @@ struct State {
   std::map<PodUid, std::shared_ptr<const PodRecord>> pods;
   std::map<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
   std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
+  std::map<std::string, std::shared_ptr<const ResourceRecord>> resources;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<std::pair<ObjectName, PodUid>> pod_names;
   std::set<std::pair<ObjectName, ClaimUid>> claim_names;
+  /// Resource, device, who holds it.
+  std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
   void Put(std::shared_ptr<const IdentityRecord> identity);
+  void Put(std::shared_ptr<const ResourceRecord> resource);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
   bool Erase(const IdentityKey& key);
+  bool Erase(const std::string& resource);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
   std::vector<PodUid> PodsNamed(const ObjectName& name) const;
   std::vector<ClaimUid> ClaimsNamed(const ObjectName& name) const;
 
+  /// The devices of a resource that are not free, and who holds each.
+  std::map<std::string, PodUid> HeldDevices(const std::string& resource) const;
+
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;
   const ClaimRecord* FindClaim(const ClaimUid& uid) const;
   const IdentityRecord* FindIdentity(const std::string& kind,
                                      const ObjectName& name) const;
+  const ResourceRecord* FindResource(const std::string& name) const;
+
+ private:
+  void ForgetHolds(const PodRecord* pod);
 };
 /// Compares contents, not addresses.
 bool operator==(const State& a, const State& b);
@@ -167,8 +222,14 @@ struct EraseIdentity {
   std::string kind;
   ObjectName name;
 };
+struct PutResource {
+  std::shared_ptr<const ResourceRecord> resource;
+};
+struct EraseResource {
+  std::string name;
+};
 using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
-                            EraseIdentity>;
+                            EraseIdentity, PutResource, EraseResource>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -182,6 +243,10 @@ enum class DecisionKind : std::uint8_t {
   kRelease = 8,          ///< A pod is forgotten.
   kRepair = 9,           ///< What a check of the ledger found was mended.
   kRecovered = 10,       ///< What could be saved of a damaged ledger.
+  kReserve = 11,         ///< Devices are chosen; plugins will be asked.
+  kAllocated = 12,       ///< Plugins answered; the pod has its devices.
+  kUnreserve = 13,       ///< Devices are free again; the pod did not get them.
+  kBacking = 14,         ///< Who serves a resource's name.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

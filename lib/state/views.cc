@@ -55,6 +55,9 @@ PodState PodStateOf(PodPhase phase) {
       return PodState::kRejected;
     case PodPhase::kReleasing:
       return PodState::kReleasing;
+    case PodPhase::kAllocating:
+    case PodPhase::kAdmitted:
+      return PodState::kPreparing;
   }
   return PodState::kWaiting;
 }
@@ -128,6 +131,9 @@ struct UidCollector {
   }
   // The record that was there stands in the undo.
   void operator()(const EraseIdentity&) {}
+  // A resource has a name only.
+  void operator()(const PutResource&) {}
+  void operator()(const EraseResource&) {}
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {

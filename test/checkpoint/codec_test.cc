@@ -43,6 +43,11 @@ TEST(CodecTest, KeepsEveryFieldOfEveryRecord) {
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_TRUE(**decoded == *identity);
   }
+  for (const auto& [name, resource] : state.resources) {
+    const auto decoded = DecodeResource(EncodeResource(*resource), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_TRUE(**decoded == *resource);
+  }
 }
 
 TEST(CodecTest, KeepsEveryKindOfChange) {
@@ -106,7 +111,7 @@ TEST(CodecTest, AnEmptyAnswerIsNotAMissingOne) {
 }
 
 TEST(CodecTest, RefusesUnknownEnumerators) {
-  for (const std::uint32_t value : {0u, 6u, 257u, 4'294'967'295u}) {
+  for (const std::uint32_t value : {0u, 8u, 257u, 4'294'967'295u}) {
     pb::PodRecord pod;
     pod.set_phase(value);
     ExpectDataLoss(DecodePod(pod.SerializeAsString(), "p/1"),
@@ -118,7 +123,18 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeClaim(claim.SerializeAsString(), "c/1"),
                    fmt::format("record 'c/1': unknown driver phase {}", value));
   }
-  for (const std::uint32_t value : {0u, 11u}) {
+  for (const std::uint32_t value : {0u, 3u}) {
+    pb::PodRecord pod;
+    pod.set_phase(1);
+    pod.add_holds()->set_phase(value);
+    ExpectDataLoss(DecodePod(pod.SerializeAsString(), "p/1"),
+                   fmt::format("record 'p/1': unknown hold phase {}", value));
+    pb::ResourceRecord resource;
+    resource.set_backing(value);
+    ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
+                   fmt::format("record 'r/1': unknown backing {}", value));
+  }
+  for (const std::uint32_t value : {0u, 15u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

@@ -53,6 +53,36 @@ state::PodRecord OtherPod(PodPhase phase) {
   return pod;
 }
 
+state::PodRecord PodWithDevices(PodPhase phase,
+                                std::vector<state::DeviceHold> holds) {
+  state::PodRecord pod = MakePod({"pod-d"}, "d", phase);
+  pod.claims.clear();
+  pod.needs.clear();
+  pod.holds = std::move(holds);
+  return pod;
+}
+
+std::vector<state::Batch> DevicePluginBatches() {
+  using state::MakeHold;
+  return {
+      MakeBatch(12, DecisionKind::kBacking,
+                {Put(state::ResourceRecord{"example.com/tpu",
+                                           state::Backing::kPlugin, 5}),
+                 Put(state::ResourceRecord{"example.com/gone",
+                                           state::Backing::kClass, 6}),
+                 state::EraseResource{"example.com/gone"}}),
+      MakeBatch(13, DecisionKind::kReserve,
+                {Put(PodWithDevices(
+                    PodPhase::kAllocating,
+                    {MakeHold({"0", "1"}, state::HoldPhase::kReserved)}))}),
+      MakeBatch(14, DecisionKind::kUnreserve,
+                {Put(PodWithDevices(PodPhase::kWaiting, {}))}),
+      MakeBatch(
+          15, DecisionKind::kAllocated,
+          {Put(PodWithDevices(PodPhase::kAdmitted, {MakeHold({"0", "1"})}))}),
+  };
+}
+
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
@@ -60,11 +90,14 @@ std::vector<state::Batch> FullLedger() {
   batches.push_back(MakeBatch(11, DecisionKind::kRepair,
                               {state::ErasePod{state::kPodB},
                                state::EraseIdentity{"Pod", {"default", "b"}}}));
+  for (const state::Batch& batch : DevicePluginBatches()) {
+    batches.push_back(batch);
+  }
   state::State state;
   for (state::Batch& batch : batches) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
   }
-  batches.push_back(MakeBatch(12, DecisionKind::kRecovered, {}));
+  batches.push_back(MakeBatch(16, DecisionKind::kRecovered, {}));
   return batches;
 }
 

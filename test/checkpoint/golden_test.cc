@@ -47,6 +47,20 @@ Json ToJson(const ContainerDevices& container) {
   return json;
 }
 
+Json ToJson(const state::DeviceHold& hold) {
+  ContainerDevices edits;
+  edits.env = hold.edits.env;
+  edits.mounts = hold.edits.mounts;
+  edits.devices = hold.edits.devices;
+  edits.annotations = hold.edits.annotations;
+  return {{"container", hold.container},
+          {"resource", hold.resource},
+          {"phase", std::string(HoldPhaseName(hold.phase))},
+          {"devices", hold.devices},
+          {"edits", ToJson(edits)},
+          {"cdiDevices", hold.edits.cdi_devices}};
+}
+
 Json ToJson(const state::PodRecord& pod) {
   Json json = {{"uid", pod.uid.value},
                {"name", pod.name.ToString()},
@@ -63,6 +77,9 @@ Json ToJson(const state::PodRecord& pod) {
       wants.push_back({want.claim.value, want.request, want.resource});
     }
     json["needs"].push_back({need.name, need.init, wants});
+  }
+  for (const state::DeviceHold& hold : pod.holds) {
+    json["holds"].push_back(ToJson(hold));
   }
   if (pod.answer != nullptr) {
     json["answer"] = {{"name", pod.answer->name.ToString()},
@@ -101,6 +118,11 @@ std::string ToJsonText(const StoreContents& contents) {
   for (const auto& [key, identity] : contents.state.identities) {
     json["identities"].push_back({identity->kind, identity->name.ToString(),
                                   identity->uid, identity->first_seen_ms});
+  }
+  for (const auto& [name, resource] : contents.state.resources) {
+    json["resources"].push_back({name,
+                                 std::string(BackingName(resource->backing)),
+                                 resource->since_ms});
   }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;

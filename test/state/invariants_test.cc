@@ -252,5 +252,43 @@ TEST_F(InvariantsTest, FindRecordsUnderTheWrongKey) {
   ExpectViolation("the identity of Pod 'default/a' is kept under Pod 'x/y'");
 }
 
+TEST_F(InvariantsTest, ADeviceIsHeldByOnePod) {
+  EditPod(kPodA, [](PodRecord& pod) { pod.holds = {MakeHold({"0", "1"})}; });
+  EditPod(kPodB, [](PodRecord& pod) { pod.holds = {MakeHold({"2"})}; });
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+  EditPod(kPodB, [](PodRecord& pod) { pod.holds = {MakeHold({"1", "2"})}; });
+  EXPECT_THAT(
+      CheckInvariants(state_),
+      ElementsAre(HasSubstr("device '1' of 'example.com/tpu' is held by")));
+}
+
+TEST_F(InvariantsTest, AReadyPodHasItsPluginsAnswers) {
+  EditPod(kPodA, [](PodRecord& pod) {
+    pod.holds = {MakeHold({"0"}, HoldPhase::kReserved)};
+  });
+  EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("Reserved")));
+}
+
+TEST_F(InvariantsTest, AWaitingPodHoldsNoDevices) {
+  PodRecord pod = MakePod({"pod-c"}, "c", PodPhase::kWaiting);
+  pod.claims.clear();
+  pod.holds = {MakeHold({"0"})};
+  Put(pod);
+  EXPECT_THAT(CheckInvariants(state_),
+              ElementsAre(HasSubstr("holds devices of 'example.com/tpu'")));
+}
+
+TEST_F(InvariantsTest, DevicesOfAContainerAreNamedOnceInOrder) {
+  for (const std::vector<std::string>& devices :
+       {std::vector<std::string>(), {"1", "0"}, {"0", "0"}}) {
+    EditPod(kPodA, [&](PodRecord& pod) { pod.holds = {MakeHold(devices)}; });
+    EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("unsorted")));
+  }
+  EditPod(kPodA, [](PodRecord& pod) {
+    pod.holds = {MakeHold({"0"}), MakeHold({"1"})};
+  });
+  EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("twice")));
+}
+
 }  // namespace
 }  // namespace devmgr::state

@@ -43,6 +43,61 @@ TEST(MendTest, LeavesWhatIsGoodAlone) {
   }
 }
 
+State PodsWithDevices(PodPhase first, HoldPhase phase,
+                      const std::vector<std::string>& second) {
+  State state;
+  PodRecord a = MakePod(kPodA, "a", first);
+  a.first_seen_seq = 1;
+  a.claims.clear();
+  a.holds = {MakeHold({"tpu-0", "tpu-1"}, phase)};
+  PodRecord b = MakePod(kPodB, "b", PodPhase::kAdmitted);
+  b.first_seen_seq = 2;
+  b.claims.clear();
+  b.holds = {MakeHold(second)};
+  state.Put(std::make_shared<PodRecord>(a));
+  state.Put(std::make_shared<PodRecord>(b));
+  return state;
+}
+
+TEST(MendTest, LeavesDevicesWithTheirPods) {
+  State state =
+      PodsWithDevices(PodPhase::kAdmitted, HoldPhase::kCommitted, {"tpu-2"});
+  EXPECT_EQ(MendAndCheck(state), 0u);
+}
+
+TEST(MendTest, ADeviceStaysWithThePodThatWasSeenFirst) {
+  State state =
+      PodsWithDevices(PodPhase::kAdmitted, HoldPhase::kCommitted, {"tpu-1"});
+  EXPECT_EQ(MendAndCheck(state), 1u);
+  EXPECT_EQ(state.FindPod(kPodA)->holds.size(), 1u);
+  EXPECT_EQ(state.FindPod(kPodB)->phase, PodPhase::kWaiting);
+  EXPECT_THAT(state.FindPod(kPodB)->holds, IsEmpty());
+}
+
+TEST(MendTest, AReservationIsForgotten) {
+  State state =
+      PodsWithDevices(PodPhase::kAllocating, HoldPhase::kReserved, {"tpu-1"});
+  EXPECT_EQ(MendAndCheck(state), 1u);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kWaiting);
+  EXPECT_EQ(state.FindPod(kPodB)->holds.size(), 1u);
+}
+
+TEST(MendTest, ALivePodThatLosesItsDevicesIsReleased) {
+  State state = ReadyPod();
+  PodRecord a = *state.FindPod(kPodA);
+  a.first_seen_seq = 9;
+  a.holds = {MakeHold({"tpu-0"})};
+  state.Put(std::make_shared<PodRecord>(a));
+  PodRecord b = MakePod(kPodB, "b", PodPhase::kAdmitted);
+  b.first_seen_seq = 2;
+  b.claims.clear();
+  b.holds = {MakeHold({"tpu-0"})};
+  state.Put(std::make_shared<PodRecord>(b));
+  MendAndCheck(state);
+  EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kReleasing);
+  EXPECT_EQ(state.FindPod(kPodB)->phase, PodPhase::kAdmitted);
+}
+
 TEST(MendTest, APodWhoseOnlyClaimIsLostIsAdmittedAnew) {
   State state = ReadyPod();
   state.Erase(kGpu);

@@ -88,6 +88,29 @@ inline Change Put(IdentityRecord identity) {
       std::make_shared<const IdentityRecord>(std::move(identity))};
 }
 
+inline Change Put(ResourceRecord resource) {
+  return PutResource{
+      std::make_shared<const ResourceRecord>(std::move(resource))};
+}
+
+/// Devices of `example.com/tpu` in container `main`.
+inline DeviceHold MakeHold(std::vector<std::string> devices,
+                           HoldPhase phase = HoldPhase::kCommitted) {
+  DeviceHold hold;
+  hold.container = "main";
+  hold.resource = "example.com/tpu";
+  hold.phase = phase;
+  hold.devices = std::move(devices);
+  if (phase == HoldPhase::kCommitted) {
+    hold.edits.env = {{"TPUS", "all"}};
+    hold.edits.mounts = {{"/in", "/out", true}};
+    hold.edits.devices = {{"/dev/tpu", "/dev/tpu0", "rw"}};
+    hold.edits.annotations = {{"a", "b"}};
+    hold.edits.cdi_devices = {"example.com/tpu=0"};
+  }
+  return hold;
+}
+
 inline Batch MakeBatch(std::uint64_t seq, DecisionKind kind,
                        std::vector<Change> changes) {
   Batch batch;
