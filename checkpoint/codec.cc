@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/quote.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -274,8 +275,8 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
     record.devices = ReadAll<state::PreparedDevice>(driver.devices());
     record.boot_id = driver.boot_id();
     if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
-      return DataLossError("record '{}': driver '{}' stands there twice", key,
-                           driver.name());
+      return DataLossError("record '{}': driver {} stands there twice", key,
+                           api::Quoted(driver.name()));
     }
   }
   return claim;

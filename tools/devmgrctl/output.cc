@@ -69,6 +69,24 @@ void Emit(YAML::Emitter& out, const Json& value) {
   }
 }
 
+/// What is not UTF-8 is replaced: neither writer takes it. DEL is escaped: JSON
+/// would leave it to the terminal.
+std::string JsonText(const Json& document, int indent) {
+  constexpr char kDelete = 0x7F;
+  const std::string text =
+      document.dump(indent, ' ', false, Json::error_handler_t::replace);
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == kDelete) {
+      escaped += "\\u007f";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
 }  // namespace
 
 bool WantsColor(const Options& options, const Environment& environment) {
@@ -158,9 +176,7 @@ void Fields::Print(std::ostream& out) const {
 }
 
 void PrintDocument(std::ostream& out, const Json& document, Format format) {
-  // What is not UTF-8 is replaced first: neither writer takes it.
-  const std::string text =
-      document.dump(2, ' ', false, Json::error_handler_t::replace);
+  const std::string text = JsonText(document, 2);
   if (format != Format::kYaml) {
     out << text << "\n";
     return;
@@ -170,9 +186,7 @@ void PrintDocument(std::ostream& out, const Json& document, Format format) {
   out << emitter.c_str() << "\n";
 }
 
-std::string OneLine(const Json& document) {
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string OneLine(const Json& document) { return JsonText(document, -1); }
 
 Json ListOf(const std::string& kind, std::vector<Json> items) {
   return Json{{"apiVersion", kApiVersion},
