@@ -15,6 +15,10 @@ std::string WhyNot(const state::PodRecord& pod) {
       return "prepared in another boot, to be prepared again";
     case state::PodPhase::kPreparing:
       return "its claims are being prepared";
+    case state::PodPhase::kAllocating:
+      return "its devices are being allocated";
+    case state::PodPhase::kAdmitted:
+      return "admitted, to be prepared";
     case state::PodPhase::kRejected:
       return "rejected: " + pod.message;
     case state::PodPhase::kReleasing:

@@ -21,6 +21,22 @@ std::string Shown(const std::string& text) {
   return text.empty() ? "<none>" : Clean(text);
 }
 
+constexpr char kDelete = 0x7F;
+
+/// Both writers leave it to the terminal. It stands in quoted texts only.
+std::string EscapeDelete(std::string_view text, std::string_view escape) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == kDelete) {
+      escaped += escape;
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
 /// True for text that YAML would read back as something else.
 bool IsAmbiguous(const std::string& text) {
   if (text.empty()) return true;
@@ -30,7 +46,8 @@ bool IsAmbiguous(const std::string& text) {
   return YAML::convert<bool>::decode(scalar, as_bool) ||
          YAML::convert<double>::decode(scalar, as_double) || text == "~" ||
          text == "null" || text == "Null" || text == "NULL" ||
-         text.find(": ") != std::string::npos || text.front() == '0';
+         text.find(": ") != std::string::npos || text.front() == '0' ||
+         text.find(kDelete) != std::string::npos;
 }
 
 void Emit(YAML::Emitter& out, const Json& value) {
@@ -69,22 +86,11 @@ void Emit(YAML::Emitter& out, const Json& value) {
   }
 }
 
-/// What is not UTF-8 is replaced: neither writer takes it. DEL is escaped: JSON
-/// would leave it to the terminal.
+/// What is not UTF-8 is replaced: neither writer takes it.
 std::string JsonText(const Json& document, int indent) {
-  constexpr char kDelete = 0x7F;
-  const std::string text =
-      document.dump(indent, ' ', false, Json::error_handler_t::replace);
-  std::string escaped;
-  escaped.reserve(text.size());
-  for (const char c : text) {
-    if (c == kDelete) {
-      escaped += "\\u007f";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
+  return EscapeDelete(
+      document.dump(indent, ' ', false, Json::error_handler_t::replace),
+      "\\u007f");
 }
 
 }  // namespace
@@ -183,7 +189,7 @@ void PrintDocument(std::ostream& out, const Json& document, Format format) {
   }
   YAML::Emitter emitter;
   Emit(emitter, Json::parse(text));
-  out << emitter.c_str() << "\n";
+  out << EscapeDelete(emitter.c_str(), "\\x7F") << "\n";
 }
 
 std::string OneLine(const Json& document) { return JsonText(document, -1); }
