@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices of one resource, as its plugin tells them. Several instances of
+// the plugin may be connected, as in a rolling upgrade: the newest that has
+// told its devices is the one that counts and that allocates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "device/device_list.h"
+#include "device/endpoint_machine.h"
+
+namespace devmgr::device {
+
+/// Number of a plugin's connection: larger for later ones, never used twice.
+using Generation = std::uint64_t;
+
+/// Why a device has the health it has.
+enum class HealthReason : std::uint8_t {
+  kReported,    ///< The plugin said so.
+  kPluginGone,  ///< No instance is left that has told its devices.
+  kNotListed,   ///< The plugin tells of others, not of this one.
+};
+/// For people.
+std::string_view HealthReasonText(HealthReason reason);
+
+struct InventoryDevice {
+  Device device;
+  HealthReason reason = HealthReason::kReported;
+  std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
+  bool listed = true;         ///< False: only here because somebody holds it.
+
+  /// May be given to a container.
+  bool Usable() const { return listed && device.health == Health::kHealthy; }
+  friend bool operator==(const InventoryDevice&,
+                         const InventoryDevice&) = default;
+};
+
+/// What an event changed. IDs are in natural order.
+struct InventoryDelta {
+  struct HealthChange {
+    std::string id;
+    Health before = Health::kUnknown;
+    Health after = Health::kUnknown;
+    friend bool operator==(const HealthChange&, const HealthChange&) = default;
+  };
+  std::vector<std::string> added;
+  std::vector<std::string> vanished;  ///< Not listed any more.
+  std::vector<HealthChange> changed;  ///< Vanished ones are not among these.
+  std::vector<std::string> moved;     ///< To other NUMA nodes.
+  /// Of the list that came.
+  ListProblems problems;
+
+  /// The devices are as they were.
+  bool Empty() const {
+    return added.empty() && vanished.empty() && changed.empty() &&
+           moved.empty();
+  }
+};
+
+/// Of the node status: what exists, and what of it works. Being held by a pod
+/// changes neither.
+struct Figures {
+  std::int64_t capacity = 0;
+  std::int64_t allocatable = 0;
+  friend bool operator==(const Figures&, const Figures&) = default;
+};
+
+/// Does somebody hold this device? Such a device stays known, as kUnknown, when
+/// the plugin does not list it any more.
+using IsHeld = std::function<bool(const std::string& id)>;
+
+/// Thread-bound. The cost of a list is linear in its length, and of the rest in
+/// what there is to change; memory is that of two lists at most per instance.
+class Inventory {
+ public:
+  /// `machine_nodes`: NUMA nodes that exist, ascending; empty: not known.
+  explicit Inventory(std::vector<std::int64_t> machine_nodes = {})
+      : machine_nodes_(std::move(machine_nodes)) {}
+
+  /// The ledger names the resource at start. `capacity` is what is shown until
+  /// a plugin is back: the last known one, or 0 as the kubelet does.
+  void Restore(std::int64_t capacity, std::int64_t now_ms);
+
+  void Connect(Generation instance, std::int64_t now_ms);
+
+  /// A complete list of an instance. Of one that is not connected (any more),
+  /// or that is older than the one that counts, it changes nothing yet.
+  InventoryDelta Report(Generation instance, std::vector<Device> list,
+                        const IsHeld& held, std::int64_t now_ms);
+
+  /// The instance ended. The next newest that has told its devices takes over;
+  /// without one all devices are kUnknown. Nothing for an unknown instance.
+  InventoryDelta Disconnect(Generation instance, const IsHeld& held,
+                            std::int64_t now_ms);
+
+  /// The grace period that began with the stop of this number (stops()) is
+  /// over. False when that comes too late to mean anything.
+  bool EndGrace(std::uint64_t stop, const IsHeld& held, std::int64_t now_ms);
+
+  /// Forgets devices that are not listed and not held any more. Report does
+  /// that too.
+  void DropUnlisted(const IsHeld& held);
+
+  EndpointState state() const { return state_; }
+  std::int64_t state_since_ms() const { return state_since_ms_; }
+  /// How often a grace period has begun.
+  std::uint64_t stops() const { return stops_; }
+  std::size_t instances() const { return instances_.size(); }
+  /// Whom to call for allocations; empty unless the state is kLive.
+  std::optional<Generation> primary() const { return primary_; }
+  const Figures& figures() const { return figures_; }
+
+  /// In natural order of IDs, those that are not listed too.
+  const std::vector<InventoryDevice>& devices() const { return devices_; }
+  /// Null when there is none. Valid until the next change.
+  const InventoryDevice* Find(std::string_view id) const;
+  /// kUnknown for devices that there are not.
+  Health HealthOf(std::string_view id) const;
+
+ private:
+  struct Instance {
+    bool reported = false;
+    /// While another instance is the primary.
+    std::vector<Device> standby;
+  };
+
+  void Move(EndpointEvent event, std::int64_t now_ms);
+  void MakePrimary(Generation instance);
+  InventoryDelta Apply(std::vector<Device> list, const IsHeld& held,
+                       std::int64_t now_ms);
+  bool ListsTheSame(const std::vector<Device>& list) const;
+  void Merge(std::vector<Device> sorted, const IsHeld& held,
+             std::int64_t now_ms, InventoryDelta& delta);
+  void Update(InventoryDevice& known, Device device, std::int64_t now_ms,
+              InventoryDelta& delta);
+  void LosePlugin(std::int64_t now_ms, InventoryDelta& delta);
+  void Count();
+
+  const std::vector<std::int64_t> machine_nodes_;
+  EndpointState state_ = EndpointState::kUnknown;
+  std::int64_t state_since_ms_ = 0;
+  std::uint64_t stops_ = 0;
+  std::map<Generation, Instance> instances_;
+  std::optional<Generation> primary_;
+  std::vector<InventoryDevice> devices_;
+  /// Where in `devices_` the devices of the last list are, in the list's
+  /// order. A list of the same devices in the same order then needs no sorting.
+  /// Empty when that is not known.
+  std::vector<std::uint32_t> list_order_;
+  std::int64_t restored_capacity_ = 0;
+  Figures figures_;
+};
+
+/// By resource name.
+using InventoryMap = std::map<std::string, Inventory, std::less<>>;
+
+/// The devices that work, by resource; resources without any are left out.
+std::map<std::string, std::vector<Device>> AllocatableDevices(
+    const InventoryMap& inventories);
+
+}  // namespace devmgr::device
