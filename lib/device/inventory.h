@@ -146,7 +146,7 @@ class Inventory {
   void LosePlugin(std::int64_t now_ms, InventoryDelta& delta);
   void Count();
 
-  const std::vector<std::int64_t> machine_nodes_;
+  std::vector<std::int64_t> machine_nodes_;
   EndpointState state_ = EndpointState::kUnknown;
   std::int64_t state_since_ms_ = 0;
   std::uint64_t stops_ = 0;

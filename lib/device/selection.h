@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which devices one container gets of one resource. The order of trial is the
+// kubelet's (pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate); where
+// it takes any device, the one with the lowest ID is taken.
+#pragma once
+
+#include <devmgr/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/id_order.h"
+#include "device/inventory.h"
+#include "device/reservation.h"
+
+namespace devmgr::device {
+
+using IdSet = std::set<std::string, IdOrder>;
+
+/// What a plugin is asked (GetPreferredAllocation). IDs in natural order.
+struct PreferenceQuestion {
+  std::string container;
+  std::string resource;
+  std::vector<std::string> available;     ///< With `must_include`.
+  std::vector<std::string> must_include;  ///< Chosen already.
+  std::int64_t size = 0;                  ///< Of the whole request.
+  friend bool operator==(const PreferenceQuestion&,
+                         const PreferenceQuestion&) = default;
+};
+
+/// Why a container cannot have what it wants, now or ever.
+struct Shortage {
+  static constexpr std::size_t kMaxNames = 16;
+  enum class Kind {
+    kNotServed,       ///< No plugin has told its devices; see `state`.
+    kTooFewExist,     ///< Not even if all were healthy and free.
+    kTooFewHealthy,   ///< Not even if all were free; see `devices`.
+    kTooFewFree,      ///< See `holders`.
+    kChangedRequest,  ///< It holds `available` of them and wants `requested`.
+    kHeldUnhealthy,   ///< What it holds does not work any more: `devices`.
+  };
+  Kind kind = Kind::kNotServed;
+  std::string container;
+  std::string resource;
+  EndpointState state = EndpointState::kUnknown;
+  std::int64_t requested = 0;  ///< Beyond what it takes over.
+  std::int64_t available = 0;
+  bool none_healthy = false;         ///< Of all there are.
+  std::vector<PodUid> holders;       ///< The first few; without the pod itself.
+  std::vector<std::string> devices;  ///< The first few.
+  PodUid pod;
+};
+/// What and who is missing, for people.
+std::string ShortageText(const Shortage& shortage);
+/// What the kubelet says in this case.
+std::string KubeletShortageText(const Shortage& shortage);
+
+struct SelectionInput {
+  const Inventory& inventory;
+  const ReservationTable::HeldIds& held;  ///< Of the resource, by all pods.
+  PodUid pod;
+  std::int64_t count = 0;
+  const IdSet& reusable;  ///< Of earlier containers of the pod.
+  const IdSet& planned;   ///< Chosen for the pod, not among `held` yet.
+  /// NUMA nodes to prefer, ascending; null: none.
+  const std::vector<std::int64_t>* mask = nullptr;
+  bool ask_preference = false;  ///< The plugin offers one.
+  /// The plugin's answer; null: not asked yet. It is advice: what of it cannot
+  /// be used is left aside.
+  const std::vector<std::string>* preferred = nullptr;
+};
+
+struct Selection {
+  std::vector<HeldDevice> devices;  ///< In natural order.
+  /// Set when the plugin has to be asked; `devices` is then what it would be
+  /// without an answer.
+  std::optional<PreferenceQuestion> question;
+  std::optional<Shortage> shortage;  ///< Set: no devices.
+};
+
+/// Selects from an inventory whose state is kLive. Fills in neither container
+/// nor resource.
+Selection Select(const SelectionInput& input);
+
+}  // namespace devmgr::device

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <string>
+
+#include "api/quote.h"
+#include "device/selection.h"
+
+namespace devmgr::device {
+namespace {
+
+using api::Quoted;
+
+/// `'a', 'b'`; ends with dots where it may have been cut.
+template <typename Names, typename TextOf>
+std::string List(const Names& names, TextOf text_of) {
+  std::string list;
+  for (const auto& name : names) {
+    if (!list.empty()) list += ", ";
+    list += Quoted(text_of(name));
+  }
+  if (names.size() >= Shortage::kMaxNames) list += ", ...";
+  return list;
+}
+
+std::string Pods(const Shortage& shortage) {
+  return List(shortage.holders, [](const PodUid& pod) { return pod.value; });
+}
+
+std::string Devices(const Shortage& shortage) {
+  return List(shortage.devices, [](const std::string& id) { return id; });
+}
+
+std::string NotServedText(EndpointState state) {
+  switch (state) {
+    case EndpointState::kUnknown:
+      return "no plugin has registered it";
+    case EndpointState::kRestored:
+      return "its plugin is not back yet";
+    case EndpointState::kConnected:
+      return "its plugin is connected and has not told its devices yet";
+    case EndpointState::kStopped:
+      return "its plugin has gone";
+    case EndpointState::kForgotten:
+      return "its plugin has gone for good";
+    case EndpointState::kLive:
+      break;
+  }
+  return "it is not served";
+}
+
+}  // namespace
+
+std::string ShortageText(const Shortage& shortage) {
+  const std::string resource = Quoted(shortage.resource);
+  switch (shortage.kind) {
+    case Shortage::Kind::kNotServed:
+      return fmt::format("resource {}: {}", resource,
+                         NotServedText(shortage.state));
+    case Shortage::Kind::kTooFewExist:
+      return fmt::format(
+          "resource {}: {} devices requested, this node has not so many",
+          resource, shortage.requested);
+    case Shortage::Kind::kTooFewHealthy:
+      return fmt::format(
+          "resource {}: {} devices requested, {} free; not healthy: {}",
+          resource, shortage.requested, shortage.available, Devices(shortage));
+    case Shortage::Kind::kTooFewFree:
+      return fmt::format(
+          "resource {}: {} devices requested, {} free; others are held by {}",
+          resource, shortage.requested, shortage.available, Pods(shortage));
+    case Shortage::Kind::kChangedRequest:
+      return fmt::format(
+          "resource {}: container {} holds {} devices and now requests {}",
+          resource, Quoted(shortage.container), shortage.available,
+          shortage.requested);
+    case Shortage::Kind::kHeldUnhealthy:
+      return fmt::format(
+          "resource {}: container {} holds devices that are not healthy: {}",
+          resource, Quoted(shortage.container), Devices(shortage));
+  }
+  return resource;
+}
+
+std::string KubeletShortageText(const Shortage& shortage) {
+  const std::string& resource = shortage.resource;
+  switch (shortage.kind) {
+    case Shortage::Kind::kNotServed:
+      if (shortage.state == EndpointState::kUnknown ||
+          shortage.state == EndpointState::kForgotten) {
+        return "cannot allocate unregistered device " + resource;
+      }
+      break;
+    case Shortage::Kind::kTooFewExist:
+    case Shortage::Kind::kTooFewHealthy:
+    case Shortage::Kind::kTooFewFree:
+      if (shortage.none_healthy) break;
+      return fmt::format(
+          "requested number of devices unavailable for {}. Requested: {}, "
+          "Available: {}",
+          resource, shortage.requested, shortage.available);
+    case Shortage::Kind::kChangedRequest:
+      return fmt::format(
+          "pod \"{}\" container \"{}\" changed request for resource \"{}\" "
+          "from {} to {}",
+          shortage.pod.value, shortage.container, resource, shortage.available,
+          shortage.requested);
+    case Shortage::Kind::kHeldUnhealthy:
+      return "previously allocated devices are no longer healthy; cannot "
+             "allocate unhealthy devices " +
+             resource;
+  }
+  return "no healthy devices present; cannot allocate unhealthy devices " +
+         resource;
+}
+
+}  // namespace devmgr::device
