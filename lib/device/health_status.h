@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The health of what pods hold, as values of `allocatedResourcesStatus` in a
+// pod's status, and whom a change concerns.
+#pragma once
+
+#include <devmgr/types.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "device/reservation.h"
+
+namespace devmgr::device {
+
+struct DeviceHealthStatus {
+  std::string id;
+  Health health = Health::kUnknown;
+  /// Why, and since when; empty and 0 when no plugin has told of the device
+  /// since we started.
+  std::string message;
+  std::int64_t since_ms = 0;
+  friend bool operator==(const DeviceHealthStatus&,
+                         const DeviceHealthStatus&) = default;
+};
+
+struct ResourceHealthStatus {
+  std::string resource;
+  std::vector<DeviceHealthStatus> devices;  ///< In natural order.
+  friend bool operator==(const ResourceHealthStatus&,
+                         const ResourceHealthStatus&) = default;
+};
+
+struct ContainerHealthStatus {
+  std::string container;
+  ContainerKind kind = ContainerKind::kApp;
+  std::vector<ResourceHealthStatus> resources;  ///< By name.
+  friend bool operator==(const ContainerHealthStatus&,
+                         const ContainerHealthStatus&) = default;
+};
+
+/// Of all containers of the pod that hold devices, of every kind, in the order
+/// in which they were reserved.
+std::vector<ContainerHealthStatus> HealthStatusOf(
+    const PodUid& pod, const ReservationTable& reservations,
+    const InventoryMap& inventories);
+
+/// Puts `ours` into a status that has others' entries, too: an entry of the
+/// same resource is replaced where it stands, a new one comes last.
+std::vector<ResourceHealthStatus> WithStatus(
+    std::vector<ResourceHealthStatus> status,
+    const std::vector<ResourceHealthStatus>& ours);
+
+/// The pods that hold a device whose health, or presence, `delta` changes.
+std::set<PodUid> PodsConcerned(const InventoryDelta& delta,
+                               const ReservationTable::HeldIds& held);
+
+}  // namespace devmgr::device
