@@ -124,9 +124,16 @@ void Write(const device::ContainerEdits& edits, pb::ContainerEdits* out) {
 
 void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
   out->set_container(hold.container);
+  out->set_kind(static_cast<std::uint32_t>(hold.kind));
   out->set_resource(hold.resource);
   out->set_phase(static_cast<std::uint32_t>(hold.phase));
-  for (const std::string& device : hold.devices) out->add_devices(device);
+  for (const device::HeldDevice& device : hold.devices) {
+    pb::HeldDevice* held = out->add_devices();
+    held->set_id(device.id);
+    for (const std::int64_t node : device.numa_nodes) {
+      held->add_numa_nodes(node);
+    }
+  }
   Write(hold.edits, out->mutable_edits());
 }
 
@@ -286,11 +293,18 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
                                        std::string_view key) {
   state::DeviceHold hold;
   hold.container = in.container();
+  DEVMGR_ASSIGN_OR_RETURN(
+      hold.kind, ReadEnum(in.kind(), device::ContainerKind::kInit,
+                          device::ContainerKind::kApp, "container kind", key));
   hold.resource = in.resource();
   DEVMGR_ASSIGN_OR_RETURN(
-      hold.phase, ReadEnum(in.phase(), state::HoldPhase::kReserved,
-                           state::HoldPhase::kCommitted, "hold phase", key));
-  hold.devices = ReadTexts(in.devices());
+      hold.phase,
+      ReadEnum(in.phase(), device::ReservationPhase::kReserved,
+               device::ReservationPhase::kCommitted, "hold phase", key));
+  for (const pb::HeldDevice& held : in.devices()) {
+    hold.devices.push_back(
+        {held.id(), {held.numa_nodes().begin(), held.numa_nodes().end()}});
+  }
   hold.edits = {ReadAll<NamedValue>(in.edits().env()),
                 ReadAll<DeviceMount>(in.edits().mounts()),
                 ReadAll<DeviceNode>(in.edits().devices()),

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -98,17 +97,18 @@ class Checker {
         PodViolation(pod, "holds '{}' twice in container '{}'", hold.resource,
                      hold.container);
       }
-      if (hold.phase != HoldPhase::kCommitted &&
+      if (hold.phase != device::ReservationPhase::kCommitted &&
           pod.phase != PodPhase::kAllocating &&
           pod.phase != PodPhase::kReleasing) {
-        PodViolation(pod, "has devices of '{}' in container '{}' {}",
-                     hold.resource, hold.container, HoldPhaseName(hold.phase));
+        PodViolation(pod,
+                     "has devices of '{}' in container '{}' for which its "
+                     "plugin has not answered",
+                     hold.resource, hold.container);
       }
-      const auto& ids = hold.devices;
-      if (ids.empty() ||
-          std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) !=
-              ids.end()) {
-        PodViolation(pod, "has no, double or unsorted devices of '{}' in '{}'",
+      std::set<std::string> ids;
+      for (const auto& device : hold.devices) ids.insert(device.id);
+      if (ids.empty() || ids.size() != hold.devices.size()) {
+        PodViolation(pod, "has no or double devices of '{}' in container '{}'",
                      hold.resource, hold.container);
       }
     }
@@ -120,8 +120,8 @@ class Checker {
     std::set<std::tuple<std::string, std::string, PodUid>> holders;
     for (const auto& [uid, pod] : state_.pods) {
       for (const DeviceHold& hold : pod->holds) {
-        for (const std::string& device : hold.devices) {
-          holders.emplace(hold.resource, device, uid);
+        for (const device::HeldDevice& device : hold.devices) {
+          holders.emplace(hold.resource, device.id, uid);
         }
       }
     }

@@ -106,8 +106,9 @@ class Mender {
     for (PodRecord* pod : PodsBySight()) {
       const bool lost = std::any_of(
           pod->holds.begin(), pod->holds.end(), [&](const DeviceHold& hold) {
-            const bool reserved = hold.phase != HoldPhase::kCommitted &&
-                                  pod->phase != PodPhase::kReleasing;
+            const bool reserved =
+                hold.phase != device::ReservationPhase::kCommitted &&
+                pod->phase != PodPhase::kReleasing;
             return reserved || IsTaken(holders, *pod, hold);
           });
       if (lost) {
@@ -115,8 +116,8 @@ class Mender {
         continue;
       }
       for (const DeviceHold& hold : pod->holds) {
-        for (const std::string& device : hold.devices) {
-          holders[{hold.resource, device}] = pod;
+        for (const device::HeldDevice& device : hold.devices) {
+          holders[{hold.resource, device.id}] = pod;
         }
       }
       if (pod->phase == PodPhase::kAllocating) pod->phase = PodPhase::kAdmitted;
@@ -128,8 +129,8 @@ class Mender {
       const PodRecord& pod, const DeviceHold& hold) {
     return std::any_of(
         hold.devices.begin(), hold.devices.end(),
-        [&](const std::string& device) {
-          const auto other = holders.find({hold.resource, device});
+        [&](const device::HeldDevice& device) {
+          const auto other = holders.find({hold.resource, device.id});
           return other != holders.end() && other->second != &pod;
         });
   }

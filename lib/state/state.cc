@@ -244,8 +244,8 @@ bool operator==(const State& a, const State& b) {
 void State::Put(std::shared_ptr<const PodRecord> pod) {
   ForgetHolds(FindPod(pod->uid));
   for (const DeviceHold& hold : pod->holds) {
-    for (const std::string& device : hold.devices) {
-      device_holders.emplace(hold.resource, device, pod->uid);
+    for (const device::HeldDevice& device : hold.devices) {
+      device_holders.emplace(hold.resource, device.id, pod->uid);
     }
   }
   PutNamed(pods, pod_names, std::move(pod));
@@ -268,8 +268,8 @@ void State::Put(std::shared_ptr<const ResourceRecord> resource) {
 void State::ForgetHolds(const PodRecord* pod) {
   if (pod == nullptr) return;
   for (const DeviceHold& hold : pod->holds) {
-    for (const std::string& device : hold.devices) {
-      device_holders.erase({hold.resource, device, pod->uid});
+    for (const device::HeldDevice& device : hold.devices) {
+      device_holders.erase({hold.resource, device.id, pod->uid});
     }
   }
 }
@@ -373,16 +373,6 @@ std::string_view DriverPhaseName(DriverPhase phase) {
       return "Prepared";
     case DriverPhase::kUnpreparing:
       return "Unpreparing";
-  }
-  return "";
-}
-
-std::string_view HoldPhaseName(HoldPhase phase) {
-  switch (phase) {
-    case HoldPhase::kReserved:
-      return "Reserved";
-    case HoldPhase::kCommitted:
-      return "Committed";
   }
   return "";
 }

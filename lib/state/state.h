@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/reservation.h"
 
 namespace devmgr::state {
 
@@ -64,21 +65,14 @@ struct ClaimRecord {
   friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
 };
 
-/// Where devices of a plugin stand that a container holds. Stored: never
-/// renumber.
-enum class HoldPhase : std::uint8_t {
-  kReserved = 1,   ///< Chosen. The plugin is asked, or was: nobody knows.
-  kCommitted = 2,  ///< The plugin answered; `edits` hold.
-};
-std::string_view HoldPhaseName(HoldPhase phase);
-
 /// The devices of one resource that a container holds.
 struct DeviceHold {
   std::string container;
+  device::ContainerKind kind = device::ContainerKind::kApp;
   std::string resource;
-  HoldPhase phase = HoldPhase::kReserved;
-  std::vector<std::string> devices;  ///< IDs, ascending, once each.
-  device::ContainerEdits edits;      ///< What the plugin answered.
+  device::ReservationPhase phase = device::ReservationPhase::kReserved;
+  std::vector<device::HeldDevice> devices;  ///< Once each.
+  device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
   friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
 };
 

@@ -123,10 +123,20 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeClaim(claim.SerializeAsString(), "c/1"),
                    fmt::format("record 'c/1': unknown driver phase {}", value));
   }
+  for (const std::uint32_t value : {0u, 4u}) {
+    pb::PodRecord pod;
+    pod.set_phase(1);
+    pod.add_holds()->set_kind(value);
+    ExpectDataLoss(
+        DecodePod(pod.SerializeAsString(), "p/1"),
+        fmt::format("record 'p/1': unknown container kind {}", value));
+  }
   for (const std::uint32_t value : {0u, 3u}) {
     pb::PodRecord pod;
     pod.set_phase(1);
-    pod.add_holds()->set_phase(value);
+    pb::DeviceHold* hold = pod.add_holds();
+    hold->set_kind(3);
+    hold->set_phase(value);
     ExpectDataLoss(DecodePod(pod.SerializeAsString(), "p/1"),
                    fmt::format("record 'p/1': unknown hold phase {}", value));
     pb::ResourceRecord resource;

@@ -71,10 +71,11 @@ std::vector<state::Batch> DevicePluginBatches() {
                  Put(state::ResourceRecord{"example.com/gone",
                                            state::Backing::kClass, 6}),
                  state::EraseResource{"example.com/gone"}}),
-      MakeBatch(13, DecisionKind::kReserve,
-                {Put(PodWithDevices(
-                    PodPhase::kAllocating,
-                    {MakeHold({"0", "1"}, state::HoldPhase::kReserved)}))}),
+      MakeBatch(
+          13, DecisionKind::kReserve,
+          {Put(PodWithDevices(
+              PodPhase::kAllocating,
+              {MakeHold({"0", "1"}, device::ReservationPhase::kReserved)}))}),
       MakeBatch(14, DecisionKind::kUnreserve,
                 {Put(PodWithDevices(PodPhase::kWaiting, {}))}),
       MakeBatch(

@@ -53,10 +53,15 @@ Json ToJson(const state::DeviceHold& hold) {
   edits.mounts = hold.edits.mounts;
   edits.devices = hold.edits.devices;
   edits.annotations = hold.edits.annotations;
+  Json devices = Json::array();
+  for (const device::HeldDevice& device : hold.devices) {
+    devices.push_back({device.id, device.numa_nodes});
+  }
   return {{"container", hold.container},
+          {"kind", static_cast<int>(hold.kind)},
           {"resource", hold.resource},
-          {"phase", std::string(HoldPhaseName(hold.phase))},
-          {"devices", hold.devices},
+          {"phase", static_cast<int>(hold.phase)},
+          {"devices", devices},
           {"edits", ToJson(edits)},
           {"cdiDevices", hold.edits.cdi_devices}};
 }

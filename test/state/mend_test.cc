@@ -43,7 +43,7 @@ TEST(MendTest, LeavesWhatIsGoodAlone) {
   }
 }
 
-State PodsWithDevices(PodPhase first, HoldPhase phase,
+State PodsWithDevices(PodPhase first, device::ReservationPhase phase,
                       const std::vector<std::string>& second) {
   State state;
   PodRecord a = MakePod(kPodA, "a", first);
@@ -60,14 +60,14 @@ State PodsWithDevices(PodPhase first, HoldPhase phase,
 }
 
 TEST(MendTest, LeavesDevicesWithTheirPods) {
-  State state =
-      PodsWithDevices(PodPhase::kAdmitted, HoldPhase::kCommitted, {"tpu-2"});
+  State state = PodsWithDevices(
+      PodPhase::kAdmitted, device::ReservationPhase::kCommitted, {"tpu-2"});
   EXPECT_EQ(MendAndCheck(state), 0u);
 }
 
 TEST(MendTest, ADeviceStaysWithThePodThatWasSeenFirst) {
-  State state =
-      PodsWithDevices(PodPhase::kAdmitted, HoldPhase::kCommitted, {"tpu-1"});
+  State state = PodsWithDevices(
+      PodPhase::kAdmitted, device::ReservationPhase::kCommitted, {"tpu-1"});
   EXPECT_EQ(MendAndCheck(state), 1u);
   EXPECT_EQ(state.FindPod(kPodA)->holds.size(), 1u);
   EXPECT_EQ(state.FindPod(kPodB)->phase, PodPhase::kWaiting);
@@ -75,8 +75,8 @@ TEST(MendTest, ADeviceStaysWithThePodThatWasSeenFirst) {
 }
 
 TEST(MendTest, AReservationIsForgotten) {
-  State state =
-      PodsWithDevices(PodPhase::kAllocating, HoldPhase::kReserved, {"tpu-1"});
+  State state = PodsWithDevices(PodPhase::kAllocating,
+                                device::ReservationPhase::kReserved, {"tpu-1"});
   EXPECT_EQ(MendAndCheck(state), 1u);
   EXPECT_EQ(state.FindPod(kPodA)->phase, PodPhase::kWaiting);
   EXPECT_EQ(state.FindPod(kPodB)->holds.size(), 1u);

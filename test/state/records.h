@@ -94,14 +94,15 @@ inline Change Put(ResourceRecord resource) {
 }
 
 /// Devices of `example.com/tpu` in container `main`.
-inline DeviceHold MakeHold(std::vector<std::string> devices,
-                           HoldPhase phase = HoldPhase::kCommitted) {
+inline DeviceHold MakeHold(
+    const std::vector<std::string>& devices,
+    device::ReservationPhase phase = device::ReservationPhase::kCommitted) {
   DeviceHold hold;
   hold.container = "main";
   hold.resource = "example.com/tpu";
   hold.phase = phase;
-  hold.devices = std::move(devices);
-  if (phase == HoldPhase::kCommitted) {
+  for (const std::string& id : devices) hold.devices.push_back({id, {0, 1}});
+  if (phase == device::ReservationPhase::kCommitted) {
     hold.edits.env = {{"TPUS", "all"}};
     hold.edits.mounts = {{"/in", "/out", true}};
     hold.edits.devices = {{"/dev/tpu", "/dev/tpu0", "rw"}};
