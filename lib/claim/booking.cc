@@ -186,8 +186,14 @@ absl::Status CheckBookable(const PodRecord* record, const PodIdentity& pod,
     return FailedPreconditionError("pod '{}' is being released",
                                    record->name.ToString());
   }
+  if (known && record->phase == PodPhase::kAllocating) {
+    return FailedPreconditionError("devices of pod '{}' are being allocated",
+                                   record->name.ToString());
+  }
   return absl::OkStatus();
 }
+
+}  // namespace
 
 std::shared_ptr<PodRecord> NewPod(const State& state, const PodIdentity& pod,
                                   std::int64_t now_ms) {
@@ -198,8 +204,6 @@ std::shared_ptr<PodRecord> NewPod(const State& state, const PodIdentity& pod,
   record->first_seen_seq = state.seq + 1;
   return record;
 }
-
-}  // namespace
 
 Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
   for (const ClaimUid& uid : state.ClaimsNamed(planned.name)) {
@@ -270,6 +274,7 @@ absl::StatusOr<Decision> RejectPod(const State& state, const PodIdentity& pod,
   record->message = verdict.message;
   record->answer = nullptr;
   record->needs.clear();
+  record->holds.clear();
   decision.pods = {pod.name};
   decision.message = verdict.message;
   decision.changes.push_back(state::PutPod{std::move(record)});

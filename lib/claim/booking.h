@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ struct PodIdentity {
   PodUid uid;
   ObjectName name;
 };
+
+/// The record of a pod that is seen for the first time: kWaiting.
+std::shared_ptr<state::PodRecord> NewPod(const state::State& state,
+                                         const PodIdentity& pod,
+                                         std::int64_t now_ms);
 
 /// Makes the pod known in phase kWaiting; nothing when it is known already.
 state::Decision SeePod(const state::State& state, const PodIdentity& pod,

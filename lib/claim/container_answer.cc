@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/names.h"
 #include "common/status.h"
+#include "device/merge_edits.h"
 
 namespace devmgr::claim {
 namespace {
@@ -68,6 +70,28 @@ void AddClaim(const ClaimRecord& claim, const std::vector<const Want*>& wants,
   }
 }
 
+/// The devices that its plugins' answers name, unless a claim gave them.
+void AddHolds(const std::vector<state::DeviceHold>& holds,
+              std::set<std::string>* seen, ContainerDevices* container) {
+  std::vector<device::ResourceEdits> edits;
+  for (const state::DeviceHold& hold : holds) {
+    if (hold.container != container->name) continue;
+    edits.push_back({hold.resource, hold.edits});
+  }
+  const device::MergedEdits merged = device::MergeEdits(std::move(edits));
+  for (const auto& [name, resource] : merged.cdi_devices) {
+    if (!seen->insert(name).second) continue;
+    DeviceOrigin origin;
+    origin.resource = resource;
+    container->cdi_devices.push_back({name, std::move(origin)});
+  }
+  device::ContainerEdits plain = device::WithoutOrigins(merged);
+  container->env = std::move(plain.env);
+  container->mounts = std::move(plain.mounts);
+  container->devices = std::move(plain.devices);
+  container->annotations = std::move(plain.annotations);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PodDevices>> AnswerFor(
@@ -91,6 +115,7 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> AnswerFor(
       }
       AddClaim(*claim, wants, &seen, &container);
     }
+    AddHolds(pod.holds, &seen, &container);
     answer->containers.push_back(std::move(container));
   }
   return std::shared_ptr<const PodDevices>(std::move(answer));

@@ -13,9 +13,11 @@ namespace devmgr::claim {
 
 using ClaimLookup = std::function<const state::ClaimRecord*(const ClaimUid&)>;
 
-/// Which CDI device IDs each container of a pod gets (the kubelet's
-/// GetResources), in pod-claim order, then driver, then answer order, each ID
-/// once. Request names are compared by their base on both sides.
+/// What each container of a pod gets. CDI device IDs first of its claims (the
+/// kubelet's GetResources), in pod-claim order, then driver, then answer order,
+/// then of its device plugins, by name; each ID once. Request names are
+/// compared by their base on both sides. All else is merged from the plugins'
+/// answers (device/merge_edits.h).
 ///   Internal  the pod wants a claim that has no record
 absl::StatusOr<std::shared_ptr<const PodDevices>> AnswerFor(
     const state::PodRecord& pod, const ClaimLookup& claims);

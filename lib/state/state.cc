@@ -289,15 +289,15 @@ bool State::Erase(const std::string& resource) {
   return resources.erase(resource) > 0;
 }
 
-std::map<std::string, PodUid> State::HeldDevices(
-    const std::string& resource) const {
-  std::map<std::string, PodUid> held;
-  for (auto entry = device_holders.lower_bound({resource, "", PodUid{}});
-       entry != device_holders.end() && std::get<0>(*entry) == resource;
-       ++entry) {
-    held.emplace_hint(held.end(), std::get<1>(*entry), std::get<2>(*entry));
+const PodUid* State::HolderOf(std::string_view resource,
+                              std::string_view device) const {
+  const auto found = device_holders.lower_bound(
+      {std::string(resource), std::string(device), PodUid{}});
+  if (found == device_holders.end() || std::get<0>(*found) != resource ||
+      std::get<1>(*found) != device) {
+    return nullptr;
   }
-  return held;
+  return &std::get<2>(*found);
 }
 
 std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {

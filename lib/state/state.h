@@ -180,8 +180,10 @@ struct State {
   std::vector<PodUid> PodsNamed(const ObjectName& name) const;
   std::vector<ClaimUid> ClaimsNamed(const ObjectName& name) const;
 
-  /// The devices of a resource that are not free, and who holds each.
-  std::map<std::string, PodUid> HeldDevices(const std::string& resource) const;
+  /// The pod that holds a device; null when it is free. Valid until the next
+  /// change.
+  const PodUid* HolderOf(std::string_view resource,
+                         std::string_view device) const;
 
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;

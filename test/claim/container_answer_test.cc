@@ -77,6 +77,17 @@ class ContainerAnswerTest : public testing::Test {
     return NamesOf("c");
   }
 
+  void Hold(const std::string& container, const std::string& resource,
+            const device::ContainerEdits& edits) {
+    state::DeviceHold hold;
+    hold.container = container;
+    hold.resource = resource;
+    hold.phase = device::ReservationPhase::kCommitted;
+    hold.devices = {{"dev-0", {}}};
+    hold.edits = edits;
+    pod_.holds.push_back(hold);
+  }
+
   state::PodRecord pod_;
   std::map<ClaimUid, state::ClaimRecord> claims_;
 };
@@ -253,6 +264,45 @@ TEST_F(ContainerAnswerTest, TheOriginNamesTheBaseOfTheFirstRequestThatMatched) {
   EXPECT_EQ(DevicesOf("named")[0].origin.request, "r1");
   EXPECT_EQ(DevicesOf("whole")[0].origin.request, "r2");
   EXPECT_EQ(DevicesOf("whole")[1].origin.request, "");
+}
+
+TEST_F(ContainerAnswerTest, PluginsComeAfterClaimsAndEachIdOnce) {
+  Claim("C", "gpu.example.com",
+        {{{"r"}, "pool", "gpu-0", {"example.com/gpu=0"}, ""}});
+  Container("c", {{kC, "r", ""}});
+  device::ContainerEdits edits;
+  edits.cdi_devices = {"example.com/gpu=0", "a.example.com/nic=1"};
+  Hold("c", "example.com/nic", edits);
+  EXPECT_THAT(NamesOf("c"),
+              ElementsAre("example.com/gpu=0", "a.example.com/nic=1"));
+  EXPECT_EQ(DevicesOf("c").front().origin.claim, "C");
+  EXPECT_EQ(DevicesOf("c").back().origin.resource, "example.com/nic");
+  EXPECT_EQ(DevicesOf("c").back().origin.claim, "");
+}
+
+TEST_F(ContainerAnswerTest, AContainerGetsWhatItsOwnPluginsAnswered) {
+  Container("c", {});
+  Container("d", {});
+  device::ContainerEdits edits;
+  edits.env = {{"A", "1"}};
+  edits.mounts = {{"/in", "/out", true}};
+  edits.devices = {{"/dev/x", "/dev/x0", "rw"}};
+  edits.annotations = {{"k", "v"}};
+  Hold("c", "example.com/b", edits);
+  device::ContainerEdits more;
+  more.env = {{"A", "2"}, {"B", "3"}};
+  Hold("c", "example.com/a", more);
+  const auto answer = Answer();
+  ASSERT_THAT(answer, IsOk());
+  const ContainerDevices& c = (*answer)->containers.front();
+  // Of two values the resource whose name comes first has its way.
+  EXPECT_THAT(c.env, ElementsAre(NamedValue{"A", "2"}, NamedValue{"B", "3"}));
+  EXPECT_EQ(c.mounts, edits.mounts);
+  EXPECT_EQ(c.devices, edits.devices);
+  EXPECT_EQ(c.annotations, edits.annotations);
+  ContainerDevices nothing;
+  nothing.name = "d";
+  EXPECT_EQ((*answer)->containers.back(), nothing);
 }
 
 }  // namespace

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/device_booking.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::claim {
+namespace {
+
+using device::Reservation;
+using device::ReservationPhase;
+using state::Decision;
+using state::DecisionKind;
+using state::DeviceHold;
+using state::PodPhase;
+using state::PodRecord;
+using state::State;
+
+bool IsReserved(const DeviceHold& hold) {
+  return hold.phase == ReservationPhase::kReserved;
+}
+
+bool HasReserved(const PodRecord& pod) {
+  return std::any_of(pod.holds.begin(), pod.holds.end(), IsReserved);
+}
+
+absl::Status CheckMayReserve(const PodRecord& pod) {
+  switch (pod.phase) {
+    case PodPhase::kWaiting:
+    case PodPhase::kAllocating:
+    case PodPhase::kAdmitted:
+      return absl::OkStatus();
+    case PodPhase::kRejected:
+    case PodPhase::kPreparing:
+    case PodPhase::kReady:
+    case PodPhase::kReleasing:
+      break;
+  }
+  return FailedPreconditionError("pod '{}' is {}: no devices are reserved",
+                                 pod.name.ToString(),
+                                 state::PodPhaseName(pod.phase));
+}
+
+absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
+  const bool held = std::any_of(pod->holds.begin(), pod->holds.end(),
+                                [&](const DeviceHold& hold) {
+                                  return hold.container == planned.container &&
+                                         hold.resource == planned.resource;
+                                });
+  if (held) {
+    return FailedPreconditionError(
+        "container '{}' of pod '{}' holds devices of '{}' already",
+        planned.container, pod->name.ToString(), planned.resource);
+  }
+  pod->holds.push_back({planned.container,
+                        planned.kind,
+                        planned.resource,
+                        ReservationPhase::kReserved,
+                        planned.devices,
+                        {}});
+  return absl::OkStatus();
+}
+
+/// `record` in place of what the projection has.
+Decision Replace(DecisionKind kind, std::string message,
+                 std::shared_ptr<const PodRecord> record) {
+  Decision decision;
+  decision.kind = kind;
+  decision.message = std::move(message);
+  decision.pods = {record->name};
+  decision.changes.push_back(state::PutPod{std::move(record)});
+  return decision;
+}
+
+/// The pod without its reservations.
+std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
+  auto record = std::make_shared<PodRecord>(pod);
+  std::erase_if(record->holds, IsReserved);
+  if (record->phase == PodPhase::kAllocating) {
+    record->phase =
+        record->holds.empty() ? PodPhase::kWaiting : PodPhase::kAdmitted;
+  }
+  return record;
+}
+
+}  // namespace
+
+absl::StatusOr<Decision> ReserveDevices(const State& state,
+                                        const PodIdentity& pod,
+                                        std::int64_t now_ms,
+                                        const std::vector<Reservation>& plan) {
+  Decision nothing;
+  nothing.kind = DecisionKind::kReserve;
+  if (plan.empty()) return nothing;
+  DEVMGR_RETURN_IF_ERROR(device::CheckStillFree(
+      plan, [&](std::string_view resource, std::string_view id) {
+        return state.HolderOf(resource, id);
+      }));
+  const PodRecord* old = state.FindPod(pod.uid);
+  auto record = old != nullptr ? std::make_shared<PodRecord>(*old)
+                               : NewPod(state, pod, now_ms);
+  DEVMGR_RETURN_IF_ERROR(CheckMayReserve(*record));
+  for (const Reservation& planned : plan) {
+    DEVMGR_RETURN_IF_ERROR(AddHold(planned, record.get()));
+  }
+  record->phase = PodPhase::kAllocating;
+  return Replace(DecisionKind::kReserve, "plugins are to be asked",
+                 std::move(record));
+}
+
+absl::StatusOr<Decision> CommitDevices(const State& state, const PodUid& uid,
+                                       const AllocateAnswers& answers) {
+  const PodRecord* old = state.FindPod(uid);
+  if (old == nullptr || !HasReserved(*old)) {
+    return AbortedError("pod with UID '{}' has no devices reserved", uid.value);
+  }
+  auto record = std::make_shared<PodRecord>(*old);
+  for (DeviceHold& hold : record->holds) {
+    if (!IsReserved(hold)) continue;
+    const auto answer = answers.find({hold.container, hold.resource});
+    if (answer == answers.end()) {
+      return InvalidArgumentError(
+          "there is no answer for '{}' of container '{}' of pod '{}'",
+          hold.resource, hold.container, old->name.ToString());
+    }
+    hold.phase = ReservationPhase::kCommitted;
+    hold.edits = answer->second;
+  }
+  if (record->phase == PodPhase::kAllocating) {
+    record->phase = PodPhase::kAdmitted;
+  }
+  return Replace(DecisionKind::kAllocated, "plugins answered",
+                 std::move(record));
+}
+
+Decision FreeReserved(const State& state, const PodUid& uid,
+                      const std::string& message) {
+  Decision nothing;
+  nothing.kind = DecisionKind::kUnreserve;
+  const PodRecord* old = state.FindPod(uid);
+  if (old == nullptr || !HasReserved(*old)) return nothing;
+  return Replace(DecisionKind::kUnreserve, message, Freed(*old));
+}
+
+Decision FreeAllReserved(const State& state, const std::string& message) {
+  Decision decision;
+  decision.kind = DecisionKind::kUnreserve;
+  decision.message = message;
+  for (const auto& [uid, pod] : state.pods) {
+    if (!HasReserved(*pod)) continue;
+    decision.pods.push_back(pod->name);
+    decision.changes.push_back(state::PutPod{Freed(*pod)});
+  }
+  return decision;
+}
+
+}  // namespace devmgr::claim

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decisions about devices of plugins: as booking.h, for what lib/device plans.
+//
+//   Waiting --Reserve--> Allocating --Commit--> Admitted --BookPod--> ...
+//      ^                     |
+//      +-------- Free -------+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "claim/booking.h"
+#include "device/device.h"
+#include "device/pod_plan.h"
+#include "device/reservation.h"
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+/// What the plugins answered, by container and resource.
+using AllocateAnswers = std::map<device::NeedKey, device::ContainerEdits>;
+
+/// Reserves devices for a pod, beside those it holds. The pod need not be
+/// known yet.
+///   Aborted             another pod has taken one of them: plan again
+///   FailedPrecondition  the pod is rejected, being released, holds claims, or
+///                       holds devices of a resource in the same container
+absl::StatusOr<state::Decision> ReserveDevices(
+    const state::State& state, const PodIdentity& pod, std::int64_t now_ms,
+    const std::vector<device::Reservation>& plan);
+
+/// All plugins have answered: the pod is kAdmitted.
+///   Aborted          the pod has nothing reserved (any more)
+///   InvalidArgument  there is no answer for something that it has reserved
+absl::StatusOr<state::Decision> CommitDevices(const state::State& state,
+                                              const PodUid& pod,
+                                              const AllocateAnswers& answers);
+
+/// Frees what the pod has reserved, not what is committed; nothing to do when
+/// it has reserved nothing. `message` says why.
+state::Decision FreeReserved(const state::State& state, const PodUid& pod,
+                             const std::string& message);
+
+/// The same for all pods. Right after the ledger was opened: what the plugins
+/// made of it is not known, and they cannot be told.
+state::Decision FreeAllReserved(const state::State& state,
+                                const std::string& message);
+
+}  // namespace devmgr::claim

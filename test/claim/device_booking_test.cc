@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/device_booking.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "state/records.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::claim {
+namespace {
+
+using device::Reservation;
+using device::ReservationPhase;
+using state::Decision;
+using state::PodPhase;
+using state::PodRecord;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kTpu[] = "example.com/tpu";
+constexpr char kNic[] = "example.com/nic";
+
+class DeviceBookingTest : public testing::Test {
+ protected:
+  static PodIdentity Identity(const std::string& name) {
+    return {PodUid{"u-" + name}, {"default", name}};
+  }
+
+  static Reservation Plan(const std::string& pod, const std::string& resource,
+                          const std::vector<std::string>& devices,
+                          const std::string& container = "main") {
+    Reservation planned;
+    planned.pod = Identity(pod).uid;
+    planned.container = container;
+    planned.resource = resource;
+    for (const std::string& id : devices) planned.devices.push_back({id, {0}});
+    return planned;
+  }
+
+  /// Applies a decision as the ledger does; all invariants must hold after it.
+  void Take(const Decision& decision) {
+    if (decision.changes.empty()) return;
+    state::Batch batch;
+    batch.seq = state_.seq + 1;
+    batch.decision = decision;
+    ASSERT_THAT(state::ApplyNew(state_, batch), IsOk());
+    EXPECT_THAT(state::CheckInvariants(state_), IsEmpty());
+    kinds_.push_back(decision.kind);
+  }
+
+  absl::Status Reserve(const std::string& pod,
+                       const std::vector<Reservation>& plan) {
+    const auto decision =
+        ReserveDevices(state_, Identity(pod), /*now_ms=*/1'000, plan);
+    if (decision.ok()) Take(*decision);
+    return decision.status();
+  }
+  absl::Status Commit(const std::string& pod, const AllocateAnswers& answers) {
+    const auto decision = CommitDevices(state_, Identity(pod).uid, answers);
+    if (decision.ok()) Take(*decision);
+    return decision.status();
+  }
+  void Free(const std::string& pod) {
+    Take(FreeReserved(state_, Identity(pod).uid, "the plugin failed"));
+  }
+
+  const PodRecord* Pod(const std::string& name) const {
+    return state_.FindPod(Identity(name).uid);
+  }
+
+  static AllocateAnswers Answers(const std::string& resource) {
+    device::ContainerEdits edits;
+    edits.env = {{"FROM", resource}};
+    return {{{"main", resource}, edits}};
+  }
+
+  state::State state_;
+  std::vector<state::DecisionKind> kinds_;
+};
+
+TEST_F(DeviceBookingTest, APodIsAdmittedOnceItsPluginsHaveAnswered) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0", "1"})}), IsOk());
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kAllocating);
+  EXPECT_EQ(Pod("p")->first_seen_ms, 1'000);
+  EXPECT_EQ(state_.HolderOf(kTpu, "1")->value, "u-p");
+  ASSERT_THAT(Commit("p", Answers(kTpu)), IsOk());
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kAdmitted);
+  EXPECT_EQ(Pod("p")->holds.front().phase, ReservationPhase::kCommitted);
+  EXPECT_THAT(Pod("p")->holds.front().edits.env,
+              ElementsAre(NamedValue{"FROM", kTpu}));
+  EXPECT_THAT(kinds_, ElementsAre(state::DecisionKind::kReserve,
+                                  state::DecisionKind::kAllocated));
+}
+
+TEST_F(DeviceBookingTest, ThenItIsPreparedAndReadyAndKeepsThem) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  const PodPlan plan{{}, {{"main", false, {}}}};
+  EXPECT_THAT(BookPod(state_, Identity("p"), 1'000, &plan, "boot").status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("being allocated")));
+  ASSERT_THAT(Commit("p", Answers(kTpu)), IsOk());
+  const auto booked = BookPod(state_, Identity("p"), 1'000, &plan, "boot");
+  ASSERT_THAT(booked, IsOk());
+  Take(booked->decision);
+  ASSERT_EQ(Pod("p")->phase, PodPhase::kReady);
+  EXPECT_THAT(Pod("p")->answer->containers.front().env,
+              ElementsAre(NamedValue{"FROM", kTpu}));
+  const auto forgotten = ForgetPod(state_, Identity("p").uid);
+  ASSERT_THAT(forgotten, IsOk());
+  Take(*forgotten);
+  EXPECT_EQ(state_.HolderOf(kTpu, "0"), nullptr);
+}
+
+TEST_F(DeviceBookingTest, WhoComesSecondPlansAgain) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  EXPECT_THAT(Reserve("q", {Plan("q", kTpu, {"0", "1"})}),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("'0'")));
+  EXPECT_EQ(Pod("q"), nullptr);
+  EXPECT_THAT(Reserve("q", {Plan("q", kTpu, {"1"})}), IsOk());
+}
+
+TEST_F(DeviceBookingTest, AFailureFreesAllOfThePod) {
+  ASSERT_THAT(
+      Reserve("p", {Plan("p", kNic, {"0"}), Plan("p", kTpu, {"0", "1"})}),
+      IsOk());
+  Free("p");
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kWaiting);
+  EXPECT_EQ(state_.HolderOf(kNic, "0"), nullptr);
+  EXPECT_EQ(state_.HolderOf(kTpu, "1"), nullptr);
+  EXPECT_THAT(Commit("p", Answers(kTpu)), StatusIs(absl::StatusCode::kAborted));
+  Free("p");
+  EXPECT_EQ(kinds_.size(), 2u);
+}
+
+TEST_F(DeviceBookingTest, WhatIsCommittedStaysWhenMoreIsReserved) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  ASSERT_THAT(Commit("p", Answers(kTpu)), IsOk());
+  EXPECT_THAT(Reserve("p", {Plan("p", kTpu, {"1"})}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("holds devices of 'example.com/tpu'")));
+  ASSERT_THAT(Reserve("p", {Plan("p", kNic, {"0"})}), IsOk());
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kAllocating);
+  Free("p");
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kAdmitted);
+  EXPECT_EQ(Pod("p")->holds.size(), 1u);
+}
+
+TEST_F(DeviceBookingTest, EveryReservationNeedsItsAnswer) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kNic, {"0"}), Plan("p", kTpu, {"0"})}),
+              IsOk());
+  EXPECT_THAT(Commit("p", Answers(kTpu)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(kNic)));
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kAllocating);
+}
+
+TEST_F(DeviceBookingTest, ARejectedPodHoldsNothing) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  const auto rejected =
+      RejectPod(state_, Identity("p"), 1'000,
+                {Verdict::Kind::kReject, "UnexpectedAdmissionError", "no", {}});
+  ASSERT_THAT(rejected, IsOk());
+  Take(*rejected);
+  EXPECT_EQ(state_.HolderOf(kTpu, "0"), nullptr);
+  EXPECT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("is Rejected")));
+}
+
+TEST_F(DeviceBookingTest, ARestartFreesWhatNoPluginAnsweredFor) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  ASSERT_THAT(Reserve("q", {Plan("q", kTpu, {"1"})}), IsOk());
+  ASSERT_THAT(Commit("q", Answers(kTpu)), IsOk());
+  const Decision decision = FreeAllReserved(state_, "the outcome is unknown");
+  EXPECT_THAT(decision.pods, ElementsAre(ObjectName{"default", "p"}));
+  Take(decision);
+  EXPECT_EQ(state_.HolderOf(kTpu, "0"), nullptr);
+  EXPECT_NE(state_.HolderOf(kTpu, "1"), nullptr);
+  EXPECT_THAT(FreeAllReserved(state_, "").changes, IsEmpty());
+}
+
+TEST_F(DeviceBookingTest, WithoutAPlanThereIsNothingToDecide) {
+  ASSERT_THAT(Reserve("p", {}), IsOk());
+  EXPECT_EQ(Pod("p"), nullptr);
+}
+
+}  // namespace
+}  // namespace devmgr::claim
