@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 # Where the hard rules live, tests reach every line that can be reached.
-STRICT = {'lib/state': 90, 'lib/claim': 90}
+STRICT = {'lib/state': 90, 'lib/claim': 90, 'lib/device': 90, 'lib/topology': 90}
 FLOOR = 85
 
 
