@@ -36,15 +36,68 @@ bool IdCanBeUsed(const std::string& id, ListProblems& problems) {
   return true;
 }
 
-/// One entry of sorting: moving these is cheaper than moving devices.
+/// A device while the list is sorted: moving and comparing these is much
+/// cheaper than moving and comparing devices.
 struct Place {
-  std::string_view id;
+  std::string_view id;  ///< Without what all IDs begin with.
   std::size_t index;
+  std::uint64_t key;  ///< IDs with different keys are in the order of these.
 };
 
+/// For an ID that begins behind something that is no digit: its first
+/// character, with all digits alike, then the number that begins there.
+std::uint64_t KeyOf(std::string_view id) {
+  constexpr std::uint64_t kMaxNumber = (std::uint64_t{1} << 56) - 1;
+  if (id.empty()) return 0;
+  if (!IsDigit(id[0]))
+    return std::uint64_t{static_cast<std::uint8_t>(id[0])} << 56;
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < id.size() && IsDigit(id[i]); ++i) {
+    number = std::min(number * 10 + static_cast<std::uint64_t>(id[i] - '0'),
+                      kMaxNumber);
+  }
+  return (std::uint64_t{'0'} << 56) | number;
+}
+
+/// Length of what all IDs begin with, up to the last character of it that is no
+/// digit, so that the rest is in the same order as the whole.
+std::size_t CommonLength(const std::vector<Place>& places) {
+  if (places.empty()) return 0;
+  std::string_view common = places.front().id;
+  for (const Place& place : places) {
+    const auto end = std::mismatch(common.begin(), common.end(),
+                                   place.id.begin(), place.id.end());
+    common =
+        common.substr(0, static_cast<std::size_t>(end.first - common.begin()));
+  }
+  while (!common.empty() && IsDigit(common.back())) common.remove_suffix(1);
+  return common.size();
+}
+
 bool Before(const Place& a, const Place& b) {
-  if (IdLess(a.id, b.id)) return true;
-  return a.id == b.id && a.index < b.index;
+  if (a.key != b.key) return a.key < b.key;
+  if (a.id == b.id) return a.index < b.index;
+  return IdLess(a.id, b.id);
+}
+
+/// The devices whose IDs can be used, in natural order.
+std::vector<Place> SortedPlaces(const std::vector<Device>& devices,
+                                ListProblems& problems) {
+  std::vector<Place> places;
+  places.reserve(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!IdCanBeUsed(devices[i].id, problems)) continue;
+    places.push_back({.id = devices[i].id, .index = i});
+  }
+  const std::size_t common = CommonLength(places);
+  for (Place& place : places) {
+    place.id.remove_prefix(common);
+    place.key = KeyOf(place.id);
+  }
+  if (!std::is_sorted(places.begin(), places.end(), Before)) {
+    std::sort(places.begin(), places.end(), Before);
+  }
+  return places;
 }
 
 /// Adds `device`, or makes one of it and the last, which has its ID.
@@ -86,15 +139,7 @@ void CheckNodes(Device& device, const std::vector<std::int64_t>& machine_nodes,
 CheckedList CheckList(std::vector<Device> devices,
                       const std::vector<std::int64_t>& machine_nodes) {
   CheckedList checked;
-  std::vector<Place> places;
-  places.reserve(devices.size());
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!IdCanBeUsed(devices[i].id, checked.problems)) continue;
-    places.push_back({devices[i].id, i});
-  }
-  if (!std::is_sorted(places.begin(), places.end(), Before)) {
-    std::sort(places.begin(), places.end(), Before);
-  }
+  const std::vector<Place> places = SortedPlaces(devices, checked.problems);
   checked.devices.reserve(places.size());
   checked.places.resize(devices.size());
   for (const Place& place : places) {

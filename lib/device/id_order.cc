@@ -7,8 +7,6 @@
 namespace devmgr::device {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 /// The run of digits that `at` is in or just behind; empty when there is none.
 std::string_view NumberAround(std::string_view text, std::size_t at) {
   std::size_t begin = at;

@@ -192,7 +192,8 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
     ++known;
   };
   for (Device& device : sorted) {
-    while (known != devices_.end() && IdLess(known->device.id, device.id)) {
+    while (known != devices_.end() && known->device.id != device.id &&
+           IdLess(known->device.id, device.id)) {
       keep_if_held();
     }
     if (known != devices_.end() && known->device.id == device.id) {

@@ -6,9 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "device/devices.h"
+#include "device/id_order.h"
+#include "support/test_scale.h"
 
 namespace devmgr::device {
 namespace {
@@ -25,6 +30,29 @@ TEST(CheckListTest, SortsNaturallyAndRemembersThePlaces) {
               ElementsAre(Unhealthy("d1"), Healthy("d2"), Healthy("d10")));
   EXPECT_THAT(checked.places, ElementsAre(2, 1, 0));
   EXPECT_EQ(checked.problems.count, 0u);
+}
+
+// Sorting has its short cuts; the order is that of IdLess all the same.
+TEST(CheckListTest, SortsAsIdLessDoes) {
+  std::mt19937 random(TestSeed(3));
+  const std::string letters = "0019ab-\x7f";
+  const std::vector<std::string> prefixes = {"", "dev-", "gpu1", "7", "x0"};
+  for (int i = 0; i < 500 * TestScale(); ++i) {
+    std::vector<Device> list;
+    for (int n = 0; n < 20; ++n) {
+      std::string id = prefixes[static_cast<std::size_t>(i) % prefixes.size()];
+      for (auto left = random() % 5; left > 0; --left) {
+        id += letters[random() % letters.size()];
+      }
+      if (random() % 50 == 0) id += "99999999999999999999";
+      list.push_back(Healthy(id));
+    }
+    const CheckedList checked = CheckList(list, {});
+    ASSERT_TRUE(std::is_sorted(
+        checked.devices.begin(), checked.devices.end(),
+        [](const Device& a, const Device& b) { return IdLess(a.id, b.id); }))
+        << "run " << i;
+  }
 }
 
 TEST(CheckListTest, MakesOneOfTwoWithOneId) {
