@@ -183,6 +183,8 @@ TEST_F(ManagerFsckTest, WarnsOfDriversThatAreAway) {
 TEST_F(ManagerFsckTest, WarnsOfPodsThatNobodyReleases) {
   node_.Start(false);
   node_.Publish(PodYaml("p", "u-p", {}));
+  // The manager sees an object once its thread has come to it.
+  while (node_.manager().Objects()->pods.empty()) node_.manager().Node();
   Pod pod;
   pod.metadata.name = "p";
   pod.metadata.ns = "default";
