@@ -124,13 +124,13 @@ TEST(ResourceHintsTest, ReusableDevicesDrawTheContainerToThem) {
 }
 
 TEST(ResourceHintsTest, HeldDevicesThatVanishedHaveTheirRecordedNodes) {
-  Reservation held = Held("P", "app", {"gone"});
-  held.devices[0].numa_nodes = {1};
+  Reservation held = Held("P", "app", {"gone", "lost"});
+  for (device::HeldDevice& device : held.devices) device.numa_nodes = {1};
   EXPECT_THAT(HintsOf(Live({Healthy("D1", {0})}), TableOf({held}),
                       {.pod = {"P"},
                        .container = "app",
                        .resource = device::kResource,
-                       .count = 1},
+                       .count = 2},
                       kMachine)
                   .hints,
               Optional(ElementsAre(kOn1, kWide)));
