@@ -27,6 +27,7 @@
 #include <string>
 
 #include "conformance/wire_samples.h"
+#include "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.pb.h"
 #include "k8s.io/kubelet/pkg/apis/dra/v1/api.pb.h"
 #include "k8s.io/kubelet/pkg/apis/dra/v1beta1/api.pb.h"
 #include "k8s.io/kubelet/pkg/apis/pluginregistration/v1/api.pb.h"
@@ -135,14 +136,17 @@ class HostSchemasTest : public ::testing::Test {
 
 TEST_F(HostSchemasTest, OnlyTheHostsSchemasAreInThePool) {
   const auto* pool = google::protobuf::DescriptorPool::generated_pool();
-  for (const char* file : {"k8s.io/kubelet/pkg/apis/dra/v1/api.proto",
+  for (const char* file : {"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/"
+                           "api.proto",
+                           "k8s.io/kubelet/pkg/apis/dra/v1/api.proto",
                            "k8s.io/kubelet/pkg/apis/dra/v1beta1/api.proto",
                            "k8s.io/kubelet/pkg/apis/pluginregistration/v1/"
                            "api.proto"}) {
     EXPECT_NE(pool->FindFileByName(file), nullptr) << file;
   }
   for (const char* file :
-       {"devmgr/wire/dra/v1/dra.proto", "devmgr/wire/dra/v1beta1/dra.proto",
+       {"devmgr/wire/deviceplugin/v1beta1/deviceplugin.proto",
+        "devmgr/wire/dra/v1/dra.proto", "devmgr/wire/dra/v1beta1/dra.proto",
         "devmgr/wire/pluginregistration/v1/registration.proto",
         "devmgr/ledger/v1/ledger.proto"}) {
     EXPECT_EQ(pool->FindFileByName(file), nullptr) << file;
@@ -254,7 +258,8 @@ TEST_P(SampleTextTest, TextAndDigitsAreTheSameMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllSchemas, SampleTextTest,
-                         ::testing::Values("pluginregistration-v1", "dra-v1",
+                         ::testing::Values("pluginregistration-v1",
+                                           "deviceplugin-v1beta1", "dra-v1",
                                            "dra-v1beta1"),
                          [](const auto& schema) {
                            std::string name = schema.param;

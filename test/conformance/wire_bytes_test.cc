@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Our schemas against bytes that are not ours: test/data/conformance.
+#include <devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h>
 #include <devmgr/wire/dra/v1/dra.pb.h>
 #include <devmgr/wire/dra/v1beta1/dra.pb.h>
 #include <devmgr/wire/pluginregistration/v1/registration.pb.h>
@@ -19,6 +20,7 @@
 namespace devmgr::conformance {
 namespace {
 
+namespace deviceplugin = wire::deviceplugin::v1beta1;
 namespace v1 = wire::dra::v1;
 namespace v1beta1 = wire::dra::v1beta1;
 namespace registration = wire::pluginregistration::v1;
@@ -187,6 +189,113 @@ Built RegistrationMessages() {
   return built;
 }
 
+deviceplugin::Device PluginDevice(const char* id, const char* health) {
+  deviceplugin::Device device;
+  device.set_id(id);
+  device.set_health(health);
+  return device;
+}
+
+void AddDevices(Built* built) {
+  auto on_two_nodes = PluginDevice("gpu-0", "Healthy");
+  on_two_nodes.mutable_topology()->add_nodes();
+  on_two_nodes.mutable_topology()->add_nodes()->set_id(1);
+  const auto without = PluginDevice("gpu-1", "Unhealthy");
+  auto empty = PluginDevice("gpu-2", "Healthy");
+  empty.mutable_topology();
+  auto negative = PluginDevice("gpu-3", "Healthy");
+  negative.mutable_topology()->add_nodes()->set_id(-1);
+  deviceplugin::ListAndWatchResponse list;
+  *list.add_devices() = on_two_nodes;
+  *list.add_devices() = without;
+  *list.add_devices() = empty;
+  (*built)["device on two nodes"] = Own(on_two_nodes);
+  (*built)["device without topology"] = Own(without);
+  (*built)["device with empty topology"] = Own(empty);
+  (*built)["device on a negative node"] = Own(negative);
+  (*built)["list"] = Own(list);
+  (*built)["empty list"] = Own(deviceplugin::ListAndWatchResponse());
+}
+
+void AddAllocateMessages(Built* built) {
+  deviceplugin::AllocateRequest request;
+  request.add_container_requests()->add_devices_ids("gpu-0");
+  request.mutable_container_requests(0)->add_devices_ids("gpu-1");
+  (*built)["allocate request"] = Own(request);
+
+  deviceplugin::ContainerAllocateResponse full;
+  (*full.mutable_envs())["GPU_VISIBLE"] = "gpu-0,gpu-1";
+  (*full.mutable_envs())["GPU_EMPTY"] = "";
+  auto* mount = full.add_mounts();
+  mount->set_container_path("/usr/lib/gpu");
+  mount->set_host_path("/opt/gpu/lib");
+  mount->set_read_only(true);
+  (*built)["mount"] = Own(*mount);
+  mount = full.add_mounts();
+  mount->set_container_path("/var/run/gpu");
+  mount->set_host_path("/run/gpu");
+  auto* node = full.add_devices();
+  node->set_container_path("/dev/gpu0");
+  node->set_host_path("/dev/gpu7");
+  node->set_permissions("rw");
+  (*built)["device node"] = Own(*node);
+  (*full.mutable_annotations())["cdi.k8s.io/gpu"] = "example.com/gpu=0";
+  full.add_cdi_devices()->set_name("example.com/gpu=0");
+  full.add_cdi_devices()->set_name("example.com/gpu=1");
+  (*built)["cdi device"] = Own(full.cdi_devices(0));
+  (*built)["container response"] = Own(full);
+
+  deviceplugin::AllocateResponse response;
+  *response.add_container_responses() = full;
+  (*built)["allocate response"] = Own(response);
+  deviceplugin::AllocateResponse nothing;
+  nothing.add_container_responses();
+  (*built)["allocate response with nothing in it"] = Own(nothing);
+  (*built)["allocate response without containers"] =
+      Own(deviceplugin::AllocateResponse());
+}
+
+Built DevicePluginMessages() {
+  Built built;
+  deviceplugin::DevicePluginOptions options;
+  built["no options"] = Own(options);
+  options.set_get_preferred_allocation_available(true);
+  deviceplugin::RegisterRequest request;
+  request.set_version("v1beta1");
+  request.set_endpoint("gpu.sock");
+  request.set_resource_name("example.com/gpu");
+  built["register request without options"] = Own(request);
+  *request.mutable_options() = options;
+  built["register request"] = Own(request);
+  options.set_pre_start_required(true);
+  built["options"] = Own(options);
+  built["empty"] = Own(deviceplugin::Empty());
+
+  deviceplugin::PreStartContainerRequest pre_start;
+  pre_start.add_devices_ids("gpu-0");
+  pre_start.add_devices_ids("gpu-1");
+  built["pre-start request"] = Own(pre_start);
+  built["pre-start response"] = Own(deviceplugin::PreStartContainerResponse());
+
+  deviceplugin::PreferredAllocationRequest ask;
+  auto* container = ask.add_container_requests();
+  for (const char* id : {"gpu-0", "gpu-1", "gpu-2"}) {
+    container->add_available_device_ids(id);
+  }
+  container->add_must_include_device_ids("gpu-1");
+  container->set_allocation_size(2);
+  built["preferred request"] = Own(ask);
+  deviceplugin::PreferredAllocationResponse advice;
+  built["preferred response without advice"] = Own(advice);
+  advice.add_container_responses()->add_device_ids("gpu-1");
+  advice.mutable_container_responses(0)->add_device_ids("gpu-2");
+  built["preferred response"] = Own(advice);
+
+  AddDevices(&built);
+  AddAllocateMessages(&built);
+  return built;
+}
+
 struct Schema {
   const char* file;
   const char* upstream_package;
@@ -263,14 +372,15 @@ TEST_P(WireBytesTest, TruncatedBytesAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllSchemas, WireBytesTest,
-    ::testing::Values(Schema{"pluginregistration-v1", "pluginregistration.",
-                             "devmgr.wire.pluginregistration.v1.",
-                             RegistrationMessages},
-                      Schema{"dra-v1", "k8s.io.kubelet.pkg.apis.dra.v1.",
-                             "devmgr.wire.dra.v1.", DraV1Messages},
-                      Schema{"dra-v1beta1",
-                             "k8s.io.kubelet.pkg.apis.dra.v1beta1.",
-                             "devmgr.wire.dra.v1beta1.", DraV1beta1Messages}),
+    ::testing::Values(
+        Schema{"pluginregistration-v1", "pluginregistration.",
+               "devmgr.wire.pluginregistration.v1.", RegistrationMessages},
+        Schema{"deviceplugin-v1beta1", "v1beta1.",
+               "devmgr.wire.deviceplugin.v1beta1.", DevicePluginMessages},
+        Schema{"dra-v1", "k8s.io.kubelet.pkg.apis.dra.v1.",
+               "devmgr.wire.dra.v1.", DraV1Messages},
+        Schema{"dra-v1beta1", "k8s.io.kubelet.pkg.apis.dra.v1beta1.",
+               "devmgr.wire.dra.v1beta1.", DraV1beta1Messages}),
     [](const auto& schema) {
       std::string name = schema.param.file;
       std::erase(name, '-');
@@ -320,6 +430,13 @@ TEST(ShareIdTest, V1beta1KeepsAShareIdAsUnknownField) {
   ASSERT_TRUE(device.ParseFromString(bytes));
   EXPECT_EQ(device.device_name(), "nic-0");
   EXPECT_EQ(ToHex(device.SerializeAsString()), ToHex(bytes));
+}
+
+TEST(DevicePluginTextTest, TextThatIsNotUtf8Survives) {
+  deviceplugin::Device device;
+  ASSERT_TRUE(device.ParseFromString(std::string("\x0a\x02\xff\xfe")));
+  EXPECT_EQ(device.id(), "\xff\xfe");
+  EXPECT_EQ(ToHex(device.SerializeAsString()), "0a02fffe");
 }
 
 }  // namespace
