@@ -13,8 +13,10 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,10 +40,20 @@ constexpr int kMaxStreams = 1024;
 /// Connections accepted in one go, so that other descriptors get their turn.
 constexpr int kMaxAcceptsAtOnce = 64;
 
+/// What waits for a client that does not read.
+constexpr std::size_t kMaxWaitingBytes = 64 * 1024 * 1024;
+
+/// What a handler holds of its call. It does not keep the call.
+class Answerer;
+
+/// How calls are handled inside: a unary one is a stream of one message.
+using Handler =
+    std::function<void(std::string request, std::shared_ptr<Answerer>)>;
+using Handlers = std::map<std::string, Handler>;
+
 /// `unknown service <s>` or `unknown method <m> for service <s>`, as servers
 /// written in Go answer: clients look for these words.
-grpc::Status UnknownMethod(const std::map<std::string, UnaryHandler>& methods,
-                           const std::string& method) {
+grpc::Status UnknownMethod(const Handlers& methods, const std::string& method) {
   const std::size_t slash = method.rfind('/');
   if (!method.starts_with('/') || slash == 0) {
     return {grpc::StatusCode::UNIMPLEMENTED,
@@ -67,17 +79,163 @@ absl::Status ClosingError() {
   return UnavailableError("the server is shutting down");
 }
 
+class ServerImpl;
+
+/// One call, from the offer to take one until its end:
+///
+///   expected -> reading -> answering -> gone
+///         `------------------^
+///
+/// In the first two the call has an operation on the queue. In answering its
+/// gate decides what comes next, on any thread.
+class ServerCall final : public Completion {
+ public:
+  explicit ServerCall(ServerImpl& server) : server_(server) {}
+
+  void Expect();
+  void OnComplete(bool ok) override;
+
+  /// Where answers to a call come together: from its handler, from the end of
+  /// the client, from the end of the server. One is sent at a time.
+  class Gate {
+   public:
+    void Open(ServerCall* call, std::map<std::string, std::string> metadata);
+    const std::map<std::string, std::string>& metadata() const {
+      return metadata_;
+    }
+
+    void Write(const std::string& message);
+    void Finish(const absl::Status& status);
+    /// Both at once.
+    void Answer(const absl::StatusOr<std::string>& answer);
+    void WhenClientGone(std::function<void()> gone);
+
+    /// Ends the call with `status`, without what still waits.
+    void Abort(const absl::Status& status);
+    /// The operation that was under way is over. False: it was the last one.
+    bool OnSent(bool ok);
+    void OnClientGone();
+
+   private:
+    void PushLocked(const std::string& message) DEVMGR_REQUIRES(mutex_);
+    /// Puts the next operation on the queue. Under the lock (it does not
+    /// block), because with the last one the call may end.
+    void AdvanceLocked() DEVMGR_REQUIRES(mutex_);
+
+    std::map<std::string, std::string> metadata_;  ///< Constant once open.
+
+    Mutex mutex_;
+    /// Null before the gate is open, and once the last operation is under way.
+    ServerCall* call_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
+    bool sending_ DEVMGR_GUARDED_BY(mutex_) = false;
+    std::deque<grpc::ByteBuffer> waiting_ DEVMGR_GUARDED_BY(mutex_);
+    std::size_t waiting_bytes_ DEVMGR_GUARDED_BY(mutex_) = 0;
+    /// Set: nothing more is taken.
+    std::optional<absl::Status> end_ DEVMGR_GUARDED_BY(mutex_);
+    bool client_gone_ DEVMGR_GUARDED_BY(mutex_) = false;
+    std::function<void()> when_gone_ DEVMGR_GUARDED_BY(mutex_);
+  };
+
+  const std::shared_ptr<Gate>& gate() const { return gate_; }
+
+ private:
+  enum class Step { kExpected, kReading, kAnswering };
+
+  /// gRPC's word that the call is over, for whatever reason.
+  class Over final : public Completion {
+   public:
+    explicit Over(ServerCall& call) : call_(call) {}
+    void OnComplete(bool /*ok*/) override {
+      call_.gate_->OnClientGone();
+      call_.Leave();
+    }
+
+   private:
+    ServerCall& call_;
+  };
+
+  void Begin();
+  void Handle();
+  void Refuse(const grpc::Status& status);
+  /// One of what is to come has come; with the last the call goes.
+  void Leave();
+
+  ServerImpl& server_;
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  Over over_{*this};
+  // On the queue's thread only, but for the stream as said above.
+  Step step_ = Step::kExpected;
+  int to_come_ = 1;
+  const Handler* handler_ = nullptr;
+  grpc::ByteBuffer request_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+};
+
+class Answerer final : public ServerStream {
+ public:
+  explicit Answerer(std::shared_ptr<ServerCall::Gate> gate)
+      : gate_(std::move(gate)) {}
+  /// Speaks up for a handler that lets go of its call.
+  ~Answerer() override {
+    gate_->Finish(InternalError("the call was dropped unanswered"));
+  }
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
+
+  const std::map<std::string, std::string>& metadata() const override {
+    return gate_->metadata();
+  }
+  void Write(const std::string& message) override { gate_->Write(message); }
+  void Finish(const absl::Status& status) override { gate_->Finish(status); }
+  void WhenClientGone(std::function<void()> gone) override {
+    gate_->WhenClientGone(std::move(gone));
+  }
+  void Answer(const absl::StatusOr<std::string>& answer) const {
+    gate_->Answer(answer);
+  }
+
+ private:
+  const std::shared_ptr<ServerCall::Gate> gate_;
+};
+
+Handlers HandlersOf(ServerOptions options) {
+  Handlers handlers;
+  for (auto& [path, unary] : options.methods) {
+    handlers[path] = [unary = std::move(unary)](
+                         std::string request,
+                         const std::shared_ptr<Answerer>& answerer) {
+      unary(std::move(request),
+            [answerer](const absl::StatusOr<std::string>& answer) {
+              answerer->Answer(answer);
+            });
+    };
+  }
+  for (auto& [path, stream] : options.streams) {
+    handlers[path] = [stream = std::move(stream)](
+                         std::string request,
+                         std::shared_ptr<Answerer> answerer) {
+      stream(std::move(request), std::move(answerer));
+    };
+  }
+  return handlers;
+}
+
 class ServerImpl final : public Server {
  public:
-  ServerImpl(Runtime& runtime, std::map<std::string, UnaryHandler> methods)
-      : poller_(runtime.poller()), methods_(std::move(methods)) {}
+  ServerImpl(Runtime& runtime, ServerOptions options)
+      : poller_(runtime.poller()),
+        path_(options.socket),
+        mode_(options.mode),
+        has_streams_(!options.streams.empty()),
+        handlers_(HandlersOf(std::move(options))) {}
   ~ServerImpl() override;
 
-  absl::Status Run(const ServerOptions& options);
+  absl::Status Run();
   std::size_t accepted_connections() const override { return accepted_; }
 
  private:
-  class ServerCall;
+  friend class ServerCall;
 
   absl::Status StartGrpc();
   void AcceptConnections();
@@ -87,7 +245,10 @@ class ServerImpl final : public Server {
   void Forget(ServerCall* call);
 
   Poller& poller_;
-  const std::map<std::string, UnaryHandler> methods_;
+  const std::filesystem::path path_;
+  const mode_t mode_;
+  const bool has_streams_;
+  const Handlers handlers_;
   std::unique_ptr<SocketFile> socket_;
   Poller::WatchId watch_ = 0;
   /// Given up for a moment when descriptors run out, see AcceptConnection.
@@ -106,125 +267,161 @@ class ServerImpl final : public Server {
       DEVMGR_GUARDED_BY(mutex_);
 };
 
-/// One call, from the offer to take one until its end:
-///
-///   expected -> reading -> answering -> gone
-///         `------------------^
-///
-/// In the first two the call has an operation on the queue. In answering it
-/// gets its last one, from whoever comes first: the handler, on any thread, or
-/// the end of the server.
-class ServerImpl::ServerCall final : public Completion {
- public:
-  /// What handlers hold of a call. It does not keep the call.
-  class Gate {
-   public:
-    void Open(ServerCall* call) {
-      MutexLock lock(mutex_);
-      call_ = call;
-    }
-    /// Answers if the gate is open, and closes it.
-    void Answer(const absl::StatusOr<std::string>& answer) {
-      // Locked while the answer goes to the queue (which does not block): with
-      // that the call may end.
-      MutexLock lock(mutex_);
-      if (call_ != nullptr) std::exchange(call_, nullptr)->Send(answer);
-    }
+void ServerCall::Gate::Open(ServerCall* call,
+                            std::map<std::string, std::string> metadata) {
+  metadata_ = std::move(metadata);
+  MutexLock lock(mutex_);
+  call_ = call;
+  AdvanceLocked();
+}
 
-   private:
-    Mutex mutex_;
-    ServerCall* call_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
-  };
+void ServerCall::Gate::Write(const std::string& message) {
+  MutexLock lock(mutex_);
+  PushLocked(message);
+  AdvanceLocked();
+}
 
-  explicit ServerCall(ServerImpl& server) : server_(server) {}
+void ServerCall::Gate::Finish(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  if (!end_) end_ = status;
+  AdvanceLocked();
+}
 
-  void Expect() {
-    server_.service_.RequestCall(&context_, &stream_, server_.queue_.get(),
-                                 server_.queue_.get(), this);
-  }
+void ServerCall::Gate::Answer(const absl::StatusOr<std::string>& answer) {
+  MutexLock lock(mutex_);
+  if (answer.ok()) PushLocked(*answer);
+  if (!end_) end_ = answer.status();
+  AdvanceLocked();
+}
 
-  void OnComplete(bool ok) override {
-    switch (step_) {
-      case Step::kExpected:
-        if (!ok) return server_.Forget(this);  // shutting down
-        server_.ExpectCall();
-        return Begin();
-      case Step::kReading:
-        if (ok) return Handle();
-        return Refuse({grpc::StatusCode::INTERNAL, "the call has no request"});
-      case Step::kAnswering:
-        return server_.Forget(this);
+void ServerCall::Gate::WhenClientGone(std::function<void()> gone) {
+  {
+    MutexLock lock(mutex_);
+    if (!client_gone_) {
+      if (!end_) when_gone_ = std::move(gone);
+      return;
     }
   }
+  gone();
+}
 
-  const std::shared_ptr<Gate>& gate() const { return gate_; }
+void ServerCall::Gate::Abort(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  waiting_.clear();
+  end_ = status;
+  AdvanceLocked();
+}
 
- private:
-  enum class Step { kExpected, kReading, kAnswering };
-
-  /// Speaks up for a handler that lets go of its call.
-  class Answerer {
-   public:
-    explicit Answerer(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
-    ~Answerer() {
-      gate_->Answer(InternalError("the call was dropped unanswered"));
-    }
-    Answerer(const Answerer&) = delete;
-    Answerer& operator=(const Answerer&) = delete;
-
-    Gate& gate() const { return *gate_; }
-
-   private:
-    const std::shared_ptr<Gate> gate_;
-  };
-
-  void Begin() {
-    const auto method = server_.methods_.find(context_.method());
-    if (method == server_.methods_.end()) {
-      return Refuse(UnknownMethod(server_.methods_, context_.method()));
-    }
-    handler_ = &method->second;
-    step_ = Step::kReading;
-    stream_.Read(&request_, this);
+bool ServerCall::Gate::OnSent(bool ok) {
+  std::function<void()> when_gone;  // destroyed after the lock
+  MutexLock lock(mutex_);
+  if (call_ == nullptr) {
+    when_gone = std::move(when_gone_);
+    return false;
   }
+  sending_ = false;
+  // If not, the call is over, and OnClientGone comes.
+  if (!ok) waiting_.clear();
+  AdvanceLocked();
+  return true;
+}
 
-  void Handle() {
-    step_ = Step::kAnswering;
-    gate_->Open(this);
-    // The end of the server answers at gates that are open by then; those that
-    // come here later have to look themselves.
-    if (server_.closing()) return gate_->Answer(ClosingError());
-    std::string request = ToString(request_);
-    const auto answerer = std::make_shared<Answerer>(gate_);
-    (*handler_)(std::move(request),
-                [answerer](const absl::StatusOr<std::string>& answer) {
-                  answerer->gate().Answer(answer);
-                });
+void ServerCall::Gate::OnClientGone() {
+  std::function<void()> when_gone;
+  {
+    MutexLock lock(mutex_);
+    if (end_) return AdvanceLocked();
+    client_gone_ = true;
+    end_ = CancelledError("the client is gone");
+    waiting_.clear();
+    when_gone = std::move(when_gone_);
+    AdvanceLocked();
   }
+  if (when_gone) when_gone();
+}
 
-  void Refuse(const grpc::Status& status) {
-    step_ = Step::kAnswering;
-    stream_.Finish(status, this);
+void ServerCall::Gate::PushLocked(const std::string& message) {
+  if (call_ == nullptr || end_) return;
+  if (waiting_bytes_ >= kMaxWaitingBytes) return call_->context_.TryCancel();
+  waiting_.push_back(ToByteBuffer(message));
+  waiting_bytes_ += message.size();
+}
+
+void ServerCall::Gate::AdvanceLocked() {
+  if (call_ == nullptr || sending_) return;
+  if (waiting_.empty()) {
+    if (!end_) return;
+    ServerCall* const call = std::exchange(call_, nullptr);
+    return call->stream_.Finish(ToGrpc(*end_), call);
   }
-
-  void Send(const absl::StatusOr<std::string>& answer) {
-    if (answer.ok()) {
-      stream_.WriteAndFinish(ToByteBuffer(*answer), grpc::WriteOptions(),
-                             grpc::Status::OK, this);
-    } else {
-      stream_.Finish(ToGrpc(answer.status()), this);
-    }
+  const grpc::ByteBuffer message = std::move(waiting_.front());
+  waiting_.pop_front();
+  waiting_bytes_ -= message.Length();
+  if (waiting_.empty() && end_ && end_->ok()) {
+    ServerCall* const call = std::exchange(call_, nullptr);
+    return call->stream_.WriteAndFinish(message, grpc::WriteOptions(),
+                                        grpc::Status::OK, call);
   }
+  sending_ = true;
+  call_->stream_.Write(message, call_);
+}
 
-  ServerImpl& server_;
-  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
-  // On the queue's thread only, but for the stream as said above.
-  Step step_ = Step::kExpected;
-  const UnaryHandler* handler_ = nullptr;
-  grpc::ByteBuffer request_;
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_{&context_};
-};
+void ServerCall::Expect() {
+  // Asked for by streams alone, and needed by them alone: who only waits to
+  // be written to is not heard of otherwise.
+  if (server_.has_streams_) context_.AsyncNotifyWhenDone(&over_);
+  server_.service_.RequestCall(&context_, &stream_, server_.queue_.get(),
+                               server_.queue_.get(), this);
+}
+
+void ServerCall::OnComplete(bool ok) {
+  switch (step_) {
+    case Step::kExpected:
+      if (!ok) return server_.Forget(this);  // shutting down
+      if (server_.has_streams_) ++to_come_;
+      server_.ExpectCall();
+      return Begin();
+    case Step::kReading:
+      if (ok) return Handle();
+      return Refuse({grpc::StatusCode::INTERNAL, "the call has no request"});
+    case Step::kAnswering:
+      if (!gate_->OnSent(ok)) Leave();
+  }
+}
+
+void ServerCall::Begin() {
+  const auto method = server_.handlers_.find(context_.method());
+  if (method == server_.handlers_.end()) {
+    return Refuse(UnknownMethod(server_.handlers_, context_.method()));
+  }
+  handler_ = &method->second;
+  step_ = Step::kReading;
+  stream_.Read(&request_, this);
+}
+
+void ServerCall::Handle() {
+  step_ = Step::kAnswering;
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, value] : context_.client_metadata()) {
+    metadata.emplace(std::string(name.data(), name.size()),
+                     std::string(value.data(), value.size()));
+  }
+  gate_->Open(this, std::move(metadata));
+  // The end of the server aborts at gates that are open by then; those that
+  // come here later have to look themselves.
+  if (server_.closing()) return gate_->Abort(ClosingError());
+  std::string request = ToString(request_);
+  (*handler_)(std::move(request), std::make_shared<Answerer>(gate_));
+}
+
+void ServerCall::Refuse(const grpc::Status& status) {
+  step_ = Step::kAnswering;
+  stream_.Finish(status, this);
+}
+
+void ServerCall::Leave() {
+  if (--to_come_ == 0) server_.Forget(this);
+}
 
 ServerImpl::~ServerImpl() {
   poller_.Unwatch(watch_);
@@ -236,7 +433,7 @@ ServerImpl::~ServerImpl() {
     closing_ = true;
     for (const auto& [call, owned] : calls_) gates.push_back(call->gate());
   }
-  for (const auto& gate : gates) gate->Answer(ClosingError());
+  for (const auto& gate : gates) gate->Abort(ClosingError());
   grpc_server_->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_millis(kFarewell.count(), GPR_TIMESPAN)));
@@ -250,12 +447,11 @@ ServerImpl::~ServerImpl() {
   thread_.join();
 }
 
-absl::Status ServerImpl::Run(const ServerOptions& options) {
+absl::Status ServerImpl::Run() {
   spare_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   DEVMGR_RETURN_IF_ERROR(StartGrpc());
   // Last: from here on the file is there, and somebody may connect.
-  DEVMGR_ASSIGN_OR_RETURN(socket_,
-                          SocketFile::Listen(options.socket, options.mode));
+  DEVMGR_ASSIGN_OR_RETURN(socket_, SocketFile::Listen(path_, mode_));
   DEVMGR_ASSIGN_OR_RETURN(
       watch_,
       poller_.Watch(socket_->fd(), EPOLLIN,
@@ -341,9 +537,8 @@ void ServerImpl::Forget(ServerCall* call) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Runtime& runtime,
                                                       ServerOptions options) {
-  auto server =
-      std::make_unique<ServerImpl>(runtime, std::move(options.methods));
-  DEVMGR_RETURN_IF_ERROR(server->Run(options));
+  auto server = std::make_unique<ServerImpl>(runtime, std::move(options));
+  DEVMGR_RETURN_IF_ERROR(server->Run());
   return server;
 }
 

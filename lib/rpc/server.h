@@ -23,6 +23,30 @@ using Respond = std::function<void(absl::StatusOr<std::string>)>;
 /// Handles a unary call, on a thread of the server's; must not block for long.
 using UnaryHandler = std::function<void(std::string request, Respond respond)>;
 
+/// The answering side of a call that gets any number of messages. Its methods
+/// may be called from any thread, also when the stream or the server is over
+/// (then they do nothing). When the last reference goes before Finish, the
+/// client gets Internal.
+class ServerStream {
+ public:
+  virtual ~ServerStream() = default;
+
+  /// What the client sent along with the request; names in lower case.
+  virtual const std::map<std::string, std::string>& metadata() const = 0;
+  /// Sends `message` after those before it. It waits here until the client
+  /// takes it: with 64 MiB waiting, the next one cancels the call instead.
+  virtual void Write(const std::string& message) = 0;
+  /// Ends the stream after all that was written.
+  virtual void Finish(const absl::Status& status) = 0;
+  /// `gone` runs once, on a thread of the server's, when the client ends the
+  /// call before Finish; here and now if it has. To be called once.
+  virtual void WhenClientGone(std::function<void()> gone) = 0;
+};
+
+/// Handles a call with a stream of answers, as UnaryHandler one with one.
+using StreamHandler = std::function<void(std::string request,
+                                         std::shared_ptr<ServerStream> stream)>;
+
 struct ServerOptions {
   std::filesystem::path socket;  ///< Any length.
   mode_t mode = 0600;
@@ -30,6 +54,8 @@ struct ServerOptions {
   /// Unimplemented and `unknown service <s>`, or `unknown method <m> for
   /// service <s>` where other methods of that service are known.
   std::map<std::string, UnaryHandler> methods;
+  /// Of these two one has a path.
+  std::map<std::string, StreamHandler> streams;
 };
 
 /// A gRPC server on one Unix socket. The file appears in one step, already

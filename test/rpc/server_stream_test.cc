@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that are answered by a stream of messages.
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "rpc/server.h"
+#include "rpc_fixture.h"
+#include "support/stream_client.h"
+
+namespace devmgr::rpc {
+namespace {
+
+using Stream = std::shared_ptr<ServerStream>;
+constexpr char kMethod[] = "/t.Watch/List";
+
+class ServerStreamTest : public RpcTest {
+ protected:
+  void SetUp() override {
+    RpcTest::SetUp();
+    ServeStreams([this](std::string request, Stream stream) {
+      requests_.Put(std::move(request));
+      stream->WhenClientGone([this] { gone_.Put(true); });
+      streams_.Put(std::move(stream));
+    });
+  }
+
+  void ServeStreams(StreamHandler handler) {
+    server_.reset();
+    ServerOptions options;
+    options.socket = Path();
+    options.methods["/t.Watch/Say"] = [](std::string request, Respond respond) {
+      respond(std::move(request));
+    };
+    options.streams[kMethod] = std::move(handler);
+    auto server = Server::Start(*runtime_, std::move(options));
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+  }
+
+  Stream NextStream() { return streams_.Take().value_or(nullptr); }
+
+  Mailbox<std::string> requests_;
+  Mailbox<Stream> streams_;
+  Mailbox<bool> gone_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ServerStreamTest, CarriesMessagesInOrderAndTheEnd) {
+  StreamClient client(Path(), kMethod, "begin");
+  EXPECT_EQ(requests_.Take(), "begin");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Write("first");
+  EXPECT_EQ(client.Next(), "first");
+  for (int i = 0; i < 100; ++i) stream->Write(std::to_string(i));
+  stream->Write("");
+  stream->Finish(absl::OkStatus());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(client.Next(), std::to_string(i));
+  EXPECT_EQ(client.Next(), "");
+  EXPECT_EQ(client.Next(), std::nullopt);
+  EXPECT_TRUE(client.End().ok());
+}
+
+TEST_F(ServerStreamTest, EndsWithoutAMessage) {
+  StreamClient client(Path(), kMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Finish(absl::OkStatus());
+  EXPECT_EQ(client.Next(), std::nullopt);
+  EXPECT_TRUE(client.End().ok());
+}
+
+TEST_F(ServerStreamTest, EndsWithAnErrorAfterItsMessages) {
+  StreamClient client(Path(), kMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Write("last words");
+  stream->Finish(DataLossError("burnt"));
+  EXPECT_EQ(client.Next(), "last words");
+  EXPECT_EQ(client.Next(), std::nullopt);
+  EXPECT_EQ(client.End().error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(client.End().error_message(), "burnt");
+}
+
+TEST_F(ServerStreamTest, TakesNothingAfterItsEnd) {
+  StreamClient client(Path(), kMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Finish(absl::OkStatus());
+  stream->Finish(InternalError("twice"));
+  stream->Write("late");
+  EXPECT_EQ(client.Next(), std::nullopt);
+  EXPECT_TRUE(client.End().ok());
+}
+
+TEST_F(ServerStreamTest, SpeaksUpForAHandlerThatLetsGo) {
+  ServeStreams([](const std::string&, const Stream& stream) {
+    stream->Write("something");
+  });
+  StreamClient client(Path(), kMethod, "");
+  EXPECT_EQ(client.Next(), "something");
+  EXPECT_EQ(client.Next(), std::nullopt);
+  EXPECT_EQ(client.End().error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST_F(ServerStreamTest, TellsWhenTheClientIsGone) {
+  Stream stream;
+  {
+    StreamClient client(Path(), kMethod, "");
+    stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    stream->Write("hello");
+    EXPECT_EQ(client.Next(), "hello");
+    EXPECT_EQ(gone_.size(), 0u);
+  }
+  EXPECT_TRUE(gone_.Take());
+  // Harmless, and told to who asks late.
+  stream->Write("anybody?");
+  stream->WhenClientGone([this] { gone_.Put(false); });
+  EXPECT_EQ(gone_.Take(), false);
+  stream->Finish(absl::OkStatus());
+}
+
+TEST_F(ServerStreamTest, DoesNotTellOfItsOwnEnd) {
+  {
+    StreamClient client(Path(), kMethod, "");
+    const Stream stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    stream->Finish(absl::OkStatus());
+    EXPECT_TRUE(client.End().ok());
+  }
+  server_.reset();
+  EXPECT_EQ(gone_.size(), 0u);
+}
+
+TEST_F(ServerStreamTest, HandsOnWhatTheClientSentAlong) {
+  const StreamClient client(Path(), kMethod, "", {{"devmgr-pod-uid", "u1"}});
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  const auto found = stream->metadata().find("devmgr-pod-uid");
+  ASSERT_NE(found, stream->metadata().end());
+  EXPECT_EQ(found->second, "u1");
+}
+
+TEST_F(ServerStreamTest, GivesUpAClientThatDoesNotRead) {
+  const StreamClient client(Path(), kMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  const std::string big(8 * 1024 * 1024, 'b');
+  for (int i = 0; i < 16 && gone_.size() == 0; ++i) stream->Write(big);
+  EXPECT_TRUE(gone_.Take());
+}
+
+TEST_F(ServerStreamTest, GoesQuicklyWithOpenStreams) {
+  std::vector<std::unique_ptr<StreamClient>> clients;
+  std::vector<Stream> streams;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<StreamClient>(Path(), kMethod, ""));
+    streams.push_back(NextStream());
+    ASSERT_NE(streams.back(), nullptr);
+    // Some are read from, some are stuck in the middle of a message.
+    streams.back()->Write(std::string(i % 2 == 0 ? 1 : 4 * 1024 * 1024, 'm'));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin,
+            std::chrono::milliseconds(2000));
+  for (const auto& client : clients) {
+    EXPECT_FALSE(client->End().ok());
+  }
+  // Too late, and harmless.
+  for (const Stream& stream : streams) stream->Write("late");
+}
+
+TEST_F(ServerStreamTest, GoesWhileMessagesAreWrittenAndClientsLeave) {
+  for (int i = 0; i < 20; ++i) {
+    auto client = std::make_unique<StreamClient>(Path(), kMethod, "");
+    const Stream stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    std::thread writer([stream] {
+      for (int message = 0; message < 100; ++message) stream->Write("m");
+      stream->Finish(absl::OkStatus());
+    });
+    std::thread leaver([&client] { client.reset(); });
+    if (i % 2 == 0) server_.reset();
+    writer.join();
+    leaver.join();
+    if (i % 2 == 0) SetUp();
+  }
+}
+
+TEST_F(ServerStreamTest, AnswersUnaryCallsBeside) {
+  const StreamClient client(Path(), kMethod, "");
+  const auto connection = Connect();
+  EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Say", "x").value(), "x");
+  EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Sing", "x").status(),
+            UnimplementedError("unknown method Sing for service t.Watch"));
+}
+
+// A client that expects one answer takes a stream of one.
+TEST_F(ServerStreamTest, MayAnswerAUnaryCall) {
+  const auto connection = Connect();
+  Mailbox<Result> answers;
+  connection->Call(kMethod, "", {kPatience},
+                   [&](Result result) { answers.Put(std::move(result)); });
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Write("one");
+  stream->Finish(absl::OkStatus());
+  EXPECT_EQ(answers.Take().value().value(), "one");
+}
+
+}  // namespace
+}  // namespace devmgr::rpc
