@@ -2,10 +2,9 @@
 #include "rpc/connection.h"
 
 #include <fcntl.h>
-#include <grpcpp/alarm.h>
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -13,12 +12,13 @@
 #include <cerrno>
 #include <climits>
 #include <map>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "rpc/pending_call.h"
 #include "rpc/runtime.h"
 #include "rpc/unix_socket.h"
 
@@ -29,10 +29,10 @@ namespace {
 /// by failing the whole call.
 constexpr int kMaxMetadataBytes = 64 * 1024;
 
-grpc::ChannelArguments Arguments() {
+grpc::ChannelArguments Arguments(const DialOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  arguments.SetMaxReceiveMessageSize(options.max_receive_bytes);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   // A local socket needs no proxy, no probing for bandwidth or life, and calls
@@ -46,11 +46,18 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
+/// Now, whether or not anybody was told yet.
+bool HungUp(int fd) {
+  pollfd state{fd, POLLRDHUP, 0};
+  return poll(&state, 1, 0) == 1 &&
+         (state.revents & (POLLRDHUP | POLLHUP)) != 0;
+}
+
 class ConnectionImpl final : public Connection {
  public:
   ConnectionImpl(Runtime& runtime, const PeerCredentials& peer, UniqueFd fd,
                  UniqueFd hang_up_fd, std::string path,
-                 std::function<void()> on_hang_up)
+                 std::function<void()> on_hang_up, const DialOptions& options)
       : poller_(runtime.poller()),
         queue_(CallQueue(runtime)),
         peer_(peer),
@@ -58,7 +65,7 @@ class ConnectionImpl final : public Connection {
         on_hang_up_(std::move(on_hang_up)),
         hang_up_fd_(std::move(hang_up_fd)),
         stub_(grpc::CreateCustomInsecureChannelFromFd("localhost", fd.Release(),
-                                                      Arguments())) {}
+                                                      Arguments(options))) {}
 
   ~ConnectionImpl() override;
 
@@ -67,14 +74,22 @@ class ConnectionImpl final : public Connection {
 
   CallId Call(const std::string& method, std::string request,
               CallOptions options, CallDone done) override;
+  CallId Stream(const std::string& method, std::string request,
+                CallOptions options, StreamEvents events) override;
+  void ReadNext(CallId stream) override;
   void Cancel(CallId call) override;
   const PeerCredentials& peer() const override { return peer_; }
-  bool over() const override { return over_; }
+  bool over() const override { return over_ || HungUp(hang_up_fd_.get()); }
 
  private:
-  class PendingCall;
-
   void OnHangUp();
+  /// Why a call cannot go out; OK when it can.
+  grpc::Status CheckCall(const std::string& method, const CallOptions& options,
+                         bool needs_timeout) const;
+  template <typename Make>
+  CallId Begin(const grpc::Status& refusal, const CallRequest& request,
+               Make make);
+  std::shared_ptr<PendingCall> Find(CallId call);
   void Forget(CallId call);
 
   Poller& poller_;
@@ -94,58 +109,6 @@ class ConnectionImpl final : public Connection {
   /// Shared with whoever cancels, and with the thread that starts the call.
   std::map<CallId, std::shared_ptr<PendingCall>> calls_
       DEVMGR_GUARDED_BY(mutex_);
-};
-
-class ConnectionImpl::PendingCall final : public Completion {
- public:
-  PendingCall(ConnectionImpl& connection, CallDone done)
-      : connection_(connection), done_(std::move(done)) {}
-
-  void Start(CallId id, const std::string& method, const std::string& request,
-             std::chrono::milliseconds timeout) {
-    id_ = id;
-    // Monotonic: a step of the wall clock must not end calls.
-    context_.set_deadline(
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                     gpr_time_from_millis(timeout.count(), GPR_TIMESPAN)));
-    reader_ = connection_.stub_.PrepareUnaryCall(
-        &context_, method, ToByteBuffer(request), &connection_.queue_);
-    reader_->StartCall();
-    reader_->Finish(&response_, &status_, this);
-  }
-
-  /// Ends on the queue's thread like a call that gRPC failed.
-  void Fail(CallId id, grpc::Status status) {
-    id_ = id;
-    status_ = std::move(status);
-    alarm_.emplace();
-    alarm_->Set(&connection_.queue_, gpr_now(GPR_CLOCK_MONOTONIC), this);
-  }
-
-  void Cancel() { context_.TryCancel(); }
-
-  void OnComplete(bool /*ok*/) override {
-    // Gone, with all it captured, before the connection may be.
-    std::exchange(done_, nullptr)(Result());
-    connection_.Forget(id_);
-  }
-
- private:
-  absl::StatusOr<std::string> Result() const {
-    if (status_.ok()) return ToString(response_);
-    return MakeStatus(static_cast<absl::StatusCode>(status_.error_code()),
-                      status_.error_message());
-  }
-
-  ConnectionImpl& connection_;
-  CallDone done_;
-  CallId id_ = 0;
-  grpc::ClientContext context_;
-  grpc::ByteBuffer response_;
-  grpc::Status status_;
-  std::optional<grpc::Alarm> alarm_;
-  /// Lives in the context's arena, so it goes first.
-  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
 };
 
 ConnectionImpl::~ConnectionImpl() {
@@ -183,39 +146,78 @@ void ConnectionImpl::OnHangUp() {
   if (on_hang_up_) on_hang_up_();
 }
 
-Connection::CallId ConnectionImpl::Call(const std::string& method,
-                                        std::string request,
-                                        CallOptions options, CallDone done) {
-  const auto call = std::make_shared<PendingCall>(*this, std::move(done));
+grpc::Status ConnectionImpl::CheckCall(const std::string& method,
+                                       const CallOptions& options,
+                                       bool needs_timeout) const {
+  const auto none = std::chrono::milliseconds::zero();
+  if (options.timeout < none || (needs_timeout && options.timeout == none)) {
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            fmt::format("'{}' was called without a timeout", method)};
+  }
+  for (const auto& [name, value] : options.metadata) {
+    if (IsLegalMetadata(name, value)) continue;
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            fmt::format("'{}' was called with metadata that cannot be sent: {}",
+                        method, name)};
+  }
+  if (over()) {
+    return {grpc::StatusCode::UNAVAILABLE,
+            fmt::format("the peer at '{}' hung up", path_)};
+  }
+  return grpc::Status::OK;
+}
+
+template <typename Make>
+Connection::CallId ConnectionImpl::Begin(const grpc::Status& refusal,
+                                         const CallRequest& request,
+                                         Make make) {
+  std::shared_ptr<PendingCall> call;
   CallId id = 0;
   {
     MutexLock lock(mutex_);
     id = ++last_call_;
+    call = make(CallSite{stub_, queue_, [this, id] { Forget(id); }});
     calls_.emplace(id, call);
   }
-  if (options.timeout <= std::chrono::milliseconds::zero()) {
-    call->Fail(id, grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                                fmt::format("'{}' was called without a timeout",
-                                            method)));
-  } else if (over_) {
-    call->Fail(id,
-               grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                            fmt::format("the peer at '{}' hung up", path_)));
+  if (refusal.ok()) {
+    call->Start(request);
   } else {
-    call->Start(id, method, request, options.timeout);
+    call->Fail(refusal);
   }
   return id;
 }
 
+Connection::CallId ConnectionImpl::Call(const std::string& method,
+                                        std::string request,
+                                        CallOptions options, CallDone done) {
+  return Begin(CheckCall(method, options, /*needs_timeout=*/true),
+               {method, request, options}, [&](CallSite site) {
+                 return MakeUnaryCall(std::move(site), std::move(done));
+               });
+}
+
+Connection::CallId ConnectionImpl::Stream(const std::string& method,
+                                          std::string request,
+                                          CallOptions options,
+                                          StreamEvents events) {
+  return Begin(CheckCall(method, options, /*needs_timeout=*/false),
+               {method, request, options}, [&](CallSite site) {
+                 return MakeStreamCall(std::move(site), std::move(events));
+               });
+}
+
+std::shared_ptr<PendingCall> ConnectionImpl::Find(CallId call) {
+  MutexLock lock(mutex_);
+  const auto it = calls_.find(call);
+  return it == calls_.end() ? nullptr : it->second;
+}
+
+void ConnectionImpl::ReadNext(CallId stream) {
+  if (const auto pending = Find(stream)) pending->ReadNext();
+}
+
 void ConnectionImpl::Cancel(CallId call) {
-  std::shared_ptr<PendingCall> pending;
-  {
-    MutexLock lock(mutex_);
-    const auto it = calls_.find(call);
-    if (it == calls_.end()) return;
-    pending = it->second;
-  }
-  pending->Cancel();
+  if (const auto pending = Find(call)) pending->Cancel();
 }
 
 void ConnectionImpl::Forget(CallId call) {
@@ -232,7 +234,7 @@ void ConnectionImpl::Forget(CallId call) {
 
 absl::StatusOr<std::unique_ptr<Connection>> Dial(
     Runtime& runtime, const std::filesystem::path& path,
-    std::function<void()> on_hang_up) {
+    std::function<void()> on_hang_up, DialOptions options) {
   DEVMGR_ASSIGN_OR_RETURN(UniqueFd fd, ConnectUnix(path));
   DEVMGR_ASSIGN_OR_RETURN(const PeerCredentials peer, CredentialsOf(fd.get()));
   UniqueFd hang_up_fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -241,7 +243,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Dial(
   }
   auto connection = std::make_unique<ConnectionImpl>(
       runtime, peer, std::move(fd), std::move(hang_up_fd), path.string(),
-      std::move(on_hang_up));
+      std::move(on_hang_up), options);
   DEVMGR_RETURN_IF_ERROR(connection->Watch());
   return connection;
 }

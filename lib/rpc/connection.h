@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/poller.h"
 
@@ -39,6 +41,16 @@ class Runtime {
 /// unchanged; DeadlineExceeded and Cancelled by our side too).
 using CallDone = std::function<void(absl::StatusOr<std::string>)>;
 
+/// What comes of a call that is answered by a stream. Both run on a thread of
+/// the runtime and must not block.
+struct StreamEvents {
+  /// The next message; another one comes after ReadNext only.
+  std::function<void(std::string message)> on_message;
+  /// The end, once: OK when the peer was done. It may be noticed only by
+  /// ReadNext. Messages that were not read by then are lost.
+  std::function<void(absl::Status)> on_end;
+};
+
 /// One connected socket: one generation of a peer. It never reconnects; when
 /// the peer hangs up it is over, and a new one must be dialled.
 /// Thread-safe.
@@ -46,7 +58,10 @@ class Connection {
  public:
   /// Options of one call.
   struct CallOptions {
-    std::chrono::milliseconds timeout{0};  ///< Required, positive.
+    /// Required and positive; 0 is for streams, and means none.
+    std::chrono::milliseconds timeout{0};
+    /// Sent along: names of a-z, 0-9, `-`, `_`, `.`, values of printable ASCII.
+    std::vector<std::pair<std::string, std::string>> metadata = {};
   };
   using CallId = std::uint64_t;
 
@@ -61,11 +76,26 @@ class Connection {
   virtual CallId Call(const std::string& method, std::string request,
                       CallOptions options, CallDone done) = 0;
 
+  /// The same for a method that answers with a stream. The first message is
+  /// read at once.
+  virtual CallId Stream(const std::string& method, std::string request,
+                        CallOptions options, StreamEvents events) = 0;
+
+  /// Reads on in a stream, after a message. One that is over is fine.
+  virtual void ReadNext(CallId stream) = 0;
+
   virtual void Cancel(CallId call) = 0;
 
   virtual const PeerCredentials& peer() const = 0;
   /// True once the peer hung up.
   virtual bool over() const = 0;
+};
+
+/// Upper limit of a received message, in bytes.
+inline constexpr int kMaxReceiveBytes = 16 * 1024 * 1024;
+
+struct DialOptions {
+  int max_receive_bytes = kMaxReceiveBytes;
 };
 
 /// Connects to the socket at `path` (any length). Does not wait: a Unix
@@ -78,9 +108,6 @@ class Connection {
 ///   FailedPrecondition  the file is not a socket
 absl::StatusOr<std::unique_ptr<Connection>> Dial(
     Runtime& runtime, const std::filesystem::path& path,
-    std::function<void()> on_hang_up);
-
-/// Upper limit of a received message, in bytes.
-inline constexpr int kMaxReceiveBytes = 16 * 1024 * 1024;
+    std::function<void()> on_hang_up, DialOptions options = {});
 
 }  // namespace devmgr::rpc

@@ -72,6 +72,11 @@ class Drivers::Line final : public rpc::Connection {
     return drivers_.Take(this, driver_, method, request, options.timeout,
                          std::move(done));
   }
+  CallId Stream(const std::string&, std::string, CallOptions,
+                rpc::StreamEvents) override {
+    return 0;  // DRA has none.
+  }
+  void ReadNext(CallId) override {}
   void Cancel(CallId call) override {
     drivers_.EndWithoutAnswer(call, absl::CancelledError("cancelled"));
   }

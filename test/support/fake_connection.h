@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ class FakePeer {
     std::string request;
     std::chrono::milliseconds timeout{0};
     rpc::CallDone done;  ///< Empty once it ran.
+    std::vector<std::pair<std::string, std::string>> metadata;
+    rpc::StreamEvents stream = {};  ///< Of a stream; empty once it ended.
+    bool reading = false;           ///< Of a stream: a message may come.
   };
 
   /// What the next dials answer: OK connects.
@@ -58,6 +62,18 @@ class FakePeer {
     if (done) done(std::move(answer));
   }
 
+  /// A stream's next message, which has to have been asked for.
+  void SendMessage(std::size_t call, std::string message) {
+    Call& stream = calls_.at(call);
+    if (!std::exchange(stream.reading, false)) std::abort();
+    const auto on_message = stream.stream.on_message;
+    on_message(std::move(message));
+  }
+  void EndStream(std::size_t call, absl::Status status) {
+    const auto events = std::exchange(calls_.at(call).stream, {});
+    if (events.on_end) events.on_end(std::move(status));
+  }
+
   /// The peer hangs up; the other side sees it in `over()`, and is told when
   /// TellHangUp follows.
   void HangUpSilently(std::size_t connection) {
@@ -87,17 +103,30 @@ class FakePeer {
       for (std::size_t i = 0; i < peer_.calls_.size(); ++i) {
         if (peer_.calls_[i].connection != index_) continue;
         peer_.Answer(i, absl::CancelledError("connection closed"));
+        peer_.EndStream(i, absl::CancelledError("connection closed"));
       }
     }
 
     CallId Call(const std::string& method, std::string request,
                 CallOptions options, rpc::CallDone done) override {
       peer_.calls_.push_back({index_, method, std::move(request),
-                              options.timeout, std::move(done)});
+                              options.timeout, std::move(done),
+                              options.metadata});
       return peer_.calls_.size();
+    }
+    CallId Stream(const std::string& method, std::string request,
+                  CallOptions options, rpc::StreamEvents events) override {
+      peer_.calls_.push_back({index_, method, std::move(request),
+                              options.timeout, nullptr, options.metadata,
+                              std::move(events), true});
+      return peer_.calls_.size();
+    }
+    void ReadNext(CallId stream) override {
+      peer_.calls_.at(stream - 1).reading = true;
     }
     void Cancel(CallId call) override {
       peer_.Answer(call - 1, absl::CancelledError("cancelled"));
+      peer_.EndStream(call - 1, absl::CancelledError("cancelled"));
     }
     const rpc::PeerCredentials& peer() const override { return credentials_; }
     bool over() const override { return line_->over; }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inside of this room: one call under way on a connection.
+#pragma once
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rpc/connection.h"
+#include "rpc/runtime.h"
+
+namespace devmgr::rpc {
+
+/// What a call needs of its connection.
+struct CallSite {
+  grpc::GenericStub& stub;
+  grpc::CompletionQueue& queue;
+  /// The call is over; it may be destroyed by this.
+  std::function<void()> forget;
+};
+
+struct CallRequest {
+  const std::string& method;
+  const std::string& bytes;
+  const Connection::CallOptions& options;
+};
+
+/// From the start on the call has one operation at least on the queue, or (a
+/// stream between two messages) whoever calls next puts one there. So it ends,
+/// with Forget as its last act, whatever happens.
+class PendingCall : public Completion {
+ public:
+  virtual ~PendingCall() = default;
+  virtual void Start(const CallRequest& request) = 0;
+  /// In place of Start: ends on the queue's thread like a call that gRPC
+  /// failed.
+  virtual void Fail(const grpc::Status& status) = 0;
+  virtual void Cancel() = 0;
+  virtual void ReadNext() = 0;
+};
+
+std::shared_ptr<PendingCall> MakeUnaryCall(CallSite site, CallDone done);
+std::shared_ptr<PendingCall> MakeStreamCall(CallSite site, StreamEvents events);
+
+/// gRPC ends the process over metadata that is not.
+bool IsLegalMetadata(const std::string& name, const std::string& value);
+
+}  // namespace devmgr::rpc
