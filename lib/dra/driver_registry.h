@@ -45,7 +45,11 @@ class DriverRegistry final : public Drivers,
   std::vector<PluginInfo> Plugins() const override;
 
   absl::Status Validate(const registration::Plugin& plugin) override;
-  absl::Status Register(const registration::Plugin& plugin) override;
+  void Register(const registration::Plugin& plugin,
+                std::function<void(absl::Status)> done) override {
+    done(Register(plugin));
+  }
+  absl::Status Register(const registration::Plugin& plugin);
   void Deregister(const registration::Plugin& plugin) override;
 
  private:

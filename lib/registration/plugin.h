@@ -28,9 +28,12 @@ class PluginHandler {
   virtual ~PluginHandler() = default;
   /// Changes nothing. An error is sent to the plugin as it is.
   virtual absl::Status Validate(const Plugin& plugin) = 0;
-  /// Takes the plugin in. Checks again what Validate checks.
-  virtual absl::Status Register(const Plugin& plugin) = 0;
-  /// Lets go of exactly this endpoint; unknown ones are fine.
+  /// Takes the plugin in. Checks again what Validate checks. `done` runs once,
+  /// from within or later, with what the plugin is told.
+  virtual void Register(const Plugin& plugin,
+                        std::function<void(absl::Status)> done) = 0;
+  /// Lets go of exactly this endpoint; unknown ones are fine, and so are those
+  /// whose Register is not done yet.
   virtual void Deregister(const Plugin& plugin) = 0;
 };
 

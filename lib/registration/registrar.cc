@@ -168,7 +168,32 @@ void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
   // Entered before the handler acts, so that a socket that goes meanwhile is
   // deregistered.
   entry.registered = *info;
-  const absl::Status taken = TakeIn(*info);
+  TakeIn(name, *info);
+}
+
+void Registrar::TakeIn(const std::string& name, const Plugin& plugin) {
+  const auto handler = handlers_.find(plugin.type);
+  if (handler == handlers_.end()) {
+    OnTakenIn(name, NotFoundError("no handler registered for plugin type: {} "
+                                  "at socket {}",
+                                  plugin.type, plugin.socket.string()));
+    return;
+  }
+  if (absl::Status status = handler->second->Validate(plugin); !status.ok()) {
+    OnTakenIn(name, status);
+    return;
+  }
+  handler->second->Register(
+      plugin,
+      Resume<absl::Status>(name, [this, name](const absl::Status& taken) {
+        OnTakenIn(name, WithContext(taken,
+                                    "RegisterPlugin error -- plugin "
+                                    "registration failed with err"));
+      }));
+}
+
+void Registrar::OnTakenIn(const std::string& name, const absl::Status& taken) {
+  Entry& entry = entries_[name];
   if (!taken.ok()) entry.registered.reset();
   const std::string refusal =
       taken.ok() ? "" : api::Readable(MessageOf(taken), kMaxTextBytes);
@@ -177,19 +202,6 @@ void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
                    name, [this, name, refusal](const absl::Status& status) {
                      OnNotified(name, refusal, status);
                    }));
-}
-
-absl::Status Registrar::TakeIn(const Plugin& plugin) {
-  const auto handler = handlers_.find(plugin.type);
-  if (handler == handlers_.end()) {
-    return NotFoundError(
-        "no handler registered for plugin type: {} at socket {}", plugin.type,
-        plugin.socket.string());
-  }
-  DEVMGR_RETURN_IF_ERROR(handler->second->Validate(plugin));
-  return WithContext(handler->second->Register(plugin),
-                     "RegisterPlugin error -- plugin registration failed with "
-                     "err");
 }
 
 void Registrar::OnNotified(const std::string& name, const std::string& refusal,

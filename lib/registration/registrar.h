@@ -59,7 +59,8 @@ class Registrar {
   void Drop(const std::string& name);
   void Handshake(const std::string& name);
   void OnInfo(const std::string& name, absl::StatusOr<Plugin> info);
-  absl::Status TakeIn(const Plugin& plugin);
+  void TakeIn(const std::string& name, const Plugin& plugin);
+  void OnTakenIn(const std::string& name, const absl::Status& taken);
   void OnNotified(const std::string& name, const std::string& refusal,
                   const absl::Status& status);
   void RetryLater(const std::string& name, const absl::Status& cause);

@@ -103,10 +103,16 @@ class FakePlugins {
 class FakeHandler final : public PluginHandler {
  public:
   absl::Status Validate(const Plugin&) override { return validate_; }
-  absl::Status Register(const Plugin& plugin) override {
-    if (!register_.ok()) return register_;
-    registered_.push_back(plugin.name + " at " + plugin.endpoint);
-    return absl::OkStatus();
+  void Register(const Plugin& plugin,
+                std::function<void(absl::Status)> done) override {
+    if (register_.ok()) {
+      registered_.push_back(plugin.name + " at " + plugin.endpoint);
+    }
+    if (slow_) {
+      pending_ = [this, done] { done(register_); };
+    } else {
+      done(register_);
+    }
   }
   void Deregister(const Plugin& plugin) override {
     std::erase(registered_, plugin.name + " at " + plugin.endpoint);
@@ -117,6 +123,8 @@ class FakeHandler final : public PluginHandler {
   absl::Status register_;
   std::vector<std::string> registered_;
   int deregistered_ = 0;
+  bool slow_ = false;  ///< Register is done when `pending_` is called.
+  std::function<void()> pending_;
 };
 
 class RegistrarTest : public testing::Test {
@@ -204,6 +212,44 @@ TEST_F(RegistrarTest, RepeatedHintsChangeNothing) {
   Tell(EventKind::kRescan);
   EXPECT_EQ(plugins_.dialed_.size(), 1u);
   EXPECT_EQ(handler_.deregistered_, 0);
+}
+
+// DP-032: the plugin hears of it when the handler is done, not before.
+TEST_F(RegistrarTest, WaitsForTheHandler) {
+  handler_.slow_ = true;
+  RegisterPlugin();
+  EXPECT_THAT(plugins_.notified_, IsEmpty());
+  handler_.pending_();
+  executor_.RunPending();
+  EXPECT_THAT(plugins_.notified_, ElementsAre("p.sock: "));
+}
+
+TEST_F(RegistrarTest, ASocketThatGoesWhileTheHandlerWorksIsDeregistered) {
+  handler_.slow_ = true;
+  RegisterPlugin();
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_EQ(handler_.deregistered_, 1);
+  handler_.pending_();
+  executor_.RunPending();
+  EXPECT_THAT(plugins_.notified_, IsEmpty());
+}
+
+// DP-038
+TEST_F(RegistrarTest, AHandlerThatFailsLateIsAskedAgain) {
+  handler_.slow_ = true;
+  RegisterPlugin();
+  handler_.register_ = UnavailableError("not yet");
+  handler_.pending_();
+  executor_.RunPending();
+  EXPECT_THAT(plugins_.notified_,
+              ElementsAre("p.sock: RegisterPlugin error -- plugin registration "
+                          "failed with err: not yet"));
+  handler_.register_ = absl::OkStatus();
+  executor_.Advance(milliseconds(500));
+  handler_.pending_();
+  executor_.RunPending();
+  EXPECT_EQ(plugins_.notified_.back(), "p.sock: ");
 }
 
 // DRA-018
