@@ -228,16 +228,22 @@ class ServerImpl final : public Server {
         path_(options.socket),
         mode_(options.mode),
         has_streams_(!options.streams.empty()),
+        on_listener_failed_(std::move(options.on_listener_failed)),
         handlers_(HandlersOf(std::move(options))) {}
   ~ServerImpl() override;
 
   absl::Status Run();
+  bool IsReachable() const override {
+    return socket_ != nullptr && !listener_failed_ && socket_->InPlace();
+  }
+  absl::Status Relisten() override;
   std::size_t accepted_connections() const override { return accepted_; }
 
  private:
   friend class ServerCall;
 
   absl::Status StartGrpc();
+  void OnListenerReady(std::uint32_t events);
   void AcceptConnections();
   bool AcceptConnection();
   void ExpectCall();
@@ -248,9 +254,11 @@ class ServerImpl final : public Server {
   const std::filesystem::path path_;
   const mode_t mode_;
   const bool has_streams_;
+  const std::function<void()> on_listener_failed_;
   const Handlers handlers_;
   std::unique_ptr<SocketFile> socket_;
-  Poller::WatchId watch_ = 0;
+  std::atomic<Poller::WatchId> watch_{0};
+  std::atomic<bool> listener_failed_{false};
   /// Given up for a moment when descriptors run out, see AcceptConnection.
   UniqueFd spare_fd_;
   std::atomic<std::size_t> accepted_{0};
@@ -451,12 +459,28 @@ absl::Status ServerImpl::Run() {
   spare_fd_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   DEVMGR_RETURN_IF_ERROR(StartGrpc());
   // Last: from here on the file is there, and somebody may connect.
+  return Relisten();
+}
+
+absl::Status ServerImpl::Relisten() {
+  poller_.Unwatch(watch_.exchange(0));
+  if (socket_ != nullptr) AcceptConnections();  // They found us before.
+  socket_.reset();
   DEVMGR_ASSIGN_OR_RETURN(socket_, SocketFile::Listen(path_, mode_));
-  DEVMGR_ASSIGN_OR_RETURN(
-      watch_,
-      poller_.Watch(socket_->fd(), EPOLLIN,
-                    [this](std::uint32_t /*events*/) { AcceptConnections(); }));
+  listener_failed_ = false;
+  DEVMGR_ASSIGN_OR_RETURN(watch_, poller_.Watch(socket_->fd(), EPOLLIN,
+                                                [this](std::uint32_t events) {
+                                                  OnListenerReady(events);
+                                                }));
   return absl::OkStatus();
+}
+
+void ServerImpl::OnListenerReady(std::uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLERR)) == 0) return AcceptConnections();
+  // It would wake us without end. Without a watch yet it does so once more.
+  poller_.Unwatch(watch_);
+  if (listener_failed_.exchange(true)) return;
+  if (on_listener_failed_) on_listener_failed_();
 }
 
 absl::Status ServerImpl::StartGrpc() {

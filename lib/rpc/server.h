@@ -56,6 +56,10 @@ struct ServerOptions {
   std::map<std::string, UnaryHandler> methods;
   /// Of these two one has a path.
   std::map<std::string, StreamHandler> streams;
+  /// Runs on the runtime's poller thread when the listening socket fails, as
+  /// it does when somebody shuts it down; must not block. Nobody can connect
+  /// until Relisten.
+  std::function<void()> on_listener_failed;
 };
 
 /// A gRPC server on one Unix socket. The file appears in one step, already
@@ -73,6 +77,13 @@ class Server {
   /// Unavailable, and joins: takes a moment (about 0.1 s at most) while clients
   /// read that. No handler runs afterwards. Not to be called from a handler.
   virtual ~Server() = default;
+
+  /// The socket file is in place and is ours, and we listen.
+  virtual bool IsReachable() const = 0;
+  /// Makes the file appear anew. Connections and calls go on. Errors as of
+  /// Start, after which nobody can connect until this succeeds. Not to be
+  /// called on two threads at once, nor on the poller's.
+  virtual absl::Status Relisten() = 0;
 
   /// Connections accepted so far.
   virtual std::size_t accepted_connections() const = 0;

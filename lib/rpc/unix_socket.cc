@@ -287,14 +287,16 @@ absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
   return file;
 }
 
+bool SocketFile::InPlace() const {
+  struct stat status {};
+  return fstatat(directory_.get(), name_.c_str(), &status,
+                 AT_SYMLINK_NOFOLLOW) == 0 &&
+         status.st_dev == device_ && status.st_ino == inode_;
+}
+
 SocketFile::~SocketFile() {
   // Before the listener is closed: while it is open nobody gets our inode.
-  struct stat status {};
-  if (fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
-          0 &&
-      status.st_dev == device_ && status.st_ino == inode_) {
-    unlinkat(directory_.get(), name_.c_str(), 0);
-  }
+  if (InPlace()) unlinkat(directory_.get(), name_.c_str(), 0);
 }
 
 }  // namespace devmgr::rpc

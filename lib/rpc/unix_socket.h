@@ -35,6 +35,9 @@ class SocketFile {
   SocketFile(const SocketFile&) = delete;
   SocketFile& operator=(const SocketFile&) = delete;
 
+  /// The file is there and is this one.
+  bool InPlace() const;
+
   /// Does not block and is closed on exec.
   int fd() const { return listener_.get(); }
 

@@ -376,5 +376,58 @@ TEST_F(ServerTest, TurnsClientsAwayWhenDescriptorsRunOut) {
   EXPECT_EQ(CallError("/t.Echo/Say"), absl::OkStatus());
 }
 
+// Behind the servers' backs.
+void ShutDownAllListeners() {
+  for (int fd = 3; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
+        listens == 1) {
+      shutdown(fd, SHUT_RDWR);
+    }
+  }
+}
+
+TEST_F(ServerTest, ListensAgainWhenItsFileIsDeleted) {
+  const auto server = ServeEcho();
+  const auto before = Connect();
+  EXPECT_TRUE(server->IsReachable());
+  std::filesystem::remove(Path());
+  EXPECT_FALSE(server->IsReachable());
+  ASSERT_EQ(server->Relisten(), absl::OkStatus());
+  EXPECT_TRUE(server->IsReachable());
+  const auto after = Connect();
+  EXPECT_EQ(CallAndWait(*after, "/t.Echo/Say", "new").value(), "new");
+  EXPECT_EQ(CallAndWait(*before, "/t.Echo/Say", "old").value(), "old");
+}
+
+TEST_F(ServerTest, DoesNotTakeItsPlaceBackFromALivePeer) {
+  const auto server = ServeEcho();
+  std::filesystem::remove(Path());
+  auto other = std::make_unique<RawPeer>(Path(), /*listens=*/true);
+  EXPECT_FALSE(server->IsReachable());
+  EXPECT_EQ(server->Relisten().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(server->IsReachable());
+  other.reset();
+  EXPECT_EQ(server->Relisten(), absl::OkStatus());
+  EXPECT_TRUE(server->IsReachable());
+}
+
+TEST_F(ServerTest, TellsThatItsListenerFailed) {
+  Mailbox<bool> failed;
+  ServerOptions options;
+  options.socket = Path();
+  options.on_listener_failed = [&] { failed.Put(true); };
+  auto server = Server::Start(*runtime_, std::move(options));
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  ShutDownAllListeners();
+  EXPECT_TRUE(failed.Take());
+  EXPECT_FALSE((*server)->IsReachable());
+  EXPECT_EQ((*server)->Relisten(), absl::OkStatus());
+  EXPECT_TRUE((*server)->IsReachable());
+  EXPECT_TRUE(Dial(*runtime_, Path(), {}).ok());
+  EXPECT_EQ(failed.size(), 0u);
+}
+
 }  // namespace
 }  // namespace devmgr::rpc
