@@ -6,7 +6,9 @@
 #include <absl/status/statusor.h>
 #include <google/protobuf/message_lite.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 
@@ -26,5 +28,11 @@ absl::StatusOr<Message> Decode(const std::string& bytes) {
   }
   return message;
 }
+
+/// Calls `use` with the bytes of each embedded message (or text) of number
+/// `field`, in order, until it returns false; memory is that of one at a time.
+/// False when `bytes` are no message; what came before was used.
+bool ForEachField(std::string_view bytes, int field,
+                  const std::function<bool(std::string_view)>& use);
 
 }  // namespace devmgr::rpc

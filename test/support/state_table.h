@@ -17,16 +17,17 @@ namespace devmgr {
 /// the state, the others are events.
 class StateTable {
  public:
-  /// Reads the table whose first header cell is `State`. `path` is relative to
+  /// Reads the table whose first header cell is `head`. `path` is relative to
   /// the source directory.
-  explicit StateTable(const std::string& path) {
+  explicit StateTable(const std::string& path,
+                      const std::string& head = "State") {
     std::ifstream file(std::string(DEVMGR_SOURCE_DIR) + "/" + path);
     EXPECT_TRUE(file.is_open()) << path;
     std::vector<std::string> header;
     for (std::string line; std::getline(file, line);) {
       const std::vector<std::string> cells = Cells(line);
       if (header.empty()) {
-        if (!cells.empty() && cells[0] == "State") header = cells;
+        if (!cells.empty() && cells[0] == head) header = cells;
         continue;
       }
       if (cells.empty()) break;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plugin says is input: it is checked here.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "plugin/plugins.h"
+
+namespace devmgr::plugin {
+
+/// Bounds of one list.
+inline constexpr std::size_t kMaxDevices = 1'000'000;
+inline constexpr std::size_t kMaxDeviceBytes = 64 * 1024;
+inline constexpr std::size_t kMaxIdBytes = 1024;
+/// Of one answer, serialised.
+inline constexpr std::size_t kMaxAnswerBytes = 1024 * 1024;
+/// Of one container: of each kind, and of each text.
+inline constexpr std::size_t kMaxEdits = 4096;
+inline constexpr std::size_t kMaxPathBytes = 4096;
+inline constexpr std::size_t kMaxNameBytes = 1024;
+inline constexpr std::size_t kMaxValueBytes = 128 * 1024;
+
+/// A list of devices as it was told, in its order.
+struct DeviceList {
+  std::vector<device::Device> devices;
+  ListProblems problems;
+
+  void AddProblem(const std::string& text) {
+    if (problems.count++ < ListProblems::kMaxTexts) {
+      problems.texts.push_back(text);
+    }
+  }
+};
+
+/// Why there can be no device of that ID; empty when there can.
+std::string CheckDeviceId(const std::string& id);
+
+/// Checks what a plugin wants to put into a container.
+///   InvalidArgument  names what is wrong with what
+absl::Status CheckEdits(const device::ContainerEdits& edits);
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/breaker.h"
+
+#include <algorithm>
+
+namespace devmgr::plugin {
+
+BreakerState Next(BreakerState state, BreakerEvent event) {
+  using enum BreakerState;
+  switch (event) {
+    case BreakerEvent::kAnswered:
+      return kClosed;
+    case BreakerEvent::kSilent:
+      return state == kHalfOpen ? kOpen : state;
+    case BreakerEvent::kTooSilent:
+      return kOpen;
+    case BreakerEvent::kCooledDown:
+      return state == kOpen ? kHalfOpen : state;
+  }
+  return state;
+}
+
+std::string_view BreakerStateName(BreakerState state) {
+  switch (state) {
+    case BreakerState::kClosed:
+      return "Closed";
+    case BreakerState::kOpen:
+      return "Open";
+    case BreakerState::kHalfOpen:
+      return "HalfOpen";
+  }
+  return "";
+}
+
+std::string_view BreakerEventName(BreakerEvent event) {
+  switch (event) {
+    case BreakerEvent::kAnswered:
+      return "Answered";
+    case BreakerEvent::kSilent:
+      return "Silent";
+    case BreakerEvent::kTooSilent:
+      return "TooSilent";
+    case BreakerEvent::kCooledDown:
+      return "CooledDown";
+  }
+  return "";
+}
+
+bool Breaker::TryCall() {
+  if (state_ == BreakerState::kHalfOpen) {
+    if (trial_) return false;
+    trial_ = true;
+  }
+  return state_ != BreakerState::kOpen;
+}
+
+void Breaker::OnAnswered() {
+  silent_ = 0;
+  trial_ = false;
+  Move(BreakerEvent::kAnswered);
+  pause_ = std::chrono::milliseconds(0);
+}
+
+void Breaker::OnSilent() {
+  ++silent_;
+  trial_ = false;
+  Move(silent_ >= options_.max_silent ? BreakerEvent::kTooSilent
+                                      : BreakerEvent::kSilent);
+}
+
+void Breaker::OnNoVerdict() { trial_ = false; }
+
+void Breaker::OnCooledDown() { Move(BreakerEvent::kCooledDown); }
+
+void Breaker::Move(BreakerEvent event) {
+  const BreakerState before = state_;
+  state_ = Next(state_, event);
+  if (state_ == before || state_ != BreakerState::kOpen) return;
+  pause_ = pause_.count() == 0 ? options_.first_pause
+                               : std::min(pause_ * 2, options_.last_pause);
+}
+
+}  // namespace devmgr::plugin

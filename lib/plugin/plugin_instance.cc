@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/plugin_instance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/quote.h"
+#include "common/status.h"
+
+namespace devmgr::plugin {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxErrorBytes = 4096;
+
+std::string Describe(const PluginInstance::Identity& identity) {
+  return fmt::format("plugin of '{}' at '{}'", identity.resource,
+                     identity.endpoint);
+}
+
+}  // namespace
+
+PluginInstance::PluginInstance(Executor& executor, Dialer dialer,
+                               InstanceOptions options, Identity identity,
+                               std::shared_ptr<FlapGuard> guard,
+                               InstanceOwner& owner)
+    : executor_(executor),
+      dialer_(std::move(dialer)),
+      options_(options),
+      identity_(std::move(identity)),
+      description_(Describe(identity_)),
+      guard_(std::move(guard)),
+      owner_(owner),
+      next_delay_(options.first_retry),
+      lane_(std::make_shared<CallLane>(executor, options.lane, description_,
+                                       [this] { owner_.OnChange(*this); })) {}
+
+PluginInstance::~PluginInstance() {
+  for (const TimerId timer : {retry_, read_next_, quarantine_}) {
+    executor_.Cancel(timer);
+  }
+}
+
+void PluginInstance::Start(std::function<void(absl::Status)> done) {
+  started_ = std::move(done);
+  dial_until_ = executor_.Now() + options_.dial_window;
+  Dial();
+}
+
+void PluginInstance::Close(const std::string& why) {
+  if (state_ == InstanceState::kClosed) return;
+  const auto self = shared_from_this();  // The owner lets go.
+  if (state_ == InstanceState::kLive) guard_->OnLost(executor_.Now());
+  last_error_ = UnavailableError("{}", why);
+  Step(InstanceEvent::kClosed);
+}
+
+void PluginInstance::Step(InstanceEvent event) {
+  const InstanceState before = state_;
+  state_ = Next(state_, event);
+  if (state_ == before) return;
+  switch (state_) {
+    case InstanceState::kConnecting:
+      return Dial();
+    case InstanceState::kAsking:
+      return Ask();
+    case InstanceState::kListening:
+      return Listen();
+    case InstanceState::kLive:
+      break;
+    case InstanceState::kBackingOff:
+      DropConnection(MessageOf(last_error_));
+      return RetryOrGiveUp();
+    case InstanceState::kClosed:
+      for (TimerId* timer : {&retry_, &read_next_, &quarantine_}) {
+        executor_.Cancel(std::exchange(*timer, 0));
+      }
+      DropConnection(MessageOf(last_error_));
+      if (started_) std::exchange(started_, nullptr)(last_error_);
+      break;
+  }
+  owner_.OnChange(*this);
+}
+
+template <typename Result, typename Next>
+std::function<void(Result)> PluginInstance::Resume(Next next) {
+  return [weak = weak_from_this(), &executor = executor_, attempt = attempt_,
+          next](Result result) {
+    executor.Post([weak, attempt, next, result = std::move(result)]() mutable {
+      const auto self = weak.lock();
+      if (self == nullptr || self->attempt_ != attempt) return;
+      next(*self, std::move(result));
+    });
+  };
+}
+
+void PluginInstance::Dial() {
+  ++attempt_;
+  auto connection = dialer_(
+      identity_.endpoint, [hung_up = Resume<int>([](PluginInstance& self, int) {
+                             self.Lose(UnavailableError("the plugin hung up"));
+                           })] { hung_up(0); });
+  dial_failed_ = !connection.ok();
+  if (connection.ok()) {
+    connection_ = *std::move(connection);
+    return Step(InstanceEvent::kDialed);
+  }
+  last_error_ =
+      WithContext(connection.status(), "failed to dial device plugin");
+  Step(InstanceEvent::kDialFailed);
+}
+
+void PluginInstance::Ask() {
+  connection_->Call(
+      identity_.version.Method(kOptionsMethod),
+      identity_.version.encode_empty(), {options_.timeouts.options},
+      Resume<absl::StatusOr<std::string>>(
+          [](PluginInstance& self, const absl::StatusOr<std::string>& answer) {
+            self.OnAnswered(answer);
+          }));
+  owner_.OnChange(*this);
+}
+
+void PluginInstance::OnAnswered(const absl::StatusOr<std::string>& answer) {
+  const auto options = answer.ok()
+                           ? identity_.version.decode_options(*answer)
+                           : absl::StatusOr<PluginOptions>(answer.status());
+  if (!options.ok()) return Lose(options.status());
+  plugin_options_ = *options;
+  Step(InstanceEvent::kAnswered);
+}
+
+void PluginInstance::Listen() {
+  generation_ = owner_.NewGeneration();
+  was_connected_ = true;
+  devices_ = 0;
+  lane_->Connect(*connection_);
+  const std::uint64_t attempt = attempt_;
+  owner_.OnConnected(*this);
+  WatchQuarantine();
+  if (started_) std::exchange(started_, nullptr)(absl::OkStatus());
+  // They may have closed us.
+  if (state_ != InstanceState::kListening || attempt_ != attempt) return;
+
+  // Parsed where it comes in, so that a long list holds up nobody's decisions.
+  const auto decode = identity_.version.decode_list;
+  using List = std::shared_ptr<absl::StatusOr<DeviceList>>;
+  const auto take = Resume<List>([](PluginInstance& self, const List& list) {
+    self.OnList(std::move(*list));
+  });
+  stream_ = connection_->Stream(
+      identity_.version.Method(kListMethod), identity_.version.encode_empty(),
+      {},
+      {[take, decode](const std::string& bytes) {
+         take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
+       },
+       Resume<absl::Status>(
+           [](PluginInstance& self, const absl::Status& status) {
+             self.Lose(status.ok()
+                           ? UnavailableError("the plugin ended ListAndWatch")
+                           : WithContext(status, "ListAndWatch"));
+           })});
+  owner_.OnChange(*this);
+}
+
+void PluginInstance::OnList(absl::StatusOr<DeviceList> list) {
+  if (!list.ok()) return Lose(WithContext(list.status(), "ListAndWatch"));
+  devices_ = list->devices.size();
+  if (state_ == InstanceState::kListening) live_since_ = executor_.Now();
+  ReadNextLater(devices_);
+  Step(InstanceEvent::kListed);
+  if (state_ != InstanceState::kLive) return;
+  owner_.OnList(*this, *std::move(list));
+}
+
+void PluginInstance::ReadNextLater(std::size_t devices) {
+  // One that sends lists without end gets a share of us, and no more.
+  const milliseconds pause =
+      options_.list_pause +
+      milliseconds(devices / static_cast<std::size_t>(
+                                 std::max(1, options_.devices_per_pause_ms)));
+  read_next_ = executor_.PostAfter(pause, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->read_next_ = 0;
+    if (self->connection_) self->connection_->ReadNext(self->stream_);
+  });
+}
+
+void PluginInstance::Lose(const absl::Status& why) {
+  last_error_ = state_ == InstanceState::kAsking
+                    ? WithContext(why, "failed to get device plugin options")
+                    : why;
+  if (state_ == InstanceState::kLive) {
+    const auto now = executor_.Now();
+    guard_->OnLost(now);
+    if (now - live_since_ >= options_.stable_after) {
+      redials_ = 0;
+      next_delay_ = options_.first_retry;
+    }
+  }
+  Step(InstanceEvent::kLost);
+}
+
+void PluginInstance::DropConnection(const std::string& why) {
+  ++attempt_;  // Nothing of what this connection still says counts.
+  executor_.Cancel(std::exchange(read_next_, 0));
+  const Generation generation = std::exchange(generation_, 0);
+  lane_->Disconnect(why);
+  connection_.reset();
+  if (generation != 0) owner_.OnGone(*this, generation, why);
+}
+
+void PluginInstance::RetryOrGiveUp() {
+  // The owner may have closed us over what was lost.
+  if (state_ != InstanceState::kBackingOff) return;
+  if (absl::Status why = WhyGiveUp(); !why.ok()) {
+    const auto self = shared_from_this();
+    last_error_ = std::move(why);
+    return Step(InstanceEvent::kClosed);
+  }
+  if (was_connected_) ++redials_;
+  retry_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->retry_ = 0;
+    self->Step(InstanceEvent::kRetryDue);
+  });
+  next_delay_ = std::min(next_delay_ * 2, options_.last_retry);
+  owner_.OnChange(*this);
+}
+
+absl::Status PluginInstance::WhyGiveUp() const {
+  if (!was_connected_) {
+    // It may call Register a moment before it listens.
+    const bool later =
+        dial_failed_ && executor_.Now() + next_delay_ <= dial_until_;
+    return later ? absl::OkStatus() : last_error_;
+  }
+  if (dial_failed_) return last_error_;
+  if (redials_ < options_.max_redials) return absl::OkStatus();
+  return WithContext(last_error_, "given up after {} connections", redials_);
+}
+
+void PluginInstance::WatchQuarantine() {
+  executor_.Cancel(std::exchange(quarantine_, 0));
+  const auto now = executor_.Now();
+  const auto until = guard_->QuarantinedUntil(now);
+  if (!until.has_value()) return;
+  quarantine_ = executor_.PostAfter(
+      duration_cast<milliseconds>(*until - now) + milliseconds(1),
+      [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->quarantine_ = 0;
+        self->owner_.OnChange(*self);
+      });
+}
+
+void PluginInstance::Call(
+    std::string_view method, std::string request, milliseconds timeout,
+    const std::vector<std::pair<std::string, std::string>>& metadata,
+    Trust trust, CallLane::Done done) {
+  // The hang-up may be known to the connection before it is told to us.
+  if (connection_ != nullptr && connection_->over()) {
+    Lose(UnavailableError("the plugin hung up"));
+  }
+  const auto now = executor_.Now();
+  const auto until = guard_->QuarantinedUntil(now);
+  if (trust == Trust::kNeeded && until.has_value()) {
+    executor_.Post(
+        [done = std::move(done),
+         status = UnavailableError(
+             "{} comes and goes; it is in quarantine for {} s more",
+             description_,
+             duration_cast<std::chrono::seconds>(*until - now).count() + 1)] {
+          done(status);
+        });
+    return;
+  }
+  lane_->Call(
+      {identity_.version.Method(method), std::move(request), timeout, metadata},
+      std::move(done));
+}
+
+InstanceInfo PluginInstance::Info(WallTime now) const {
+  InstanceInfo info;
+  info.resource = identity_.resource;
+  info.endpoint = identity_.endpoint;
+  info.version = std::string(identity_.version.name);
+  info.via = identity_.via;
+  info.state = state_;
+  info.generation = generation_;
+  info.options = plugin_options_;
+  info.devices = devices_;
+  info.breaker = lane_->breaker().state();
+  const auto steady = executor_.Now();
+  if (const auto until = guard_->QuarantinedUntil(steady); until.has_value()) {
+    info.quarantined_until =
+        now + duration_cast<WallTime::duration>(*until - steady);
+  }
+  info.calls = lane_->calls();
+  info.queued = lane_->queued();
+  info.registered_since = identity_.registered_since;
+  info.last_error = api::Readable(MessageOf(last_error_), kMaxErrorBytes);
+  return info;
+}
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/executor.h"
+#include "plugin/api_version.h"
+#include "plugin/call_lane.h"
+#include "plugin/flap_guard.h"
+#include "plugin/instance_machine.h"
+#include "plugin/plugins.h"
+#include "rpc/connection.h"
+
+namespace devmgr::plugin {
+
+using Dialer = std::function<absl::StatusOr<std::unique_ptr<rpc::Connection>>(
+    const std::filesystem::path& socket, std::function<void()> on_hang_up)>;
+
+/// Deadlines of calls to the plugins of one resource.
+struct CallTimeouts {
+  std::chrono::milliseconds options{10'000};
+  std::chrono::milliseconds preferred{30'000};
+  std::chrono::milliseconds allocate{30'000};
+  std::chrono::milliseconds pre_start{30'000};
+};
+
+struct InstanceOptions {
+  /// How long a plugin that registers has for beginning to listen.
+  std::chrono::milliseconds dial_window{10'000};
+  std::chrono::milliseconds first_retry{50};
+  std::chrono::milliseconds last_retry{30'000};
+  /// Connections in a row that end before they lasted `stable_after`; then the
+  /// instance is given up.
+  int max_redials = 10;
+  std::chrono::milliseconds stable_after{30'000};
+  /// Between one list and the reading of the next: this long, and a
+  /// millisecond for so many devices.
+  std::chrono::milliseconds list_pause{20};
+  int devices_per_pause_ms = 100;
+  CallTimeouts timeouts;
+  LaneOptions lane;
+};
+
+class PluginInstance;
+
+/// Hears what becomes of instances. Called when the instance has its new state.
+class InstanceOwner {
+ public:
+  virtual ~InstanceOwner() = default;
+  virtual Generation NewGeneration() = 0;
+  virtual void OnConnected(PluginInstance& instance) = 0;
+  virtual void OnList(PluginInstance& instance, DeviceList list) = 0;
+  virtual void OnGone(PluginInstance& instance, Generation generation,
+                      const std::string& why) = 0;
+  /// Anything in Info may be different. With state kClosed the owner lets go.
+  virtual void OnChange(PluginInstance& instance) = 0;
+};
+
+/// One registered plugin: connects, asks for its options, listens to its lists,
+/// and connects again when that is lost, for as long as somebody listens there
+/// and so many times. Lives on its executor; owned by shared_ptr, which
+/// completions hold weakly.
+class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
+ public:
+  struct Identity {
+    std::string resource;
+    std::string endpoint;
+    const ApiVersion& version;
+    Via via = Via::kSocket;
+    WallTime registered_since;
+  };
+
+  /// `executor` and `owner` are borrowed; the owner must outlive the instance
+  /// or close it.
+  PluginInstance(Executor& executor, Dialer dialer, InstanceOptions options,
+                 Identity identity, std::shared_ptr<FlapGuard> guard,
+                 InstanceOwner& owner);
+  ~PluginInstance();
+
+  /// Connects for the first time. `done` runs once: when the options are
+  /// known, or when the instance is closed because it came to nothing.
+  void Start(std::function<void(absl::Status)> done);
+
+  /// Closes the connection. Final.
+  void Close(const std::string& why);
+
+  /// Whether a call is fine while the plugin is in quarantine.
+  enum class Trust { kNeeded, kNotNeeded };
+  /// Sends a request to `method` of the plugin's service. `done` runs once,
+  /// later.
+  void Call(std::string_view method, std::string request,
+            std::chrono::milliseconds timeout,
+            const std::vector<std::pair<std::string, std::string>>& metadata,
+            Trust trust, CallLane::Done done);
+
+  const Identity& identity() const { return identity_; }
+  const CallTimeouts& timeouts() const { return options_.timeouts; }
+  InstanceState state() const { return state_; }
+  Generation generation() const { return generation_; }
+  const PluginOptions& plugin_options() const { return plugin_options_; }
+  /// Such as `plugin of 'example.com/gpu' at '/d/gpu.sock'`.
+  const std::string& description() const { return description_; }
+  InstanceInfo Info(WallTime now) const;
+
+ private:
+  /// Moves through the table and does what the new state asks for.
+  void Step(InstanceEvent event);
+  void Dial();
+  void Ask();
+  void OnAnswered(const absl::StatusOr<std::string>& answer);
+  void Listen();
+  void OnList(absl::StatusOr<DeviceList> list);
+  void ReadNextLater(std::size_t devices);
+  /// The connection is no good any more.
+  void Lose(const absl::Status& why);
+  void DropConnection(const std::string& why);
+  /// After a connection was lost or not made: tries again, or gives up.
+  void RetryOrGiveUp();
+  absl::Status WhyGiveUp() const;
+  void WatchQuarantine();
+  /// Runs `next` on the executor if the connection is still the same.
+  template <typename Result, typename Next>
+  std::function<void(Result)> Resume(Next next);
+
+  Executor& executor_;
+  const Dialer dialer_;
+  const InstanceOptions options_;
+  const Identity identity_;
+  const std::string description_;
+  const std::shared_ptr<FlapGuard> guard_;
+  InstanceOwner& owner_;
+
+  InstanceState state_ = InstanceState::kConnecting;
+  std::function<void(absl::Status)> started_;  ///< Empty once it ran.
+  std::chrono::steady_clock::time_point dial_until_;
+  std::unique_ptr<rpc::Connection> connection_;
+  std::uint64_t attempt_ = 0;  ///< Of dialling; tells late events.
+  Generation generation_ = 0;  ///< Once the options are known.
+  rpc::Connection::CallId stream_ = 0;
+  PluginOptions plugin_options_;
+  std::size_t devices_ = 0;
+  std::chrono::steady_clock::time_point live_since_;
+  bool was_connected_ = false;
+  bool dial_failed_ = false;
+  int redials_ = 0;
+  std::chrono::milliseconds next_delay_;
+  TimerId retry_ = 0;
+  TimerId read_next_ = 0;
+  TimerId quarantine_ = 0;
+  absl::Status last_error_;
+  const std::shared_ptr<CallLane> lane_;
+};
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/plugin_registry.h"
+
+#include <algorithm>
+#include <climits>
+#include <string_view>
+
+#include "api/names.h"
+#include "api/quote.h"
+#include "common/status.h"
+
+namespace devmgr::plugin {
+namespace {
+
+constexpr std::size_t kMaxQuotedBytes = 256;
+constexpr std::size_t kMaxEndpointBytes = 4096;
+
+absl::Status CheckResourceName(const std::string& name) {
+  if (api::IsExtendedResourceName(name)) return absl::OkStatus();
+  return InvalidArgumentError("the ResourceName \"{}\" is invalid",
+                              api::Readable(name, kMaxQuotedBytes));
+}
+
+/// The name of a file in the directory, and of no other place.
+absl::Status CheckFileName(const std::string& name,
+                           const std::filesystem::path& directory) {
+  const bool plain =
+      !name.empty() && name != "." && name != ".." && name.size() <= NAME_MAX &&
+      name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+  if (plain) return absl::OkStatus();
+  return InvalidArgumentError("endpoint \"{}\" is not the name of a file in {}",
+                              api::Readable(name, kMaxQuotedBytes),
+                              directory.string());
+}
+
+absl::Status CheckEndpoint(const std::string& endpoint) {
+  if (endpoint.starts_with('/') && endpoint.size() <= kMaxEndpointBytes &&
+      endpoint.find('\0') == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("endpoint \"{}\" is not an absolute path",
+                              api::Readable(endpoint, kMaxQuotedBytes));
+}
+
+}  // namespace
+
+std::string_view ViaName(Via via) {
+  return via == Via::kSocket ? "socket" : "directory";
+}
+
+Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes) {
+  return [&runtime, max_receive_bytes](const std::filesystem::path& socket,
+                                       std::function<void()> on_hang_up) {
+    return rpc::Dial(runtime, socket, std::move(on_hang_up),
+                     {max_receive_bytes});
+  };
+}
+
+PluginRegistry::PluginRegistry(Executor& executor, Dialer dialer,
+                               PluginRegistryOptions options,
+                               PluginListener& listener)
+    : executor_(executor),
+      dialer_(std::move(dialer)),
+      options_(std::move(options)),
+      listener_(listener) {}
+
+PluginRegistry::~PluginRegistry() {
+  closing_ = true;
+  for (const auto& [resource, instances] : instances_) {
+    for (const Instance& instance : instances) {
+      instance->Close("the manager stops");
+    }
+  }
+}
+
+void PluginRegistry::RegisterFromSocket(
+    const RegisterRequest& request, const std::filesystem::path& directory,
+    std::function<void(absl::Status)> done) {
+  const absl::Status name = CheckResourceName(request.resource);
+  listener_.OnRegistration(name.ok() ? request.resource : "invalid");
+  const auto version = FindApiVersion(request.version);
+  if (!version.ok()) return done(version.status());
+  if (!name.ok()) return done(name);
+  if (absl::Status status = CheckFileName(request.endpoint, directory);
+      !status.ok()) {
+    return done(status);
+  }
+  Connect({request.resource, (directory / request.endpoint).string(), **version,
+           Via::kSocket, options_.now()},
+          std::move(done));
+}
+
+absl::Status PluginRegistry::Validate(const registration::Plugin& plugin) {
+  DEVMGR_RETURN_IF_ERROR(ChooseApiVersion(plugin.supported_versions).status());
+  DEVMGR_RETURN_IF_ERROR(CheckResourceName(plugin.name));
+  return CheckEndpoint(plugin.endpoint);
+}
+
+void PluginRegistry::Register(const registration::Plugin& plugin,
+                              std::function<void(absl::Status)> done) {
+  if (absl::Status status = Validate(plugin); !status.ok()) {
+    return done(status);
+  }
+  Connect({plugin.name, plugin.endpoint,
+           **ChooseApiVersion(plugin.supported_versions), Via::kDirectory,
+           options_.now()},
+          std::move(done));
+}
+
+void PluginRegistry::Deregister(const registration::Plugin& plugin) {
+  CloseIf(
+      plugin.name,
+      [&](const PluginInstance& instance) {
+        return instance.identity().via == Via::kDirectory &&
+               instance.identity().endpoint == plugin.endpoint;
+      },
+      "its registration socket is gone");
+}
+
+void PluginRegistry::Connect(PluginInstance::Identity identity,
+                             std::function<void(absl::Status)> done) {
+  std::size_t known = 0;
+  for (const auto& [resource, instances] : instances_) {
+    known += instances.size();
+  }
+  if (known >= options_.max_instances) {
+    return done(ResourceExhaustedError(
+        "{} device plugins are registered, which is the limit", known));
+  }
+  // One that is still connecting there has not become anything yet.
+  CloseIf(
+      identity.resource,
+      [&](const PluginInstance& other) {
+        return other.identity().endpoint == identity.endpoint &&
+               other.generation() == 0;
+      },
+      "another registration came for the same socket");
+  InstanceOptions options = options_.instance;
+  if (const auto own = options_.timeouts.find(identity.resource);
+      own != options_.timeouts.end()) {
+    options.timeouts = own->second;
+  }
+  auto& instances = instances_[identity.resource];
+  const auto guard = GuardOf(identity.resource, identity.endpoint);
+  const auto instance = std::make_shared<PluginInstance>(
+      executor_, dialer_, options, std::move(identity), guard,
+      static_cast<InstanceOwner&>(*this));
+  instances.push_back(instance);
+  instance->Start(std::move(done));
+}
+
+std::shared_ptr<FlapGuard> PluginRegistry::GuardOf(
+    const std::string& resource, const std::string& endpoint) {
+  const auto now = executor_.Now();
+  std::erase_if(guards_, [&](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->IsBlank(now);
+  });
+  auto& guard = guards_[{resource, endpoint}];
+  if (guard == nullptr) guard = std::make_shared<FlapGuard>(options_.flap);
+  return guard;
+}
+
+template <typename Which>
+void PluginRegistry::CloseIf(const std::string& resource, Which which,
+                             const std::string& why) {
+  const auto found = instances_.find(resource);
+  if (found == instances_.end()) return;
+  const std::vector<Instance> instances = found->second;  // Closing takes away.
+  for (const Instance& instance : instances) {
+    if (which(*instance)) instance->Close(why);
+  }
+}
+
+void PluginRegistry::OnConnected(PluginInstance& instance) {
+  const auto& identity = instance.identity();
+  // First the new one, so that the resource is never without.
+  listener_.OnConnected(identity.resource, instance.generation(),
+                        instance.plugin_options());
+  CloseIf(
+      identity.resource,
+      [&](const PluginInstance& other) {
+        return &other != &instance &&
+               other.identity().endpoint == identity.endpoint;
+      },
+      "another registration came for the same socket");
+}
+
+void PluginRegistry::OnList(PluginInstance& instance, DeviceList list) {
+  listener_.OnList(instance.identity().resource, instance.generation(),
+                   std::move(list.devices), list.problems);
+}
+
+void PluginRegistry::OnGone(PluginInstance& instance, Generation generation,
+                            const std::string& why) {
+  if (closing_) return;
+  listener_.OnGone(instance.identity().resource, generation, why);
+}
+
+void PluginRegistry::OnChange(PluginInstance& instance) {
+  if (closing_) return;
+  if (instance.state() == InstanceState::kClosed) {
+    const auto found = instances_.find(instance.identity().resource);
+    if (found != instances_.end()) {
+      std::erase_if(found->second, [&](const Instance& known) {
+        return known.get() == &instance;
+      });
+      if (found->second.empty()) instances_.erase(found);
+    }
+  }
+  listener_.OnState(instance.Info(options_.now()));
+}
+
+PluginRegistry::Instance PluginRegistry::Find(const std::string& resource,
+                                              Generation generation) const {
+  const auto found = instances_.find(resource);
+  if (found == instances_.end()) return nullptr;
+  for (const Instance& instance : found->second) {
+    if (generation != 0 && instance->generation() == generation) {
+      return instance;
+    }
+  }
+  return nullptr;
+}
+
+PluginRegistry::Metadata PluginRegistry::MetadataOf(
+    const PodIdentity& pod) const {
+  if (!options_.pod_identity_metadata) return {};
+  return {{"devmgr-pod-uid", pod.uid},
+          {"devmgr-pod-namespace", pod.ns},
+          {"devmgr-pod-name", pod.name},
+          {"devmgr-container", pod.container}};
+}
+
+void PluginRegistry::Call(
+    const std::string& resource, Generation generation, const CallSpec& spec,
+    const PodIdentity& pod,
+    std::function<void(const ApiVersion&, absl::StatusOr<std::string>)> use) {
+  const Instance instance = Find(resource, generation);
+  if (instance == nullptr) {
+    executor_.Post(
+        [use = std::move(use),
+         status = UnavailableError(
+             "endpoint <plugin of '{}', connection {}> has been "
+             "stopped",
+             resource, generation)] { use(ApiVersions().front(), status); });
+    return;
+  }
+  const ApiVersion& version = instance->identity().version;
+  instance->Call(
+      spec.method, spec.encode(version), instance->timeouts().*spec.timeout,
+      MetadataOf(pod), spec.trust,
+      [&version, use = std::move(use)](absl::StatusOr<std::string> answer) {
+        use(version, std::move(answer));
+      });
+}
+
+void PluginRegistry::Allocate(
+    const std::string& resource, Generation generation,
+    const std::vector<std::string>& ids, const PodIdentity& pod,
+    std::function<void(absl::StatusOr<device::ContainerEdits>)> done) {
+  Call(
+      resource, generation,
+      {kAllocateMethod, &CallTimeouts::allocate, PluginInstance::Trust::kNeeded,
+       [&](const ApiVersion& version) { return version.encode_allocate(ids); }},
+      pod,
+      [resource, done = std::move(done)](
+          const ApiVersion& version,
+          const absl::StatusOr<std::string>& answer) {
+        if (!answer.ok()) return done(answer.status());
+        auto edits = version.decode_allocate(*answer);
+        const absl::Status checked =
+            edits.ok() ? CheckEdits(*edits) : edits.status();
+        if (checked.ok()) return done(*std::move(edits));
+        done(WithContext(checked, "answer of the plugin of '{}'", resource));
+      });
+}
+
+void PluginRegistry::GetPreferredAllocation(
+    const std::string& resource, Generation generation,
+    const PreferredRequest& request, const PodIdentity& pod,
+    std::function<void(absl::StatusOr<std::vector<std::string>>)> done) {
+  Call(resource, generation,
+       {kPreferredMethod, &CallTimeouts::preferred,
+        PluginInstance::Trust::kNeeded,
+        [&](const ApiVersion& version) {
+          return version.encode_preferred(request);
+        }},
+       pod,
+       [done = std::move(done)](const ApiVersion& version,
+                                const absl::StatusOr<std::string>& answer) {
+         auto ids =
+             answer.ok() ? version.decode_preferred(*answer) : answer.status();
+         if (ids.ok()) return done(*std::move(ids));
+         done(WithContext(
+             ids.status(),
+             "device plugin GetPreferredAllocation rpc failed with err"));
+       });
+}
+
+void PluginRegistry::PreStartContainer(const std::string& resource,
+                                       Generation generation,
+                                       const std::vector<std::string>& ids,
+                                       const PodIdentity& pod,
+                                       std::function<void(absl::Status)> done) {
+  Call(resource, generation,
+       {kPreStartMethod, &CallTimeouts::pre_start,
+        PluginInstance::Trust::kNotNeeded,
+        [&](const ApiVersion& version) {
+          return version.encode_pre_start(ids);
+        }},
+       pod,
+       [done = std::move(done)](const ApiVersion&,
+                                const absl::StatusOr<std::string>& answer) {
+         done(WithContext(answer.status(),
+                          "device plugin PreStartContainer rpc failed with "
+                          "err"));
+       });
+}
+
+std::vector<InstanceInfo> PluginRegistry::Instances() const {
+  std::vector<InstanceInfo> infos;
+  const WallTime now = options_.now();
+  for (const auto& [resource, instances] : instances_) {
+    for (const Instance& instance : instances) {
+      infos.push_back(instance->Info(now));
+    }
+  }
+  return infos;
+}
+
+}  // namespace devmgr::plugin

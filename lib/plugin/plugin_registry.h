@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/executor.h"
+#include "plugin/plugin_instance.h"
+#include "plugin/plugins.h"
+#include "registration/plugin.h"
+#include "rpc/connection.h"
+
+namespace devmgr::plugin {
+
+/// Of a list: 60,000 devices take about 3 MiB.
+inline constexpr int kMaxListBytes = 64 * 1024 * 1024;
+
+/// Dials Unix sockets. `runtime` is borrowed and must outlive what was dialled.
+Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes = kMaxListBytes);
+
+struct PluginRegistryOptions {
+  InstanceOptions instance;
+  /// In place of `instance.timeouts`, by resource.
+  std::map<std::string, CallTimeouts> timeouts;
+  FlapOptions flap;
+  std::size_t max_instances = 1024;
+  /// Calls carry who they are for: `devmgr-pod-uid`, `devmgr-pod-namespace`,
+  /// `devmgr-pod-name`, `devmgr-container`.
+  bool pod_identity_metadata = false;
+  std::function<WallTime()> now;
+};
+
+/// The device plugins that registered, in either way, each connection with a
+/// generation. Several instances may serve one resource. A registration at the
+/// socket of another instance of that resource replaces it once it is
+/// connected; the end of the old one is told and touches nothing else.
+/// Handler of plugins of type `DevicePlugin`. Follows the kubelet's
+/// pkg/kubelet/cm/devicemanager/plugin. Lives on its executor.
+class PluginRegistry final : public Plugins,
+                             public registration::PluginHandler,
+                             private InstanceOwner {
+ public:
+  static constexpr char kPluginType[] = "DevicePlugin";
+
+  /// `executor` and `listener` are borrowed and must outlive the registry.
+  PluginRegistry(Executor& executor, Dialer dialer,
+                 PluginRegistryOptions options, PluginListener& listener);
+  /// Closes all connections. Tells nobody.
+  ~PluginRegistry() override;
+
+  /// What a plugin sent to the registry socket in `directory`. `done` runs once
+  /// with what it is answered.
+  void RegisterFromSocket(const RegisterRequest& request,
+                          const std::filesystem::path& directory,
+                          std::function<void(absl::Status)> done);
+
+  void Allocate(const std::string& resource, Generation generation,
+                const std::vector<std::string>& ids, const PodIdentity& pod,
+                std::function<void(absl::StatusOr<device::ContainerEdits>)>
+                    done) override;
+  void GetPreferredAllocation(
+      const std::string& resource, Generation generation,
+      const PreferredRequest& request, const PodIdentity& pod,
+      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
+      override;
+  void PreStartContainer(const std::string& resource, Generation generation,
+                         const std::vector<std::string>& ids,
+                         const PodIdentity& pod,
+                         std::function<void(absl::Status)> done) override;
+  std::vector<InstanceInfo> Instances() const override;
+
+  absl::Status Validate(const registration::Plugin& plugin) override;
+  void Register(const registration::Plugin& plugin,
+                std::function<void(absl::Status)> done) override;
+  void Deregister(const registration::Plugin& plugin) override;
+
+ private:
+  using Instance = std::shared_ptr<PluginInstance>;
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+  Generation NewGeneration() override { return ++last_generation_; }
+  void OnConnected(PluginInstance& instance) override;
+  void OnList(PluginInstance& instance, DeviceList list) override;
+  void OnGone(PluginInstance& instance, Generation generation,
+              const std::string& why) override;
+  void OnChange(PluginInstance& instance) override;
+
+  /// The connect step of both ways.
+  void Connect(PluginInstance::Identity identity,
+               std::function<void(absl::Status)> done);
+  std::shared_ptr<FlapGuard> GuardOf(const std::string& resource,
+                                     const std::string& endpoint);
+  Instance Find(const std::string& resource, Generation generation) const;
+  /// Closes what `which` says of a resource.
+  template <typename Which>
+  void CloseIf(const std::string& resource, Which which,
+               const std::string& why);
+  Metadata MetadataOf(const PodIdentity& pod) const;
+
+  /// Finds the instance and makes the call; `use` gets the bytes.
+  struct CallSpec {
+    std::string_view method;
+    std::chrono::milliseconds CallTimeouts::*timeout;
+    PluginInstance::Trust trust;
+    std::function<std::string(const ApiVersion&)> encode;
+  };
+  void Call(
+      const std::string& resource, Generation generation, const CallSpec& spec,
+      const PodIdentity& pod,
+      std::function<void(const ApiVersion&, absl::StatusOr<std::string>)> use);
+
+  Executor& executor_;
+  const Dialer dialer_;
+  const PluginRegistryOptions options_;
+  PluginListener& listener_;
+  Generation last_generation_ = 0;
+  /// By resource, in the order of registration; also those that connect.
+  std::map<std::string, std::vector<Instance>> instances_;
+  /// By resource and endpoint.
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<FlapGuard>>
+      guards_;
+  bool closing_ = false;
+};
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device plugins as the manager sees them: by resource and connection, in our
+// words.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "plugin/breaker.h"
+#include "plugin/instance_machine.h"
+
+namespace devmgr::plugin {
+
+/// Number of one connection to a plugin: larger for later ones, never used
+/// twice while the manager runs. 0 is none.
+using Generation = std::uint64_t;
+
+/// What a plugin answers to GetDevicePluginOptions.
+struct PluginOptions {
+  bool pre_start_required = false;
+  bool preferred_allocation = false;
+  friend bool operator==(const PluginOptions&, const PluginOptions&) = default;
+};
+
+/// What is wrong with a list; the first few in words.
+struct ListProblems {
+  static constexpr std::size_t kMaxTexts = 20;
+  std::size_t count = 0;
+  std::vector<std::string> texts;
+};
+
+/// For whom a call is made.
+struct PodIdentity {
+  std::string uid;
+  std::string ns;
+  std::string name;
+  std::string container;
+};
+
+struct PreferredRequest {
+  std::vector<std::string> available;  ///< Those of `must_include` too.
+  std::vector<std::string> must_include;
+  int size = 0;
+};
+
+/// The way a plugin came.
+enum class Via {
+  kSocket,     ///< It called Register.
+  kDirectory,  ///< Its socket was found in the registration directory.
+};
+std::string_view ViaName(Via via);
+
+/// One instance of a plugin as it is now.
+struct InstanceInfo {
+  std::string resource;
+  std::string endpoint;
+  std::string version;  ///< Of the API: `v1beta1`.
+  Via via = Via::kSocket;
+  InstanceState state = InstanceState::kConnecting;
+  Generation generation = 0;  ///< Of the connection, if there is one.
+  PluginOptions options;      ///< As answered over it.
+  std::size_t devices = 0;    ///< In its last list.
+  BreakerState breaker = BreakerState::kClosed;
+  /// It came and went too often and is not trusted with allocations until then.
+  std::optional<WallTime> quarantined_until;
+  int calls = 0;   ///< Under way.
+  int queued = 0;  ///< Waiting for others to end.
+  WallTime registered_since;
+  std::string last_error;
+};
+
+/// Hears of plugins, on the executor, in order of change. May call Plugins
+/// back, but not destroy it.
+class PluginListener {
+ public:
+  virtual ~PluginListener() = default;
+  /// A connection was made. Lists may follow, and OnGone will.
+  virtual void OnConnected(const std::string& /*resource*/,
+                           Generation /*generation*/,
+                           const PluginOptions& /*options*/) {}
+  /// The complete list, in the plugin's order. What cannot be a device is left
+  /// out; IDs may still occur twice.
+  virtual void OnList(const std::string& /*resource*/,
+                      Generation /*generation*/,
+                      std::vector<device::Device> /*devices*/,
+                      const ListProblems& /*problems*/) {}
+  virtual void OnGone(const std::string& /*resource*/,
+                      Generation /*generation*/, const std::string& /*why*/) {}
+  /// Something of what `info` shows is different: its state, the breaker, the
+  /// quarantine. With state Closed: this instance is no more.
+  virtual void OnState(const InstanceInfo& /*info*/) {}
+  /// A plugin called Register, well or not; `invalid` for names that are none.
+  virtual void OnRegistration(const std::string& /*resource*/) {}
+};
+
+/// All device plugins of the node. Lives on one executor: all calls come from
+/// there and all completions run there, later. Errors name resource and socket.
+///   Unavailable        nothing was sent: no such connection (any more), the
+///                      breaker is open, or the plugin is in quarantine
+///   ResourceExhausted  nothing was sent: too many calls wait for this plugin
+///   DeadlineExceeded, Aborted   see OutcomeIsUnknown
+///   InvalidArgument    the answer cannot be; the message names the culprit
+///   others             as the plugin answered
+class Plugins {
+ public:
+  virtual ~Plugins() = default;
+  virtual void Allocate(
+      const std::string& resource, Generation generation,
+      const std::vector<std::string>& ids, const PodIdentity& pod,
+      std::function<void(absl::StatusOr<device::ContainerEdits>)> done) = 0;
+  /// IDs as the plugin prefers them; they may be unknown, busy, too many.
+  virtual void GetPreferredAllocation(
+      const std::string& resource, Generation generation,
+      const PreferredRequest& request, const PodIdentity& pod,
+      std::function<void(absl::StatusOr<std::vector<std::string>>)> done) = 0;
+  virtual void PreStartContainer(const std::string& resource,
+                                 Generation generation,
+                                 const std::vector<std::string>& ids,
+                                 const PodIdentity& pod,
+                                 std::function<void(absl::Status)> done) = 0;
+  /// By resource, then in the order of registration.
+  virtual std::vector<InstanceInfo> Instances() const = 0;
+};
+
+/// After a call that failed like this the plugin may or may not have acted:
+/// it was silent, or went away during the call.
+inline bool OutcomeIsUnknown(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsAborted(status);
+}
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,683 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Instances and their registry; what stands behind the sockets, and the clock,
+// are in the hands of the test.
+#include "plugin/plugin_registry.h"
+
+#include <devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "plugin/recording_listener.h"
+#include "support/fake_connection.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::plugin {
+namespace {
+
+namespace wire = devmgr::wire::deviceplugin::v1beta1;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kResource[] = "example.com/dev";
+constexpr char kOptionsPath[] = "/v1beta1.DevicePlugin/GetDevicePluginOptions";
+constexpr char kListPath[] = "/v1beta1.DevicePlugin/ListAndWatch";
+constexpr char kAllocatePath[] = "/v1beta1.DevicePlugin/Allocate";
+
+std::string ListOf(const std::vector<std::string>& ids) {
+  wire::ListAndWatchResponse list;
+  for (const std::string& id : ids) {
+    auto* device = list.add_devices();
+    device->set_id(id);
+    device->set_health("Healthy");
+  }
+  return list.SerializeAsString();
+}
+
+std::string OptionsOf(bool pre_start, bool preferred) {
+  wire::DevicePluginOptions options;
+  options.set_pre_start_required(pre_start);
+  options.set_get_preferred_allocation_available(preferred);
+  return options.SerializeAsString();
+}
+
+class PluginRegistryTest : public testing::Test {
+ protected:
+  PluginRegistryTest() { Make({}); }
+
+  void Make(PluginRegistryOptions options) {
+    options.now = [] { return WallTime(); };
+    registry_.reset();
+    registry_ = std::make_unique<PluginRegistry>(
+        executor_,
+        [this](const auto& socket, auto on_hang_up) {
+          return peer_.Dial(socket, std::move(on_hang_up));
+        },
+        options, listener_);
+  }
+
+  void Register(const std::string& endpoint = "p.sock",
+                const std::string& resource = kResource,
+                const std::string& version = "v1beta1") {
+    registry_->RegisterFromSocket(
+        {version, endpoint, resource}, "/d",
+        [this](absl::Status status) { registered_.push_back(status); });
+    executor_.RunPending();
+  }
+
+  /// The last call to that method; fails the test if there was none.
+  std::size_t LastCall(const std::string& method) {
+    for (std::size_t i = peer_.calls().size(); i-- > 0;) {
+      if (peer_.calls()[i].method == method) return i;
+    }
+    ADD_FAILURE() << "nobody called " << method;
+    return 0;
+  }
+  std::size_t CallsOf(const std::string& method) const {
+    return static_cast<std::size_t>(
+        std::count_if(peer_.calls().begin(), peer_.calls().end(),
+                      [&](const auto& call) { return call.method == method; }));
+  }
+
+  void Answer(const std::string& method, absl::StatusOr<std::string> answer) {
+    peer_.Answer(LastCall(method), std::move(answer));
+    executor_.RunPending();
+  }
+  void Tell(const std::vector<std::string>& ids) {
+    peer_.SendMessage(LastCall(kListPath), ListOf(ids));
+    executor_.RunPending();
+  }
+  void EndList(absl::Status status) {
+    peer_.EndStream(LastCall(kListPath), std::move(status));
+    executor_.RunPending();
+  }
+
+  /// Registers, answers the options, tells one device.
+  void GoLive(const std::string& endpoint = "p.sock",
+              const std::string& resource = kResource) {
+    Register(endpoint, resource);
+    Answer(kOptionsPath, OptionsOf(false, false));
+    Tell({"a"});
+  }
+
+  void Allocate(Generation generation, const std::string& resource = kResource,
+                const PodIdentity& pod = {}) {
+    registry_->Allocate(resource, generation, {"a"}, pod, [this](auto edits) {
+      allocated_.push_back(edits.status());
+      if (edits.ok()) edits_ = *std::move(edits);
+    });
+    executor_.RunPending();
+  }
+
+  InstanceInfo Only() {
+    const auto infos = registry_->Instances();
+    EXPECT_THAT(infos, SizeIs(1));
+    return infos.empty() ? InstanceInfo() : infos.front();
+  }
+
+  ManualExecutor executor_;
+  FakePeer peer_;
+  RecordingListener listener_;
+  std::vector<absl::Status> registered_;
+  std::vector<absl::Status> allocated_;
+  device::ContainerEdits edits_;
+  std::unique_ptr<PluginRegistry> registry_;
+};
+
+// DP-001
+TEST_F(PluginRegistryTest, ConnectsAsksForOptionsAndListens) {
+  Register();
+  EXPECT_THAT(peer_.dialed(), ElementsAre("/d/p.sock"));
+  EXPECT_THAT(registered_, IsEmpty());
+  EXPECT_EQ(Only().state, InstanceState::kAsking);
+  EXPECT_EQ(peer_.calls()[0].timeout, seconds(10));
+  Answer(kOptionsPath, OptionsOf(true, true));
+  ASSERT_THAT(registered_, SizeIs(1));
+  EXPECT_THAT(registered_[0], IsOk());
+  EXPECT_EQ(Only().state, InstanceState::kListening);
+  EXPECT_TRUE(listener_.options_[kResource].pre_start_required);
+  EXPECT_TRUE(listener_.options_[kResource].preferred_allocation);
+  EXPECT_EQ(peer_.calls()[1].timeout, milliseconds(0));
+  Tell({"a", "b"});
+  EXPECT_EQ(Only().state, InstanceState::kLive);
+  EXPECT_EQ(Only().devices, 2u);
+  EXPECT_THAT(listener_.Take(), ElementsAre("connected example.com/dev 1",
+                                            "list example.com/dev 1: a b"));
+  EXPECT_EQ(CallsOf(kOptionsPath), 1u);
+  EXPECT_EQ(CallsOf(kListPath), 1u);
+  EXPECT_EQ(listener_.registrations_[kResource], 1);
+}
+
+// DP-002
+TEST_F(PluginRegistryTest, RefusesAnotherVersionWithoutDialling) {
+  Register("p.sock", kResource, "v1alpha2");
+  EXPECT_THAT(registered_[0],
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(HasSubstr("\"v1alpha2\""),
+                                      HasSubstr("[\"v1beta1\"]"))));
+  EXPECT_THAT(peer_.dialed(), IsEmpty());
+  EXPECT_EQ(listener_.registrations_[kResource], 1);
+}
+
+// DP-003
+TEST_F(PluginRegistryTest, RefusesNamesThatAreNoExtendedResources) {
+  for (const char* name : {"gpu", "kubernetes.io/gpu", "x.kubernetes.io/gpu",
+                           "requests.example.com/dev", "example.com/a/b",
+                           "Example.com/gpu", "example.com/-x", ""}) {
+    Register("p.sock", name);
+    EXPECT_EQ(MessageOf(registered_.back()),
+              fmt::format("the ResourceName \"{}\" is invalid", name));
+  }
+  EXPECT_THAT(peer_.dialed(), IsEmpty());
+  // The label of a metric is not the plugin's to choose: W-30.
+  EXPECT_EQ(listener_.registrations_["invalid"], 8);
+  EXPECT_EQ(listener_.registrations_.size(), 1u);
+}
+
+// DP-004
+TEST_F(PluginRegistryTest, TakesNamesUpToTheLimits) {
+  const auto prefix = [](int size) {
+    return std::string(static_cast<std::size_t>(size) - 4, 'a') + ".com/";
+  };
+  const auto last = [](int size) {
+    return std::string(static_cast<std::size_t>(size), 'n');
+  };
+  for (const auto& [name, fine] :
+       {std::pair(prefix(244) + "x", true), std::pair(prefix(245) + "x", false),
+        std::pair("a.com/" + last(63), true),
+        std::pair("a.com/" + last(64), false)}) {
+    const std::size_t before = peer_.dialed().size();
+    Register("p.sock", name);
+    EXPECT_EQ(peer_.dialed().size() > before, fine) << name;
+  }
+}
+
+// W-30
+TEST_F(PluginRegistryTest, TakesPlainFileNamesOnly) {
+  for (const std::string& endpoint :
+       {std::string("../p.sock"), std::string("/p.sock"), std::string("a/b"),
+        std::string(""), std::string("."), std::string(".."),
+        std::string("a\0b", 3), std::string(300, 'x')}) {
+    Register(endpoint);
+    EXPECT_THAT(registered_.back(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("is not the name of a file in /d")));
+  }
+  EXPECT_THAT(peer_.dialed(), IsEmpty());
+}
+
+// DP-005
+TEST_F(PluginRegistryTest, DialsFor10SecondsAndFails) {
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  Register();
+  EXPECT_THAT(registered_, IsEmpty());
+  executor_.Advance(milliseconds(10'000));
+  EXPECT_THAT(registered_,
+              ElementsAre(StatusIs(absl::StatusCode::kUnavailable,
+                                   "failed to dial device plugin: nobody "
+                                   "listens")));
+  EXPECT_THAT(peer_.dialed(), SizeIs(testing::Gt(5u)));
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(PluginRegistryTest, WaitsForAPluginThatRegistersBeforeItListens) {
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  Register();
+  executor_.Advance(milliseconds(400));
+  peer_.set_dial_status(absl::OkStatus());
+  executor_.Advance(milliseconds(400));
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_THAT(registered_, ElementsAre(IsOk()));
+}
+
+// DP-006
+TEST_F(PluginRegistryTest, FailsWhenTheOptionsDo) {
+  Register();
+  Answer(kOptionsPath, InternalError("no driver"));
+  EXPECT_THAT(registered_,
+              ElementsAre(StatusIs(absl::StatusCode::kInternal,
+                                   "failed to get device plugin options: no "
+                                   "driver")));
+  EXPECT_EQ(peer_.calls().size(), 1u);
+  EXPECT_EQ(peer_.open(), 0);  // W-05
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(PluginRegistryTest, FailsWhenThePluginHangsUpOverItsOptions) {
+  Register();
+  peer_.HangUp(0);
+  executor_.RunPending();
+  EXPECT_THAT(registered_,
+              ElementsAre(StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("failed to get device plugin "
+                                             "options: the plugin hung up"))));
+  EXPECT_EQ(peer_.open(), 0);
+}
+
+// DP-009, DP-014: several instances, each with its own connection.
+TEST_F(PluginRegistryTest, KeepsInstancesOfOneResourceApart) {
+  GoLive("a.sock");
+  GoLive("b.sock");
+  EXPECT_THAT(registry_->Instances(), SizeIs(2));
+  EXPECT_THAT(listener_.Take(), SizeIs(4));
+  peer_.HangUp(0);
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  executor_.RunPending();
+  executor_.Advance(milliseconds(50));
+  EXPECT_THAT(listener_.Take(),
+              ElementsAre("gone example.com/dev 1: the plugin hung up"));
+  EXPECT_EQ(Only().generation, 2u);
+  EXPECT_EQ(Only().state, InstanceState::kLive);
+}
+
+// DP-012, W-04: the kubelet refuses the second one, possibly for ever.
+TEST_F(PluginRegistryTest, ARegistrationAtTheSameSocketReplacesTheOld) {
+  GoLive();
+  listener_.Take();
+  Register();
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  EXPECT_THAT(registry_->Instances(), SizeIs(2));
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_THAT(registered_.back(), IsOk());
+  EXPECT_THAT(listener_.Take(),
+              ElementsAre("connected example.com/dev 2",
+                          "gone example.com/dev 1: another registration came "
+                          "for the same socket"));
+  Tell({"b"});
+  EXPECT_EQ(Only().generation, 2u);
+  EXPECT_EQ(peer_.open(), 1);
+  // What the old one still says is dropped.
+  peer_.TellHangUp(0);
+  executor_.RunPending();
+  EXPECT_THAT(listener_.Take(), ElementsAre("list example.com/dev 2: b"));
+  EXPECT_EQ(Only().state, InstanceState::kLive);
+}
+
+TEST_F(PluginRegistryTest, ARegistrationThatFailsLeavesTheOldAlone) {
+  GoLive();
+  listener_.Take();
+  Register();
+  Answer(kOptionsPath, InternalError("no"));
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  EXPECT_EQ(Only().generation, 1u);
+  EXPECT_EQ(Only().state, InstanceState::kLive);
+}
+
+TEST_F(PluginRegistryTest, OneRegistrationPerSocketIsUnderWay) {
+  for (int i = 0; i < 100; ++i) Register();
+  EXPECT_THAT(registry_->Instances(), SizeIs(1));
+  EXPECT_EQ(peer_.open(), 1);
+  EXPECT_THAT(registered_, SizeIs(99));
+  EXPECT_THAT(registered_.back(), StatusIs(absl::StatusCode::kUnavailable,
+                                           HasSubstr("another registration")));
+}
+
+TEST_F(PluginRegistryTest, BoundsTheInstances) {
+  PluginRegistryOptions options;
+  options.max_instances = 2;
+  Make(options);
+  Register("a.sock");
+  Register("b.sock");
+  Register("c.sock");
+  EXPECT_THAT(registered_,
+              ElementsAre(StatusIs(absl::StatusCode::kResourceExhausted,
+                                   HasSubstr("2 device plugins"))));
+}
+
+// DP-054, W-22: the kubelet never comes back.
+TEST_F(PluginRegistryTest, DialsAgainWhenTheStreamBreaks) {
+  GoLive();
+  listener_.Take();
+  EndList(UnavailableError("broken"));
+  EXPECT_THAT(listener_.Take(),
+              ElementsAre("gone example.com/dev 1: ListAndWatch: broken"));
+  EXPECT_EQ(Only().state, InstanceState::kBackingOff);
+  EXPECT_EQ(peer_.open(), 0);
+  executor_.Advance(milliseconds(50));
+  Answer(kOptionsPath, OptionsOf(true, false));
+  Tell({"a"});
+  EXPECT_THAT(listener_.Take(), ElementsAre("connected example.com/dev 2",
+                                            "list example.com/dev 2: a"));
+  EXPECT_TRUE(listener_.options_[kResource].pre_start_required);
+}
+
+// DP-053: a stream that never works is not tried for ever.
+TEST_F(PluginRegistryTest, GivesUpAfterSoManyConnections) {
+  Register();
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_THAT(registered_, ElementsAre(IsOk()));
+  int redials = 0;
+  for (int delay = 50; !registry_->Instances().empty(); delay *= 2) {
+    EndList(UnimplementedError("no lists"));
+    if (registry_->Instances().empty()) break;
+    executor_.Advance(milliseconds(std::min(delay, 30'000)));
+    ASSERT_LT(++redials, 100);
+    Answer(kOptionsPath, OptionsOf(false, false));
+  }
+  EXPECT_EQ(redials, 10);
+  EXPECT_EQ(listener_.infos_.back().state, InstanceState::kClosed);
+  EXPECT_THAT(listener_.infos_.back().last_error,
+              HasSubstr("given up after 10 connections: ListAndWatch: no "
+                        "lists"));
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(PluginRegistryTest, AConnectionThatLastedStartsTheCountAnew) {
+  GoLive();
+  for (int i = 0; i < 30; ++i) {
+    executor_.Advance(seconds(30));
+    EndList(absl::OkStatus());
+    ASSERT_EQ(Only().state, InstanceState::kBackingOff) << i;
+    executor_.Advance(milliseconds(50));
+    Answer(kOptionsPath, OptionsOf(false, false));
+    Tell({"a"});
+  }
+}
+
+TEST_F(PluginRegistryTest, EndsWhenNobodyListensAnyMore) {
+  GoLive();
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  peer_.HangUp(0);
+  executor_.RunPending();
+  executor_.Advance(milliseconds(50));
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
+  EXPECT_EQ(executor_.timers(), 0u);
+  EXPECT_THAT(listener_.infos_.back().last_error, HasSubstr("nobody listens"));
+}
+
+TEST_F(PluginRegistryTest, ReadsTheNextListAfterAPauseByLength) {
+  GoLive();
+  std::vector<std::string> many;
+  for (int i = 0; i < 1'000; ++i) many.push_back(std::to_string(i));
+  const std::size_t stream = LastCall(kListPath);
+  EXPECT_FALSE(peer_.calls()[stream].reading);
+  executor_.Advance(milliseconds(20));
+  EXPECT_TRUE(peer_.calls()[stream].reading);
+  Tell(many);
+  executor_.Advance(milliseconds(29));
+  EXPECT_FALSE(peer_.calls()[stream].reading);
+  executor_.Advance(milliseconds(1));
+  EXPECT_TRUE(peer_.calls()[stream].reading);
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(PluginRegistryTest, AListThatIsNoneEndsTheConnection) {
+  GoLive();
+  executor_.Advance(milliseconds(20));
+  listener_.Take();
+  peer_.SendMessage(LastCall(kListPath), "\xff\xff");
+  executor_.RunPending();
+  EXPECT_THAT(listener_.Take(),
+              ElementsAre("gone example.com/dev 1: ListAndWatch: 2 bytes are "
+                          "not a ListAndWatchResponse"));
+}
+
+TEST_F(PluginRegistryTest, AllocatesOverTheConnectionThatWasNamed) {
+  GoLive("a.sock");
+  GoLive("b.sock");
+  Allocate(1);
+  const auto& call = peer_.calls()[LastCall(kAllocatePath)];
+  EXPECT_EQ(call.connection, 0u);
+  EXPECT_EQ(call.timeout, seconds(30));
+  EXPECT_THAT(call.metadata, IsEmpty());
+  wire::AllocateRequest request;
+  ASSERT_TRUE(request.ParseFromString(call.request));
+  ASSERT_EQ(request.container_requests_size(), 1);
+  EXPECT_EQ(request.container_requests(0).devices_ids(0), "a");
+  wire::AllocateResponse response;
+  (*response.add_container_responses()->mutable_envs())["A"] = "1";
+  Answer(kAllocatePath, response.SerializeAsString());
+  EXPECT_THAT(allocated_, ElementsAre(IsOk()));
+  EXPECT_THAT(edits_.env, ElementsAre(NamedValue{"A", "1"}));
+}
+
+// DP-050
+TEST_F(PluginRegistryTest, RefusesCallsOverAConnectionThatEnded) {
+  GoLive();
+  EndList(absl::OkStatus());
+  Allocate(1);
+  Allocate(0);
+  Allocate(1, "example.com/other");
+  EXPECT_THAT(allocated_, SizeIs(3));
+  for (const auto& status : allocated_) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                                 HasSubstr("has been stopped")));
+  }
+  EXPECT_EQ(CallsOf(kAllocatePath), 0u);
+}
+
+// DP-069, DP-070
+TEST_F(PluginRegistryTest, TellsWhyAllocateFailed) {
+  GoLive();
+  Allocate(1);
+  Answer(kAllocatePath, FailedPreconditionError("text T"));
+  Allocate(1);
+  Answer(kAllocatePath, "");
+  Allocate(1);
+  wire::AllocateResponse response;
+  response.add_container_responses()->add_cdi_devices()->set_name("gpu0");
+  Answer(kAllocatePath, response.SerializeAsString());
+  EXPECT_THAT(
+      allocated_,
+      ElementsAre(
+          StatusIs(absl::StatusCode::kFailedPrecondition, "text T"),
+          StatusIs(absl::StatusCode::kInvalidArgument,
+                   "answer of the plugin of 'example.com/dev': no containers "
+                   "return in allocation response"),
+          StatusIs(absl::StatusCode::kInvalidArgument,
+                   testing::AllOf(HasSubstr("'example.com/dev'"),
+                                  HasSubstr("gpu0")))));
+}
+
+TEST_F(PluginRegistryTest, ALostAnswerIsTold) {
+  GoLive();
+  Allocate(1);
+  peer_.HangUp(0);
+  executor_.RunPending();
+  ASSERT_THAT(allocated_, SizeIs(1));
+  EXPECT_TRUE(OutcomeIsUnknown(allocated_[0]));
+}
+
+// DP-078, DP-086
+TEST_F(PluginRegistryTest, NamesTheCallThatFailed) {
+  GoLive();
+  std::vector<absl::Status> ends;
+  registry_->GetPreferredAllocation(
+      kResource, 1, {{"a", "b"}, {"a"}, 2}, {},
+      [&](const auto& ids) { ends.push_back(ids.status()); });
+  const auto& call =
+      peer_.calls()[LastCall("/v1beta1.DevicePlugin/GetPreferredAllocation")];
+  wire::PreferredAllocationRequest request;
+  ASSERT_TRUE(request.ParseFromString(call.request));
+  EXPECT_EQ(request.container_requests(0).allocation_size(), 2);
+  Answer(call.method, InternalError("x"));
+  registry_->PreStartContainer(
+      kResource, 1, {"a"}, {},
+      [&](const absl::Status& status) { ends.push_back(status); });
+  Answer("/v1beta1.DevicePlugin/PreStartContainer", InternalError("y"));
+  EXPECT_THAT(ends,
+              ElementsAre(StatusIs(absl::StatusCode::kInternal,
+                                   "device plugin GetPreferredAllocation rpc "
+                                   "failed with err: x"),
+                          StatusIs(absl::StatusCode::kInternal,
+                                   "device plugin PreStartContainer rpc failed "
+                                   "with err: y")));
+}
+
+TEST_F(PluginRegistryTest, HasDeadlinesByResource) {
+  PluginRegistryOptions options;
+  options.timeouts[kResource] = {milliseconds(1), milliseconds(2),
+                                 milliseconds(3), milliseconds(4)};
+  Make(options);
+  GoLive();
+  EXPECT_EQ(peer_.calls()[0].timeout, milliseconds(1));
+  Allocate(1);
+  EXPECT_EQ(peer_.calls().back().timeout, milliseconds(3));
+  registry_->PreStartContainer(kResource, 1, {}, {}, [](const auto&) {});
+  EXPECT_EQ(peer_.calls().back().timeout, milliseconds(4));
+  registry_->GetPreferredAllocation(kResource, 1, {}, {}, [](const auto&) {});
+  EXPECT_EQ(peer_.calls().back().timeout, milliseconds(2));
+  GoLive("q.sock", "example.com/other");
+  Allocate(2, "example.com/other");
+  EXPECT_EQ(peer_.calls().back().timeout, seconds(30));
+}
+
+TEST_F(PluginRegistryTest, SaysForWhomACallIsIfToldTo) {
+  PluginRegistryOptions options;
+  options.pod_identity_metadata = true;
+  Make(options);
+  GoLive();
+  const PodIdentity pod = {"u-1", "ns", "p", "main"};
+  using Pair = std::pair<std::string, std::string>;
+  const auto whole = ElementsAre(
+      Pair("devmgr-pod-uid", "u-1"), Pair("devmgr-pod-namespace", "ns"),
+      Pair("devmgr-pod-name", "p"), Pair("devmgr-container", "main"));
+  Allocate(1, kResource, pod);
+  EXPECT_THAT(peer_.calls().back().metadata, whole);
+  registry_->PreStartContainer(kResource, 1, {}, pod, [](const auto&) {});
+  EXPECT_THAT(peer_.calls().back().metadata, whole);
+  registry_->GetPreferredAllocation(kResource, 1, {}, pod, [](const auto&) {});
+  EXPECT_THAT(peer_.calls().back().metadata, whole);
+  EXPECT_THAT(peer_.calls()[0].metadata, IsEmpty());
+}
+
+// W-08
+TEST_F(PluginRegistryTest, AHungPluginIsLeftAloneAndHurtsNoOther) {
+  GoLive("p.sock");
+  GoLive("q.sock", "example.com/other");
+  for (int i = 0; i < 3; ++i) {
+    Allocate(1);
+    Answer(kAllocatePath, DeadlineExceededError("late"));
+  }
+  EXPECT_EQ(listener_.infos_.back().breaker, BreakerState::kOpen);
+  Allocate(1);
+  EXPECT_THAT(allocated_.back(), StatusIs(absl::StatusCode::kUnavailable,
+                                          HasSubstr("'example.com/dev'")));
+  Allocate(2, "example.com/other");
+  Answer(kAllocatePath, std::string("\x0a\0", 2));
+  EXPECT_THAT(allocated_.back(), IsOk());
+  executor_.Advance(seconds(10));
+  EXPECT_EQ(listener_.infos_.back().breaker, BreakerState::kHalfOpen);
+}
+
+TEST_F(PluginRegistryTest, APluginThatFlapsIsInQuarantine) {
+  for (int i = 0; i < 5; ++i) {
+    // The process crashes, and registers again at the same socket.
+    peer_.set_dial_status(absl::OkStatus());
+    GoLive();
+    peer_.set_dial_status(UnavailableError("nobody listens"));
+    peer_.HangUp(static_cast<std::size_t>(i));
+    executor_.RunPending();
+    executor_.Advance(milliseconds(100));
+  }
+  peer_.set_dial_status(absl::OkStatus());
+  GoLive();
+  EXPECT_THAT(listener_.Take().back(), HasSubstr("list"));
+  ASSERT_TRUE(Only().quarantined_until.has_value());
+  Allocate(6);
+  EXPECT_THAT(allocated_.back(), StatusIs(absl::StatusCode::kUnavailable,
+                                          HasSubstr("quarantine for 60 s")));
+  // Containers that run may be restarted.
+  registry_->PreStartContainer(kResource, 6, {}, {}, [](const auto&) {});
+  EXPECT_EQ(CallsOf("/v1beta1.DevicePlugin/PreStartContainer"), 1u);
+  listener_.infos_.clear();
+  executor_.Advance(seconds(61));
+  ASSERT_FALSE(listener_.infos_.empty());
+  EXPECT_FALSE(listener_.infos_.back().quarantined_until.has_value());
+  Allocate(6);
+  EXPECT_EQ(CallsOf(kAllocatePath), 1u);
+}
+
+registration::Plugin DirectoryPlugin(const std::string& endpoint = "/x/p.sock",
+                                     const std::string& name = kResource) {
+  return {"DevicePlugin", name, endpoint, {"v1beta1"}, "/x/p.sock"};
+}
+
+TEST_F(PluginRegistryTest, ChecksPluginsOfTheDirectory) {
+  EXPECT_THAT(registry_->Validate(DirectoryPlugin()), IsOk());
+  EXPECT_THAT(MessageOf(registry_->Validate(DirectoryPlugin("/x", "gpu"))),
+              "the ResourceName \"gpu\" is invalid");
+  EXPECT_THAT(registry_->Validate(DirectoryPlugin("x.sock")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not an absolute path")));
+  // DP-034
+  auto plugin = DirectoryPlugin();
+  plugin.supported_versions = {"v1alpha"};
+  registry_->Register(
+      plugin, [this](absl::Status status) { registered_.push_back(status); });
+  EXPECT_THAT(registered_.back(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not among plugin supported versions")));
+  EXPECT_THAT(peer_.dialed(), IsEmpty());
+}
+
+TEST_F(PluginRegistryTest, ADirectoryPluginGoesWithItsSocket) {
+  registry_->Register(DirectoryPlugin(), [this](absl::Status status) {
+    registered_.push_back(status);
+  });
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_THAT(registered_, ElementsAre(IsOk()));
+  EXPECT_EQ(Only().via, Via::kDirectory);
+  // DP-016: others are not touched.
+  registry_->Deregister(DirectoryPlugin("/x/other.sock"));
+  registry_->Deregister(DirectoryPlugin("/x/p.sock", "example.com/other"));
+  EXPECT_THAT(registry_->Instances(), SizeIs(1));
+  listener_.Take();
+  registry_->Deregister(DirectoryPlugin());
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
+  EXPECT_THAT(listener_.Take(), ElementsAre("gone example.com/dev 1: its "
+                                            "registration socket is gone"));
+}
+
+TEST_F(PluginRegistryTest, ADirectoryPluginMayGoWhileItConnects) {
+  registry_->Register(DirectoryPlugin(), [this](absl::Status status) {
+    registered_.push_back(status);
+  });
+  registry_->Deregister(DirectoryPlugin());
+  EXPECT_THAT(registered_,
+              ElementsAre(StatusIs(absl::StatusCode::kUnavailable)));
+  EXPECT_EQ(peer_.open(), 0);
+  executor_.RunPending();
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+}
+
+// DP-019
+TEST_F(PluginRegistryTest, ClosesAllConnectionsWhenItGoes) {
+  GoLive("a.sock");
+  Register("b.sock");
+  Allocate(1);
+  listener_.Take();
+  registry_.reset();
+  EXPECT_EQ(peer_.open(), 0);
+  executor_.RunPending();
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  EXPECT_THAT(registered_, SizeIs(2));
+  EXPECT_THAT(allocated_, ElementsAre(StatusIs(absl::StatusCode::kAborted)));
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(PluginRegistryTest, AListenerMayCallBack) {
+  listener_.on_note_ = [this](const std::string&) {
+    registry_->Instances();
+    registry_->Allocate(kResource, 1, {"a"}, {}, [](const auto&) {});
+    registry_->Deregister(DirectoryPlugin());
+  };
+  registry_->Register(DirectoryPlugin(), [this](absl::Status status) {
+    registered_.push_back(status);
+  });
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
+  EXPECT_THAT(listener_.Take(), SizeIs(2));
+  EXPECT_THAT(registered_, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace devmgr::plugin
