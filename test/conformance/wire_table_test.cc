@@ -11,6 +11,9 @@
 #include "conformance/wire_samples.h"
 #include "dra/api_version.h"
 #include "dra/driver_registry.h"
+#include "plugin/api_version.h"
+#include "plugin/plugin_registry.h"
+#include "plugin/registry_socket.h"
 #include "testing/fake_driver_wire.h"
 
 namespace devmgr::conformance {
@@ -86,6 +89,78 @@ TEST(WireTableTest, TheManagerReadsUpstreamsAnswers) {
     EXPECT_EQ(unprepared->at(kUidA).error, "");
     EXPECT_EQ(unprepared->at(kUidB).error, "device is busy");
   }
+}
+
+TEST(PluginWireTableTest, TheManagerUsesUpstreamsNames) {
+  auto names = ReadWireNames();
+  EXPECT_EQ(plugin::PluginRegistry::kPluginType, names["device plugin type"]);
+  EXPECT_EQ(plugin::kRegisterMethod, names["register"]);
+  const plugin::ApiVersion& version = plugin::ApiVersions().front();
+  EXPECT_EQ(version.name, names["device plugin version"]);
+  EXPECT_EQ(version.Method(plugin::kOptionsMethod), names["options"]);
+  EXPECT_EQ(version.Method(plugin::kListMethod), names["list and watch"]);
+  EXPECT_EQ(version.Method(plugin::kPreferredMethod),
+            names["preferred allocation"]);
+  EXPECT_EQ(version.Method(plugin::kAllocateMethod), names["allocate"]);
+  EXPECT_EQ(version.Method(plugin::kPreStartMethod),
+            names["pre-start container"]);
+  const std::string socket = names["registry socket"];
+  EXPECT_EQ(socket.substr(socket.rfind('/') + 1),
+            plugin::RegistrySocketOptions().name);
+}
+
+constexpr char kPluginFile[] = "deviceplugin-v1beta1";
+
+TEST(PluginWireTableTest, RequestsOfTheManagerAreUpstreamsBytes) {
+  const plugin::ApiVersion& version = plugin::ApiVersions().front();
+  EXPECT_EQ(version.encode_empty(), BytesOf(kPluginFile, "empty"));
+  EXPECT_EQ(plugin::EncodeRegistered(), BytesOf(kPluginFile, "empty"));
+  EXPECT_EQ(ToHex(version.encode_allocate({"gpu-0", "gpu-1"})),
+            ToHex(BytesOf(kPluginFile, "allocate request")));
+  EXPECT_EQ(ToHex(version.encode_pre_start({"gpu-0", "gpu-1"})),
+            ToHex(BytesOf(kPluginFile, "pre-start request")));
+  EXPECT_EQ(ToHex(version.encode_preferred(
+                {{"gpu-0", "gpu-1", "gpu-2"}, {"gpu-1"}, 2})),
+            ToHex(BytesOf(kPluginFile, "preferred request")));
+}
+
+TEST(PluginWireTableTest, TheManagerReadsUpstreamsWords) {
+  const plugin::ApiVersion& version = plugin::ApiVersions().front();
+  const auto request =
+      plugin::DecodeRegister(BytesOf(kPluginFile, "register request"));
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->version, "v1beta1");
+  EXPECT_EQ(request->endpoint, "gpu.sock");
+  EXPECT_EQ(request->resource, "example.com/gpu");
+  const auto options = version.decode_options(BytesOf(kPluginFile, "options"));
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(*options, (plugin::PluginOptions{true, true}));
+
+  const auto list = version.decode_list(BytesOf(kPluginFile, "list"));
+  ASSERT_TRUE(list.ok());
+  using device::Health;
+  EXPECT_EQ(list->devices,
+            (std::vector<device::Device>{{"gpu-0", Health::kHealthy, {0, 1}},
+                                         {"gpu-1", Health::kUnhealthy, {}},
+                                         {"gpu-2", Health::kHealthy, {}}}));
+  const auto ids =
+      version.decode_preferred(BytesOf(kPluginFile, "preferred response"));
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(*ids, (std::vector<std::string>{"gpu-1", "gpu-2"}));
+}
+
+TEST(PluginWireTableTest, TheManagerReadsUpstreamsAllocateResponse) {
+  const auto edits = plugin::ApiVersions().front().decode_allocate(
+      BytesOf(kPluginFile, "allocate response"));
+  ASSERT_TRUE(edits.ok());
+  device::ContainerEdits expected;
+  expected.env = {{"GPU_EMPTY", ""}, {"GPU_VISIBLE", "gpu-0,gpu-1"}};
+  expected.mounts = {{"/usr/lib/gpu", "/opt/gpu/lib", true},
+                     {"/var/run/gpu", "/run/gpu", false}};
+  expected.devices = {{"/dev/gpu0", "/dev/gpu7", "rw"}};
+  expected.annotations = {{"cdi.k8s.io/gpu", "example.com/gpu=0"}};
+  expected.cdi_devices = {"example.com/gpu=0", "example.com/gpu=1"};
+  EXPECT_EQ(*edits, expected);
 }
 
 }  // namespace
