@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/testing.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "common/executor.h"
 #include "common/status.h"
 #include "rpc/server.h"
+#include "testing/call_script.h"
 #include "testing/claim_manifests.h"
 #include "testing/driver_journal.h"
 #include "testing/fake_driver_store.h"
 #include "testing/fake_driver_wire.h"
 #include "testing/files.h"
+#include "testing/registration_wire.h"
 #include "testing/scenario.h"
 
 namespace devmgr::testing {
@@ -74,12 +74,6 @@ const ScenarioStep* StepForClaim(const std::vector<TakenStep>& taken,
   return nullptr;
 }
 
-absl::Status FailureOf(const ScenarioStep& step) {
-  return MakeStatus(
-      absl::StatusCode::kUnknown,
-      step.message.empty() ? "failed as the scenario says" : step.message);
-}
-
 /// All of the driver lives on its executor; servers only post to it.
 class FakeDraDriverImpl final : public FakeDraDriver {
  public:
@@ -90,27 +84,20 @@ class FakeDraDriverImpl final : public FakeDraDriver {
         registration_socket_(options_.root / "plugins_registry" /
                              (options_.name + "-reg.sock")),
         journal_(options_.on_event),
-        scenario_(StepsOf(options_)) {}
+        script_(Fake::kDriver, "fake-dra", StepsOf(options_), options_.crash) {}
   ~FakeDraDriverImpl() override;
 
   absl::Status Start();
 
-  void AddStep(ScenarioStep step) override {
-    RunSync([&] { scenario_.Add(std::move(step)); });
-  }
-  void ClearSteps() override {
-    RunSync([&] { scenario_.Clear(); });
-  }
-  void ReleaseHanging() override {
-    RunSync([&] {
-      for (const Task& finish : std::exchange(hanging_, {})) finish();
-    });
-  }
+  void AddStep(ScenarioStep step) override { script_.Add(std::move(step)); }
+  void ClearSteps() override { script_.Clear(); }
+  void ReleaseHanging() override { script_.ReleaseHanging(); }
 
   std::vector<Call> Calls() const override { return journal_.Calls(); }
   bool WaitForCalls(std::size_t count,
                     std::chrono::milliseconds limit) const override {
-    return journal_.WaitForCalls(count, limit);
+    return journal_.WaitForCalls(count, limit,
+                                 [](const Call&) { return true; });
   }
   bool WaitForRegistrations(std::size_t count,
                             std::chrono::milliseconds limit) const override {
@@ -125,9 +112,6 @@ class FakeDraDriverImpl final : public FakeDraDriver {
 
  private:
   static std::vector<ScenarioStep> StepsOf(const FakeDraDriverOptions& options);
-
-  /// Runs `task` on the executor and waits for it.
-  void RunSync(const Task& task) const;
 
   // Sockets.
   absl::Status OpenAll();
@@ -166,17 +150,13 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   const std::filesystem::path registration_socket_;
   DriverJournal journal_;
   std::unique_ptr<rpc::Runtime> runtime_;
-  std::unique_ptr<ThreadExecutor> executor_;
+  CallScript script_;
 
   // Only on the executor.
-  Scenario scenario_;
   std::optional<FakeDriverStore> store_;
   std::unique_ptr<rpc::Server> service_;  ///< Null with a common socket.
   std::unique_ptr<rpc::Server> registration_;
   std::size_t closed_connections_ = 0;  ///< Of service sockets gone by now.
-  std::vector<Task> hanging_;
-  std::vector<Task> abandoned_;  ///< Calls that a crash leaves unanswered.
-  std::uint64_t epoch_ = 0;      ///< One more at each restart.
 };
 
 std::vector<ScenarioStep> FakeDraDriverImpl::StepsOf(
@@ -194,36 +174,19 @@ std::vector<ScenarioStep> FakeDraDriverImpl::StepsOf(
 
 absl::Status FakeDraDriverImpl::Start() {
   DEVMGR_ASSIGN_OR_RETURN(runtime_, rpc::Runtime::Start());
-  executor_ = ThreadExecutor::Start("fake-dra");
   absl::Status opened;
-  RunSync([&] { opened = OpenAll(); });
+  script_.RunSync([&] { opened = OpenAll(); });
   return opened;
 }
 
 FakeDraDriverImpl::~FakeDraDriverImpl() {
-  if (executor_ == nullptr) return;
-  executor_->Post([this] { CloseAll(); });
-  executor_->Stop();
-}
-
-void FakeDraDriverImpl::RunSync(const Task& task) const {
-  if (executor_->IsCurrent()) return task();
-  Mutex mutex;
-  CondVar changed;
-  bool done = false;
-  executor_->Post([&] {
-    task();
-    MutexLock lock(mutex);
-    done = true;
-    changed.NotifyAll();
-  });
-  MutexLock lock(mutex);
-  while (!done) changed.Wait(mutex);
+  script_.executor().Post([this] { CloseAll(); });
+  script_.Stop();
 }
 
 std::size_t FakeDraDriverImpl::accepted_connections() const {
   std::size_t count = 0;
-  RunSync([&] {
+  script_.RunSync([&] {
     const auto& server = options_.common_socket ? registration_ : service_;
     count = closed_connections_ +
             (server == nullptr ? 0 : server->accepted_connections());
@@ -233,7 +196,7 @@ std::size_t FakeDraDriverImpl::accepted_connections() const {
 
 std::vector<std::string> FakeDraDriverImpl::PreparedClaims() const {
   std::vector<std::string> uids;
-  RunSync([&] {
+  script_.RunSync([&] {
     if (!store_.has_value()) return;
     for (const auto& [uid, claim] : store_->claims()) uids.push_back(uid);
   });
@@ -242,7 +205,7 @@ std::vector<std::string> FakeDraDriverImpl::PreparedClaims() const {
 
 absl::Status FakeDraDriverImpl::Restart() {
   absl::Status opened;
-  RunSync([&] {
+  script_.RunSync([&] {
     CloseAll();
     opened = OpenAll();
   });
@@ -268,12 +231,9 @@ absl::Status FakeDraDriverImpl::OpenAll() {
 }
 
 void FakeDraDriverImpl::CloseAll() {
-  ++epoch_;
   CloseRegistration();
   CloseService();
-  // Only now: a call that is let go of while its server lives gets an answer.
-  hanging_.clear();
-  abandoned_.clear();
+  script_.Forget();
   store_.reset();
 }
 
@@ -320,7 +280,7 @@ void FakeDraDriverImpl::CloseRegistration() {
 rpc::UnaryHandler FakeDraDriverImpl::Posted(
     std::function<void(std::string, rpc::Respond)> handler) {
   return [this, handler](std::string request, rpc::Respond respond) {
-    executor_->Post(
+    script_.executor().Post(
         [handler, request = std::move(request), respond = std::move(respond)] {
           handler(request, respond);
         });
@@ -354,7 +314,7 @@ void FakeDraDriverImpl::DropSocket(std::chrono::milliseconds back_after) {
   }
   journal_.Note("socket-dropped");
   if (back_after.count() == 0) return;
-  executor_->PostAfter(back_after, [this] {
+  script_.executor().PostAfter(back_after, [this] {
     if ((options_.common_socket ? registration_ : service_) != nullptr) return;
     const absl::Status opened =
         options_.common_socket ? OpenRegistration() : OpenService();
@@ -372,16 +332,16 @@ void FakeDraDriverImpl::ReRegister() {
 
 std::vector<TakenStep> FakeDraDriverImpl::TakeSteps(
     std::string_view method, const std::vector<std::string>& claims) {
-  std::vector<TakenStep> taken = scenario_.Take(method, claims);
+  std::vector<TakenStep> taken = script_.Take(method, claims);
   for (const TakenStep& each : taken) journal_.Step(method, each.step);
   return taken;
 }
 
 void FakeDraDriverImpl::OnGetInfo(rpc::Respond respond) {
-  journal_.GetInfoCall();
+  journal_.Note("get-info");
   const ScenarioStep step = StepForCall(TakeSteps("get-info", {}));
   if (EndsBeforeWork("get-info", step, respond)) return;
-  PluginInfo info{options_.name, "", options_.supported_versions};
+  PluginInfo info{"DRAPlugin", options_.name, "", options_.supported_versions};
   if (!options_.common_socket) info.endpoint = service_socket_.string();
   if (info.supported_versions.empty()) {
     for (const std::string& name : options_.api) {
@@ -400,7 +360,7 @@ void FakeDraDriverImpl::OnNotify(const std::string& request,
                                  rpc::Respond respond) {
   const auto outcome = DecodeRegistrationOutcome(request);
   if (!outcome.ok()) return respond(outcome.status());
-  journal_.Registration(*outcome);
+  journal_.Registration(outcome->registered, outcome->error);
   const ScenarioStep step = StepForCall(TakeSteps("notify-registration", {}));
   if (EndsBeforeWork("notify-registration", step, respond)) return;
   FinishAfterWork(step, [respond = std::move(respond)] {
@@ -485,43 +445,24 @@ ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
 bool FakeDraDriverImpl::EndsBeforeWork(std::string_view method,
                                        const ScenarioStep& step,
                                        const rpc::Respond& respond) {
-  switch (step.action) {
-    case Action::kFail:
-      FinishAfterWork(step, [this, method, step, respond] {
-        journal_.Failure(method, FailureOf(step));
-        respond(FailureOf(step));
-      });
-      return true;
-    case Action::kCrashBefore:
-      abandoned_.push_back([respond] {});
-      options_.crash();
-      return true;
-    case Action::kDropSocket:
-      DropSocket(step.delay);
-      return true;
-    default:
-      return false;
+  if (step.action == Action::kDropSocket) {
+    DropSocket(step.delay);
+    return true;
   }
+  return script_.EndsBeforeWork(
+      step, [this, method, respond](const absl::Status& failure) {
+        journal_.Failure(method, failure);
+        respond(failure);
+      });
 }
 
 void FakeDraDriverImpl::FinishAfterWork(const ScenarioStep& step, Task finish) {
   const bool re_register = step.action == Action::kReRegister;
-  // An answer that a restart overtook has nobody to go to.
-  Task end = [this, re_register, epoch = epoch_, finish = std::move(finish)] {
-    if (epoch != epoch_) return;
-    finish();
-    if (re_register) ReRegister();
-  };
-  if (step.action == Action::kHang) {
-    hanging_.push_back(std::move(end));
-  } else if (step.action == Action::kCrashAfter) {
-    abandoned_.push_back(std::move(end));
-    options_.crash();
-  } else if (step.delay.count() > 0) {
-    executor_->PostAfter(step.delay, std::move(end));
-  } else {
-    end();
-  }
+  script_.FinishAfterWork(step,
+                          [this, re_register, finish = std::move(finish)] {
+                            finish();
+                            if (re_register) ReRegister();
+                          });
 }
 
 }  // namespace
@@ -534,9 +475,6 @@ absl::StatusOr<std::unique_ptr<FakeDraDriver>> FakeDraDriver::Start(
   options.root = std::filesystem::absolute(options.root, error);
   if (error) {
     return ErrnoStatus(error.value(), "cannot make the root absolute");
-  }
-  if (!options.crash) {
-    options.crash = [] { ::_exit(137); };
   }
   auto driver = std::make_unique<FakeDraDriverImpl>(std::move(options));
   DEVMGR_RETURN_IF_ERROR(driver->Start());

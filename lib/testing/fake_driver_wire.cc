@@ -3,7 +3,6 @@
 
 #include <devmgr/wire/dra/v1/dra.pb.h>
 #include <devmgr/wire/dra/v1beta1/dra.pb.h>
-#include <devmgr/wire/pluginregistration/v1/registration.pb.h>
 
 #include "common/status.h"
 #include "rpc/message.h"
@@ -13,7 +12,6 @@ namespace {
 
 namespace v1 = wire::dra::v1;
 namespace v1beta1 = wire::dra::v1beta1;
-namespace registration = wire::pluginregistration::v1;
 
 void SetShareId(const std::string& share_id, v1::Device* device) {
   if (!share_id.empty()) device->set_share_id(share_id);
@@ -96,29 +94,6 @@ std::string EncodeAnswer(const DraApi& api, ClaimMethod method,
              ? EncodePrepared<v1beta1::NodePrepareResourcesResponse>(answers)
              : EncodeUnprepared<v1beta1::NodeUnprepareResourcesResponse>(
                    answers);
-}
-
-std::string EncodePluginInfo(const PluginInfo& info) {
-  registration::PluginInfo message;
-  message.set_type(std::string(kPluginType));
-  message.set_name(info.name);
-  message.set_endpoint(info.endpoint);
-  for (const std::string& version : info.supported_versions) {
-    message.add_supported_versions(version);
-  }
-  return rpc::Encode(message);
-}
-
-absl::StatusOr<RegistrationOutcome> DecodeRegistrationOutcome(
-    const std::string& request) {
-  DEVMGR_ASSIGN_OR_RETURN(
-      const registration::RegistrationStatus message,
-      rpc::Decode<registration::RegistrationStatus>(request));
-  return RegistrationOutcome{message.plugin_registered(), message.error()};
-}
-
-std::string EncodeRegistrationResponse() {
-  return rpc::Encode(registration::RegistrationStatusResponse());
 }
 
 }  // namespace devmgr::testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The DRA and registration messages as the fake driver's own structs, for all
-// API versions alike.
+// The DRA messages as the fake driver's own structs, for all API versions
+// alike.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,12 +14,6 @@
 #include "testing/fake_driver_store.h"
 
 namespace devmgr::testing {
-
-inline constexpr std::string_view kPluginType = "DRAPlugin";
-inline constexpr std::string_view kGetInfoPath =
-    "/pluginregistration.Registration/GetInfo";
-inline constexpr std::string_view kNotifyPath =
-    "/pluginregistration.Registration/NotifyRegistrationStatus";
 
 /// One of the DRA services that a driver may serve.
 struct DraApi {
@@ -62,20 +56,5 @@ absl::StatusOr<std::vector<ClaimReference>> DecodeClaims(
 /// Share IDs are lost on v1beta1, which has no field for them.
 std::string EncodeAnswer(const DraApi& api, ClaimMethod method,
                          const std::vector<ClaimAnswer>& answers);
-
-struct PluginInfo {
-  std::string name;
-  std::string endpoint;
-  std::vector<std::string> supported_versions;
-};
-std::string EncodePluginInfo(const PluginInfo& info);
-
-struct RegistrationOutcome {
-  bool registered = false;
-  std::string error;
-};
-absl::StatusOr<RegistrationOutcome> DecodeRegistrationOutcome(
-    const std::string& request);
-std::string EncodeRegistrationResponse();
 
 }  // namespace devmgr::testing

@@ -9,8 +9,17 @@
 
 namespace devmgr::testing {
 
+/// Whose steps they are.
+enum class Fake { kDriver, kPlugin };
+
 /// Name of an action in scenario files and events: `fail-claim`.
 std::string_view NameOf(ScenarioStep::Action action);
+
+/// What a fake can be told to do, and on which calls.
+std::vector<ScenarioStep::Action> ActionsOf(Fake fake);
+std::vector<std::string_view> MethodsOf(Fake fake);
+/// True if a step with that method (also `any`) can ever be taken.
+bool GoesWith(Fake fake, ScenarioStep::Action action, std::string_view method);
 
 /// A step that a call uses up, and what it is about.
 struct TakenStep {
@@ -20,26 +29,27 @@ struct TakenStep {
   std::vector<std::size_t> claims;
 };
 
-/// The steps of a fake driver, and how often each is still to be used.
-/// Thread-bound.
+/// The steps of a fake, and how often each is still to be used. Thread-bound.
 class Scenario {
  public:
-  explicit Scenario(std::vector<ScenarioStep> steps);
+  Scenario(Fake fake, std::vector<ScenarioStep> steps);
 
   void Add(ScenarioStep step);
   void Clear() { entries_.clear(); }
 
-  /// The steps that a call of `method` with `claims` (names of claim objects)
-  /// takes: the first in order that fits it. Steps about single claims go
-  /// together as long as each is about another claim.
+  /// The steps that a call of `method` takes: the first in order that fits it.
+  /// `subjects` are names of claim objects, or IDs of devices. Steps about
+  /// single claims go together as long as each is about another claim.
   std::vector<TakenStep> Take(std::string_view method,
-                              const std::vector<std::string>& claims);
+                              const std::vector<std::string>& subjects);
 
  private:
   struct Entry {
     ScenarioStep step;
     int left = 0;  ///< 0 in steps that are never used up.
   };
+
+  const Fake fake_;
   std::vector<Entry> entries_;
 };
 

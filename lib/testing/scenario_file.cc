@@ -3,13 +3,17 @@
 // Scenario files, decoded by hand so that every mistake is told with its line.
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/status.h"
 #include "testing/files.h"
@@ -22,15 +26,36 @@ using Action = ScenarioStep::Action;
 
 constexpr std::size_t kMaxScenarioBytes = 1024 * 1024;
 
-constexpr Action kActions[] = {
-    Action::kDelay,        Action::kFail,        Action::kFailClaim,
-    Action::kHang,         Action::kTooLittle,   Action::kUnknownClaim,
-    Action::kGarbageNames, Action::kCrashBefore, Action::kCrashAfter,
-    Action::kDropSocket,   Action::kReRegister,
+constexpr int kMaxDevices = 1'000'000;
+
+/// Fields of a step, in the order they are told in.
+constexpr std::string_view kDriverFields[] = {"action", "method", "claim",
+                                              "times",  "delay",  "message"};
+constexpr std::string_view kPluginFields[] = {
+    "action", "method", "device", "times", "delay", "after", "count", "message",
 };
-constexpr std::string_view kMethods[] = {
-    "any", "prepare", "unprepare", "get-info", "notify-registration",
-};
+
+std::span<const std::string_view> FieldsOf(Fake fake) {
+  if (fake == Fake::kDriver) return kDriverFields;
+  return kPluginFields;
+}
+
+/// What happens when the call is served, and may happen some time after that.
+bool ComesAfter(Action action) {
+  switch (action) {
+    case Action::kCrashAfter:
+    case Action::kReRegister:
+    case Action::kSetDevices:
+    case Action::kFlapDevice:
+    case Action::kDropStream:
+    case Action::kRestart:
+    case Action::kRollingUpgrade:
+    case Action::kTakeOver:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// Whole milliseconds or seconds; null for anything else.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
@@ -66,7 +91,7 @@ std::optional<int> ParseCount(std::string_view text) {
 /// Reads one scenario. Calls into yaml-cpp may throw YAML::Exception.
 class Reader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
+  Reader(Fake fake, std::string file) : fake_(fake), file_(std::move(file)) {}
 
   absl::StatusOr<std::vector<ScenarioStep>> Read(const std::string& text) {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
@@ -130,7 +155,7 @@ class Reader {
     if (seen.count("action") == 0) {
       return Error(node, field, "has no 'action'");
     }
-    DEVMGR_RETURN_IF_ERROR(CheckStep(node, field, step));
+    DEVMGR_RETURN_IF_ERROR(CheckStep(node, field, step, seen));
     return step;
   }
 
@@ -138,106 +163,141 @@ class Reader {
                           const YAML::Node& node, const std::string& path,
                           ScenarioStep* step) const {
     const std::string value = node.Scalar();
+    const auto fields = FieldsOf(fake_);
+    if (std::find(fields.begin(), fields.end(), key) == fields.end()) {
+      return Error(key_node, path, "unknown field; known are {}",
+                   fmt::join(fields, ", "));
+    }
     if (key == "action") return ReadAction(node, value, path, step);
     if (key == "method") return ReadMethod(node, value, path, step);
-    if (key == "claim") {
-      step->claim = value;
-    } else if (key == "message") {
-      step->message = value;
-    } else if (key == "times") {
-      const std::optional<int> count = ParseCount(value);
-      if (!count) {
-        return Error(node, path, "'{}' is not a count (0: always)", value);
-      }
-      step->times = *count;
-    } else if (key == "delay") {
-      const auto delay = ParseDuration(value);
-      if (!delay) {
-        return Error(node, path, "'{}' is not a duration such as 250ms or 2s",
-                     value);
-      }
-      step->delay = *delay;
-    } else {
-      return Error(key_node, path,
-                   "unknown field; known are action, method, claim, times, "
-                   "delay, message");
-    }
+    if (key == "times") return ReadCount(node, value, path, &step->times);
+    if (key == "count") return ReadCount(node, value, path, &step->count);
+    if (key == "delay") return ReadDuration(node, value, path, &step->delay);
+    if (key == "after") return ReadDuration(node, value, path, &step->after);
+    if (key == "claim") step->claim = value;
+    if (key == "device") step->device = value;
+    if (key == "message") step->message = value;
     return absl::OkStatus();
   }
 
   absl::Status ReadAction(const YAML::Node& node, const std::string& value,
                           const std::string& path, ScenarioStep* step) const {
-    std::string known;
-    for (const Action action : kActions) {
-      if (NameOf(action) == value) {
-        step->action = action;
-        return absl::OkStatus();
-      }
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", NameOf(action));
+    std::vector<std::string_view> known;
+    for (const Action action : ActionsOf(fake_)) {
+      step->action = action;
+      if (NameOf(action) == value) return absl::OkStatus();
+      known.push_back(NameOf(action));
     }
-    return Error(node, path, "unknown action '{}'; known are {}", value, known);
+    return Error(node, path, "unknown action '{}'; known are {}", value,
+                 fmt::join(known, ", "));
   }
 
   absl::Status ReadMethod(const YAML::Node& node, const std::string& value,
                           const std::string& path, ScenarioStep* step) const {
-    std::string known;
-    for (const std::string_view method : kMethods) {
-      if (method == value) {
-        step->method = value;
-        return absl::OkStatus();
-      }
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", method);
+    const std::vector<std::string_view> known = MethodsOf(fake_);
+    if (std::find(known.begin(), known.end(), value) == known.end()) {
+      return Error(node, path, "unknown method '{}'; known are {}", value,
+                   fmt::join(known, ", "));
     }
-    return Error(node, path, "unknown method '{}'; known are {}", value, known);
+    step->method = value;
+    return absl::OkStatus();
   }
 
-  /// Steps that could never do anything are mistakes.
+  absl::Status ReadCount(const YAML::Node& node, const std::string& value,
+                         const std::string& path, int* count) const {
+    const std::optional<int> number = ParseCount(value);
+    if (!number) {
+      return Error(node, path, "'{}' is not a count{}", value,
+                   path.ends_with("times") ? " (0: always)" : "");
+    }
+    *count = *number;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadDuration(const YAML::Node& node, const std::string& value,
+                            const std::string& path,
+                            std::chrono::milliseconds* duration) const {
+    const auto parsed = ParseDuration(value);
+    if (!parsed) {
+      return Error(node, path, "'{}' is not a duration such as 250ms or 2s",
+                   value);
+    }
+    *duration = *parsed;
+    return absl::OkStatus();
+  }
+
+  /// Steps that could never do anything, and fields that say nothing, are
+  /// mistakes.
   absl::Status CheckStep(const YAML::Node& node, const std::string& field,
-                         const ScenarioStep& step) const {
+                         const ScenarioStep& step,
+                         const std::set<std::string>& seen) const {
+    const std::string_view action = NameOf(step.action);
+    if (!GoesWith(fake_, step.action, step.method)) {
+      return Error(node, field, "action {} does not go with method {}", action,
+                   step.method);
+    }
     if (step.action == Action::kDelay && step.delay.count() == 0) {
       return Error(node, field, "action delay needs a 'delay'");
     }
     const bool handshake =
         step.method == "get-info" || step.method == "notify-registration";
-    if (!handshake) return absl::OkStatus();
-    if (!step.claim.empty()) {
+    if (!step.claim.empty() && handshake) {
       return Error(node, field, "calls of {} carry no claim", step.method);
     }
-    switch (step.action) {
-      case Action::kDelay:
-      case Action::kFail:
-      case Action::kHang:
-      case Action::kCrashBefore:
-      case Action::kCrashAfter:
-      case Action::kReRegister:
-        return absl::OkStatus();
-      case Action::kGarbageNames:
-        if (step.method == "get-info") return absl::OkStatus();
-        break;
-      default:
-        break;
+    const bool flaps = step.action == Action::kFlapDevice;
+    if (flaps && step.device.empty()) {
+      return Error(node, field, "action {} needs a 'device'", action);
     }
-    return Error(node, field, "action {} does not go with method {}",
-                 NameOf(step.action), step.method);
+    if (!step.device.empty() && !flaps &&
+        (handshake || step.method == "get-options" ||
+         !GoesWith(fake_, step.action, "allocate"))) {
+      return Error(node, field, "calls of {} carry no device", step.method);
+    }
+    const bool sets = step.action == Action::kSetDevices;
+    if (sets && seen.count("count") == 0) {
+      return Error(node, field, "action {} needs a 'count'", action);
+    }
+    if (seen.count("count") != 0 && !sets && !flaps) {
+      return Error(node, field, "action {} has no use for 'count'", action);
+    }
+    if (sets && step.count > kMaxDevices) {
+      return Error(node, field, "count is {}, more than {}", step.count,
+                   kMaxDevices);
+    }
+    if (step.after.count() != 0 && !ComesAfter(step.action)) {
+      return Error(node, field, "action {} has no use for 'after'", action);
+    }
+    return absl::OkStatus();
   }
 
+  const Fake fake_;
   const std::string file_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::vector<ScenarioStep>> ReadScenario(
-    const std::filesystem::path& file) {
+absl::StatusOr<std::vector<ScenarioStep>> ReadScenarioOf(
+    Fake fake, const std::filesystem::path& file) {
   const absl::StatusOr<std::string> text = ReadFile(file, kMaxScenarioBytes);
   if (!text.ok()) {
     return InvalidArgumentError("scenario: {}", MessageOf(text.status()));
   }
   try {
-    return Reader(file.string()).Read(*text);
+    return Reader(fake, file.string()).Read(*text);
   } catch (const YAML::Exception& error) {
     return InvalidArgumentError("{}:{}: {}", file.string(), error.mark.line + 1,
                                 error.msg);
   }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ScenarioStep>> ReadScenario(
+    const std::filesystem::path& file) {
+  return ReadScenarioOf(Fake::kDriver, file);
+}
+
+absl::StatusOr<std::vector<ScenarioStep>> ReadPluginScenario(
+    const std::filesystem::path& file) {
+  return ReadScenarioOf(Fake::kPlugin, file);
 }
 
 }  // namespace devmgr::testing

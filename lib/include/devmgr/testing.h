@@ -19,12 +19,15 @@
 
 namespace devmgr::testing {
 
-/// One misbehaviour of a fake driver. It applies to calls of `method`
-/// (`prepare`, `unprepare`, or `any` of the two; `get-info` and
-/// `notify-registration` for the handshake), optionally to one claim only, and
-/// is used up after `times` calls (0: never). A call takes the first step that
-/// fits it; steps about single claims (`kFailClaim`, `kTooLittle`,
-/// `kGarbageNames`) go together as long as each is about another claim.
+/// One misbehaviour of a fake. It applies to calls of `method`, and is used up
+/// after `times` calls (0: never). A call takes the first step that fits it.
+///
+/// Methods of a driver: `prepare`, `unprepare`; of a device plugin:
+/// `get-preferred-allocation`, `allocate`, `pre-start-container`,
+/// `get-options`, `list-and-watch`; of both `get-info` and
+/// `notify-registration`, the handshake in the registration directory. `any` is
+/// any call about claims or devices; with actions about the list and the life
+/// of a plugin it is `list-and-watch`.
 struct ScenarioStep {
   enum class Action {
     kDelay,      ///< Do the work, answer after `delay`.
@@ -32,33 +35,67 @@ struct ScenarioStep {
     kFailClaim,  ///< Fail one claim (default: the last) with `message`, serve
                  ///< the others.
     kHang,       ///< Do the work, never answer (see ReleaseHanging).
-    kTooLittle,  ///< Leave the claim (default: the last) out of the answer.
+    kTooLittle,  ///< Leave the claim (default: the last) out of the answer; of
+                 ///< a plugin: all that is said about a container.
     kUnknownClaim,  ///< Also answer for a claim that nobody asked for: the UID
                     ///< `message`, or all zeros.
     kGarbageNames,  ///< Answer with names (`message`) that are not qualified
-                    ///< CDI names; on `get-info`: with another driver name.
+                    ///< CDI names; a plugin on `allocate` also with paths and
+                    ///< permissions that are none. On `get-info`: with another
+                    ///< name of driver or resource.
     kCrashBefore,   ///< Exit the process before doing anything.
-    kCrashAfter,    ///< Exit after the work is done, before the answer.
+    kCrashAfter,    ///< Exit after the work is done, before the answer; on
+                    ///< `list-and-watch`: `after` the first list.
     kDropSocket,    ///< Remove the service socket and close connections, doing
                     ///< nothing; serve again after `delay`, or, if that is 0,
-                    ///< after Restart.
+                    ///< after Restart. A plugin does not register for that.
     kReRegister,    ///< Serve, then remove and re-create the registration
-                    ///< socket.
+                    ///< socket; a plugin on the registry socket: register once
+                    ///< more, with all connections as they are.
+
+    // From here on of device plugins only. What they answer:
+    kGarbageBytes,   ///< Answer with bytes that are no message.
+    kUnknownDevice,  ///< Also prefer a device that was not offered: `message`.
+    kDuplicateIds,   ///< List the first device twice, healthy and unhealthy.
+    kUnknownHealth,  ///< List all devices with a health that is none:
+                     ///< `message`, or `Degraded`.
+    kGarbageIds,   ///< Also list devices with IDs that are empty, of more than
+                   ///< 63 characters, and not UTF-8.
+    kGarbageNuma,  ///< List all devices on NUMA nodes that do not exist.
+
+    // What they do, `after` that time, when they have served the call:
+    kSetDevices,      ///< Have `count` devices from now on. With `after` 0
+                      ///< before the call is answered.
+    kFlapDevice,      ///< Turn `device` unhealthy, and `delay` later healthy
+                      ///< again; `count` times.
+    kDropStream,      ///< End the device streams: in order, or with `message`.
+    kRestart,         ///< Close all sockets as a process that ends, come back
+                      ///< after `delay` and register.
+    kRollingUpgrade,  ///< Register a second instance at a socket of its own;
+                      ///< `delay` later the first one ends.
+    kTakeOver,        ///< The same, but at the path of the first one.
   };
   Action action = Action::kDelay;
   std::string method = "any";
-  std::string claim;  ///< Name of the claim object; empty: any.
+  std::string claim;   ///< Only calls for this claim object; empty: any.
+  std::string device;  ///< Only calls for this device; empty: any.
   int times = 1;
-  /// Holds back any answer, whatever the action (except `kDropSocket`).
+  /// Holds back any answer, if the action has no other use for it.
   std::chrono::milliseconds delay{0};
+  std::chrono::milliseconds after{0};
+  int count = 1;
   std::string message;
 };
 
-/// Reads a scenario: a YAML list `steps` of `{action, method, claim, times,
-/// delay, message}`; names of actions in kebab case (`fail-claim`), delay as
-/// `250ms` or `2s`.
+/// Reads a scenario for a driver: a YAML list `steps` of `{action, method,
+/// claim, times, delay, message}`; names of actions in kebab case
+/// (`fail-claim`), delay as `250ms` or `2s`.
 ///   InvalidArgument  names the file, line and field
 DEVMGR_EXPORT absl::StatusOr<std::vector<ScenarioStep>> ReadScenario(
+    const std::filesystem::path& file);
+/// The same for a device plugin: `{action, method, device, times, delay, after,
+/// count, message}`.
+DEVMGR_EXPORT absl::StatusOr<std::vector<ScenarioStep>> ReadPluginScenario(
     const std::filesystem::path& file);
 
 struct FakeDraDriverOptions {
