@@ -110,7 +110,7 @@ class ServerCall final : public Completion {
     void Answer(const absl::StatusOr<std::string>& answer);
     void WhenClientGone(std::function<void()> gone);
 
-    /// Ends the call with `status`, without what still waits.
+    /// Ends a call that has not ended, without what still waits.
     void Abort(const absl::Status& status);
     /// The operation that was under way is over. False: it was the last one.
     bool OnSent(bool ok);
@@ -315,8 +315,9 @@ void ServerCall::Gate::WhenClientGone(std::function<void()> gone) {
 
 void ServerCall::Gate::Abort(const absl::Status& status) {
   MutexLock lock(mutex_);
+  // One that has ended, and whose last message is on its way, ends as it did.
+  if (!end_ || !waiting_.empty()) end_ = status;
   waiting_.clear();
-  end_ = status;
   AdvanceLocked();
 }
 

@@ -20,6 +20,10 @@ class ServerStreamTest : public RpcTest {
  protected:
   void SetUp() override {
     RpcTest::SetUp();
+    ServeAnew();
+  }
+
+  void ServeAnew() {
     ServeStreams([this](std::string request, Stream stream) {
       requests_.Put(std::move(request));
       stream->WhenClientGone([this] { gone_.Put(true); });
@@ -175,6 +179,25 @@ TEST_F(ServerStreamTest, GoesQuicklyWithOpenStreams) {
   for (const Stream& stream : streams) stream->Write("late");
 }
 
+// The client is ours: it reads while the server goes.
+TEST_F(ServerStreamTest, GoesAfterAnEndThatIsOnItsWay) {
+  for (int i = 0; i < 20; ++i) {
+    const auto connection = Connect();
+    Mailbox<Result> answers;
+    connection->Call(kMethod, "", {kPatience},
+                     [&](Result result) { answers.Put(std::move(result)); });
+    const Stream stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    stream->Write("last words");
+    stream->Finish(absl::OkStatus());
+    server_.reset();
+    const Result answer = answers.Take().value();
+    ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+    EXPECT_EQ(*answer, "last words");
+    ServeAnew();
+  }
+}
+
 TEST_F(ServerStreamTest, GoesWhileMessagesAreWrittenAndClientsLeave) {
   for (int i = 0; i < 20; ++i) {
     auto client = std::make_unique<StreamClient>(Path(), kMethod, "");
@@ -188,7 +211,7 @@ TEST_F(ServerStreamTest, GoesWhileMessagesAreWrittenAndClientsLeave) {
     if (i % 2 == 0) server_.reset();
     writer.join();
     leaver.join();
-    if (i % 2 == 0) SetUp();
+    if (i % 2 == 0) ServeAnew();
   }
 }
 
