@@ -26,6 +26,12 @@ class ScenarioFileTest : public ::testing::Test {
     return ReadScenario(folder_ / "s.yaml");
   }
 
+  absl::StatusOr<std::vector<ScenarioStep>> ReadPlugin(
+      const std::string& text) {
+    std::ofstream(folder_ / "s.yaml") << text;
+    return ReadPluginScenario(folder_ / "s.yaml");
+  }
+
   /// The message, once the code is checked.
   std::string ErrorOf(const std::string& text) {
     const auto steps = Read(text);
@@ -124,6 +130,88 @@ TEST_F(ScenarioFileTest, MistakesAreToldWithFileLineAndField) {
        }) {
     EXPECT_THAT(ErrorOf(mistake.text), HasSubstr(mistake.told));
   }
+}
+
+TEST_F(ScenarioFileTest, APluginHasStepsOfItsOwn) {
+  const auto steps = ReadPlugin(
+      "steps:\n"
+      "- {action: flap-device, device: gpu-1, after: 2s, delay: 1ms, count: "
+      "3}\n"
+      "- {action: set-devices, count: 655360}\n"
+      "- {action: drop-stream, method: allocate, message: lost}\n"
+      "- {action: fail, method: list-and-watch, times: 2}\n");
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  ASSERT_EQ(steps->size(), 4u);
+  EXPECT_EQ(steps->at(0).action, ScenarioStep::Action::kFlapDevice);
+  EXPECT_EQ(steps->at(0).device, "gpu-1");
+  EXPECT_EQ(steps->at(0).after, std::chrono::seconds(2));
+  EXPECT_EQ(steps->at(0).count, 3);
+  EXPECT_EQ(steps->at(1).count, 655'360);
+  EXPECT_EQ(steps->at(2).message, "lost");
+  EXPECT_EQ(steps->at(3).method, "list-and-watch");
+}
+
+TEST_F(ScenarioFileTest, EveryActionOfAPluginHasItsName) {
+  const auto steps = ReadPlugin(
+      "steps:\n"
+      "- {action: garbage-bytes}\n- {action: unknown-device}\n"
+      "- {action: duplicate-ids}\n- {action: unknown-health}\n"
+      "- {action: garbage-ids}\n- {action: garbage-numa}\n"
+      "- {action: set-devices, count: 1}\n"
+      "- {action: flap-device, device: d}\n- {action: drop-stream}\n"
+      "- {action: restart}\n- {action: rolling-upgrade}\n"
+      "- {action: take-over}\n"
+      "- {action: delay, delay: 1s}\n- {action: fail}\n- {action: hang}\n"
+      "- {action: too-little}\n- {action: garbage-names}\n"
+      "- {action: crash-before}\n- {action: crash-after}\n"
+      "- {action: drop-socket}\n- {action: re-register}\n");
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  const int first = static_cast<int>(ScenarioStep::Action::kGarbageBytes);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(static_cast<int>(steps->at(i).action),
+              first + static_cast<int>(i));
+  }
+}
+
+TEST_F(ScenarioFileTest, MistakesInAPluginsStepsAreTold) {
+  struct Mistake {
+    const char* step;
+    const char* told;
+  };
+  for (const Mistake& mistake : {
+           Mistake{"{action: fail-claim}", "unknown action 'fail-claim'"},
+           Mistake{"{action: fail, claim: c}", "claim: unknown field; known"},
+           Mistake{"{action: fail, method: prepare}",
+                   "unknown method 'prepare'; known are any, "},
+           Mistake{"{action: duplicate-ids, method: allocate}",
+                   "duplicate-ids does not go with method allocate"},
+           Mistake{"{action: set-devices}", "needs a 'count'"},
+           Mistake{"{action: set-devices, count: 1000001}",
+                   "count is 1000001, more than 1000000"},
+           Mistake{"{action: set-devices, count: few}",
+                   "count: 'few' is not a count"},
+           Mistake{"{action: flap-device}", "needs a 'device'"},
+           Mistake{"{action: fail, count: 2}", "no use for 'count'"},
+           Mistake{"{action: fail, after: 1s}", "no use for 'after'"},
+           Mistake{"{action: restart, after: soon}",
+                   "after: 'soon' is not a duration"},
+           Mistake{"{action: fail, method: get-options, device: d}",
+                   "carry no device"},
+           Mistake{"{action: duplicate-ids, device: d}", "carry no device"},
+       }) {
+    const auto steps = ReadPlugin(std::string("steps:\n- ") + mistake.step);
+    EXPECT_EQ(steps.status().code(), absl::StatusCode::kInvalidArgument);
+    const std::string message(steps.status().message());
+    EXPECT_THAT(message, HasSubstr("s.yaml:2: steps[0]"));
+    EXPECT_THAT(message, HasSubstr(mistake.told));
+  }
+}
+
+TEST_F(ScenarioFileTest, ADriverHasNoStepsOfAPlugin) {
+  EXPECT_THAT(ErrorOf("steps:\n- {action: restart}\n"),
+              HasSubstr("unknown action 'restart'"));
+  EXPECT_THAT(ErrorOf("steps:\n- {action: fail, device: d}\n"),
+              HasSubstr("device: unknown field"));
 }
 
 TEST_F(ScenarioFileTest, AMissingFileIsNamed) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -168,6 +169,107 @@ class DEVMGR_EXPORT FakeDraDriver {
   virtual std::vector<std::string> PreparedClaims() const = 0;
 
   /// Removes and re-creates both sockets, as a restarted process would.
+  virtual absl::Status Restart() = 0;
+};
+
+struct FakeDevicePluginOptions {
+  std::string resource;        ///< Extended resource name. Required.
+  std::filesystem::path root;  ///< As `devmgrd --root`. Required.
+  int devices = 8;
+  /// Device number i is on `numa[i % size]`; empty: on no node.
+  std::vector<std::int64_t> numa;
+  /// How it makes itself known: by calling Register on
+  /// `<root>/device-plugins/kubelet.sock`, by a socket in
+  /// `<root>/plugins_registry`, or both.
+  enum class Way { kSocket, kDirectory, kBoth };
+  Way way = Way::kSocket;
+  bool preferred = false;  ///< Offer GetPreferredAllocation.
+  bool pre_start = false;  ///< Require PreStartContainer.
+  /// Answer Allocate with CDI names in place of nodes and mounts, which then
+  /// stand in a spec file in `<root>/cdi`.
+  bool cdi = false;
+  /// Tells sockets of several plugins for one resource apart.
+  std::string instance;
+  /// What it says of itself when registering. An empty endpoint: the truth.
+  std::string version = "v1beta1";
+  std::string endpoint;
+  std::vector<ScenarioStep> scenario;
+  /// One JSON line per event (without line end); called from any thread, one
+  /// call at a time. Events: `serving`, `registered`, `registration-refused`,
+  /// `registry-away`, `call`, `step`, `answer`, `list`, `stream-ended`,
+  /// `socket-dropped`, `socket-back`, `socket-failed`, `spec-failed`, `ended`.
+  std::function<void(std::string_view)> on_event;
+  /// What "crash" does; called on a thread of the plugin. Default:
+  /// `_exit(137)`. When it returns, the call stays without an answer.
+  std::function<void()> crash;
+};
+
+/// A device plugin with devices `<name part of the resource>-0` and so on, the
+/// same after a restart, all healthy. It answers Allocate with one variable
+/// (`EXAMPLE_COM_GPU` for `example.com/gpu`) that lists the IDs, and one device
+/// node (`/dev/<id>`) and one read-only mount (`/run/devices/<id>`) for each;
+/// unknown IDs are an error. Asked for a preference it takes what it must, then
+/// the last ones. When the registry socket is made anew, or its own socket is
+/// deleted, it starts over and registers, as long as it takes. Thread-safe.
+class DEVMGR_EXPORT FakeDevicePlugin {
+ public:
+  struct Device {
+    std::string id;
+    std::string health = "Healthy";
+    std::vector<std::int64_t> numa;
+  };
+
+  /// A call the plugin got.
+  struct Call {
+    std::string method;                     ///< As in ScenarioStep.
+    std::vector<std::string> devices;       ///< Those asked for or offered.
+    std::vector<std::string> must_include;  ///< Of a preference.
+    int size = 0;                           ///< Of a preference.
+    /// Request metadata with names that begin with `devmgr-`.
+    std::map<std::string, std::string> metadata;
+  };
+
+  /// Returns once its sockets answer; registration follows, as soon as there
+  /// is somebody to register with.
+  ///   InvalidArgument     an option is out of range; all are named
+  ///   FailedPrecondition  another process serves one of the sockets
+  static absl::StatusOr<std::unique_ptr<FakeDevicePlugin>> Start(
+      FakeDevicePluginOptions options);
+  /// Closes the sockets and removes them.
+  virtual ~FakeDevicePlugin() = default;
+
+  virtual void AddStep(ScenarioStep step) = 0;
+  virtual void ClearSteps() = 0;
+  /// Lets all hanging calls go on.
+  virtual void ReleaseHanging() = 0;
+
+  virtual std::vector<Call> Calls() const = 0;
+  /// Waits until at least `count` calls of `method` have arrived.
+  virtual bool WaitForCalls(std::string_view method, std::size_t count,
+                            std::chrono::milliseconds limit) const = 0;
+  /// Waits until the manager has confirmed or refused a registration at least
+  /// `count` times, either way. The last answer: empty text means accepted.
+  virtual bool WaitForRegistrations(std::size_t count,
+                                    std::chrono::milliseconds limit) const = 0;
+  virtual std::string last_registration_error() const = 0;
+  virtual std::size_t accepted_connections() const = 0;
+  /// Device streams that are open now.
+  virtual std::size_t open_streams() const = 0;
+
+  virtual std::vector<Device> Devices() const = 0;
+  /// Sends the new list on all streams.
+  virtual void SetDevices(std::vector<Device> devices) = 0;
+  /// False: there is no such device.
+  virtual bool SetHealth(std::string_view id, std::string_view health) = 0;
+  /// Ends all streams with `status`.
+  virtual void DropStreams(const absl::Status& status) = 0;
+
+  /// Registers once more, with everything as it is.
+  virtual void Register() = 0;
+  /// Closes and removes all sockets; Restart brings them back.
+  virtual void Stop() = 0;
+  /// Closes and re-creates all sockets and registers, as a restarted process
+  /// would. Devices stay as they are.
   virtual absl::Status Restart() = 0;
 };
 
