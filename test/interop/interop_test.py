@@ -5,7 +5,9 @@
   interop_test.py BUILD_ROOT SOURCE_ROOT
 
 A driver on the official helper is served by devmgrd, and our fake driver by a
-client with the official stubs. Skipped where Go, or its modules, are absent.
+client with the official stubs. A kubelet on the official stubs takes our fake
+device plugin, and the plugin that is built on them, through all calls. Skipped
+where Go, or its modules, are absent.
 """
 
 import json
@@ -177,6 +179,72 @@ def official_client(tap, node, go, manifest):
     driver.stop()
 
 
+def answers(variable, options, devices, chosen, edits):
+  """What the stand-in for the kubelet prints for one round of calls."""
+  return [f'options {options}', f'list {devices}', f'preferred {chosen}',
+          f'env map[{variable}:{chosen}]', *edits,
+          'unknown device refused true', 'pre-start done']
+
+
+def official_kubelet(tap, folder, name, command, kubelet, expected):
+  """A stand-in for the kubelet takes a plugin through all calls."""
+  plugin = Program(f'{folder}/{name}.log', *command)
+  try:
+    done = run(kubelet, timeout=PATIENCE)
+    if not tap.equal(done.stdout.splitlines(), expected,
+                     f'the official stubs and {name}'):
+      print('# ' + done.stderr.replace('\n', '\n# '))
+      print('# ' + '\n# '.join(plugin.lines()))
+  finally:
+    plugin.stop()
+
+
+def device_plugins(tap, build_root, go):
+  fake = build_root + '/tools/fake-device-plugin/fake-device-plugin'
+  resource = 'example.com/gpu'
+  flags = ['--devices', '2', '--numa', '0,1', '--preferred', '--prestart']
+  ours = answers('EXAMPLE_COM_GPU', 'true true',
+                 'gpu-0=Healthy@0,gpu-1=Healthy@1', 'gpu-1',
+                 ['device /dev/gpu-1 /dev/null rw',
+                  'mount /run/devices/gpu-1 true'])
+  theirs = answers('CARDS', 'true true',
+                   'card-0=Healthy,card-1=Healthy@0', 'card-1',
+                   ['device /dev/card-1 /dev/null rw', 'mount /opt/card-1 true',
+                    f'cdi {resource}=card-1'])
+
+  def both_lives(endpoint, round_of_calls):
+    return [f'registered v1beta1 {endpoint} {resource} true true',
+            *round_of_calls, 'stream ended',
+            f'registered again v1beta1 {endpoint} {resource}', *round_of_calls]
+
+  with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
+    official_kubelet(
+        tap, folder, 'our fake plugin',
+        [fake, '--resource', resource, '--root', folder, *flags],
+        [go + '/kubelet', '--root', folder],
+        both_lives('example.com_gpu.sock', ours))
+  with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
+    official_kubelet(
+        tap, folder, 'the official plugin',
+        [go + '/plugin', '--resource', resource, '--root', folder],
+        [go + '/kubelet', '--root', folder],
+        both_lives('interop.sock', theirs))
+  for name, command, socket, round_of_calls in (
+      ('our fake plugin in the directory',
+       [fake, '--resource', resource, '--register', 'directory', *flags],
+       'example.com_gpu.sock', ours),
+      ('the official plugin in the directory',
+       [go + '/plugin', '--resource', resource, '--directory'],
+       'interop.sock', theirs)):
+    with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
+      socket = f'{folder}/plugins_registry/{socket}'
+      official_kubelet(
+          tap, folder, name, [*command, '--root', folder],
+          [go + '/kubelet', '--registration', socket],
+          [f'info DevicePlugin {resource}  v1beta1', *round_of_calls,
+           'notified'])
+
+
 def main():
   build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
   tap = Tap()
@@ -195,6 +263,7 @@ def main():
         official_client(tap, node, go, source + '/objects.yaml')
     finally:
       node.daemon.stop()
+  device_plugins(tap, build_root, go)
   tap.finish()
 
 
