@@ -15,6 +15,7 @@
 #include "plugin/plugin_registry.h"
 #include "plugin/registry_socket.h"
 #include "testing/fake_driver_wire.h"
+#include "testing/registration_wire.h"
 
 namespace devmgr::conformance {
 namespace {
@@ -43,7 +44,6 @@ TEST(WireTableTest, TheManagerUsesUpstreamsNames) {
 
 TEST(WireTableTest, TheFakeDriverUsesUpstreamsNames) {
   auto names = ReadWireNames();
-  EXPECT_EQ(testing::kPluginType, names["plugin type"]);
   EXPECT_EQ(testing::kGetInfoPath, names["get info"]);
   EXPECT_EQ(testing::kNotifyPath, names["notify registration"]);
   for (const testing::DraApi& api : testing::kDraApis) {
