@@ -363,7 +363,7 @@ void ServerCall::Gate::AdvanceLocked() {
     ServerCall* const call = std::exchange(call_, nullptr);
     return call->stream_.Finish(ToGrpc(*end_), call);
   }
-  const grpc::ByteBuffer message = std::move(waiting_.front());
+  const grpc::ByteBuffer message = waiting_.front();
   waiting_.pop_front();
   waiting_bytes_ -= message.Length();
   if (waiting_.empty() && end_ && end_->ok()) {

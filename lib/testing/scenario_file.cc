@@ -142,7 +142,7 @@ class Reader {
     std::set<std::string> seen;
     for (const auto& member : node) {
       const std::string key = member.first.Scalar();
-      const std::string path = field + "." + key;
+      const std::string path = fmt::format("{}.{}", field, key);
       if (!seen.insert(key).second) {
         return Error(member.first, path, "given twice");
       }
@@ -162,7 +162,7 @@ class Reader {
   absl::Status ReadMember(const std::string& key, const YAML::Node& key_node,
                           const YAML::Node& node, const std::string& path,
                           ScenarioStep* step) const {
-    const std::string value = node.Scalar();
+    const std::string& value = node.Scalar();
     const auto fields = FieldsOf(fake_);
     if (std::find(fields.begin(), fields.end(), key) == fields.end()) {
       return Error(key_node, path, "unknown field; known are {}",
