@@ -150,18 +150,18 @@ void PluginInstance::Listen() {
   const auto take = Resume<List>([](PluginInstance& self, const List& list) {
     self.OnList(std::move(*list));
   });
+  const auto ended =
+      Resume<absl::Status>([](PluginInstance& self, const absl::Status& why) {
+        self.Lose(why.ok() ? UnavailableError("the plugin ended ListAndWatch")
+                           : WithContext(why, "ListAndWatch"));
+      });
   stream_ = connection_->Stream(
       identity_.version.Method(kListMethod), identity_.version.encode_empty(),
       {},
       {[take, decode](const std::string& bytes) {
          take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
        },
-       Resume<absl::Status>(
-           [](PluginInstance& self, const absl::Status& status) {
-             self.Lose(status.ok()
-                           ? UnavailableError("the plugin ended ListAndWatch")
-                           : WithContext(status, "ListAndWatch"));
-           })});
+       ended});
   owner_.OnChange(*this);
 }
 

@@ -3,9 +3,9 @@
 // fake-device-plugin: a device plugin without hardware, that can be told to
 // misbehave. All it does lives in devmgr/testing.h.
 #include <devmgr/testing.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>

@@ -3,9 +3,9 @@
 // fake-dra-driver: a DRA driver without hardware, that can be told to
 // misbehave. All it does lives in devmgr/testing.h.
 #include <devmgr/testing.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <utility>
