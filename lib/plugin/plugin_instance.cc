@@ -143,26 +143,29 @@ void PluginInstance::Listen() {
   if (started_) std::exchange(started_, nullptr)(absl::OkStatus());
   // They may have closed us.
   if (state_ != InstanceState::kListening || attempt_ != attempt) return;
+  OpenStream();
+  owner_.OnChange(*this);
+}
 
+void PluginInstance::OpenStream() {
   // Parsed where it comes in, so that a long list holds up nobody's decisions.
   const auto decode = identity_.version.decode_list;
   using List = std::shared_ptr<absl::StatusOr<DeviceList>>;
   const auto take = Resume<List>([](PluginInstance& self, const List& list) {
     self.OnList(std::move(*list));
   });
-  const auto ended =
-      Resume<absl::Status>([](PluginInstance& self, const absl::Status& why) {
-        self.Lose(why.ok() ? UnavailableError("the plugin ended ListAndWatch")
-                           : WithContext(why, "ListAndWatch"));
-      });
-  stream_ = connection_->Stream(
-      identity_.version.Method(kListMethod), identity_.version.encode_empty(),
-      {},
-      {[take, decode](const std::string& bytes) {
-         take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
-       },
-       ended});
-  owner_.OnChange(*this);
+  rpc::StreamEvents events;
+  events.on_message = [take, decode](const std::string& bytes) {
+    take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
+  };
+  events.on_end = Resume<absl::Status>([](PluginInstance& self,
+                                          const absl::Status& status) {
+    self.Lose(status.ok() ? UnavailableError("the plugin ended ListAndWatch")
+                          : WithContext(status, "ListAndWatch"));
+  });
+  stream_ = connection_->Stream(identity_.version.Method(kListMethod),
+                                identity_.version.encode_empty(), {},
+                                std::move(events));
 }
 
 void PluginInstance::OnList(absl::StatusOr<DeviceList> list) {

@@ -116,6 +116,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void Ask();
   void OnAnswered(const absl::StatusOr<std::string>& answer);
   void Listen();
+  void OpenStream();
   void OnList(absl::StatusOr<DeviceList> list);
   void ReadNextLater(std::size_t devices);
   /// The connection is no good any more.
