@@ -27,7 +27,8 @@ int main() { std::cout << devmgr::Version() << "\\n"; }
 
 # What may leave the library besides ours: instances of the standard library's
 # templates. GCC shows them whatever our visibility is, as weak symbols.
-STANDARD = re.compile(r'(std|__gnu_cxx|__cxxabiv1)::|operator (new|delete)')
+STANDARD = re.compile(r'(std|__gnu_cxx|__cxxabiv1)::|operator (new|delete)|'
+                      r'^void (\(\*\))?\(\)$')
 
 
 def run(command, **keywords):
