@@ -200,9 +200,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
 std::vector<state::Batch> UnbrokenEnd(
     std::map<std::uint64_t, state::Batch> history, std::uint64_t last) {
   std::vector<state::Batch> batches;
-  for (auto it = history.rbegin(); it != history.rend(); ++it) {
-    if (it->first != last - batches.size()) break;
-    batches.push_back(std::move(it->second));
+  for (auto node = history.extract(last); !node.empty();
+       node = history.extract(last - batches.size())) {
+    batches.push_back(std::move(node.mapped()));
   }
   std::reverse(batches.begin(), batches.end());
   return batches;
