@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -88,28 +89,33 @@ absl::Status CheckTable(const rocksdb::Options& options, const fs::path& path,
                        path.string());
 }
 
-/// The MANIFEST, and all tables that it names.
-absl::Status CheckManifest(const rocksdb::Options& options,
-                           const fs::path& manifest, RecoveryReport* report) {
+/// The MANIFEST, and all tables that it names. Returns the number of the first
+/// log that holds more than they do.
+absl::StatusOr<std::uint64_t> CheckManifest(const rocksdb::Options& options,
+                                            const fs::path& manifest,
+                                            RecoveryReport* report) {
   DEVMGR_ASSIGN_OR_RETURN(
       const LogContents log,
       CheckLogFile(*options.env->GetFileSystem(), manifest, report));
   if (log.records.empty()) {
     return DataLossError("'{}' holds nothing", manifest.string());
   }
-  const auto tables = TablesIn(log.records);
-  if (!tables.has_value()) return absl::OkStatus();  // Of a later RocksDB.
-  for (const auto& [number, entry] : *tables) {
+  const auto contents = ReadManifest(log.records);
+  if (!contents.has_value()) {  // Of a later RocksDB.
+    return std::numeric_limits<std::uint64_t>::max();
+  }
+  for (const auto& [number, entry] : contents->tables) {
     DEVMGR_RETURN_IF_ERROR(
         CheckTable(options, manifest.parent_path() / TableName(number), entry));
   }
-  return absl::OkStatus();
+  return contents->first_log;
 }
 
-/// Each write goes on where the one before it ended, also from log to log.
-/// Returns the newest log.
+/// Each write goes on where the one before it ended, also from log to log, but
+/// for those that are being removed. Returns the newest log.
 absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
                                    const fs::path& database,
+                                   std::uint64_t first_log,
                                    RecoveryReport* report) {
   DEVMGR_ASSIGN_OR_RETURN(const auto logs, FindLogs(disk, database));
   if (logs.empty()) {
@@ -122,6 +128,7 @@ absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
   for (const fs::path& path : logs) {
     DEVMGR_ASSIGN_OR_RETURN(const LogContents log,
                             CheckLogFile(disk, path, report));
+    if (std::stoull(path.stem().string()) < first_log) continue;
     for (const std::string& record : log.records) {
       const auto numbers = WriteNumbersOf(record);
       if (!numbers.has_value()) {
@@ -198,11 +205,11 @@ absl::StatusOr<Examined> Look(const fs::path& database,
   rocksdb::FileSystem& disk = *options.env->GetFileSystem();
   DEVMGR_ASSIGN_OR_RETURN(const fs::path manifest,
                           FindManifest(disk, database));
-  DEVMGR_RETURN_IF_ERROR(
-      WithContext(CheckManifest(options, manifest, &found.report),
-                  "CURRENT names {}", manifest.filename().string()));
+  const auto first_log = CheckManifest(options, manifest, &found.report);
+  DEVMGR_RETURN_IF_ERROR(WithContext(first_log.status(), "CURRENT names {}",
+                                     manifest.filename().string()));
   DEVMGR_ASSIGN_OR_RETURN(const fs::path newest_log,
-                          CheckLogs(disk, database, &found.report));
+                          CheckLogs(disk, database, *first_log, &found.report));
   DEVMGR_ASSIGN_OR_RETURN(found.db, OpenToRead(options, database, manifest));
   DEVMGR_RETURN_IF_ERROR(WithContext(ReadLedger(found), "as '{}' has it",
                                      manifest.filename().string()));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "checkpoint/byte_reader.h"
@@ -57,11 +58,13 @@ void ReadNewFile(ByteReader& reader, Tables& tables) {
 }
 
 /// False when it is not understood.
-bool ReadEdit(ByteReader reader, Tables& tables) {
+bool ReadEdit(ByteReader reader, ManifestContents& contents) {
   while (reader.ok() && !reader.empty()) {
     const std::uint64_t tag = reader.Varint();
     switch (tag) {
       case kLogNumber:
+        contents.first_log = std::max(contents.first_log, reader.Varint());
+        break;
       case kNextFileNumber:
       case kLastSequence:
       case kPrevLogNumber:
@@ -81,10 +84,10 @@ bool ReadEdit(ByteReader reader, Tables& tables) {
         break;
       case kDeletedFile:
         reader.Varint();
-        tables.erase(reader.Varint());
+        contents.tables.erase(reader.Varint());
         break;
       case kNewFile:
-        ReadNewFile(reader, tables);
+        ReadNewFile(reader, contents.tables);
         break;
       default:
         if ((tag & kMayBeIgnored) == 0) return false;
@@ -96,12 +99,13 @@ bool ReadEdit(ByteReader reader, Tables& tables) {
 
 }  // namespace
 
-std::optional<Tables> TablesIn(const std::vector<std::string>& records) {
-  Tables tables;
+std::optional<ManifestContents> ReadManifest(
+    const std::vector<std::string>& records) {
+  ManifestContents contents;
   for (const std::string& record : records) {
-    if (!ReadEdit(ByteReader(record), tables)) return std::nullopt;
+    if (!ReadEdit(ByteReader(record), contents)) return std::nullopt;
   }
-  return tables;
+  return contents;
 }
 
 std::string TableName(std::uint64_t number) {

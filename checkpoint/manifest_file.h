@@ -18,9 +18,16 @@ struct TableEntry {
   std::string checksum_kind;  ///< RocksDB's name for how it was made.
 };
 
-/// The tables by number after all records of a MANIFEST, each of which has its
-/// checksum. Nothing when a record says something that is not known here.
-std::optional<std::map<std::uint64_t, TableEntry>> TablesIn(
+struct ManifestContents {
+  std::map<std::uint64_t, TableEntry> tables;  ///< By number.
+  /// What logs with lower numbers hold is in the tables, too. They are being
+  /// removed, in no order that outlasts a power failure.
+  std::uint64_t first_log = 0;
+};
+
+/// What holds after all records of a MANIFEST, each of which has its checksum.
+/// Nothing when a record says something that is not known here.
+std::optional<ManifestContents> ReadManifest(
     const std::vector<std::string>& records);
 
 /// `000012.sst`

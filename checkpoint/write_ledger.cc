@@ -59,8 +59,12 @@ struct ChangeWriter {
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(
     const rocksdb::Options& options, const std::filesystem::path& path) {
   rocksdb::DB* db = nullptr;
+  const auto open = [&] {
+    return rocksdb::DB::Open(options, path.string(), &db);
+  };
+  // What a first try has begun to create is in the way of a second one.
   const rocksdb::Status status =
-      OpenTwice([&] { return rocksdb::DB::Open(options, path.string(), &db); });
+      options.error_if_exists ? open() : OpenTwice(open);
   std::unique_ptr<rocksdb::DB> owned(db);
   DEVMGR_RETURN_IF_ERROR(FromRocksDb(
       status, fmt::format("cannot open the ledger in '{}'", path.string())));

@@ -136,7 +136,7 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
       lives * kLength, all.decisions, all.driver_calls, all.pods_ready,
       all.managers, all.reopened);
   // The lives are worth something only if much happens in them.
-  EXPECT_GT(all.pods_ready, lives * kLength / 40);
+  EXPECT_GT(all.pods_ready, lives * kLength / 50);
   EXPECT_GT(all.driver_calls, lives * kLength / 20);
   EXPECT_EQ(all.reopened, lives * 2);
 }

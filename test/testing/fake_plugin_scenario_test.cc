@@ -408,6 +408,7 @@ TEST_F(FakePluginScenarioTest, IsUpgradedBesideTheOldOne) {
   EXPECT_THAT(NextList(second.get()), SizeIs(2));
   ASSERT_TRUE(WaitForEvent("ended"));
   EXPECT_FALSE(stream->End().ok());
+  plugin_->Devices();  // Behind the work of the step.
   EXPECT_FALSE(fs::exists(Socket()));
   // The second one goes on, and a restart keeps its name.
   plugin_->SetHealth("gpu-0", "Unhealthy");
