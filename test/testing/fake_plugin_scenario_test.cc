@@ -354,6 +354,7 @@ TEST_F(FakePluginScenarioTest, StaysAwayWhileItIsDown) {
   NextList(stream.get());
   ASSERT_TRUE(Allocate({"gpu-0"}).ok());
   EXPECT_FALSE(stream->End().ok());
+  plugin_->Devices();  // Behind the work of the step.
   EXPECT_FALSE(fs::exists(Socket()));
   // What is told to come back by hand comes back once.
   ASSERT_TRUE(plugin_->Restart().ok());
