@@ -125,10 +125,10 @@ absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
                          database.string(), kLogSuffix);
   }
   std::uint64_t next = 0;
-  for (const fs::path& path : logs) {
+  for (const auto& [number, path] : logs) {
     DEVMGR_ASSIGN_OR_RETURN(const LogContents log,
                             CheckLogFile(disk, path, report));
-    if (std::stoull(path.stem().string()) < first_log) continue;
+    if (number < first_log) continue;
     for (const std::string& record : log.records) {
       const auto numbers = WriteNumbersOf(record);
       if (!numbers.has_value()) {
@@ -145,7 +145,7 @@ absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
       next = numbers->first + numbers->count;
     }
   }
-  return logs.back();
+  return logs.back().path;
 }
 
 /// For reading; nothing is changed.
@@ -221,20 +221,19 @@ absl::StatusOr<Examined> Look(const fs::path& database,
 
 }  // namespace
 
-absl::StatusOr<std::vector<fs::path>> FindLogs(rocksdb::FileSystem& disk,
-                                               const fs::path& database) {
+absl::StatusOr<std::vector<LogPath>> FindLogs(rocksdb::FileSystem& disk,
+                                              const fs::path& database) {
   DEVMGR_ASSIGN_OR_RETURN(const auto names, NamesIn(disk, database));
-  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  std::vector<LogPath> logs;
   for (const std::string& name : names) {
     const std::size_t digits = name.find_first_not_of("0123456789");
     if (digits == 0 || digits > 18 || name.substr(digits) != kLogSuffix) {
       continue;
     }
-    found.emplace_back(std::stoull(name), database / name);
+    logs.push_back({std::stoull(name), database / name});
   }
-  std::sort(found.begin(), found.end());
-  std::vector<fs::path> logs;
-  for (auto& [number, path] : found) logs.push_back(std::move(path));
+  std::sort(logs.begin(), logs.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
   return logs;
 }
 

@@ -40,8 +40,12 @@ absl::StatusOr<Examined> ExamineDatabase(const std::filesystem::path& database,
                                          const rocksdb::Options& options,
                                          const std::optional<Witness>& witness);
 
+struct LogPath {
+  std::uint64_t number = 0;
+  std::filesystem::path path;
+};
 /// The write-ahead logs of a database, oldest first.
-absl::StatusOr<std::vector<std::filesystem::path>> FindLogs(
+absl::StatusOr<std::vector<LogPath>> FindLogs(
     rocksdb::FileSystem& disk, const std::filesystem::path& database);
 
 /// The number of the first write of a log's record, and how many it holds, as

@@ -121,7 +121,7 @@ absl::Status ReplayLogs(rocksdb::FileSystem& disk, const fs::path& database,
                         std::uint64_t in_tables, RawRecords& records,
                         SkipList& skipped) {
   DEVMGR_ASSIGN_OR_RETURN(const auto logs, FindLogs(disk, database));
-  for (const fs::path& path : logs) {
+  for (const auto& [number, path] : logs) {
     const std::string name = path.filename().string();
     DEVMGR_ASSIGN_OR_RETURN(const auto bytes, ReadFileIfAny(disk, path));
     LogContents log = ReadLog(bytes.value_or(""));

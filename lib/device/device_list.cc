@@ -13,18 +13,15 @@ namespace {
 
 using api::Quoted;
 
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
+}
+
 bool IdCanBeUsed(const std::string& id, ListProblems& problems) {
-  if (id.empty()) {
-    problems.Add("device without an ID");
-    return false;
-  }
-  if (id.size() > kMaxIdLength) {
-    problems.Add("device {}: ID has {} bytes, the limit is {}; dropped",
-                 Quoted(id), id.size(), kMaxIdLength);
-    return false;
-  }
-  if (api::FindInvalidUtf8(id) != std::string::npos) {
-    problems.Add("device {}: ID is not UTF-8", Quoted(id));
+  if (const std::string problem = CheckDeviceId(id); !problem.empty()) {
+    problems.Add("{}", problem);
     return false;
   }
   if (id.size() > kDefinedIdLength) {
@@ -115,6 +112,21 @@ void Append(Device device, std::vector<Device>& devices,
 }
 
 }  // namespace
+
+std::string CheckDeviceId(const std::string& id) {
+  if (id.empty()) return "a device has an empty ID";
+  if (id.size() > kMaxIdLength) {
+    return fmt::format("device ID {} has {} bytes, at most {} are allowed",
+                       Quoted(id), id.size(), kMaxIdLength);
+  }
+  if (api::FindInvalidUtf8(id) != std::string::npos) {
+    return fmt::format("device ID {} is not UTF-8", Quoted(id));
+  }
+  if (HasControlCharacter(id)) {
+    return fmt::format("device ID {} has control characters in it", Quoted(id));
+  }
+  return "";
+}
 
 void CheckNodes(Device& device, const std::vector<std::int64_t>& machine_nodes,
                 ListProblems& problems) {

@@ -36,6 +36,9 @@ struct ListProblems {
   friend bool operator==(const ListProblems&, const ListProblems&) = default;
 };
 
+/// Why there can be no device of that ID; empty when there can.
+std::string CheckDeviceId(const std::string& id);
+
 struct CheckedList {
   std::vector<Device> devices;  ///< In natural order, each ID once.
   /// For each device of the list, its place in `devices`; empty when the list
@@ -44,7 +47,7 @@ struct CheckedList {
   ListProblems problems;
 };
 
-/// Drops devices whose ID is empty, over-long or not UTF-8. Of several devices
+/// Drops devices whose ID cannot be (CheckDeviceId). Of several devices
 /// with one ID the last counts, and it is healthy only if all of them are.
 CheckedList CheckList(std::vector<Device> devices,
                       const std::vector<std::int64_t>& machine_nodes);

@@ -117,22 +117,6 @@ absl::Status CheckEach(std::string_view kind, const std::vector<Edit>& edits,
 
 }  // namespace
 
-std::string CheckDeviceId(const std::string& id) {
-  if (id.empty()) return "a device has an empty ID";
-  if (id.size() > kMaxIdBytes) {
-    return fmt::format("device ID {} has {} bytes, at most {} are allowed",
-                       api::Quoted(id), id.size(), kMaxIdBytes);
-  }
-  if (api::FindInvalidUtf8(id) != std::string::npos) {
-    return fmt::format("device ID {} is not UTF-8", api::Quoted(id));
-  }
-  if (HasControl(id)) {
-    return fmt::format("device ID {} has control characters in it",
-                       api::Quoted(id));
-  }
-  return "";
-}
-
 absl::Status CheckEdits(const device::ContainerEdits& edits) {
   DEVMGR_RETURN_IF_ERROR(CheckEach("env variables", edits.env, CheckEnv));
   DEVMGR_RETURN_IF_ERROR(CheckEach("mounts", edits.mounts, CheckMount));

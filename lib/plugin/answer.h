@@ -17,7 +17,6 @@ namespace devmgr::plugin {
 /// Bounds of one list.
 inline constexpr std::size_t kMaxDevices = 1'000'000;
 inline constexpr std::size_t kMaxDeviceBytes = 64 * 1024;
-inline constexpr std::size_t kMaxIdBytes = 1024;
 /// Of one answer, serialised.
 inline constexpr std::size_t kMaxAnswerBytes = 1024 * 1024;
 /// Of one container: of each kind, and of each text.
@@ -30,16 +29,7 @@ inline constexpr std::size_t kMaxValueBytes = 128 * 1024;
 struct DeviceList {
   std::vector<device::Device> devices;
   ListProblems problems;
-
-  void AddProblem(const std::string& text) {
-    if (problems.count++ < ListProblems::kMaxTexts) {
-      problems.texts.push_back(text);
-    }
-  }
 };
-
-/// Why there can be no device of that ID; empty when there can.
-std::string CheckDeviceId(const std::string& id);
 
 /// Checks what a plugin wants to put into a container.
 ///   InvalidArgument  names what is wrong with what

@@ -82,15 +82,15 @@ absl::StatusOr<DeviceList> DecodeList(const std::string& bytes) {
   const auto take = [&](std::string_view device) {
     if (++told > kMaxDevices) return false;
     if (device.size() > kMaxDeviceBytes) {
-      list.AddProblem(
-          fmt::format("device {} of the list has {} bytes, at most {} are read",
-                      told, device.size(), kMaxDeviceBytes));
+      list.problems.Add(
+          "device {} of the list has {} bytes, at most {} are read", told,
+          device.size(), kMaxDeviceBytes);
     } else if (!wire.ParseFromArray(device.data(),
                                     static_cast<int>(device.size()))) {
-      list.AddProblem(fmt::format("device {} of the list is garbled", told));
-    } else if (const std::string problem = CheckDeviceId(wire.id());
+      list.problems.Add("device {} of the list is garbled", told);
+    } else if (const std::string problem = device::CheckDeviceId(wire.id());
                !problem.empty()) {
-      list.AddProblem(problem);
+      list.problems.Add("{}", problem);
     } else {
       list.devices.push_back(DeviceOf(wire));
     }
@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<std::string>> DecodePreferred(
   const bool parsed =
       rpc::ForEachField(*container, kListField, [&](std::string_view id) {
         // Advice that cannot be an ID is none.
-        if (id.size() <= kMaxIdBytes) ids.emplace_back(id);
+        if (id.size() <= device::kMaxIdLength) ids.emplace_back(id);
         return ids.size() < kMaxDevices;
       });
   if (!parsed) {

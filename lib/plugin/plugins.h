@@ -18,27 +18,22 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/device_list.h"
+#include "device/inventory.h"
 #include "plugin/breaker.h"
 #include "plugin/instance_machine.h"
 
 namespace devmgr::plugin {
 
-/// Number of one connection to a plugin: larger for later ones, never used
-/// twice while the manager runs. 0 is none.
-using Generation = std::uint64_t;
+/// Of one connection to a plugin; 0 is none.
+using device::Generation;
+using device::ListProblems;
 
 /// What a plugin answers to GetDevicePluginOptions.
 struct PluginOptions {
   bool pre_start_required = false;
   bool preferred_allocation = false;
   friend bool operator==(const PluginOptions&, const PluginOptions&) = default;
-};
-
-/// What is wrong with a list; the first few in words.
-struct ListProblems {
-  static constexpr std::size_t kMaxTexts = 20;
-  std::size_t count = 0;
-  std::vector<std::string> texts;
 };
 
 /// For whom a call is made.

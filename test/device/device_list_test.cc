@@ -78,7 +78,7 @@ TEST(CheckListTest, DropsIdsThatCannotBeUsed) {
                 {});
   EXPECT_THAT(checked.devices, ElementsAre(Healthy("good")));
   EXPECT_THAT(checked.problems.texts,
-              ElementsAre("device without an ID", HasSubstr("1025 bytes"),
+              ElementsAre("a device has an empty ID", HasSubstr("1025 bytes"),
                           HasSubstr("not UTF-8")));
 }
 
@@ -111,6 +111,16 @@ TEST(CheckListTest, CountsProblemsAndListsTheFirst) {
   EXPECT_THAT(checked.devices, IsEmpty());
   EXPECT_EQ(checked.problems.count, 1000u);
   EXPECT_THAT(checked.problems.texts, SizeIs(ListProblems::kMaxTexts));
+}
+
+TEST(CheckDeviceIdTest, SaysWhatIsWrong) {
+  EXPECT_EQ(CheckDeviceId("GPU-0::3"), "");
+  EXPECT_EQ(CheckDeviceId(std::string(kMaxIdLength, 'x')), "");
+  EXPECT_THAT(CheckDeviceId(""), HasSubstr("empty"));
+  EXPECT_THAT(CheckDeviceId(std::string(kMaxIdLength + 1, 'x')),
+              HasSubstr("1025 bytes"));
+  EXPECT_THAT(CheckDeviceId("a\xff"), HasSubstr("UTF-8"));
+  EXPECT_THAT(CheckDeviceId("a\nb"), HasSubstr("control"));
 }
 
 }  // namespace

@@ -102,15 +102,5 @@ TEST(CheckEditsTest, BoundsEachKind) {
               StatusIs(kInvalid, "4097 mounts, at most 4096 are allowed"));
 }
 
-TEST(CheckDeviceIdTest, SaysWhatIsWrong) {
-  EXPECT_EQ(CheckDeviceId("GPU-0::3"), "");
-  EXPECT_EQ(CheckDeviceId(std::string(kMaxIdBytes, 'x')), "");
-  EXPECT_THAT(CheckDeviceId(""), HasSubstr("empty"));
-  EXPECT_THAT(CheckDeviceId(std::string(kMaxIdBytes + 1, 'x')),
-              HasSubstr("1025 bytes"));
-  EXPECT_THAT(CheckDeviceId("a\xff"), HasSubstr("UTF-8"));
-  EXPECT_THAT(CheckDeviceId("a\nb"), HasSubstr("control"));
-}
-
 }  // namespace
 }  // namespace devmgr::plugin

@@ -89,7 +89,7 @@ TEST(DecodeListTest, LeavesOutWhatCannotBeADeviceAndSaysWhy) {
   wire::ListAndWatchResponse list;
   Add(list, "", "Healthy", {});
   Add(list, "good", "Healthy", {});
-  Add(list, std::string(kMaxIdBytes + 1, 'x'), "Healthy", {});
+  Add(list, std::string(device::kMaxIdLength + 1, 'x'), "Healthy", {});
   Add(list, "\xff", "Healthy", {});
   Add(list, "large", std::string(kMaxDeviceBytes, 'h'), {});
   // A device whose ID is longer than the device.
@@ -179,7 +179,7 @@ TEST(DecodePreferredTest, TakesAdviceAndNone) {
               IsEmpty());
   auto* container = response.add_container_responses();
   for (const std::string& id :
-       {std::string("b"), std::string(kMaxIdBytes + 1, 'x'),
+       {std::string("b"), std::string(device::kMaxIdLength + 1, 'x'),
         std::string("a")}) {
     container->add_device_ids(id);
   }
