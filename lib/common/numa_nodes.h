@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace devmgr {
+
+/// The kernel's form of a set of numbers, such as `0-3,8`. Nothing when it is
+/// not one, or names more than 4,096.
+std::optional<std::vector<std::int64_t>> ParseNumberList(std::string_view text);
+
+/// NUMA nodes of this machine, ascending; empty when the kernel does not tell.
+std::vector<std::int64_t> KernelNumaNodes();
+
+}  // namespace devmgr
