@@ -54,6 +54,7 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
 void Write(const NamedValue& value, pb::NamedValue* out) {
   out->set_name(value.name);
   out->set_value(value.value);
+  out->set_resource(value.resource);
 }
 
 void Write(const CdiDevice& device, pb::CdiDevice* out) {
@@ -71,12 +72,14 @@ void Write(const DeviceMount& mount, pb::DeviceMount* out) {
   out->set_container_path(mount.container_path);
   out->set_host_path(mount.host_path);
   out->set_read_only(mount.read_only);
+  out->set_resource(mount.resource);
 }
 
 void Write(const DeviceNode& node, pb::DeviceNode* out) {
   out->set_container_path(node.container_path);
   out->set_host_path(node.host_path);
   out->set_permissions(node.permissions);
+  out->set_resource(node.resource);
 }
 
 void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
@@ -90,6 +93,11 @@ void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
   for (const auto& item : container.devices) Write(item, out->add_devices());
   for (const auto& item : container.annotations) {
     Write(item, out->add_annotations());
+  }
+  for (const HeldResource& held : container.resources) {
+    pb::HeldResource* record = out->add_resources();
+    record->set_name(held.name);
+    for (const std::string& id : held.devices) record->add_devices(id);
   }
 }
 
@@ -135,6 +143,7 @@ void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
     }
   }
   Write(hold.edits, out->mutable_edits());
+  out->set_pre_start(hold.pre_start);
 }
 
 void Write(const state::PodRecord& pod, pb::PodRecord* out) {
@@ -209,7 +218,9 @@ state::PreparedDevice Read(const pb::PreparedDevice& in) {
           ReadTexts(in.cdi_device_ids()), in.share_id()};
 }
 
-NamedValue Read(const pb::NamedValue& in) { return {in.name(), in.value()}; }
+NamedValue Read(const pb::NamedValue& in) {
+  return {in.name(), in.value(), in.resource()};
+}
 
 CdiDevice Read(const pb::CdiDevice& in) {
   const pb::DeviceOrigin& origin = in.origin();
@@ -219,11 +230,15 @@ CdiDevice Read(const pb::CdiDevice& in) {
 }
 
 DeviceMount Read(const pb::DeviceMount& in) {
-  return {in.container_path(), in.host_path(), in.read_only()};
+  return {in.container_path(), in.host_path(), in.read_only(), in.resource()};
 }
 
 DeviceNode Read(const pb::DeviceNode& in) {
-  return {in.container_path(), in.host_path(), in.permissions()};
+  return {in.container_path(), in.host_path(), in.permissions(), in.resource()};
+}
+
+HeldResource Read(const pb::HeldResource& in) {
+  return {in.name(), ReadTexts(in.devices())};
 }
 
 ContainerDevices Read(const pb::ContainerDevices& in);
@@ -245,7 +260,8 @@ ContainerDevices Read(const pb::ContainerDevices& in) {
           ReadAll<NamedValue>(in.env()),
           ReadAll<DeviceMount>(in.mounts()),
           ReadAll<DeviceNode>(in.devices()),
-          ReadAll<NamedValue>(in.annotations())};
+          ReadAll<NamedValue>(in.annotations()),
+          ReadAll<HeldResource>(in.resources())};
 }
 
 state::Want Read(const pb::Want& in) {
@@ -310,6 +326,7 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
                 ReadAll<DeviceNode>(in.edits().devices()),
                 ReadAll<NamedValue>(in.edits().annotations()),
                 ReadTexts(in.edits().cdi_devices())};
+  hold.pre_start = in.pre_start();
   return hold;
 }
 

@@ -70,6 +70,17 @@ void AddClaim(const ClaimRecord& claim, const std::vector<const Want*>& wants,
   }
 }
 
+/// Each part with the name of its resource.
+template <typename T>
+std::vector<T> Named(const std::vector<device::FromResource<T>>& merged) {
+  std::vector<T> named;
+  for (const auto& [value, resource] : merged) {
+    named.push_back(value);
+    named.back().resource = resource;
+  }
+  return named;
+}
+
 /// The devices that its plugins' answers name, unless a claim gave them.
 void AddHolds(const std::vector<state::DeviceHold>& holds,
               std::set<std::string>* seen, ContainerDevices* container) {
@@ -77,7 +88,12 @@ void AddHolds(const std::vector<state::DeviceHold>& holds,
   for (const state::DeviceHold& hold : holds) {
     if (hold.container != container->name) continue;
     edits.push_back({hold.resource, hold.edits});
+    HeldResource& held = container->resources.emplace_back();
+    held.name = hold.resource;
+    for (const auto& device : hold.devices) held.devices.push_back(device.id);
   }
+  std::sort(container->resources.begin(), container->resources.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   const device::MergedEdits merged = device::MergeEdits(std::move(edits));
   for (const auto& [name, resource] : merged.cdi_devices) {
     if (!seen->insert(name).second) continue;
@@ -85,11 +101,10 @@ void AddHolds(const std::vector<state::DeviceHold>& holds,
     origin.resource = resource;
     container->cdi_devices.push_back({name, std::move(origin)});
   }
-  device::ContainerEdits plain = device::WithoutOrigins(merged);
-  container->env = std::move(plain.env);
-  container->mounts = std::move(plain.mounts);
-  container->devices = std::move(plain.devices);
-  container->annotations = std::move(plain.annotations);
+  container->env = Named(merged.env);
+  container->mounts = Named(merged.mounts);
+  container->devices = Named(merged.devices);
+  container->annotations = Named(merged.annotations);
 }
 
 }  // namespace

@@ -127,7 +127,8 @@ absl::StatusOr<Decision> CommitDevices(const State& state, const PodUid& uid,
           hold.resource, hold.container, old->name.ToString());
     }
     hold.phase = ReservationPhase::kCommitted;
-    hold.edits = answer->second;
+    hold.edits = answer->second.edits;
+    hold.pre_start = answer->second.pre_start;
   }
   if (record->phase == PodPhase::kAllocating) {
     record->phase = PodPhase::kAdmitted;

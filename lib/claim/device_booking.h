@@ -22,8 +22,14 @@
 
 namespace devmgr::claim {
 
-/// What the plugins answered, by container and resource.
-using AllocateAnswers = std::map<device::NeedKey, device::ContainerEdits>;
+/// What one plugin answered for one container.
+struct AllocateAnswer {
+  device::ContainerEdits edits;
+  /// It is to be asked before each start of the container.
+  bool pre_start = false;
+};
+/// By container and resource.
+using AllocateAnswers = std::map<device::NeedKey, AllocateAnswer>;
 
 /// Reserves devices for a pod, beside those it holds. The pod need not be
 /// known yet.

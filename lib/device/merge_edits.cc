@@ -41,13 +41,6 @@ std::vector<FromResource<T>> Merge(const std::vector<ResourceEdits>& all,
   return sorted;
 }
 
-template <typename T>
-std::vector<T> Values(const std::vector<FromResource<T>>& parts) {
-  std::vector<T> values;
-  for (const FromResource<T>& part : parts) values.push_back(part.value);
-  return values;
-}
-
 }  // namespace
 
 std::string ConflictText(const EditConflict& conflict) {
@@ -77,14 +70,6 @@ MergedEdits MergeEdits(std::vector<ResourceEdits> edits) {
                      return std::tie(a.what, a.key) < std::tie(b.what, b.key);
                    });
   return merged;
-}
-
-ContainerEdits WithoutOrigins(const MergedEdits& merged) {
-  return {.env = Values(merged.env),
-          .mounts = Values(merged.mounts),
-          .devices = Values(merged.devices),
-          .annotations = Values(merged.annotations),
-          .cdi_devices = Values(merged.cdi_devices)};
 }
 
 }  // namespace devmgr::device

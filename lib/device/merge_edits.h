@@ -53,7 +53,4 @@ struct MergedEdits {
 /// fails; whether a conflict is an error is for the caller to say.
 MergedEdits MergeEdits(std::vector<ResourceEdits> edits);
 
-/// The merge without its origins.
-ContainerEdits WithoutOrigins(const MergedEdits& merged);
-
 }  // namespace devmgr::device

@@ -73,6 +73,8 @@ struct DeviceHold {
   device::ReservationPhase phase = device::ReservationPhase::kReserved;
   std::vector<device::HeldDevice> devices;  ///< Once each.
   device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
+  /// The plugin is to be asked before each start of the container.
+  bool pre_start = false;
   friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
 };
 

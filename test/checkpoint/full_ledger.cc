@@ -62,6 +62,24 @@ state::PodRecord PodWithDevices(PodPhase phase,
   return pod;
 }
 
+state::PodRecord ReadyPodWithDevices() {
+  state::DeviceHold hold = state::MakeHold({"0", "1"});
+  hold.pre_start = true;
+  state::PodRecord pod = PodWithDevices(PodPhase::kReady, {hold});
+  auto answer = std::make_shared<PodDevices>(*pod.answer);
+  answer->containers.resize(1);
+  ContainerDevices& main = answer->containers.front();
+  main.cdi_devices.clear();
+  main.env = {{"TPU", "0,1", "example.com/tpu"}};
+  main.mounts = {{"/container", "/host", true, "example.com/tpu"}};
+  main.devices = {{"/dev/x", "/dev/host-x", "rwm", "example.com/tpu"}};
+  main.annotations = {{"example.com/note", "text", "example.com/tpu"}};
+  main.resources = {{"example.com/tpu", {"0", "1"}}};
+  pod.needs = {{main.name, main.init, {}}};
+  pod.answer = std::move(answer);
+  return pod;
+}
+
 std::vector<state::Batch> DevicePluginBatches() {
   using state::MakeHold;
   return {
@@ -81,6 +99,7 @@ std::vector<state::Batch> DevicePluginBatches() {
       MakeBatch(
           15, DecisionKind::kAllocated,
           {Put(PodWithDevices(PodPhase::kAdmitted, {MakeHold({"0", "1"})}))}),
+      MakeBatch(16, DecisionKind::kPrepareIntent, {Put(ReadyPodWithDevices())}),
   };
 }
 
@@ -98,7 +117,7 @@ std::vector<state::Batch> FullLedger() {
   for (state::Batch& batch : batches) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
   }
-  batches.push_back(MakeBatch(16, DecisionKind::kRecovered, {}));
+  batches.push_back(MakeBatch(17, DecisionKind::kRecovered, {}));
   return batches;
 }
 

@@ -22,6 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+/// Older formats have no resources there.
+Json WithResource(Json item, const std::string& resource) {
+  if (!resource.empty()) item.push_back(resource);
+  return item;
+}
+
 Json ToJson(const ContainerDevices& container) {
   Json json = {{"name", container.name}, {"init", container.init}};
   for (const CdiDevice& item : container.cdi_devices) {
@@ -31,18 +37,23 @@ Json ToJson(const ContainerDevices& container) {
                                   from.resource});
   }
   for (const auto& item : container.env) {
-    json["env"].push_back({item.name, item.value});
+    json["env"].push_back(WithResource({item.name, item.value}, item.resource));
   }
   for (const auto& item : container.mounts) {
-    json["mounts"].push_back(
-        {item.container_path, item.host_path, item.read_only});
+    json["mounts"].push_back(WithResource(
+        {item.container_path, item.host_path, item.read_only}, item.resource));
   }
   for (const auto& item : container.devices) {
     json["devices"].push_back(
-        {item.container_path, item.host_path, item.permissions});
+        WithResource({item.container_path, item.host_path, item.permissions},
+                     item.resource));
   }
   for (const auto& item : container.annotations) {
-    json["annotations"].push_back({item.name, item.value});
+    json["annotations"].push_back(
+        WithResource({item.name, item.value}, item.resource));
+  }
+  for (const HeldResource& held : container.resources) {
+    json["resources"].push_back({held.name, held.devices});
   }
   return json;
 }
@@ -57,13 +68,11 @@ Json ToJson(const state::DeviceHold& hold) {
   for (const device::HeldDevice& device : hold.devices) {
     devices.push_back({device.id, device.numa_nodes});
   }
-  return {{"container", hold.container},
-          {"kind", static_cast<int>(hold.kind)},
-          {"resource", hold.resource},
-          {"phase", static_cast<int>(hold.phase)},
-          {"devices", devices},
-          {"edits", ToJson(edits)},
-          {"cdiDevices", hold.edits.cdi_devices}};
+  return {
+      {"container", hold.container}, {"kind", static_cast<int>(hold.kind)},
+      {"resource", hold.resource},   {"phase", static_cast<int>(hold.phase)},
+      {"devices", devices},          {"preStart", hold.pre_start},
+      {"edits", ToJson(edits)},      {"cdiDevices", hold.edits.cdi_devices}};
 }
 
 Json ToJson(const state::PodRecord& pod) {

@@ -18,6 +18,7 @@ using state::DriverPhase;
 using state::PreparedDevice;
 using state::Want;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -296,10 +297,15 @@ TEST_F(ContainerAnswerTest, AContainerGetsWhatItsOwnPluginsAnswered) {
   ASSERT_THAT(answer, IsOk());
   const ContainerDevices& c = (*answer)->containers.front();
   // Of two values the resource whose name comes first has its way.
-  EXPECT_THAT(c.env, ElementsAre(NamedValue{"A", "2"}, NamedValue{"B", "3"}));
-  EXPECT_EQ(c.mounts, edits.mounts);
-  EXPECT_EQ(c.devices, edits.devices);
-  EXPECT_EQ(c.annotations, edits.annotations);
+  const std::string a = "example.com/a";
+  const std::string b = "example.com/b";
+  EXPECT_THAT(c.env,
+              ElementsAre(NamedValue{"A", "2", a}, NamedValue{"B", "3", a}));
+  EXPECT_THAT(c.mounts, ElementsAre(DeviceMount{"/in", "/out", true, b}));
+  EXPECT_THAT(c.devices, ElementsAre(DeviceNode{"/dev/x", "/dev/x0", "rw", b}));
+  EXPECT_THAT(c.annotations, ElementsAre(NamedValue{"k", "v", b}));
+  EXPECT_THAT(c.resources, ElementsAre(Field(&HeldResource::name, a),
+                                       Field(&HeldResource::name, b)));
   ContainerDevices nothing;
   nothing.name = "d";
   EXPECT_EQ((*answer)->containers.back(), nothing);

@@ -76,7 +76,7 @@ class DeviceBookingTest : public testing::Test {
   static AllocateAnswers Answers(const std::string& resource) {
     device::ContainerEdits edits;
     edits.env = {{"FROM", resource}};
-    return {{{"main", resource}, edits}};
+    return {{{"main", resource}, {edits, false}}};
   }
 
   state::State state_;
@@ -109,7 +109,7 @@ TEST_F(DeviceBookingTest, ThenItIsPreparedAndReadyAndKeepsThem) {
   Take(booked->decision);
   ASSERT_EQ(Pod("p")->phase, PodPhase::kReady);
   EXPECT_THAT(Pod("p")->answer->containers.front().env,
-              ElementsAre(NamedValue{"FROM", kTpu}));
+              ElementsAre(NamedValue{"FROM", kTpu, kTpu}));
   const auto forgotten = ForgetPod(state_, Identity("p").uid);
   ASSERT_THAT(forgotten, IsOk());
   Take(*forgotten);

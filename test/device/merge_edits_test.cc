@@ -12,10 +12,21 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+template <typename T>
+std::vector<T> Values(const std::vector<FromResource<T>>& parts) {
+  std::vector<T> values;
+  for (const FromResource<T>& part : parts) values.push_back(part.value);
+  return values;
+}
+
 ContainerEdits Merged(const std::vector<ResourceEdits>& edits) {
   const MergedEdits merged = MergeEdits(edits);
   EXPECT_THAT(merged.conflicts, IsEmpty());
-  return WithoutOrigins(merged);
+  return {.env = Values(merged.env),
+          .mounts = Values(merged.mounts),
+          .devices = Values(merged.devices),
+          .annotations = Values(merged.annotations),
+          .cdi_devices = Values(merged.cdi_devices)};
 }
 
 TEST(MergeEditsTest, PutsTheAnswersTogetherSorted) {  // DP-099

@@ -28,10 +28,14 @@ struct CdiDevice {
   friend bool operator==(const CdiDevice&, const CdiDevice&) = default;
 };
 
+// What device plugins ask for. `resource` tells whose plugin it was; its
+// devices stand in ContainerDevices::resources.
+
 /// A name and a value: an environment variable or an annotation.
 struct NamedValue {
   std::string name;
   std::string value;
+  std::string resource = {};
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
@@ -39,6 +43,7 @@ struct DeviceMount {
   std::string container_path;
   std::string host_path;
   bool read_only = false;
+  std::string resource = {};
   friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
 };
 
@@ -46,7 +51,15 @@ struct DeviceNode {
   std::string container_path;
   std::string host_path;
   std::string permissions;  ///< Of `r`, `w`, `m`.
+  std::string resource = {};
   friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
+};
+
+/// Devices of a device plugin that a container holds.
+struct HeldResource {
+  std::string name;
+  std::vector<std::string> devices;  ///< IDs, in natural order.
+  friend bool operator==(const HeldResource&, const HeldResource&) = default;
 };
 
 /// What to inject into one container. The order is stable: pod-claim order,
@@ -59,6 +72,7 @@ struct ContainerDevices {
   std::vector<DeviceMount> mounts;
   std::vector<DeviceNode> devices;
   std::vector<NamedValue> annotations;
+  std::vector<HeldResource> resources;  ///< By name.
   friend bool operator==(const ContainerDevices&,
                          const ContainerDevices&) = default;
 };
