@@ -92,17 +92,6 @@ bool SettledByLedger(const PodRecord& record, const JudgeInput& input,
   return false;
 }
 
-/// A pod that holds claims cannot be rejected any more: it waits for a change
-/// of what it would be rejected for.
-void SettleRejection(const PodRecord* record, Verdict* verdict) {
-  if (verdict->kind != Verdict::Kind::kReject) return;
-  if (record != nullptr && !record->claims.empty()) {
-    verdict->kind = Verdict::Kind::kWait;
-  } else {
-    verdict->waiting_for.clear();
-  }
-}
-
 }  // namespace
 
 Verdict JudgeBooked(const PodRecord& pod, const JudgeInput& input) {
@@ -149,6 +138,15 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   }
   SettleRejection(record, &judgement.verdict);
   return judgement;
+}
+
+void SettleRejection(const PodRecord* record, Verdict* verdict) {
+  if (verdict->kind != Verdict::Kind::kReject) return;
+  if (record != nullptr && !record->claims.empty()) {
+    verdict->kind = Verdict::Kind::kWait;
+  } else {
+    verdict->waiting_for.clear();
+  }
 }
 
 bool Wakes(const std::vector<WaitingFor>& changes,

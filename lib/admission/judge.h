@@ -42,6 +42,10 @@ Judgement Judge(const Pod& pod, const JudgeInput& input);
 /// there (any more): only whether its drivers can be called.
 Verdict JudgeBooked(const state::PodRecord& pod, const JudgeInput& input);
 
+/// A pod that holds claims cannot be rejected any more: it waits for a change
+/// of what it would be rejected for. `record` may be null.
+void SettleRejection(const state::PodRecord* record, Verdict* verdict);
+
 /// Does one of `changes` concern somebody who waits for `waiting_for`?
 bool Wakes(const std::vector<WaitingFor>& changes,
            const std::vector<WaitingFor>& waiting_for);

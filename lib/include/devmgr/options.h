@@ -36,6 +36,11 @@ struct DeviceManagerOptions {
   /// can register.
   std::filesystem::path plugin_registry_dir;
 
+  /// Where device plugins find the registry socket, `kubelet.sock`, and have
+  /// their own. Created if missing; sockets that are left there are removed.
+  /// Empty: device plugins can come by `plugin_registry_dir` only.
+  std::filesystem::path device_plugin_dir;
+
   /// Service sockets of drivers must lie below one of these, or below
   /// `plugin_registry_dir`. Empty: any absolute path is taken.
   std::vector<std::filesystem::path> plugin_dirs;
@@ -61,6 +66,28 @@ struct DeviceManagerOptions {
 
   /// How many calls one driver may have under way. Must be positive.
   int max_driver_calls = 64;
+
+  /// Longest wait for one call of a device plugin that may take its time, by
+  /// default and by resource. All must be positive.
+  std::chrono::milliseconds plugin_call_timeout{30'000};
+  std::map<std::string, std::chrono::milliseconds> plugin_call_timeouts;
+
+  /// How long the devices of a plugin that is gone count in the capacity, and
+  /// keep their name from anybody else. Must be positive.
+  std::chrono::milliseconds plugin_grace_period{std::chrono::minutes(5)};
+
+  /// Tells device plugins whom a call is for, as request metadata:
+  /// `devmgr-pod-uid`, `devmgr-pod-namespace`, `devmgr-pod-name`,
+  /// `devmgr-container`.
+  bool pod_identity_metadata = false;
+
+  /// Below a scheduler, how long a pod may wait for a device plugin before it
+  /// is rejected. Must be positive.
+  std::chrono::milliseconds admission_wait{std::chrono::minutes(5)};
+
+  /// How long smaller or later pods may delay the first of those that wait for
+  /// devices. Must be positive.
+  std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
 
   /// How many events are kept in memory. Must be positive.
   std::size_t max_events = 1'000;

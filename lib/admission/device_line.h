@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods that wait for devices of plugins, in the order in which they may have
+// them: by priority, then by when they came. Pure.
+#pragma once
+
+#include <devmgr/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace devmgr::admission {
+
+/// What a pod needs at once, by resource.
+using DeviceCounts = std::map<std::string, std::int64_t>;
+
+struct DeviceLineOptions {
+  /// For so long those behind may take what the one before them waits for.
+  std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
+  /// How long devices are kept for a pod that was told that it is its turn.
+  std::chrono::milliseconds turn{std::chrono::seconds(10)};
+};
+
+class DeviceLine {
+ public:
+  struct Place {
+    std::int32_t priority = 0;
+    std::int64_t first_seen_ms = 0;
+    DeviceCounts needs;
+    /// Those of `needs` that there is too little of. Empty: it does not stand
+    /// in line, only the time counts.
+    std::set<std::string> short_of;
+    /// It is judged again after any change of those, whatever is free.
+    bool any_change = false;
+    /// For how long it may wait. Nothing: for ever.
+    std::optional<std::chrono::milliseconds> limit;
+  };
+  /// How many devices of a resource are left.
+  using FreeCount = std::function<std::int64_t(const std::string& resource)>;
+
+  explicit DeviceLine(DeviceLineOptions options) : options_(options) {}
+
+  /// Takes its place, or another one. The time since which it waits stays; its
+  /// turn is over.
+  void Enter(const PodUid& pod, Place place, std::int64_t now_ms);
+  /// It has what it needs, or does not want it any more. Gives the resources
+  /// that others may have now.
+  std::set<std::string> Leave(const PodUid& pod);
+
+  /// 0 for one that does not wait.
+  std::chrono::milliseconds WaitedFor(const PodUid& pod,
+                                      std::int64_t now_ms) const;
+
+  /// Whom a pod that could have its devices has to let go first: one before it
+  /// that they are kept for, because it is its turn, or because it has waited
+  /// for too long.
+  std::optional<PodUid> FirstBefore(const PodUid& pod, const Place& place,
+                                    std::int64_t now_ms,
+                                    const FreeCount& free) const;
+
+  /// Whose turn it is after these resources changed, in order, as far as what
+  /// is free goes. They are to be judged again.
+  std::vector<PodUid> Turns(const std::set<std::string>& changed,
+                            std::int64_t now_ms, const FreeCount& free);
+
+  /// Unix time at which Due has something to say though nothing changed.
+  std::optional<std::int64_t> NextDeadline() const;
+  struct DueNow {
+    std::vector<PodUid> pods;  ///< They have waited long enough.
+    /// Of turns that were not taken. Whose they were stands in line no more.
+    std::set<std::string> resources;
+  };
+  /// Each is told once.
+  DueNow Due(std::int64_t now_ms);
+
+  bool Contains(const PodUid& pod) const { return pods_.contains(pod); }
+
+ private:
+  struct Order {
+    std::int32_t priority = 0;
+    std::int64_t first_seen_ms = 0;
+    PodUid pod;
+    bool operator<(const Order& other) const;
+  };
+  struct Entry {
+    Place place;
+    std::int64_t since_ms = 0;
+    std::optional<std::int64_t> deadline_ms;
+    std::optional<std::int64_t> turn_until_ms;
+  };
+
+  static Order OrderOf(const PodUid& pod, const Place& place) {
+    return {place.priority, place.first_seen_ms, pod};
+  }
+  void Remove(const PodUid& pod, const Entry& entry);
+  /// What it needs is kept from those behind it.
+  bool IsKeptFor(const Entry& entry, std::int64_t now_ms) const;
+
+  const DeviceLineOptions options_;
+  std::map<PodUid, Entry> pods_;
+  /// By resource, who stands in line and needs it.
+  std::map<std::string, std::set<Order>> lines_;
+};
+
+}  // namespace devmgr::admission

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/device_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace devmgr::admission {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
+
+constexpr char kGpu[] = "example.com/gpu";
+constexpr char kNic[] = "example.com/nic";
+constexpr std::int64_t kStarved = 5 * 60 * 1000;
+constexpr std::int64_t kTurn = 10 * 1000;
+
+class DeviceLineTest : public testing::Test {
+ protected:
+  /// A pod that came at `seen` and is short of all it needs.
+  static DeviceLine::Place Place(std::int64_t seen, DeviceCounts needs,
+                                 std::int32_t priority = 0) {
+    DeviceLine::Place place;
+    place.priority = priority;
+    place.first_seen_ms = seen;
+    for (const auto& [resource, count] : needs) {
+      place.short_of.insert(resource);
+    }
+    place.needs = std::move(needs);
+    return place;
+  }
+  void Enter(const std::string& pod, DeviceLine::Place place) {
+    line_.Enter(PodUid{pod}, std::move(place), now_);
+  }
+  std::vector<std::string> Turns(std::set<std::string> changed) {
+    std::vector<std::string> pods;
+    for (const PodUid& pod : line_.Turns(changed, now_, Free())) {
+      pods.push_back(pod.value);
+    }
+    return pods;
+  }
+  std::optional<std::string> FirstBefore(const std::string& pod,
+                                         const DeviceLine::Place& place) {
+    const auto first = line_.FirstBefore(PodUid{pod}, place, now_, Free());
+    if (!first.has_value()) return std::nullopt;
+    return first->value;
+  }
+  DeviceLine::FreeCount Free() {
+    return [this](const std::string& resource) { return free_[resource]; };
+  }
+
+  DeviceLine line_{DeviceLineOptions{}};
+  std::map<std::string, std::int64_t> free_;
+  std::int64_t now_ = 0;
+};
+
+TEST_F(DeviceLineTest, AFreedDeviceGoesToTheFirst) {
+  Enter("b", Place(2, {{kGpu, 1}}));
+  Enter("a", Place(1, {{kGpu, 1}}));
+  Enter("c", Place(3, {{kGpu, 1}}));
+  free_[kGpu] = 2;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("a", "b"));
+  EXPECT_THAT(Turns({kGpu}), IsEmpty());  // Told once.
+}
+
+TEST_F(DeviceLineTest, PriorityComesBeforeAge) {
+  Enter("old", Place(1, {{kGpu, 1}}));
+  Enter("important", Place(2, {{kGpu, 1}}, 1000));
+  free_[kGpu] = 1;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("important"));
+}
+
+TEST_F(DeviceLineTest, AnUnrelatedEventWakesNobody) {
+  Enter("a", Place(1, {{kGpu, 1}}));
+  free_ = {{kGpu, 5}, {kNic, 5}};
+  EXPECT_THAT(Turns({kNic}), IsEmpty());
+  DeviceLine::Place any = Place(2, {{kGpu, 9}});
+  any.any_change = true;
+  Enter("any", any);
+  EXPECT_THAT(Turns({kNic}), IsEmpty());
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("a", "any"));
+}
+
+TEST_F(DeviceLineTest, TheWholeNeedMustBeMet) {
+  Enter("both", Place(1, {{kGpu, 1}, {kNic, 1}}));
+  Enter("gpu", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  // What the first cannot use yet, the second may have.
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("gpu"));
+}
+
+TEST_F(DeviceLineTest, ASmallerPodMayPassUntilTheFirstHasWaitedTooLong) {
+  Enter("large", Place(1, {{kGpu, 4}}));
+  Enter("small", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  now_ = kStarved - 1;
+  EXPECT_EQ(FirstBefore("new", Place(3, {{kGpu, 1}})), std::nullopt);
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("small"));
+  now_ = kStarved;
+  Enter("small", Place(2, {{kGpu, 1}}));  // It was not quick enough.
+  EXPECT_THAT(Turns({kGpu}), IsEmpty());
+  EXPECT_THAT(FirstBefore("new", Place(3, {{kGpu, 1}})),
+              Optional(std::string("large")));
+  // Other resources are nobody's, and those before it need not care.
+  EXPECT_EQ(FirstBefore("new", Place(3, {{kNic, 1}})), std::nullopt);
+  EXPECT_EQ(FirstBefore("vip", Place(3, {{kGpu, 1}}, 7)), std::nullopt);
+  free_[kGpu] = 4;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("large"));
+  free_[kGpu] = 5;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("small"));
+}
+
+TEST_F(DeviceLineTest, DevicesAreKeptForWhoseTurnItIs) {
+  Enter("first", Place(1, {{kGpu, 2}}));
+  free_[kGpu] = 2;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("first"));
+  EXPECT_THAT(FirstBefore("quick", Place(9, {{kGpu, 1}})),
+              Optional(std::string("first")));
+  EXPECT_EQ(FirstBefore("first", Place(1, {{kGpu, 2}})), std::nullopt);
+  free_[kGpu] = 3;
+  EXPECT_EQ(FirstBefore("quick", Place(9, {{kGpu, 1}})), std::nullopt);
+  EXPECT_THAT(line_.Leave(PodUid{"first"}), ElementsAre(kGpu));
+  free_[kGpu] = 1;
+  EXPECT_EQ(FirstBefore("quick", Place(9, {{kGpu, 1}})), std::nullopt);
+}
+
+TEST_F(DeviceLineTest, ATurnThatIsNotTakenEnds) {
+  Enter("gone", Place(1, {{kGpu, 1}}));
+  Enter("next", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("gone"));
+  EXPECT_THAT(line_.NextDeadline(), Optional(kTurn));
+  now_ = kTurn - 1;
+  EXPECT_THAT(line_.Due(now_).resources, IsEmpty());
+  now_ = kTurn;
+  EXPECT_THAT(line_.Due(now_).resources, ElementsAre(kGpu));
+  EXPECT_EQ(line_.NextDeadline(), std::nullopt);
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("next"));
+  line_.Leave(PodUid{"next"});
+  Enter("gone", Place(1, {{kGpu, 1}}));  // It has come after all.
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("gone"));
+}
+
+TEST_F(DeviceLineTest, TheTimeOfWaitingOutlivesANewPlace) {
+  DeviceLine::Place place = Place(1, {{kGpu, 1}});
+  place.limit = milliseconds(1'000);
+  Enter("a", place);
+  now_ = 600;
+  Enter("a", place);
+  EXPECT_EQ(line_.WaitedFor(PodUid{"a"}, now_), milliseconds(600));
+  EXPECT_THAT(line_.NextDeadline(), Optional(1'000));
+  EXPECT_THAT(line_.Due(999).pods, IsEmpty());
+  EXPECT_THAT(line_.Due(1'000).pods, ElementsAre(PodUid{"a"}));
+  EXPECT_THAT(line_.Due(1'000).pods, IsEmpty());  // Told once.
+  line_.Leave(PodUid{"a"});
+  EXPECT_EQ(line_.WaitedFor(PodUid{"a"}, now_), milliseconds(0));
+}
+
+TEST_F(DeviceLineTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
+  DeviceLine::Place failed = Place(1, {{kGpu, 1}});
+  failed.short_of.clear();
+  Enter("failed", failed);
+  free_[kGpu] = 1;
+  now_ = kStarved;
+  EXPECT_THAT(Turns({kGpu}), IsEmpty());
+  EXPECT_EQ(FirstBefore("other", Place(2, {{kGpu, 1}})), std::nullopt);
+}
+
+}  // namespace
+}  // namespace devmgr::admission
