@@ -215,10 +215,14 @@ void WantExtendedResources(const Pod& pod, const Container& container,
         !api::CanBeDraExtendedResource(resource)) {
       continue;
     }
+    if (options.served_by_plugin && options.served_by_plugin(resource)) {
+      continue;
+    }
     Worsen(*verdict,
            Wait("ExtendedResourceNotMapped",
-                fmt::format("container \"{}\": no claim request is mapped to "
-                            "extended resource '{}'",
+                fmt::format("container \"{}\": no device plugin serves "
+                            "extended resource '{}', and no claim request is "
+                            "mapped to it",
                             container.name, resource),
                 {WaitingFor::Kind::kResource, resource}));
   }

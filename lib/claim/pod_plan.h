@@ -10,6 +10,7 @@
 #include <devmgr/objects.h>
 #include <devmgr/status_types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct PodPlan {
 struct PlanOptions {
   /// Feature gate DRAExtendedResource. Off: the special claim does not exist.
   bool extended_resources = true;
+  /// Does a device plugin serve this extended resource? Null: none does any.
+  std::function<bool(const std::string&)> served_by_plugin = nullptr;
 };
 
 /// A verdict, and with kAdmit the plan.

@@ -71,6 +71,13 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     }
   }
 
+  void OnJudgeAgain(const PodUid& pod) override {
+    const auto found = entries_.find(pod);
+    if (found == entries_.end()) return;
+    found->second.delay = options_.min_retry;
+    Step(pod);
+  }
+
  private:
   struct Entry {
     ObjectName name;
@@ -225,6 +232,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   void OnVerdict(const PodUid& uid, const absl::StatusOr<Verdict>& verdict) {
     Entry& entry = entries_[uid];
     if (!verdict.ok()) {
+      entry.waiting_for = WaitingForOf(uid);
       Rest(uid, true);
       return;
     }

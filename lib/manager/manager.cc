@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "common/status.h"
+#include "manager/container_start.h"
+#include "plugin/no_plugins.h"
 #include "state/views.h"
 
 namespace devmgr::manager {
@@ -27,9 +29,12 @@ bool GateIsOn(const DeviceManagerOptions& options, const std::string& gate) {
 
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   DriversFactory drivers = std::move(parts.drivers);
+  PluginsFactory plugins = std::move(parts.plugins);
+  DoorsFactory doors = std::move(parts.doors);
   auto manager = std::unique_ptr<Manager>(new Manager(std::move(parts)));
   manager->OnLoop([&] {
-    manager->Start(std::move(drivers));
+    manager->Start(drivers, plugins);
+    if (doors) manager->doors_ = doors(*manager->executor_);
     return 0;
   });
   return manager;
@@ -40,6 +45,7 @@ Manager::Manager(ManagerParts parts)
       host_(std::move(parts.host)),
       boot_id_(host_.boot_id()),
       started_(host_.now()),
+      numa_nodes_(std::move(parts.numa_nodes)),
       recovery_(checkpoint::RecoveryInfoOf(parts.store->Recovered())),
       executor_(parts.executor != nullptr
                     ? std::move(parts.executor)
@@ -68,13 +74,58 @@ void Manager::ReportRecovery() {
             recovery_.message);
 }
 
-void Manager::Start(DriversFactory drivers) {
+void Manager::FreeUnansweredDevices() {
+  static constexpr char kMessage[] =
+      "the manager ended before the plugin had answered; its devices are free "
+      "again";
+  for (const auto& [uid, pod] : state_.pods) {
+    if (pod->phase != state::PodPhase::kAllocating) continue;
+    events_.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name, kMessage);
+  }
+  ledger_->Submit(
+      [](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeAllReserved(state, kMessage);
+      },
+      // A failure is the ledger's, which says so; the pods go on waiting.
+      [](const absl::Status&) {});
+}
+
+void Manager::StartDevices(const PluginsFactory& plugins) {
+  DeviceBook::Parts book{*executor_, *ledger_, state_, events_};
+  book.numa_nodes = numa_nodes_;
+  book.now_ms = [this] { return UnixMs(host_.now()); };
+  book.grace_period = options_.plugin_grace_period;
+  book.on_devices = [this](const std::string& resource) {
+    device_admission_->OnResource(resource);
+  };
+  book.on_plugin = [this](const std::string& resource) {
+    Wake({{WaitingFor::Kind::kResource, resource}});
+  };
+  devices_ = std::make_unique<DeviceBook>(std::move(book));
+  plugins_ = plugins ? plugins(*executor_, *devices_)
+                     : plugin::NewNoPlugins(*executor_);
+  DeviceAdmission::Parts admission{*executor_, *ledger_,  state_,
+                                   *plugins_,  *devices_, events_};
+  admission.policy = {options_.authority, options_.profile,
+                      options_.admission_wait};
+  admission.line.starvation_limit = options_.starvation_limit;
+  admission.now_ms = [this] { return UnixMs(host_.now()); };
+  admission.judge_again = [this](const PodUid& pod) {
+    Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });
+  };
+  device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
+  FreeUnansweredDevices();
+}
+
+void Manager::Start(const DriversFactory& drivers,
+                    const PluginsFactory& plugins) {
   ReportRecovery();
   const auto post = [this](Task task) { executor_->Post(std::move(task)); };
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
     executor_->Post([this, driver] { OnDriverChange(driver); });
   });
+  StartDevices(plugins);
   ObjectBook::Options book;
   book.source = host_.objects;
   book.node_name = options_.node_name;
@@ -88,17 +139,22 @@ void Manager::Start(DriversFactory drivers) {
     Wake(changed);
   };
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
-  lifecycle_ = std::make_unique<PodLifecycle>(
-      PodLifecycle::Parts{*ledger_,
-                          state_,
-                          *drivers_,
-                          *objects_,
-                          events_,
-                          boot_id_,
-                          {GateIsOn(options_, "DRAExtendedResource")},
-                          now_ms,
-                          post,
-                          [this](const PodUid& uid) { OnPodChanged(uid); }});
+  lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
+      *ledger_,
+      state_,
+      *drivers_,
+      *objects_,
+      *device_admission_,
+      events_,
+      boot_id_,
+      {GateIsOn(options_, "DRAExtendedResource"),
+       [this](const std::string& resource) {
+         return options_.profile == Profile::kStrictKubelet ||
+                devices_->IsServed(resource);
+       }},
+      now_ms,
+      post,
+      [this](const PodUid& uid) { OnPodChanged(uid); }});
   if (host_.objects == nullptr) return;
   host_.objects->Subscribe(
       [this] { executor_->Post([this] { objects_->Refresh(); }); });
@@ -111,9 +167,14 @@ Manager::~Manager() {
   if (host_.objects != nullptr) host_.objects->Unsubscribe();
   OnLoop([&] {
     lifecycle_->Stop();
+    while (!starts_.empty()) {
+      EndStart(starts_.begin()->first, CancelledError("the manager stops"));
+    }
     return 0;
   });
   OnLoop([&] {
+    doors_.reset();
+    plugins_.reset();
     drivers_.reset();
     return 0;
   });
@@ -168,8 +229,33 @@ OperationId Manager::StartReleasePod(const PodUid& pod, Done done) {
   return id;
 }
 
+OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
+                                               const std::string& container,
+                                               Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, container, done = std::move(done)] {
+    if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
+    starts_[id] = done;
+    AskBeforeStart(
+        state_, *devices_, *plugins_, pod, container,
+        [this, id](const absl::Status& status) { EndStart(id, status); });
+  });
+  return id;
+}
+
+void Manager::EndStart(OperationId id, const absl::Status& status) {
+  const auto found = starts_.find(id);
+  if (found == starts_.end()) return;  // cancelled
+  const Done done = std::move(found->second);
+  starts_.erase(found);
+  done(status);
+}
+
 void Manager::Cancel(OperationId operation) {
-  executor_->Post([this, operation] { lifecycle_->Cancel(operation); });
+  executor_->Post([this, operation] {
+    lifecycle_->Cancel(operation);
+    EndStart(operation, CancelledError("cancelled"));
+  });
 }
 
 void Manager::PublishBatch(const state::Batch& batch) {
@@ -210,7 +296,14 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
     return;
   }
-  for (const PodUid& uid : changed) OnPodChanged(uid);
+  for (const PodUid& uid : changed) {
+    const state::PodRecord* pod = state_.FindPod(uid);
+    devices_->OnPod(uid, pod->name, pod);
+    OnPodChanged(uid);
+  }
+  for (const auto& [uid, info] : gone) {
+    devices_->OnPod(uid, info.name, nullptr);
+  }
   for (const ObjectName& pod : ready) {
     events_.Add(false, "Prepared", "Pod", pod, "all claims are prepared");
   }
@@ -222,6 +315,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   }
   for (const auto& [uid, info] : gone) {
     lifecycle_->Forget(uid);
+    device_admission_->Forget(uid);
     {
       MutexLock lock(names_mutex_);
       const auto names = state_.PodsNamed(info.name);

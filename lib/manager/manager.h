@@ -13,11 +13,14 @@
 #include "common/executor.h"
 #include "dra/drivers.h"
 #include "fsck/fsck.h"
+#include "manager/device_admission.h"
+#include "manager/device_book.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
 #include "manager/object_book.h"
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
+#include "plugin/plugins.h"
 #include "state/state.h"
 
 namespace devmgr::manager {
@@ -27,6 +30,14 @@ namespace devmgr::manager {
 using DriversFactory = std::function<std::unique_ptr<dra::Drivers>(
     Executor& executor, std::function<void(const std::string&)> on_change)>;
 
+/// The same for device plugins, which tell `listener`.
+using PluginsFactory = std::function<std::unique_ptr<plugin::Plugins>(
+    Executor& executor, plugin::PluginListener& listener)>;
+
+/// Opens the ways by which drivers and plugins come in, on the manager's
+/// executor; closed before those.
+using DoorsFactory = std::function<std::shared_ptr<void>(Executor& executor)>;
+
 /// What a manager is put together from; every seam is filled.
 struct ManagerParts {
   DeviceManagerOptions options;
@@ -34,6 +45,10 @@ struct ManagerParts {
   std::unique_ptr<checkpoint::LedgerStore> store;
   state::State state;  ///< What the store holds.
   DriversFactory drivers;
+  PluginsFactory plugins;  ///< Null: there are none.
+  DoorsFactory doors;      ///< Null: nobody comes in.
+  /// Of the machine, ascending; empty: not known.
+  std::vector<std::int64_t> numa_nodes;
   /// Where the manager lives, and where its ledger works. Null: a thread each.
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Executor> ledger_executor;
@@ -52,6 +67,9 @@ class Manager final : public DeviceManager {
   OperationId StartPreparePod(const PodUid& pod, Done done) override;
   OperationId StartUnpreparePod(const PodUid& pod, Done done) override;
   OperationId StartReleasePod(const PodUid& pod, Done done) override;
+  OperationId StartBeforeContainerStart(const PodUid& pod,
+                                        const std::string& container,
+                                        Done done) override;
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -67,6 +85,7 @@ class Manager final : public DeviceManager {
   std::vector<ClaimInfo> Claims() const override;
   std::vector<PluginInfo> Plugins() const override;
   std::vector<DeviceInfo> Devices() const override;
+  std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
@@ -96,7 +115,10 @@ class Manager final : public DeviceManager {
   template <typename Act>
   void Tell(Act act);
 
-  void Start(DriversFactory drivers);
+  void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
+  void StartDevices(const PluginsFactory& plugins);
+  /// Reservations of a manager that is gone: nobody knows what became of them.
+  void FreeUnansweredDevices();
   /// Tells how the ledger was found, unless it was closed cleanly.
   void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread
@@ -106,6 +128,7 @@ class Manager final : public DeviceManager {
   absl::Status Repair(const fsck::Finding& finding);
   void OnDriverChange(const std::string& driver);
   void OnPodChanged(const PodUid& uid);
+  void EndStart(OperationId id, const absl::Status& status);
   void Wake(const std::vector<WaitingFor>& changes);
   PodInfo InfoOf(const state::PodRecord& pod) const;
   ClaimInfo InfoOf(const state::ClaimRecord& claim) const;
@@ -115,6 +138,7 @@ class Manager final : public DeviceManager {
   const Host host_;
   const std::string boot_id_;
   const WallTime started_;
+  const std::vector<std::int64_t> numa_nodes_;
   const RecoveryInfo recovery_;
 
   // Thread-safe by themselves.
@@ -130,10 +154,16 @@ class Manager final : public DeviceManager {
   state::State state_;  ///< The durable projection as this thread sees it.
   EventLog events_;
   std::vector<DeviceManagerObserver*> observers_;
+  /// Completions of BeforeContainerStart that are to come.
+  std::map<OperationId, Done> starts_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;
+  std::unique_ptr<DeviceBook> devices_;
   std::unique_ptr<dra::Drivers> drivers_;
+  std::unique_ptr<plugin::Plugins> plugins_;
+  std::unique_ptr<DeviceAdmission> device_admission_;
   std::unique_ptr<PodLifecycle> lifecycle_;
+  std::shared_ptr<void> doors_;
 };
 
 }  // namespace devmgr::manager

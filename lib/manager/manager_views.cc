@@ -26,6 +26,24 @@ DeviceClassInfo InfoOf(const DeviceClass& item) {
   return info;
 }
 
+PluginInfo InfoOf(const plugin::InstanceInfo& instance) {
+  PluginInfo info;
+  info.name = instance.resource;
+  info.kind = "device-plugin";
+  info.endpoint = instance.endpoint;
+  info.version = instance.version;
+  info.state = plugin::InstanceStateName(instance.state);
+  info.registered_since = instance.registered_since;
+  info.last_error = instance.last_error;
+  info.via = plugin::ViaName(instance.via);
+  info.breaker = plugin::BreakerStateName(instance.breaker);
+  info.quarantined_until = instance.quarantined_until;
+  info.devices = instance.devices;
+  info.calls = instance.calls;
+  info.queued = instance.queued;
+  return info;
+}
+
 /// Adds what slices publish to the devices that claims hold.
 void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
                   std::vector<DeviceInfo>* devices) {
@@ -121,16 +139,29 @@ std::vector<ClaimInfo> Manager::Claims() const {
 std::vector<PluginInfo> Manager::Plugins() const {
   return OnLoop([&] {
     // A completion may look while we stop.
-    return drivers_ != nullptr ? drivers_->Plugins()
-                               : std::vector<PluginInfo>();
+    if (drivers_ == nullptr) return std::vector<PluginInfo>();
+    std::vector<PluginInfo> plugins = drivers_->Plugins();
+    for (const plugin::InstanceInfo& instance : plugins_->Instances()) {
+      plugins.push_back(devmgr::manager::InfoOf(instance));
+    }
+    return plugins;
   });
 }
 
 std::vector<DeviceInfo> Manager::Devices() const {
   return OnLoop([&] {
     std::vector<DeviceInfo> devices = state::DevicesOf(state_);
+    devices_->AddTo(&devices);
     AddPublished(*objects_->Current(), options_.node_name, &devices);
     return devices;
+  });
+}
+
+std::vector<ResourceInfo> Manager::Resources() const {
+  return OnLoop([&] {
+    std::vector<ResourceInfo> resources = state::ResourcesOf(state_);
+    devices_->AddTo(&resources);
+    return resources;
   });
 }
 

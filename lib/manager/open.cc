@@ -13,97 +13,93 @@
 #include "api/names.h"
 #include "checkpoint/ledger_store.h"
 #include "common/boot_id.h"
+#include "common/numa_nodes.h"
 #include "common/status.h"
 #include "dra/driver_registry.h"
+#include "manager/doors.h"
 #include "manager/manager.h"
-#include "registration/grpc_plugin_socket.h"
-#include "registration/registrar.h"
+#include "plugin/plugin_registry.h"
 #include "rpc/connection.h"
-#include "watcher/directory_watcher.h"
 
 namespace devmgr {
 namespace {
 
-/// The drivers of a real node: registration directory, sockets, gRPC.
-/// Lives on the manager's executor.
-class NodeDrivers final : public dra::Drivers {
+dra::DriverRegistryOptions DriverOptions(
+    const DeviceManagerOptions& options, const Host& host,
+    std::function<void(const std::string&)> on_change) {
+  dra::DriverRegistryOptions registry;
+  registry.instance = {options.driver_call_timeout, options.max_driver_calls};
+  registry.endpoint_dirs = options.plugin_dirs;
+  if (!registry.endpoint_dirs.empty()) {
+    registry.endpoint_dirs.push_back(options.plugin_registry_dir);
+  }
+  registry.now = host.now;
+  registry.on_change = std::move(on_change);
+  return registry;
+}
+
+plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
+                                            const Host& host) {
+  plugin::PluginRegistryOptions registry;
+  plugin::CallTimeouts& timeouts = registry.instance.timeouts;
+  timeouts.preferred = options.plugin_call_timeout;
+  timeouts.allocate = options.plugin_call_timeout;
+  timeouts.pre_start = options.plugin_call_timeout;
+  for (const auto& [resource, timeout] : options.plugin_call_timeouts) {
+    registry.timeouts[resource] = {timeouts.options, timeout, timeout, timeout};
+  }
+  registry.pod_identity_metadata = options.pod_identity_metadata;
+  registry.now = host.now;
+  return registry;
+}
+
+/// Makes the drivers and plugins of a real node, and the doors they come in by,
+/// on the manager's executor, where they live. The drivers, which go last, keep
+/// the runtime.
+class NodePeers {
  public:
-  NodeDrivers(Executor& executor, std::shared_ptr<rpc::Runtime> runtime,
-              const DeviceManagerOptions& options, const Host& host,
-              std::function<void(const std::string&)> on_change)
-      : runtime_(std::move(runtime)),
-        registry_(executor, Dialer(*runtime_),
-                  RegistryOptions(options, host, std::move(on_change))) {
-    if (options.plugin_registry_dir.empty()) return;
-    registrar_ = std::make_unique<registration::Registrar>(
-        executor, options.plugin_registry_dir,
-        registration::GrpcPluginDialer(*runtime_),
-        std::map<std::string, registration::PluginHandler*>{
-            {dra::DriverRegistry::kPluginType, &registry_}},
-        host.log);
+  NodePeers(std::shared_ptr<rpc::Runtime> runtime,
+            const DeviceManagerOptions& options, const Host& host)
+      : runtime_(std::move(runtime)), options_(options), host_(host) {}
+
+  std::unique_ptr<dra::Drivers> MakeDrivers(
+      Executor& executor, std::function<void(const std::string&)> on_change) {
+    auto drivers = std::make_unique<dra::DriverRegistry>(
+        executor,
+        [runtime = runtime_](const std::filesystem::path& socket,
+                             std::function<void()> on_hang_up) {
+          return rpc::Dial(*runtime, socket, std::move(on_hang_up));
+        },
+        DriverOptions(options_, host_, std::move(on_change)));
+    drivers_ = drivers.get();
+    return drivers;
   }
 
-  /// Begins to look at the registration directory.
-  absl::Status Watch(Executor& executor,
-                     const std::filesystem::path& directory) {
-    if (registrar_ == nullptr) return absl::OkStatus();
-    auto watcher = watcher::DirectoryWatcher::Start(
-        runtime_->poller(), directory,
-        [this, alive = std::weak_ptr<int>(alive_),
-         &executor](const watcher::DirectoryEvent& event) {
-          executor.Post([this, alive, event] {
-            if (!alive.expired()) registrar_->OnDirectoryEvent(event);
-          });
-        });
-    if (!watcher.ok()) return watcher.status();
-    watcher_ = *std::move(watcher);
-    return absl::OkStatus();
+  std::unique_ptr<plugin::Plugins> MakePlugins(
+      Executor& executor, plugin::PluginListener& listener) {
+    auto plugins = std::make_unique<plugin::PluginRegistry>(
+        executor, plugin::UnixDialer(*runtime_), PluginOptions(options_, host_),
+        listener);
+    plugins_ = plugins.get();
+    return plugins;
   }
 
-  bool IsRegistered(const std::string& driver) const override {
-    return registry_.IsRegistered(driver);
-  }
-  void Prepare(const std::string& driver,
-               std::vector<dra::ClaimReference> claims,
-               std::function<void(dra::PrepareAnswer)> done) override {
-    registry_.Prepare(driver, std::move(claims), std::move(done));
-  }
-  void Unprepare(const std::string& driver,
-                 std::vector<dra::ClaimReference> claims,
-                 std::function<void(dra::UnprepareAnswer)> done) override {
-    registry_.Unprepare(driver, std::move(claims), std::move(done));
-  }
-  std::vector<PluginInfo> Plugins() const override {
-    return registry_.Plugins();
+  absl::StatusOr<std::shared_ptr<manager::Doors>> OpenDoors(
+      Executor& executor) {
+    DEVMGR_ASSIGN_OR_RETURN(
+        std::shared_ptr<manager::Doors> doors,
+        manager::Doors::Open({executor, *runtime_, *drivers_, *plugins_,
+                              options_.plugin_registry_dir,
+                              options_.device_plugin_dir, host_.log}));
+    return doors;
   }
 
  private:
-  static dra::Dialer Dialer(rpc::Runtime& runtime) {
-    return [&runtime](const std::filesystem::path& socket,
-                      std::function<void()> on_hang_up) {
-      return rpc::Dial(runtime, socket, std::move(on_hang_up));
-    };
-  }
-  static dra::DriverRegistryOptions RegistryOptions(
-      const DeviceManagerOptions& options, const Host& host,
-      std::function<void(const std::string&)> on_change) {
-    dra::DriverRegistryOptions registry;
-    registry.instance = {options.driver_call_timeout, options.max_driver_calls};
-    registry.endpoint_dirs = options.plugin_dirs;
-    if (!registry.endpoint_dirs.empty()) {
-      registry.endpoint_dirs.push_back(options.plugin_registry_dir);
-    }
-    registry.now = host.now;
-    registry.on_change = std::move(on_change);
-    return registry;
-  }
-
-  // Destroyed from the bottom up: no event, then no handshake, then no call.
-  const std::shared_ptr<rpc::Runtime> runtime_;  ///< Outlives every socket.
-  dra::DriverRegistry registry_;
-  std::unique_ptr<registration::Registrar> registrar_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-  std::unique_ptr<watcher::DirectoryWatcher> watcher_;
+  const std::shared_ptr<rpc::Runtime> runtime_;
+  const DeviceManagerOptions& options_;
+  const Host& host_;
+  dra::DriverRegistry* drivers_ = nullptr;
+  plugin::PluginRegistry* plugins_ = nullptr;
 };
 
 /// All that is wrong with the options, in one message.
@@ -124,6 +120,20 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     options.max_driver_calls));
   }
   if (options.max_events == 0) add("max_events must be positive");
+  for (const auto& [name, duration] :
+       std::initializer_list<std::pair<const char*, std::chrono::milliseconds>>{
+           {"plugin_call_timeout", options.plugin_call_timeout},
+           {"plugin_grace_period", options.plugin_grace_period},
+           {"admission_wait", options.admission_wait},
+           {"starvation_limit", options.starvation_limit}}) {
+    if (duration.count() > 0) continue;
+    add(fmt::format("{} must be positive, not {} ms", name, duration.count()));
+  }
+  for (const auto& [resource, timeout] : options.plugin_call_timeouts) {
+    if (timeout.count() > 0) continue;
+    add(fmt::format("plugin_call_timeouts of '{}' must be positive, not {} ms",
+                    resource, timeout.count()));
+  }
   for (const auto& [gate, on] : options.feature_gates) {
     if (gate != "DRAExtendedResource") {
       add(fmt::format("feature gate '{}' is not known", gate));
@@ -177,23 +187,29 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   manager::ManagerParts parts;
   DEVMGR_ASSIGN_OR_RETURN(parts.store, OpenStore(options, host));
   DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
+  parts.numa_nodes = KernelNumaNodes();
   auto runtime = rpc::Runtime::Start();
   if (!runtime.ok()) return runtime.status();
   parts.options = options;
   parts.host = host;
-  absl::Status watching;
-  parts.drivers = [&, runtime =
-                          std::shared_ptr<rpc::Runtime>(*std::move(runtime))](
-                      Executor& executor,
-                      std::function<void(const std::string&)> on_change) {
-    auto drivers = std::make_unique<NodeDrivers>(executor, runtime, options,
-                                                 host, std::move(on_change));
-    watching = drivers->Watch(executor, options.plugin_registry_dir);
-    return drivers;
+  auto peers = std::make_shared<NodePeers>(*std::move(runtime), options, host);
+  parts.drivers = [peers](Executor& executor,
+                          std::function<void(const std::string&)> on_change) {
+    return peers->MakeDrivers(executor, std::move(on_change));
+  };
+  parts.plugins = [peers](Executor& executor,
+                          plugin::PluginListener& listener) {
+    return peers->MakePlugins(executor, listener);
+  };
+  absl::Status opened;
+  parts.doors = [peers, &opened](Executor& executor) {
+    auto doors = peers->OpenDoors(executor);
+    opened = doors.status();
+    return doors.ok() ? *std::move(doors) : nullptr;
   };
   std::unique_ptr<DeviceManager> manager =
       manager::Manager::Start(std::move(parts));
-  DEVMGR_RETURN_IF_ERROR(watching);
+  DEVMGR_RETURN_IF_ERROR(opened);
   return manager;
 }
 

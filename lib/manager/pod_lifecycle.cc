@@ -8,6 +8,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "common/status.h"
+#include "device/pod_needs.h"
 
 namespace devmgr::manager {
 namespace {
@@ -101,11 +102,65 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
   }
-  if (!judgement.from_ledger) {
-    admitted_[identity.uid] = {
-        identity, std::make_shared<claim::PodPlan>(std::move(judgement.plan))};
+  if (judgement.from_ledger) {
+    DeviceRequest request = RequestOf(*parts_.state.FindPod(identity.uid));
+    request.priority = pod.spec.priority;
+    AdmitDevices(id, std::move(request), std::move(done));
+    return;
   }
-  done(judgement.verdict);
+  admitted_[identity.uid] = {
+      identity, std::make_shared<claim::PodPlan>(std::move(judgement.plan))};
+  DeviceRequest request{
+      identity, pod.spec.priority,
+      device::NeedsOf(pod, parts_.plan_options.extended_resources)};
+  AdmitDevices(id, std::move(request), std::move(done));
+}
+
+DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
+  DeviceRequest request{{pod.uid, pod.name}};
+  // What a container was given is its own for as long as it may run.
+  if (pod.boot_id == parts_.boot_id) return request;
+  request.trust_held = false;
+  for (const state::DeviceHold& hold : pod.holds) {
+    request.needs.push_back({hold.container, hold.kind, hold.resource,
+                             static_cast<std::int64_t>(hold.devices.size())});
+  }
+  return request;
+}
+
+void PodLifecycle::AdmitDevices(OperationId id, DeviceRequest request,
+                                DeviceManager::AdmitDone done) {
+  if (request.needs.empty()) return done(Verdict{});
+  const claim::PodIdentity pod = request.pod;
+  parts_.devices.Start(id, std::move(request),
+                       [this, id, pod, done = std::move(done)](
+                           const absl::StatusOr<Verdict>& verdict) {
+                         OnDevices(id, pod, verdict, done);
+                       });
+}
+
+void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
+                             const absl::StatusOr<Verdict>& verdict,
+                             const DeviceManager::AdmitDone& done) {
+  if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+    done(*verdict);
+    return;
+  }
+  admitted_.erase(pod.uid);
+  if (verdict.ok()) {
+    Verdict settled = *verdict;
+    admission::SettleRejection(parts_.state.FindPod(pod.uid), &settled);
+    RecordVerdict(id, pod, settled, done);
+    return;
+  }
+  if (!absl::IsCancelled(verdict.status())) {
+    const std::string message = MessageOf(verdict.status());
+    parts_.events.Add(true, admission::kFailedAllocate, "Pod", pod.name,
+                      message);
+    Note(pod.uid,
+         {Verdict::Kind::kWait, admission::kFailedAllocate, message, {}});
+  }
+  done(verdict.status());
 }
 
 void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
@@ -341,12 +396,14 @@ void PodLifecycle::Release(OperationId id, const PodUid& pod,
 
 void PodLifecycle::Cancel(OperationId id) {
   simple_.erase(id);
+  parts_.devices.Cancel(id);
   if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
 }
 
 void PodLifecycle::Stop() {
   stopped_ = true;
   calls_.Stop();
+  parts_.devices.Stop();
   simple_.clear();
   while (!operations_.empty()) {
     Finish(operations_.begin()->first, Stopped());

@@ -16,6 +16,7 @@
 #include "claim/pod_plan.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
+#include "manager/device_admission.h"
 #include "manager/driver_calls.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
@@ -35,6 +36,7 @@ class PodLifecycle {
     const state::State& state;  ///< The durable projection on this thread.
     dra::Drivers& drivers;
     const ObjectBook& objects;
+    DeviceAdmission& devices;
     EventLog& events;
     std::string boot_id;
     claim::PlanOptions plan_options;
@@ -91,6 +93,14 @@ class PodLifecycle {
   };
 
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
+  /// The pod's claims can be had; now its devices, if it wants any.
+  void AdmitDevices(OperationId id, DeviceRequest request,
+                    DeviceManager::AdmitDone done);
+  /// What a pod is to be asked for devices that is Ready since an earlier boot.
+  DeviceRequest RequestOf(const state::PodRecord& pod) const;
+  void OnDevices(OperationId id, const claim::PodIdentity& pod,
+                 const absl::StatusOr<Verdict>& verdict,
+                 const DeviceManager::AdmitDone& done);
   void RecordVerdict(OperationId id, const claim::PodIdentity& pod,
                      const Verdict& verdict, DeviceManager::AdmitDone done);
   void OnBooked(OperationId id, const absl::Status& status,

@@ -133,14 +133,16 @@ void Put(const std::vector<NamedValue>& from,
     pb::NamedValue* message = to->Add();
     message->set_name(ValidUtf8(value.name));
     message->set_value(ValidUtf8(value.value));
+    message->set_resource(ValidUtf8(value.resource));
   }
 }
 
 std::vector<NamedValue> Get(
     const google::protobuf::RepeatedPtrField<pb::NamedValue>& from) {
   std::vector<NamedValue> values;
-  for (const auto& value : from)
-    values.push_back({value.name(), value.value()});
+  for (const auto& value : from) {
+    values.push_back({value.name(), value.value(), value.resource()});
+  }
   return values;
 }
 
@@ -164,14 +166,21 @@ void Put(const ContainerDevices& from, pb::ContainerDevices* to) {
     message->set_container_path(ValidUtf8(mount.container_path));
     message->set_host_path(ValidUtf8(mount.host_path));
     message->set_read_only(mount.read_only);
+    message->set_resource(ValidUtf8(mount.resource));
   }
   for (const DeviceNode& node : from.devices) {
     pb::DeviceNode* message = to->add_devices();
     message->set_container_path(ValidUtf8(node.container_path));
     message->set_host_path(ValidUtf8(node.host_path));
     message->set_permissions(ValidUtf8(node.permissions));
+    message->set_resource(ValidUtf8(node.resource));
   }
   Put(from.annotations, to->mutable_annotations());
+  for (const HeldResource& held : from.resources) {
+    pb::HeldResource* message = to->add_resources();
+    message->set_name(ValidUtf8(held.name));
+    Put(held.devices, message->mutable_devices());
+  }
 }
 
 ContainerDevices Get(const pb::ContainerDevices& from) {
@@ -187,14 +196,17 @@ ContainerDevices Get(const pb::ContainerDevices& from) {
   }
   to.env = Get(from.env());
   for (const auto& mount : from.mounts()) {
-    to.mounts.push_back(
-        {mount.container_path(), mount.host_path(), mount.read_only()});
+    to.mounts.push_back({mount.container_path(), mount.host_path(),
+                         mount.read_only(), mount.resource()});
   }
   for (const auto& node : from.devices()) {
-    to.devices.push_back(
-        {node.container_path(), node.host_path(), node.permissions()});
+    to.devices.push_back({node.container_path(), node.host_path(),
+                          node.permissions(), node.resource()});
   }
   to.annotations = Get(from.annotations());
+  for (const auto& held : from.resources()) {
+    to.resources.push_back({held.name(), Get(held.devices())});
+  }
   return to;
 }
 
@@ -378,13 +390,30 @@ pb::PluginInfo ToProto(const PluginInfo& info) {
   message.set_state(ValidUtf8(info.state));
   message.set_registered_since_ms(MillisOf(info.registered_since));
   message.set_last_error(ValidUtf8(info.last_error));
+  message.set_via(ValidUtf8(info.via));
+  message.set_breaker(ValidUtf8(info.breaker));
+  if (info.quarantined_until.has_value()) {
+    message.set_quarantined_until_ms(MillisOf(*info.quarantined_until));
+  }
+  message.set_devices(info.devices);
+  message.set_calls(info.calls);
+  message.set_queued(info.queued);
   return message;
 }
 
-PluginInfo FromProto(const pb::PluginInfo& info) {
-  return {info.name(),      info.kind(),  info.endpoint(),
-          info.version(),   info.state(), TimeOf(info.registered_since_ms()),
-          info.last_error()};
+PluginInfo FromProto(const pb::PluginInfo& message) {
+  PluginInfo info{message.name(),       message.kind(),
+                  message.endpoint(),   message.version(),
+                  message.state(),      TimeOf(message.registered_since_ms()),
+                  message.last_error(), message.via(),
+                  message.breaker()};
+  if (message.quarantined_until_ms() != 0) {
+    info.quarantined_until = TimeOf(message.quarantined_until_ms());
+  }
+  info.devices = message.devices();
+  info.calls = message.calls();
+  info.queued = message.queued();
+  return info;
 }
 
 pb::DeviceInfo ToProto(const DeviceInfo& info) {
@@ -394,12 +423,45 @@ pb::DeviceInfo ToProto(const DeviceInfo& info) {
   message.set_device(ValidUtf8(info.device));
   Put(info.used_by, message.mutable_used_by());
   Put(info.cdi_devices, message.mutable_cdi_devices());
+  message.set_resource(ValidUtf8(info.resource));
+  message.set_health(ValidUtf8(info.health));
+  message.set_health_reason(ValidUtf8(info.health_reason));
+  message.set_since_ms(MillisOf(info.since));
+  message.mutable_numa_nodes()->Add(info.numa_nodes.begin(),
+                                    info.numa_nodes.end());
   return message;
 }
 
 DeviceInfo FromProto(const pb::DeviceInfo& info) {
-  return {info.driver(), info.pool(), info.device(), Get(info.used_by()),
-          Get(info.cdi_devices())};
+  return {info.driver(),
+          info.pool(),
+          info.device(),
+          Get(info.used_by()),
+          Get(info.cdi_devices()),
+          info.resource(),
+          info.health(),
+          info.health_reason(),
+          TimeOf(info.since_ms()),
+          {info.numa_nodes().begin(), info.numa_nodes().end()}};
+}
+
+pb::ResourceInfo ToProto(const ResourceInfo& info) {
+  pb::ResourceInfo message;
+  message.set_name(ValidUtf8(info.name));
+  message.set_owner(ValidUtf8(info.owner));
+  message.set_state(ValidUtf8(info.state));
+  message.set_since_ms(MillisOf(info.since));
+  message.set_capacity(info.capacity);
+  message.set_allocatable(info.allocatable);
+  message.set_held(info.held);
+  return message;
+}
+
+ResourceInfo FromProto(const pb::ResourceInfo& info) {
+  return {info.name(),     info.owner(),
+          info.state(),    TimeOf(info.since_ms()),
+          info.capacity(), info.allocatable(),
+          info.held()};
 }
 
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {

@@ -77,6 +77,13 @@ class ConnectedInspector : public Inspector {
     return GetAll<DeviceInfo>(response.devices());
   }
 
+  absl::StatusOr<std::vector<ResourceInfo>> Resources() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::ResourcesResponse>("Resources", pb::ResourcesRequest()));
+    return GetAll<ResourceInfo>(response.resources());
+  }
+
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     DEVMGR_ASSIGN_OR_RETURN(const auto response,
                             Call<pb::DeviceClassesResponse>(

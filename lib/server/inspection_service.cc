@@ -148,6 +148,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.manager_.Devices(), response.mutable_devices());
         return StatusOr<pb::DevicesResponse>(std::move(response));
       });
+  methods[Path("Resources")] =
+      Method<pb::ResourcesRequest>([](Self& self, const auto&) {
+        pb::ResourcesResponse response;
+        PutAll(self.manager_.Resources(), response.mutable_resources());
+        return StatusOr<pb::ResourcesResponse>(std::move(response));
+      });
   methods[Path("DeviceClasses")] =
       Method<pb::DeviceClassesRequest>([](Self& self, const auto&) {
         pb::DeviceClassesResponse response;

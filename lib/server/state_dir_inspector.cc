@@ -68,6 +68,9 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
     return state::DevicesOf(contents_.state);
   }
+  absl::StatusOr<std::vector<ResourceInfo>> Resources() override {
+    return state::ResourcesOf(contents_.state);
+  }
 
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {

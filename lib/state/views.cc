@@ -218,7 +218,30 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
         {driver, pool, name, device.used_by.Take(), device.cdi_devices.Take()});
     std::sort(result.back().used_by.begin(), result.back().used_by.end());
   }
+  for (const auto& [resource, id, pod] : state.device_holders) {
+    DeviceInfo& device = result.emplace_back();
+    device.device = id;
+    device.used_by = {state.FindPod(pod)->name.ToString()};
+    device.resource = resource;
+  }
   return result;
+}
+
+std::vector<ResourceInfo> ResourcesOf(const State& state) {
+  std::map<std::string, ResourceInfo> resources;
+  for (const auto& [name, record] : state.resources) {
+    resources[name].owner = BackingName(record->backing);
+    resources[name].since = WallTimeOf(record->since_ms);
+  }
+  for (const auto& [name, id, pod] : state.device_holders) {
+    ++resources[name].held;
+  }
+  std::vector<ResourceInfo> infos;
+  for (auto& [name, info] : resources) {
+    info.name = name;
+    infos.push_back(std::move(info));
+  }
+  return infos;
 }
 
 DecisionInfo DecisionInfoOf(const Batch& batch) {

@@ -24,8 +24,12 @@ PodInfo PodInfoOf(const PodRecord& pod, const State& state);
 /// Prepared; `Prepared` when no driver takes part.
 ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state);
 
-/// The devices that claims hold, by driver, pool and device.
+/// The devices that claims hold, by driver, pool and device; then those of
+/// device plugins that pods hold, by resource and ID.
 std::vector<DeviceInfo> DevicesOf(const State& state);
+
+/// The extended resources that somebody backs or that pods hold devices of.
+std::vector<ResourceInfo> ResourcesOf(const State& state);
 
 DecisionInfo DecisionInfoOf(const Batch& batch);
 

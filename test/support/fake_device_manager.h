@@ -30,6 +30,7 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<ClaimInfo> claims;
     std::vector<PluginInfo> plugins;
     std::vector<DeviceInfo> devices;
+    std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
     std::vector<EventInfo> events;
     absl::StatusOr<std::vector<DecisionInfo>> history =
@@ -105,6 +106,11 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
+  OperationId StartBeforeContainerStart(const PodUid&, const std::string&,
+                                        Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
   void Cancel(OperationId) override {}
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -147,6 +153,9 @@ class FakeDeviceManager : public DeviceManager {
   }
   std::vector<DeviceInfo> Devices() const override {
     return Get(&World::devices);
+  }
+  std::vector<ResourceInfo> Resources() const override {
+    return Get(&World::resources);
   }
   std::vector<DeviceClassInfo> DeviceClasses() const override {
     return Get(&World::classes);

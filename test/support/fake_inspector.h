@@ -21,6 +21,7 @@ struct FakeNode {
   std::vector<ClaimInfo> claims;
   std::vector<PluginInfo> plugins;
   std::vector<DeviceInfo> devices;
+  std::vector<ResourceInfo> resources;
   std::vector<DeviceClassInfo> classes;
   std::vector<DecisionInfo> history;
   std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
@@ -55,6 +56,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
     return Get(&FakeNode::devices);
+  }
+  absl::StatusOr<std::vector<ResourceInfo>> Resources() override {
+    return Get(&FakeNode::resources);
   }
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     return Get(&FakeNode::classes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test_node.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -140,6 +141,9 @@ void TestNode::Start(bool with_actuator) {
                          std::function<void(const std::string&)> on_change) {
     return drivers.Make(executor, std::move(on_change));
   };
+  parts.plugins = [this](Executor& executor, plugin::PluginListener& listener) {
+    return plugins.Make(executor, listener);
+  };
   manager_ = manager::Manager::Start(std::move(parts));
   waiter_ = std::make_unique<Waiter>();
   manager_->AddObserver(waiter_.get());
@@ -194,6 +198,14 @@ PodUid TestNode::UidOf(const std::string& pod) { return PodNamed(pod).uid; }
   return WaitUntil(pod + " is " + std::string(PodStateName(state)), [&] {
     const PodInfo info = PodNamed(pod);
     return !info.uid.value.empty() && info.state == state;
+  });
+}
+
+::testing::AssertionResult TestNode::WaitForAny(PodState state) {
+  return WaitUntil("anybody is " + std::string(PodStateName(state)), [&] {
+    const std::vector<PodInfo> pods = manager_->Pods();
+    return std::any_of(pods.begin(), pods.end(),
+                       [&](const PodInfo& pod) { return pod.state == state; });
   });
 }
 

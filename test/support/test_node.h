@@ -17,6 +17,7 @@
 
 #include "checkpoint/ledger_store.h"
 #include "support/fake_drivers.h"
+#include "support/fake_plugins.h"
 
 namespace devmgr {
 
@@ -67,6 +68,7 @@ class TestNode {
   /// Waits until the pod's state is `state`; the last state in the message of
   /// a failure.
   ::testing::AssertionResult WaitFor(const std::string& pod, PodState state);
+  ::testing::AssertionResult WaitForAny(PodState state);
   ::testing::AssertionResult WaitForReason(const std::string& pod,
                                            const std::string& reason);
   ::testing::AssertionResult WaitUntilGone(const std::string& pod);
@@ -86,6 +88,7 @@ class TestNode {
   std::function<std::unique_ptr<checkpoint::LedgerStore>()> open_store =
       [this] { return store.Open(); };
   FakeDrivers drivers;
+  FakePlugins plugins;
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
   DeviceManagerOptions options;
   std::string boot_id = "boot-1";

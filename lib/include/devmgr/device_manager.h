@@ -33,9 +33,12 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   /// A pod's state, reason or message changed; after its release, the last one.
   /// A repair may take a pod that was Ready back to Preparing: then prepare it.
   virtual void OnPod(const PodInfo&, bool gone) { (void)gone; }
-  /// Something pods may wait for changed: a driver came or left, a claim
-  /// appeared, changed or was freed, a pod was released.
+  /// Something pods may wait for changed: a driver or device plugin came or
+  /// left, a claim appeared, changed or was freed, a pod was released.
   virtual void OnWake(const std::vector<WaitingFor>&) {}
+  /// A pod that waits for devices of plugins should be admitted again: it can
+  /// have them now, or it has waited long enough.
+  virtual void OnJudgeAgain(const PodUid&) {}
   /// The source has new objects; `DeviceManager::Objects` returns them.
   virtual void OnObjects() {}
   virtual void OnEvent(const EventInfo&) {}
@@ -99,6 +102,17 @@ class DEVMGR_EXPORT DeviceManager {
   ///   FailedPrecondition  the pod still holds claims
   virtual OperationId StartReleasePod(const PodUid& pod, Done done) = 0;
 
+  /// To be called before each start of a container, also when it starts again:
+  /// asks the plugins for PreStartContainer that want to be asked. At once OK
+  /// for containers without such devices.
+  ///   NotFound            the pod or container is not known
+  ///   FailedPrecondition  the pod is not Ready
+  ///   Unavailable         a plugin that must be asked is not there
+  ///   others              as the plugin answered
+  virtual OperationId StartBeforeContainerStart(const PodUid& pod,
+                                                const std::string& container,
+                                                Done done) = 0;
+
   /// Completes the operation with Cancelled, unless it is over. What a driver
   /// is doing for it goes on and is recorded when it ends.
   virtual void Cancel(OperationId operation) = 0;
@@ -107,6 +121,8 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status PreparePod(const PodUid& pod);
   absl::Status UnpreparePod(const PodUid& pod);
   absl::Status ReleasePod(const PodUid& pod);
+  absl::Status BeforeContainerStart(const PodUid& pod,
+                                    const std::string& container);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
@@ -135,6 +151,7 @@ class DEVMGR_EXPORT DeviceManager {
   virtual std::vector<ClaimInfo> Claims() const = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
   virtual std::vector<DeviceInfo> Devices() const = 0;
+  virtual std::vector<ResourceInfo> Resources() const = 0;
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
   /// Events after `sequence`, oldest first.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;

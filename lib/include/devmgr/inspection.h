@@ -68,6 +68,7 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<ClaimInfo>> Claims() = 0;
   virtual absl::StatusOr<std::vector<PluginInfo>> Plugins() = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
+  virtual absl::StatusOr<std::vector<ResourceInfo>> Resources() = 0;
   virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
   /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(

@@ -81,22 +81,48 @@ struct ClaimInfo {
 };
 
 struct PluginInfo {
-  std::string name;      ///< Driver name.
-  std::string kind;      ///< `dra`.
+  std::string name;      ///< Driver name, or resource name.
+  std::string kind;      ///< `dra`, `device-plugin`.
   std::string endpoint;  ///< Service socket.
   std::string version;   ///< API chosen, such as `v1.DRAPlugin`.
-  std::string state;     ///< `Connecting`, `Connected`, `Disconnected`.
+  std::string state;     ///< `Connecting`, `Connected`, `Disconnected`, ...
   WallTime registered_since;
   std::string last_error;
+  // Of device plugins.
+  std::string via;      ///< How it came: `socket`, `directory`.
+  std::string breaker;  ///< `Closed`, `Open`, `HalfOpen`.
+  /// It came and went too often; until then nothing is allocated from it.
+  std::optional<WallTime> quarantined_until;
+  std::uint64_t devices = 0;  ///< In its last list.
+  int calls = 0;              ///< Under way.
+  int queued = 0;             ///< Waiting for others to end.
 };
 
-/// A device that a driver publishes or that a claim holds.
+/// A device that a driver or device plugin publishes, or that a pod holds.
 struct DeviceInfo {
+  // Of a driver, or empty.
   std::string driver;
   std::string pool;
-  std::string device;
+  std::string device;                ///< Of a device plugin, too: its ID.
   std::vector<std::string> used_by;  ///< `namespace/name` of pods.
   std::vector<std::string> cdi_devices;
+  // Of a device plugin, or empty.
+  std::string resource;
+  std::string health;         ///< `Healthy`, `Unhealthy`, `Unknown`.
+  std::string health_reason;  ///< For people.
+  WallTime since;             ///< Of health and reason.
+  std::vector<std::int64_t> numa_nodes;
+};
+
+/// An extended resource that a device plugin serves, or has served.
+struct ResourceInfo {
+  std::string name;
+  std::string owner;  ///< `DevicePlugin`, `DeviceClass`.
+  std::string state;  ///< `Live`, `Stopped`, ... (lib/device/README.md).
+  WallTime since;     ///< Of the state.
+  std::int64_t capacity = 0;
+  std::int64_t allocatable = 0;
+  std::int64_t held = 0;  ///< Devices that pods hold.
 };
 
 struct DeviceClassInfo {

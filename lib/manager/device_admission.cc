@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/device_admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "device/merge_edits.h"
+
+namespace devmgr::manager {
+namespace {
+
+/// Somebody else may be faster; twice in a row he is not.
+constexpr int kMostPlans = 2;
+
+}  // namespace
+
+DeviceAdmission::DeviceAdmission(Parts parts)
+    : parts_(std::move(parts)), line_(parts_.line) {}
+
+DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
+
+void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
+  auto operation = std::make_shared<Operation>();
+  operation->request = std::move(request);
+  operation->done = std::move(done);
+  if (parts_.policy.profile == Profile::kStrictKubelet) {
+    // The kubelet gives none of what it has never heard of.
+    std::erase_if(operation->request.needs, [&](const auto& need) {
+      return !parts_.devices.IsServed(need.resource);
+    });
+  }
+  operations_[id] = operation;
+  Plan(id, operation);
+}
+
+void DeviceAdmission::Cancel(OperationId id) {
+  if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
+}
+
+void DeviceAdmission::Stop() {
+  while (!operations_.empty()) {
+    Finish(operations_.begin()->first, CancelledError("the manager stops"));
+  }
+}
+
+bool DeviceAdmission::IsCurrent(OperationId id, const Shared& operation) const {
+  const auto found = operations_.find(id);
+  return found != operations_.end() && found->second == operation;
+}
+
+void DeviceAdmission::Plan(OperationId id, const Shared& operation) {
+  const DeviceRequest& request = operation->request;
+  device::PodPlan plan =
+      parts_.devices.Plan(request.pod.uid, request.needs,
+                          operation->preferences, request.trust_held);
+  if (!plan.shortages.empty()) {
+    Judge(id, operation, std::move(plan.shortages));
+    return;
+  }
+  if (plan.Complete() && plan.reservations.empty()) {
+    Forget(request.pod.uid);
+    Finish(id, Verdict{});  // It holds all it needs.
+    return;
+  }
+  if (!MayGo(id, operation)) return;
+  if (!plan.questions.empty()) {
+    Ask(id, operation, plan.questions);
+    return;
+  }
+  operation->plan = std::move(plan.reservations);
+  Reserve(id, operation);
+}
+
+void DeviceAdmission::Ask(
+    OperationId id, const Shared& operation,
+    const std::vector<device::PreferenceQuestion>& questions) {
+  operation->missing = questions.size();
+  operation->failure = absl::OkStatus();
+  for (const device::PreferenceQuestion& question : questions) {
+    const auto answered =
+        [this, id, operation,
+         key = device::NeedKey(question.container, question.resource)](
+            absl::StatusOr<std::vector<std::string>> ids) {
+          if (ids.ok()) {
+            operation->preferences[key] = *std::move(ids);
+          } else if (operation->failure.ok()) {
+            operation->failure = ids.status();
+            operation->failed_resource = key.second;
+          }
+          if (--operation->missing > 0 || !IsCurrent(id, operation)) return;
+          if (operation->failure.ok()) {
+            Plan(id, operation);
+          } else {
+            FailedCall(id, operation);
+          }
+        };
+    parts_.plugins.GetPreferredAllocation(
+        question.resource,
+        parts_.devices.PrimaryOf(question.resource).value_or(0),
+        {question.available, question.must_include,
+         static_cast<int>(question.size)},
+        IdentityFor(operation->request.pod, question.container), answered);
+  }
+}
+
+void DeviceAdmission::Reserve(OperationId id, const Shared& operation) {
+  ++operation->plans;
+  parts_.ledger.Submit(
+      [pod = operation->request.pod, plan = operation->plan,
+       now = parts_.now_ms()](const state::State& state) {
+        return claim::ReserveDevices(state, pod, now, plan);
+      },
+      OnLoop([this, id, operation](const absl::Status& status) {
+        OnReserved(id, operation, status);
+      }));
+}
+
+void DeviceAdmission::OnReserved(OperationId id, const Shared& operation,
+                                 const absl::Status& status) {
+  if (status.ok()) {
+    if (IsCurrent(id, operation)) {
+      Allocate(id, operation);
+    } else {
+      Free(id, operation, "cancelled", nullptr);
+    }
+    return;
+  }
+  if (!IsCurrent(id, operation)) return;
+  if (absl::IsAborted(status)) {
+    PlanAgain(id, operation, status);
+  } else {
+    Finish(id, status);
+  }
+}
+
+void DeviceAdmission::PlanAgain(OperationId id, const Shared& operation,
+                                const absl::Status& why) {
+  if (operation->plans >= kMostPlans) return Finish(id, why);
+  operation->preferences.clear();
+  operation->answers.clear();
+  Plan(id, operation);
+}
+
+void DeviceAdmission::Allocate(OperationId id, const Shared& operation) {
+  operation->missing = operation->plan.size();
+  operation->failure = absl::OkStatus();
+  for (const device::Reservation& reserved : operation->plan) {
+    std::vector<std::string> ids;
+    for (const device::HeldDevice& device : reserved.devices) {
+      ids.push_back(device.id);
+    }
+    const device::NeedKey key(reserved.container, reserved.resource);
+    parts_.plugins.Allocate(
+        reserved.resource,
+        parts_.devices.PrimaryOf(reserved.resource).value_or(0), ids,
+        IdentityFor(operation->request.pod, reserved.container),
+        [this, id, operation,
+         key](absl::StatusOr<device::ContainerEdits> edits) {
+          if (edits.ok()) {
+            operation->answers[key] = {
+                *std::move(edits),
+                parts_.devices.OptionsOf(key.second).pre_start_required};
+          } else {
+            if (plugin::OutcomeIsUnknown(edits.status())) {
+              parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod",
+                                operation->request.pod.name,
+                                MessageOf(edits.status()));
+            }
+            if (operation->failure.ok()) {
+              operation->failure = edits.status();
+              operation->failed_resource = key.second;
+            }
+          }
+          if (--operation->missing == 0) OnAllocated(id, operation);
+        });
+  }
+}
+
+void DeviceAdmission::OnAllocated(OperationId id, const Shared& operation) {
+  if (!IsCurrent(id, operation)) {
+    Free(id, operation, "cancelled", nullptr);
+  } else if (!operation->failure.ok()) {
+    Free(id, operation, MessageOf(operation->failure),
+         [this, id, operation] { FailedCall(id, operation); });
+  } else if (const absl::Status usable = device::CheckStillUsable(
+                 operation->plan, parts_.devices.inventories());
+             !usable.ok()) {
+    Free(id, operation, MessageOf(usable),
+         [this, id, operation, usable] { PlanAgain(id, operation, usable); });
+  } else {
+    Commit(id, operation);
+  }
+}
+
+void DeviceAdmission::TellConflicts(const Operation& operation) const {
+  std::map<std::string, std::vector<device::ResourceEdits>> containers;
+  for (const auto& [key, answer] : operation.answers) {
+    containers[key.first].push_back({key.second, answer.edits});
+  }
+  for (auto& [container, edits] : containers) {
+    for (const auto& conflict :
+         device::MergeEdits(std::move(edits)).conflicts) {
+      parts_.events.Add(true, "DeviceEditConflict", "Pod",
+                        operation.request.pod.name,
+                        fmt::format("container '{}': {}", container,
+                                    device::ConflictText(conflict)));
+    }
+  }
+}
+
+void DeviceAdmission::Commit(OperationId id, const Shared& operation) {
+  TellConflicts(*operation);
+  parts_.ledger.Submit(
+      [pod = operation->request.pod.uid,
+       answers = operation->answers](const state::State& state) {
+        return claim::CommitDevices(state, pod, answers);
+      },
+      OnLoop([this, id, operation](const absl::Status& status) {
+        if (!IsCurrent(id, operation)) return;
+        if (!status.ok()) {
+          Finish(id, status);
+          return;
+        }
+        Forget(operation->request.pod.uid);
+        Finish(id, Verdict{});
+      }));
+}
+
+void DeviceAdmission::Free(OperationId id, const Shared& operation,
+                           const std::string& why, std::function<void()> next) {
+  parts_.ledger.Submit(
+      [pod = operation->request.pod.uid,
+       why](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeReserved(state, pod, why);
+      },
+      OnLoop([this, id, operation,
+              next = std::move(next)](const absl::Status& freed) {
+        if (!IsCurrent(id, operation)) return;
+        if (freed.ok()) {
+          next();
+        } else {
+          Finish(id, freed);
+        }
+      }));
+}
+
+admission::DeviceLine::Place DeviceAdmission::PlaceOf(
+    const Operation& operation) const {
+  admission::DeviceLine::Place place;
+  place.priority = operation.request.priority;
+  const auto* pod = parts_.state.FindPod(operation.request.pod.uid);
+  place.first_seen_ms = pod != nullptr ? pod->first_seen_ms : parts_.now_ms();
+  place.needs = device::EffectiveNeeds(operation.request.needs);
+  return place;
+}
+
+void DeviceAdmission::Judge(OperationId id, const Shared& operation,
+                            std::vector<device::Shortage> shortages) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  admission::DeviceVerdict judged = admission::JudgeShortages(
+      shortages, parts_.policy, line_.WaitedFor(pod, now));
+  if (judged.verdict.kind == Verdict::Kind::kWait) {
+    admission::DeviceLine::Place place = PlaceOf(*operation);
+    place.limit = judged.limit;
+    for (const device::Shortage& shortage : shortages) {
+      place.short_of.insert(shortage.resource);
+      place.any_change = place.any_change ||
+                         shortage.kind != device::Shortage::Kind::kTooFewFree;
+    }
+    line_.Enter(pod, std::move(place), now);
+    ArmTimer();
+  } else {
+    Forget(pod);
+  }
+  Finish(id, std::move(judged.verdict));
+}
+
+bool DeviceAdmission::MayGo(OperationId id, const Shared& operation) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  const auto first = line_.FirstBefore(
+      pod, place, now,
+      [this](const std::string& resource) { return FreeCount(resource); });
+  if (!first.has_value()) return true;
+  std::vector<std::string> resources;
+  for (const auto& [resource, count] : place.needs) {
+    resources.push_back(resource);
+    place.short_of.insert(resource);
+  }
+  line_.Enter(pod, std::move(place), now);
+  ArmTimer();
+  Finish(id, admission::BehindVerdict(*first, resources));
+  return false;
+}
+
+void DeviceAdmission::FailedCall(OperationId id, const Shared& operation) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  const admission::DeviceVerdict judged =
+      admission::JudgeFailedCall(operation->failed_resource, operation->failure,
+                                 parts_.policy, line_.WaitedFor(pod, now));
+  if (judged.verdict.kind == Verdict::Kind::kReject) {
+    Forget(pod);
+    Finish(id, judged.verdict);
+    return;
+  }
+  // It does not stand in line: it comes again by itself.
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  place.limit = judged.limit;
+  line_.Enter(pod, std::move(place), now);
+  ArmTimer();
+  Finish(id, operation->failure);
+}
+
+std::int64_t DeviceAdmission::FreeCount(const std::string& resource) const {
+  return parts_.devices.FreeCount(resource);
+}
+
+void DeviceAdmission::OnResource(const std::string& resource) {
+  GiveTurns({resource});
+}
+
+void DeviceAdmission::Forget(const PodUid& pod) {
+  const std::set<std::string> resources = line_.Leave(pod);
+  if (!resources.empty()) GiveTurns(resources);
+}
+
+void DeviceAdmission::GiveTurns(const std::set<std::string>& resources) {
+  const std::vector<PodUid> turns = line_.Turns(
+      resources, parts_.now_ms(),
+      [this](const std::string& resource) { return FreeCount(resource); });
+  if (turns.empty()) return;
+  ArmTimer();
+  for (const PodUid& pod : turns) parts_.judge_again(pod);
+}
+
+void DeviceAdmission::ArmTimer() {
+  parts_.executor.Cancel(std::exchange(timer_, 0));
+  const std::optional<std::int64_t> next = line_.NextDeadline();
+  if (!next.has_value()) return;
+  // The wall clock may jump, so it is looked at now and then.
+  const std::int64_t delay =
+      std::clamp<std::int64_t>(*next - parts_.now_ms(), 0, 60'000);
+  timer_ = parts_.executor.PostAfter(std::chrono::milliseconds(delay),
+                                     [this] { OnTimer(); });
+}
+
+void DeviceAdmission::OnTimer() {
+  timer_ = 0;
+  const admission::DeviceLine::DueNow due = line_.Due(parts_.now_ms());
+  for (const PodUid& pod : due.pods) parts_.judge_again(pod);
+  if (!due.resources.empty()) GiveTurns(due.resources);
+  ArmTimer();
+}
+
+void DeviceAdmission::Finish(OperationId id, absl::StatusOr<Verdict> result) {
+  const auto found = operations_.find(id);
+  const Shared operation = found->second;
+  operations_.erase(found);
+  operation->done(std::move(result));
+}
+
+std::function<void(const absl::Status&)> DeviceAdmission::OnLoop(
+    std::function<void(const absl::Status&)> next) {
+  return [&executor = parts_.executor,
+          next = std::move(next)](const absl::Status& status) {
+    executor.Post([next, status] { next(status); });
+  };
+}
+
+plugin::PodIdentity DeviceAdmission::IdentityFor(const claim::PodIdentity& pod,
+                                                 const std::string& container) {
+  return {pod.uid.value, pod.name.ns, pod.name.name, container};
+}
+
+}  // namespace devmgr::manager

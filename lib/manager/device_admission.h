@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/device_manager.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "admission/device_line.h"
+#include "admission/device_verdict.h"
+#include "claim/device_booking.h"
+#include "common/executor.h"
+#include "device/pod_needs.h"
+#include "device/pod_plan.h"
+#include "manager/device_book.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "plugin/plugins.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// What a pod wants of device plugins.
+struct DeviceRequest {
+  claim::PodIdentity pod;
+  std::int32_t priority = 0;
+  std::vector<device::DeviceNeed> needs;
+  /// What it holds is believed while no plugin has told its devices; false when
+  /// its containers are gone and have to start again.
+  bool trust_held = true;
+};
+
+/// The pod transaction of device plugins: plan all devices of the pod, ask the
+/// plugins for their preference, reserve in one batch, let the plugins allocate
+/// in parallel, commit in one batch. Whatever fails frees all that was
+/// reserved. Pods that cannot have their devices now stand in line. Lives on
+/// the manager's thread.
+class DeviceAdmission {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    plugin::Plugins& plugins;
+    const DeviceBook& devices;
+    EventLog& events;
+    admission::DevicePolicy policy;
+    admission::DeviceLineOptions line;
+    std::function<std::int64_t()> now_ms;
+    /// This pod should be admitted again.
+    std::function<void(const PodUid&)> judge_again;
+  };
+  explicit DeviceAdmission(Parts parts);
+  ~DeviceAdmission();
+
+  /// kAdmit: the pod holds all it needs. kWait: what is missing. An error: a
+  /// plugin or the ledger failed; try again later.
+  using Done = std::function<void(absl::StatusOr<Verdict>)>;
+
+  void Start(OperationId id, DeviceRequest request, Done done);
+
+  /// Ends it with Cancelled. What is reserved then is freed once the plugins
+  /// have answered.
+  void Cancel(OperationId id);
+
+  /// Ends all of them with Cancelled.
+  void Stop();
+
+  /// Something about the devices of a resource is different.
+  void OnResource(const std::string& resource);
+
+  /// The pod wants no devices (any more).
+  void Forget(const PodUid& pod);
+
+ private:
+  struct Operation {
+    DeviceRequest request;
+    Done done;
+    std::map<device::NeedKey, std::vector<std::string>> preferences;
+    int plans = 0;  ///< How often it was planned from scratch.
+    std::vector<device::Reservation> plan;
+    claim::AllocateAnswers answers;
+    std::size_t missing = 0;  ///< Answers still under way.
+    /// The first one of a plugin, and whose.
+    absl::Status failure;
+    std::string failed_resource;
+  };
+  using Shared = std::shared_ptr<Operation>;
+
+  bool IsCurrent(OperationId id, const Shared& operation) const;
+  void Plan(OperationId id, const Shared& operation);
+  void Ask(OperationId id, const Shared& operation,
+           const std::vector<device::PreferenceQuestion>& questions);
+  void Reserve(OperationId id, const Shared& operation);
+  void OnReserved(OperationId id, const Shared& operation,
+                  const absl::Status& status);
+  /// Something is not as it was when it was planned: `why`.
+  void PlanAgain(OperationId id, const Shared& operation,
+                 const absl::Status& why);
+  void Allocate(OperationId id, const Shared& operation);
+  void OnAllocated(OperationId id, const Shared& operation);
+  void Commit(OperationId id, const Shared& operation);
+  /// Plugins want different things of the same name in one container.
+  void TellConflicts(const Operation& operation) const;
+  /// Gives back what is reserved, then goes on with `next`, unless the
+  /// operation is over.
+  void Free(OperationId id, const Shared& operation, const std::string& why,
+            std::function<void()> next);
+
+  /// It has to wait, or has waited for too long.
+  void Judge(OperationId id, const Shared& operation,
+             std::vector<device::Shortage> shortages);
+  /// False: it has to let another pod go first, and its operation is over.
+  bool MayGo(OperationId id, const Shared& operation);
+  void FailedCall(OperationId id, const Shared& operation);
+  admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
+  std::int64_t FreeCount(const std::string& resource) const;
+  /// Tells those who may go now.
+  void GiveTurns(const std::set<std::string>& resources);
+  void ArmTimer();
+  void OnTimer();
+
+  void Finish(OperationId id, absl::StatusOr<Verdict> result);
+  std::function<void(const absl::Status&)> OnLoop(
+      std::function<void(const absl::Status&)> next);
+  static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,
+                                         const std::string& container);
+
+  const Parts parts_;
+  admission::DeviceLine line_;
+  std::map<OperationId, Shared> operations_;
+  TimerId timer_ = 0;
+};
+
+}  // namespace devmgr::manager

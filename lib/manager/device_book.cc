@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/device_book.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/quote.h"
+#include "common/status.h"
+
+namespace devmgr::manager {
+namespace {
+
+/// Of devices, in an event.
+constexpr std::size_t kMostNames = 16;
+
+/// A hold as the rooms that decide see it.
+device::Reservation ReservationOf(const PodUid& uid,
+                                  const state::DeviceHold& hold) {
+  device::Reservation reservation;
+  reservation.pod = uid;
+  reservation.container = hold.container;
+  reservation.kind = hold.kind;
+  reservation.resource = hold.resource;
+  reservation.phase = hold.phase;
+  reservation.devices = hold.devices;
+  return reservation;
+}
+
+}  // namespace
+
+DeviceBook::DeviceBook(Parts parts) : parts_(std::move(parts)) {
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    OnPod(uid, pod->name, pod.get());
+  }
+  for (const auto& [name, resource] : parts_.state.resources) {
+    if (resource->backing != state::Backing::kPlugin) continue;
+    InventoryOf(name).Restore(/*capacity=*/0, parts_.now_ms());
+    ArmGrace(name);
+  }
+}
+
+DeviceBook::~DeviceBook() {
+  for (const auto& [resource, timer] : grace_timers_) {
+    parts_.executor.Cancel(timer);
+  }
+}
+
+void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
+                       const state::PodRecord* pod) {
+  const std::vector<device::FreedDevices> freed = reservations_.ReleasePod(uid);
+  if (pod != nullptr) {
+    for (const state::DeviceHold& hold : pod->holds) {
+      // Cannot fail: the ledger holds to the same rules.
+      reservations_.Add(ReservationOf(uid, hold)).IgnoreError();
+    }
+  }
+  for (const device::FreedDevices& devices : freed) OnFreed(name, devices);
+}
+
+void DeviceBook::OnFreed(const ObjectName& pod,
+                         const device::FreedDevices& freed) {
+  std::vector<std::string> ids;
+  for (const std::string& id : freed.ids) {
+    if (reservations_.HolderOf(freed.resource, id) == nullptr) {
+      ids.push_back(api::Quoted(id));
+    }
+  }
+  if (ids.empty()) return;
+  const std::size_t count = ids.size();
+  ids.resize(std::min(count, kMostNames));
+  parts_.events.Add(false, "DevicesReleased", "Pod", pod,
+                    fmt::format("{} devices of {} are free again: {}{}", count,
+                                freed.resource, fmt::join(ids, ", "),
+                                count > kMostNames ? ", ..." : ""));
+  const auto inventory = inventories_.find(freed.resource);
+  if (inventory != inventories_.end()) {
+    inventory->second.DropUnlisted(HeldOf(freed.resource));
+  }
+  parts_.on_devices(freed.resource);
+}
+
+bool DeviceBook::IsServed(const std::string& resource) const {
+  if (const auto* record = parts_.state.FindResource(resource)) {
+    return record->backing == state::Backing::kPlugin;
+  }
+  return inventories_.contains(resource);
+}
+
+device::PodPlan DeviceBook::Plan(
+    const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+    const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+    bool trust_held) const {
+  device::PlanInput input{.pod = pod,
+                          .needs = needs,
+                          .inventories = inventories_,
+                          .reservations = reservations_};
+  input.preferences = preferences;
+  input.trust_held = trust_held;
+  for (const device::DeviceNeed& need : needs) {
+    if (OptionsOf(need.resource).preferred_allocation) {
+      input.asking.insert(need.resource);
+    }
+  }
+  return device::PlanPod(input);
+}
+
+plugin::PluginOptions DeviceBook::OptionsOf(const std::string& resource) const {
+  const auto options =
+      options_.find({resource, PrimaryOf(resource).value_or(0)});
+  return options != options_.end() ? options->second : plugin::PluginOptions();
+}
+
+std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end()) return 0;
+  const auto state = inventory->second.state();
+  if (state != device::EndpointState::kLive) return 0;
+  std::int64_t free = inventory->second.figures().allocatable;
+  for (const auto& [id, holder] : reservations_.Held(resource)) {
+    const device::InventoryDevice* known = inventory->second.Find(id);
+    if (known != nullptr && known->Usable()) --free;
+  }
+  return free;
+}
+
+device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
+  return inventories_.try_emplace(resource, parts_.numa_nodes).first->second;
+}
+
+std::optional<device::Generation> DeviceBook::PrimaryOf(
+    const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end()) return std::nullopt;
+  return inventory->second.primary();
+}
+
+void DeviceBook::OnConnected(const std::string& resource,
+                             plugin::Generation generation,
+                             const plugin::PluginOptions& options) {
+  options_[{resource, generation}] = options;
+  InventoryOf(resource).Connect(generation, parts_.now_ms());
+  RecordBacking(resource);
+}
+
+void DeviceBook::OnList(const std::string& resource,
+                        plugin::Generation generation,
+                        std::vector<device::Device> devices,
+                        const plugin::ListProblems& problems) {
+  const device::InventoryDelta delta = InventoryOf(resource).Report(
+      generation, std::move(devices), HeldOf(resource), parts_.now_ms());
+  for (const std::string& text : problems.texts) {
+    parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
+                      text);
+  }
+  if (!delta.Empty()) parts_.on_devices(resource);
+}
+
+void DeviceBook::OnGone(const std::string& resource,
+                        plugin::Generation generation, const std::string& why) {
+  options_.erase({resource, generation});
+  const device::InventoryDelta delta = InventoryOf(resource).Disconnect(
+      generation, HeldOf(resource), parts_.now_ms());
+  parts_.events.Add(true, "PluginGone", "Plugin", {"", resource}, why);
+  ArmGrace(resource);
+  if (!delta.Empty()) parts_.on_devices(resource);
+}
+
+void DeviceBook::OnState(const plugin::InstanceInfo& info) {
+  // A breaker that may be tried, the end of a quarantine, a new connection.
+  parts_.on_plugin(info.resource);
+}
+
+device::IsHeld DeviceBook::HeldOf(const std::string& resource) const {
+  return [this, resource](const std::string& id) {
+    return reservations_.HolderOf(resource, id) != nullptr;
+  };
+}
+
+void DeviceBook::RecordBacking(const std::string& resource) {
+  if (parts_.state.FindResource(resource) != nullptr) return;
+  auto record = std::make_shared<state::ResourceRecord>();
+  record->name = resource;
+  record->since_ms = parts_.now_ms();
+  parts_.ledger.Submit(
+      [record](const state::State& state) -> absl::StatusOr<state::Decision> {
+        state::Decision decision;
+        decision.kind = state::DecisionKind::kBacking;
+        if (state.FindResource(record->name) != nullptr) return decision;
+        decision.message =
+            fmt::format("a device plugin serves {}", record->name);
+        decision.changes.push_back(state::PutResource{record});
+        return decision;
+      },
+      // A failure is the ledger's, which says so itself; it is tried again
+      // when a plugin connects the next time.
+      [](const absl::Status&) {});
+}
+
+void DeviceBook::ArmGrace(const std::string& resource) {
+  const device::Inventory& inventory = inventories_.at(resource);
+  const device::EndpointState state = inventory.state();
+  if (state != device::EndpointState::kStopped &&
+      state != device::EndpointState::kRestored) {
+    return;
+  }
+  if (const auto armed = grace_timers_.find(resource);
+      armed != grace_timers_.end()) {
+    parts_.executor.Cancel(armed->second);
+  }
+  grace_timers_[resource] = parts_.executor.PostAfter(
+      parts_.grace_period, [this, resource, stop = inventory.stops()] {
+        grace_timers_.erase(resource);
+        if (inventories_.at(resource).EndGrace(stop, HeldOf(resource),
+                                               parts_.now_ms())) {
+          parts_.on_devices(resource);
+        }
+      });
+}
+
+}  // namespace devmgr::manager

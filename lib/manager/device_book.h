@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/executor.h"
+#include "device/inventory.h"
+#include "device/pod_plan.h"
+#include "device/reservation.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "plugin/plugins.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// What the manager knows of the devices of plugins: what there is, as the
+/// plugins tell it, and who holds what, as the ledger has it. Lives on the
+/// manager's thread.
+class DeviceBook final : public plugin::PluginListener {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    EventLog& events;
+    /// NUMA nodes of the machine, ascending; empty: not known.
+    std::vector<std::int64_t> numa_nodes;
+    std::function<std::int64_t()> now_ms;
+    /// How long the devices of a plugin that is gone count in the capacity.
+    std::chrono::milliseconds grace_period{std::chrono::minutes(5)};
+    /// Devices of a resource came, went, were freed or changed their health.
+    std::function<void(const std::string& resource)> on_devices;
+    /// Its plugin may serve otherwise than before.
+    std::function<void(const std::string& resource)> on_plugin;
+  };
+  /// Begins with what the ledger holds.
+  explicit DeviceBook(Parts parts);
+  ~DeviceBook() override;
+
+  /// A pod's record changed, or is gone (null).
+  void OnPod(const PodUid& uid, const ObjectName& name,
+             const state::PodRecord* pod);
+
+  /// Does a device plugin serve this name, now or by what the ledger knows?
+  bool IsServed(const std::string& resource) const;
+
+  /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
+  device::PodPlan Plan(
+      const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+      const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+      bool trust_held) const;
+
+  /// Healthy devices that nobody holds.
+  std::int64_t FreeCount(const std::string& resource) const;
+
+  /// Whom to ask about a resource; nothing while no plugin has told its
+  /// devices.
+  std::optional<device::Generation> PrimaryOf(
+      const std::string& resource) const;
+
+  /// Of the one to ask.
+  plugin::PluginOptions OptionsOf(const std::string& resource) const;
+
+  /// Adds what the plugins tell to what the ledger holds (state::DevicesOf,
+  /// state::ResourcesOf).
+  void AddTo(std::vector<DeviceInfo>* devices) const;
+  void AddTo(std::vector<ResourceInfo>* resources) const;
+
+  const device::InventoryMap& inventories() const { return inventories_; }
+  const device::ReservationTable& reservations() const { return reservations_; }
+
+  void OnConnected(const std::string& resource, plugin::Generation generation,
+                   const plugin::PluginOptions& options) override;
+  void OnList(const std::string& resource, plugin::Generation generation,
+              std::vector<device::Device> devices,
+              const plugin::ListProblems& problems) override;
+  void OnGone(const std::string& resource, plugin::Generation generation,
+              const std::string& why) override;
+  void OnState(const plugin::InstanceInfo& info) override;
+
+ private:
+  device::Inventory& InventoryOf(const std::string& resource);
+  /// Devices that nobody holds any more, of those that the pod let go.
+  void OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
+  device::IsHeld HeldOf(const std::string& resource) const;
+  /// The first time a plugin serves a name, the ledger learns of it.
+  void RecordBacking(const std::string& resource);
+  void ArmGrace(const std::string& resource);
+
+  const Parts parts_;
+  device::InventoryMap inventories_;
+  device::ReservationTable reservations_;
+  /// By resource and connection.
+  std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>
+      options_;
+  std::map<std::string, std::uint64_t> grace_timers_;
+};
+
+}  // namespace devmgr::manager

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/no_plugins.h"
+
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::plugin {
+namespace {
+
+class NoPlugins final : public Plugins {
+ public:
+  explicit NoPlugins(Executor& executor) : executor_(executor) {}
+
+  void Allocate(const std::string& resource, Generation,
+                const std::vector<std::string>&, const PodIdentity&,
+                std::function<void(absl::StatusOr<device::ContainerEdits>)>
+                    done) override {
+    Refuse(resource, std::move(done));
+  }
+  void GetPreferredAllocation(
+      const std::string& resource, Generation, const PreferredRequest&,
+      const PodIdentity&,
+      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
+      override {
+    Refuse(resource, std::move(done));
+  }
+  void PreStartContainer(const std::string& resource, Generation,
+                         const std::vector<std::string>&, const PodIdentity&,
+                         std::function<void(absl::Status)> done) override {
+    Refuse(resource, std::move(done));
+  }
+  std::vector<InstanceInfo> Instances() const override { return {}; }
+
+ private:
+  template <typename Done>
+  void Refuse(const std::string& resource, Done done) {
+    executor_.Post([done = std::move(done), resource] {
+      done(UnavailableError("no device plugin serves '{}'", resource));
+    });
+  }
+
+  Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plugins> NewNoPlugins(Executor& executor) {
+  return std::make_unique<NoPlugins>(executor);
+}
+
+}  // namespace devmgr::plugin

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods that want devices of plugins: planned, reserved, allocated, committed;
+// what they wait for; what becomes of them when something fails.
+#include <future>
+
+#include "manager/device_fixture.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+TEST_F(DeviceNodeTest, APodGetsItsDevices) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 4);
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"),
+              ElementsAre("example.com/gpu=0", "example.com/gpu=1"));
+  EXPECT_THAT(node_.plugins.calls(),
+              ElementsAre(Allocate(kGpu, {"0", "1"}, "p")));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+  // W-12, W-13
+  EXPECT_THAT(MessagesOf("DevicesReleased"),
+              ElementsAre("2 devices of example.com/gpu are free again: '0', "
+                          "'1'"));
+}
+
+// W-27: who comes first by name wins, and it is told.
+TEST_F(DeviceNodeTest, WhatPluginsDisagreeOnIsTold) {
+  node_.Start();
+  for (const char* resource : {kGpu, kNic}) {
+    node_.plugins.Serve(resource, 1);
+    device::ContainerEdits edits;
+    edits.env = {{"MODE", resource}};
+    node_.plugins.Answer(resource, [=](const auto&) { return edits; });
+  }
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto answer = node_.manager().ContainerDevicesOf(node_.UidOf("p"), "c");
+  ASSERT_THAT(answer.status(), IsOk());
+  EXPECT_THAT((*answer)->env, ElementsAre(NamedValue{"MODE", kGpu, kGpu}));
+  EXPECT_THAT(MessagesOf("DeviceEditConflict"),
+              ElementsAre(AllOf(HasSubstr("container 'c'"), HasSubstr("MODE"),
+                                HasSubstr(kNic))));
+}
+
+// DP-099: all resources of a pod at once, and what each gives.
+TEST_F(DeviceNodeTest, TheAnswersOfSeveralPluginsAreOne) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve(kNic, 1);
+  device::ContainerEdits edits;
+  edits.env = {{"NIC", "eth7"}};
+  edits.mounts = {{"/etc/nic", "/run/nic", true}};
+  edits.devices = {{"/dev/nic", "/dev/nic0", "rw"}};
+  edits.annotations = {{"nic", "0"}};
+  node_.plugins.Answer(kNic, [=](const auto&) { return edits; });
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto answer = node_.manager().ContainerDevicesOf(node_.UidOf("p"), "c");
+  ASSERT_THAT(answer.status(), IsOk());
+  EXPECT_THAT((*answer)->env, ElementsAre(NamedValue{"NIC", "eth7", kNic}));
+  EXPECT_THAT((*answer)->mounts,
+              ElementsAre(DeviceMount{"/etc/nic", "/run/nic", true, kNic}));
+  EXPECT_THAT((*answer)->devices,
+              ElementsAre(DeviceNode{"/dev/nic", "/dev/nic0", "rw", kNic}));
+  EXPECT_THAT((*answer)->annotations,
+              ElementsAre(NamedValue{"nic", "0", kNic}));
+  EXPECT_THAT((*answer)->resources, ElementsAre(HeldResource{kGpu, {"0"}},
+                                                HeldResource{kNic, {"0"}}));
+}
+
+TEST_F(DeviceNodeTest, APodWithDevicesTakesThreeWrites) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const int before = node_.store.appends();
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  node_.Publish(DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  // Forgotten; reserved, allocated, booked and Ready.
+  EXPECT_EQ(node_.store.appends() - before, 4);
+}
+
+// W-01: a pod that comes before its plugin is not lost.
+TEST_F(DeviceNodeTest, APodWaitsForALatePlugin) {
+  node_.Start();
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
+  node_.plugins.Connect(kGpu);
+  ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
+  node_.plugins.Report(kGpu, HealthyDevices(1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+TEST_F(DeviceNodeTest, AWaitNamesTheHolderAndEndsWithHim) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  const std::string holder = DevicePod("a", {{kGpu, 2}});
+  node_.Publish(holder);
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  node_.Publish(holder + DevicePod("b", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("b", "NotEnoughFreeDevices"));
+  EXPECT_THAT(node_.PodNamed("b").message, HasSubstr("u-a"));
+  node_.Publish(DevicePod("b", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
+  EXPECT_THAT(Held("b", kGpu), ElementsAre("0"));
+}
+
+TEST_F(DeviceNodeTest, UnhealthyDevicesAreNamedAndWaitedFor) {
+  node_.Start();
+  node_.plugins.Connect(kGpu);
+  node_.plugins.Report(kGpu, {{"g", device::Health::kUnhealthy, {}}});
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "NotEnoughHealthyDevices"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("g"));
+  node_.plugins.Report(kGpu, {{"g", device::Health::kHealthy, {}}});
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// W-11: two pods that want two resources in any order never block each other.
+TEST_F(DeviceNodeTest, ThePodGetsAllOrNothing) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve(kNic, 0);
+  node_.Publish(DevicePod("both", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("both", "NotEnoughDevices"));
+  EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+  node_.Publish(DevicePod("both", {{kGpu, 1}, {kNic, 1}}) +
+                DevicePod("gpu", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("gpu", PodState::kReady));
+}
+
+// DP-069, W-07: what fails is given back, and tried again.
+TEST_F(DeviceNodeTest, AFailedAllocateFreesAllAndIsTriedAgain) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve(kNic, 1);
+  node_.plugins.Answer(kNic, [](const auto&) {
+    return absl::StatusOr<device::ContainerEdits>(InternalError("no carrier"));
+  });
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "FailedAllocateDevices"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("no carrier"));
+  node_.plugins.Answer(kNic, nullptr);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+}
+
+TEST_F(DeviceNodeTest, BelowASchedulerAFailedAllocateRejects) {
+  node_.options.authority = Authority::kScheduler;
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Answer(kGpu, [](const auto&) {
+    return absl::StatusOr<device::ContainerEdits>(InternalError("no power"));
+  });
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_EQ(node_.PodNamed("p").reason, "UnexpectedAdmissionError");
+  EXPECT_EQ(node_.PodNamed("p").message,
+            "Allocate failed due to no power, which is unexpected");
+  EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+}
+
+TEST_F(DeviceNodeTest, BelowASchedulerTheWaitForAPluginEnds) {
+  node_.options.authority = Authority::kScheduler;
+  node_.options.admission_wait = milliseconds(50);
+  node_.Start();
+  node_.plugins.Connect(kGpu);  // And tells nothing.
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("no healthy devices present"));
+}
+
+// What the kubelet does with a resource that it has never heard of.
+TEST_F(DeviceNodeTest, TheStrictKubeletIgnoresUnknownResources) {
+  node_.options.profile = Profile::kStrictKubelet;
+  node_.Start();
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), IsEmpty());
+}
+
+TEST_F(DeviceNodeTest, TheStrictKubeletRejectsAtOnce) {
+  node_.options.profile = Profile::kStrictKubelet;
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_EQ(node_.PodNamed("p").message,
+            "Allocate failed due to requested number of devices unavailable "
+            "for example.com/gpu. Requested: 2, Available: 1, which is "
+            "unexpected");
+}
+
+// DP-083, DP-084: the plugin's advice counts, as far as it can be used.
+TEST_F(DeviceNodeTest, ThePluginIsAskedWhatItPrefers) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 4, {.preferred_allocation = true});
+  node_.plugins.AnswerPreferred(kGpu, [](const auto&) {
+    return std::vector<std::string>{"unknown", "3", "1"};
+  });
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("1", "3"));
+}
+
+TEST_F(DeviceNodeTest, AHungPreferenceHoldsNothing) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2, {.preferred_allocation = true});
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+  node_.plugins.Let(kGpu);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// W-06: nobody gets what is being allocated.
+TEST_F(DeviceNodeTest, ADeviceUnderWayIsNotFree) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("a", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.Publish(DevicePod("a", {{kGpu, 1}}) + DevicePod("b", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("b", "NotEnoughFreeDevices"));
+  node_.plugins.Let(kGpu);
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));
+}
+
+// W-10: a device that leaves the list while its plugin allocates it.
+TEST_F(DeviceNodeTest, ADeviceThatVanishesMeanwhileIsReplaced) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.plugins.Report(kGpu, {{"1", device::Health::kHealthy, {}}});
+  node_.plugins.Let(kGpu);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("1"));
+}
+
+// W-08: pods without devices pass while every plugin hangs.
+TEST_F(DeviceNodeTest, AHungPluginDelaysNobodyElse) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve(kNic, 1);
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("hung", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.Publish(DevicePod("hung", {{kGpu, 1}}) + DevicePod("plain", {}) +
+                DevicePod("nic", {{kNic, 1}}));
+  ASSERT_TRUE(node_.WaitFor("plain", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("nic", PodState::kReady));
+  EXPECT_NE(node_.PodNamed("hung").state, PodState::kReady);
+}
+
+// W-02, W-34: a Ready pod resolves before its plugin is back.
+TEST_F(DeviceNodeTest, ARestartDisturbsNobody) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2, {.pre_start_required = true});
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
+  // Its start waits for the plugin, which must be asked.
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p"), "c"),
+              StatusIs(absl::StatusCode::kUnavailable));
+  node_.plugins.Serve(kGpu, 2, {.pre_start_required = true});
+  node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(Held("q", kGpu), ElementsAre("1"));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p"), "c"),
+              IsOk());
+}
+
+// The plugin's answer was lost with the manager.
+TEST_F(DeviceNodeTest, ARestartDuringAllocateBeginsAnew) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.Stop();
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  node_.plugins.Let(kGpu);
+  node_.Start();
+  EXPECT_THAT(MessagesOf("AllocateOutcomeUnknown"), SizeIs(1));
+  node_.plugins.Serve(kGpu, 1);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.plugins.calls(), ElementsAre(Allocate(kGpu, {"0"}, "p"),
+                                                 Allocate(kGpu, {"0"}, "p")));
+}
+
+// A reboot: what containers were given may not be there any more.
+TEST_F(DeviceNodeTest, AfterARebootThePluginIsWaitedFor) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.boot_id = "boot-2";
+  node_.Start();
+  ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("not back yet")));
+  node_.plugins.Serve(kGpu, 1);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));  // It is not asked again.
+}
+
+// DP-077, DP-078: before each start, and only plugins that want it.
+TEST_F(DeviceNodeTest, PluginsAreAskedBeforeAContainerStarts) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2, {.pre_start_required = true});
+  node_.plugins.Serve(kNic, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 2}, {kNic, 1}}) + DevicePod("q", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  const PodUid pod = node_.UidOf("p");
+  EXPECT_THAT(node_.manager().BeforeContainerStart(pod, "c"), IsOk());
+  EXPECT_THAT(node_.plugins.calls(),
+              Contains(FakePlugins::Call{
+                  "PreStartContainer", kGpu, {"0", "1"}, "default/p", "c"}));
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(3));
+  node_.plugins.AnswerPreStart(kGpu, InternalError("reset failed"));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(pod, "c"),
+              StatusIs(absl::StatusCode::kInternal, "reset failed"));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(pod, "x"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'x'")));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("q"), "c"),
+              IsOk());
+  EXPECT_THAT(node_.manager().BeforeContainerStart(PodUid{"u-none"}, "c"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("u-none")));
+}
+
+TEST_F(DeviceNodeTest, ManyPodsShareAndNoDeviceIsGivenTwice) {
+  constexpr int kPods = 40;
+  node_.Start();
+  node_.plugins.Serve(kGpu, 8);
+  std::map<std::string, std::string> left;
+  for (int i = 0; i < kPods; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    left[name] = DevicePod(name, {{kGpu, 1 + i % 3}});
+  }
+  // Whoever has his devices ends, until all have had theirs.
+  while (!left.empty()) {
+    std::string all;
+    for (const auto& [name, yaml] : left) all += yaml;
+    node_.Publish(all);
+    ASSERT_TRUE(node_.WaitForAny(PodState::kReady));
+    for (const PodInfo& pod : node_.manager().Pods()) {
+      if (pod.state == PodState::kReady) left.erase(pod.name.name);
+    }
+  }
+  node_.Publish("");
+  for (int i = 0; i < kPods; ++i) {
+    ASSERT_TRUE(node_.WaitUntilGone("p" + std::to_string(i)));
+  }
+  EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+}
+
+TEST_F(DeviceNodeTest, ADeviceGoesToTheMostImportantPod) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  const std::string waiting = DevicePod("a", {{kGpu, 1}}) +
+                              DevicePod("z", {{kGpu, 1}}, "  priority: 1000\n");
+  node_.Publish(DevicePod("holder", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("holder", PodState::kReady));
+  node_.Publish(DevicePod("holder", {{kGpu, 1}}) + waiting);
+  ASSERT_TRUE(node_.WaitForReason("a", "NotEnoughFreeDevices"));
+  ASSERT_TRUE(node_.WaitForReason("z", "NotEnoughFreeDevices"));
+  node_.Publish(waiting);
+  ASSERT_TRUE(node_.WaitFor("z", PodState::kReady));
+  EXPECT_EQ(node_.PodNamed("a").state, PodState::kWaiting);
+}
+
+TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
+  node_.Start();
+  node_.plugins.Connect(kGpu);
+  node_.plugins.Report(kGpu, {{"0", device::Health::kHealthy, {0}},
+                              {"1", device::Health::kUnhealthy, {}}});
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().Resources(),
+              ElementsAre(AllOf(Field(&ResourceInfo::name, kGpu),
+                                Field(&ResourceInfo::owner, "DevicePlugin"),
+                                Field(&ResourceInfo::state, "Live"),
+                                Field(&ResourceInfo::capacity, 2),
+                                Field(&ResourceInfo::allocatable, 1),
+                                Field(&ResourceInfo::held, 1))));
+  EXPECT_THAT(
+      node_.manager().Devices(),
+      ElementsAre(AllOf(Field(&DeviceInfo::resource, kGpu),
+                        Field(&DeviceInfo::device, "0"),
+                        Field(&DeviceInfo::health, "Healthy"),
+                        Field(&DeviceInfo::used_by, ElementsAre("default/p"))),
+                  AllOf(Field(&DeviceInfo::device, "1"),
+                        Field(&DeviceInfo::health, "Unhealthy"),
+                        Field(&DeviceInfo::used_by, IsEmpty()))));
+  EXPECT_THAT(node_.manager().Plugins(),
+              ElementsAre(AllOf(Field(&PluginInfo::name, kGpu),
+                                Field(&PluginInfo::kind, "device-plugin"))));
+  node_.plugins.Lose(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("q", "PluginNotReady"));
+  EXPECT_EQ(node_.manager().Devices().at(0).health, "Unknown");  // W-16
+}
+
+}  // namespace
+}  // namespace devmgr

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_plugins.h"
+
+#include <chrono>
+#include <utility>
+
+#include "common/status.h"
+#include "support/mailbox.h"
+
+namespace devmgr {
+
+using device::ContainerEdits;
+using plugin::Generation;
+
+namespace {
+
+plugin::InstanceInfo InfoOf(const std::string& resource,
+                            plugin::InstanceState state) {
+  plugin::InstanceInfo info;
+  info.resource = resource;
+  info.state = state;
+  return info;
+}
+
+}  // namespace
+
+/// What one manager sees. Completions go to its executor while it lives.
+class FakePluginsView final : public plugin::Plugins {
+ public:
+  FakePluginsView(FakePlugins& fake, Executor& executor)
+      : fake_(fake), executor_(executor) {}
+
+  ~FakePluginsView() override {
+    MutexLock lock(fake_.mutex_);
+    fake_.listener_ = nullptr;
+    fake_.executor_ = nullptr;
+    for (auto& [name, plugin] : fake_.plugins_) plugin.waiting.clear();
+  }
+
+  void Allocate(
+      const std::string& resource, Generation generation,
+      const std::vector<std::string>& ids, const plugin::PodIdentity& pod,
+      std::function<void(absl::StatusOr<ContainerEdits>)> done) override {
+    Call("Allocate", resource, ids, pod, [=, this]() -> Task {
+      return [done, answer = AllocateNow(resource, generation, ids)] {
+        done(answer);
+      };
+    });
+  }
+
+  void GetPreferredAllocation(
+      const std::string& resource, Generation generation,
+      const plugin::PreferredRequest& request, const plugin::PodIdentity& pod,
+      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
+      override {
+    Call("GetPreferredAllocation", resource, request.available, pod,
+         [=, this]() -> Task {
+           return [done, answer = PreferNow(resource, generation, request)] {
+             done(answer);
+           };
+         });
+  }
+
+  void PreStartContainer(const std::string& resource, Generation generation,
+                         const std::vector<std::string>& ids,
+                         const plugin::PodIdentity& pod,
+                         std::function<void(absl::Status)> done) override {
+    Call("PreStartContainer", resource, ids, pod, [=, this]() -> Task {
+      return
+          [done, answer = PreStartNow(resource, generation)] { done(answer); };
+    });
+  }
+
+  std::vector<plugin::InstanceInfo> Instances() const override {
+    MutexLock lock(fake_.mutex_);
+    std::vector<plugin::InstanceInfo> instances;
+    for (const auto& [resource, plugin] : fake_.plugins_) {
+      if (plugin.generation == 0) continue;
+      instances.push_back(InfoOf(resource, plugin::InstanceState::kLive));
+      instances.back().generation = plugin.generation;
+    }
+    return instances;
+  }
+
+ private:
+  void Call(const std::string& method, const std::string& resource,
+            const std::vector<std::string>& ids, const plugin::PodIdentity& pod,
+            std::function<Task()> answer) {
+    {
+      MutexLock lock(fake_.mutex_);
+      fake_.calls_.push_back(
+          {method, resource, ids, pod.ns + "/" + pod.name, pod.container});
+      fake_.changed_.NotifyAll();
+    }
+    fake_.Reply(resource, [this, answer] { executor_.Post(answer()); });
+  }
+
+  /// The script of the connection, unless it is gone.
+  absl::StatusOr<FakePlugins::Plugin> Find(const std::string& resource,
+                                           Generation generation) const {
+    MutexLock lock(fake_.mutex_);
+    const auto found = fake_.plugins_.find(resource);
+    if (found == fake_.plugins_.end() || generation == 0 ||
+        found->second.generation != generation) {
+      return UnavailableError("{}: no such connection", resource);
+    }
+    return found->second;
+  }
+
+  absl::StatusOr<ContainerEdits> AllocateNow(
+      const std::string& resource, Generation generation,
+      const std::vector<std::string>& ids) const {
+    DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
+    if (plugin.allocate) return plugin.allocate(ids);
+    ContainerEdits edits;
+    for (const std::string& id : ids) {
+      edits.cdi_devices.push_back(resource + "=" + id);
+    }
+    return edits;
+  }
+
+  absl::StatusOr<std::vector<std::string>> PreferNow(
+      const std::string& resource, Generation generation,
+      const plugin::PreferredRequest& request) const {
+    DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
+    if (plugin.prefer) return plugin.prefer(request);
+    return std::vector<std::string>();
+  }
+
+  absl::Status PreStartNow(const std::string& resource,
+                           Generation generation) const {
+    DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
+    return plugin.pre_start;
+  }
+
+  FakePlugins& fake_;
+  Executor& executor_;
+};
+
+void FakePlugins::Connect(const std::string& resource,
+                          plugin::PluginOptions options) {
+  Generation generation = 0;
+  {
+    MutexLock lock(mutex_);
+    generation = ++last_generation_;
+    plugins_[resource].generation = generation;
+  }
+  Tell([=](plugin::PluginListener& listener) {
+    listener.OnConnected(resource, generation, options);
+    listener.OnState(InfoOf(resource, plugin::InstanceState::kListening));
+  });
+}
+
+void FakePlugins::Report(const std::string& resource,
+                         std::vector<device::Device> devices) {
+  Generation generation = 0;
+  {
+    MutexLock lock(mutex_);
+    generation = plugins_[resource].generation;
+  }
+  Tell([=](plugin::PluginListener& listener) {
+    listener.OnList(resource, generation, devices, {});
+  });
+}
+
+void FakePlugins::Lose(const std::string& resource) {
+  Generation generation = 0;
+  {
+    MutexLock lock(mutex_);
+    generation = std::exchange(plugins_[resource].generation, 0);
+  }
+  Tell([=](plugin::PluginListener& listener) {
+    listener.OnGone(resource, generation, "connection lost");
+    listener.OnState(InfoOf(resource, plugin::InstanceState::kClosed));
+  });
+}
+
+void FakePlugins::Serve(const std::string& resource, int count,
+                        plugin::PluginOptions options) {
+  Connect(resource, options);
+  Report(resource, HealthyDevices(count));
+}
+
+void FakePlugins::Answer(const std::string& resource, Allocate script) {
+  MutexLock lock(mutex_);
+  plugins_[resource].allocate = std::move(script);
+}
+
+void FakePlugins::AnswerPreferred(const std::string& resource, Prefer script) {
+  MutexLock lock(mutex_);
+  plugins_[resource].prefer = std::move(script);
+}
+
+void FakePlugins::AnswerPreStart(const std::string& resource,
+                                 absl::Status answer) {
+  MutexLock lock(mutex_);
+  plugins_[resource].pre_start = std::move(answer);
+}
+
+void FakePlugins::Hold(const std::string& resource) {
+  MutexLock lock(mutex_);
+  plugins_[resource].held = true;
+}
+
+void FakePlugins::Let(const std::string& resource) {
+  std::vector<Task> waiting;
+  {
+    MutexLock lock(mutex_);
+    plugins_[resource].held = false;
+    waiting = std::exchange(plugins_[resource].waiting, {});
+  }
+  for (const Task& answer : waiting) answer();
+}
+
+void FakePlugins::Tell(std::function<void(plugin::PluginListener&)> what) {
+  MutexLock lock(mutex_);
+  if (executor_ == nullptr) return;
+  executor_->Post(
+      [what = std::move(what), listener = std::weak_ptr(listener_)] {
+        if (const auto alive = listener.lock()) what(**alive);
+      });
+}
+
+void FakePlugins::Reply(const std::string& resource, Task answer) {
+  {
+    MutexLock lock(mutex_);
+    if (plugins_[resource].held) {
+      plugins_[resource].waiting.push_back(std::move(answer));
+      return;
+    }
+  }
+  answer();
+}
+
+std::vector<FakePlugins::Call> FakePlugins::calls() const {
+  MutexLock lock(mutex_);
+  return calls_;
+}
+
+bool FakePlugins::WaitForCalls(std::size_t count) const {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  MutexLock lock(mutex_);
+  while (calls_.size() < count) {
+    if (!changed_.WaitUntil(mutex_, deadline)) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<plugin::Plugins> FakePlugins::Make(
+    Executor& executor, plugin::PluginListener& listener) {
+  MutexLock lock(mutex_);
+  executor_ = &executor;
+  listener_ = std::make_shared<plugin::PluginListener*>(&listener);
+  for (auto& [resource, plugin] : plugins_) plugin.generation = 0;
+  return std::make_unique<FakePluginsView>(*this, executor);
+}
+
+std::vector<device::Device> HealthyDevices(int count) {
+  std::vector<device::Device> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back({std::to_string(i), device::Health::kHealthy, {}});
+  }
+  return devices;
+}
+
+}  // namespace devmgr

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "plugin/plugins.h"
+
+namespace devmgr {
+
+/// Device plugins whose answers a test scripts. Outlives managers: each manager
+/// gets its own `Plugins` from `Make`, over this one script, and knows of none
+/// until one connects. Thread-safe.
+class FakePlugins {
+ public:
+  struct Call {
+    std::string method;  ///< `Allocate`, `GetPreferredAllocation`, ...
+    std::string resource;
+    std::vector<std::string> ids;
+    std::string pod;  ///< `namespace/name`.
+    std::string container;
+    friend bool operator==(const Call&, const Call&) = default;
+  };
+  using Allocate = std::function<absl::StatusOr<device::ContainerEdits>(
+      const std::vector<std::string>& ids)>;
+  using Prefer = std::function<absl::StatusOr<std::vector<std::string>>(
+      const plugin::PreferredRequest&)>;
+
+  /// A new connection, which becomes the one that Report and Lose concern.
+  void Connect(const std::string& resource, plugin::PluginOptions options = {});
+  void Report(const std::string& resource, std::vector<device::Device> devices);
+  void Lose(const std::string& resource);
+  /// Connects with `count` healthy devices, `0` to `count - 1`.
+  void Serve(const std::string& resource, int count,
+             plugin::PluginOptions options = {});
+
+  /// In place of the default answer: a CDI device `resource=id` for each.
+  void Answer(const std::string& resource, Allocate script);
+  void AnswerPreferred(const std::string& resource, Prefer script);
+  void AnswerPreStart(const std::string& resource, absl::Status answer);
+  /// Holds answers of this plugin back until `Let`.
+  void Hold(const std::string& resource);
+  void Let(const std::string& resource);
+
+  std::vector<Call> calls() const;
+  bool WaitForCalls(std::size_t count) const;
+
+  std::unique_ptr<plugin::Plugins> Make(Executor& executor,
+                                        plugin::PluginListener& listener);
+
+ private:
+  friend class FakePluginsView;
+  struct Plugin {
+    plugin::Generation generation = 0;  ///< 0: not connected.
+    bool held = false;
+    Allocate allocate;
+    Prefer prefer;
+    absl::Status pre_start;
+    std::vector<Task> waiting;
+  };
+
+  /// Runs on the manager's executor, if there is one.
+  void Tell(std::function<void(plugin::PluginListener&)> what);
+  /// Runs `answer` now, or when the plugin is let go.
+  void Reply(const std::string& resource, Task answer);
+
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  plugin::Generation last_generation_ DEVMGR_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Plugin> plugins_ DEVMGR_GUARDED_BY(mutex_);
+  std::vector<Call> calls_ DEVMGR_GUARDED_BY(mutex_);
+  Executor* executor_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
+  /// Of the manager that lives; posted tasks hold it weakly.
+  std::shared_ptr<plugin::PluginListener*> listener_ DEVMGR_GUARDED_BY(mutex_);
+};
+
+/// Devices `0` to `count - 1`, healthy, on no NUMA node.
+std::vector<device::Device> HealthyDevices(int count);
+
+}  // namespace devmgr
