@@ -141,6 +141,17 @@ std::unique_ptr<testing::FakeDraDriver> NodeFolder::StartDriver(
   return *std::move(driver);
 }
 
+std::unique_ptr<testing::FakeDevicePlugin> NodeFolder::StartPlugin(
+    testing::FakeDevicePluginOptions options) {
+  options.root = root();
+  auto plugin = testing::FakeDevicePlugin::Start(std::move(options));
+  if (!plugin.ok()) {
+    ADD_FAILURE() << plugin.status();
+    return nullptr;
+  }
+  return *std::move(plugin);
+}
+
 std::size_t NodeFolder::cdi_files() const {
   std::size_t count = 0;
   std::error_code error;

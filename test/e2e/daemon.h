@@ -60,6 +60,8 @@ class NodeFolder {
   void Remove(const std::string& file);
   std::unique_ptr<testing::FakeDraDriver> StartDriver(
       testing::FakeDraDriverOptions options = {});
+  std::unique_ptr<testing::FakeDevicePlugin> StartPlugin(
+      testing::FakeDevicePluginOptions options);
   std::size_t cdi_files() const;
   /// devmgrctl on this node.
   Exit Ctl(std::vector<std::string> args) const;

@@ -6,8 +6,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 namespace devmgrd {
 namespace {
@@ -62,6 +65,49 @@ const std::map<std::string, Setter>& TextKeys() {
   return *keys;
 }
 
+/// The keys that hold a duration.
+const std::map<std::string, std::chrono::milliseconds Config::*>&
+DurationKeys() {
+  static const auto* keys =
+      new std::map<std::string, std::chrono::milliseconds Config::*>{
+          {"pluginCallTimeout", &Config::plugin_call_timeout},
+          {"pluginGracePeriod", &Config::plugin_grace_period},
+          {"admissionWait", &Config::admission_wait},
+          {"starvationLimit", &Config::starvation_limit},
+      };
+  return *keys;
+}
+
+/// A whole number with its unit, such as `500ms`, `30s`, `5m`, `1h`; a year at
+/// most.
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  static constexpr std::chrono::hours kMost(366 * 24);
+  std::int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  const std::map<std::string_view, std::chrono::milliseconds> units = {
+      {"ms", std::chrono::milliseconds(1)},
+      {"s", std::chrono::seconds(1)},
+      {"m", std::chrono::minutes(1)},
+      {"h", std::chrono::hours(1)}};
+  const auto one = units.find(unit);
+  if (error != std::errc() || one == units.end() || count <= 0 ||
+      count > kMost / one->second) {
+    return std::nullopt;
+  }
+  return count * one->second;
+}
+
+/// The longest unit that loses nothing.
+std::string DurationText(std::chrono::milliseconds duration) {
+  const std::int64_t ms = duration.count();
+  if (ms % 3'600'000 == 0) return fmt::format("{}h", ms / 3'600'000);
+  if (ms % 60'000 == 0) return fmt::format("{}m", ms / 60'000);
+  if (ms % 1'000 == 0) return fmt::format("{}s", ms / 1'000);
+  return fmt::format("{}ms", ms);
+}
+
 std::string Where(const std::string& file, const YAML::Node& node) {
   return fmt::format("{}:{}", file, node.Mark().line + 1);
 }
@@ -114,20 +160,53 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
   return absl::OkStatus();
 }
 
+absl::Status ReadBool(const YAML::Node& value, const std::string& file,
+                      const std::string& key, bool* to) {
+  if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
+    return absl::OkStatus();
+  }
+  return Invalid("{}: {}: must be true or false", Where(file, value), key);
+}
+
+absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
+                          const std::string& key,
+                          std::chrono::milliseconds* to) {
+  const auto duration =
+      ParseDuration(value.IsScalar() ? value.Scalar() : std::string());
+  if (!duration.has_value()) {
+    return Invalid("{}: {}: must be a duration such as 500ms, 30s, 5m, 1h",
+                   Where(file, value), key);
+  }
+  *to = *duration;
+  return absl::OkStatus();
+}
+
+/// Every key that there is, for messages.
+std::vector<std::string> KnownKeys() {
+  std::vector<std::string> known = {"cdiSpecDirs", "featureGates",
+                                    "podIdentityMetadata"};
+  for (const auto& [key, unused] : TextKeys()) known.push_back(key);
+  for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
+  std::sort(known.begin(), known.end());
+  return known;
+}
+
 absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
                        const std::string& file, Config* config) {
   const std::string name = key.IsScalar() ? key.Scalar() : "";
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
+  if (name == "podIdentityMetadata") {
+    return ReadBool(value, file, name, &config->pod_identity_metadata);
+  }
+  if (const auto duration = DurationKeys().find(name);
+      duration != DurationKeys().end()) {
+    return ReadDuration(value, file, name, &(config->*duration->second));
+  }
   const auto setter = TextKeys().find(name);
   if (setter == TextKeys().end()) {
-    std::vector<std::string> known = {"cdiSpecDirs", "featureGates"};
-    for (const auto& [known_key, unused] : TextKeys()) {
-      known.push_back(known_key);
-    }
-    std::sort(known.begin(), known.end());
     return Invalid("{}: unknown key '{}'; known are {}", Where(file, key),
-                   Shown(name), fmt::join(known, ", "));
+                   Shown(name), fmt::join(KnownKeys(), ", "));
   }
   absl::Status status = CheckText(value, file, name);
   if (!status.ok()) return status;
@@ -236,6 +315,11 @@ std::string PrintConfig(const Config& config) {
   text("profile", config.profile);
   text("recovery", config.recovery);
   text("logLevel", config.log_level);
+  for (const auto& [key, member] : DurationKeys()) {
+    text(key.c_str(), DurationText(config.*member));
+  }
+  out << YAML::Key << "podIdentityMetadata" << YAML::Value
+      << config.pod_identity_metadata;
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }
@@ -244,6 +328,7 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   devmgr::DeviceManagerOptions options;
   options.state_dir = config.state_dir;
   options.plugin_registry_dir = config.plugin_registry_dir;
+  options.device_plugin_dir = config.device_plugin_dir;
   if (!config.root.empty()) options.plugin_dirs = {config.root};
   options.cdi_spec_dirs = config.cdi_spec_dirs;
   options.node_name = config.node_name;
@@ -256,6 +341,11 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.recovery = config.recovery == "lenient" ? devmgr::Recovery::kLenient
                                                   : devmgr::Recovery::kStrict;
   options.feature_gates = config.feature_gates;
+  options.plugin_call_timeout = config.plugin_call_timeout;
+  options.plugin_grace_period = config.plugin_grace_period;
+  options.admission_wait = config.admission_wait;
+  options.starvation_limit = config.starvation_limit;
+  options.pod_identity_metadata = config.pod_identity_metadata;
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/options.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -32,6 +33,12 @@ struct Config {
   std::string recovery = "strict";    ///< Or `lenient`.
   std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
+  // Of device plugins; as in devmgr::DeviceManagerOptions.
+  std::chrono::milliseconds plugin_call_timeout{30'000};
+  std::chrono::milliseconds plugin_grace_period{300'000};
+  std::chrono::milliseconds admission_wait{300'000};
+  std::chrono::milliseconds starvation_limit{300'000};
+  bool pod_identity_metadata = false;
   friend bool operator==(const Config&, const Config&) = default;
 };
 
