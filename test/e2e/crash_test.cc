@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // devmgrd is killed at random moments, most of them while drivers prepare and
-// unprepare, some of them between a driver's answer and its record. Whatever
-// was answered before must hold afterwards.
+// unprepare and a device plugin allocates, some of them between an answer of
+// these and its record. Whatever was answered before must hold afterwards.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -31,11 +32,15 @@ int Kills() {
   return std::max(10, static_cast<int>(200 * factor));
 }
 
+/// What its containers get of drivers and plugins.
 std::vector<std::string> IdsOf(const PodDevices& devices) {
   std::vector<std::string> ids;
   for (const ContainerDevices& container : devices.containers) {
     for (const CdiDevice& device : container.cdi_devices) {
       ids.push_back(device.name);
+    }
+    for (const NamedValue& variable : container.env) {
+      ids.push_back(variable.name + "=" + variable.value);
     }
   }
   return ids;
@@ -72,7 +77,9 @@ class CrashTest : public ::testing::Test {
       text = ClaimManifest(claim, claim + "-uid-" + uid, {"gpu-1", "gpu-2"},
                            {uid});
     }
-    node_.Write(FileOf(pod), text + PodManifest(NameOf(pod), uid, claim));
+    // Three want two of four devices each.
+    const int tpus = pod >= 3 ? 2 : 0;
+    node_.Write(FileOf(pod), text + PodManifest(NameOf(pod), uid, claim, tpus));
     WriteShared();
   }
 
@@ -130,11 +137,13 @@ class CrashTest : public ::testing::Test {
           << "after kill " << round << ": " << uid.value;
       EXPECT_EQ(IdsOf(*record->answer), ids) << "after kill " << round;
       ++compared_;
+      if (!record->holds.empty()) ++with_plugins_;
     }
   }
 
   NodeFolder node_;
-  int compared_ = 0;  ///< Answers that had to hold, and did.
+  int compared_ = 0;      ///< Answers that had to hold, and did.
+  int with_plugins_ = 0;  ///< Of these, with devices of a plugin.
   std::map<int, PodOnDisk> pods_;
   std::map<int, std::string> uids_;
   /// What devmgrd answered last; empty: nothing that binds it.
@@ -158,6 +167,12 @@ TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
   };
   const auto driver = node_.StartDriver(options);
   ASSERT_NE(driver, nullptr);
+  testing::FakeDevicePluginOptions plugin_options;
+  plugin_options.resource = "example.com/tpu";
+  plugin_options.devices = 4;
+  plugin_options.on_event = options.on_event;
+  const auto plugin = node_.StartPlugin(plugin_options);
+  ASSERT_NE(plugin, nullptr);
   for (int round = 0; round < Kills() && !HasFailure(); ++round) {
     Daemon daemon(node_.root());
     victim = daemon.pid();
@@ -175,8 +190,14 @@ TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
     answers_until_kill = 0;
     CheckReopened(round);
   }
-  std::printf("%d answers compared\n", compared_);
+  std::printf("%d answers compared, %d with devices of a plugin\n", compared_,
+              with_plugins_);
   EXPECT_GT(compared_, Kills() / 2);
+  const auto calls = plugin->Calls();
+  EXPECT_GT(
+      std::count_if(calls.begin(), calls.end(),
+                    [](const auto& call) { return call.method == "allocate"; }),
+      Kills() / 20);
   // After all that everything can still be let go.
   for (auto& [pod, on_disk] : pods_) {
     if (on_disk.present) Toggle(pod);

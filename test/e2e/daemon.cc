@@ -190,12 +190,16 @@ std::string ClaimManifest(const std::string& name, const std::string& uid,
 }
 
 std::string PodManifest(const std::string& name, const std::string& uid,
-                        const std::string& claim) {
+                        const std::string& claim, int tpus) {
+  std::string limits;
+  if (tpus > 0) limits = "example.com/tpu: \"" + std::to_string(tpus) + "\"";
   return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
          ", uid: " + uid +
          "}\nspec:\n  containers: [{name: c, resources: {claims: [{name: "
-         "x}]}}]\n  resourceClaims: [{name: x, resourceClaimName: " +
-         claim + "}]\n---\n";
+         "x}], limits: {" +
+         limits +
+         "}}}]\n  resourceClaims: [{name: x, resourceClaimName: " + claim +
+         "}]\n---\n";
 }
 
 std::string TreeOf(const fs::path& folder) {

@@ -75,9 +75,10 @@ class NodeFolder {
 std::string ClaimManifest(const std::string& name, const std::string& uid,
                           const std::vector<std::string>& devices,
                           const std::vector<std::string>& pod_uids);
-/// A pod whose container `c` uses all of a claim.
+/// A pod whose container `c` uses all of a claim, and as many of
+/// `example.com/tpu`.
 std::string PodManifest(const std::string& name, const std::string& uid,
-                        const std::string& claim);
+                        const std::string& claim, int tpus = 0);
 
 /// All names and contents below a folder.
 std::string TreeOf(const std::filesystem::path& folder);
