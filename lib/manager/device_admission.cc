@@ -23,65 +23,75 @@ DeviceAdmission::DeviceAdmission(Parts parts)
 DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
 
 void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
-  auto operation = std::make_shared<Operation>();
+  Shared& operation = operations_[request.pod.uid];
+  if (operation != nullptr) {
+    operation->askers[id] = std::move(done);
+    return;
+  }
+  operation = std::make_shared<Operation>();
+  operation->askers[id] = std::move(done);
   operation->request = std::move(request);
-  operation->done = std::move(done);
   if (parts_.policy.profile == Profile::kStrictKubelet) {
     // The kubelet gives none of what it has never heard of.
     std::erase_if(operation->request.needs, [&](const auto& need) {
       return !parts_.devices.IsServed(need.resource);
     });
   }
-  operations_[id] = operation;
-  Plan(id, operation);
+  Plan(Shared(operation));
 }
 
 void DeviceAdmission::Cancel(OperationId id) {
-  if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
-}
-
-void DeviceAdmission::Stop() {
-  while (!operations_.empty()) {
-    Finish(operations_.begin()->first, CancelledError("the manager stops"));
+  for (const auto& [pod, operation] : operations_) {
+    const auto asker = operation->askers.find(id);
+    if (asker == operation->askers.end()) continue;
+    const Done done = std::move(asker->second);
+    operation->askers.erase(asker);
+    done(CancelledError("cancelled"));
+    return;
   }
 }
 
-bool DeviceAdmission::IsCurrent(OperationId id, const Shared& operation) const {
-  const auto found = operations_.find(id);
-  return found != operations_.end() && found->second == operation;
+void DeviceAdmission::Stop() {
+  const std::map<PodUid, Shared> operations = std::move(operations_);
+  operations_.clear();
+  for (const auto& [pod, operation] : operations) {
+    for (const auto& [id, done] : std::exchange(operation->askers, {})) {
+      done(CancelledError("the manager stops"));
+    }
+  }
 }
 
-void DeviceAdmission::Plan(OperationId id, const Shared& operation) {
+void DeviceAdmission::Plan(const Shared& operation) {
   const DeviceRequest& request = operation->request;
   device::PodPlan plan =
       parts_.devices.Plan(request.pod.uid, request.needs,
                           operation->preferences, request.trust_held);
   if (!plan.shortages.empty()) {
-    Judge(id, operation, std::move(plan.shortages));
+    Judge(operation, std::move(plan.shortages));
     return;
   }
   if (plan.Complete() && plan.reservations.empty()) {
     Forget(request.pod.uid);
-    Finish(id, Verdict{});  // It holds all it needs.
+    Finish(operation, Verdict{});  // It holds all it needs.
     return;
   }
-  if (!MayGo(id, operation)) return;
+  if (!MayGo(operation)) return;
   if (!plan.questions.empty()) {
-    Ask(id, operation, plan.questions);
+    Ask(operation, plan.questions);
     return;
   }
   operation->plan = std::move(plan.reservations);
-  Reserve(id, operation);
+  Reserve(operation);
 }
 
 void DeviceAdmission::Ask(
-    OperationId id, const Shared& operation,
+    const Shared& operation,
     const std::vector<device::PreferenceQuestion>& questions) {
   operation->missing = questions.size();
   operation->failure = absl::OkStatus();
   for (const device::PreferenceQuestion& question : questions) {
     const auto answered =
-        [this, id, operation,
+        [this, operation,
          key = device::NeedKey(question.container, question.resource)](
             absl::StatusOr<std::vector<std::string>> ids) {
           if (ids.ok()) {
@@ -90,11 +100,13 @@ void DeviceAdmission::Ask(
             operation->failure = ids.status();
             operation->failed_resource = key.second;
           }
-          if (--operation->missing > 0 || !IsCurrent(id, operation)) return;
-          if (operation->failure.ok()) {
-            Plan(id, operation);
+          if (--operation->missing > 0) return;
+          if (operation->askers.empty()) {
+            Finish(operation, CancelledError("cancelled"));
+          } else if (operation->failure.ok()) {
+            Plan(operation);
           } else {
-            FailedCall(id, operation);
+            FailedCall(operation);
           }
         };
     parts_.plugins.GetPreferredAllocation(
@@ -106,45 +118,43 @@ void DeviceAdmission::Ask(
   }
 }
 
-void DeviceAdmission::Reserve(OperationId id, const Shared& operation) {
+void DeviceAdmission::Reserve(const Shared& operation) {
   ++operation->plans;
+  // Who plans next must not choose the same.
+  parts_.devices.Intend(operation->request.pod.uid, operation->plan);
   parts_.ledger.Submit(
       [pod = operation->request.pod, plan = operation->plan,
        now = parts_.now_ms()](const state::State& state) {
         return claim::ReserveDevices(state, pod, now, plan);
       },
-      OnLoop([this, id, operation](const absl::Status& status) {
-        OnReserved(id, operation, status);
+      OnLoop([this, operation](const absl::Status& status) {
+        OnReserved(operation, status);
       }));
 }
 
-void DeviceAdmission::OnReserved(OperationId id, const Shared& operation,
+void DeviceAdmission::OnReserved(const Shared& operation,
                                  const absl::Status& status) {
-  if (status.ok()) {
-    if (IsCurrent(id, operation)) {
-      Allocate(id, operation);
-    } else {
-      Free(id, operation, "cancelled", nullptr);
-    }
-    return;
-  }
-  if (!IsCurrent(id, operation)) return;
-  if (absl::IsAborted(status)) {
-    PlanAgain(id, operation, status);
+  parts_.devices.Settle(operation->request.pod.uid);
+  if (status.ok() && operation->askers.empty()) {
+    Free(operation, "cancelled", nullptr);
+  } else if (status.ok()) {
+    Allocate(operation);
+  } else if (absl::IsAborted(status) && !operation->askers.empty()) {
+    PlanAgain(operation, status);
   } else {
-    Finish(id, status);
+    Finish(operation, status);
   }
 }
 
-void DeviceAdmission::PlanAgain(OperationId id, const Shared& operation,
+void DeviceAdmission::PlanAgain(const Shared& operation,
                                 const absl::Status& why) {
-  if (operation->plans >= kMostPlans) return Finish(id, why);
+  if (operation->plans >= kMostPlans) return Finish(operation, why);
   operation->preferences.clear();
   operation->answers.clear();
-  Plan(id, operation);
+  Plan(operation);
 }
 
-void DeviceAdmission::Allocate(OperationId id, const Shared& operation) {
+void DeviceAdmission::Allocate(const Shared& operation) {
   operation->missing = operation->plan.size();
   operation->failure = absl::OkStatus();
   for (const device::Reservation& reserved : operation->plan) {
@@ -157,8 +167,7 @@ void DeviceAdmission::Allocate(OperationId id, const Shared& operation) {
         reserved.resource,
         parts_.devices.PrimaryOf(reserved.resource).value_or(0), ids,
         IdentityFor(operation->request.pod, reserved.container),
-        [this, id, operation,
-         key](absl::StatusOr<device::ContainerEdits> edits) {
+        [this, operation, key](absl::StatusOr<device::ContainerEdits> edits) {
           if (edits.ok()) {
             operation->answers[key] = {
                 *std::move(edits),
@@ -174,24 +183,24 @@ void DeviceAdmission::Allocate(OperationId id, const Shared& operation) {
               operation->failed_resource = key.second;
             }
           }
-          if (--operation->missing == 0) OnAllocated(id, operation);
+          if (--operation->missing == 0) OnAllocated(operation);
         });
   }
 }
 
-void DeviceAdmission::OnAllocated(OperationId id, const Shared& operation) {
-  if (!IsCurrent(id, operation)) {
-    Free(id, operation, "cancelled", nullptr);
+void DeviceAdmission::OnAllocated(const Shared& operation) {
+  if (operation->askers.empty()) {
+    Free(operation, "cancelled", nullptr);
   } else if (!operation->failure.ok()) {
-    Free(id, operation, MessageOf(operation->failure),
-         [this, id, operation] { FailedCall(id, operation); });
+    Free(operation, MessageOf(operation->failure),
+         [this, operation] { FailedCall(operation); });
   } else if (const absl::Status usable = device::CheckStillUsable(
                  operation->plan, parts_.devices.inventories());
              !usable.ok()) {
-    Free(id, operation, MessageOf(usable),
-         [this, id, operation, usable] { PlanAgain(id, operation, usable); });
+    Free(operation, MessageOf(usable),
+         [this, operation, usable] { PlanAgain(operation, usable); });
   } else {
-    Commit(id, operation);
+    Commit(operation);
   }
 }
 
@@ -211,40 +220,44 @@ void DeviceAdmission::TellConflicts(const Operation& operation) const {
   }
 }
 
-void DeviceAdmission::Commit(OperationId id, const Shared& operation) {
+void DeviceAdmission::Commit(const Shared& operation) {
   TellConflicts(*operation);
   parts_.ledger.Submit(
       [pod = operation->request.pod.uid,
        answers = operation->answers](const state::State& state) {
         return claim::CommitDevices(state, pod, answers);
       },
-      OnLoop([this, id, operation](const absl::Status& status) {
-        if (!IsCurrent(id, operation)) return;
+      OnLoop([this, operation](const absl::Status& status) {
         if (!status.ok()) {
-          Finish(id, status);
+          Finish(operation, status);
           return;
         }
         Forget(operation->request.pod.uid);
-        Finish(id, Verdict{});
+        Finish(operation, Verdict{});
       }));
 }
 
-void DeviceAdmission::Free(OperationId id, const Shared& operation,
-                           const std::string& why, std::function<void()> next) {
+void DeviceAdmission::Free(const Shared& operation, const std::string& why,
+                           std::function<void()> next) {
   parts_.ledger.Submit(
       [pod = operation->request.pod.uid,
        why](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::FreeReserved(state, pod, why);
       },
-      OnLoop([this, id, operation,
-              next = std::move(next)](const absl::Status& freed) {
-        if (!IsCurrent(id, operation)) return;
-        if (freed.ok()) {
-          next();
-        } else {
-          Finish(id, freed);
-        }
-      }));
+      OnLoop(
+          [this, operation, next = std::move(next)](const absl::Status& freed) {
+            if (!freed.ok()) {
+              Finish(operation, freed);
+            } else if (operation->askers.empty()) {
+              Finish(operation, CancelledError("cancelled"));
+            } else if (next != nullptr) {
+              next();
+            } else {
+              // Somebody asks for it again.
+              operation->plans = 0;
+              PlanAgain(operation, absl::OkStatus());
+            }
+          }));
 }
 
 admission::DeviceLine::Place DeviceAdmission::PlaceOf(
@@ -257,7 +270,7 @@ admission::DeviceLine::Place DeviceAdmission::PlaceOf(
   return place;
 }
 
-void DeviceAdmission::Judge(OperationId id, const Shared& operation,
+void DeviceAdmission::Judge(const Shared& operation,
                             std::vector<device::Shortage> shortages) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
@@ -276,10 +289,10 @@ void DeviceAdmission::Judge(OperationId id, const Shared& operation,
   } else {
     Forget(pod);
   }
-  Finish(id, std::move(judged.verdict));
+  Finish(operation, judged.verdict);
 }
 
-bool DeviceAdmission::MayGo(OperationId id, const Shared& operation) {
+bool DeviceAdmission::MayGo(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
   admission::DeviceLine::Place place = PlaceOf(*operation);
@@ -294,11 +307,11 @@ bool DeviceAdmission::MayGo(OperationId id, const Shared& operation) {
   }
   line_.Enter(pod, std::move(place), now);
   ArmTimer();
-  Finish(id, admission::BehindVerdict(*first, resources));
+  Finish(operation, admission::BehindVerdict(*first, resources));
   return false;
 }
 
-void DeviceAdmission::FailedCall(OperationId id, const Shared& operation) {
+void DeviceAdmission::FailedCall(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
   const admission::DeviceVerdict judged =
@@ -306,7 +319,7 @@ void DeviceAdmission::FailedCall(OperationId id, const Shared& operation) {
                                  parts_.policy, line_.WaitedFor(pod, now));
   if (judged.verdict.kind == Verdict::Kind::kReject) {
     Forget(pod);
-    Finish(id, judged.verdict);
+    Finish(operation, judged.verdict);
     return;
   }
   // It does not stand in line: it comes again by itself.
@@ -314,7 +327,7 @@ void DeviceAdmission::FailedCall(OperationId id, const Shared& operation) {
   place.limit = judged.limit;
   line_.Enter(pod, std::move(place), now);
   ArmTimer();
-  Finish(id, operation->failure);
+  Finish(operation, operation->failure);
 }
 
 std::int64_t DeviceAdmission::FreeCount(const std::string& resource) const {
@@ -358,11 +371,15 @@ void DeviceAdmission::OnTimer() {
   ArmTimer();
 }
 
-void DeviceAdmission::Finish(OperationId id, absl::StatusOr<Verdict> result) {
-  const auto found = operations_.find(id);
-  const Shared operation = found->second;
-  operations_.erase(found);
-  operation->done(std::move(result));
+void DeviceAdmission::Finish(const Shared& operation,
+                             const absl::StatusOr<Verdict>& result) {
+  const auto found = operations_.find(operation->request.pod.uid);
+  if (found != operations_.end() && found->second == operation) {
+    operations_.erase(found);
+  }
+  for (const auto& [id, done] : std::exchange(operation->askers, {})) {
+    done(result);
+  }
 }
 
 std::function<void(const absl::Status&)> DeviceAdmission::OnLoop(

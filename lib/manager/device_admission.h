@@ -51,7 +51,7 @@ class DeviceAdmission {
     Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     plugin::Plugins& plugins;
-    const DeviceBook& devices;
+    DeviceBook& devices;
     EventLog& events;
     admission::DevicePolicy policy;
     admission::DeviceLineOptions line;
@@ -66,6 +66,7 @@ class DeviceAdmission {
   /// plugin or the ledger failed; try again later.
   using Done = std::function<void(absl::StatusOr<Verdict>)>;
 
+  /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
 
   /// Ends it with Cancelled. What is reserved then is freed once the plugins
@@ -82,9 +83,11 @@ class DeviceAdmission {
   void Forget(const PodUid& pod);
 
  private:
+  /// What is under way for one pod; whoever asks meanwhile joins it. When
+  /// nobody asks any more, it gives back what it has.
   struct Operation {
     DeviceRequest request;
-    Done done;
+    std::map<OperationId, Done> askers;
     std::map<device::NeedKey, std::vector<std::string>> preferences;
     int plans = 0;  ///< How often it was planned from scratch.
     std::vector<device::Reservation> plan;
@@ -96,32 +99,28 @@ class DeviceAdmission {
   };
   using Shared = std::shared_ptr<Operation>;
 
-  bool IsCurrent(OperationId id, const Shared& operation) const;
-  void Plan(OperationId id, const Shared& operation);
-  void Ask(OperationId id, const Shared& operation,
+  void Plan(const Shared& operation);
+  void Ask(const Shared& operation,
            const std::vector<device::PreferenceQuestion>& questions);
-  void Reserve(OperationId id, const Shared& operation);
-  void OnReserved(OperationId id, const Shared& operation,
-                  const absl::Status& status);
+  void Reserve(const Shared& operation);
+  void OnReserved(const Shared& operation, const absl::Status& status);
   /// Something is not as it was when it was planned: `why`.
-  void PlanAgain(OperationId id, const Shared& operation,
-                 const absl::Status& why);
-  void Allocate(OperationId id, const Shared& operation);
-  void OnAllocated(OperationId id, const Shared& operation);
-  void Commit(OperationId id, const Shared& operation);
+  void PlanAgain(const Shared& operation, const absl::Status& why);
+  void Allocate(const Shared& operation);
+  void OnAllocated(const Shared& operation);
+  void Commit(const Shared& operation);
   /// Plugins want different things of the same name in one container.
   void TellConflicts(const Operation& operation) const;
-  /// Gives back what is reserved, then goes on with `next`, unless the
-  /// operation is over.
-  void Free(OperationId id, const Shared& operation, const std::string& why,
+  /// Gives back what is reserved, then goes on with `next`; ends if nobody asks
+  /// any more.
+  void Free(const Shared& operation, const std::string& why,
             std::function<void()> next);
 
   /// It has to wait, or has waited for too long.
-  void Judge(OperationId id, const Shared& operation,
-             std::vector<device::Shortage> shortages);
-  /// False: it has to let another pod go first, and its operation is over.
-  bool MayGo(OperationId id, const Shared& operation);
-  void FailedCall(OperationId id, const Shared& operation);
+  void Judge(const Shared& operation, std::vector<device::Shortage> shortages);
+  /// False: it has to let another pod go first, and the operation is over.
+  bool MayGo(const Shared& operation);
+  void FailedCall(const Shared& operation);
   admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
   std::int64_t FreeCount(const std::string& resource) const;
   /// Tells those who may go now.
@@ -129,7 +128,7 @@ class DeviceAdmission {
   void ArmTimer();
   void OnTimer();
 
-  void Finish(OperationId id, absl::StatusOr<Verdict> result);
+  void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result);
   std::function<void(const absl::Status&)> OnLoop(
       std::function<void(const absl::Status&)> next);
   static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,
@@ -137,7 +136,7 @@ class DeviceAdmission {
 
   const Parts parts_;
   admission::DeviceLine line_;
-  std::map<OperationId, Shared> operations_;
+  std::map<PodUid, Shared> operations_;
   TimerId timer_ = 0;
 };
 

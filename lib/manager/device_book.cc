@@ -49,29 +49,58 @@ DeviceBook::~DeviceBook() {
   }
 }
 
-void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
-                       const state::PodRecord* pod) {
-  const std::vector<device::FreedDevices> freed = reservations_.ReleasePod(uid);
+std::vector<device::FreedDevices> DeviceBook::Refresh(
+    const PodUid& uid, const state::PodRecord* pod) {
+  std::vector<device::FreedDevices> before = reservations_.ReleasePod(uid);
+  // Neither can fail but where both say the same: the ledger holds to the same
+  // rules, and what is intended was planned with this table.
   if (pod != nullptr) {
     for (const state::DeviceHold& hold : pod->holds) {
-      // Cannot fail: the ledger holds to the same rules.
       reservations_.Add(ReservationOf(uid, hold)).IgnoreError();
     }
   }
-  for (const device::FreedDevices& devices : freed) OnFreed(name, devices);
+  if (const auto intended = intended_.find(uid); intended != intended_.end()) {
+    for (const device::Reservation& reservation : intended->second) {
+      reservations_.Add(reservation).IgnoreError();
+    }
+  }
+  return before;
+}
+
+void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
+                       const state::PodRecord* pod) {
+  for (const auto& freed : Refresh(uid, pod)) OnFreed(name, freed);
+}
+
+void DeviceBook::Intend(const PodUid& pod,
+                        std::vector<device::Reservation> plan) {
+  intended_[pod] = std::move(plan);
+  Refresh(pod, parts_.state.FindPod(pod));
+}
+
+void DeviceBook::Settle(const PodUid& pod) {
+  intended_.erase(pod);
+  for (const auto& devices : Refresh(pod, parts_.state.FindPod(pod))) {
+    if (!Unheld(devices).empty()) parts_.on_devices(devices.resource);
+  }
+}
+
+std::vector<std::string> DeviceBook::Unheld(
+    const device::FreedDevices& devices) const {
+  std::vector<std::string> ids = devices.ids;
+  std::erase_if(ids, [&](const std::string& id) {
+    return reservations_.HolderOf(devices.resource, id) != nullptr;
+  });
+  return ids;
 }
 
 void DeviceBook::OnFreed(const ObjectName& pod,
                          const device::FreedDevices& freed) {
-  std::vector<std::string> ids;
-  for (const std::string& id : freed.ids) {
-    if (reservations_.HolderOf(freed.resource, id) == nullptr) {
-      ids.push_back(api::Quoted(id));
-    }
-  }
+  std::vector<std::string> ids = Unheld(freed);
   if (ids.empty()) return;
   const std::size_t count = ids.size();
   ids.resize(std::min(count, kMostNames));
+  for (std::string& id : ids) id = api::Quoted(id);
   parts_.events.Add(false, "DevicesReleased", "Pod", pod,
                     fmt::format("{} devices of {} are free again: {}{}", count,
                                 freed.resource, fmt::join(ids, ", "),

@@ -52,6 +52,12 @@ class DeviceBook final : public plugin::PluginListener {
   void OnPod(const PodUid& uid, const ObjectName& name,
              const state::PodRecord* pod);
 
+  /// These count as held from now on, though the ledger does not know of them
+  /// yet; until Settle, once for each.
+  void Intend(const PodUid& pod, std::vector<device::Reservation> plan);
+  /// The ledger has taken them, or has not: only it counts now.
+  void Settle(const PodUid& pod);
+
   /// Does a device plugin serve this name, now or by what the ledger knows?
   bool IsServed(const std::string& resource) const;
 
@@ -90,6 +96,11 @@ class DeviceBook final : public plugin::PluginListener {
   void OnState(const plugin::InstanceInfo& info) override;
 
  private:
+  /// Puts what the pod holds into the table. Gives what it held before.
+  std::vector<device::FreedDevices> Refresh(const PodUid& uid,
+                                            const state::PodRecord* pod);
+  /// Of devices, those that nobody holds.
+  std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);
   /// Devices that nobody holds any more, of those that the pod let go.
   void OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
@@ -104,6 +115,7 @@ class DeviceBook final : public plugin::PluginListener {
   /// By resource and connection.
   std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>
       options_;
+  std::map<PodUid, std::vector<device::Reservation>> intended_;
   std::map<std::string, std::uint64_t> grace_timers_;
 };
 

@@ -355,6 +355,77 @@ TEST_F(DeviceNodeTest, PluginsAreAskedBeforeAContainerStarts) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("u-none")));
 }
 
+// They plan before any of them has reserved.
+TEST_F(DeviceNodeTest, ManyAtOnceDoNotChooseTheSame) {
+  constexpr int kPods = 32;
+  node_.Start(/*with_actuator=*/false);
+  node_.plugins.Serve(kGpu, kPods);
+  std::vector<std::promise<absl::StatusOr<Verdict>>> verdicts(kPods);
+  std::string all;
+  for (int i = 0; i < kPods; ++i) {
+    all += DevicePod("p" + std::to_string(i), {{kGpu, 1}});
+  }
+  const ObjectSnapshot objects = SnapshotOf(all);
+  int number = 0;
+  for (const auto& [name, pod] : objects.pods) {
+    node_.manager().StartAdmitPod(
+        *pod, [&verdicts, i = number++](absl::StatusOr<Verdict> verdict) {
+          verdicts[i].set_value(std::move(verdict));
+        });
+  }
+  for (auto& each : verdicts) {
+    const auto verdict = each.get_future().get();
+    ASSERT_THAT(verdict.status(), IsOk());
+    EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
+  }
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(kPods));
+}
+
+TEST_F(DeviceNodeTest, WhoAsksTwiceGetsOneAnswer) {
+  node_.Start(/*with_actuator=*/false);
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Hold(kGpu);
+  const ObjectSnapshot objects = SnapshotOf(DevicePod("p", {{kGpu, 1}}));
+  const Pod& pod = *objects.pods.begin()->second;
+  std::promise<absl::StatusOr<Verdict>> first;
+  std::promise<absl::StatusOr<Verdict>> second;
+  const OperationId operation = node_.manager().StartAdmitPod(
+      pod, [&](auto verdict) { first.set_value(std::move(verdict)); });
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.manager().StartAdmitPod(
+      pod, [&](auto verdict) { second.set_value(std::move(verdict)); });
+  // One gives up, the other still wants it.
+  node_.manager().Cancel(operation);
+  EXPECT_THAT(first.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+  node_.plugins.Let(kGpu);
+  const auto verdict = second.get_future().get();
+  ASSERT_THAT(verdict.status(), IsOk());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));
+}
+
+TEST_F(DeviceNodeTest, WhatNobodyWantsAnyMoreIsGivenBack) {
+  node_.Start(/*with_actuator=*/false);
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Hold(kGpu);
+  const ObjectSnapshot objects =
+      SnapshotOf(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
+  std::promise<absl::StatusOr<Verdict>> first;
+  const OperationId operation = node_.manager().StartAdmitPod(
+      *objects.pods.at({"default", "p"}),
+      [&](auto verdict) { first.set_value(std::move(verdict)); });
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.manager().Cancel(operation);
+  EXPECT_THAT(first.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+  const Pod& other = *objects.pods.at({"default", "q"});
+  EXPECT_EQ(node_.manager().AdmitPod(other)->kind, Verdict::Kind::kWait);
+  node_.plugins.Let(kGpu);
+  EXPECT_TRUE(node_.WaitUntil("q is admitted", [&] {
+    return node_.manager().AdmitPod(other)->kind == Verdict::Kind::kAdmit;
+  }));
+}
+
 TEST_F(DeviceNodeTest, ManyPodsShareAndNoDeviceIsGivenTwice) {
   constexpr int kPods = 40;
   node_.Start();

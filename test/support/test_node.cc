@@ -163,9 +163,8 @@ void TestNode::Publish(const std::string& yaml) {
   source->Publish(SnapshotOf(yaml));
 }
 
-template <typename Condition>
-::testing::AssertionResult TestNode::WaitUntil(const std::string& what,
-                                               Condition condition) {
+::testing::AssertionResult TestNode::WaitUntil(
+    const std::string& what, const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
     const std::uint64_t version = waiter_->version();

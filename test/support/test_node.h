@@ -69,6 +69,9 @@ class TestNode {
   /// a failure.
   ::testing::AssertionResult WaitFor(const std::string& pod, PodState state);
   ::testing::AssertionResult WaitForAny(PodState state);
+  /// Looks again after each change; `what` is for the message of a failure.
+  ::testing::AssertionResult WaitUntil(const std::string& what,
+                                       const std::function<bool()>& condition);
   ::testing::AssertionResult WaitForReason(const std::string& pod,
                                            const std::string& reason);
   ::testing::AssertionResult WaitUntilGone(const std::string& pod);
@@ -95,10 +98,6 @@ class TestNode {
 
  private:
   class Waiter;
-  template <typename Condition>
-  ::testing::AssertionResult WaitUntil(const std::string& what,
-                                       Condition condition);
-
   std::unique_ptr<DeviceManager> manager_;
   std::unique_ptr<Actuator> actuator_;
   std::unique_ptr<Waiter> waiter_;
