@@ -23,11 +23,20 @@ bool DeviceLine::Order::operator<(const Order& other) const {
          std::tie(priority, other.first_seen_ms, other.pod);
 }
 
-void DeviceLine::Enter(const PodUid& pod, Place place, std::int64_t now_ms) {
+std::set<std::string> DeviceLine::ResourcesOf(const Place& place) {
+  std::set<std::string> resources;
+  for (const auto& [resource, count] : place.needs) resources.insert(resource);
+  return resources;
+}
+
+std::set<std::string> DeviceLine::Enter(const PodUid& pod, Place place,
+                                        std::int64_t now_ms) {
+  std::set<std::string> let_go;
   Entry entry;
   entry.since_ms = now_ms;
   if (const auto old = pods_.find(pod); old != pods_.end()) {
     entry.since_ms = old->second.since_ms;
+    if (IsKeptFor(old->second, now_ms)) let_go = ResourcesOf(old->second.place);
     Remove(pod, old->second);
   }
   if (place.limit.has_value()) {
@@ -39,16 +48,15 @@ void DeviceLine::Enter(const PodUid& pod, Place place, std::int64_t now_ms) {
     }
   }
   entry.place = std::move(place);
+  if (IsKeptFor(entry, now_ms)) let_go.clear();
   pods_[pod] = std::move(entry);
+  return let_go;
 }
 
 std::set<std::string> DeviceLine::Leave(const PodUid& pod) {
-  std::set<std::string> resources;
   const auto found = pods_.find(pod);
-  if (found == pods_.end()) return resources;
-  for (const auto& [resource, count] : found->second.place.needs) {
-    resources.insert(resource);
-  }
+  if (found == pods_.end()) return {};
+  std::set<std::string> resources = ResourcesOf(found->second.place);
   Remove(pod, found->second);
   pods_.erase(found);
   return resources;
@@ -71,7 +79,8 @@ std::chrono::milliseconds DeviceLine::WaitedFor(const PodUid& pod,
 }
 
 bool DeviceLine::IsKeptFor(const Entry& entry, std::int64_t now_ms) const {
-  return entry.turn_until_ms.has_value() ||
+  if (entry.turn_until_ms.has_value()) return true;
+  return !entry.place.short_of.empty() && !entry.place.any_change &&
          now_ms - entry.since_ms >= options_.starvation_limit.count();
 }
 
@@ -86,6 +95,8 @@ std::optional<PodUid> DeviceLine::FirstBefore(const PodUid& pod,
     std::int64_t left = free(resource);
     for (const Order& before : line->second) {
       if (!(before < own)) break;
+      // It may have come under another time, before the ledger knew it.
+      if (before.pod == pod) continue;
       const Entry& entry = pods_.at(before.pod);
       if (!IsKeptFor(entry, now_ms)) continue;
       const auto need = entry.place.needs.find(resource);
@@ -98,7 +109,8 @@ std::optional<PodUid> DeviceLine::FirstBefore(const PodUid& pod,
 
 std::vector<PodUid> DeviceLine::Turns(const std::set<std::string>& changed,
                                       std::int64_t now_ms,
-                                      const FreeCount& free) {
+                                      const FreeCount& free,
+                                      const PodUid& but) {
   std::set<Order> concerned;
   for (const std::string& resource : changed) {
     const auto line = lines_.find(resource);
@@ -118,8 +130,12 @@ std::vector<PodUid> DeviceLine::Turns(const std::set<std::string>& changed,
     Entry& entry = pods_.at(order.pod);
     const DeviceCounts& needs = entry.place.needs;
     const bool its_turn = entry.turn_until_ms.has_value();
-    const bool enough = !its_turn && fits(needs);
-    if (enough || (!its_turn && IsAffected(entry.place, changed))) {
+    const bool asked = !its_turn && order.pod != but;
+    // Those before it may keep what none of them waits for in these lines.
+    const bool enough =
+        asked && entry.place.takes && fits(needs) &&
+        !FirstBefore(order.pod, entry.place, now_ms, free).has_value();
+    if (enough || (asked && IsAffected(entry.place, changed))) {
       turns.push_back(order.pod);
     }
     if (enough) entry.turn_until_ms = now_ms + options_.turn.count();

@@ -38,6 +38,8 @@ class DeviceLine {
     std::set<std::string> short_of;
     /// It is judged again after any change of those, whatever is free.
     bool any_change = false;
+    /// False: it holds devices already, and takes none of those that are free.
+    bool takes = true;
     /// For how long it may wait. Nothing: for ever.
     std::optional<std::chrono::milliseconds> limit;
   };
@@ -47,8 +49,9 @@ class DeviceLine {
   explicit DeviceLine(DeviceLineOptions options) : options_(options) {}
 
   /// Takes its place, or another one. The time since which it waits stays; its
-  /// turn is over.
-  void Enter(const PodUid& pod, Place place, std::int64_t now_ms);
+  /// turn is over. Gives the resources that were kept for it and are no more.
+  std::set<std::string> Enter(const PodUid& pod, Place place,
+                              std::int64_t now_ms);
   /// It has what it needs, or does not want it any more. Gives the resources
   /// that others may have now.
   std::set<std::string> Leave(const PodUid& pod);
@@ -65,9 +68,10 @@ class DeviceLine {
                                     const FreeCount& free) const;
 
   /// Whose turn it is after these resources changed, in order, as far as what
-  /// is free goes. They are to be judged again.
+  /// is free goes. They are to be judged again. `but` has been just now.
   std::vector<PodUid> Turns(const std::set<std::string>& changed,
-                            std::int64_t now_ms, const FreeCount& free);
+                            std::int64_t now_ms, const FreeCount& free,
+                            const PodUid& but = {});
 
   /// Unix time at which Due has something to say though nothing changed.
   std::optional<std::int64_t> NextDeadline() const;
@@ -99,7 +103,10 @@ class DeviceLine {
     return {place.priority, place.first_seen_ms, pod};
   }
   void Remove(const PodUid& pod, const Entry& entry);
-  /// What it needs is kept from those behind it.
+  static std::set<std::string> ResourcesOf(const Place& place);
+  /// What it needs is kept from those behind it: it is its turn, or it has
+  /// waited for too long for devices that others hold. What nobody behind it
+  /// can help with, nobody has to wait for.
   bool IsKeptFor(const Entry& entry, std::int64_t now_ms) const;
 
   const DeviceLineOptions options_;

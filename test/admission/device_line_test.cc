@@ -158,6 +158,67 @@ TEST_F(DeviceLineTest, TheTimeOfWaitingOutlivesANewPlace) {
   EXPECT_EQ(line_.WaitedFor(PodUid{"a"}, now_), milliseconds(0));
 }
 
+TEST_F(DeviceLineTest, WhoAsksAgainUnderAnotherTimeIsNotBehindHimself) {
+  Enter("a", Place(1, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("a"));
+  EXPECT_EQ(FirstBefore("a", Place(2, {{kGpu, 1}})), std::nullopt);
+}
+
+TEST_F(DeviceLineTest, WhatNobodyElseHasIsNotKeptForWhoWaitsForIt) {
+  DeviceLine::Place hopeless = Place(1, {{kGpu, 16}});
+  hopeless.any_change = true;  // There are not so many.
+  Enter("hopeless", hopeless);
+  now_ = kStarved;
+  Enter("small", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  EXPECT_EQ(FirstBefore("new", Place(3, {{kGpu, 1}})), std::nullopt);
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("hopeless", "small"));
+}
+
+TEST_F(DeviceLineTest, AnotherPlaceLetsGoOfWhatWasKept) {
+  Enter("a", Place(1, {{kGpu, 1}, {kNic, 1}}));
+  Enter("b", Place(2, {{kGpu, 1}}));
+  free_ = {{kGpu, 1}, {kNic, 1}};
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("a"));
+  DeviceLine::Place failed = Place(1, {{kGpu, 1}, {kNic, 1}});
+  failed.short_of.clear();
+  EXPECT_THAT(line_.Enter(PodUid{"a"}, failed, now_), ElementsAre(kGpu, kNic));
+  EXPECT_THAT(line_.Enter(PodUid{"a"}, failed, now_), IsEmpty());
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("b"));
+  // Who has waited for too long keeps what he waits for.
+  now_ = kStarved;
+  EXPECT_THAT(line_.Enter(PodUid{"b"}, Place(2, {{kGpu, 2}}), now_), IsEmpty());
+}
+
+TEST_F(DeviceLineTest, WhoTakesNothingHasNoTurn) {
+  DeviceLine::Place holder = Place(1, {{kGpu, 1}});
+  holder.takes = false;
+  holder.any_change = true;
+  Enter("holder", holder);
+  Enter("next", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("holder", "next"));
+  EXPECT_THAT(Turns({kGpu}), ElementsAre("holder"));
+}
+
+TEST_F(DeviceLineTest, NobodyHasATurnThatHeCouldNotTake) {
+  Enter("a", Place(1, {{kNic, 2}}));
+  now_ = kStarved;
+  Enter("b", Place(2, {{kGpu, 1}, {kNic, 1}}));
+  free_ = {{kGpu, 1}, {kNic, 1}};
+  // What is left of the other resource is kept for somebody else.
+  EXPECT_THAT(Turns({kGpu}), IsEmpty());
+}
+
+TEST_F(DeviceLineTest, WhoeverHasJustBeenJudgedIsNotToldAgain) {
+  Enter("a", Place(1, {{kGpu, 1}}));
+  Enter("b", Place(2, {{kGpu, 1}}));
+  free_[kGpu] = 1;
+  EXPECT_THAT(line_.Turns({kGpu}, now_, Free(), PodUid{"a"}),
+              ElementsAre(PodUid{"b"}));
+}
+
 TEST_F(DeviceLineTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
   DeviceLine::Place failed = Place(1, {{kGpu, 1}});
   failed.short_of.clear();
