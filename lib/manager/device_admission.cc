@@ -46,7 +46,7 @@ void DeviceAdmission::Cancel(OperationId id) {
     if (asker == operation->askers.end()) continue;
     const Done done = std::move(asker->second);
     operation->askers.erase(asker);
-    done(CancelledError("cancelled"));
+    done(CancelledError("cancelled"), {});
     return;
   }
 }
@@ -56,12 +56,27 @@ void DeviceAdmission::Stop() {
   operations_.clear();
   for (const auto& [pod, operation] : operations) {
     for (const auto& [id, done] : std::exchange(operation->askers, {})) {
-      done(CancelledError("the manager stops"));
+      done(CancelledError("the manager stops"), {});
     }
   }
 }
 
+bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
+  const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
+  const bool leftovers =
+      pod != nullptr &&
+      std::any_of(pod->holds.begin(), pod->holds.end(), [](const auto& hold) {
+        return hold.phase == device::ReservationPhase::kReserved;
+      });
+  if (leftovers) {
+    Free(operation, "an earlier admission did not end",
+         [this, operation] { Plan(operation); });
+  }
+  return leftovers;
+}
+
 void DeviceAdmission::Plan(const Shared& operation) {
+  if (FreeLeftovers(operation)) return;
   const DeviceRequest& request = operation->request;
   device::PodPlan plan =
       parts_.devices.Plan(request.pod.uid, request.needs,
@@ -267,6 +282,8 @@ admission::DeviceLine::Place DeviceAdmission::PlaceOf(
   const auto* pod = parts_.state.FindPod(operation.request.pod.uid);
   place.first_seen_ms = pod != nullptr ? pod->first_seen_ms : parts_.now_ms();
   place.needs = device::EffectiveNeeds(operation.request.needs);
+  place.takes = pod == nullptr || pod->holds.empty();
+  place.any_change = !place.takes;
   return place;
 }
 
@@ -284,8 +301,7 @@ void DeviceAdmission::Judge(const Shared& operation,
       place.any_change = place.any_change ||
                          shortage.kind != device::Shortage::Kind::kTooFewFree;
     }
-    line_.Enter(pod, std::move(place), now);
-    ArmTimer();
+    EnterLine(pod, std::move(place));
   } else {
     Forget(pod);
   }
@@ -305,8 +321,7 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
     resources.push_back(resource);
     place.short_of.insert(resource);
   }
-  line_.Enter(pod, std::move(place), now);
-  ArmTimer();
+  EnterLine(pod, std::move(place));
   Finish(operation, admission::BehindVerdict(*first, resources));
   return false;
 }
@@ -325,9 +340,16 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
   // It does not stand in line: it comes again by itself.
   admission::DeviceLine::Place place = PlaceOf(*operation);
   place.limit = judged.limit;
-  line_.Enter(pod, std::move(place), now);
+  EnterLine(pod, std::move(place));
+  Finish(operation, operation->failure, judged.verdict.waiting_for);
+}
+
+void DeviceAdmission::EnterLine(const PodUid& pod,
+                                admission::DeviceLine::Place place) {
+  const std::set<std::string> let_go =
+      line_.Enter(pod, std::move(place), parts_.now_ms());
   ArmTimer();
-  Finish(operation, operation->failure);
+  if (!let_go.empty()) GiveTurns(let_go, pod);
 }
 
 std::int64_t DeviceAdmission::FreeCount(const std::string& resource) const {
@@ -343,10 +365,11 @@ void DeviceAdmission::Forget(const PodUid& pod) {
   if (!resources.empty()) GiveTurns(resources);
 }
 
-void DeviceAdmission::GiveTurns(const std::set<std::string>& resources) {
+void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
+                                const PodUid& but) {
   const std::vector<PodUid> turns = line_.Turns(
       resources, parts_.now_ms(),
-      [this](const std::string& resource) { return FreeCount(resource); });
+      [this](const std::string& resource) { return FreeCount(resource); }, but);
   if (turns.empty()) return;
   ArmTimer();
   for (const PodUid& pod : turns) parts_.judge_again(pod);
@@ -372,13 +395,14 @@ void DeviceAdmission::OnTimer() {
 }
 
 void DeviceAdmission::Finish(const Shared& operation,
-                             const absl::StatusOr<Verdict>& result) {
+                             const absl::StatusOr<Verdict>& result,
+                             const std::vector<WaitingFor>& waiting_for) {
   const auto found = operations_.find(operation->request.pod.uid);
   if (found != operations_.end() && found->second == operation) {
     operations_.erase(found);
   }
   for (const auto& [id, done] : std::exchange(operation->askers, {})) {
-    done(result);
+    done(result, waiting_for);
   }
 }
 

@@ -63,8 +63,10 @@ class DeviceAdmission {
   ~DeviceAdmission();
 
   /// kAdmit: the pod holds all it needs. kWait: what is missing. An error: a
-  /// plugin or the ledger failed; try again later.
-  using Done = std::function<void(absl::StatusOr<Verdict>)>;
+  /// plugin or the ledger failed; try again later, or when something of
+  /// `waiting_for` changes.
+  using Done = std::function<void(absl::StatusOr<Verdict>,
+                                  std::vector<WaitingFor> waiting_for)>;
 
   /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
@@ -116,19 +118,25 @@ class DeviceAdmission {
   void Free(const Shared& operation, const std::string& why,
             std::function<void()> next);
 
+  /// Frees what an earlier operation or run left reserved, then plans. True:
+  /// there was something.
+  bool FreeLeftovers(const Shared& operation);
   /// It has to wait, or has waited for too long.
   void Judge(const Shared& operation, std::vector<device::Shortage> shortages);
   /// False: it has to let another pod go first, and the operation is over.
   bool MayGo(const Shared& operation);
   void FailedCall(const Shared& operation);
   admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
+  void EnterLine(const PodUid& pod, admission::DeviceLine::Place place);
   std::int64_t FreeCount(const std::string& resource) const;
-  /// Tells those who may go now.
-  void GiveTurns(const std::set<std::string>& resources);
+  /// Tells those who may go now; `but` has been just now.
+  void GiveTurns(const std::set<std::string>& resources,
+                 const PodUid& but = {});
   void ArmTimer();
   void OnTimer();
 
-  void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result);
+  void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result,
+              const std::vector<WaitingFor>& waiting_for = {});
   std::function<void(const absl::Status&)> OnLoop(
       std::function<void(const absl::Status&)> next);
   static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,

@@ -134,13 +134,16 @@ void PodLifecycle::AdmitDevices(OperationId id, DeviceRequest request,
   const claim::PodIdentity pod = request.pod;
   parts_.devices.Start(id, std::move(request),
                        [this, id, pod, done = std::move(done)](
-                           const absl::StatusOr<Verdict>& verdict) {
-                         OnDevices(id, pod, verdict, done);
+                           const absl::StatusOr<Verdict>& verdict,
+                           std::vector<WaitingFor> waiting_for) {
+                         OnDevices(id, pod, verdict, std::move(waiting_for),
+                                   done);
                        });
 }
 
 void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
                              const absl::StatusOr<Verdict>& verdict,
+                             std::vector<WaitingFor> waiting_for,
                              const DeviceManager::AdmitDone& done) {
   if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
     done(*verdict);
@@ -157,8 +160,8 @@ void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
     const std::string message = MessageOf(verdict.status());
     parts_.events.Add(true, admission::kFailedAllocate, "Pod", pod.name,
                       message);
-    Note(pod.uid,
-         {Verdict::Kind::kWait, admission::kFailedAllocate, message, {}});
+    Note(pod.uid, {Verdict::Kind::kWait, admission::kFailedAllocate, message,
+                   std::move(waiting_for)});
   }
   done(verdict.status());
 }
@@ -189,6 +192,7 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
                                  DeviceManager::AdmitDone done) {
   admitted_.erase(pod.uid);
   const bool reject = verdict.kind == Verdict::Kind::kReject;
+  if (reject) parts_.devices.Forget(pod.uid);
   simple_.insert(id);
   const auto finish = [this, id, pod, verdict, reject,
                        done](const absl::Status& status) {

@@ -100,6 +100,7 @@ class PodLifecycle {
   DeviceRequest RequestOf(const state::PodRecord& pod) const;
   void OnDevices(OperationId id, const claim::PodIdentity& pod,
                  const absl::StatusOr<Verdict>& verdict,
+                 std::vector<WaitingFor> waiting_for,
                  const DeviceManager::AdmitDone& done);
   void RecordVerdict(OperationId id, const claim::PodIdentity& pod,
                      const Verdict& verdict, DeviceManager::AdmitDone done);

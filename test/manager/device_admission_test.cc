@@ -20,6 +20,20 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
+std::shared_ptr<const Pod> PodOf(const std::string& yaml) {
+  return SnapshotOf(yaml).pods.begin()->second;
+}
+
+/// Its result when it is there.
+std::future<absl::StatusOr<Verdict>> AdmitIn(TestNode& node, const Pod& pod,
+                                             OperationId* id = nullptr) {
+  auto result = std::make_shared<std::promise<absl::StatusOr<Verdict>>>();
+  const OperationId started = node.manager().StartAdmitPod(
+      pod, [result](auto verdict) { result->set_value(std::move(verdict)); });
+  if (id != nullptr) *id = started;
+  return result->get_future();
+}
+
 TEST_F(DeviceNodeTest, APodGetsItsDevices) {
   node_.Start();
   node_.plugins.Serve(kGpu, 4);
@@ -497,6 +511,40 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
   node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("q", "PluginNotReady"));
   EXPECT_EQ(node_.manager().Devices().at(0).health, "Unknown");  // W-16
+}
+
+// What one admission had reserved is not taken for held by the next.
+TEST_F(DeviceNodeTest, ACancelledAdmissionLeavesNothingToTheNext) {
+  node_.Start(/*with_actuator=*/false);
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Hold(kGpu);
+  const auto pod = PodOf(DevicePod("p", {{kGpu, 1}}));
+  OperationId id = 0;
+  auto first = AdmitIn(node_, *pod, &id);
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.manager().Cancel(id);
+  EXPECT_THAT(first.get().status(), StatusIs(absl::StatusCode::kCancelled));
+  auto second = AdmitIn(node_, *pod);
+  node_.plugins.Let(kGpu);
+  const auto verdict = second.get();
+  ASSERT_THAT(verdict.status(), IsOk());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
+  const auto holds = node_.store.Load().FindPod(PodUid{"u-p"})->holds;
+  ASSERT_THAT(holds, SizeIs(1));
+  EXPECT_EQ(holds[0].phase, device::ReservationPhase::kCommitted);
+}
+
+// A pod whose call failed hears of its plugin, and need not wait for the time.
+TEST_F(DeviceNodeTest, AFailedCallNamesWhatItWaitsFor) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Answer(kGpu, [](const auto&) {
+    return absl::StatusOr<device::ContainerEdits>(InternalError("no power"));
+  });
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "FailedAllocateDevices"));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
 }
 
 }  // namespace
