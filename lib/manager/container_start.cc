@@ -16,6 +16,7 @@ using state::DeviceHold;
 using state::PodRecord;
 
 absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
+                                           const std::string& boot_id,
                                            const PodUid& uid,
                                            const std::string& container) {
   const PodRecord* pod = state.FindPod(uid);
@@ -27,6 +28,11 @@ absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
                                    pod->name.ToString(),
                                    state::PodPhaseName(pod->phase));
   }
+  if (pod->boot_id != boot_id) {
+    return FailedPreconditionError(
+        "pod '{}' was prepared in another boot, and not yet again",
+        pod->name.ToString());
+  }
   const bool known =
       std::any_of(pod->needs.begin(), pod->needs.end(),
                   [&](const auto& need) { return need.name == container; });
@@ -37,11 +43,11 @@ absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
 
 }  // namespace
 
-void AskBeforeStart(const state::State& state, const DeviceBook& devices,
-                    plugin::Plugins& plugins, const PodUid& uid,
-                    const std::string& container,
+void AskBeforeStart(const state::State& state, const std::string& boot_id,
+                    const DeviceBook& devices, plugin::Plugins& plugins,
+                    const PodUid& uid, const std::string& container,
                     std::function<void(absl::Status)> done) {
-  const auto pod = FindReady(state, uid, container);
+  const auto pod = FindReady(state, boot_id, uid, container);
   if (!pod.ok()) return done(pod.status());
   std::vector<const DeviceHold*> asked;
   for (const DeviceHold& hold : (*pod)->holds) {

@@ -19,12 +19,12 @@ namespace devmgr::manager {
 /// manager's thread; `done` runs there once, with the first error. The plugins
 /// are borrowed.
 ///   NotFound            the pod does not exist, or has no such container
-///   FailedPrecondition  the pod is not Ready
+///   FailedPrecondition  the pod is not Ready, or not in this boot
 ///   Unavailable         a plugin that is to be asked is not there
 ///   others              as the plugin answered
-void AskBeforeStart(const state::State& state, const DeviceBook& devices,
-                    plugin::Plugins& plugins, const PodUid& pod,
-                    const std::string& container,
+void AskBeforeStart(const state::State& state, const std::string& boot_id,
+                    const DeviceBook& devices, plugin::Plugins& plugins,
+                    const PodUid& pod, const std::string& container,
                     std::function<void(absl::Status)> done);
 
 }  // namespace devmgr::manager

@@ -237,7 +237,7 @@ OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
     if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
     starts_[id] = done;
     AskBeforeStart(
-        state_, *devices_, *plugins_, pod, container,
+        state_, boot_id_, *devices_, *plugins_, pod, container,
         [this, id](const absl::Status& status) { EndStart(id, status); });
   });
   return id;

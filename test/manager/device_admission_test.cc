@@ -547,5 +547,20 @@ TEST_F(DeviceNodeTest, AFailedCallNamesWhatItWaitsFor) {
               ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
 }
 
+// Nothing starts on what another boot prepared.
+TEST_F(DeviceNodeTest, NoContainerStartsBeforeItsPodIsReadyInThisBoot) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.boot_id = "boot-2";
+  node_.Start();
+  ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
+  EXPECT_THAT(
+      node_.manager().BeforeContainerStart(node_.UidOf("p"), "c"),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("boot")));
+}
+
 }  // namespace
 }  // namespace devmgr
