@@ -47,7 +47,8 @@ class InventoryTest : public testing::Test {
 
 using Numbers = std::pair<int, int>;
 
-TEST_F(InventoryTest, CountsWhatExistsAndWhatWorks) {  // DP-042 to DP-045
+TEST_F(InventoryTest, CountsWhatExistsAndWhatWorks) {
+  // DP-042, DP-043, DP-044, DP-045
   Connect();
   Report({Healthy("D1"), Healthy("D2"), Unhealthy("D3")});
   EXPECT_EQ(FiguresNow(), Numbers(3, 2));
@@ -354,7 +355,8 @@ TEST_F(InventoryTest, TheLastInstanceTakesAllHealthWithIt) {  // DP-015
   EXPECT_EQ(FiguresNow(), Numbers(2, 0));
 }
 
-TEST_F(InventoryTest, AnUnknownInstanceChangesNothing) {  // DP-016
+TEST_F(InventoryTest, AnUnknownInstanceChangesNothing) {
+  // DP-016; DP-056 cannot come up: who is not connected has no devices.
   Connect(1);
   Report({Healthy("a")}, 1);
   EXPECT_TRUE(Disconnect(7).Empty());

@@ -297,6 +297,30 @@ TEST_F(PluginRegistrationTest, ADirectoryPluginThatCannotBeReachedHearsIt) {
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
 }
 
+// DP-040; the figures that come of it: DP-008 to DP-010 of the inventory.
+TEST_F(PluginRegistrationTest, InstancesInTheDirectoryAreOneResource) {
+  std::vector<std::unique_ptr<SmallPlugin>> plugins;
+  std::vector<std::unique_ptr<Announcer>> announcers;
+  const auto come = [&](const std::string& name,
+                        const std::vector<std::string>& ids) {
+    plugins.push_back(
+        std::make_unique<SmallPlugin>(*runtime_, folder() / name, ids));
+    announcers.push_back(std::make_unique<Announcer>(
+        *runtime_, Directory() / name, folder() / name));
+    EXPECT_EQ(announcers.back()->told_.Take(), "registered");
+  };
+  come("1.sock", {"a", "b"});
+  EXPECT_EQ(Heard(), "connected example.com/dev 1");
+  EXPECT_EQ(Heard(), "list example.com/dev 1: a b");
+  come("2.sock", {"a", "b"});
+  EXPECT_EQ(Heard(), "connected example.com/dev 2");
+  EXPECT_EQ(Heard(), "list example.com/dev 2: a b");
+  come("3.sock", {"c"});
+  EXPECT_EQ(Heard(), "connected example.com/dev 3");
+  EXPECT_EQ(Heard(), "list example.com/dev 3: c");
+  EXPECT_EQ(heard_.size(), 0u);
+}
+
 // DP-041
 TEST_F(PluginRegistrationTest, ADirectoryPluginIsFoundAgainAfterARestart) {
   SmallPlugin plugin(*runtime_, folder() / "plugins_registry" / ".s", {"a"});

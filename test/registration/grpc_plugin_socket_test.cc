@@ -150,6 +150,22 @@ TEST_F(GrpcPluginSocketTest, AMissingSocketCannotBeDialled) {
   EXPECT_THAT(dialer(Path()), StatusIs(absl::StatusCode::kNotFound));
 }
 
+// DP-036
+TEST_F(GrpcPluginSocketTest, AHungGetInfoEndsByItself) {
+  rpc::ServerOptions options;
+  options.socket = Path();
+  Mailbox<rpc::Respond> held;
+  options.methods["/pluginregistration.Registration/GetInfo"] =
+      [&](std::string, rpc::Respond respond) { held.Put(std::move(respond)); };
+  auto server = rpc::Server::Start(*runtime_, std::move(options));
+  ASSERT_THAT(server, IsOk());
+  auto socket = GrpcPluginDialer(*runtime_)(Path());
+  ASSERT_THAT(socket, IsOk());
+  socket_ = *std::move(socket);
+  EXPECT_THAT(GetInfo(), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  socket_.reset();
+}
+
 TEST_F(GrpcPluginSocketTest, ACallUnderWayEndsWithTheSocket) {
   rpc::ServerOptions options;
   options.socket = Path();

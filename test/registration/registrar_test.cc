@@ -186,6 +186,7 @@ class RegistrarTest : public testing::Test {
   std::unique_ptr<Registrar> registrar_;
 };
 
+// DP-028
 TEST_F(RegistrarTest, TakesAPluginInAndTellsIt) {
   RegisterPlugin();
   EXPECT_THAT(plugins_.dialed_, ElementsAre("p.sock"));
@@ -261,7 +262,7 @@ TEST_F(RegistrarTest, AnEmptyEndpointMeansTheRegistrationSocket) {
               ElementsAre("d at " + (folder() / "p.sock").string()));
 }
 
-// DRA-019
+// DRA-019, DP-036: as after the deadline of a call that hangs.
 TEST_F(RegistrarTest, AFailingGetInfoIsTriedAgain) {
   Plugin1().info = UnavailableError("not yet");
   MakeSocket("p.sock");
@@ -341,6 +342,63 @@ TEST_F(RegistrarTest, SocketsThatAreThereAtStartAreFound) {
               testing::UnorderedElementsAre("d at /e.sock", "q at /q.sock"));
 }
 
+// DP-022
+TEST_F(RegistrarTest, PluginsComeAndGo) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string name = number + ".sock";
+    plugins_.At(folder() / name).info = Info("d" + number);
+    MakeSocket(name);
+    Tell(EventKind::kAppeared, name);
+    EXPECT_THAT(handler_.registered_,
+                ElementsAre("d" + number + " at /e.sock"));
+    fs::remove(folder() / name);
+    Tell(EventKind::kVanished, name);
+    EXPECT_THAT(handler_.registered_, IsEmpty());
+  }
+}
+
+// DP-023, DP-024: found one by one, and all at a start.
+TEST_F(RegistrarTest, SocketsOfOneNameAreAllTakenIn) {
+  std::vector<std::string> all;
+  for (int i = 0; i < 10; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string name = number + ".sock";
+    plugins_.At(folder() / name).info = Info("d", "/" + number);
+    MakeSocket(name);
+    Tell(EventKind::kAppeared, name);
+    all.push_back("d at /" + number);
+  }
+  EXPECT_THAT(handler_.registered_, testing::UnorderedElementsAreArray(all));
+  handler_.registered_.clear();
+  Start();
+  Tell(EventKind::kRescan);
+  EXPECT_THAT(handler_.registered_, testing::UnorderedElementsAreArray(all));
+}
+
+// DP-027
+TEST_F(RegistrarTest, APlaceChangesItsPluginManyTimes) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    Plugin1().info = Info(name);
+    fs::remove(folder() / "p.sock");
+    Tell(EventKind::kVanished, "p.sock");
+    MakeSocket("p.sock");
+    Tell(EventKind::kAppeared, "p.sock");
+    EXPECT_THAT(handler_.registered_, ElementsAre(name + " at /e.sock"));
+  }
+  EXPECT_EQ(handler_.deregistered_, 9);
+}
+
+// DP-031
+TEST_F(RegistrarTest, AnEmptyDirectoryMeansNothingToDo) {
+  Tell(EventKind::kRescan);
+  executor_.Advance(milliseconds(600'000));
+  EXPECT_THAT(plugins_.dialed_, IsEmpty());
+  EXPECT_THAT(handler_.registered_, IsEmpty());
+  EXPECT_EQ(handler_.deregistered_, 0);
+}
+
 // DRA-021
 TEST_F(RegistrarTest, APluginThatRestartsIsRegisteredAgain) {
   RegisterPlugin();
@@ -355,7 +413,7 @@ TEST_F(RegistrarTest, APluginThatRestartsIsRegisteredAgain) {
   EXPECT_THAT(handler_.registered_, ElementsAre("d at /new.sock"));
 }
 
-// DRA-021 when the hints of removal and creation came as one.
+// DRA-021, DP-030 when the hints of removal and creation came as one.
 TEST_F(RegistrarTest, ASwappedSocketIsNoticedByItsIdentity) {
   RegisterPlugin();
   Plugin1().info = Info("d", "/new.sock");
@@ -364,8 +422,11 @@ TEST_F(RegistrarTest, ASwappedSocketIsNoticedByItsIdentity) {
   Tell(EventKind::kAppeared, "p.sock");
   EXPECT_EQ(handler_.deregistered_, 1);
   EXPECT_THAT(handler_.registered_, ElementsAre("d at /new.sock"));
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("/e.sock"), HasSubstr("deregistered"),
+                                HasSubstr("/new.sock")));
 }
 
+// DP-029
 TEST_F(RegistrarTest, ARescanNoticesWhatIsGone) {
   RegisterPlugin();
   fs::remove(folder() / "p.sock");
@@ -429,6 +490,7 @@ TEST_F(RegistrarTest, AnUnknownTypeIsToldAndTriedAgain) {
   EXPECT_EQ(handler_.deregistered_, 0);
 }
 
+// DP-039
 TEST_F(RegistrarTest, APluginThatCannotBeToldIsLetGoAndTriedAgain) {
   Plugin1().info = Info();
   Plugin1().notify = UnavailableError("went away");
@@ -441,6 +503,21 @@ TEST_F(RegistrarTest, APluginThatCannotBeToldIsLetGoAndTriedAgain) {
               ElementsAre(HasSubstr("NotifyRegistrationStatus: went away")));
   Plugin1().notify = absl::OkStatus();
   executor_.Advance(milliseconds(500));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+}
+
+// DP-033
+TEST_F(RegistrarTest, AnUnknownTypeIsTakenInOnceItIsKnown) {
+  Plugin1().info = Info();
+  Plugin1().info->type = "CSIPlugin";
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  executor_.Advance(milliseconds(500));
+  executor_.Advance(milliseconds(999));
+  EXPECT_EQ(plugins_.notified_.size(), 2u);
+  Plugin1().info->type = kType;
+  executor_.Advance(milliseconds(1));
+  EXPECT_THAT(plugins_.notified_.back(), "p.sock: ");
   EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
 }
 
@@ -457,6 +534,7 @@ TEST_F(RegistrarTest, ASuccessStartsTheBackOffAnew) {
   EXPECT_EQ(plugins_.dialed_.size(), 4u);
 }
 
+// DP-025; DP-026 otherwise than at the kubelet: directories are ignored.
 TEST_F(RegistrarTest, WhatIsNoSocketIsIgnored) {
   std::ofstream(folder() / "file.sock") << "text";
   fs::create_directory(folder() / "directory.sock");
@@ -506,6 +584,7 @@ TEST_F(RegistrarTest, AnAnswerOfAnOlderAttemptIsDropped) {
   EXPECT_EQ(handler_.deregistered_, 0);
 }
 
+// DP-037
 TEST_F(RegistrarTest, OneSilentPluginDoesNotHoldUpAnother) {
   Plugin1().silent = true;
   MakeSocket("p.sock");

@@ -158,6 +158,25 @@ MATCHER_P(HintsAre, matcher, "") {
   return testing::ExplainMatchResult(matcher, arg.hints, result_listener);
 }
 
+// DP-074: lists that arrive meanwhile race with nothing, since hints are a
+// function of values: they follow what they are given, and change none of it.
+TEST(PodHintsTest, HintsFollowTheValuesTheyAreGiven) {
+  auto inventories = TwoResources({Healthy("D1", {0})});
+  const auto hints = [&] {
+    return PodHints({"P"}, {{"app", device::ContainerKind::kApp, "r2", 1}},
+                    inventories, {}, kMachine);
+  };
+  const auto before = hints();
+  EXPECT_THAT(before, ElementsAre(Pair(
+                          "r2", HintsAre(Optional(ElementsAre(kOn0, kWide))))));
+  inventories.at("r2").Report(1, {Healthy("D1", {1})}, device::NobodyHolds, 1);
+  EXPECT_THAT(
+      hints(),
+      ElementsAre(Pair("r2", HintsAre(Optional(ElementsAre(kOn1, kWide))))));
+  EXPECT_THAT(before, ElementsAre(Pair(
+                          "r2", HintsAre(Optional(ElementsAre(kOn0, kWide))))));
+}
+
 TEST(PodHintsTest, EachResourceHasItsOwn) {  // DP-089
   const auto inventories = TwoResources({Healthy("D1", {0})});
   EXPECT_THAT(
