@@ -16,7 +16,8 @@ class OptionsTest : public CommandLineTest {};
 
 // BO-160
 TEST_F(OptionsTest, UnknownFormatListsTheAllowedOnes) {
-  for (const char* kind : {"plugins", "claims", "pods", "devices", "classes"}) {
+  for (const char* kind :
+       {"plugins", "resources", "claims", "pods", "devices", "classes"}) {
     const Result result = Run({"get", kind, "-o", "foo"});
     EXPECT_EQ(result.code, 2);
     EXPECT_THAT(result.err, AllOf(HasSubstr("'foo'"),
@@ -32,14 +33,19 @@ TEST_F(OptionsTest, UsageErrorsExitWithTwoAndSayWhatIsAllowed) {
       {{"-n", "x"}, "resolve"},
       {{"frobnicate"}, "frobnicate"},
       {{"get"}, "KIND"},
-      {{"get", "things"}, "plugins, claims, pods, devices, classes"},
+      {{"get", "things"}, "plugins, resources, claims, pods, devices, classes"},
       {{"get", "pods", "--frobnicate"}, "--frobnicate"},
-      {{"get", "pods", "more"}, "more"},
+      {{"get", "pods", "more"}, "'more' is one too many"},
+      {{"get", "devices", "a", "b"}, "b"},
       {{"describe", "pod"}, "NAME"},
-      {{"describe", "device", "x"}, "pod, claim, plugin"},
+      {{"describe", "class", "x"}, "pod, claim, plugin, resource, device"},
       {{"describe", "pod", "a/b/c"}, "NAMESPACE/NAME"},
       {{"describe", "pod", "/b"}, "NAMESPACE/NAME"},
       {{"resolve"}, "POD"},
+      {{"explain", "pod"}, "POD"},
+      {{"explain", "claim", "x"}, "pod"},
+      {{"explain", "pod", ""}, "empty"},
+      {{"get", "pods", "--show-env"}, "--show-env"},
       {{"resolve", ""}, "empty"},
       {{"resolve", "a/b", "-n", "c"}, "another namespace"},
       {{"wait", "pod", "x"}, "--for"},

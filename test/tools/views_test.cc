@@ -147,7 +147,7 @@ TEST_F(ViewsTest, PluginsDevicesAndClasses) {
 
   node_.devices = {{"gpu.example.com", "pool", "gpu-0", {"default/p"}, {}}};
   EXPECT_EQ(Run({"get", "devices", "--no-headers"}).out,
-            "gpu.example.com   pool   gpu-0   default/p\n");
+            "gpu.example.com   pool/gpu-0   <none>   default/p\n");
   EXPECT_EQ(Run({"get", "device", "-o", "name"}).out,
             "device/gpu.example.com/pool/gpu-0\n");
 
@@ -190,11 +190,11 @@ TEST_F(ViewsTest, ResolveShapeIsFixed) {
       R"("metadata":{"namespace":"default","name":"p","uid":"uid-p"},)"
       R"("containers":[)"
       R"({"name":"init","init":true,"cdiDevices":[],"env":[],"mounts":[],)"
-      R"("devices":[],"annotations":[]},)"
+      R"("devices":[],"annotations":[],"resources":[]},)"
       R"({"name":"main","init":false,"cdiDevices":[{"name":"v.com/c=x",)"
       R"("origin":{"claim":"c","request":"gpu","driver":"gpu.example.com",)"
       R"("pool":"pool","device":"gpu-0","resource":"example.com/gpu"}}],)"
-      R"("env":[],"mounts":[],"devices":[],"annotations":[]}]})");
+      R"("env":[],"mounts":[],"devices":[],"annotations":[],"resources":[]}]})");
 }
 
 TEST_F(ViewsTest, ResolveForPeopleAndScripts) {
@@ -279,7 +279,13 @@ TEST_F(ViewsTest, SecretsAreMaskedForPeopleOnly) {
   node_.answer = answer;
   EXPECT_THAT(Run({"describe", "pod", "p"}).out,
               AllOf(HasSubstr("TOKEN"), Not(HasSubstr("hunter2"))));
+  EXPECT_THAT(Run({"resolve", "p"}).out,
+              AllOf(HasSubstr("TOKEN"), Not(HasSubstr("hunter2"))));
   EXPECT_THAT(Run({"resolve", "p", "-o", "json"}).out, HasSubstr("hunter2"));
+  EXPECT_THAT(Run({"describe", "pod", "p", "--show-env"}).out,
+              HasSubstr("TOKEN=hunter2"));
+  EXPECT_THAT(Run({"resolve", "p", "--show-env"}).out,
+              HasSubstr("TOKEN=hunter2"));
 }
 
 class StatusTest : public CommandLineTest {

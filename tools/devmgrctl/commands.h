@@ -15,6 +15,7 @@ absl::Status ShowVersion(const Session& session);
 absl::Status Get(const Session& session);
 absl::Status Describe(const Session& session);
 absl::Status Resolve(const Session& session);
+absl::Status Explain(const Session& session);
 absl::Status Wait(const Session& session);
 absl::Status Prepare(const Session& session);
 absl::Status Release(const Session& session);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// describe pod|claim|plugin NAME.
+// describe pod|claim|plugin|resource|device NAME.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "commands.h"
+#include "listing.h"
 #include "objects.h"
+#include "sections.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -21,85 +27,10 @@ bool PrintForPrograms(const Session& session, const char* kind,
     return true;
   }
   if (session.options().format == Format::kName) {
-    session.out() << name << "\n";
+    session.out() << Clean(name) << "\n";
     return true;
   }
   return false;
-}
-
-/// The events of one object, as far as they are known. A state directory has
-/// none; that is no reason to fail.
-void PrintEvents(const Session& session, Inspector& inspector,
-                 const std::string& kind, const ObjectName& object) {
-  if (session.options().offline()) return;
-  const auto events = inspector.Events(0, std::chrono::milliseconds(0));
-  if (!events.ok()) {
-    session.Note("events: " + MessageOf(events.status()));
-    return;
-  }
-  Table table = session.MakeTable({"EVENT", "AGE", "TYPE", "MESSAGE"});
-  for (const EventInfo& event : *events) {
-    if (event.object != object || event.object_kind != kind) continue;
-    table.Add({event.reason,
-               session.Age(event.time),
-               {event.warning ? "Warning" : "Normal",
-                event.warning ? Tone::kWarn : Tone::kPlain},
-               event.message});
-  }
-  if (table.empty()) return;
-  session.out() << "\n";
-  table.Print(session.out());
-}
-
-void PrintDrivers(const Session& session, const ClaimInfo& claim) {
-  Table table = session.MakeTable(
-      {"DRIVER", "STATE", "DEVICES", "CDI DEVICES", "LAST ERROR"});
-  for (const ClaimDriverInfo& driver : claim.drivers) {
-    const bool good = driver.state == "Prepared";
-    table.Add({driver.driver,
-               {driver.state, good ? Tone::kGood : Tone::kWarn},
-               Join(driver.devices, ","),
-               Join(driver.cdi_devices, ","),
-               {driver.last_error,
-                driver.last_error.empty() ? Tone::kPlain : Tone::kBad}});
-  }
-  if (table.empty()) return;
-  session.out() << "\n";
-  table.Print(session.out());
-}
-
-void PrintDevices(const Session& session, const PodDevices& devices) {
-  Table table = session.MakeTable({"CONTAINER", "INJECTED", "VALUE", "FROM"});
-  for (const ContainerDevices& container : devices.containers) {
-    const auto add = [&](const char* what, const std::string& value,
-                         const std::string& from = "") {
-      table.Add({container.name, what, value, from});
-    };
-    for (const CdiDevice& device : container.cdi_devices) {
-      const DeviceOrigin& origin = device.origin;
-      add("CDI device", device.name,
-          fmt::format("{} {}/{} {}/{}", origin.driver, origin.pool,
-                      origin.device, origin.claim, origin.request));
-    }
-    for (const NamedValue& env : container.env) {
-      // Values may be secrets: -o json has them.
-      add("environment", env.name + "=***");
-    }
-    for (const DeviceMount& mount : container.mounts) {
-      add("mount", mount.host_path + ":" + mount.container_path +
-                       (mount.read_only ? ":ro" : ""));
-    }
-    for (const DeviceNode& node : container.devices) {
-      add("device node",
-          node.host_path + ":" + node.container_path + ":" + node.permissions);
-    }
-    for (const NamedValue& annotation : container.annotations) {
-      add("annotation", annotation.name + "=" + annotation.value);
-    }
-  }
-  if (table.empty()) return;
-  session.out() << "\n";
-  table.Print(session.out());
 }
 
 absl::Status DescribePod(const Session& session, Inspector& inspector) {
@@ -126,10 +57,10 @@ absl::Status DescribePod(const Session& session, Inspector& inspector) {
   fields.Print(session.out());
   if (pod->state == PodState::kReady) {
     const auto devices = inspector.Resolve(pod->name);
-    if (devices.ok()) PrintDevices(session, *devices);
+    if (devices.ok()) PrintSection(session, InjectedTable(session, *devices));
     if (!devices.ok()) session.Note(MessageOf(devices.status()));
   }
-  PrintEvents(session, inspector, "Pod", pod->name);
+  PrintEvents(session, EventsOf(session, inspector, "Pod", pod->name));
   return absl::OkStatus();
 }
 
@@ -154,7 +85,7 @@ absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
                                                                 : Tone::kWarn});
     fields.Add("Pods", Join(claim.pods, ", "));
     fields.Print(session.out());
-    PrintDrivers(session, claim);
+    PrintSection(session, DriverTable(session, claim));
   }
   if (!found) {
     return MakeError(
@@ -163,37 +94,155 @@ absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
                     "open intent here; 'history' may know more",
                     name.ToString()));
   }
-  PrintEvents(session, inspector, "ResourceClaim", name);
+  PrintEvents(session, EventsOf(session, inspector, "ResourceClaim", name));
   return absl::OkStatus();
 }
 
+/// A resource may have several plugins at a time, as when one replaces another.
 absl::Status DescribePlugin(const Session& session, Inspector& inspector) {
   const absl::Status online = session.CheckOnline("describing a plugin");
   if (!online.ok()) return online;
   const std::string& name = session.options().name.name;
   const auto plugins = inspector.Plugins();
   if (!plugins.ok()) return plugins.status();
+  bool found = false;
   for (const PluginInfo& plugin : *plugins) {
     if (plugin.name != name) continue;
     if (PrintForPrograms(session, "Plugin", "plugin/" + name, plugin)) {
       return absl::OkStatus();
     }
+    if (found) session.out() << "\n";
+    found = true;
     Fields fields(session.color());
     fields.Add("Name", plugin.name);
-    fields.Add("Kind", plugin.kind);
-    fields.Add("Endpoint", plugin.endpoint);
-    fields.Add("Version", plugin.version);
-    fields.Add("State",
-               {plugin.state,
-                plugin.state == "Connected" ? Tone::kGood : Tone::kWarn});
-    fields.Add("Registered", TimeText(plugin.registered_since));
-    fields.Add("Last error", plugin.last_error);
+    AddFields(plugin, &fields);
     fields.Print(session.out());
-    PrintEvents(session, inspector, "Plugin", {"", name});
+  }
+  if (!found) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     fmt::format("plugin '{}' is not registered", name));
+  }
+  PrintEvents(session, EventsOf(session, inspector, "Plugin", {"", name}));
+  return absl::OkStatus();
+}
+
+/// How many devices are in which health and why, and how many of them are held.
+Table HealthTable(const Session& session,
+                  const std::vector<DeviceInfo>& devices) {
+  struct Count {
+    Tone tone = Tone::kPlain;
+    int all = 0;
+    int held = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Count> counts;
+  for (const DeviceInfo& device : devices) {
+    Count& count = counts[{HealthText(device), device.health_reason}];
+    count.tone = ToneOf(device);
+    ++count.all;
+    if (!device.used_by.empty()) ++count.held;
+  }
+  Table table = session.MakeTable({"HEALTH", "DEVICES", "HELD", "REASON"});
+  for (const auto& [key, count] : counts) {
+    table.Add({{key.first, count.tone},
+               fmt::format("{}", count.all),
+               fmt::format("{}", count.held),
+               key.second});
+  }
+  return table;
+}
+
+Table HolderTable(const Session& session,
+                  const std::vector<DeviceInfo>& devices) {
+  std::map<std::string, std::vector<std::string>> held;
+  for (const DeviceInfo& device : devices) {
+    for (const std::string& pod : device.used_by) {
+      held[pod].push_back(device.device);
+    }
+  }
+  Table table = session.MakeTable({"HELD BY", "DEVICES"});
+  for (const auto& [pod, ids] : held) table.Add({pod, Join(ids, ",")});
+  return table;
+}
+
+absl::Status DescribeResource(const Session& session, Inspector& inspector) {
+  const std::string& name = session.options().name.name;
+  const auto resources = inspector.Resources();
+  if (!resources.ok()) return resources.status();
+  const auto resource =
+      std::find_if(resources->begin(), resources->end(),
+                   [&](const ResourceInfo& info) { return info.name == name; });
+  if (resource == resources->end()) {
+    return MakeError(
+        absl::StatusCode::kNotFound,
+        fmt::format("resource '{}' has never been served here", name));
+  }
+  if (PrintForPrograms(session, "Resource", "resource/" + name, *resource)) {
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kNotFound,
-                   fmt::format("plugin '{}' is not registered", name));
+  auto devices = inspector.Devices();
+  if (!devices.ok()) return devices.status();
+  std::erase_if(*devices, [&](const auto& d) { return d.resource != name; });
+  Sort(*devices);
+  Fields fields(session.color());
+  fields.Add("Name", name);
+  AddFields(session, *resource, &fields);
+  fields.Print(session.out());
+  PrintSection(session, HealthTable(session, *devices));
+  PrintSection(session, HolderTable(session, *devices));
+  PrintEvents(session, EventsOf(session, inspector, "Plugin", {"", name}));
+  return absl::OkStatus();
+}
+
+/// By its whole name, or by its ID if no other device has that.
+absl::StatusOr<DeviceInfo> FindDevice(const std::vector<DeviceInfo>& devices,
+                                      const std::string& name) {
+  constexpr std::size_t kMaxNamed = 5;
+  std::vector<const DeviceInfo*> with_id;
+  for (const DeviceInfo& device : devices) {
+    if (NameOf(device) == name) return device;
+    if (device.device == name) with_id.push_back(&device);
+  }
+  if (with_id.size() == 1) return *with_id.front();
+  if (with_id.empty()) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     fmt::format("device '{}' is not known", name));
+  }
+  std::vector<std::string> names;
+  for (const DeviceInfo* device : with_id) {
+    names.push_back(names.size() < kMaxNamed ? NameOf(*device) : "...");
+    if (names.size() > kMaxNamed) break;
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   fmt::format("'{}' is the ID of {} devices; choose one: {}",
+                               name, with_id.size(), Join(names, ", ")));
+}
+
+absl::Status DescribeDevice(const Session& session, Inspector& inspector) {
+  auto devices = inspector.Devices();
+  if (!devices.ok()) return devices.status();
+  Sort(*devices);
+  const auto device = FindDevice(*devices, session.options().name.name);
+  if (!device.ok()) return device.status();
+  if (PrintForPrograms(session, "Device", "device/" + NameOf(*device),
+                       *device)) {
+    return absl::OkStatus();
+  }
+  Fields fields(session.color());
+  fields.Add("Name", device->device);
+  if (device->resource.empty()) {
+    fields.Add("Driver", device->driver);
+    fields.Add("Pool", device->pool);
+    fields.Add("CDI devices", Join(device->cdi_devices, ", "));
+  } else {
+    fields.Add("Resource", device->resource);
+    fields.Add("Health", {HealthText(*device), ToneOf(*device)});
+    fields.Add("Reason", device->health_reason);
+    fields.Add("Since", TimeText(device->since));
+    fields.Add("NUMA nodes", NumaText(*device));
+  }
+  fields.Add("Used by", Join(device->used_by, ", "));
+  fields.Print(session.out());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -206,6 +255,10 @@ absl::Status Describe(const Session& session) {
       return DescribeClaims(session, **inspector);
     case Kind::kPlugin:
       return DescribePlugin(session, **inspector);
+    case Kind::kResource:
+      return DescribeResource(session, **inspector);
+    case Kind::kDevice:
+      return DescribeDevice(session, **inspector);
     default:
       return DescribePod(session, **inspector);
   }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|claims|pods|devices|classes.
+// get plugins|resources|claims|pods|devices|classes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
 #include "commands.h"
 #include "listing.h"
 #include "objects.h"
+#include "sections.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -34,7 +37,7 @@ struct Listing {
   std::vector<std::string> (*sort_key)(const Info&);
   std::string (*name)(const Info&);
   Row (*row)(const Session&, const Info&);
-  Row (*wide_row)(const Info&);
+  Row (*wide_row)(const Session&, const Info&);
 };
 
 template <typename Info>
@@ -57,7 +60,8 @@ Table TableOf(const Session& session, const std::vector<Info>& infos,
   for (const Info& info : infos) {
     Row row = listing.row(session, info);
     if (session.wide()) {
-      for (Cell& cell : listing.wide_row(info)) row.push_back(std::move(cell));
+      for (Cell& cell : listing.wide_row(session, info))
+        row.push_back(std::move(cell));
     }
     table.Add(std::move(row));
   }
@@ -101,6 +105,14 @@ void KeepNamespace(const std::string& ns, std::vector<Info>& infos) {
   std::erase_if(infos, [&](const Info& info) { return info.name.ns != ns; });
 }
 
+/// Without a resource or driver all devices are shown.
+void KeepOwner(const std::string& owner, std::vector<DeviceInfo>& devices) {
+  if (owner.empty()) return;
+  std::erase_if(devices, [&](const DeviceInfo& device) {
+    return device.resource != owner && device.driver != owner;
+  });
+}
+
 std::string WaitingText(const PodInfo& pod) {
   std::vector<std::string> parts;
   for (const WaitingFor& waiting : pod.waiting_for) {
@@ -128,7 +140,7 @@ const Listing<PodInfo> kPods = {
                  WaitingText(pod),
                  session.Age(pod.first_seen)};
     },
-    [](const PodInfo& pod) {
+    [](const Session&, const PodInfo& pod) {
       return Row{pod.uid.value, Join(pod.containers, ","),
                  Join(pod.claims, ","), pod.message};
     }};
@@ -170,7 +182,7 @@ const Listing<ClaimInfo> kClaims = {
                  DriverNames(claim),
                  Join(claim.pods, ",")};
     },
-    [](const ClaimInfo& claim) {
+    [](const Session&, const ClaimInfo& claim) {
       return Row{claim.uid.value, OfDrivers(claim, &ClaimDriverInfo::devices),
                  OfDrivers(claim, &ClaimDriverInfo::cdi_devices)};
     }};
@@ -179,42 +191,78 @@ const Listing<PluginInfo> kPlugins = {
     "PluginList",
     "plugin",
     {"NAME", "KIND", "VERSION", "STATE", "AGE"},
-    {"ENDPOINT", "LAST ERROR"},
+    {"VIA", "DEVICES", "BREAKER", "QUARANTINED UNTIL", "CALLS", "QUEUED",
+     "ENDPOINT", "LAST ERROR"},
     [](const PluginInfo& plugin) {
       return std::vector<std::string>{plugin.name, plugin.kind,
                                       plugin.endpoint};
     },
     [](const PluginInfo& plugin) { return plugin.name; },
     [](const Session& session, const PluginInfo& plugin) {
-      const Tone tone = plugin.state == "Connected" ? Tone::kGood : Tone::kWarn;
       return Row{plugin.name,
                  plugin.kind,
                  plugin.version,
-                 {plugin.state, tone},
+                 {plugin.state, ToneOf(plugin)},
                  session.Age(plugin.registered_since)};
     },
-    [](const PluginInfo& plugin) {
-      return Row{plugin.endpoint, plugin.last_error};
+    [](const Session&, const PluginInfo& plugin) {
+      const bool of_devices = plugin.kind == "device-plugin";
+      const auto figure = [&](auto number) {
+        return of_devices ? fmt::format("{}", number) : "";
+      };
+      return Row{
+          plugin.via,
+          figure(plugin.devices),
+          plugin.breaker,
+          TimeText(plugin.quarantined_until.value_or(WallTime())),
+          figure(plugin.calls),
+          figure(plugin.queued),
+          plugin.endpoint,
+          plugin.last_error,
+      };
     }};
+
+const Listing<ResourceInfo> kResources = {
+    "ResourceList",
+    "resource",
+    {"NAME", "OWNER", "STATE", "CAPACITY", "ALLOCATABLE", "HELD", "AGE"},
+    {},
+    [](const ResourceInfo& resource) {
+      return std::vector<std::string>{resource.name};
+    },
+    [](const ResourceInfo& resource) { return resource.name; },
+    [](const Session& session, const ResourceInfo& resource) {
+      return Row{resource.name,
+                 resource.owner,
+                 {StateText(resource), ToneOf(resource)},
+                 FigureText(resource, resource.capacity),
+                 FigureText(resource, resource.allocatable),
+                 fmt::format("{}", resource.held),
+                 session.Age(resource.since)};
+    },
+    [](const Session&, const ResourceInfo&) { return Row(); }};
 
 const Listing<DeviceInfo> kDevices = {
     "DeviceList",
     "device",
-    {"DRIVER", "POOL", "DEVICE", "USED BY"},
-    {"CDI DEVICES"},
+    {"RESOURCE/DRIVER", "DEVICE", "HEALTH", "USED BY"},
+    {"NUMA", "REASON", "AGE", "CDI DEVICES"},
     [](const DeviceInfo& device) {
-      return std::vector<std::string>{device.driver, device.pool,
-                                      device.device};
+      return std::vector<std::string>{device.resource, device.driver,
+                                      device.pool, device.device};
     },
-    [](const DeviceInfo& device) {
-      return device.driver + "/" + device.pool + "/" + device.device;
-    },
+    NameOf,
     [](const Session&, const DeviceInfo& device) {
-      return Row{device.driver, device.pool, device.device,
+      const bool of_plugin = !device.resource.empty();
+      return Row{of_plugin ? device.resource : device.driver,
+                 of_plugin ? device.device : device.pool + "/" + device.device,
+                 {HealthText(device), ToneOf(device)},
                  Join(device.used_by, ",")};
     },
-    [](const DeviceInfo& device) {
-      return Row{Join(device.cdi_devices, ",")};
+    [](const Session& session, const DeviceInfo& device) {
+      return Row{NumaText(device), device.health_reason,
+                 device.health.empty() ? "" : session.Age(device.since),
+                 Join(device.cdi_devices, ",")};
     }};
 
 const Listing<DeviceClassInfo> kClasses = {
@@ -230,7 +278,7 @@ const Listing<DeviceClassInfo> kClasses = {
       return Row{item.name, item.extended_resource_name,
                  item.implicit_resource_name};
     },
-    [](const DeviceClassInfo& item) { return Row{item.note}; }};
+    [](const Session&, const DeviceClassInfo& item) { return Row{item.note}; }};
 
 }  // namespace
 
@@ -258,6 +306,9 @@ absl::Status Get(const Session& session) {
       (kind == Kind::kPlugin || kind == Kind::kClass)) {
     session.Note("plugins and classes are known to a running daemon only");
   }
+  if (session.options().offline() && kind == Kind::kResource) {
+    session.Note("figures of resources are known to a running daemon only");
+  }
   switch (kind) {
     case Kind::kPod: {
       auto pods = inspector.Pods();
@@ -276,9 +327,15 @@ absl::Status Get(const Session& session) {
       if (!plugins.ok()) return plugins.status();
       return List(session, *std::move(plugins), kPlugins);
     }
+    case Kind::kResource: {
+      auto resources = inspector.Resources();
+      if (!resources.ok()) return resources.status();
+      return List(session, *std::move(resources), kResources);
+    }
     case Kind::kDevice: {
       auto devices = inspector.Devices();
       if (!devices.ok()) return devices.status();
+      KeepOwner(session.options().name.name, *devices);
       return List(session, *std::move(devices), kDevices);
     }
     case Kind::kClass: {

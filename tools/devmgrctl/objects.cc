@@ -24,16 +24,21 @@ Json Array(const std::vector<std::string>& values) {
   return Array(values, [](const std::string& value) { return Json(value); });
 }
 
-Json Named(const NamedValue& value) {
-  return Json{{"name", value.name}, {"value", value.value}};
-}
-
 void PutTime(Json& object, const char* name, WallTime time) {
   const std::string text = TimeText(time);
   if (!text.empty()) object[name] = text;
 }
 
 Json ContainerOf(const ContainerDevices& container) {
+  const auto origin_of = [&](const std::string& resource) {
+    return Json{{"resource", resource},
+                {"devices", Array(DevicesOf(container, resource))}};
+  };
+  const auto named = [&](const NamedValue& value) {
+    return Json{{"name", value.name},
+                {"value", value.value},
+                {"origin", origin_of(value.resource)}};
+  };
   Json item;
   item["name"] = container.name;
   item["init"] = container.init;
@@ -49,18 +54,23 @@ Json ContainerOf(const ContainerDevices& container) {
                       {"device", origin.device},
                       {"resource", origin.resource}}}};
       });
-  item["env"] = Array(container.env, Named);
-  item["mounts"] = Array(container.mounts, [](const DeviceMount& mount) {
+  item["env"] = Array(container.env, named);
+  item["mounts"] = Array(container.mounts, [&](const DeviceMount& mount) {
     return Json{{"containerPath", mount.container_path},
                 {"hostPath", mount.host_path},
-                {"readOnly", mount.read_only}};
+                {"readOnly", mount.read_only},
+                {"origin", origin_of(mount.resource)}};
   });
-  item["devices"] = Array(container.devices, [](const DeviceNode& node) {
+  item["devices"] = Array(container.devices, [&](const DeviceNode& node) {
     return Json{{"containerPath", node.container_path},
                 {"hostPath", node.host_path},
-                {"permissions", node.permissions}};
+                {"permissions", node.permissions},
+                {"origin", origin_of(node.resource)}};
   });
-  item["annotations"] = Array(container.annotations, Named);
+  item["annotations"] = Array(container.annotations, named);
+  item["resources"] = Array(container.resources, [](const HeldResource& held) {
+    return Json{{"name", held.name}, {"devices", Array(held.devices)}};
+  });
   return item;
 }
 
@@ -75,7 +85,47 @@ Json RecoveryOf(const RecoveryInfo& recovery) {
               {"message", recovery.message}};
 }
 
+/// Of a device plugin.
+Json PluginDeviceOf(const DeviceInfo& device) {
+  Json status;
+  status["id"] = device.device;
+  status["resource"] = device.resource;
+  status["health"] = device.health;
+  status["healthReason"] = device.health_reason;
+  PutTime(status, "since", device.since);
+  status["numa"] = device.numa_nodes;
+  status["holder"] = Join(device.used_by, ",");
+  return status;
+}
+
+Json DriverDeviceOf(const DeviceInfo& device) {
+  Json status;
+  status["driver"] = device.driver;
+  status["pool"] = device.pool;
+  status["device"] = device.device;
+  status["usedBy"] = Array(device.used_by);
+  status["cdiDevices"] = Array(device.cdi_devices);
+  return status;
+}
+
 }  // namespace
+
+std::string NameOf(const DeviceInfo& device) {
+  if (!device.resource.empty()) return device.resource + "/" + device.device;
+  return device.driver + "/" + device.pool + "/" + device.device;
+}
+
+bool HasFigures(const ResourceInfo& resource) {
+  return !resource.state.empty();
+}
+
+std::vector<std::string> DevicesOf(const ContainerDevices& container,
+                                   const std::string& resource) {
+  for (const HeldResource& held : container.resources) {
+    if (held.name == resource) return held.devices;
+  }
+  return {};
+}
 
 Json ItemOf(const PodInfo& pod) {
   Json status;
@@ -113,20 +163,38 @@ Json ItemOf(const PluginInfo& plugin) {
   status["state"] = plugin.state;
   PutTime(status, "registeredSince", plugin.registered_since);
   status["lastError"] = plugin.last_error;
+  if (plugin.kind == "device-plugin") {
+    status["via"] = plugin.via;
+    status["breaker"] = plugin.breaker;
+    if (plugin.quarantined_until) {
+      PutTime(status, "quarantinedUntil", *plugin.quarantined_until);
+    }
+    status["devices"] = plugin.devices;
+    status["calls"] = plugin.calls;
+    status["queued"] = plugin.queued;
+  }
   return Json{{"metadata", Metadata(plugin.name)},
               {"status", std::move(status)}};
 }
 
-Json ItemOf(const DeviceInfo& device) {
+Json ItemOf(const ResourceInfo& resource) {
   Json status;
-  status["driver"] = device.driver;
-  status["pool"] = device.pool;
-  status["device"] = device.device;
-  status["usedBy"] = Array(device.used_by);
-  status["cdiDevices"] = Array(device.cdi_devices);
-  return Json{{"metadata", Metadata(device.driver + "/" + device.pool + "/" +
-                                    device.device)},
+  status["owner"] = resource.owner;
+  status["state"] = resource.state;
+  PutTime(status, "since", resource.since);
+  if (HasFigures(resource)) {
+    status["capacity"] = resource.capacity;
+    status["allocatable"] = resource.allocatable;
+  }
+  status["held"] = resource.held;
+  return Json{{"metadata", Metadata(resource.name)},
               {"status", std::move(status)}};
+}
+
+Json ItemOf(const DeviceInfo& device) {
+  return Json{{"metadata", Metadata(NameOf(device))},
+              {"status", device.resource.empty() ? DriverDeviceOf(device)
+                                                 : PluginDeviceOf(device)}};
 }
 
 Json ItemOf(const DeviceClassInfo& device_class) {

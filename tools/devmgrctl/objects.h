@@ -12,9 +12,21 @@
 
 namespace devmgr::ctl {
 
+/// `RESOURCE/ID`, or `DRIVER/POOL/DEVICE`: no other device has it.
+std::string NameOf(const DeviceInfo& device);
+
+/// Nothing is known of figures unless its plugin was here since the daemon
+/// started.
+bool HasFigures(const ResourceInfo& resource);
+
+/// The devices of a plugin whose answer put something into this container.
+std::vector<std::string> DevicesOf(const ContainerDevices& container,
+                                   const std::string& resource);
+
 Json ItemOf(const PodInfo& pod);
 Json ItemOf(const ClaimInfo& claim);
 Json ItemOf(const PluginInfo& plugin);
+Json ItemOf(const ResourceInfo& resource);
 Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
 Json ItemOf(const EventInfo& event);

@@ -15,6 +15,9 @@ namespace devmgr::ctl {
 namespace {
 
 constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
+constexpr char kListedKinds[] =
+    "plugins, resources, claims, pods, devices, classes";
+constexpr char kDescribedKinds[] = "pod, claim, plugin, resource, device";
 constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
 constexpr char kTimeForm[] =
     "a time such as 2026-11-21T10:00:00Z, or a duration ago such as 10m";
@@ -50,9 +53,10 @@ const Names<PodCondition>& ConditionNames() {
 /// What `get` and `describe` take; plural and singular mean the same.
 const Names<Kind>& KindNames() {
   static const Names<Kind> names = {
-      {"plugins", Kind::kPlugin}, {"claims", Kind::kClaim},
-      {"pods", Kind::kPod},       {"devices", Kind::kDevice},
-      {"classes", Kind::kClass},  {"plugin", Kind::kPlugin},
+      {"plugins", Kind::kPlugin}, {"resources", Kind::kResource},
+      {"claims", Kind::kClaim},   {"pods", Kind::kPod},
+      {"devices", Kind::kDevice}, {"classes", Kind::kClass},
+      {"plugin", Kind::kPlugin},  {"resource", Kind::kResource},
       {"claim", Kind::kClaim},    {"pod", Kind::kPod},
       {"device", Kind::kDevice},  {"class", Kind::kClass}};
   return names;
@@ -92,6 +96,7 @@ struct Raw {
   std::string kind;
   std::string name;
   std::string container;
+  bool show_env = false;
   std::string condition;
   bool follow = false;
   std::string since;
@@ -168,17 +173,31 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   AddVerb(app, verbs, Verb::kStatus, "status", "the dashboard");
   AddVerb(app, verbs, Verb::kVersion, "version",
           "versions of this program and of the daemon");
-  positional(AddVerb(app, verbs, Verb::kGet, "get", "list what there is"),
-             "KIND", raw.kind, "plugins, claims, pods, devices, classes");
+  CLI::App* get = AddVerb(app, verbs, Verb::kGet, "get", "list what there is");
+  positional(get, "KIND", raw.kind, kListedKinds);
+  get->add_option("RESOURCE", raw.name,
+                  "of devices: only those of this resource or driver");
   CLI::App* describe = AddVerb(app, verbs, Verb::kDescribe, "describe",
                                "all there is to know about one thing");
-  positional(describe, "KIND", raw.kind, "pod, claim, plugin");
-  positional(describe, "NAME", raw.name, "[NAMESPACE/]NAME");
+  positional(describe, "KIND", raw.kind, kDescribedKinds);
+  positional(describe, "NAME", raw.name,
+             "[NAMESPACE/]NAME; of a device RESOURCE/ID, DRIVER/POOL/DEVICE, "
+             "or its ID if no other has it");
   CLI::App* resolve =
       AddVerb(app, verbs, Verb::kResolve, "resolve",
               "what to inject into the containers of a pod that is Ready");
   positional(resolve, "POD", raw.name, "[NAMESPACE/]NAME");
   resolve->add_option("-c,--container", raw.container, "only this container");
+  for (CLI::App* command : {describe, resolve}) {
+    command->add_flag("--show-env", raw.show_env,
+                      "show values of environment variables in tables");
+  }
+  CLI::App* explain =
+      AddVerb(app, verbs, Verb::kExplain, "explain",
+              "why a pod is in its state: what it waits for and who has that, "
+              "what it holds, what took how long");
+  positional(explain, "KIND", raw.kind, "pod");
+  positional(explain, "POD", raw.name, "[NAMESPACE/]NAME");
   CLI::App* wait = AddVerb(app, verbs, Verb::kWait, "wait",
                            "wait until a pod is in a state");
   positional(wait, "KIND", raw.kind, "pod");
@@ -260,21 +279,20 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
   // The plural names come first, then the singular ones.
   switch (options->verb) {
     case Verb::kGet:
-      return Choose(KindNames(), "kind", raw.kind,
-                    "plugins, claims, pods, devices, classes", &options->kind);
+      return Choose(KindNames(), "kind", raw.kind, kListedKinds,
+                    &options->kind);
     case Verb::kDescribe: {
-      const char* allowed = "pod, claim, plugin";
-      absl::Status status =
-          Choose(KindNames(), "kind", raw.kind, allowed, &options->kind);
-      if (status.ok() &&
-          (options->kind == Kind::kDevice || options->kind == Kind::kClass)) {
+      absl::Status status = Choose(KindNames(), "kind", raw.kind,
+                                   kDescribedKinds, &options->kind);
+      if (status.ok() && options->kind == Kind::kClass) {
         status = MakeError(absl::StatusCode::kInvalidArgument,
                            fmt::format("kind '{}' cannot be described; use one "
                                        "of: {}",
-                                       raw.kind, allowed));
+                                       raw.kind, kDescribedKinds));
       }
       return status;
     }
+    case Verb::kExplain:
     case Verb::kWait:
     case Verb::kPrepare:
     case Verb::kRelease: {
@@ -331,12 +349,17 @@ absl::Status CheckSubject(const Raw& raw, Options* options) {
   return status;
 }
 
+bool HasNamespace(Kind kind) {
+  return kind == Kind::kPod || kind == Kind::kClaim;
+}
+
 absl::Status CheckName(const Raw& raw, Options* options) {
   if (options->verb == Verb::kHistory) return CheckSubject(raw, options);
   if (raw.name.empty()) {
     switch (options->verb) {
       case Verb::kDescribe:
       case Verb::kResolve:
+      case Verb::kExplain:
       case Verb::kWait:
       case Verb::kPrepare:
       case Verb::kRelease:
@@ -345,7 +368,13 @@ absl::Status CheckName(const Raw& raw, Options* options) {
         return absl::OkStatus();
     }
   }
-  if (options->kind == Kind::kPlugin) {
+  if (options->verb == Verb::kGet && options->kind != Kind::kDevice) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("'{}' is one too many: only devices are "
+                                 "listed by resource or driver",
+                                 raw.name));
+  }
+  if (!HasNamespace(options->kind)) {
     options->name.name = raw.name;
     return absl::OkStatus();
   }
@@ -388,6 +417,7 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->ns = raw.ns;
   options->no_headers = raw.no_headers;
   options->container = raw.container;
+  options->show_env = raw.show_env;
   options->follow = raw.follow;
   options->repair = raw.repair;
   options->yes = raw.yes;

@@ -22,6 +22,7 @@ enum class Verb {
   kGet,
   kDescribe,
   kResolve,
+  kExplain,
   kWait,
   kPrepare,
   kRelease,
@@ -31,7 +32,7 @@ enum class Verb {
   kDiff,
   kFsck,
 };
-enum class Kind { kPlugin, kClaim, kPod, kDevice, kClass };
+enum class Kind { kPlugin, kResource, kClaim, kPod, kDevice, kClass };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
 /// Whose history: `a/b`, `pod/b`, `claim/a/b`, or a UID.
@@ -57,8 +58,11 @@ struct Options {
 
   // Of the verb.
   Kind kind = Kind::kPod;
-  ObjectName name;  ///< The namespace is empty for plugins.
+  /// The namespace is empty for plugins, resources and devices. Of get: the
+  /// resource or driver whose devices are wanted; empty: of all.
+  ObjectName name;
   std::string container;
+  bool show_env = false;  ///< resolve, describe: do not mask values.
   PodCondition condition = PodCondition::kReady;
   bool follow = false;
   LedgerPoint since;  ///< Nothing: all there is. Of events never a number.

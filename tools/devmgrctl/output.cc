@@ -217,4 +217,20 @@ Tone ToneOf(PodState state) {
   }
 }
 
+Tone ToneOf(const PluginInfo& plugin) {
+  const bool good = plugin.state == "Live" || plugin.state == "Connected";
+  return good ? Tone::kGood : Tone::kWarn;
+}
+
+Tone ToneOf(const ResourceInfo& resource) {
+  if (resource.state.empty()) return Tone::kPlain;
+  return resource.state == "Live" ? Tone::kGood : Tone::kWarn;
+}
+
+Tone ToneOf(const DeviceInfo& device) {
+  if (device.health.empty()) return Tone::kPlain;
+  if (device.health == "Healthy") return Tone::kGood;
+  return device.health == "Unhealthy" ? Tone::kBad : Tone::kWarn;
+}
+
 }  // namespace devmgr::ctl

@@ -81,5 +81,9 @@ Json ListOf(const std::string& kind, std::vector<Json> items);
 Json DocumentOf(const std::string& kind, const Json& item);
 
 Tone ToneOf(PodState state);
+Tone ToneOf(const PluginInfo& plugin);
+Tone ToneOf(const ResourceInfo& resource);
+/// Of its health.
+Tone ToneOf(const DeviceInfo& device);
 
 }  // namespace devmgr::ctl

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "objects.h"
+#include "sections.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -38,30 +39,6 @@ void PrintNames(std::ostream& out, const PodDevices& devices) {
   }
 }
 
-/// One row per device; a container without any has a row of its own.
-void PrintTable(const Session& session, const PodDevices& devices) {
-  std::vector<std::string> headers = {"CONTAINER", "DEVICE", "CLAIM",
-                                      "REQUEST",   "DRIVER", "POOL/DEVICE",
-                                      "RESOURCE"};
-  if (session.wide()) headers.push_back("INIT");
-  Table table = session.MakeTable(std::move(headers));
-  for (const ContainerDevices& container : devices.containers) {
-    const auto add = [&](std::vector<Cell> row) {
-      if (session.wide()) row.emplace_back(container.init ? "true" : "false");
-      table.Add(std::move(row));
-    };
-    for (const CdiDevice& device : container.cdi_devices) {
-      const DeviceOrigin& origin = device.origin;
-      add({container.name, device.name, origin.claim, origin.request,
-           origin.driver, origin.pool + "/" + origin.device, origin.resource});
-    }
-    if (container.cdi_devices.empty()) {
-      add({container.name, "", "", "", "", "", ""});
-    }
-  }
-  session.Print(table);
-}
-
 }  // namespace
 
 absl::Status Resolve(const Session& session) {
@@ -78,7 +55,8 @@ absl::Status Resolve(const Session& session) {
   } else if (session.options().format == Format::kName) {
     PrintNames(session.out(), *devices);
   } else {
-    PrintTable(session, *devices);
+    Table table = InjectedTable(session, *devices);
+    session.Print(table);
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,8 @@ absl::Status RunVerb(const Session& session) {
       return Describe(session);
     case Verb::kResolve:
       return Resolve(session);
+    case Verb::kExplain:
+      return Explain(session);
     case Verb::kWait:
       return Wait(session);
     case Verb::kPrepare:

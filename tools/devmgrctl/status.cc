@@ -34,10 +34,6 @@ Cell SourceCell(const Session& session, const NodeInfo& node) {
           Tone::kWarn};
 }
 
-Tone PluginTone(const PluginInfo& plugin) {
-  return plugin.state == "Connected" ? Tone::kGood : Tone::kWarn;
-}
-
 void PrintDashboard(const Session& session, const NodeInfo& node,
                     const std::vector<PluginInfo>& plugins) {
   Fields fields(session.color());
@@ -70,7 +66,7 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   Table table = session.MakeTable({"PLUGIN", "STATE", "VERSION", "LAST ERROR"});
   for (const PluginInfo& plugin : plugins) {
     table.Add({plugin.name,
-               {plugin.state, PluginTone(plugin)},
+               {plugin.state, ToneOf(plugin)},
                plugin.version,
                {plugin.last_error,
                 plugin.last_error.empty() ? Tone::kPlain : Tone::kBad}});

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sections.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "objects.h"
+#include "text.h"
+
+namespace devmgr::ctl {
+namespace {
+
+constexpr char kUnknown[] = "<unknown>";
+
+std::string OriginText(const DeviceOrigin& origin) {
+  std::string text = fmt::format("{} {}/{} {}/{}", origin.driver, origin.pool,
+                                 origin.device, origin.claim, origin.request);
+  return origin.resource.empty() ? text : text + " " + origin.resource;
+}
+
+std::string OriginText(const ContainerDevices& container,
+                       const std::string& resource) {
+  const std::string ids = Join(DevicesOf(container, resource), ",");
+  return ids.empty() ? resource : resource + " " + ids;
+}
+
+/// One row of InjectedTable but for the container: what, value, from.
+using Injected = std::vector<std::string>;
+
+std::vector<Injected> InjectedInto(const ContainerDevices& container,
+                                   bool show_env) {
+  std::vector<Injected> rows;
+  for (const CdiDevice& device : container.cdi_devices) {
+    const DeviceOrigin& origin = device.origin;
+    rows.push_back({"CDI device", device.name,
+                    origin.driver.empty()
+                        ? OriginText(container, origin.resource)
+                        : OriginText(origin)});
+  }
+  for (const NamedValue& env : container.env) {
+    // Values may be secrets.
+    rows.push_back({"environment",
+                    env.name + "=" + (show_env ? env.value : "***"),
+                    OriginText(container, env.resource)});
+  }
+  for (const DeviceMount& mount : container.mounts) {
+    rows.push_back({"mount",
+                    mount.host_path + ":" + mount.container_path +
+                        (mount.read_only ? ":ro" : ""),
+                    OriginText(container, mount.resource)});
+  }
+  for (const DeviceNode& node : container.devices) {
+    rows.push_back(
+        {"device node",
+         node.host_path + ":" + node.container_path + ":" + node.permissions,
+         OriginText(container, node.resource)});
+  }
+  for (const NamedValue& annotation : container.annotations) {
+    rows.push_back({"annotation", annotation.name + "=" + annotation.value,
+                    OriginText(container, annotation.resource)});
+  }
+  if (rows.empty()) rows.push_back({"", "", ""});
+  return rows;
+}
+
+}  // namespace
+
+std::string StateText(const ResourceInfo& resource) {
+  return resource.state.empty() ? kUnknown : resource.state;
+}
+
+std::string FigureText(const ResourceInfo& resource, std::int64_t figure) {
+  return HasFigures(resource) ? fmt::format("{}", figure) : kUnknown;
+}
+
+std::string HealthText(const DeviceInfo& device) {
+  // Drivers do not tell.
+  if (device.resource.empty()) return "";
+  return device.health.empty() ? kUnknown : device.health;
+}
+
+std::string NumaText(const DeviceInfo& device) {
+  return fmt::format("{}", fmt::join(device.numa_nodes, ","));
+}
+
+void AddFields(const Session& session, const ResourceInfo& resource,
+               Fields* fields) {
+  fields->Add("Owner", resource.owner);
+  fields->Add("State", {StateText(resource), ToneOf(resource)});
+  fields->Add("Age", session.Age(resource.since));
+  fields->Add("Capacity", FigureText(resource, resource.capacity));
+  fields->Add("Allocatable", FigureText(resource, resource.allocatable));
+  fields->Add("Held", fmt::format("{}", resource.held));
+}
+
+void AddFields(const PluginInfo& plugin, Fields* fields) {
+  fields->Add("Kind", plugin.kind);
+  fields->Add("Endpoint", plugin.endpoint);
+  fields->Add("Version", plugin.version);
+  fields->Add("State", {plugin.state, ToneOf(plugin)});
+  fields->Add("Registered", TimeText(plugin.registered_since));
+  if (plugin.kind == "device-plugin") {
+    fields->Add("Via", plugin.via);
+    fields->Add("Devices", fmt::format("{}", plugin.devices));
+    fields->Add("Breaker",
+                {plugin.breaker,
+                 plugin.breaker == "Closed" ? Tone::kGood : Tone::kBad});
+    fields->Add("Quarantined until",
+                {TimeText(plugin.quarantined_until.value_or(WallTime())),
+                 plugin.quarantined_until ? Tone::kBad : Tone::kPlain});
+    fields->Add("Calls", fmt::format("{} under way, {} queued", plugin.calls,
+                                     plugin.queued));
+  }
+  fields->Add("Last error", plugin.last_error);
+}
+
+void PrintSection(const Session& session, Table table) {
+  if (table.empty()) return;
+  session.out() << "\n";
+  table.Print(session.out());
+}
+
+Table DriverTable(const Session& session, const ClaimInfo& claim) {
+  Table table = session.MakeTable(
+      {"DRIVER", "STATE", "DEVICES", "CDI DEVICES", "LAST ERROR"});
+  for (const ClaimDriverInfo& driver : claim.drivers) {
+    const bool good = driver.state == "Prepared";
+    table.Add({driver.driver,
+               {driver.state, good ? Tone::kGood : Tone::kWarn},
+               Join(driver.devices, ","),
+               Join(driver.cdi_devices, ","),
+               {driver.last_error,
+                driver.last_error.empty() ? Tone::kPlain : Tone::kBad}});
+  }
+  return table;
+}
+
+Table InjectedTable(const Session& session, const PodDevices& devices) {
+  std::vector<std::string> headers = {"CONTAINER", "INJECTED", "VALUE", "FROM"};
+  if (session.wide()) headers.emplace_back("INIT");
+  Table table = session.MakeTable(std::move(headers));
+  for (const ContainerDevices& container : devices.containers) {
+    for (const Injected& injected :
+         InjectedInto(container, session.options().show_env)) {
+      std::vector<Cell> row = {container.name};
+      row.insert(row.end(), injected.begin(), injected.end());
+      if (session.wide()) row.emplace_back(container.init ? "true" : "false");
+      table.Add(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::vector<EventInfo> EventsOf(const Session& session, Inspector& inspector,
+                                const std::string& kind,
+                                const ObjectName& object) {
+  if (session.options().offline()) return {};
+  auto events = inspector.Events(0, std::chrono::milliseconds(0));
+  if (!events.ok()) {
+    session.Note("events: " + MessageOf(events.status()));
+    return {};
+  }
+  std::erase_if(*events, [&](const EventInfo& event) {
+    return event.object != object || event.object_kind != kind;
+  });
+  return *std::move(events);
+}
+
+void PrintEvents(const Session& session, const std::vector<EventInfo>& events) {
+  Table table = session.MakeTable({"EVENT", "AGE", "TYPE", "MESSAGE"});
+  for (const EventInfo& event : events) {
+    table.Add({event.reason,
+               session.Age(event.time),
+               {event.warning ? "Warning" : "Normal",
+                event.warning ? Tone::kWarn : Tone::kPlain},
+               event.message});
+  }
+  PrintSection(session, std::move(table));
+}
+
+}  // namespace devmgr::ctl

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What several verbs show people in the same way.
+#pragma once
+
+#include <devmgr/inspection.h>
+
+#include <string>
+#include <vector>
+
+#include "output.h"
+#include "session.h"
+
+namespace devmgr::ctl {
+
+// Words for single values; `<unknown>` for what only a running daemon knows.
+std::string StateText(const ResourceInfo& resource);
+std::string FigureText(const ResourceInfo& resource, std::int64_t figure);
+std::string HealthText(const DeviceInfo& device);
+std::string NumaText(const DeviceInfo& device);
+
+void AddFields(const Session& session, const ResourceInfo& resource,
+               Fields* fields);
+void AddFields(const PluginInfo& plugin, Fields* fields);
+
+/// A table with a blank line above it, or nothing at all.
+void PrintSection(const Session& session, Table table);
+
+Table DriverTable(const Session& session, const ClaimInfo& claim);
+
+/// What is put into containers; one that gets nothing has a row, too.
+Table InjectedTable(const Session& session, const PodDevices& devices);
+
+/// The events of one object, oldest first, as far as they are known. A state
+/// directory has none; that is no reason to fail.
+std::vector<EventInfo> EventsOf(const Session& session, Inspector& inspector,
+                                const std::string& kind,
+                                const ObjectName& object);
+void PrintEvents(const Session& session, const std::vector<EventInfo>& events);
+
+}  // namespace devmgr::ctl
