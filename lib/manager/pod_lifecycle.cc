@@ -108,8 +108,15 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     AdmitDevices(id, std::move(request), std::move(done));
     return;
   }
-  admitted_[identity.uid] = {
-      identity, std::make_shared<claim::PodPlan>(std::move(judgement.plan))};
+  // Prepare finds the plan once the devices are there, too.
+  const auto plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
+  done = [this, identity, plan,
+          done = std::move(done)](absl::StatusOr<Verdict> verdict) {
+    if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+      admitted_[identity.uid] = {identity, plan};
+    }
+    done(std::move(verdict));
+  };
   DeviceRequest request{
       identity, pod.spec.priority,
       device::NeedsOf(pod, parts_.plan_options.extended_resources)};

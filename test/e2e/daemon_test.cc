@@ -101,7 +101,8 @@ TEST_F(DaemonTest, ExtendedResourcesGetTheirCdiDeviceIds) {
                              {"env", json::array()},
                              {"mounts", json::array()},
                              {"devices", json::array()},
-                             {"annotations", json::array()}}}}}));
+                             {"annotations", json::array()},
+                             {"resources", json::array()}}}}}));
   const json training =
       json::parse(node_.Ctl({"resolve", "training", "-o", "json"}).out);
   ASSERT_EQ(training["containers"].size(), 4u);

@@ -115,7 +115,7 @@ TEST_F(DeviceNodeTest, APodWithDevicesTakesThreeWrites) {
 TEST_F(DeviceNodeTest, APodWaitsForALatePlugin) {
   node_.Start();
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
   EXPECT_THAT(node_.PodNamed("p").waiting_for,
               ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
   node_.plugins.Connect(kGpu);

@@ -54,12 +54,13 @@ void FakePluginFixture::StartRegistry() {
   options.socket = RegistrySocket();
   options.methods["/v1beta1.Registration/Register"] =
       [this](const std::string& request, const rpc::Respond& respond) {
+        // First: who has his answer has been counted.
+        registrations_.Put(request);
         if (verdict_.ok()) {
           respond(rpc::Encode(v1beta1::Empty()));
         } else {
           respond(verdict_);
         }
-        registrations_.Put(request);
       };
   auto server = rpc::Server::Start(*runtime_, std::move(options));
   ASSERT_TRUE(server.ok()) << server.status().ToString();
