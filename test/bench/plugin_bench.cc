@@ -37,8 +37,8 @@ Pod PodWith(const std::string& name, const std::string& resource, int count) {
   pod.metadata.uid = "uid-of-" + name;
   pod.spec.containers.resize(1);
   pod.spec.containers[0].name = "main";
-  pod.spec.containers[0].resources.limits[resource] = {
-      count, 0, std::to_string(count)};
+  pod.spec.containers[0].resources.limits[resource] = {count, 0,
+                                                       std::to_string(count)};
   return pod;
 }
 
