@@ -72,8 +72,8 @@ DeviceVerdict JudgeShortages(const std::vector<Shortage>& shortages,
                              std::chrono::milliseconds waited) {
   DeviceVerdict all;
   for (const Shortage& shortage : shortages) {
-    DeviceVerdict one = JudgeShortage(shortage, policy, waited);
-    claim::Worsen(all.verdict, std::move(one.verdict));
+    const DeviceVerdict one = JudgeShortage(shortage, policy, waited);
+    claim::Worsen(all.verdict, one.verdict);
     if (one.limit.has_value()) all.limit = one.limit;
   }
   if (all.verdict.kind != Verdict::Kind::kWait) all.limit.reset();

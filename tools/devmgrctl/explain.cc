@@ -62,8 +62,9 @@ struct Known {
 
 template <typename T>
 absl::Status Take(absl::StatusOr<std::vector<T>> from, std::vector<T>* to) {
-  if (from.ok()) *to = *std::move(from);
-  return from.status();
+  if (!from.ok()) return from.status();
+  *to = *std::move(from);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Known> AskFor(Inspector& inspector) {
