@@ -157,6 +157,34 @@ TEST(DevicesOfTest, OneRowPerDeviceWithAllItsHolders) {
   EXPECT_THAT(devices[1].cdi_devices, ElementsAre("v/c=1", "v/c=1-b"));
 }
 
+TEST(ResourcesOfTest, WhatIsBackedAndWhatIsHeld) {
+  State state;
+  auto pod = MakePod("a", PodPhase::kAdmitted);
+  pod->holds = {MakeHold({"0", "1"})};
+  state.Put(pod);
+  auto record = std::make_shared<ResourceRecord>();
+  record->name = "example.com/other";
+  record->since_ms = 2'000;
+  state.Put(record);
+  const std::string resource = pod->holds.front().resource;
+
+  const std::vector<ResourceInfo> resources = ResourcesOf(state);
+  ASSERT_EQ(resources.size(), 2u);
+  EXPECT_EQ(resources[0].name, "example.com/other");
+  EXPECT_EQ(resources[0].owner, "DevicePlugin");
+  EXPECT_EQ(resources[0].since.time_since_epoch(), std::chrono::seconds(2));
+  EXPECT_EQ(resources[0].held, 0);
+  EXPECT_EQ(resources[1].name, resource);
+  EXPECT_EQ(resources[1].owner, "");
+  EXPECT_EQ(resources[1].held, 2);
+
+  const std::vector<DeviceInfo> devices = DevicesOf(state);
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[1].resource, resource);
+  EXPECT_EQ(devices[1].device, "1");
+  EXPECT_THAT(devices[1].used_by, ElementsAre("default/a"));
+}
+
 TEST(DecisionInfoOfTest, NamesWhatWasDecided) {
   Batch batch;
   batch.seq = 7;
