@@ -4,8 +4,8 @@
 
   interop_test.py BUILD_ROOT SOURCE_ROOT
 
-A driver on the official helper is served by devmgrd, and our fake driver by a
-client with the official stubs. A kubelet on the official stubs takes our fake
+A driver on the official helper and a device plugin on the official stubs are
+served by devmgrd, and our fake driver by a client with the official stubs. A kubelet on the official stubs takes our fake
 device plugin, and the plugin that is built on them, through all calls. Skipped
 where Go, or its modules, are absent.
 """
@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from tap import Tap  # noqa: E402
 
 DRIVER = 'gpu.example.com'
+CARD = 'example.com/card'
 CLAIM = '6b2e1d5f-0000-4000-8000-0000000000c1'
 DIRECT_CLAIM = '6b2e1d5f-0000-4000-8000-0000000000c2'
 DEVICES = [f'{DRIVER}/claim={DIRECT_CLAIM}-port-3', f'{DRIVER}/claim={CLAIM}-gpu-0']
@@ -151,6 +152,58 @@ def official_driver(tap, node, go, manifest):
   tap.check(wait_for(lambda: not node.connected()), 'the driver leaves')
 
 
+def card_pod(name):
+  return f"""apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, uid: uid-of-{name}}}
+spec:
+  containers:
+  - name: main
+    resources: {{limits: {{{CARD}: 1}}}}
+"""
+
+
+def official_plugin(tap, node, go, way, *flags):
+  """devmgrd serves a device plugin that is built on the official stubs."""
+  plugin = Program(f'{node.root}/{way}.log', go + '/plugin', '--resource', CARD,
+                   '--root', node.root, *flags)
+
+  def add(pod):
+    with open(f'{node.root}/{pod}.tmp', 'w', encoding='utf-8') as text:
+      text.write(card_pod(pod))
+    os.rename(f'{node.root}/{pod}.tmp', f'{node.root}/manifests/{pod}.yaml')
+    done = node.ctl('wait', 'pod', pod, '--for=ready', '--timeout', '60s')
+    tap.check(done.returncode == 0, f'{way}: pod {pod} becomes ready', done.stderr)
+
+  def gets(pod):
+    done = node.ctl('resolve', pod, '-o', 'json')
+    if done.returncode != 0:
+      return done.stderr
+    container = json.loads(done.stdout)['containers'][0]
+    return [container['cdiDevices'][0]['name'], container['env'][0]['value'],
+            container['devices'][0]['containerPath']]
+
+  try:
+    add('first')
+    first = [f'{CARD}=card-1', 'card-1', '/dev/card-1']
+    tap.equal(gets('first'), first, f'{way}: the container gets what the plugin prefers')
+    node.daemon.stop(signal.SIGKILL)
+    node.start()
+    tap.check(wait_for(lambda: gets('first') == first),
+              f'{way}: the answer is the same after kill -9')
+    add('second')
+    tap.equal(gets('second'), [f'{CARD}=card-0', 'card-0', '/dev/card-0'],
+              f'{way}: the plugin came back by itself')
+    tap.equal([line for line in plugin.lines() if line.startswith('allocate')],
+              ['allocate card-1', 'allocate card-0'],
+              f'{way}: each device was allocated once')
+    for pod in ('first', 'second'):
+      os.remove(f'{node.root}/manifests/{pod}.yaml')
+      node.ctl('wait', 'pod', pod, '--for=released', '--timeout', '60s')
+  finally:
+    plugin.stop()
+
+
 def official_client(tap, node, go, manifest):
   """Our fake driver understands the kubelet's stubs."""
   shutil.copy(manifest, node.root + '/manifests/objects.yaml')
@@ -260,6 +313,8 @@ def main():
       if tap.check(wait_for(lambda: node.ctl('status').returncode == 0),
                    'devmgrd answers', '\n'.join(node.daemon.lines())):
         official_driver(tap, node, go, source + '/objects.yaml')
+        official_plugin(tap, node, go, 'registry socket')
+        official_plugin(tap, node, go, 'registration directory', '--directory')
         official_client(tap, node, go, source + '/objects.yaml')
     finally:
       node.daemon.stop()
