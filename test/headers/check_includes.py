@@ -180,9 +180,9 @@ def judge(quote, name, file, rooms, root):
     if other is None:
       return f"'{target}' lies in no room"
     if other == room.folder == 'tools' or other == room.folder == 'examples':
-      # Programs stand alone.
+      # Programs stand alone, but for what they share.
       mine, its = (os.path.dirname(path) for path in (file, target))
-      if mine != its:
+      if its not in (mine, 'tools/shared'):
         return f"'{mine}' may not include '{name}' of another program"
     if other == room.folder or other in room.rooms:
       return None
@@ -248,6 +248,7 @@ SELF_TEST_CASES = (
     ('lib/include/devmgr/b.h', '#include <absl/status/statusor.h>', None),
     ('tools/one/a.cc', '#include "one.h"\n#include <CLI/CLI.hpp>', None),
     ('tools/one/a.cc', '#include "one/one.h"', None),
+    ('tools/one/a.cc', '#include "shared/s.h"', None),
     ('lib/common/a.cc', '\n#include "rpc/connection.h"',
      "lib/common/a.cc:2: 'lib/common' may not include 'rpc/connection.h'"),
     ('lib/common/a.cc', '  #  include <grpcpp/server.h>',
@@ -287,7 +288,7 @@ def self_test(tap):
       os.makedirs(os.path.join(root, 'proto', 'devmgr', 'wire'))
       for header in ('lib/include/devmgr/types.h', 'lib/common/status.h',
                      'lib/rpc/connection.h', 'checkpoint/store.h',
-                     'tools/one/one.h', 'tools/two/two.h'):
+                     'tools/one/one.h', 'tools/shared/s.h', 'tools/two/two.h'):
         write(root, header, '#pragma once\n')
       write(root, file, content + '\n')
       found, table_errors = check_tree(root)

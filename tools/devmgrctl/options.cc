@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "shared/duration.h"
 #include "text.h"
 
 namespace devmgr::ctl {

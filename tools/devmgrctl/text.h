@@ -13,10 +13,6 @@
 
 namespace devmgr::ctl {
 
-/// A duration in the style of Go: `20s`, `500ms`, `2m`, `1h30m`, `1.5s`, `0`.
-/// Nothing for anything else, negative ones and those above 10,000 hours.
-std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
-
 /// A moment: a sequence number (`42`), RFC 3339 (`2026-11-21T10:00:00Z`, with
 /// any fraction and offset), or a duration before `now` (`10m`).
 /// Nothing for anything else.

@@ -6,11 +6,10 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <system_error>
+
+#include "shared/duration.h"
 
 namespace devmgrd {
 namespace {
@@ -76,27 +75,6 @@ DurationKeys() {
           {"starvationLimit", &Config::starvation_limit},
       };
   return *keys;
-}
-
-/// A whole number with its unit, such as `500ms`, `30s`, `5m`, `1h`; a year at
-/// most.
-std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
-  static constexpr std::chrono::hours kMost(366 * 24);
-  std::int64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  const std::map<std::string_view, std::chrono::milliseconds> units = {
-      {"ms", std::chrono::milliseconds(1)},
-      {"s", std::chrono::seconds(1)},
-      {"m", std::chrono::minutes(1)},
-      {"h", std::chrono::hours(1)}};
-  const auto one = units.find(unit);
-  if (error != std::errc() || one == units.end() || count <= 0 ||
-      count > kMost / one->second) {
-    return std::nullopt;
-  }
-  return count * one->second;
 }
 
 /// The longest unit that loses nothing.
@@ -172,8 +150,8 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
                           const std::string& key,
                           std::chrono::milliseconds* to) {
   const auto duration =
-      ParseDuration(value.IsScalar() ? value.Scalar() : std::string());
-  if (!duration.has_value()) {
+      devmgr::ParseDuration(value.IsScalar() ? value.Scalar() : std::string());
+  if (!duration.has_value() || duration->count() <= 0) {
     return Invalid("{}: {}: must be a duration such as 500ms, 30s, 5m, 1h",
                    Where(file, value), key);
   }
