@@ -44,6 +44,12 @@ bool IsControl(std::string_view character) {
 
 }  // namespace
 
+bool HasControlCharacters(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
+}
+
 std::size_t FindInvalidUtf8(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {

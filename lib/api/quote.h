@@ -18,6 +18,9 @@ std::string Quoted(std::string_view text, std::size_t limit = 80);
 /// `...` follows.
 std::string Readable(std::string_view text, std::size_t limit);
 
+/// Has the text control characters of ASCII, tabs and ends of lines included?
+bool HasControlCharacters(std::string_view text);
+
 /// Index of the first byte that does not belong to valid UTF-8 (RFC 3629: no
 /// overlong forms, no surrogates); npos when all of it is fine.
 std::size_t FindInvalidUtf8(std::string_view text);

@@ -13,12 +13,6 @@ namespace {
 
 using api::Quoted;
 
-bool HasControlCharacter(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-  });
-}
-
 bool IdCanBeUsed(const std::string& id, ListProblems& problems) {
   if (const std::string problem = CheckDeviceId(id); !problem.empty()) {
     problems.Add("{}", problem);
@@ -122,7 +116,7 @@ std::string CheckDeviceId(const std::string& id) {
   if (api::FindInvalidUtf8(id) != std::string::npos) {
     return fmt::format("device ID {} is not UTF-8", Quoted(id));
   }
-  if (HasControlCharacter(id)) {
+  if (api::HasControlCharacters(id)) {
     return fmt::format("device ID {} has control characters in it", Quoted(id));
   }
   return "";

@@ -11,12 +11,6 @@
 namespace devmgr::plugin {
 namespace {
 
-bool IsControl(char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }
-
-bool HasControl(const std::string& text) {
-  return std::any_of(text.begin(), text.end(), IsControl);
-}
-
 /// Such as `env 'A': value`, quoted for a message.
 std::string Of(std::string_view kind, const std::string& name,
                std::string_view part) {
@@ -42,7 +36,7 @@ absl::Status CheckText(const std::string& what, const std::string& text,
 absl::Status CheckName(const std::string& what, const std::string& name) {
   if (name.empty()) return InvalidArgumentError("{} is empty", what);
   DEVMGR_RETURN_IF_ERROR(CheckText(what, name, kMaxNameBytes));
-  if (HasControl(name)) {
+  if (api::HasControlCharacters(name)) {
     return InvalidArgumentError("{} {} has control characters in it", what,
                                 api::Quoted(name));
   }

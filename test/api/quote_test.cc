@@ -26,5 +26,15 @@ TEST(ReadableTest, CutsAtACharactersBorder) {
   EXPECT_EQ(Readable(std::string(1'000, '\xff'), 2), "??...");
 }
 
+TEST(HasControlCharactersTest, KnowsThoseOfAscii) {
+  for (const char* text : {"a\nb", "\t", "\x7f", "\x1b[1m", "\r"}) {
+    EXPECT_TRUE(HasControlCharacters(text));
+  }
+  EXPECT_TRUE(HasControlCharacters(std::string_view("\0", 1)));
+  for (const char* text : {"", "a b", "zwölf €", "\xff"}) {
+    EXPECT_FALSE(HasControlCharacters(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace devmgr::api
