@@ -83,8 +83,6 @@ class DeviceLine {
   /// Each is told once.
   DueNow Due(std::int64_t now_ms);
 
-  bool Contains(const PodUid& pod) const { return pods_.contains(pod); }
-
  private:
   struct Order {
     std::int32_t priority = 0;

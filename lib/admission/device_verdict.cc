@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "api/quote.h"
 #include "claim/booking.h"
 #include "common/status.h"
@@ -32,37 +34,48 @@ std::string_view WaitReason(Shortage::Kind kind) {
   return "DevicesMissing";
 }
 
-/// The kubelet's words for an error of allocating.
-Verdict Rejection(std::string_view cause) {
-  return {Verdict::Kind::kReject,
-          kUnexpectedAdmissionError,
-          fmt::format("Allocate failed due to {}, which is unexpected", cause),
-          {}};
+/// What may end a shortage by itself.
+enum class Remedy {
+  kNone,
+  kPlugin,  ///< It comes back: waited for below a scheduler, too, for a while.
+  kOthers,  ///< Pods that end, devices that recover.
+};
+
+/// The wait, or, where the policy is not to wait (any longer), a rejection for
+/// `cause` in the kubelet's words.
+DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
+                           const DevicePolicy& policy,
+                           std::chrono::milliseconds waited) {
+  const bool below_scheduler = policy.authority == Authority::kScheduler;
+  const bool in_time =
+      remedy == Remedy::kPlugin && waited < policy.admission_wait;
+  if (remedy != Remedy::kNone && policy.profile != Profile::kStrictKubelet &&
+      (!below_scheduler || in_time)) {
+    DeviceVerdict waits{std::move(wait), std::nullopt};
+    if (below_scheduler) waits.limit = policy.admission_wait;
+    return waits;
+  }
+  wait.kind = Verdict::Kind::kReject;
+  wait.reason = kUnexpectedAdmissionError;
+  wait.message =
+      fmt::format("Allocate failed due to {}, which is unexpected", cause);
+  return {std::move(wait), std::nullopt};
 }
 
-/// Whom nobody can help by waiting longer is told so at once.
-bool MayPass(const Shortage& shortage) {
-  return shortage.kind == Shortage::Kind::kNotServed;
+Remedy RemedyFor(Shortage::Kind kind) {
+  if (kind == Shortage::Kind::kChangedRequest) return Remedy::kNone;
+  return kind == Shortage::Kind::kNotServed ? Remedy::kPlugin : Remedy::kOthers;
 }
 
 DeviceVerdict JudgeShortage(const Shortage& shortage,
                             const DevicePolicy& policy,
                             std::chrono::milliseconds waited) {
-  const bool final_for_all = shortage.kind == Shortage::Kind::kChangedRequest ||
-                             policy.profile == Profile::kStrictKubelet;
-  const bool below_scheduler = policy.authority == Authority::kScheduler;
-  const bool limited = below_scheduler && MayPass(shortage);
-  if (final_for_all || (below_scheduler && !limited) ||
-      (limited && waited >= policy.admission_wait)) {
-    return {Rejection(device::KubeletShortageText(shortage)), std::nullopt};
-  }
-  DeviceVerdict judged{{Verdict::Kind::kWait,
-                        std::string(WaitReason(shortage.kind)),
-                        device::ShortageText(shortage),
-                        {{WaitingFor::Kind::kResource, shortage.resource}}},
-                       std::nullopt};
-  if (limited) judged.limit = policy.admission_wait;
-  return judged;
+  return WaitOrReject({Verdict::Kind::kWait,
+                       std::string(WaitReason(shortage.kind)),
+                       device::ShortageText(shortage),
+                       {{WaitingFor::Kind::kResource, shortage.resource}}},
+                      device::KubeletShortageText(shortage),
+                      RemedyFor(shortage.kind), policy, waited);
 }
 
 }  // namespace
@@ -87,21 +100,13 @@ DeviceVerdict JudgeFailedCall(const std::string& resource,
   // Nothing was sent: there is no connection, or it is not to be trusted now.
   const bool not_sent =
       absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
-  const bool below_scheduler = policy.authority == Authority::kScheduler;
-  const bool limited =
-      not_sent && below_scheduler && policy.profile == Profile::kDefault;
-  if (policy.profile == Profile::kStrictKubelet ||
-      (below_scheduler && !limited) ||
-      (limited && waited >= policy.admission_wait)) {
-    return {Rejection(MessageOf(status)), std::nullopt};
-  }
-  DeviceVerdict judged{{Verdict::Kind::kWait,
-                        kFailedAllocate,
-                        MessageOf(status),
-                        {{WaitingFor::Kind::kResource, resource}}},
-                       std::nullopt};
-  if (limited) judged.limit = policy.admission_wait;
-  return judged;
+  const std::string cause = MessageOf(status);
+  return WaitOrReject({Verdict::Kind::kWait,
+                       kFailedAllocate,
+                       cause,
+                       {{WaitingFor::Kind::kResource, resource}}},
+                      cause, not_sent ? Remedy::kPlugin : Remedy::kOthers,
+                      policy, waited);
 }
 
 Verdict BehindVerdict(const PodUid& first,

@@ -30,6 +30,8 @@ struct DevicePolicy {
 };
 
 struct DeviceVerdict {
+  /// A rejection tells what it would wait for, too: SettleRejection of judge.h
+  /// may make a wait of it.
   Verdict verdict;
   /// With a wait: how long it may last, from its begin on. Nothing: for ever.
   std::optional<std::chrono::milliseconds> limit;

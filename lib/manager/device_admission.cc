@@ -61,6 +61,24 @@ void DeviceAdmission::Stop() {
   }
 }
 
+void DeviceAdmission::FreeUnanswered() {
+  static constexpr char kMessage[] =
+      "the manager ended before the plugin had answered; its devices are free "
+      "again";
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    if (pod->phase != state::PodPhase::kAllocating) continue;
+    parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name,
+                      kMessage);
+  }
+  parts_.ledger.Submit(
+      [](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeAllReserved(state, kMessage);
+      },
+      // A failure is the ledger's, which says so; a pod that comes again frees
+      // its own.
+      [](const absl::Status&) {});
+}
+
 bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
   const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
   const bool leftovers =
@@ -293,18 +311,15 @@ void DeviceAdmission::Judge(const Shared& operation,
   const std::int64_t now = parts_.now_ms();
   admission::DeviceVerdict judged = admission::JudgeShortages(
       shortages, parts_.policy, line_.WaitedFor(pod, now));
-  if (judged.verdict.kind == Verdict::Kind::kWait) {
-    admission::DeviceLine::Place place = PlaceOf(*operation);
-    place.limit = judged.limit;
-    for (const device::Shortage& shortage : shortages) {
-      place.short_of.insert(shortage.resource);
-      place.any_change = place.any_change ||
-                         shortage.kind != device::Shortage::Kind::kTooFewFree;
-    }
-    EnterLine(pod, std::move(place));
-  } else {
-    Forget(pod);
+  // Rejected or not: one that holds claims cannot be, and goes on waiting.
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  place.limit = judged.limit;
+  for (const device::Shortage& shortage : shortages) {
+    place.short_of.insert(shortage.resource);
+    place.any_change = place.any_change ||
+                       shortage.kind != device::Shortage::Kind::kTooFewFree;
   }
+  EnterLine(pod, std::move(place));
   Finish(operation, judged.verdict);
 }
 
@@ -312,9 +327,7 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
   admission::DeviceLine::Place place = PlaceOf(*operation);
-  const auto first = line_.FirstBefore(
-      pod, place, now,
-      [this](const std::string& resource) { return FreeCount(resource); });
+  const auto first = line_.FirstBefore(pod, place, now, FreeCount());
   if (!first.has_value()) return true;
   std::vector<std::string> resources;
   for (const auto& [resource, count] : place.needs) {
@@ -332,16 +345,15 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
   const admission::DeviceVerdict judged =
       admission::JudgeFailedCall(operation->failed_resource, operation->failure,
                                  parts_.policy, line_.WaitedFor(pod, now));
-  if (judged.verdict.kind == Verdict::Kind::kReject) {
-    Forget(pod);
-    Finish(operation, judged.verdict);
-    return;
-  }
   // It does not stand in line: it comes again by itself.
   admission::DeviceLine::Place place = PlaceOf(*operation);
   place.limit = judged.limit;
   EnterLine(pod, std::move(place));
-  Finish(operation, operation->failure, judged.verdict.waiting_for);
+  if (judged.verdict.kind == Verdict::Kind::kReject) {
+    Finish(operation, judged.verdict);
+  } else {
+    Finish(operation, operation->failure, judged.verdict.waiting_for);
+  }
 }
 
 void DeviceAdmission::EnterLine(const PodUid& pod,
@@ -352,8 +364,10 @@ void DeviceAdmission::EnterLine(const PodUid& pod,
   if (!let_go.empty()) GiveTurns(let_go, pod);
 }
 
-std::int64_t DeviceAdmission::FreeCount(const std::string& resource) const {
-  return parts_.devices.FreeCount(resource);
+admission::DeviceLine::FreeCount DeviceAdmission::FreeCount() const {
+  return [&devices = parts_.devices](const std::string& resource) {
+    return devices.FreeCount(resource);
+  };
 }
 
 void DeviceAdmission::OnResource(const std::string& resource) {
@@ -367,9 +381,8 @@ void DeviceAdmission::Forget(const PodUid& pod) {
 
 void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
                                 const PodUid& but) {
-  const std::vector<PodUid> turns = line_.Turns(
-      resources, parts_.now_ms(),
-      [this](const std::string& resource) { return FreeCount(resource); }, but);
+  const std::vector<PodUid> turns =
+      line_.Turns(resources, parts_.now_ms(), FreeCount(), but);
   if (turns.empty()) return;
   ArmTimer();
   for (const PodUid& pod : turns) parts_.judge_again(pod);

@@ -62,6 +62,10 @@ class DeviceAdmission {
   explicit DeviceAdmission(Parts parts);
   ~DeviceAdmission();
 
+  /// Frees what an earlier manager had reserved: nobody knows what the plugins
+  /// made of it. To be called once, at first.
+  void FreeUnanswered();
+
   /// kAdmit: the pod holds all it needs. kWait: what is missing. An error: a
   /// plugin or the ledger failed; try again later, or when something of
   /// `waiting_for` changes.
@@ -128,7 +132,7 @@ class DeviceAdmission {
   void FailedCall(const Shared& operation);
   admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
   void EnterLine(const PodUid& pod, admission::DeviceLine::Place place);
-  std::int64_t FreeCount(const std::string& resource) const;
+  admission::DeviceLine::FreeCount FreeCount() const;
   /// Tells those who may go now; `but` has been just now.
   void GiveTurns(const std::set<std::string>& resources,
                  const PodUid& but = {});

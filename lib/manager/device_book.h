@@ -84,7 +84,6 @@ class DeviceBook final : public plugin::PluginListener {
   void AddTo(std::vector<ResourceInfo>* resources) const;
 
   const device::InventoryMap& inventories() const { return inventories_; }
-  const device::ReservationTable& reservations() const { return reservations_; }
 
   void OnConnected(const std::string& resource, plugin::Generation generation,
                    const plugin::PluginOptions& options) override;

@@ -74,22 +74,6 @@ void Manager::ReportRecovery() {
             recovery_.message);
 }
 
-void Manager::FreeUnansweredDevices() {
-  static constexpr char kMessage[] =
-      "the manager ended before the plugin had answered; its devices are free "
-      "again";
-  for (const auto& [uid, pod] : state_.pods) {
-    if (pod->phase != state::PodPhase::kAllocating) continue;
-    events_.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name, kMessage);
-  }
-  ledger_->Submit(
-      [](const state::State& state) -> absl::StatusOr<state::Decision> {
-        return claim::FreeAllReserved(state, kMessage);
-      },
-      // A failure is the ledger's, which says so; the pods go on waiting.
-      [](const absl::Status&) {});
-}
-
 void Manager::StartDevices(const PluginsFactory& plugins) {
   DeviceBook::Parts book{*executor_, *ledger_, state_, events_};
   book.numa_nodes = numa_nodes_;
@@ -114,7 +98,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
     Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });
   };
   device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
-  FreeUnansweredDevices();
+  device_admission_->FreeUnanswered();
 }
 
 void Manager::Start(const DriversFactory& drivers,

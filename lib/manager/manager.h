@@ -117,8 +117,6 @@ class Manager final : public DeviceManager {
 
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
-  /// Reservations of a manager that is gone: nobody knows what became of them.
-  void FreeUnansweredDevices();
   /// Tells how the ledger was found, unless it was closed cleanly.
   void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread

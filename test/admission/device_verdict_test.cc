@@ -17,7 +17,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using Kind = Verdict::Kind;
 
 constexpr char kGpu[] = "example.com/gpu";
@@ -86,7 +85,9 @@ TEST(DeviceVerdictTest, BelowASchedulerTooFewDevicesReject) {
     const DeviceVerdict judged =
         Judge(Short(kind), Policy(Authority::kScheduler));
     EXPECT_EQ(judged.verdict.kind, Kind::kReject);
-    EXPECT_THAT(judged.verdict.waiting_for, IsEmpty());
+    // For a pod that cannot be rejected any more.
+    EXPECT_THAT(judged.verdict.waiting_for,
+                ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
   }
   EXPECT_EQ(
       Judge(Short(Shortage::Kind::kTooFewFree), Policy(Authority::kScheduler))

@@ -18,7 +18,6 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 std::shared_ptr<const Pod> PodOf(const std::string& yaml) {
   return SnapshotOf(yaml).pods.begin()->second;
@@ -334,9 +333,7 @@ TEST_F(DeviceNodeTest, AfterARebootThePluginIsWaitedFor) {
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Stop();
-  node_.boot_id = "boot-2";
-  node_.Start();
+  node_.Reboot();
   ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("not back yet")));
   node_.plugins.Serve(kGpu, 1);
@@ -374,21 +371,13 @@ TEST_F(DeviceNodeTest, ManyAtOnceDoNotChooseTheSame) {
   constexpr int kPods = 32;
   node_.Start(/*with_actuator=*/false);
   node_.plugins.Serve(kGpu, kPods);
-  std::vector<std::promise<absl::StatusOr<Verdict>>> verdicts(kPods);
-  std::string all;
+  std::vector<std::future<absl::StatusOr<Verdict>>> verdicts;
   for (int i = 0; i < kPods; ++i) {
-    all += DevicePod("p" + std::to_string(i), {{kGpu, 1}});
-  }
-  const ObjectSnapshot objects = SnapshotOf(all);
-  int number = 0;
-  for (const auto& [name, pod] : objects.pods) {
-    node_.manager().StartAdmitPod(
-        *pod, [&verdicts, i = number++](absl::StatusOr<Verdict> verdict) {
-          verdicts[i].set_value(std::move(verdict));
-        });
+    const auto pod = PodOf(DevicePod("p" + std::to_string(i), {{kGpu, 1}}));
+    verdicts.push_back(AdmitIn(node_, *pod));
   }
   for (auto& each : verdicts) {
-    const auto verdict = each.get_future().get();
+    const auto verdict = each.get();
     ASSERT_THAT(verdict.status(), IsOk());
     EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
   }
@@ -399,20 +388,16 @@ TEST_F(DeviceNodeTest, WhoAsksTwiceGetsOneAnswer) {
   node_.Start(/*with_actuator=*/false);
   node_.plugins.Serve(kGpu, 1);
   node_.plugins.Hold(kGpu);
-  const ObjectSnapshot objects = SnapshotOf(DevicePod("p", {{kGpu, 1}}));
-  const Pod& pod = *objects.pods.begin()->second;
-  std::promise<absl::StatusOr<Verdict>> first;
-  std::promise<absl::StatusOr<Verdict>> second;
-  const OperationId operation = node_.manager().StartAdmitPod(
-      pod, [&](auto verdict) { first.set_value(std::move(verdict)); });
+  const auto pod = PodOf(DevicePod("p", {{kGpu, 1}}));
+  OperationId id = 0;
+  auto first = AdmitIn(node_, *pod, &id);
   ASSERT_TRUE(node_.plugins.WaitForCalls(1));
-  node_.manager().StartAdmitPod(
-      pod, [&](auto verdict) { second.set_value(std::move(verdict)); });
+  auto second = AdmitIn(node_, *pod);
   // One gives up, the other still wants it.
-  node_.manager().Cancel(operation);
-  EXPECT_THAT(first.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+  node_.manager().Cancel(id);
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kCancelled));
   node_.plugins.Let(kGpu);
-  const auto verdict = second.get_future().get();
+  const auto verdict = second.get();
   ASSERT_THAT(verdict.status(), IsOk());
   EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
   EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
@@ -423,20 +408,16 @@ TEST_F(DeviceNodeTest, WhatNobodyWantsAnyMoreIsGivenBack) {
   node_.Start(/*with_actuator=*/false);
   node_.plugins.Serve(kGpu, 1);
   node_.plugins.Hold(kGpu);
-  const ObjectSnapshot objects =
-      SnapshotOf(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
-  std::promise<absl::StatusOr<Verdict>> first;
-  const OperationId operation = node_.manager().StartAdmitPod(
-      *objects.pods.at({"default", "p"}),
-      [&](auto verdict) { first.set_value(std::move(verdict)); });
+  OperationId id = 0;
+  auto first = AdmitIn(node_, *PodOf(DevicePod("p", {{kGpu, 1}})), &id);
   ASSERT_TRUE(node_.plugins.WaitForCalls(1));
-  node_.manager().Cancel(operation);
-  EXPECT_THAT(first.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
-  const Pod& other = *objects.pods.at({"default", "q"});
-  EXPECT_EQ(node_.manager().AdmitPod(other)->kind, Verdict::Kind::kWait);
+  node_.manager().Cancel(id);
+  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kCancelled));
+  const auto other = PodOf(DevicePod("q", {{kGpu, 1}}));
+  EXPECT_EQ(node_.manager().AdmitPod(*other)->kind, Verdict::Kind::kWait);
   node_.plugins.Let(kGpu);
   EXPECT_TRUE(node_.WaitUntil("q is admitted", [&] {
-    return node_.manager().AdmitPod(other)->kind == Verdict::Kind::kAdmit;
+    return node_.manager().AdmitPod(*other)->kind == Verdict::Kind::kAdmit;
   }));
 }
 
@@ -553,9 +534,7 @@ TEST_F(DeviceNodeTest, NoContainerStartsBeforeItsPodIsReadyInThisBoot) {
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Stop();
-  node_.boot_id = "boot-2";
-  node_.Start();
+  node_.Reboot();
   ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
   EXPECT_THAT(
       node_.manager().BeforeContainerStart(node_.UidOf("p"), "c"),

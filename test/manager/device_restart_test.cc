@@ -3,6 +3,7 @@
 // Plugins that come back, managers that start again, nodes that boot: what pods
 // hold stays theirs, and nobody else gets it.
 #include "manager/device_fixture.h"
+#include "manager/manager_fixture.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -210,6 +211,28 @@ TEST_F(DeviceRestartTest, AResourceIsKnownFromTheFirstTimeOn) {
   node_.Restart();
   EXPECT_THAT(node_.manager().Resources(),
               ElementsAre(Field(&ResourceInfo::name, kGpu)));
+}
+
+// One that holds claims cannot be rejected any more: it waits on, and is woken.
+TEST_F(DeviceNodeTest, APodWithClaimsOutlivesThePatienceOfAScheduler) {
+  node_.options.authority = Authority::kScheduler;
+  node_.options.admission_wait = std::chrono::milliseconds(50);
+  node_.drivers.Register("d.example.com");
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(ClaimYaml("claim", "u-claim", {"d.example.com"}, {"u-p"}) +
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+                "spec:\n  containers:\n  - name: c\n"
+                "    resources: {claims: [{name: x}], limits: "
+                "{example.com/gpu: 1}}\n"
+                "  resourceClaims: [{name: x, resourceClaimName: claim}]\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Reboot();
+  node_.plugins.Connect(kGpu);  // And tells nothing.
+  ASSERT_TRUE(node_.WaitForReason("p", "UnexpectedAdmissionError"));
+  EXPECT_NE(node_.PodNamed("p").state, PodState::kRejected);
+  node_.plugins.Report(kGpu, HealthyDevices(1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
 }  // namespace

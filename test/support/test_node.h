@@ -63,6 +63,11 @@ class TestNode {
     Stop();
     Start();
   }
+  void Reboot() {
+    Stop();
+    boot_id += "-again";
+    Start();
+  }
   void Publish(const std::string& yaml);
 
   /// Waits until the pod's state is `state`; the last state in the message of
