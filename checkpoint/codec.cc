@@ -99,6 +99,7 @@ void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
     record->set_name(held.name);
     for (const std::string& id : held.devices) record->add_devices(id);
   }
+  out->set_devices_released(container.devices_released);
 }
 
 void Write(const PodDevices& answer, pb::PodDevices* out) {
@@ -261,7 +262,8 @@ ContainerDevices Read(const pb::ContainerDevices& in) {
           ReadAll<DeviceMount>(in.mounts()),
           ReadAll<DeviceNode>(in.devices()),
           ReadAll<NamedValue>(in.annotations()),
-          ReadAll<HeldResource>(in.resources())};
+          ReadAll<HeldResource>(in.resources()),
+          in.devices_released()};
 }
 
 state::Want Read(const pb::Want& in) {
@@ -316,7 +318,7 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
   DEVMGR_ASSIGN_OR_RETURN(
       hold.phase,
       ReadEnum(in.phase(), device::ReservationPhase::kReserved,
-               device::ReservationPhase::kCommitted, "hold phase", key));
+               device::ReservationPhase::kReleased, "hold phase", key));
   for (const pb::HeldDevice& held : in.devices()) {
     hold.devices.push_back(
         {held.id(), {held.numa_nodes().begin(), held.numa_nodes().end()}});
@@ -506,7 +508,7 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
   DEVMGR_ASSIGN_OR_RETURN(
       batch.decision.kind,
       ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kBacking, "kind of decision", key));
+               state::DecisionKind::kInitEnded, "kind of decision", key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();

@@ -20,6 +20,8 @@ std::string_view WaitReason(Shortage::Kind kind) {
   switch (kind) {
     case Shortage::Kind::kNotServed:
       return "PluginNotReady";
+    case Shortage::Kind::kHeldByClaims:
+      return "ResourceHeldByClaims";
     case Shortage::Kind::kTooFewExist:
       return "NotEnoughDevices";
     case Shortage::Kind::kTooFewHealthy:
@@ -64,7 +66,9 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
 
 Remedy RemedyFor(Shortage::Kind kind) {
   if (kind == Shortage::Kind::kChangedRequest) return Remedy::kNone;
-  return kind == Shortage::Kind::kNotServed ? Remedy::kPlugin : Remedy::kOthers;
+  const bool plugin = kind == Shortage::Kind::kNotServed ||
+                      kind == Shortage::Kind::kHeldByClaims;
+  return plugin ? Remedy::kPlugin : Remedy::kOthers;
 }
 
 DeviceVerdict JudgeShortage(const Shortage& shortage,

@@ -136,6 +136,8 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
         judgement.verdict,
         CheckDrivers(planned_claim.uid, planned_claim.drivers, input));
   }
+  claim::Worsen(judgement.verdict,
+                claim::CheckPlannedNames(input.state, judgement.plan, uid));
   SettleRejection(record, &judgement.verdict);
   return judgement;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "claim/backing.h"
 #include "claim/claim_machine.h"
 #include "claim/container_answer.h"
 #include "common/status.h"
@@ -22,6 +23,7 @@ using state::DriverPhase;
 using state::DriverRecord;
 using state::PodPhase;
 using state::PodRecord;
+using state::ResourcesByClaims;
 using state::State;
 
 /// Claims and pods as they will be: the projection with the changes of the
@@ -171,6 +173,30 @@ void TakePlan(Draft& draft, const PodPlan& plan, PodRecord* pod) {
   pod->needs = plan.needs;
 }
 
+/// The extended resources that claims of the plan serve.
+std::set<std::string> NamesOf(const PodPlan& plan) {
+  std::set<std::string> names;
+  for (const state::ContainerNeed& need : plan.needs) {
+    for (const state::Want& want : need.wants) {
+      if (!want.resource.empty()) names.insert(want.resource);
+    }
+  }
+  return names;
+}
+
+/// Names that nobody has served so far.
+void TakeNames(const State& state, const PodPlan& plan, std::int64_t now_ms,
+               Decision* decision) {
+  for (const std::string& name : NamesOf(plan)) {
+    if (state.FindResource(name) != nullptr) continue;
+    auto record = std::make_shared<state::ResourceRecord>();
+    record->name = name;
+    record->backing = state::Backing::kClass;
+    record->since_ms = now_ms;
+    decision->changes.push_back(state::PutResource{std::move(record)});
+  }
+}
+
 absl::Status CheckBookable(const PodRecord* record, const PodIdentity& pod,
                            const PodPlan* plan) {
   const bool known = record != nullptr && record->phase != PodPhase::kWaiting;
@@ -239,6 +265,21 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
   return {};
 }
 
+Verdict CheckPlannedNames(const State& state, const PodPlan& plan,
+                          const PodUid& pod) {
+  Verdict verdict;
+  if (plan.sharing != Sharing::kOneOwner) return verdict;
+  const PodRecord* record = state.FindPod(pod);
+  // What it holds stays its own.
+  const std::set<std::string> held =
+      record != nullptr ? ResourcesByClaims(*record) : std::set<std::string>();
+  for (const std::string& resource : NamesOf(plan)) {
+    if (held.contains(resource)) continue;
+    Worsen(verdict, CheckNoPluginDevices(state, resource, pod));
+  }
+  return verdict;
+}
+
 bool NeedsPrepare(const DriverRecord& driver, const std::string& boot_id) {
   return driver.phase == DriverPhase::kPreparing ||
          (driver.phase == DriverPhase::kPrepared && driver.boot_id != boot_id);
@@ -296,6 +337,7 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
     for (const PlannedClaim& planned : plan->claims) {
       Worsen(result.verdict, CheckPlanned(state, planned));
     }
+    Worsen(result.verdict, CheckPlannedNames(state, *plan, pod.uid));
     if (result.verdict.kind != Verdict::Kind::kAdmit) return result;
   }
   Draft draft(state);
@@ -313,6 +355,7 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
   DEVMGR_RETURN_IF_ERROR(FreezeIfDone(draft, pod.uid, boot_id));
   result.decision =
       draft.Finish(DecisionKind::kPrepareIntent, "claims are to be prepared");
+  if (plan != nullptr) TakeNames(state, *plan, now_ms, &result.decision);
   return result;
 }
 
@@ -357,7 +400,6 @@ Decision BeginRelease(const State& state, const PodUid& uid) {
   PodRecord* pod = draft.EditPod(uid);
   pod->phase = PodPhase::kReleasing;
   pod->answer = nullptr;
-  pod->needs.clear();
   pod->claims.clear();
   for (const ClaimUid& claim_uid : old->claims) {
     const ClaimRecord* claim = state.FindClaim(claim_uid);

@@ -47,6 +47,11 @@ absl::StatusOr<state::Decision> RejectPod(const state::State& state,
 /// while an older claim of its name is still held.
 Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned);
 
+/// May the pod use its claims for the extended resources that they are mapped
+/// to? Waits as CheckNoPluginDevices of backing.h says.
+Verdict CheckPlannedNames(const state::State& state, const PodPlan& plan,
+                          const PodUid& pod);
+
 /// Verdict and, with kAdmit, the decision (maybe without changes).
 struct BookResult {
   Verdict verdict;
@@ -55,9 +60,11 @@ struct BookResult {
 
 /// Records the intent to prepare: the pod references every claim of the plan,
 /// and every driver that has not prepared it in this boot becomes kPreparing.
-/// Waits as CheckPlanned says. A pod with nothing left to prepare becomes
-/// kReady in the same decision. A pod that holds its claims already needs no
-/// `plan` (may be null); with one, the pod need not be known yet.
+/// Waits as CheckPlanned and CheckPlannedNames say. A name that nobody has
+/// served so far is the classes' from then on. A pod with nothing left to
+/// prepare becomes kReady in the same decision. A pod that holds its claims
+/// already needs no `plan` (may be null); with one, the pod need not be known
+/// yet.
 ///   NotFound            the pod is not known, and there is no plan
 ///   FailedPrecondition  it is rejected or being released
 absl::StatusOr<BookResult> BookPod(const state::State& state,

@@ -87,6 +87,10 @@ void AddHolds(const std::vector<state::DeviceHold>& holds,
   std::vector<device::ResourceEdits> edits;
   for (const state::DeviceHold& hold : holds) {
     if (hold.container != container->name) continue;
+    if (!hold.Holds()) {
+      container->devices_released = true;
+      continue;
+    }
     edits.push_back({hold.resource, hold.edits});
     HeldResource& held = container->resources.emplace_back();
     held.name = hold.resource;

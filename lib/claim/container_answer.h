@@ -17,7 +17,8 @@ using ClaimLookup = std::function<const state::ClaimRecord*(const ClaimUid&)>;
 /// kubelet's GetResources), in pod-claim order, then driver, then answer order,
 /// then of its device plugins, by name; each ID once. Request names are
 /// compared by their base on both sides. All else is merged from the plugins'
-/// answers (device/merge_edits.h).
+/// answers (device/merge_edits.h). What an init container has given back is not
+/// in it.
 ///   Internal  the pod wants a claim that has no record
 absl::StatusOr<std::shared_ptr<const PodDevices>> AnswerFor(
     const state::PodRecord& pod, const ClaimLookup& claims);

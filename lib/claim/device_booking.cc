@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "claim/container_answer.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -23,19 +24,15 @@ bool IsReserved(const DeviceHold& hold) {
   return hold.phase == ReservationPhase::kReserved;
 }
 
-bool HasReserved(const PodRecord& pod) {
-  return std::any_of(pod.holds.begin(), pod.holds.end(), IsReserved);
-}
-
 absl::Status CheckMayReserve(const PodRecord& pod) {
   switch (pod.phase) {
     case PodPhase::kWaiting:
     case PodPhase::kAllocating:
     case PodPhase::kAdmitted:
+    case PodPhase::kPreparing:  // What it has given back; see AddHold.
+    case PodPhase::kReady:
       return absl::OkStatus();
     case PodPhase::kRejected:
-    case PodPhase::kPreparing:
-    case PodPhase::kReady:
     case PodPhase::kReleasing:
       break;
   }
@@ -44,16 +41,31 @@ absl::Status CheckMayReserve(const PodRecord& pod) {
                                  state::PodPhaseName(pod.phase));
 }
 
+bool IsBooked(const PodRecord& pod) {
+  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
+}
+
 absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
-  const bool held = std::any_of(pod->holds.begin(), pod->holds.end(),
+  const auto old = std::find_if(pod->holds.begin(), pod->holds.end(),
                                 [&](const DeviceHold& hold) {
                                   return hold.container == planned.container &&
                                          hold.resource == planned.resource;
                                 });
-  if (held) {
+  if (old != pod->holds.end() && old->Holds()) {
     return FailedPreconditionError(
         "container '{}' of pod '{}' holds devices of '{}' already",
         planned.container, pod->name.ToString(), planned.resource);
+  }
+  if (old != pod->holds.end()) {
+    old->phase = ReservationPhase::kReserved;
+    old->devices = planned.devices;
+    return absl::OkStatus();
+  }
+  if (IsBooked(*pod)) {
+    return FailedPreconditionError(
+        "pod '{}' is {}: container '{}' gets no devices of '{}' any more",
+        pod->name.ToString(), state::PodPhaseName(pod->phase),
+        planned.container, planned.resource);
   }
   pod->holds.push_back({planned.container,
                         planned.kind,
@@ -78,6 +90,12 @@ Decision Replace(DecisionKind kind, std::string message,
 /// The pod without its reservations.
 std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
   auto record = std::make_shared<PodRecord>(pod);
+  if (IsBooked(pod)) {
+    for (DeviceHold& hold : record->holds) {
+      if (IsReserved(hold)) hold.phase = ReservationPhase::kReleased;
+    }
+    return record;
+  }
   std::erase_if(record->holds, IsReserved);
   if (record->phase == PodPhase::kAllocating) {
     record->phase =
@@ -86,12 +104,36 @@ std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
   return record;
 }
 
+/// Its devices are others now: so is the answer, if there is one.
+absl::Status Refreeze(const State& state, PodRecord* pod) {
+  if (pod->answer == nullptr) return absl::OkStatus();
+  DEVMGR_ASSIGN_OR_RETURN(pod->answer,
+                          AnswerFor(*pod, [&](const ClaimUid& claim) {
+                            return state.FindClaim(claim);
+                          }));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+bool HasReserved(const PodRecord& pod) {
+  return std::any_of(pod.holds.begin(), pod.holds.end(), IsReserved);
+}
+
+std::vector<device::DeviceNeed> NeedsOfHolds(const PodRecord& pod) {
+  std::vector<device::DeviceNeed> needs;
+  for (const DeviceHold& hold : pod.holds) {
+    needs.push_back({hold.container, hold.kind, hold.resource,
+                     static_cast<std::int64_t>(hold.devices.size())});
+  }
+  return needs;
+}
 
 absl::StatusOr<Decision> ReserveDevices(const State& state,
                                         const PodIdentity& pod,
                                         std::int64_t now_ms,
-                                        const std::vector<Reservation>& plan) {
+                                        const std::vector<Reservation>& plan,
+                                        Sharing sharing) {
   Decision nothing;
   nothing.kind = DecisionKind::kReserve;
   if (plan.empty()) return nothing;
@@ -99,6 +141,11 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
       plan, [&](std::string_view resource, std::string_view id) {
         return state.HolderOf(resource, id);
       }));
+  if (sharing == Sharing::kOneOwner) {
+    for (const Reservation& planned : plan) {
+      DEVMGR_RETURN_IF_ERROR(CheckNoClaims(state, planned.resource, pod.uid));
+    }
+  }
   const PodRecord* old = state.FindPod(pod.uid);
   auto record = old != nullptr ? std::make_shared<PodRecord>(*old)
                                : NewPod(state, pod, now_ms);
@@ -106,7 +153,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
   for (const Reservation& planned : plan) {
     DEVMGR_RETURN_IF_ERROR(AddHold(planned, record.get()));
   }
-  record->phase = PodPhase::kAllocating;
+  if (!IsBooked(*record)) record->phase = PodPhase::kAllocating;
   return Replace(DecisionKind::kReserve, "plugins are to be asked",
                  std::move(record));
 }
@@ -133,7 +180,37 @@ absl::StatusOr<Decision> CommitDevices(const State& state, const PodUid& uid,
   if (record->phase == PodPhase::kAllocating) {
     record->phase = PodPhase::kAdmitted;
   }
+  DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
   return Replace(DecisionKind::kAllocated, "plugins answered",
+                 std::move(record));
+}
+
+absl::StatusOr<Decision> ReleaseInitDevices(const State& state,
+                                            const PodUid& uid,
+                                            const std::string& boot_id) {
+  const PodRecord* old = state.FindPod(uid);
+  if (old == nullptr) {
+    return NotFoundError("pod with UID '{}' is not known", uid.value);
+  }
+  if (old->phase != PodPhase::kReady || old->boot_id != boot_id) {
+    return FailedPreconditionError("pod '{}' is not Ready in this boot",
+                                   old->name.ToString());
+  }
+  auto record = std::make_shared<PodRecord>(*old);
+  for (DeviceHold& hold : record->holds) {
+    if (hold.kind != device::ContainerKind::kInit ||
+        hold.phase != ReservationPhase::kCommitted) {
+      continue;
+    }
+    hold.phase = ReservationPhase::kReleased;
+    hold.edits = {};
+    hold.pre_start = false;
+  }
+  Decision nothing;
+  nothing.kind = DecisionKind::kInitEnded;
+  if (record->holds == old->holds) return nothing;
+  DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
+  return Replace(DecisionKind::kInitEnded, "init containers ended",
                  std::move(record));
 }
 

@@ -2,9 +2,13 @@
 //
 // Decisions about devices of plugins: as booking.h, for what lib/device plans.
 //
-//   Waiting --Reserve--> Allocating --Commit--> Admitted --BookPod--> ...
+//   Waiting --Reserve--> Allocating --Commit--> Admitted --BookPod--> Ready
 //      ^                     |
 //      +-------- Free -------+
+//
+// A Ready pod gives back what only its init containers had once these have
+// ended (ReleaseInitDevices), and has it reserved anew, without leaving its
+// phase, before they run again.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,13 +18,18 @@
 #include <string>
 #include <vector>
 
+#include "claim/backing.h"
 #include "claim/booking.h"
 #include "device/device.h"
+#include "device/pod_needs.h"
 #include "device/pod_plan.h"
 #include "device/reservation.h"
 #include "state/state.h"
 
 namespace devmgr::claim {
+
+/// What the pod holds, and what its init containers have given back, as needs.
+std::vector<device::DeviceNeed> NeedsOfHolds(const state::PodRecord& pod);
 
 /// What one plugin answered for one container.
 struct AllocateAnswer {
@@ -31,14 +40,21 @@ struct AllocateAnswer {
 /// By container and resource.
 using AllocateAnswers = std::map<device::NeedKey, AllocateAnswer>;
 
+/// Is something reserved for the pod that is neither committed nor freed?
+bool HasReserved(const state::PodRecord& pod);
+
 /// Reserves devices for a pod, beside those it holds. The pod need not be
 /// known yet.
-///   Aborted             another pod has taken one of them: plan again
-///   FailedPrecondition  the pod is rejected, being released, holds claims, or
-///                       holds devices of a resource in the same container
+///   Aborted             another pod has taken one of them, or, with
+///                       Sharing::kOneOwner, holds a claim for one of the
+///                       resources: plan again
+///   FailedPrecondition  the pod is rejected, being released, holds claims and
+///                       has not given back what is reserved, or holds devices
+///                       of a resource in the same container
 absl::StatusOr<state::Decision> ReserveDevices(
     const state::State& state, const PodIdentity& pod, std::int64_t now_ms,
-    const std::vector<device::Reservation>& plan);
+    const std::vector<device::Reservation>& plan,
+    Sharing sharing = Sharing::kOneOwner);
 
 /// All plugins have answered: the pod is kAdmitted.
 ///   Aborted          the pod has nothing reserved (any more)
@@ -46,6 +62,14 @@ absl::StatusOr<state::Decision> ReserveDevices(
 absl::StatusOr<state::Decision> CommitDevices(const state::State& state,
                                               const PodUid& pod,
                                               const AllocateAnswers& answers);
+
+/// The init containers have ended: what they had is the pod's other containers'
+/// that have taken it over, or free. Nothing to do without such.
+///   NotFound            the pod is not known
+///   FailedPrecondition  it is not Ready, or not in this boot
+absl::StatusOr<state::Decision> ReleaseInitDevices(const state::State& state,
+                                                   const PodUid& pod,
+                                                   const std::string& boot_id);
 
 /// Frees what the pod has reserved, not what is committed; nothing to do when
 /// it has reserved nothing. `message` says why.

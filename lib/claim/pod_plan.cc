@@ -215,15 +215,14 @@ void WantExtendedResources(const Pod& pod, const Container& container,
         !api::CanBeDraExtendedResource(resource)) {
       continue;
     }
-    if (options.served_by_plugin && options.served_by_plugin(resource)) {
-      continue;
-    }
+    std::string why = "no device plugin serves it";
+    if (options.why_not_served) why = options.why_not_served(resource);
+    if (why.empty()) continue;
     Worsen(*verdict,
            Wait("ExtendedResourceNotMapped",
-                fmt::format("container \"{}\": no device plugin serves "
-                            "extended resource '{}', and no claim request is "
-                            "mapped to it",
-                            container.name, resource),
+                fmt::format("container \"{}\": extended resource '{}': {}, and "
+                            "no claim request is mapped to it",
+                            container.name, resource, why),
                 {WaitingFor::Kind::kResource, resource}));
   }
 }
@@ -270,6 +269,7 @@ void Worsen(Verdict& verdict, const Verdict& problem) {
 PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
                    const PlanOptions& options) {
   PlanResult result;
+  result.plan.sharing = options.sharing;
   const ClaimNames names(pod, options, &result.verdict);
   const auto uids = CheckClaims(pod, objects, names, &result);
   for (const Container& container : pod.spec.init_containers) {

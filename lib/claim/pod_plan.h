@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "claim/backing.h"
 #include "state/state.h"
 
 namespace devmgr::claim {
@@ -28,13 +29,17 @@ struct PlannedClaim {
 struct PodPlan {
   std::vector<PlannedClaim> claims;  ///< In pod-claim order, once each.
   std::vector<state::ContainerNeed> needs;
+  Sharing sharing = Sharing::kOneOwner;  ///< Of its extended resources.
 };
 
 struct PlanOptions {
   /// Feature gate DRAExtendedResource. Off: the special claim does not exist.
   bool extended_resources = true;
-  /// Does a device plugin serve this extended resource? Null: none does any.
-  std::function<bool(const std::string&)> served_by_plugin = nullptr;
+  /// Why no device plugin serves this extended resource, for people; empty:
+  /// one does. Null: none serves any.
+  std::function<std::string(const std::string&)> why_not_served = nullptr;
+  /// Of a name by a plugin and by claims.
+  Sharing sharing = Sharing::kOneOwner;
 };
 
 /// A verdict, and with kAdmit the plan.

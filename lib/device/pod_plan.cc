@@ -32,6 +32,7 @@ class ResourcePlanner {
         continue;
       for (const HeldDevice& device : has.devices) exclusive_.insert(device.id);
     }
+    ahead_ = exclusive_;
   }
 
   /// Goes on with the next container. After a shortage nothing is done.
@@ -97,18 +98,35 @@ class ResourcePlanner {
     if (!shortage.devices.empty()) Fail(need, std::move(shortage));
   }
 
+  /// Devices of the pod that the container may use.
+  IdSet ReusableFor(const DeviceNeed& need) const {
+    IdSet reusable = reusable_;
+    if (need.kind == ContainerKind::kInit) {
+      reusable.insert(ahead_.begin(), ahead_.end());
+    }
+    return reusable;
+  }
+
   void Choose(const DeviceNeed& need) {
+    if (const auto* holders = FindOrNull(input_.claimed_by, need.resource);
+        holders != nullptr && !holders->empty()) {
+      Fail(need, {.kind = Shortage::Kind::kHeldByClaims,
+                  .requested = need.count,
+                  .holders = *holders});
+      return;
+    }
     if (!Live()) {
       FailNotServed(need);
       return;
     }
     const NeedKey key(need.container, need.resource);
+    const IdSet reusable = ReusableFor(need);
     Selection selection =
         Select({.inventory = *inventory_,
                 .held = held_,
                 .pod = input_.pod,
                 .count = need.count,
-                .reusable = reusable_,
+                .reusable = reusable,
                 .planned = taken_,
                 .mask = FindOrNull(input_.masks, key),
                 .ask_preference = input_.asking.contains(need.resource),
@@ -137,6 +155,7 @@ class ResourcePlanner {
     for (const HeldDevice& device : devices) {
       if (kind != ContainerKind::kInit) {
         reusable_.erase(device.id);
+        ahead_.erase(device.id);
       } else if (!exclusive_.contains(device.id)) {
         reusable_.insert(device.id);
       }
@@ -147,6 +166,7 @@ class ResourcePlanner {
   const ReservationTable::HeldIds& held_;
   const Inventory* const inventory_;
   IdSet exclusive_;  ///< Held by sidecars and app containers of the pod.
+  IdSet ahead_;      ///< Those of containers that are yet to come.
   IdSet reusable_;
   IdSet taken_;
   std::vector<Reservation> planned_;

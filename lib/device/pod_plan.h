@@ -37,6 +37,9 @@ struct PlanInput {
   std::map<NeedKey, std::vector<std::string>> preferences = {};
   /// NUMA nodes to prefer, ascending.
   std::map<NeedKey, std::vector<std::int64_t>> masks = {};
+  /// Pods that hold claims for a resource, the first few; of such a resource
+  /// nothing is chosen. The pod itself is not among them.
+  std::map<std::string, std::vector<PodUid>> claimed_by = {};
   /// What the pod holds is believed while no plugin has told its devices. False
   /// once the pod's containers are gone (a reboot): then they are waited for.
   bool trust_held = true;
@@ -59,7 +62,8 @@ struct PodPlan {
 
 /// Devices are handed on between containers of the pod: what an init container
 /// has, every later container may take over; what a sidecar or an app container
-/// has taken, no other may.
+/// has taken, no other may. An init container that runs again uses what those
+/// after it hold.
 PodPlan PlanPod(const PlanInput& input);
 
 /// The pod that holds the device, or null.

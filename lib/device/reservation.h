@@ -28,6 +28,9 @@ enum class ContainerKind : std::uint8_t {
 enum class ReservationPhase : std::uint8_t {
   kReserved = 1,   ///< Chosen; the plugin may or may not have been called.
   kCommitted = 2,  ///< The plugin's answer is recorded.
+  /// An init container's, given back when the init containers had ended: holds
+  /// nothing, and tells what the container needs to run again.
+  kReleased = 3,
 };
 
 /// A device as it was when it was chosen.

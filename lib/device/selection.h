@@ -38,6 +38,7 @@ struct Shortage {
   static constexpr std::size_t kMaxNames = 16;
   enum class Kind {
     kNotServed,       ///< No plugin has told its devices; see `state`.
+    kHeldByClaims,    ///< Pods hold claims for the name; see `holders`.
     kTooFewExist,     ///< Not even if all were healthy and free.
     kTooFewHealthy,   ///< Not even if all were free; see `devices`.
     kTooFewFree,      ///< See `holders`.

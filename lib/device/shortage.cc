@@ -57,6 +57,12 @@ std::string ShortageText(const Shortage& shortage) {
     case Shortage::Kind::kNotServed:
       return fmt::format("resource {}: {}", resource,
                          NotServedText(shortage.state));
+    case Shortage::Kind::kHeldByClaims:
+      return fmt::format(
+          "resource {}: it is used through a device class by {}, and its "
+          "device "
+          "plugin gives none until they end",
+          resource, Pods(shortage));
     case Shortage::Kind::kTooFewExist:
       return fmt::format(
           "resource {}: {} devices requested, this node has not so many",
@@ -91,6 +97,8 @@ std::string KubeletShortageText(const Shortage& shortage) {
         return "cannot allocate unregistered device " + resource;
       }
       break;
+    case Shortage::Kind::kHeldByClaims:
+      return "cannot allocate unregistered device " + resource;
     case Shortage::Kind::kTooFewExist:
     case Shortage::Kind::kTooFewHealthy:
     case Shortage::Kind::kTooFewFree:

@@ -48,4 +48,9 @@ absl::Status DeviceManager::BeforeContainerStart(const PodUid& pod,
   });
 }
 
+absl::Status DeviceManager::ReleaseInitContainers(const PodUid& pod) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartReleaseInitContainers(pod, std::move(done)); });
+}
+
 }  // namespace devmgr

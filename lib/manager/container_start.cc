@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "claim/device_booking.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -41,19 +42,56 @@ absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
                        container);
 }
 
+bool HasGivenBack(const PodRecord& pod, const std::string& container) {
+  return std::any_of(pod.holds.begin(), pod.holds.end(),
+                     [&](const DeviceHold& hold) {
+                       return hold.container == container && !hold.Holds();
+                     });
+}
+
 }  // namespace
 
-void AskBeforeStart(const state::State& state, const std::string& boot_id,
-                    const DeviceBook& devices, plugin::Plugins& plugins,
-                    const PodUid& uid, const std::string& container,
-                    std::function<void(absl::Status)> done) {
-  const auto pod = FindReady(state, boot_id, uid, container);
+void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
+                                  const std::string& container, Done done) {
+  const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
   if (!pod.ok()) return done(pod.status());
+  const absl::Status healthy = parts_.health.CheckStart(**pod, container);
+  if (!healthy.ok()) return done(healthy);
+  pending_[id] = std::move(done);
+  if (HasGivenBack(**pod, container)) {
+    GetDevicesAnew(id, **pod, container);
+  } else {
+    AskPlugins(id, **pod, container);
+  }
+}
+
+void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
+                                     const std::string& container) {
+  DeviceRequest request{{pod.uid, pod.name}};
+  request.needs = claim::NeedsOfHolds(pod);
+  const auto chosen = [this, id, uid = pod.uid, container](
+                          const absl::StatusOr<Verdict>& verdict,
+                          const std::vector<WaitingFor>&) {
+    if (!verdict.ok()) return End(id, verdict.status());
+    if (verdict->kind != Verdict::Kind::kAdmit) {
+      // It is its runtime that tries again, not we.
+      parts_.admission.Forget(uid);
+      return End(id, UnavailableError("{}", verdict->message));
+    }
+    const PodRecord* now = parts_.state.FindPod(uid);
+    if (now == nullptr) return End(id, NotFoundError("the pod is released"));
+    AskPlugins(id, *now, container);
+  };
+  parts_.admission.Start(id, std::move(request), chosen);
+}
+
+void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
+                                 const std::string& container) {
   std::vector<const DeviceHold*> asked;
-  for (const DeviceHold& hold : (*pod)->holds) {
+  for (const DeviceHold& hold : pod.holds) {
     if (hold.container == container && hold.pre_start) asked.push_back(&hold);
   }
-  if (asked.empty()) return done(absl::OkStatus());
+  if (asked.empty()) return End(id, absl::OkStatus());
   struct Answers {
     std::size_t missing;
     absl::Status failure;
@@ -62,14 +100,46 @@ void AskBeforeStart(const state::State& state, const std::string& boot_id,
   for (const DeviceHold* hold : asked) {
     std::vector<std::string> ids;
     for (const auto& device : hold->devices) ids.push_back(device.id);
-    plugins.PreStartContainer(
-        hold->resource, devices.PrimaryOf(hold->resource).value_or(0), ids,
-        {uid.value, (*pod)->name.ns, (*pod)->name.name, container},
-        [answers, done](absl::Status status) {
+    parts_.plugins.PreStartContainer(
+        hold->resource, parts_.devices.PrimaryOf(hold->resource).value_or(0),
+        ids, {pod.uid.value, pod.name.ns, pod.name.name, container},
+        [this, id, answers](absl::Status status) {
           answers->failure.Update(std::move(status));
-          if (--answers->missing == 0) done(answers->failure);
+          if (--answers->missing == 0) End(id, answers->failure);
         });
   }
+}
+
+void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
+                                  Done done) {
+  // The kubelet keeps them as long as the pod lives.
+  if (parts_.profile == Profile::kStrictKubelet) return done(absl::OkStatus());
+  pending_[id] = std::move(done);
+  parts_.ledger.Submit(
+      [pod, boot_id = parts_.boot_id](const state::State& state) {
+        return claim::ReleaseInitDevices(state, pod, boot_id);
+      },
+      [this, id](const absl::Status& status) {
+        parts_.executor.Post([this, id, status] { End(id, status); });
+      });
+}
+
+void ContainerStarts::Cancel(OperationId id) {
+  End(id, CancelledError("cancelled"));
+}
+
+void ContainerStarts::Stop() {
+  while (!pending_.empty()) {
+    End(pending_.begin()->first, CancelledError("the manager stops"));
+  }
+}
+
+void ContainerStarts::End(OperationId id, const absl::Status& status) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;  // cancelled
+  const Done done = std::move(found->second);
+  pending_.erase(found);
+  done(status);
 }
 
 }  // namespace devmgr::manager

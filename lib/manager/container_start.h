@@ -2,29 +2,66 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <devmgr/types.h>
+#include <devmgr/device_manager.h>
 
 #include <functional>
+#include <map>
 #include <string>
 
+#include "common/executor.h"
+#include "manager/device_admission.h"
 #include "manager/device_book.h"
+#include "manager/health_keeper.h"
+#include "manager/ledger.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
 namespace devmgr::manager {
 
-/// Asks the plugins for PreStartContainer that are to be asked before this
-/// container of a Ready pod starts, all at once. What the ledger holds decides
-/// whom to ask, so that nobody is left out because he is not back yet. For the
-/// manager's thread; `done` runs there once, with the first error. The plugins
-/// are borrowed.
-///   NotFound            the pod does not exist, or has no such container
-///   FailedPrecondition  the pod is not Ready, or not in this boot
-///   Unavailable         a plugin that is to be asked is not there
-///   others              as the plugin answered
-void AskBeforeStart(const state::State& state, const std::string& boot_id,
-                    const DeviceBook& devices, plugin::Plugins& plugins,
-                    const PodUid& pod, const std::string& container,
-                    std::function<void(absl::Status)> done);
+/// What device plugins have to do with the containers of a Ready pod, once its
+/// devices are chosen: before each start of a container, and when its init
+/// containers have ended. What the ledger holds decides whom to ask, so that
+/// nobody is left out because he is not back yet. Lives on the manager's
+/// thread. Errors are those of DeviceManager.
+class ContainerStarts {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    const DeviceBook& devices;
+    const HealthKeeper& health;
+    DeviceAdmission& admission;
+    plugin::Plugins& plugins;
+    std::string boot_id;
+    Profile profile = Profile::kDefault;
+  };
+  using Done = DeviceManager::Done;
+
+  explicit ContainerStarts(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Gets devices for an init container that has given its own back, then asks
+  /// the plugins for PreStartContainer, all at once.
+  void BeforeStart(OperationId id, const PodUid& pod,
+                   const std::string& container, Done done);
+
+  void ReleaseInit(OperationId id, const PodUid& pod, Done done);
+
+  /// Completes it with Cancelled.
+  void Cancel(OperationId id);
+  /// All of them.
+  void Stop();
+
+ private:
+  void GetDevicesAnew(OperationId id, const state::PodRecord& pod,
+                      const std::string& container);
+  void AskPlugins(OperationId id, const state::PodRecord& pod,
+                  const std::string& container);
+  void End(OperationId id, const absl::Status& status);
+
+  const Parts parts_;
+  std::map<OperationId, Done> pending_;
+};
 
 }  // namespace devmgr::manager

@@ -66,7 +66,7 @@ void DeviceAdmission::FreeUnanswered() {
       "the manager ended before the plugin had answered; its devices are free "
       "again";
   for (const auto& [uid, pod] : parts_.state.pods) {
-    if (pod->phase != state::PodPhase::kAllocating) continue;
+    if (!claim::HasReserved(*pod)) continue;
     parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name,
                       kMessage);
   }
@@ -81,11 +81,7 @@ void DeviceAdmission::FreeUnanswered() {
 
 bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
   const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
-  const bool leftovers =
-      pod != nullptr &&
-      std::any_of(pod->holds.begin(), pod->holds.end(), [](const auto& hold) {
-        return hold.phase == device::ReservationPhase::kReserved;
-      });
+  const bool leftovers = pod != nullptr && claim::HasReserved(*pod);
   if (leftovers) {
     Free(operation, "an earlier admission did not end",
          [this, operation] { Plan(operation); });
@@ -157,8 +153,9 @@ void DeviceAdmission::Reserve(const Shared& operation) {
   parts_.devices.Intend(operation->request.pod.uid, operation->plan);
   parts_.ledger.Submit(
       [pod = operation->request.pod, plan = operation->plan,
-       now = parts_.now_ms()](const state::State& state) {
-        return claim::ReserveDevices(state, pod, now, plan);
+       now = parts_.now_ms(),
+       sharing = parts_.sharing](const state::State& state) {
+        return claim::ReserveDevices(state, pod, now, plan, sharing);
       },
       OnLoop([this, operation](const absl::Status& status) {
         OnReserved(operation, status);
@@ -232,12 +229,17 @@ void DeviceAdmission::OnAllocated(const Shared& operation) {
              !usable.ok()) {
     Free(operation, MessageOf(usable),
          [this, operation, usable] { PlanAgain(operation, usable); });
+  } else if (operation->failure = CheckConflicts(*operation);
+             !operation->failure.ok()) {
+    Free(operation, MessageOf(operation->failure),
+         [this, operation] { FailedCall(operation); });
   } else {
     Commit(operation);
   }
 }
 
-void DeviceAdmission::TellConflicts(const Operation& operation) const {
+absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {
+  absl::Status refusal;
   std::map<std::string, std::vector<device::ResourceEdits>> containers;
   for (const auto& [key, answer] : operation.answers) {
     containers[key.first].push_back({key.second, answer.edits});
@@ -245,16 +247,19 @@ void DeviceAdmission::TellConflicts(const Operation& operation) const {
   for (auto& [container, edits] : containers) {
     for (const auto& conflict :
          device::MergeEdits(std::move(edits)).conflicts) {
+      const std::string text = fmt::format("container '{}': {}", container,
+                                           device::ConflictText(conflict));
       parts_.events.Add(true, "DeviceEditConflict", "Pod",
-                        operation.request.pod.name,
-                        fmt::format("container '{}': {}", container,
-                                    device::ConflictText(conflict)));
+                        operation.request.pod.name, text);
+      if (!parts_.refuse_edit_conflicts || !refusal.ok()) continue;
+      refusal = FailedPreconditionError("{}", text);
+      operation.failed_resource = conflict.dropped_from;
     }
   }
+  return refusal;
 }
 
 void DeviceAdmission::Commit(const Shared& operation) {
-  TellConflicts(*operation);
   parts_.ledger.Submit(
       [pod = operation->request.pod.uid,
        answers = operation->answers](const state::State& state) {

@@ -54,6 +54,8 @@ class DeviceAdmission {
     DeviceBook& devices;
     EventLog& events;
     admission::DevicePolicy policy;
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
+    bool refuse_edit_conflicts = false;
     admission::DeviceLineOptions line;
     std::function<std::int64_t()> now_ms;
     /// This pod should be admitted again.
@@ -115,8 +117,10 @@ class DeviceAdmission {
   void Allocate(const Shared& operation);
   void OnAllocated(const Shared& operation);
   void Commit(const Shared& operation);
-  /// Plugins want different things of the same name in one container.
-  void TellConflicts(const Operation& operation) const;
+  /// Plugins want different things of the same name in one container: told,
+  /// and, if that is refused, an error.
+  ///   FailedPrecondition  names the first
+  absl::Status CheckConflicts(Operation& operation) const;
   /// Gives back what is reserved, then goes on with `next`; ends if nobody asks
   /// any more.
   void Free(const Shared& operation, const std::string& why,

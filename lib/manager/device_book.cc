@@ -10,6 +10,7 @@
 
 #include "api/quote.h"
 #include "common/status.h"
+#include "device/health_status.h"
 
 namespace devmgr::manager {
 namespace {
@@ -56,6 +57,7 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
   // rules, and what is intended was planned with this table.
   if (pod != nullptr) {
     for (const state::DeviceHold& hold : pod->holds) {
+      if (!hold.Holds()) continue;
       reservations_.Add(ReservationOf(uid, hold)).IgnoreError();
     }
   }
@@ -69,7 +71,11 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
 
 void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
                        const state::PodRecord* pod) {
-  for (const auto& freed : Refresh(uid, pod)) OnFreed(name, freed);
+  bool less = false;
+  for (const auto& freed : Refresh(uid, pod)) {
+    less = OnFreed(name, freed) || less;
+  }
+  if (less && pod != nullptr) parts_.on_given_back(name);
 }
 
 void DeviceBook::Intend(const PodUid& pod,
@@ -94,10 +100,10 @@ std::vector<std::string> DeviceBook::Unheld(
   return ids;
 }
 
-void DeviceBook::OnFreed(const ObjectName& pod,
+bool DeviceBook::OnFreed(const ObjectName& pod,
                          const device::FreedDevices& freed) {
   std::vector<std::string> ids = Unheld(freed);
-  if (ids.empty()) return;
+  if (ids.empty()) return false;
   const std::size_t count = ids.size();
   ids.resize(std::min(count, kMostNames));
   for (std::string& id : ids) id = api::Quoted(id);
@@ -110,6 +116,8 @@ void DeviceBook::OnFreed(const ObjectName& pod,
     inventory->second.DropUnlisted(HeldOf(freed.resource));
   }
   parts_.on_devices(freed.resource);
+  parts_.on_candidates(freed.resource);
+  return true;
 }
 
 bool DeviceBook::IsServed(const std::string& resource) const {
@@ -117,6 +125,12 @@ bool DeviceBook::IsServed(const std::string& resource) const {
     return record->backing == state::Backing::kPlugin;
   }
   return inventories_.contains(resource);
+}
+
+device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  return inventory != inventories_.end() ? inventory->second.state()
+                                         : device::EndpointState::kUnknown;
 }
 
 device::PodPlan DeviceBook::Plan(
@@ -130,6 +144,12 @@ device::PodPlan DeviceBook::Plan(
   input.preferences = preferences;
   input.trust_held = trust_held;
   for (const device::DeviceNeed& need : needs) {
+    if (parts_.sharing == claim::Sharing::kOneOwner) {
+      std::vector<PodUid> holders = parts_.state.ClassHoldersOf(
+          need.resource, device::Shortage::kMaxNames);
+      std::erase(holders, pod);
+      input.claimed_by[need.resource] = std::move(holders);
+    }
     if (OptionsOf(need.resource).preferred_allocation) {
       input.asking.insert(need.resource);
     }
@@ -148,6 +168,10 @@ std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
   if (inventory == inventories_.end()) return 0;
   const auto state = inventory->second.state();
   if (state != device::EndpointState::kLive) return 0;
+  if (parts_.sharing == claim::Sharing::kOneOwner &&
+      !parts_.state.ClassHoldersOf(resource, 1).empty()) {
+    return 0;
+  }
   std::int64_t free = inventory->second.figures().allocatable;
   for (const auto& [id, holder] : reservations_.Held(resource)) {
     const device::InventoryDevice* known = inventory->second.Find(id);
@@ -172,7 +196,7 @@ void DeviceBook::OnConnected(const std::string& resource,
                              const plugin::PluginOptions& options) {
   options_[{resource, generation}] = options;
   InventoryOf(resource).Connect(generation, parts_.now_ms());
-  RecordBacking(resource);
+  parts_.on_candidates(resource);
 }
 
 void DeviceBook::OnList(const std::string& resource,
@@ -185,7 +209,14 @@ void DeviceBook::OnList(const std::string& resource,
     parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
                       text);
   }
-  if (!delta.Empty()) parts_.on_devices(resource);
+  OnDelta(resource, delta);
+}
+
+void DeviceBook::OnDelta(const std::string& resource,
+                         const device::InventoryDelta& delta) {
+  if (delta.Empty()) return;
+  parts_.on_health(device::PodsConcerned(delta, reservations_.Held(resource)));
+  parts_.on_devices(resource);
 }
 
 void DeviceBook::OnGone(const std::string& resource,
@@ -195,7 +226,8 @@ void DeviceBook::OnGone(const std::string& resource,
       generation, HeldOf(resource), parts_.now_ms());
   parts_.events.Add(true, "PluginGone", "Plugin", {"", resource}, why);
   ArmGrace(resource);
-  if (!delta.Empty()) parts_.on_devices(resource);
+  OnDelta(resource, delta);
+  parts_.on_candidates(resource);
 }
 
 void DeviceBook::OnState(const plugin::InstanceInfo& info) {
@@ -207,26 +239,6 @@ device::IsHeld DeviceBook::HeldOf(const std::string& resource) const {
   return [this, resource](const std::string& id) {
     return reservations_.HolderOf(resource, id) != nullptr;
   };
-}
-
-void DeviceBook::RecordBacking(const std::string& resource) {
-  if (parts_.state.FindResource(resource) != nullptr) return;
-  auto record = std::make_shared<state::ResourceRecord>();
-  record->name = resource;
-  record->since_ms = parts_.now_ms();
-  parts_.ledger.Submit(
-      [record](const state::State& state) -> absl::StatusOr<state::Decision> {
-        state::Decision decision;
-        decision.kind = state::DecisionKind::kBacking;
-        if (state.FindResource(record->name) != nullptr) return decision;
-        decision.message =
-            fmt::format("a device plugin serves {}", record->name);
-        decision.changes.push_back(state::PutResource{record});
-        return decision;
-      },
-      // A failure is the ledger's, which says so itself; it is tried again
-      // when a plugin connects the next time.
-      [](const absl::Status&) {});
 }
 
 void DeviceBook::ArmGrace(const std::string& resource) {
@@ -245,7 +257,11 @@ void DeviceBook::ArmGrace(const std::string& resource) {
         grace_timers_.erase(resource);
         if (inventories_.at(resource).EndGrace(stop, HeldOf(resource),
                                                parts_.now_ms())) {
+          parts_.events.Add(true, "PluginNotBack", "Plugin", {"", resource},
+                            "it has not come back within the grace period; its "
+                            "devices do not count any more");
           parts_.on_devices(resource);
+          parts_.on_candidates(resource);
         }
       });
 }

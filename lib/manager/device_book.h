@@ -8,16 +8,17 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "claim/backing.h"
 #include "common/executor.h"
 #include "device/inventory.h"
 #include "device/pod_plan.h"
 #include "device/reservation.h"
 #include "manager/event_log.h"
-#include "manager/ledger.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -31,7 +32,6 @@ class DeviceBook final : public plugin::PluginListener {
   /// Everything is borrowed and must outlive this.
   struct Parts {
     Executor& executor;
-    Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     EventLog& events;
     /// NUMA nodes of the machine, ascending; empty: not known.
@@ -43,6 +43,14 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<void(const std::string& resource)> on_devices;
     /// Its plugin may serve otherwise than before.
     std::function<void(const std::string& resource)> on_plugin;
+    /// Its plugin came or has gone for good, or somebody holds less of it.
+    std::function<void(const std::string& resource)> on_candidates;
+    /// The health of devices that these pods hold is another.
+    std::function<void(const std::set<PodUid>& pods)> on_health;
+    /// This pod, which goes on, holds less than before.
+    std::function<void(const ObjectName& pod)> on_given_back;
+    /// Of a name by a plugin and by claims.
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
   };
   /// Begins with what the ledger holds.
   explicit DeviceBook(Parts parts);
@@ -61,13 +69,16 @@ class DeviceBook final : public plugin::PluginListener {
   /// Does a device plugin serve this name, now or by what the ledger knows?
   bool IsServed(const std::string& resource) const;
 
+  device::EndpointState StateOf(const std::string& resource) const;
+
   /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
   device::PodPlan Plan(
       const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
       const std::map<device::NeedKey, std::vector<std::string>>& preferences,
       bool trust_held) const;
 
-  /// Healthy devices that nobody holds.
+  /// Healthy devices that nobody holds; none while claims are held for the
+  /// name.
   std::int64_t FreeCount(const std::string& resource) const;
 
   /// Whom to ask about a resource; nothing while no plugin has told its
@@ -83,7 +94,15 @@ class DeviceBook final : public plugin::PluginListener {
   void AddTo(std::vector<DeviceInfo>* devices) const;
   void AddTo(std::vector<ResourceInfo>* resources) const;
 
+  /// PodInfo::allocated_resources.
+  std::vector<ContainerResourceStatus> StatusOf(const PodUid& pod) const;
+  std::vector<ResourceDevices> Allocatable() const;
+
   const device::InventoryMap& inventories() const { return inventories_; }
+  const device::ReservationTable::HeldIds& Held(
+      const std::string& resource) const {
+    return reservations_.Held(resource);
+  }
 
   void OnConnected(const std::string& resource, plugin::Generation generation,
                    const plugin::PluginOptions& options) override;
@@ -102,10 +121,12 @@ class DeviceBook final : public plugin::PluginListener {
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);
   /// Devices that nobody holds any more, of those that the pod let go.
-  void OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
+  /// False: there are none.
+  bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
   device::IsHeld HeldOf(const std::string& resource) const;
-  /// The first time a plugin serves a name, the ledger learns of it.
-  void RecordBacking(const std::string& resource);
+  /// What a list, or the end of a plugin, changed.
+  void OnDelta(const std::string& resource,
+               const device::InventoryDelta& delta);
   void ArmGrace(const std::string& resource);
 
   const Parts parts_;

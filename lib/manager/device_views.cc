@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "device/health_status.h"
 #include "manager/device_book.h"
 
 namespace devmgr::manager {
@@ -58,11 +59,47 @@ void DeviceBook::AddTo(std::vector<ResourceInfo>* resources) const {
     }
     info.state = device::EndpointStateName(inventory.state());
     info.since = TimeOf(inventory.state_since_ms());
+    // What classes serve is not counted.
+    if (info.owner != state::BackingName(state::Backing::kPlugin)) continue;
     info.capacity = inventory.figures().capacity;
     info.allocatable = inventory.figures().allocatable;
   }
   resources->clear();
   for (auto& [name, info] : all) resources->push_back(std::move(info));
+}
+
+std::vector<ContainerResourceStatus> DeviceBook::StatusOf(
+    const PodUid& pod) const {
+  std::vector<ContainerResourceStatus> containers;
+  for (const device::ContainerHealthStatus& from :
+       device::HealthStatusOf(pod, reservations_, inventories_)) {
+    ContainerResourceStatus& container = containers.emplace_back();
+    container.container = from.container;
+    for (const device::ResourceHealthStatus& resource : from.resources) {
+      ResourceStatus& status = container.resources.emplace_back();
+      status.name = resource.resource;
+      for (const device::DeviceHealthStatus& device : resource.devices) {
+        ResourceHealth& health = status.resources.emplace_back();
+        health.resource_id = device.id;
+        health.health = device::HealthName(device.health);
+        health.message = device.message;
+        if (device.since_ms != 0) health.since = TimeOf(device.since_ms);
+      }
+    }
+  }
+  return containers;
+}
+
+std::vector<ResourceDevices> DeviceBook::Allocatable() const {
+  std::vector<ResourceDevices> resources;
+  for (auto& [name, devices] : device::AllocatableDevices(inventories_)) {
+    ResourceDevices& resource = resources.emplace_back();
+    resource.resource = name;
+    for (const device::Device& device : devices) {
+      resource.devices.push_back({device.id, device.numa_nodes});
+    }
+  }
+  return resources;
 }
 
 }  // namespace devmgr::manager

@@ -25,6 +25,12 @@ bool GateIsOn(const DeviceManagerOptions& options, const std::string& gate) {
   return found == options.feature_gates.end() || found->second;
 }
 
+/// The kubelet lets whoever has a name at the moment have it.
+claim::Sharing SharingOf(Profile profile) {
+  return profile == Profile::kStrictKubelet ? claim::Sharing::kAsItComes
+                                            : claim::Sharing::kOneOwner;
+}
+
 }  // namespace
 
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
@@ -74,31 +80,79 @@ void Manager::ReportRecovery() {
             recovery_.message);
 }
 
-void Manager::StartDevices(const PluginsFactory& plugins) {
-  DeviceBook::Parts book{*executor_, *ledger_, state_, events_};
-  book.numa_nodes = numa_nodes_;
-  book.now_ms = [this] { return UnixMs(host_.now()); };
-  book.grace_period = options_.plugin_grace_period;
-  book.on_devices = [this](const std::string& resource) {
+DeviceBook::Parts Manager::PartsOfDevices() {
+  DeviceBook::Parts parts{*executor_, state_, events_};
+  parts.numa_nodes = numa_nodes_;
+  parts.now_ms = [this] { return UnixMs(host_.now()); };
+  parts.grace_period = options_.plugin_grace_period;
+  parts.sharing = SharingOf(options_.profile);
+  parts.on_devices = [this](const std::string& resource) {
     device_admission_->OnResource(resource);
+    health_->OnDevices(resource);
   };
-  book.on_plugin = [this](const std::string& resource) {
+  parts.on_plugin = [this](const std::string& resource) {
     Wake({{WaitingFor::Kind::kResource, resource}});
   };
-  devices_ = std::make_unique<DeviceBook>(std::move(book));
+  parts.on_candidates = [this](const std::string& resource) {
+    backing_->Consider(resource);
+  };
+  parts.on_health = [this](const std::set<PodUid>& pods) {
+    health_->OnHealth(pods);
+  };
+  parts.on_given_back = [this](const ObjectName& pod) {
+    Wake({{WaitingFor::Kind::kPod, pod.ToString()}});
+  };
+  return parts;
+}
+
+claim::Candidates Manager::CandidatesFor(const std::string& resource) const {
+  const device::EndpointState state = devices_->StateOf(resource);
+  claim::Candidates candidates;
+  candidates.plugin = state == device::EndpointState::kConnected ||
+                      state == device::EndpointState::kLive;
+  candidates.plugin_awaited = state == device::EndpointState::kRestored ||
+                              state == device::EndpointState::kStopped;
+  for (const DeviceClassInfo& item : DeviceClasses()) {
+    if (item.extended_resource_name == resource ||
+        item.implicit_resource_name == resource) {
+      candidates.device_class = true;
+    }
+  }
+  return candidates;
+}
+
+void Manager::StartDevices(const PluginsFactory& plugins) {
+  const auto now_ms = [this] { return UnixMs(host_.now()); };
+  const claim::Sharing sharing = SharingOf(options_.profile);
+  backing_ = std::make_unique<BackingBook>(BackingBook::Parts{
+      *ledger_, state_, events_, sharing, now_ms,
+      [this](const std::string& resource) { return CandidatesFor(resource); }});
+  devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
+  health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
+      *executor_, state_, *devices_, events_, options_.health_policies,
+      options_.unhealthy_for, now_ms,
+      [this](const std::vector<PodUid>& pods) {
+        Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
+      },
+      host_.act_on_pod});
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
   DeviceAdmission::Parts admission{*executor_, *ledger_,  state_,
                                    *plugins_,  *devices_, events_};
   admission.policy = {options_.authority, options_.profile,
                       options_.admission_wait};
+  admission.sharing = sharing;
+  admission.refuse_edit_conflicts = options_.refuse_edit_conflicts;
   admission.line.starvation_limit = options_.starvation_limit;
-  admission.now_ms = [this] { return UnixMs(host_.now()); };
+  admission.now_ms = now_ms;
   admission.judge_again = [this](const PodUid& pod) {
     Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });
   };
   device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
+  starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
+      *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
+      *plugins_, boot_id_, options_.profile});
 }
 
 void Manager::Start(const DriversFactory& drivers,
@@ -119,26 +173,29 @@ void Manager::Start(const DriversFactory& drivers,
     executor_->PostAfter(delay, std::move(task));
   };
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
+    backing_->OnClasses();
     Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     Wake(changed);
   };
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
-  lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
-      *ledger_,
-      state_,
-      *drivers_,
-      *objects_,
-      *device_admission_,
-      events_,
-      boot_id_,
-      {GateIsOn(options_, "DRAExtendedResource"),
-       [this](const std::string& resource) {
-         return options_.profile == Profile::kStrictKubelet ||
-                devices_->IsServed(resource);
-       }},
-      now_ms,
-      post,
-      [this](const PodUid& uid) { OnPodChanged(uid); }});
+  lifecycle_ = std::make_unique<PodLifecycle>(
+      PodLifecycle::Parts{*ledger_,
+                          state_,
+                          *drivers_,
+                          *objects_,
+                          *device_admission_,
+                          events_,
+                          boot_id_,
+                          {GateIsOn(options_, "DRAExtendedResource"),
+                           [this](const std::string& resource) -> std::string {
+                             if (options_.profile == Profile::kStrictKubelet)
+                               return "";
+                             return backing_->WhyNotServed(resource);
+                           },
+                           SharingOf(options_.profile)},
+                          now_ms,
+                          post,
+                          [this](const PodUid& uid) { OnPodChanged(uid); }});
   if (host_.objects == nullptr) return;
   host_.objects->Subscribe(
       [this] { executor_->Post([this] { objects_->Refresh(); }); });
@@ -151,9 +208,7 @@ Manager::~Manager() {
   if (host_.objects != nullptr) host_.objects->Unsubscribe();
   OnLoop([&] {
     lifecycle_->Stop();
-    while (!starts_.empty()) {
-      EndStart(starts_.begin()->first, CancelledError("the manager stops"));
-    }
+    starts_->Stop();
     return 0;
   });
   OnLoop([&] {
@@ -166,8 +221,7 @@ Manager::~Manager() {
   executor_->Stop();
 }
 
-template <typename Act>
-void Manager::Tell(Act act) {
+void Manager::Tell(const std::function<void(DeviceManagerObserver&)>& act) {
   // A copy: an observer may remove itself.
   const std::vector<DeviceManagerObserver*> observers = observers_;
   for (DeviceManagerObserver* observer : observers) act(*observer);
@@ -219,26 +273,24 @@ OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
   const OperationId id = ++last_operation_;
   executor_->Post([this, id, pod, container, done = std::move(done)] {
     if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
-    starts_[id] = done;
-    AskBeforeStart(
-        state_, boot_id_, *devices_, *plugins_, pod, container,
-        [this, id](const absl::Status& status) { EndStart(id, status); });
+    starts_->BeforeStart(id, pod, container, done);
   });
   return id;
 }
 
-void Manager::EndStart(OperationId id, const absl::Status& status) {
-  const auto found = starts_.find(id);
-  if (found == starts_.end()) return;  // cancelled
-  const Done done = std::move(found->second);
-  starts_.erase(found);
-  done(status);
+OperationId Manager::StartReleaseInitContainers(const PodUid& pod, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, id, pod, done = std::move(done)] {
+    if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
+    starts_->ReleaseInit(id, pod, done);
+  });
+  return id;
 }
 
 void Manager::Cancel(OperationId operation) {
   executor_->Post([this, operation] {
     lifecycle_->Cancel(operation);
-    EndStart(operation, CancelledError("cancelled"));
+    starts_->Cancel(operation);
   });
 }
 
@@ -251,68 +303,6 @@ void Manager::PublishBatch(const state::Batch& batch) {
     }
   }
   executor_->Post([this, batch] { ApplyBatch(batch); });
-}
-
-void Manager::ApplyBatch(const state::Batch& batch) {
-  std::vector<WaitingFor> freed;
-  std::vector<std::pair<PodUid, PodInfo>> gone;
-  std::vector<PodUid> changed;
-  std::vector<ObjectName> ready;
-  for (const state::Change& change : batch.decision.changes) {
-    if (const auto* put = std::get_if<state::PutPod>(&change)) {
-      changed.push_back(put->pod->uid);
-      if (put->pod->phase == state::PodPhase::kReady) {
-        ready.push_back(put->pod->name);
-      }
-    } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
-      if (const auto* pod = state_.FindPod(erase->uid)) {
-        freed.push_back({WaitingFor::Kind::kPod, pod->name.ToString()});
-        gone.emplace_back(erase->uid, InfoOf(*pod));
-      }
-    } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
-      if (const auto* record = state_.FindClaim(claim->uid)) {
-        freed.push_back({WaitingFor::Kind::kClaim, record->name.ToString()});
-      }
-    }
-  }
-  if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
-    // Cannot happen: the ledger thread applied the same batch.
-    if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
-    return;
-  }
-  for (const PodUid& uid : changed) {
-    const state::PodRecord* pod = state_.FindPod(uid);
-    devices_->OnPod(uid, pod->name, pod);
-    OnPodChanged(uid);
-  }
-  for (const auto& [uid, info] : gone) {
-    devices_->OnPod(uid, info.name, nullptr);
-  }
-  for (const ObjectName& pod : ready) {
-    events_.Add(false, "Prepared", "Pod", pod, "all claims are prepared");
-  }
-  if (batch.decision.kind == state::DecisionKind::kRepair) {
-    for (const ObjectName& claim : batch.decision.claims) {
-      events_.Add(true, "Repaired", "ResourceClaim", claim,
-                  batch.decision.message);
-    }
-  }
-  for (const auto& [uid, info] : gone) {
-    lifecycle_->Forget(uid);
-    device_admission_->Forget(uid);
-    {
-      MutexLock lock(names_mutex_);
-      const auto names = state_.PodsNamed(info.name);
-      if (names.empty()) {
-        names_.erase(info.name);
-      } else {
-        names_[info.name] = names;
-      }
-    }
-    events_.Add(false, "Released", "Pod", info.name, "pod is released");
-    Tell([&, &pod = info](DeviceManagerObserver& o) { o.OnPod(pod, true); });
-  }
-  if (!freed.empty()) Wake(freed);
 }
 
 void Manager::OnDriverChange(const std::string& driver) {
@@ -344,6 +334,7 @@ void Manager::Wake(const std::vector<WaitingFor>& changes) {
 
 PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   PodInfo info = state::PodInfoOf(pod, state_);
+  info.allocated_resources = devices_->StatusOf(pod.uid);
   if (pod.phase == state::PodPhase::kRejected) return info;
   // A pod that was Ready in an earlier boot is Preparing until it is again.
   const bool earlier_boot = !pod.boot_id.empty() && pod.boot_id != boot_id_ &&

@@ -4,8 +4,10 @@
 #include <devmgr/device_manager.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,12 @@
 #include "common/executor.h"
 #include "dra/drivers.h"
 #include "fsck/fsck.h"
+#include "manager/backing_book.h"
+#include "manager/container_start.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
 #include "manager/event_log.h"
+#include "manager/health_keeper.h"
 #include "manager/ledger.h"
 #include "manager/object_book.h"
 #include "manager/pod_lifecycle.h"
@@ -70,6 +75,7 @@ class Manager final : public DeviceManager {
   OperationId StartBeforeContainerStart(const PodUid& pod,
                                         const std::string& container,
                                         Done done) override;
+  OperationId StartReleaseInitContainers(const PodUid& pod, Done done) override;
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -87,6 +93,9 @@ class Manager final : public DeviceManager {
   std::vector<DeviceInfo> Devices() const override;
   std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
+  absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+      const PodUid& pod, std::string_view container) const override;
+  std::vector<ResourceDevices> AllocatableDevices() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override;
@@ -112,21 +121,41 @@ class Manager final : public DeviceManager {
     return result.get_future().get();
   }
   /// Calls `act` for every observer.
-  template <typename Act>
-  void Tell(Act act);
+  void Tell(const std::function<void(DeviceManagerObserver&)>& act);
 
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
+  DeviceBook::Parts PartsOfDevices();
+  /// Who could serve a resource now.
+  claim::Candidates CandidatesFor(const std::string& resource) const;
   /// Tells how the ledger was found, unless it was closed cleanly.
   void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread
+  /// What a batch makes of a record; null: there was none, or is none now.
+  template <typename Record>
+  struct Passage {
+    std::shared_ptr<const Record> before;
+    std::shared_ptr<const Record> now;
+  };
+  struct Passages {
+    std::vector<Passage<state::PodRecord>> pods;
+    std::vector<Passage<state::ResourceRecord>> resources;
+    std::vector<std::shared_ptr<const state::ClaimRecord>> freed_claims;
+  };
+  /// Of a batch that is not applied yet.
+  Passages PassagesOf(const state::Batch& batch) const;
   void ApplyBatch(const state::Batch& batch);
+  void OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
+                const std::shared_ptr<const state::PodRecord>& now);
+  void OnPodGone(const state::PodRecord& pod);
+  /// Claims for these resources are held, or not held any more, by the pod.
+  void OnNames(const ObjectName& pod, const std::set<std::string>& before,
+               const std::set<std::string>& now);
   fsck::RunningView ViewForFsck() const;
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
   absl::Status Repair(const fsck::Finding& finding);
   void OnDriverChange(const std::string& driver);
   void OnPodChanged(const PodUid& uid);
-  void EndStart(OperationId id, const absl::Status& status);
   void Wake(const std::vector<WaitingFor>& changes);
   PodInfo InfoOf(const state::PodRecord& pod) const;
   ClaimInfo InfoOf(const state::ClaimRecord& claim) const;
@@ -152,14 +181,15 @@ class Manager final : public DeviceManager {
   state::State state_;  ///< The durable projection as this thread sees it.
   EventLog events_;
   std::vector<DeviceManagerObserver*> observers_;
-  /// Completions of BeforeContainerStart that are to come.
-  std::map<OperationId, Done> starts_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;
+  std::unique_ptr<BackingBook> backing_;
   std::unique_ptr<DeviceBook> devices_;
+  std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;
   std::unique_ptr<DeviceAdmission> device_admission_;
+  std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;
   std::shared_ptr<void> doors_;
 };

@@ -116,6 +116,21 @@ std::vector<PodInfo> Manager::Pods() const {
   });
 }
 
+absl::StatusOr<std::vector<ResourceDevices>> Manager::HeldDevices(
+    const PodUid& pod, std::string_view container) const {
+  return OnLoop([&]() -> absl::StatusOr<std::vector<ResourceDevices>> {
+    const state::PodRecord* record = state_.FindPod(pod);
+    if (record == nullptr) {
+      return NotFoundError("pod with UID '{}' is not known", pod.value);
+    }
+    return state::HeldDevicesOf(*record, container);
+  });
+}
+
+std::vector<ResourceDevices> Manager::AllocatableDevices() const {
+  return OnLoop([&] { return devices_->Allocatable(); });
+}
+
 absl::StatusOr<PodInfo> Manager::PodInfoOf(const PodUid& pod) const {
   return OnLoop([&]() -> absl::StatusOr<PodInfo> {
     const state::PodRecord* record = state_.FindPod(pod);

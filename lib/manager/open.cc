@@ -125,7 +125,8 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
            {"plugin_call_timeout", options.plugin_call_timeout},
            {"plugin_grace_period", options.plugin_grace_period},
            {"admission_wait", options.admission_wait},
-           {"starvation_limit", options.starvation_limit}}) {
+           {"starvation_limit", options.starvation_limit},
+           {"unhealthy_for", options.unhealthy_for}}) {
     if (duration.count() > 0) continue;
     add(fmt::format("{} must be positive, not {} ms", name, duration.count()));
   }

@@ -120,7 +120,19 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
   DeviceRequest request{
       identity, pod.spec.priority,
       device::NeedsOf(pod, parts_.plan_options.extended_resources)};
+  DropGivenBack(parts_.state.FindPod(identity.uid), &request);
   AdmitDevices(id, std::move(request), std::move(done));
+}
+
+void PodLifecycle::DropGivenBack(const PodRecord* pod,
+                                 DeviceRequest* request) const {
+  if (pod == nullptr || pod->boot_id != parts_.boot_id) return;
+  for (const state::DeviceHold& hold : pod->holds) {
+    if (hold.Holds()) continue;
+    std::erase_if(request->needs, [&](const device::DeviceNeed& need) {
+      return need.container == hold.container && need.resource == hold.resource;
+    });
+  }
 }
 
 DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
@@ -128,10 +140,7 @@ DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
   // What a container was given is its own for as long as it may run.
   if (pod.boot_id == parts_.boot_id) return request;
   request.trust_held = false;
-  for (const state::DeviceHold& hold : pod.holds) {
-    request.needs.push_back({hold.container, hold.kind, hold.resource,
-                             static_cast<std::int64_t>(hold.devices.size())});
-  }
+  request.needs = claim::NeedsOfHolds(pod);
   return request;
 }
 

@@ -97,6 +97,8 @@ class PodLifecycle {
   void AdmitDevices(OperationId id, DeviceRequest request,
                     DeviceManager::AdmitDone done);
   /// What a pod is to be asked for devices that is Ready since an earlier boot.
+  /// What init containers that have ended had is not wanted again in this boot.
+  void DropGivenBack(const state::PodRecord* pod, DeviceRequest* request) const;
   DeviceRequest RequestOf(const state::PodRecord& pod) const;
   void OnDevices(OperationId id, const claim::PodIdentity& pod,
                  const absl::StatusOr<Verdict>& verdict,

@@ -113,6 +113,12 @@ absl::StatusOr<std::shared_ptr<const ContainerDevices>> ResolveTable::Find(
     return NotFoundError("pod '{}' has no container '{}'",
                          answer->name.ToString(), container);
   }
+  if (found->devices_released) {
+    return FailedPreconditionError(
+        "container '{}' of pod '{}' gave its devices back when the init "
+        "containers had ended; it gets others before it starts again",
+        container, answer->name.ToString());
+  }
   return std::shared_ptr<const ContainerDevices>(answer, &*found);
 }
 

@@ -30,6 +30,7 @@ class ResolveTable {
 
   ///   NotFound     the pod is not known
   ///   Unavailable  it has no answer; the message says why
+  ///   FailedPrecondition  the container has given its devices back
   absl::StatusOr<std::shared_ptr<const PodDevices>> Find(
       const PodUid& uid) const;
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> Find(

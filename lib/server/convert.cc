@@ -7,97 +7,14 @@
 #include <vector>
 
 #include "common/status.h"
+#include "server/convert_values.h"
 
 namespace devmgr::server {
 namespace {
 
-template <typename Repeated>
-void Put(const std::vector<std::string>& from, Repeated* to) {
-  for (const std::string& text : from) to->Add(ValidUtf8(text));
-}
-
-template <typename Repeated>
-std::vector<std::string> Get(const Repeated& from) {
-  return {from.begin(), from.end()};
-}
-
-std::int64_t MillisOf(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             time.time_since_epoch())
-      .count();
-}
-
-/// Clamped: the number came over a socket, and must not overflow the clock.
-WallTime TimeOf(std::int64_t unix_ms) {
-  constexpr std::int64_t kLimit = 9'000'000'000'000;  // Year 2255.
-  return WallTime(std::chrono::duration_cast<WallTime::duration>(
-      std::chrono::milliseconds(std::clamp(unix_ms, -kLimit, kLimit))));
-}
-
-pb::PodState ToProto(PodState state) {
-  switch (state) {
-    case PodState::kWaiting:
-      return pb::POD_STATE_WAITING;
-    case PodState::kPreparing:
-      return pb::POD_STATE_PREPARING;
-    case PodState::kReady:
-      return pb::POD_STATE_READY;
-    case PodState::kRejected:
-      return pb::POD_STATE_REJECTED;
-    case PodState::kReleasing:
-      return pb::POD_STATE_RELEASING;
-  }
-  return pb::POD_STATE_UNSPECIFIED;
-}
-
-absl::StatusOr<PodState> FromProto(pb::PodState state) {
-  switch (state) {
-    case pb::POD_STATE_WAITING:
-      return PodState::kWaiting;
-    case pb::POD_STATE_PREPARING:
-      return PodState::kPreparing;
-    case pb::POD_STATE_READY:
-      return PodState::kReady;
-    case pb::POD_STATE_REJECTED:
-      return PodState::kRejected;
-    case pb::POD_STATE_RELEASING:
-      return PodState::kReleasing;
-    default:
-      return InvalidArgumentError("pod state {} is not known to version {}",
-                                  static_cast<int>(state), DEVMGR_VERSION);
-  }
-}
-
-pb::WaitingFor::Kind ToProto(WaitingFor::Kind kind) {
-  switch (kind) {
-    case WaitingFor::Kind::kClaim:
-      return pb::WaitingFor::KIND_CLAIM;
-    case WaitingFor::Kind::kDriver:
-      return pb::WaitingFor::KIND_DRIVER;
-    case WaitingFor::Kind::kPod:
-      return pb::WaitingFor::KIND_POD;
-    case WaitingFor::Kind::kResource:
-      return pb::WaitingFor::KIND_RESOURCE;
-  }
-  return pb::WaitingFor::KIND_UNSPECIFIED;
-}
-
-absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
-  switch (kind) {
-    case pb::WaitingFor::KIND_CLAIM:
-      return WaitingFor::Kind::kClaim;
-    case pb::WaitingFor::KIND_DRIVER:
-      return WaitingFor::Kind::kDriver;
-    case pb::WaitingFor::KIND_POD:
-      return WaitingFor::Kind::kPod;
-    case pb::WaitingFor::KIND_RESOURCE:
-      return WaitingFor::Kind::kResource;
-    default:
-      return InvalidArgumentError(
-          "kind {} to wait for is not known to version {}",
-          static_cast<int>(kind), DEVMGR_VERSION);
-  }
-}
+// Beside those below.
+using server::Get;
+using server::Put;
 
 /// Length of the valid UTF-8 sequence at the start of `text`; 0 when none is.
 std::size_t SequenceLength(std::string_view text) {
@@ -181,6 +98,7 @@ void Put(const ContainerDevices& from, pb::ContainerDevices* to) {
     message->set_name(ValidUtf8(held.name));
     Put(held.devices, message->mutable_devices());
   }
+  to->set_devices_released(from.devices_released);
 }
 
 ContainerDevices Get(const pb::ContainerDevices& from) {
@@ -207,6 +125,7 @@ ContainerDevices Get(const pb::ContainerDevices& from) {
   for (const auto& held : from.resources()) {
     to.resources.push_back({held.name(), Get(held.devices())});
   }
+  to.devices_released = from.devices_released();
   return to;
 }
 
@@ -313,42 +232,6 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.claims = info.claims();
   node.plugins = info.plugins();
   return node;
-}
-
-pb::PodInfo ToProto(const PodInfo& info) {
-  pb::PodInfo message;
-  *message.mutable_name() = ToProto(info.name);
-  message.set_uid(ValidUtf8(info.uid.value));
-  message.set_state(ToProto(info.state));
-  message.set_reason(ValidUtf8(info.reason));
-  message.set_message(ValidUtf8(info.message));
-  for (const WaitingFor& waiting : info.waiting_for) {
-    pb::WaitingFor* item = message.add_waiting_for();
-    item->set_kind(ToProto(waiting.kind));
-    item->set_name(ValidUtf8(waiting.name));
-  }
-  message.set_first_seen_ms(MillisOf(info.first_seen));
-  Put(info.containers, message.mutable_containers());
-  Put(info.claims, message.mutable_claims());
-  return message;
-}
-
-absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info) {
-  PodInfo pod;
-  pod.name = FromProto(info.name());
-  pod.uid.value = info.uid();
-  DEVMGR_ASSIGN_OR_RETURN(pod.state, FromProto(info.state()));
-  pod.reason = info.reason();
-  pod.message = info.message();
-  for (const auto& item : info.waiting_for()) {
-    DEVMGR_ASSIGN_OR_RETURN(const WaitingFor::Kind kind,
-                            FromProto(item.kind()));
-    pod.waiting_for.push_back({kind, item.name()});
-  }
-  pod.first_seen = TimeOf(info.first_seen_ms());
-  pod.containers = Get(info.containers());
-  pod.claims = Get(info.claims());
-  return pod;
 }
 
 pb::ClaimInfo ToProto(const ClaimInfo& info) {

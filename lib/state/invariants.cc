@@ -97,14 +97,7 @@ class Checker {
         PodViolation(pod, "holds '{}' twice in container '{}'", hold.resource,
                      hold.container);
       }
-      if (hold.phase != device::ReservationPhase::kCommitted &&
-          pod.phase != PodPhase::kAllocating &&
-          pod.phase != PodPhase::kReleasing) {
-        PodViolation(pod,
-                     "has devices of '{}' in container '{}' for which its "
-                     "plugin has not answered",
-                     hold.resource, hold.container);
-      }
+      CheckHoldPhase(pod, hold);
       std::set<std::string> ids;
       for (const auto& device : hold.devices) ids.insert(device.id);
       if (ids.empty() || ids.size() != hold.devices.size()) {
@@ -114,12 +107,37 @@ class Checker {
     }
   }
 
+  void CheckHoldPhase(const PodRecord& pod, const DeviceHold& hold) {
+    // What an init container had given back is chosen anew before it runs
+    // again, while the pod is what it was.
+    const bool init = hold.kind == device::ContainerKind::kInit &&
+                      (IsLive(pod) || pod.phase == PodPhase::kReleasing);
+    switch (hold.phase) {
+      case device::ReservationPhase::kCommitted:
+        return;
+      case device::ReservationPhase::kReserved:
+        if (init || pod.phase == PodPhase::kAllocating ||
+            pod.phase == PodPhase::kReleasing) {
+          return;
+        }
+        break;
+      case device::ReservationPhase::kReleased:
+        if (init) return;
+        break;
+    }
+    PodViolation(pod, "has devices of '{}' in container '{}' {}", hold.resource,
+                 hold.container,
+                 hold.Holds() ? "for which its plugin has not answered"
+                              : "that were given back");
+  }
+
   /// One pod each, and the index knows them all. Within a pod init containers
   /// hand devices over.
   void CheckDevices() {
     std::set<std::tuple<std::string, std::string, PodUid>> holders;
     for (const auto& [uid, pod] : state_.pods) {
       for (const DeviceHold& hold : pod->holds) {
+        if (!hold.Holds()) continue;
         for (const device::HeldDevice& device : hold.devices) {
           holders.emplace(hold.resource, device.id, uid);
         }

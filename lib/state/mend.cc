@@ -107,7 +107,7 @@ class Mender {
       const bool lost = std::any_of(
           pod->holds.begin(), pod->holds.end(), [&](const DeviceHold& hold) {
             const bool reserved =
-                hold.phase != device::ReservationPhase::kCommitted &&
+                hold.phase == device::ReservationPhase::kReserved &&
                 pod->phase != PodPhase::kReleasing;
             return reserved || IsTaken(holders, *pod, hold);
           });
@@ -116,6 +116,7 @@ class Mender {
         continue;
       }
       for (const DeviceHold& hold : pod->holds) {
+        if (!hold.Holds()) continue;
         for (const device::HeldDevice& device : hold.devices) {
           holders[{hold.resource, device.id}] = pod;
         }
@@ -127,12 +128,13 @@ class Mender {
   static bool IsTaken(
       const std::map<std::pair<std::string, std::string>, PodRecord*>& holders,
       const PodRecord& pod, const DeviceHold& hold) {
-    return std::any_of(
-        hold.devices.begin(), hold.devices.end(),
-        [&](const device::HeldDevice& device) {
-          const auto other = holders.find({hold.resource, device.id});
-          return other != holders.end() && other->second != &pod;
-        });
+    return hold.Holds() &&
+           std::any_of(
+               hold.devices.begin(), hold.devices.end(),
+               [&](const device::HeldDevice& device) {
+                 const auto other = holders.find({hold.resource, device.id});
+                 return other != holders.end() && other->second != &pod;
+               });
   }
 
   /// It is admitted anew; first what it has prepared is given up.

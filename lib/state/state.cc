@@ -234,6 +234,20 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          SameRecord(a.answer, b.answer) && a.boot_id == b.boot_id;
 }
 
+std::set<std::string> ResourcesByClaims(const PodRecord& pod) {
+  std::set<std::string> resources;
+  for (const ContainerNeed& need : pod.needs) {
+    for (const Want& want : need.wants) {
+      if (want.resource.empty()) continue;
+      if (std::find(pod.claims.begin(), pod.claims.end(), want.claim) !=
+          pod.claims.end()) {
+        resources.insert(want.resource);
+      }
+    }
+  }
+  return resources;
+}
+
 bool operator==(const State& a, const State& b) {
   return a.seq == b.seq && SameRecords(a.pods, b.pods) &&
          SameRecords(a.claims, b.claims) &&
@@ -243,11 +257,7 @@ bool operator==(const State& a, const State& b) {
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
   ForgetHolds(FindPod(pod->uid));
-  for (const DeviceHold& hold : pod->holds) {
-    for (const device::HeldDevice& device : hold.devices) {
-      device_holders.emplace(hold.resource, device.id, pod->uid);
-    }
-  }
+  IndexHolds(*pod);
   PutNamed(pods, pod_names, std::move(pod));
 }
 
@@ -265,12 +275,28 @@ void State::Put(std::shared_ptr<const ResourceRecord> resource) {
   resources[std::move(name)] = std::move(resource);
 }
 
+void State::IndexHolds(const PodRecord& pod) {
+  for (const DeviceHold& hold : pod.holds) {
+    if (!hold.Holds()) continue;
+    for (const device::HeldDevice& device : hold.devices) {
+      device_holders.emplace(hold.resource, device.id, pod.uid);
+    }
+  }
+  for (const std::string& resource : ResourcesByClaims(pod)) {
+    class_holders.emplace(resource, pod.uid);
+  }
+}
+
 void State::ForgetHolds(const PodRecord* pod) {
   if (pod == nullptr) return;
   for (const DeviceHold& hold : pod->holds) {
+    if (!hold.Holds()) continue;
     for (const device::HeldDevice& device : hold.devices) {
       device_holders.erase({hold.resource, device.id, pod->uid});
     }
+  }
+  for (const std::string& resource : ResourcesByClaims(*pod)) {
+    class_holders.erase({resource, pod->uid});
   }
 }
 
@@ -298,6 +324,33 @@ const PodUid* State::HolderOf(std::string_view resource,
     return nullptr;
   }
   return &std::get<2>(*found);
+}
+
+std::vector<PodUid> State::PluginHoldersOf(const std::string& resource,
+                                           std::size_t most) const {
+  std::vector<PodUid> holders;
+  for (auto holder = device_holders.lower_bound({resource, "", PodUid{}});
+       holder != device_holders.end() && std::get<0>(*holder) == resource;
+       ++holder) {
+    const PodUid& pod = std::get<2>(*holder);
+    if (std::find(holders.begin(), holders.end(), pod) != holders.end())
+      continue;
+    if (holders.size() == most) break;
+    holders.push_back(pod);
+  }
+  return holders;
+}
+
+std::vector<PodUid> State::ClassHoldersOf(const std::string& resource,
+                                          std::size_t most) const {
+  std::vector<PodUid> holders;
+  for (auto holder = class_holders.lower_bound({resource, PodUid{}});
+       holder != class_holders.end() && holder->first == resource &&
+       holders.size() < most;
+       ++holder) {
+    holders.push_back(holder->second);
+  }
+  return holders;
 }
 
 std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {
@@ -437,6 +490,8 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "Unreserve";
     case DecisionKind::kBacking:
       return "Backing";
+    case DecisionKind::kInitEnded:
+      return "InitEnded";
   }
   return "";
 }

@@ -75,6 +75,8 @@ struct DeviceHold {
   device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
   /// The plugin is to be asked before each start of the container.
   bool pre_start = false;
+  /// False: `devices` are only what it had.
+  bool Holds() const { return phase != device::ReservationPhase::kReleased; }
   friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
 };
 
@@ -133,6 +135,7 @@ struct PodRecord {
   std::string reason;            ///< Of a rejection.
   std::string message;           ///< Of a rejection.
   std::vector<ClaimUid> claims;  ///< In pod-claim order.
+  /// Kept while it is being unprepared.
   std::vector<ContainerNeed> needs;
   /// Of device plugins; by container as in the pod, then by resource. Kept
   /// until the pod is forgotten.
@@ -142,6 +145,9 @@ struct PodRecord {
   std::string boot_id;  ///< Boot in which `answer` was frozen.
 };
 bool operator==(const PodRecord& a, const PodRecord& b);
+
+/// The extended resources for which the pod holds claims.
+std::set<std::string> ResourcesByClaims(const PodRecord& pod);
 
 /// The identity of an object that came from a file without one.
 struct IdentityRecord {
@@ -164,8 +170,10 @@ struct State {
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<std::pair<ObjectName, PodUid>> pod_names;
   std::set<std::pair<ObjectName, ClaimUid>> claim_names;
-  /// Resource, device, who holds it.
+  /// Resource, device of its plugin, who holds it.
   std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
+  /// Resource, who holds a claim for it.
+  std::set<std::pair<std::string, PodUid>> class_holders;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
@@ -187,6 +195,13 @@ struct State {
   const PodUid* HolderOf(std::string_view resource,
                          std::string_view device) const;
 
+  /// Pods that hold devices of the plugin for this resource, `most` at most.
+  std::vector<PodUid> PluginHoldersOf(const std::string& resource,
+                                      std::size_t most) const;
+  /// Pods that hold claims for this resource, `most` at most.
+  std::vector<PodUid> ClassHoldersOf(const std::string& resource,
+                                     std::size_t most) const;
+
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;
   const ClaimRecord* FindClaim(const ClaimUid& uid) const;
@@ -195,6 +210,7 @@ struct State {
   const ResourceRecord* FindResource(const std::string& name) const;
 
  private:
+  void IndexHolds(const PodRecord& pod);
   void ForgetHolds(const PodRecord* pod);
 };
 /// Compares contents, not addresses.
@@ -245,6 +261,7 @@ enum class DecisionKind : std::uint8_t {
   kAllocated = 12,       ///< Plugins answered; the pod has its devices.
   kUnreserve = 13,       ///< Devices are free again; the pod did not get them.
   kBacking = 14,         ///< Who serves a resource's name.
+  kInitEnded = 15,       ///< Init containers ended; their devices are free.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

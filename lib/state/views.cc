@@ -227,6 +227,23 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
   return result;
 }
 
+std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
+                                           std::string_view container) {
+  std::vector<ResourceDevices> resources;
+  for (const DeviceHold& hold : pod.holds) {
+    if (hold.container != container || !hold.Holds()) continue;
+    ResourceDevices& resource = resources.emplace_back();
+    resource.resource = hold.resource;
+    for (const device::HeldDevice& device : hold.devices) {
+      resource.devices.push_back({device.id, device.numa_nodes});
+    }
+  }
+  std::sort(
+      resources.begin(), resources.end(),
+      [](const auto& a, const auto& b) { return a.resource < b.resource; });
+  return resources;
+}
+
 std::vector<ResourceInfo> ResourcesOf(const State& state) {
   std::map<std::string, ResourceInfo> resources;
   for (const auto& [name, record] : state.resources) {

@@ -28,6 +28,10 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state);
 /// device plugins that pods hold, by resource and ID.
 std::vector<DeviceInfo> DevicesOf(const State& state);
 
+/// What a container holds of device plugins, by resource.
+std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
+                                           std::string_view container);
+
 /// The extended resources that somebody backs or that pods hold devices of.
 std::vector<ResourceInfo> ResourcesOf(const State& state);
 

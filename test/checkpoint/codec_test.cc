@@ -110,6 +110,21 @@ TEST(CodecTest, AnEmptyAnswerIsNotAMissingOne) {
   EXPECT_EQ((*DecodePod(EncodePod(pod), "key"))->answer, nullptr);
 }
 
+TEST(CodecTest, KeepsWhatInitContainersGaveBack) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kReady);
+  state::DeviceHold& hold = pod.holds.emplace_back();
+  hold.container = "init";
+  hold.kind = device::ContainerKind::kInit;
+  hold.resource = "example.com/tpu";
+  hold.phase = device::ReservationPhase::kReleased;
+  hold.devices = {{"0", {1}}};
+  PodDevices answer;
+  answer.containers.emplace_back().devices_released = true;
+  pod.answer = std::make_shared<PodDevices>(answer);
+  EXPECT_TRUE(**DecodePod(EncodePod(pod), "key") == pod);
+}
+
 TEST(CodecTest, RefusesUnknownEnumerators) {
   for (const std::uint32_t value : {0u, 8u, 257u, 4'294'967'295u}) {
     pb::PodRecord pod;
@@ -131,7 +146,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
         DecodePod(pod.SerializeAsString(), "p/1"),
         fmt::format("record 'p/1': unknown container kind {}", value));
   }
-  for (const std::uint32_t value : {0u, 3u}) {
+  for (const std::uint32_t value : {0u, 4u}) {
     pb::PodRecord pod;
     pod.set_phase(1);
     pb::DeviceHold* hold = pod.add_holds();
@@ -139,12 +154,14 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     hold->set_phase(value);
     ExpectDataLoss(DecodePod(pod.SerializeAsString(), "p/1"),
                    fmt::format("record 'p/1': unknown hold phase {}", value));
+  }
+  for (const std::uint32_t value : {0u, 3u}) {
     pb::ResourceRecord resource;
     resource.set_backing(value);
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 15u}) {
+  for (const std::uint32_t value : {0u, 16u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

@@ -188,5 +188,98 @@ TEST_F(DeviceBookingTest, WithoutAPlanThereIsNothingToDecide) {
   EXPECT_EQ(Pod("p"), nullptr);
 }
 
+class InitDevicesTest : public DeviceBookingTest {
+ protected:
+  /// Pod `p` is Ready: `init` had 0 and 1, `main` has taken 0 over.
+  void MakeReady() {
+    Reservation init = Plan("p", kTpu, {"0", "1"}, "init");
+    init.kind = device::ContainerKind::kInit;
+    ASSERT_THAT(Reserve("p", {init, Plan("p", kTpu, {"0"})}), IsOk());
+    ASSERT_THAT(Commit("p", BothAnswers()), IsOk());
+    const PodPlan plan{{}, {{"init", true, {}}, {"main", false, {}}}};
+    const auto booked = BookPod(state_, Identity("p"), 1'000, &plan, "boot");
+    ASSERT_THAT(booked, IsOk());
+    Take(booked->decision);
+    ASSERT_EQ(Pod("p")->phase, PodPhase::kReady);
+  }
+
+  static AllocateAnswers BothAnswers() {
+    AllocateAnswers answers = Answers(kTpu);
+    answers[{"init", kTpu}] = answers[{"main", kTpu}];
+    return answers;
+  }
+
+  absl::Status End(const std::string& boot = "boot") {
+    const auto decision = ReleaseInitDevices(state_, Identity("p").uid, boot);
+    if (decision.ok()) Take(*decision);
+    return decision.status();
+  }
+
+  const ContainerDevices& AnswerOf(std::size_t container) const {
+    return Pod("p")->answer->containers.at(container);
+  }
+};
+
+// W-14
+TEST_F(InitDevicesTest, WhatNobodyTookOverIsFreeOnceTheyHaveEnded) {
+  MakeReady();
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_EQ(kinds_.back(), state::DecisionKind::kInitEnded);
+  EXPECT_NE(state_.HolderOf(kTpu, "0"), nullptr);
+  EXPECT_EQ(state_.HolderOf(kTpu, "1"), nullptr);
+  EXPECT_TRUE(AnswerOf(0).devices_released);
+  EXPECT_THAT(AnswerOf(0).env, IsEmpty());
+  EXPECT_THAT(AnswerOf(0).resources, IsEmpty());
+  EXPECT_FALSE(AnswerOf(1).devices_released);
+  EXPECT_THAT(AnswerOf(1).resources, ElementsAre(HeldResource{kTpu, {"0"}}));
+  const std::size_t batches = kinds_.size();
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_EQ(kinds_.size(), batches) << "nothing is left to give back";
+}
+
+TEST_F(InitDevicesTest, OnlyAReadyPodOfThisBootHasInitContainersThatEnded) {
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kNotFound));
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  Free("p");
+  MakeReady();
+  EXPECT_THAT(End("another"), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(InitDevicesTest, TheyAreChosenAnewBeforeTheyRunAgain) {
+  MakeReady();
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(
+      NeedsOfHolds(*Pod("p")),
+      ElementsAre(
+          device::DeviceNeed{"init", device::ContainerKind::kInit, kTpu, 2},
+          device::DeviceNeed{"main", device::ContainerKind::kApp, kTpu, 1}));
+  Reservation init = Plan("p", kTpu, {"0", "7"}, "init");
+  init.kind = device::ContainerKind::kInit;
+  ASSERT_THAT(Reserve("p", {init}), IsOk());
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kReady) << "it runs on";
+  EXPECT_NE(state_.HolderOf(kTpu, "7"), nullptr);
+  EXPECT_TRUE(HasReserved(*Pod("p")));
+  Free("p");
+  EXPECT_EQ(state_.HolderOf(kTpu, "7"), nullptr);
+  EXPECT_TRUE(AnswerOf(0).devices_released);
+  ASSERT_THAT(Reserve("p", {init}), IsOk());
+  ASSERT_THAT(Commit("p", BothAnswers()), IsOk());
+  EXPECT_EQ(Pod("p")->phase, PodPhase::kReady);
+  EXPECT_FALSE(AnswerOf(0).devices_released);
+  EXPECT_THAT(AnswerOf(0).resources,
+              ElementsAre(HeldResource{kTpu, {"0", "7"}}));
+}
+
+TEST_F(InitDevicesTest, AReadyPodGetsNothingElse) {
+  MakeReady();
+  EXPECT_THAT(
+      Reserve("p", {Plan("p", kNic, {"0"})}),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("any more")));
+  EXPECT_THAT(
+      Reserve("p", {Plan("p", kTpu, {"9"}, "init")}),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("already")));
+}
+
 }  // namespace
 }  // namespace devmgr::claim

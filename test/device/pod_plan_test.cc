@@ -374,5 +374,34 @@ TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceIsNotHealthyAnyMore) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("device 'd1'")));
 }
 
+// W-14: what it had was given back, and is the app's now.
+TEST_F(DevicePlanTest, AnInitContainerThatRunsAgainUsesWhatComesAfterIt) {
+  Offer("r", Some(3));
+  Hold(Held("P", "app", {"d2"}, "r"));
+  Hold(Held("Q", "app", {"d1"}, "r"));
+  Reservation sidecar = Held("P", "early", {"d3"}, "r");
+  sidecar.kind = ContainerKind::kSidecar;
+  Hold(sidecar);
+  Want("early", ContainerKind::kSidecar, "r", 1);
+  Want("init", ContainerKind::kInit, "r", 1);
+  Want("app", "r", 1);
+  EXPECT_THAT(Planned(),
+              ElementsAre(std::pair(NeedKey("init", "r"), Ids{"d2"})));
+  // The sidecar runs by then; what it has is its own.
+  input_.needs[1].count = 2;
+  EXPECT_EQ(OnlyShortage().kind, Kind::kTooFewFree);
+}
+
+TEST_F(DevicePlanTest, NothingIsChosenOfANameThatClaimsAreHeldFor) {
+  Offer("r", Some(2));
+  input_.claimed_by["r"] = {{"Q"}};
+  Want("app", "r", 1);
+  EXPECT_EQ(OnlyShortage().kind, Kind::kHeldByClaims);
+  EXPECT_THAT(ShortageText(OnlyShortage()), HasSubstr("'Q'"));
+  // What the pod has stays its own.
+  Hold(Held("P", "app", {"d1"}, "r"));
+  EXPECT_TRUE(Plan().Complete());
+}
+
 }  // namespace
 }  // namespace devmgr::device

@@ -70,6 +70,26 @@ TEST_F(DeviceNodeTest, WhatPluginsDisagreeOnIsTold) {
                                 HasSubstr(kNic))));
 }
 
+// W-27, for those who rather have no devices than half of what plugins want.
+TEST_F(DeviceNodeTest, AConflictIsRefusedWhereThatIsAskedFor) {
+  node_.options.refuse_edit_conflicts = true;
+  node_.Start(/*with_actuator=*/false);
+  for (const char* resource : {kGpu, kNic}) {
+    node_.plugins.Serve(resource, 1);
+    device::ContainerEdits edits;
+    edits.env = {{"MODE", resource}};
+    node_.plugins.Answer(resource, [=](const auto&) { return edits; });
+  }
+  const auto pod = PodOf(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  EXPECT_THAT(node_.manager().AdmitPod(*pod),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("container 'c'"), HasSubstr("MODE"))));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kNic}));
+  EXPECT_THAT(Held("p", kGpu), IsEmpty());
+  EXPECT_THAT(Held("p", kNic), IsEmpty());
+}
+
 // DP-099: all resources of a pod at once, and what each gives.
 TEST_F(DeviceNodeTest, TheAnswersOfSeveralPluginsAreOne) {
   node_.Start();

@@ -2,17 +2,21 @@
 //
 // Random lives of a node with device plugins, on one thread and on a clock that
 // moves when told: pods come and go, plugins come, tell their devices, flip
-// them, drop out, refuse and hang, managers restart, the machine reboots. What
-// must hold at any moment is checked after each step; now and then everything
-// is mended, and who can have devices must have them.
+// them, drop out, refuse and hang, init containers end and start again, a
+// resource is also had through claims, managers restart, the machine reboots.
+// What must hold at any moment is checked after each step; now and then
+// everything is mended, and who can have devices must have them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "common/status.h"
 #include "device/pod_needs.h"
@@ -31,10 +35,16 @@ using std::chrono::milliseconds;
 constexpr int kMostDevices = 6;
 const std::vector<std::string> kResources = {"example.com/gpu",
                                              "example.com/nic"};
+/// Some pods have devices of the first through a claim.
+const std::string& kMappable = kResources.front();
+constexpr char kDriver[] = "d.example.com";
 
 class DeviceLife {
  public:
-  explicit DeviceLife(std::uint32_t seed) : luck_(seed) { Start(); }
+  explicit DeviceLife(std::uint32_t seed) : luck_(seed) {
+    drivers_.Register(kDriver);
+    Start();
+  }
   ~DeviceLife() { Stop(); }
 
   /// Empty, or what went wrong and how it came to that.
@@ -53,9 +63,11 @@ class DeviceLife {
 
   std::uint64_t ready = 0;  ///< Pods that became Ready.
   std::uint64_t allocations = 0;
+  std::uint64_t claimed = 0;     ///< Steps with a claim for the resource.
+  std::uint64_t given_back = 0;  ///< Looks at init containers without devices.
 
  private:
-  static constexpr std::size_t kAll = 100'000;
+  static constexpr std::size_t kAll = 10'000;
 
   void Tell(const std::string& line) {
     story_.push_back(fmt::format("{}: {}", step_, line));
@@ -72,6 +84,7 @@ class DeviceLife {
     ledger_ = ledger.get();
     manager::ManagerParts parts;
     parts.options.max_events = 50;
+    parts.options.plugin_grace_period = milliseconds(30'000);
     parts.host.objects = &source_;
     parts.host.boot_id = [this] { return fmt::format("boot-{}", boot_); };
     parts.host.now = [this, executor = loop_] {
@@ -103,9 +116,11 @@ class DeviceLife {
 
   /// Runs up to so many tasks of the manager and the ledger.
   void Work(std::size_t tasks) {
+    const bool all = tasks == kAll;
     for (; tasks > 0; --tasks) {
       if (!loop_->RunOne() && !ledger_->RunOne()) return;
     }
+    if (all) Complain("it does not come to rest");
   }
 
   std::string Do() {
@@ -118,7 +133,13 @@ class DeviceLife {
       loop_->Advance(time);
       return fmt::format("{} ms pass", time.count());
     }
-    if (kind < 94) return StartContainer();
+    if (kind < 93) return StartContainer();
+    if (kind < 95) return EndInitContainers();
+    if (kind < 96) {
+      has_class_ = !has_class_;
+      Publish();
+      return has_class_ ? "a class" : "no class";
+    }
     if (luck_.Chance(30)) ++boot_;
     Stop();
     Start();
@@ -137,9 +158,41 @@ class DeviceLife {
     for (std::size_t i = 0; i <= luck_.Below(2); ++i) {
       pod.spec.containers.push_back(Container(fmt::format("c{}", i)));
     }
+    if (luck_.Chance(20)) Map(&pod);
     pods_[name] = pod;
     Publish();
-    return fmt::format("pod {} comes: {}", pod.metadata.uid, NeedsText(pod));
+    return fmt::format("pod {} comes: {}{}", pod.metadata.uid, NeedsText(pod),
+                       IsMapped(pod) ? ", and a claim" : "");
+  }
+
+  /// Its containers have the mappable resource through a claim.
+  static void Map(Pod* pod) {
+    PodExtendedResourceClaimStatus status;
+    status.resource_claim_name = pod->metadata.uid;
+    for (auto* containers :
+         {&pod->spec.init_containers, &pod->spec.containers}) {
+      for (devmgr::Container& container : *containers) {
+        container.resources.limits[kMappable] = {1, 0, "1"};
+        status.request_mappings.push_back({container.name, kMappable, "r"});
+      }
+    }
+    pod->status.extended_resource_claim_status = std::move(status);
+  }
+
+  static bool IsMapped(const Pod& pod) {
+    return pod.status.extended_resource_claim_status.has_value();
+  }
+
+  static ResourceClaim ClaimOf(const Pod& pod) {
+    ResourceClaim claim;
+    claim.metadata.ns = pod.metadata.ns;
+    claim.metadata.name = pod.metadata.uid;
+    claim.metadata.uid = "claim-" + pod.metadata.uid;
+    claim.status.allocation.emplace();
+    claim.status.allocation->results.push_back({"r", kDriver, "pool", "dev"});
+    claim.status.reserved_for.push_back(
+        {"", "pods", pod.metadata.name, pod.metadata.uid});
+    return claim;
   }
 
   devmgr::Container Container(const std::string& name) {
@@ -175,7 +228,21 @@ class DeviceLife {
   void Publish() {
     ObjectSnapshot objects;
     for (const auto& [name, pod] : pods_) {
-      objects.pods[pod.metadata.FullName()] = std::make_shared<const Pod>(pod);
+      // What does not change stays the same object, so that it wakes nobody.
+      auto& [object, claim] = objects_[pod.metadata.uid];
+      if (object == nullptr) {
+        object = std::make_shared<const Pod>(pod);
+        claim = std::make_shared<const ResourceClaim>(ClaimOf(pod));
+      }
+      objects.pods[pod.metadata.FullName()] = object;
+      if (IsMapped(pod)) objects.claims[claim->metadata.FullName()] = claim;
+    }
+    if (has_class_) {
+      DeviceClass item;
+      item.metadata.name = "class";
+      item.extended_resource_name = kMappable;
+      objects.device_classes[item.metadata.FullName()] =
+          std::make_shared<const DeviceClass>(item);
     }
     objects.complete = true;
     source_.Publish(objects);
@@ -226,14 +293,29 @@ class DeviceLife {
     return devices;
   }
 
+  std::optional<PodInfo> AnyReady() {
+    std::vector<PodInfo> pods = manager_->Pods();
+    std::erase_if(
+        pods, [](const auto& pod) { return pod.state != PodState::kReady; });
+    if (pods.empty()) return std::nullopt;
+    return pods[luck_.Below(pods.size())];
+  }
+
   std::string StartContainer() {
-    for (const PodInfo& pod : manager_->Pods()) {
-      if (pod.state != PodState::kReady) continue;
-      manager_->StartBeforeContainerStart(pod.uid, pod.containers.front(),
-                                          [](const absl::Status&) {});
-      return fmt::format("{} starts", pod.uid.value);
-    }
-    return "nothing";
+    const auto pod = AnyReady();
+    if (!pod) return "nothing";
+    const std::string container =
+        pod->containers[luck_.Below(pod->containers.size())];
+    manager_->StartBeforeContainerStart(pod->uid, container,
+                                        [](const absl::Status&) {});
+    return fmt::format("{} of {} starts", container, pod->uid.value);
+  }
+
+  std::string EndInitContainers() {
+    const auto pod = AnyReady();
+    if (!pod) return "nothing";
+    manager_->StartReleaseInitContainers(pod->uid, [](const absl::Status&) {});
+    return fmt::format("init containers of {} ended", pod->uid.value);
   }
 
   void CheckAlways() {
@@ -241,6 +323,7 @@ class DeviceLife {
     for (const std::string& violation : state::CheckInvariants(state)) {
       Complain(violation);
     }
+    CheckOwners(state);
     for (const PodInfo& pod : manager_->Pods()) {
       if (pod.state == PodState::kRejected) {
         Complain(fmt::format("{} is rejected: {}", pod.uid.value, pod.message));
@@ -254,6 +337,18 @@ class DeviceLife {
     }
   }
 
+  /// By the plugin and through claims it may be the same device.
+  void CheckOwners(const state::State& state) {
+    const std::vector<PodUid> by_claim = state.ClassHoldersOf(kMappable, 100);
+    for (const PodUid& pod : state.PluginHoldersOf(kMappable, 100)) {
+      for (const PodUid& other : by_claim) {
+        Complain(fmt::format("{} holds devices of {}, and {} claims for it",
+                             pod.value, kMappable, other.value));
+      }
+    }
+    if (!by_claim.empty()) ++claimed;
+  }
+
   /// A Ready pod resolves, and each container to as many as it wants.
   void CheckReady(const PodInfo& info) {
     const auto answer = manager_->PodDevicesOf(info.uid);
@@ -264,7 +359,9 @@ class DeviceLife {
     }
     if (seen_ready_.insert(info.uid.value).second) ++ready;
     std::map<device::NeedKey, std::size_t> gets;
+    std::set<std::string> ended;
     for (const ContainerDevices& container : (*answer)->containers) {
+      if (container.devices_released) ended.insert(container.name);
       for (const HeldResource& held : container.resources) {
         gets[{container.name, held.name}] = held.devices.size();
       }
@@ -272,6 +369,10 @@ class DeviceLife {
     for (const auto& need : device::NeedsOf(pod->second, true)) {
       const std::size_t got = gets[{need.container, need.resource}];
       if (got == static_cast<std::size_t>(need.count)) continue;
+      if (got == 0 && ended.contains(need.container)) {
+        ++given_back;
+        continue;
+      }
       Complain(fmt::format("{} is Ready with {} of {} in {}, not {}",
                            info.uid.value, got, need.resource, need.container,
                            need.count));
@@ -289,6 +390,7 @@ class DeviceLife {
     Publish();
     for (int i = 0; i < 60; ++i) {
       Work(kAll);
+      if (!problem_.empty()) return;
       loop_->Advance(milliseconds(10'000));
     }
     Work(kAll);
@@ -320,7 +422,7 @@ class DeviceLife {
         continue;
       }
       if (manager_->PodInfoOf(uid)->state == PodState::kReady) continue;
-      if (!CanEver(pod->second)) continue;
+      if (!CanEver(pod->second) || IsBlocked(pod->second, state)) continue;
       waiting[{-pod->second.spec.priority, record->first_seen_ms, uid.value}] =
           &pod->second;
     }
@@ -335,6 +437,14 @@ class DeviceLife {
           PodStateName(manager_->PodInfoOf(PodUid{first.metadata.uid})->state),
           manager_->PodInfoOf(PodUid{first.metadata.uid})->message));
     }
+  }
+
+  /// Somebody else has the resource the other way.
+  static bool IsBlocked(const Pod& pod, const state::State& state) {
+    if (IsMapped(pod)) return !state.PluginHoldersOf(kMappable, 1).empty();
+    return device::EffectiveNeeds(device::NeedsOf(pod, true))
+               .contains(kMappable) &&
+           !state.ClassHoldersOf(kMappable, 1).empty();
   }
 
   static bool CanEver(const Pod& pod) {
@@ -353,7 +463,12 @@ class DeviceLife {
   std::deque<std::string> story_;
   milliseconds clock_{std::chrono::hours(1)};
   std::map<std::string, Pod> pods_;
+  /// A pod and its claim, by the pod's UID.
+  std::map<std::string, std::pair<std::shared_ptr<const Pod>,
+                                  std::shared_ptr<const ResourceClaim>>>
+      objects_;
   std::set<std::string> connected_;
+  bool has_class_ = false;
   std::set<std::string> seen_ready_;
   SharedStore store_;
   FakeDrivers drivers_;
@@ -372,17 +487,26 @@ TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {
   std::printf("seeds %u to %u\n", seed, seed + lives - 1);
   std::uint64_t ready = 0;
   std::uint64_t allocations = 0;
+  std::uint64_t claimed = 0;
+  std::uint64_t given_back = 0;
   for (std::uint32_t i = 0; i < lives; ++i) {
     DeviceLife life(seed + i);
     const std::string problem = life.Run(kSteps);
     ASSERT_EQ(problem, "") << "DEVMGR_TEST_SEED=" << seed + i;
     ready += life.ready;
     allocations += life.allocations;
+    claimed += life.claimed;
+    given_back += life.given_back;
   }
-  std::printf("%lu pods Ready, %lu calls of plugins\n", ready, allocations);
+  std::printf(
+      "%lu pods Ready, %lu calls of plugins, %lu steps with claims, init "
+      "containers without devices seen %lu times\n",
+      ready, allocations, claimed, given_back);
   // The lives are worth something only if much happens in them.
   EXPECT_GT(ready, lives * kSteps / 40);
   EXPECT_GT(allocations, lives * kSteps / 10);
+  EXPECT_GT(claimed, lives * kSteps / 20);
+  EXPECT_GT(given_back, lives);
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
   pod.first_seen = At(7);
   pod.containers = {"a", "b"};
   pod.claims = {"c"};
+  pod.allocated_resources = {
+      {"a", {{"example.com/gpu", {{"0", "Unhealthy", "hot", At(9)}}}}}};
   const auto back = FromProto(OverTheWire(ToProto(pod)));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->name, pod.name);
@@ -63,6 +65,7 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
   EXPECT_EQ(back->first_seen, pod.first_seen);
   EXPECT_EQ(back->containers, pod.containers);
   EXPECT_EQ(back->claims, pod.claims);
+  EXPECT_EQ(back->allocated_resources, pod.allocated_resources);
 }
 
 TEST(ConvertTest, StatesOfAnotherVersionAreErrors) {

@@ -111,6 +111,10 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
+  OperationId StartReleaseInitContainers(const PodUid&, Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
   void Cancel(OperationId) override {}
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -159,6 +163,13 @@ class FakeDeviceManager : public DeviceManager {
   }
   std::vector<DeviceClassInfo> DeviceClasses() const override {
     return Get(&World::classes);
+  }
+  absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+      const PodUid&, std::string_view) const override {
+    return absl::UnimplementedError("fake");
+  }
+  std::vector<ResourceDevices> AllocatableDevices() const override {
+    return {};
   }
   std::vector<EventInfo> Events(std::uint64_t after) const override {
     std::vector<EventInfo> events = Get(&World::events);

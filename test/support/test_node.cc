@@ -100,6 +100,7 @@ class TestNode::Waiter final : public DeviceManagerObserver {
   void OnPod(const PodInfo&, bool) override { Bump(); }
   void OnWake(const std::vector<WaitingFor>&) override { Bump(); }
   void OnObjects() override { Bump(); }
+  void OnEvent(const EventInfo&) override { Bump(); }
 
   std::uint64_t version() {
     MutexLock lock(mutex_);
@@ -134,6 +135,7 @@ void TestNode::Start(bool with_actuator) {
   parts.options = options;
   parts.host.objects = source.get();
   parts.host.boot_id = [id = boot_id] { return id; };
+  parts.host.act_on_pod = act_on_pod;
   parts.host.now = [] { return std::chrono::system_clock::now(); };
   parts.store = open_store();
   parts.state = *parts.store->Load();

@@ -99,6 +99,7 @@ class TestNode {
   FakePlugins plugins;
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
   DeviceManagerOptions options;
+  std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
   std::string boot_id = "boot-1";
 
  private:

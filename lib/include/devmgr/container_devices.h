@@ -73,6 +73,10 @@ struct ContainerDevices {
   std::vector<DeviceNode> devices;
   std::vector<NamedValue> annotations;
   std::vector<HeldResource> resources;  ///< By name.
+  /// An init container that had devices of plugins: they were given back when
+  /// the init containers had ended (DeviceManager::StartReleaseInitContainers),
+  /// so that this does not tell what it would need to run.
+  bool devices_released = false;
   friend bool operator==(const ContainerDevices&,
                          const ContainerDevices&) = default;
 };

@@ -39,6 +39,10 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   /// A pod that waits for devices of plugins should be admitted again: it can
   /// have them now, or it has waited long enough.
   virtual void OnJudgeAgain(const PodUid&) {}
+  /// The health of devices that these pods hold is another now; see
+  /// PodInfo::allocated_resources. What changes at the same time is told at
+  /// once, each pod once.
+  virtual void OnResourceHealth(const std::vector<PodUid>&) {}
   /// The source has new objects; `DeviceManager::Objects` returns them.
   virtual void OnObjects() {}
   virtual void OnEvent(const EventInfo&) {}
@@ -104,14 +108,26 @@ class DEVMGR_EXPORT DeviceManager {
 
   /// To be called before each start of a container, also when it starts again:
   /// asks the plugins for PreStartContainer that want to be asked. At once OK
-  /// for containers without such devices.
+  /// for containers without such devices. An init container whose devices were
+  /// given back gets others first; ask for its devices afterwards.
   ///   NotFound            the pod or container is not known
-  ///   FailedPrecondition  the pod is not Ready
-  ///   Unavailable         a plugin that must be asked is not there
+  ///   FailedPrecondition  the pod is not Ready; or its device is Unhealthy and
+  ///                       pods with such are to fail (HealthPolicy)
+  ///   Unavailable         a plugin that must be asked is not there, or there
+  ///                       are no devices for the init container now
   ///   others              as the plugin answered
   virtual OperationId StartBeforeContainerStart(const PodUid& pod,
                                                 const std::string& container,
                                                 Done done) = 0;
+
+  /// To be called when all init containers of a Ready pod have ended: frees
+  /// their devices of plugins, but for those that its other containers have
+  /// taken over. To call it again, or for a pod without such, changes nothing.
+  /// Does nothing under Profile::kStrictKubelet, which keeps them.
+  ///   NotFound            the pod is not known
+  ///   FailedPrecondition  it is not Ready, or not in this boot
+  virtual OperationId StartReleaseInitContainers(const PodUid& pod,
+                                                 Done done) = 0;
 
   /// Completes the operation with Cancelled, unless it is over. What a driver
   /// is doing for it goes on and is recorded when it ends.
@@ -123,11 +139,14 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status ReleasePod(const PodUid& pod);
   absl::Status BeforeContainerStart(const PodUid& pod,
                                     const std::string& container);
+  absl::Status ReleaseInitContainers(const PodUid& pod);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
-  ///   NotFound     this pod or container is not known
-  ///   Unavailable  not prepared (in this boot); the message says who is late
+  ///   NotFound            this pod or container is not known
+  ///   Unavailable         not prepared (in this boot); the message says who is
+  ///                       late
+  ///   FailedPrecondition  an init container whose devices were given back
   virtual absl::StatusOr<std::shared_ptr<const ContainerDevices>>
   ContainerDevicesOf(const PodUid& pod, std::string_view container) const = 0;
 
@@ -153,6 +172,13 @@ class DEVMGR_EXPORT DeviceManager {
   virtual std::vector<DeviceInfo> Devices() const = 0;
   virtual std::vector<ResourceInfo> Resources() const = 0;
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
+  /// Devices of plugins that a container holds, by resource, with the NUMA
+  /// nodes they had when they were chosen.
+  ///   NotFound  the pod is not known
+  virtual absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+      const PodUid& pod, std::string_view container) const = 0;
+  /// Devices of plugins that work, held or not, by resource.
+  virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
   /// Events after `sequence`, oldest first.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
 

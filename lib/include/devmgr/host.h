@@ -79,6 +79,16 @@ class DEVMGR_EXPORT MemoryObjectSource : public ObjectSource {
   static std::unique_ptr<MemoryObjectSource> Create();
 };
 
+/// What should happen to a pod. Carrying it out is the embedder's.
+struct PodAction {
+  enum class Kind { kFail };
+  Kind kind = Kind::kFail;
+  PodUid pod;
+  ObjectName name;
+  std::string reason;   ///< CamelCase, such as `DeviceUnhealthy`.
+  std::string message;  ///< For people.
+};
+
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 /// Where log lines go; called from any thread, must not block.
@@ -93,6 +103,9 @@ struct Host {
   std::function<std::string()> boot_id;
   /// Wall clock, used for time stamps only. Default: the system's.
   std::function<std::chrono::system_clock::time_point()> now;
+  /// Called on the manager's thread; must not block. Told as an event, too,
+  /// which is all that happens by default.
+  std::function<void(const PodAction&)> act_on_pod;
   /// Default: nothing is logged.
   LogSink log;
 };

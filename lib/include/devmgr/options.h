@@ -26,6 +26,12 @@ enum class Profile { kDefault, kStrictKubelet };
 /// unprepared. Both tell what they found (NodeInfo::recovery).
 enum class Recovery { kStrict, kLenient };
 
+/// What follows when a device that a pod holds turns Unhealthy: `kReport` shows
+/// it in the pod's status, as the kubelet does; `kFail` also has the pod failed
+/// (Host::act_on_pod) once it has been so for `unhealthy_for`. A device that is
+/// Unknown, because its plugin is gone, is not Unhealthy.
+enum class HealthPolicy { kReport, kFail };
+
 /// Options of DeviceManager::Open. Checked there, all in one pass.
 struct DeviceManagerOptions {
   /// Where the ledger lives; created with mode 0700 if missing. Required,
@@ -88,6 +94,18 @@ struct DeviceManagerOptions {
   /// How long smaller or later pods may delay the first of those that wait for
   /// devices. Must be positive.
   std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
+
+  /// By resource; kReport where nothing is said. Of a resource one pod is
+  /// failed in ten seconds at most, and none in the first minute when more than
+  /// half of its held devices are Unhealthy: then the plugin is the one that is
+  /// sick.
+  std::map<std::string, HealthPolicy> health_policies;
+  std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
+
+  /// Two plugins that want different values of one variable, mount or device
+  /// node in a container: true refuses the devices, false takes the plugin's
+  /// whose resource comes first by name. Both are told as an event.
+  bool refuse_edit_conflicts = false;
 
   /// How many events are kept in memory. Must be positive.
   std::size_t max_events = 1'000;

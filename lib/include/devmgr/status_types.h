@@ -51,6 +51,30 @@ struct Verdict {
   std::vector<WaitingFor> waiting_for;  ///< With kWait: what to wait for.
 };
 
+/// An element of `allocatedResourcesStatus` in a pod's status.
+struct ResourceHealth {
+  std::string resource_id;  ///< Of a device plugin: the device's ID.
+  std::string health;       ///< `Healthy`, `Unhealthy`, `Unknown`.
+  std::string message;      ///< Why, for people; may be empty.
+  WallTime since;           ///< Of health and message; not set: not known.
+  friend bool operator==(const ResourceHealth&,
+                         const ResourceHealth&) = default;
+};
+
+struct ResourceStatus {
+  std::string name;  ///< The resource.
+  std::vector<ResourceHealth> resources;
+  friend bool operator==(const ResourceStatus&,
+                         const ResourceStatus&) = default;
+};
+
+struct ContainerResourceStatus {
+  std::string container;
+  std::vector<ResourceStatus> resources;  ///< By name.
+  friend bool operator==(const ContainerResourceStatus&,
+                         const ContainerResourceStatus&) = default;
+};
+
 struct PodInfo {
   ObjectName name;
   PodUid uid;
@@ -61,6 +85,9 @@ struct PodInfo {
   WallTime first_seen;
   std::vector<std::string> containers;
   std::vector<std::string> claims;  ///< Names of claims it holds.
+  /// `allocatedResourcesStatus` of the containers, of all kinds, that hold
+  /// devices of plugins.
+  std::vector<ContainerResourceStatus> allocated_resources;
 };
 
 /// One driver's part of a claim.
@@ -112,6 +139,21 @@ struct DeviceInfo {
   std::string health_reason;  ///< For people.
   WallTime since;             ///< Of health and reason.
   std::vector<std::int64_t> numa_nodes;
+};
+
+/// A device as a pod-resources endpoint tells of it.
+struct ResourceDevice {
+  std::string id;
+  std::vector<std::int64_t> numa_nodes;  ///< Ascending; empty: on no node.
+  friend bool operator==(const ResourceDevice&,
+                         const ResourceDevice&) = default;
+};
+
+struct ResourceDevices {
+  std::string resource;
+  std::vector<ResourceDevice> devices;  ///< In natural order of IDs.
+  friend bool operator==(const ResourceDevices&,
+                         const ResourceDevices&) = default;
 };
 
 /// An extended resource that a device plugin serves, or has served.

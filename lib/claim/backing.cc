@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/backing.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::Backing;
+using state::Decision;
+using state::State;
+
+constexpr std::size_t kMostNames = 16;
+
+Decision HandOver(const std::string& resource, Backing backing,
+                  std::int64_t now_ms) {
+  auto record = std::make_shared<state::ResourceRecord>();
+  record->name = resource;
+  record->backing = backing;
+  record->since_ms = now_ms;
+  Decision decision;
+  decision.kind = state::DecisionKind::kBacking;
+  decision.message = fmt::format(
+      "{} is served by a {} from now on", resource,
+      backing == Backing::kPlugin ? "device plugin" : "device class");
+  decision.changes.push_back(state::PutResource{std::move(record)});
+  return decision;
+}
+
+bool MayHandOver(const State& state, const std::string& resource, Backing to,
+                 const Candidates& candidates, Sharing sharing) {
+  const bool careful = sharing == Sharing::kOneOwner;
+  switch (to) {
+    case Backing::kPlugin:
+      return candidates.plugin &&
+             !(careful && !state.ClassHoldersOf(resource, 1).empty());
+    case Backing::kClass:
+      return candidates.device_class && !candidates.plugin &&
+             !(careful && (candidates.plugin_awaited ||
+                           !state.PluginHoldersOf(resource, 1).empty()));
+  }
+  return false;
+}
+
+/// `pod` itself does not count.
+std::vector<PodUid> Others(std::vector<PodUid> holders, const PodUid& pod) {
+  std::erase(holders, pod);
+  return holders;
+}
+
+}  // namespace
+
+Decision DecideBacking(const State& state, const std::string& resource,
+                       const Candidates& candidates, Sharing sharing,
+                       std::int64_t now_ms) {
+  const state::ResourceRecord* record = state.FindResource(resource);
+  // A class does not come first: the pods that use it are what records it.
+  const Backing to = record != nullptr && record->backing == Backing::kPlugin
+                         ? Backing::kClass
+                         : Backing::kPlugin;
+  if (MayHandOver(state, resource, to, candidates, sharing)) {
+    return HandOver(resource, to, now_ms);
+  }
+  Decision nothing;
+  nothing.kind = state::DecisionKind::kBacking;
+  return nothing;
+}
+
+absl::Status CheckNoClaims(const State& state, const std::string& resource,
+                           const PodUid& pod) {
+  const std::vector<PodUid> holders =
+      Others(state.ClassHoldersOf(resource, 2), pod);
+  if (holders.empty()) return absl::OkStatus();
+  return AbortedError("pod with UID '{}' holds a claim for '{}'",
+                      holders.front().value, resource);
+}
+
+Verdict CheckNoPluginDevices(const State& state, const std::string& resource,
+                             const PodUid& pod) {
+  const std::vector<PodUid> holders =
+      Others(state.PluginHoldersOf(resource, kMostNames + 1), pod);
+  if (holders.empty()) return {};
+  Verdict verdict{Verdict::Kind::kWait, "ResourceHeldByPlugin", "", {}};
+  std::vector<std::string> names;
+  for (const PodUid& uid : holders) {
+    if (names.size() == kMostNames) break;
+    const state::PodRecord* holder = state.FindPod(uid);
+    names.push_back(holder->name.ToString());
+    verdict.waiting_for.push_back({WaitingFor::Kind::kPod, names.back()});
+  }
+  verdict.message = fmt::format(
+      "extended resource '{}' is mapped to a claim, and devices of its device "
+      "plugin are held by {}{}",
+      resource, fmt::join(names, ", "),
+      holders.size() > kMostNames ? ", ..." : "");
+  return verdict;
+}
+
+}  // namespace devmgr::claim

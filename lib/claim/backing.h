@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who serves an extended resource by its name on this node, a device plugin or
+// a device class: a fact of the ledger, changed by a recorded hand-over. What a
+// plugin counts and what a claim names may be one piece of hardware, so nobody
+// takes a name over while somebody holds devices by it.
+#pragma once
+
+#include <absl/status/status.h>
+#include <devmgr/status_types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+/// Of a name: one owner at any time, or, as with the kubelet, whoever has it at
+/// the moment.
+enum class Sharing { kOneOwner, kAsItComes };
+
+/// Who could serve a name now.
+struct Candidates {
+  bool plugin = false;          ///< One is connected.
+  bool plugin_awaited = false;  ///< It has gone and may come back.
+  bool device_class = false;    ///< A class has this name.
+};
+
+/// Records who serves the name from now on: the plugin that comes first; a
+/// class once no plugin is awaited and no pod holds devices of one; a plugin
+/// again once it is there and no pod holds claims for the name. Nothing when
+/// all stays as it is. With Sharing::kAsItComes nobody's holding counts.
+state::Decision DecideBacking(const state::State& state,
+                              const std::string& resource,
+                              const Candidates& candidates, Sharing sharing,
+                              std::int64_t now_ms);
+
+/// May a pod take devices of the plugin of `resource`?
+///   Aborted  another pod holds a claim for it
+absl::Status CheckNoClaims(const state::State& state,
+                           const std::string& resource, const PodUid& pod);
+
+/// May a pod take claims for `resource`? Waits for the pods that hold devices
+/// of its plugin.
+Verdict CheckNoPluginDevices(const state::State& state,
+                             const std::string& resource, const PodUid& pod);
+
+}  // namespace devmgr::claim

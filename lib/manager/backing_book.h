@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "claim/backing.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// Who serves which extended resource, and when that changes. Lives on the
+/// manager's thread.
+class BackingBook {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    EventLog& events;
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
+    std::function<std::int64_t()> now_ms;
+    /// Who could serve the resource now.
+    std::function<claim::Candidates(const std::string& resource)> candidates;
+  };
+  explicit BackingBook(Parts parts) : parts_(std::move(parts)) {}
+
+  /// A candidate came or left, or somebody holds less than before: has the
+  /// hand-over recorded if it is time.
+  void Consider(const std::string& resource);
+
+  /// Considers all that plugins serve: there are other classes now.
+  void OnClasses();
+
+  /// The ledger has `now` in place of `before` (null: nothing).
+  void OnRecorded(const state::ResourceRecord* before,
+                  const state::ResourceRecord& now);
+
+  /// A pod holds a claim for the resource from now on.
+  void OnClaimed(const std::string& resource, const ObjectName& pod);
+
+  /// Why no device plugin serves the resource, for people; empty: one does, by
+  /// what the ledger knows.
+  std::string WhyNotServed(const std::string& resource) const;
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace devmgr::manager

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/health_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/quote.h"
+#include "common/status.h"
+
+namespace devmgr::manager {
+namespace {
+
+constexpr char kDeviceUnhealthy[] = "DeviceUnhealthy";
+
+}  // namespace
+
+HealthKeeper::~HealthKeeper() {
+  for (const auto& [resource, timer] : timers_) parts_.executor.Cancel(timer);
+}
+
+void HealthKeeper::OnHealth(const std::set<PodUid>& pods) {
+  if (pods.empty()) return;
+  if (pending_.empty()) parts_.executor.Post([this] { TellPending(); });
+  pending_.insert(pods.begin(), pods.end());
+}
+
+void HealthKeeper::TellPending() {
+  const std::vector<PodUid> pods(pending_.begin(), pending_.end());
+  pending_.clear();
+  parts_.tell(pods);
+}
+
+void HealthKeeper::OnDevices(const std::string& resource) {
+  Faults faults;
+  for (const device::FaultyDevice& device : FaultyOf(resource)) {
+    faults.emplace(device.pod, device.id);
+  }
+  TellFaults(resource, faults);
+  Judge(resource);
+}
+
+std::vector<device::FaultyDevice> HealthKeeper::FaultyOf(
+    const std::string& resource) const {
+  const auto inventory = parts_.devices.inventories().find(resource);
+  if (inventory == parts_.devices.inventories().end()) return {};
+  return device::FaultyDevices(inventory->second,
+                               parts_.devices.Held(resource));
+}
+
+void HealthKeeper::TellFaults(const std::string& resource, const Faults& now) {
+  for (const auto& [uid, id] : now) {
+    if (faults_[resource].contains({uid, id})) continue;
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr) continue;
+    parts_.events.Add(true, kDeviceUnhealthy, "Pod", pod->name,
+                      fmt::format("device {} of {} does not work",
+                                  api::Quoted(id), resource));
+  }
+  if (now.empty()) {
+    faults_.erase(resource);
+  } else {
+    faults_[resource] = now;
+  }
+}
+
+bool HealthKeeper::Fails(const std::string& resource) const {
+  const auto policy = parts_.policies.find(resource);
+  return policy != parts_.policies.end() &&
+         policy->second == HealthPolicy::kFail;
+}
+
+void HealthKeeper::Judge(const std::string& resource) {
+  if (!Fails(resource)) return;
+  const device::HealthGuard::Ruling ruling =
+      guards_.try_emplace(resource, parts_.unhealthy_for.count())
+          .first->second.Judge(FaultyOf(resource),
+                               parts_.devices.Held(resource).size(),
+                               parts_.now_ms());
+  if (ruling.holds_back) {
+    parts_.events.Add(true, "HealthActionsHeldBack", "Resource", {"", resource},
+                      "most of its held devices do not work; no pod is failed "
+                      "for that in the next minute");
+  }
+  parts_.executor.Cancel(std::exchange(timers_[resource], 0));
+  if (ruling.next_ms.has_value()) {
+    const std::int64_t delay =
+        std::clamp<std::int64_t>(*ruling.next_ms - parts_.now_ms(), 1, 60'000);
+    timers_[resource] =
+        parts_.executor.PostAfter(std::chrono::milliseconds(delay),
+                                  [this, resource] { Judge(resource); });
+  }
+  if (ruling.fail.has_value()) Fail(resource, *ruling.fail);
+}
+
+void HealthKeeper::Fail(const std::string& resource,
+                        const device::FaultyDevice& device) {
+  const state::PodRecord* pod = parts_.state.FindPod(device.pod);
+  if (pod == nullptr) return;
+  PodAction action;
+  action.pod = device.pod;
+  action.name = pod->name;
+  action.reason = kDeviceUnhealthy;
+  action.message = fmt::format("device {} of {} has not worked for {} ms",
+                               api::Quoted(device.id), resource,
+                               parts_.now_ms() - device.since_ms);
+  parts_.events.Add(true, "PodToFail", "Pod", pod->name, action.message);
+  if (parts_.act_on_pod) parts_.act_on_pod(action);
+}
+
+absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
+                                      const std::string& container) const {
+  for (const state::DeviceHold& hold : pod.holds) {
+    if (hold.container != container || !Fails(hold.resource)) continue;
+    const auto inventory = parts_.devices.inventories().find(hold.resource);
+    if (inventory == parts_.devices.inventories().end()) continue;
+    for (const device::HeldDevice& device : hold.devices) {
+      const device::InventoryDevice* known = inventory->second.Find(device.id);
+      if (known == nullptr ||
+          known->device.health != device::Health::kUnhealthy) {
+        continue;
+      }
+      return FailedPreconditionError(
+          "device {} of {} in container '{}' of pod '{}' does not work",
+          api::Quoted(device.id), hold.resource, container,
+          pod.name.ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What follows when a batch is on disk: the projection moves, and whom it
+// concerns is told.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/status.h"
+#include "manager/manager.h"
+
+namespace devmgr::manager {
+namespace {
+
+template <typename Map>
+typename Map::mapped_type FindOrNull(const Map& map,
+                                     const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found != map.end() ? found->second : nullptr;
+}
+
+std::set<std::string> NamesOf(
+    const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr ? state::ResourcesByClaims(*pod)
+                        : std::set<std::string>();
+}
+
+bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
+             const std::string& boot_id) {
+  return pod != nullptr && pod->phase == state::PodPhase::kReady &&
+         pod->boot_id == boot_id;
+}
+
+}  // namespace
+
+Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
+  Passages all;
+  for (const state::Change& change : batch.decision.changes) {
+    if (const auto* put = std::get_if<state::PutPod>(&change)) {
+      all.pods.push_back({FindOrNull(state_.pods, put->pod->uid), put->pod});
+    } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
+      all.pods.push_back({FindOrNull(state_.pods, erase->uid), nullptr});
+    } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
+      all.freed_claims.push_back(FindOrNull(state_.claims, claim->uid));
+    } else if (const auto* name = std::get_if<state::PutResource>(&change)) {
+      all.resources.push_back(
+          {FindOrNull(state_.resources, name->resource->name), name->resource});
+    }
+  }
+  return all;
+}
+
+void Manager::ApplyBatch(const state::Batch& batch) {
+  const Passages passages = PassagesOf(batch);
+  if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
+    // Cannot happen: the ledger thread applied the same batch.
+    if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
+    return;
+  }
+  for (const auto& [before, now] : passages.pods) {
+    if (now != nullptr) OnPodPut(before, now);
+  }
+  for (const auto& [before, now] : passages.pods) {
+    if (now == nullptr) OnPodGone(*before);
+  }
+  for (const auto& [before, now] : passages.pods) {
+    OnNames(now != nullptr ? now->name : before->name, NamesOf(before),
+            NamesOf(now));
+  }
+  if (batch.decision.kind == state::DecisionKind::kRepair) {
+    for (const ObjectName& claim : batch.decision.claims) {
+      events_.Add(true, "Repaired", "ResourceClaim", claim,
+                  batch.decision.message);
+    }
+  }
+  std::vector<WaitingFor> freed;
+  for (const auto& [before, now] : passages.pods) {
+    if (now != nullptr) continue;
+    freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
+  }
+  for (const auto& claim : passages.freed_claims) {
+    freed.push_back({WaitingFor::Kind::kClaim, claim->name.ToString()});
+  }
+  for (const auto& [before, now] : passages.resources) {
+    backing_->OnRecorded(before.get(), *now);
+    device_admission_->OnResource(now->name);
+    freed.push_back({WaitingFor::Kind::kResource, now->name});
+  }
+  if (!freed.empty()) Wake(freed);
+}
+
+void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
+                       const std::shared_ptr<const state::PodRecord>& now) {
+  devices_->OnPod(now->uid, now->name, now.get());
+  OnPodChanged(now->uid);
+  if (IsReady(now, boot_id_) && !IsReady(before, boot_id_)) {
+    events_.Add(false, "Prepared", "Pod", now->name, "all claims are prepared");
+  }
+}
+
+void Manager::OnPodGone(const state::PodRecord& pod) {
+  const PodInfo info = InfoOf(pod);
+  devices_->OnPod(pod.uid, pod.name, nullptr);
+  lifecycle_->Forget(pod.uid);
+  device_admission_->Forget(pod.uid);
+  {
+    MutexLock lock(names_mutex_);
+    const auto names = state_.PodsNamed(pod.name);
+    if (names.empty()) {
+      names_.erase(pod.name);
+    } else {
+      names_[pod.name] = names;
+    }
+  }
+  events_.Add(false, "Released", "Pod", pod.name, "pod is released");
+  Tell([&](DeviceManagerObserver& o) { o.OnPod(info, true); });
+}
+
+void Manager::OnNames(const ObjectName& pod,
+                      const std::set<std::string>& before,
+                      const std::set<std::string>& now) {
+  for (const std::string& resource : now) {
+    if (!before.contains(resource)) backing_->OnClaimed(resource, pod);
+  }
+  for (const std::string& resource : before) {
+    if (now.contains(resource)) continue;
+    backing_->Consider(resource);
+    device_admission_->OnResource(resource);
+  }
+}
+
+}  // namespace devmgr::manager

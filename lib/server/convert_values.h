@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files that convert share: small values.
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/convert.h"
+
+namespace devmgr::server {
+
+template <typename Repeated>
+void Put(const std::vector<std::string>& from, Repeated* to) {
+  for (const std::string& text : from) to->Add(ValidUtf8(text));
+}
+
+template <typename Repeated>
+std::vector<std::string> Get(const Repeated& from) {
+  return {from.begin(), from.end()};
+}
+
+inline std::int64_t MillisOf(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
+/// Clamped: the number came over a socket, and must not overflow the clock.
+inline WallTime TimeOf(std::int64_t unix_ms) {
+  constexpr std::int64_t kLimit = 9'000'000'000'000;  // Year 2255.
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::milliseconds(std::clamp(unix_ms, -kLimit, kLimit))));
+}
+
+}  // namespace devmgr::server

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/backing.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "claim/claim_fixture.h"
+#include "claim/device_booking.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::Backing;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kGpu[] = "example.com/gpu";
+
+constexpr Candidates kNobody{};
+constexpr Candidates kPluginOnly{.plugin = true};
+constexpr Candidates kPluginAndClass{.plugin = true, .device_class = true};
+constexpr Candidates kAwaited{.plugin_awaited = true, .device_class = true};
+constexpr Candidates kClassOnly{.device_class = true};
+
+class BackingTest : public ClaimTest {
+ protected:
+  /// Who serves the name once this was decided; empty: nobody has yet.
+  std::string After(const Candidates& candidates,
+                    Sharing sharing = Sharing::kOneOwner) {
+    ledger_.Take(DecideBacking(state(), kGpu, candidates, sharing, 7));
+    const auto* record = state().FindResource(kGpu);
+    return record != nullptr ? std::string(state::BackingName(record->backing))
+                             : "";
+  }
+
+  absl::Status Reserve(const Pod& pod, Sharing sharing = Sharing::kOneOwner) {
+    device::Reservation planned;
+    planned.pod = IdentityOf(pod).uid;
+    planned.container = "main";
+    planned.resource = kGpu;
+    planned.devices = {{"0", {}}};
+    const auto decision =
+        ReserveDevices(state(), IdentityOf(pod), 1'000, {planned}, sharing);
+    if (decision.ok()) ledger_.Take(*decision);
+    return decision.status();
+  }
+
+  /// A pod whose GPU comes through its special claim `E`.
+  Pod Mapped() {
+    objects_ = SnapshotOf({ClaimForP("E")});
+    return PodBuilder().Container("main").Requests(kGpu).SpecialClaim("E").Maps(
+        "main", kGpu, "r");
+  }
+};
+
+TEST_F(BackingTest, ThePluginThatComesFirstServesTheName) {
+  EXPECT_EQ(After(kNobody), "");
+  // A class is there on all nodes; it is its pods that make it the owner here.
+  EXPECT_EQ(After(kClassOnly), "");
+  EXPECT_EQ(After(kPluginAndClass), "DevicePlugin");
+  EXPECT_EQ(state().FindResource(kGpu)->since_ms, 7);
+  EXPECT_THAT(
+      DecideBacking(state(), kGpu, kPluginOnly, Sharing::kOneOwner, 8).changes,
+      IsEmpty());
+}
+
+// AL-080: a plugin that restarts keeps its name, and so do its devices.
+TEST_F(BackingTest, AClassTakesOverWhenNoPluginIsAwaitedAndNobodyHolds) {
+  ASSERT_EQ(After(kPluginAndClass), "DevicePlugin");
+  const Pod pod = PodBuilder("Q").Container("main");
+  ASSERT_THAT(Reserve(pod), IsOk());
+  EXPECT_EQ(After(kAwaited), "DevicePlugin");
+  EXPECT_EQ(After(kClassOnly), "DevicePlugin");
+  ledger_.Take(FreeReserved(state(), IdentityOf(pod).uid, ""));
+  EXPECT_EQ(After(kAwaited), "DevicePlugin");
+  EXPECT_EQ(After(kNobody), "DevicePlugin");
+  EXPECT_EQ(After(kClassOnly), "DeviceClass");
+}
+
+// AL-080, the kubelet's way.
+TEST_F(BackingTest, AsItComesNobodyIsWaitedFor) {
+  ASSERT_EQ(After(kPluginAndClass, Sharing::kAsItComes), "DevicePlugin");
+  const Pod pod = PodBuilder("Q").Container("main");
+  ASSERT_THAT(Reserve(pod), IsOk());
+  EXPECT_EQ(After(kAwaited, Sharing::kAsItComes), "DeviceClass");
+  EXPECT_EQ(After(kPluginAndClass, Sharing::kAsItComes), "DevicePlugin");
+}
+
+TEST_F(BackingTest, PodsWithClaimsMakeTheClassTheOwnerUntilTheyAreGone) {
+  const Pod pod = Mapped();
+  ASSERT_EQ(Prepare(pod).kind, Kind::kAdmit);
+  EXPECT_EQ(state().FindResource(kGpu)->backing, Backing::kClass);
+  EXPECT_THAT(state().ClassHoldersOf(kGpu, 9), ElementsAre(PodUid{"u-P"}));
+  EXPECT_EQ(After(kPluginAndClass), "DeviceClass");
+  AnswerAll();
+  EXPECT_EQ(After(kPluginAndClass), "DeviceClass");
+  // A claim that is being unprepared is held.
+  ASSERT_TRUE(Release(pod));
+  EXPECT_EQ(After(kPluginAndClass), "DeviceClass");
+  AnswerAll();
+  EXPECT_THAT(state().ClassHoldersOf(kGpu, 9), IsEmpty());
+  EXPECT_EQ(After(kPluginAndClass), "DevicePlugin");
+}
+
+TEST_F(BackingTest, NobodyGetsAPluginsDeviceWhileAnotherHoldsAClaimForIt) {
+  ASSERT_EQ(Prepare(Mapped()).kind, Kind::kAdmit);
+  const Pod other = PodBuilder("Q").Container("main");
+  EXPECT_THAT(Reserve(other),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("'u-P'")));
+  EXPECT_THAT(Reserve(other, Sharing::kAsItComes), IsOk());
+}
+
+TEST_F(BackingTest, AMappedPodWaitsForThoseWhoHoldThePluginsDevices) {
+  ASSERT_EQ(After(kPluginOnly), "DevicePlugin");
+  ASSERT_THAT(Reserve(PodBuilder("Q").Container("main")), IsOk());
+  const Pod pod = Mapped();
+  const Verdict verdict = Prepare(pod);
+  EXPECT_EQ(verdict.kind, Kind::kWait);
+  EXPECT_EQ(verdict.reason, "ResourceHeldByPlugin");
+  EXPECT_THAT(verdict.message, HasSubstr("ns/Q"));
+  EXPECT_THAT(verdict.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kPod, "ns/Q"}));
+  options_.sharing = Sharing::kAsItComes;
+  EXPECT_EQ(Prepare(pod).kind, Kind::kAdmit);
+  // It has what it has, whatever the rule is now.
+  options_.sharing = Sharing::kOneOwner;
+  EXPECT_EQ(Prepare(pod).kind, Kind::kAdmit);
+}
+
+}  // namespace
+}  // namespace devmgr::claim

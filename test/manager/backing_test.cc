@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One name, served by a device plugin and by a device class: who has it, when
+// it changes hands, and that nobody gets a device twice by it.
+#include "manager/device_fixture.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kGpuClass[] =
+    "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\n"
+    "metadata: {name: gpu}\nspec: {extendedResourceName: example.com/gpu}\n"
+    "---\n";
+
+/// Pod `name` whose GPU is mapped to the claim `name-gpu`, and that claim.
+std::string MappedPod(const std::string& name) {
+  const std::string claim = name + "-gpu";
+  return "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: "
+         "{name: " +
+         claim + ", uid: u-" + claim +
+         "}\nspec: {devices: {requests: [{name: r, exactly: "
+         "{deviceClassName: gpu}}]}}\n"
+         "status:\n  allocation:\n    devices:\n      results:\n"
+         "      - {request: r, driver: d.example.com, pool: pool-1, device: " +
+         name + "}\n  reservedFor:\n  - {resource: pods, name: " + name +
+         ", uid: u-" + name + "}\n---\n" +
+         "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: u-" +
+         name + "}\nspec:\n  containers:\n" + ContainerYaml("c", {{kGpu, 1}}) +
+         "status:\n  extendedResourceClaimStatus:\n    resourceClaimName: " +
+         claim +
+         "\n    requestMappings:\n    - {containerName: c, resourceName: "
+         "example.com/gpu, requestName: r}\n---\n";
+}
+
+class BackingTest : public DeviceNodeTest {
+ protected:
+  void SetUp() override {
+    node_.drivers.Register("d.example.com");
+    node_.options.plugin_grace_period = std::chrono::milliseconds(50);
+  }
+
+  ResourceInfo Gpu() {
+    for (const ResourceInfo& resource : node_.manager().Resources()) {
+      if (resource.name == kGpu) return resource;
+    }
+    return {};
+  }
+  testing::AssertionResult WaitForOwner(const std::string& owner) {
+    return node_.WaitUntil("the owner is " + owner,
+                           [&] { return Gpu().owner == owner; });
+  }
+};
+
+// AL-080
+TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
+  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  node_.Publish(kGpuClass);
+  node_.plugins.Lose(kGpu);
+  node_.Publish(std::string(kGpuClass) + DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  node_.plugins.Serve(kGpu, 2);
+  EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+// AL-080: after the grace period and the last holder, not before.
+TEST_F(BackingTest, TheClassTakesOverWhenTheLastHolderHasGone) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  const std::string p = DevicePod("p", {{kGpu, 1}});
+  node_.Publish(kGpuClass + p);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.plugins.Lose(kGpu);
+  ASSERT_TRUE(node_.WaitUntil("the grace period is over",
+                              [&] { return Gpu().state == "Forgotten"; }));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  // Through a claim it would be the same hardware.
+  node_.Publish(kGpuClass + p + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitForReason("m", "ResourceHeldByPlugin"));
+  EXPECT_THAT(node_.PodNamed("m").message, HasSubstr("default/p"));
+  node_.Publish(kGpuClass + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
+  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  EXPECT_EQ(Gpu().capacity, 0);
+  EXPECT_THAT(MessagesOf("ResourceHandedOver"), SizeIs(1));
+}
+
+TEST_F(BackingTest, ThePluginGetsItsNameBackWhenNoClaimIsHeldForIt) {
+  node_.Start();
+  node_.Publish(kGpuClass + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
+  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(kGpuClass + MappedPod("m") + DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("device class"));
+  EXPECT_EQ(Gpu().capacity, 0) << "what a class serves is not counted";
+  node_.Publish(kGpuClass + DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().capacity, 1);
+}
+
+// A mapping in a pod's status wins for that pod; the owner stays who it is.
+TEST_F(BackingTest, TwoOwnersAreReportedAndNeverServeAtTheSameTime) {
+  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  ASSERT_TRUE(WaitForOwner("DevicePlugin"));
+  node_.Publish(kGpuClass + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_THAT(MessagesOf("ResourceHasTwoOwners"),
+              ElementsAre(HasSubstr("default/m")));
+  node_.Publish(kGpuClass + MappedPod("m") + DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "ResourceHeldByClaims"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("u-m"));
+  node_.Publish(kGpuClass + DevicePod("p", {{kGpu, 1}}));
+  EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  const std::string p = DevicePod("p", {{kGpu, 1}});
+  node_.Publish(kGpuClass + p);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitUntil("the grace period is over",
+                              [&] { return Gpu().state == "Forgotten"; }));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  node_.Publish(kGpuClass);
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_TRUE(WaitForOwner("DeviceClass"));
+}
+
+// AL-080
+TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
+  node_.options.profile = Profile::kStrictKubelet;
+  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  const std::string p = DevicePod("p", {{kGpu, 1}});
+  node_.Publish(kGpuClass + p);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.plugins.Lose(kGpu);
+  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  node_.Publish(kGpuClass + p + MappedPod("m"));
+  EXPECT_TRUE(node_.WaitFor("m", PodState::kReady));
+}
+
+}  // namespace
+}  // namespace devmgr

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pods and embedders learn when devices stop working, and what follows.
+#include <deque>
+
+#include "common/mutex.h"
+#include "manager/device_fixture.h"
+#include "support/mailbox.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+device::Device With(const std::string& id, device::Health health) {
+  return {id, health, {}};
+}
+constexpr auto kGood = device::Health::kHealthy;
+constexpr auto kBad = device::Health::kUnhealthy;
+
+class DeviceHealthTest : public DeviceNodeTest {
+ protected:
+  class Listener : public DeviceManagerObserver {
+   public:
+    void OnResourceHealth(const std::vector<PodUid>& pods) override {
+      told.push_back(pods);
+    }
+    std::vector<std::vector<PodUid>> told;  ///< On the manager's thread.
+  };
+
+  void TearDown() override {
+    if (listening_) node_.manager().RemoveObserver(&listener_);
+  }
+
+  void Start(int pods) {
+    node_.Start();
+    node_.manager().AddObserver(&listener_);
+    listening_ = true;
+    node_.plugins.Serve(kGpu, pods);
+    std::string all;
+    for (int i = 0; i < pods; ++i) {
+      all += DevicePod("p" + std::to_string(i), {{kGpu, 1}});
+    }
+    node_.Publish(all);
+    for (int i = 0; i < pods; ++i) {
+      ASSERT_TRUE(node_.WaitFor("p" + std::to_string(i), PodState::kReady));
+    }
+    Told();
+  }
+
+  /// What the plugin tells of the devices `0`, `1`, ...
+  void Report(const std::vector<device::Health>& healths) {
+    std::vector<device::Device> devices;
+    for (std::size_t i = 0; i < healths.size(); ++i) {
+      devices.push_back(With(std::to_string(i), healths[i]));
+    }
+    node_.plugins.Report(kGpu, std::move(devices));
+  }
+
+  /// Since the last call; all that was reported before has been heard.
+  std::vector<std::vector<PodUid>> Told() {
+    std::vector<std::vector<PodUid>> told;
+    // Once for what was reported, once for what that made to be told.
+    node_.manager().RunAndWait([] {});
+    node_.manager().RunAndWait(
+        [&] { told = std::exchange(listener_.told, {}); });
+    return told;
+  }
+
+  /// `id=health` of all devices of a pod.
+  std::vector<std::string> StatusOf(const std::string& pod) {
+    std::vector<std::string> all;
+    for (const auto& container : node_.PodNamed(pod).allocated_resources) {
+      for (const ResourceStatus& resource : container.resources) {
+        for (const ResourceHealth& device : resource.resources) {
+          all.push_back(container.container + "/" + resource.name + "/" +
+                        device.resource_id + "=" + device.health);
+        }
+      }
+    }
+    return all;
+  }
+
+  Listener listener_;
+  bool listening_ = false;
+};
+
+// DP-115, DP-118
+TEST_F(DeviceHealthTest, AHolderIsToldOnceAndSeesItInItsStatus) {
+  Start(3);
+  EXPECT_THAT(StatusOf("p1"), ElementsAre("c/example.com/gpu/1=Healthy"));
+  Report({kGood, kBad, kGood});
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p1"})));
+  EXPECT_THAT(StatusOf("p1"), ElementsAre("c/example.com/gpu/1=Unhealthy"));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre("c/example.com/gpu/0=Healthy"));
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"),
+              ElementsAre(AllOf(HasSubstr("'1'"), HasSubstr(kGpu))));
+}
+
+// DP-117
+TEST_F(DeviceHealthTest, TheSameListTellsNobody) {
+  Start(3);
+  for (int i = 0; i < 200; ++i) Report({kGood, kGood, kGood});
+  EXPECT_THAT(Told(), IsEmpty());
+}
+
+// W-16, W-18: nothing is lost, however much happens at once.
+TEST_F(DeviceHealthTest, WhatHappensAtOnceIsToldAtOnce) {
+  Start(3);
+  node_.manager().RunAndWait([&] {
+    Report({kBad, kGood, kGood});
+    Report({kGood, kBad, kBad});
+    Report({kBad, kGood, kBad});
+  });
+  std::vector<PodUid> all;
+  for (const auto& pods : Told())
+    all.insert(all.end(), pods.begin(), pods.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  EXPECT_EQ(all.size(), 3u);
+  node_.plugins.Lose(kGpu);
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"}, PodUid{"u-p1"},
+                                              PodUid{"u-p2"})));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre("c/example.com/gpu/0=Unknown"));
+}
+
+// DP-120, DP-122 to DP-125: what pod-resources asks for.
+TEST_F(DeviceHealthTest, WhatIsHeldAndWhatWorksIsTold) {
+  Start(1);
+  const auto held = [&] {
+    return *node_.manager().HeldDevices(node_.UidOf("p0"), "c");
+  };
+  EXPECT_THAT(held(), ElementsAre(ResourceDevices{kGpu, {{"0", {}}}}));
+  Report({kGood, kGood, kBad});
+  Told();
+  EXPECT_THAT(node_.manager().AllocatableDevices(),
+              ElementsAre(ResourceDevices{kGpu, {{"0", {}}, {"1", {}}}}));
+  Report({kGood, kGood, kGood});
+  Told();
+  EXPECT_THAT(
+      node_.manager().AllocatableDevices(),
+      ElementsAre(ResourceDevices{kGpu, {{"0", {}}, {"1", {}}, {"2", {}}}}));
+  node_.plugins.Lose(kGpu);
+  Told();
+  EXPECT_THAT(node_.manager().AllocatableDevices(), IsEmpty());
+  EXPECT_THAT(held(), ElementsAre(ResourceDevices{kGpu, {{"0", {}}}}));
+  EXPECT_THAT(node_.manager().HeldDevices(PodUid{"none"}, "c"),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+class HealthPolicyTest : public DeviceHealthTest {
+ protected:
+  void SetUp() override {
+    node_.options.health_policies[kGpu] = HealthPolicy::kFail;
+    node_.options.unhealthy_for = std::chrono::milliseconds(1);
+    node_.act_on_pod = [this](const PodAction& action) {
+      actions_.Put(action);
+    };
+  }
+  Mailbox<PodAction> actions_;
+};
+
+// AL-192
+TEST_F(HealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
+  Start(2);
+  Report({kGood, kBad});
+  const auto action = actions_.Take();
+  ASSERT_TRUE(action.has_value());
+  EXPECT_EQ(action->kind, PodAction::Kind::kFail);
+  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  EXPECT_EQ(action->name, (ObjectName{"default", "p1"}));
+  EXPECT_EQ(action->reason, "DeviceUnhealthy");
+  EXPECT_THAT(action->message, HasSubstr("'1'"));
+  EXPECT_THAT(MessagesOf("PodToFail"), ElementsAre(action->message));
+  // It must not start on it again either.
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("does not work")));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p0"), "c"),
+              IsOk());
+}
+
+// AL-193
+TEST_F(HealthPolicyTest, WhenMostAreBrokenNobodyFails) {
+  Start(2);
+  Report({kBad, kBad});
+  ASSERT_TRUE(node_.WaitUntil("it is held back", [&] {
+    return !MessagesOf("HealthActionsHeldBack").empty();
+  }));
+  Told();
+  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+}
+
+TEST_F(HealthPolicyTest, OtherResourcesAreOnlyReported) {
+  node_.options.health_policies.clear();
+  Start(2);
+  Report({kGood, kBad});
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), ElementsAre(HasSubstr("'1'")));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
+              IsOk());
+}
+
+}  // namespace
+}  // namespace devmgr
