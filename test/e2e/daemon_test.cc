@@ -337,6 +337,16 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
                                         "--node-name", "n3", "--print-config"});
   EXPECT_THAT(read.out, HasSubstr("nodeName: n3"));  // flags win
   EXPECT_THAT(read.out, HasSubstr("actuate: embedder"));
+  std::ofstream(file) << "healthPolicy: {example.com/gpu: fail}\n"
+                         "unhealthyFor: 90s\nrefuseEditConflicts: true\n";
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", file, "--print-config"}).out,
+      AllOf(HasSubstr("example.com/gpu: fail"), HasSubstr("unhealthyFor: 90s"),
+            HasSubstr("refuseEditConflicts: true")));
+  std::ofstream(file) << "healthPolicy: {example.com/gpu: shout}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("config.yaml:1: healthPolicy.example.com/gpu: must be "
+                        "report or fail"));
   std::ofstream(file) << "nodeName: n2\nactuat: embedder\n";
   const Exit unknown = RunTool("devmgrd", {"--config", file});
   EXPECT_EQ(unknown.code, 2);

@@ -272,6 +272,26 @@ TEST_F(ViewsTest, DescribeTellsAllAndWhatHappened) {
               AllOf(HasSubstr("/s.sock"), HasSubstr("was late")));
 }
 
+TEST_F(ViewsTest, DescribeTellsHowHeldDevicesFare) {
+  PodInfo pod = MakePod("default", "p", PodState::kReady);
+  pod.allocated_resources = {
+      {"c", {{"example.com/gpu", {{"7", "Unhealthy", "too hot", now_}}}}}};
+  node_.pods = {pod};
+  PodDevices answer = Answer();
+  answer.containers[0].devices_released = true;
+  node_.answer = answer;
+  EXPECT_THAT(Run({"describe", "pod", "p"}).out,
+              AllOf(HasSubstr("example.com/gpu"), HasSubstr("Unhealthy"),
+                    HasSubstr("too hot"), HasSubstr("(released)")));
+  const auto status = RunJson({"describe", "pod", "p"})["status"];
+  const auto& device =
+      status["containers"][0]["allocatedResourcesStatus"][0]["resources"][0];
+  EXPECT_EQ(device["resourceID"], "7");
+  EXPECT_EQ(device["health"], "Unhealthy");
+  EXPECT_EQ(RunJson({"resolve", "p"})["containers"][0]["devicesReleased"],
+            true);
+}
+
 TEST_F(ViewsTest, SecretsAreMaskedForPeopleOnly) {
   PodDevices answer = Answer();
   answer.containers[1].env = {{"TOKEN", "hunter2"}};

@@ -60,6 +60,7 @@ absl::Status DescribePod(const Session& session, Inspector& inspector) {
     if (devices.ok()) PrintSection(session, InjectedTable(session, *devices));
     if (!devices.ok()) session.Note(MessageOf(devices.status()));
   }
+  PrintSection(session, AllocatedTable(session, *pod));
   PrintEvents(session, EventsOf(session, inspector, "Pod", pod->name));
   return absl::OkStatus();
 }
@@ -189,7 +190,16 @@ absl::Status DescribeResource(const Session& session, Inspector& inspector) {
   fields.Print(session.out());
   PrintSection(session, HealthTable(session, *devices));
   PrintSection(session, HolderTable(session, *devices));
-  PrintEvents(session, EventsOf(session, inspector, "Plugin", {"", name}));
+  std::vector<EventInfo> events =
+      EventsOf(session, inspector, "Plugin", {"", name});
+  for (EventInfo& event :
+       EventsOf(session, inspector, "Resource", {"", name})) {
+    events.push_back(std::move(event));
+  }
+  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
+    return a.sequence < b.sequence;
+  });
+  PrintEvents(session, events);
   return absl::OkStatus();
 }
 

@@ -71,6 +71,7 @@ Json ContainerOf(const ContainerDevices& container) {
   item["resources"] = Array(container.resources, [](const HeldResource& held) {
     return Json{{"name", held.name}, {"devices", Array(held.devices)}};
   });
+  if (container.devices_released) item["devicesReleased"] = true;
   return item;
 }
 
@@ -108,6 +109,24 @@ Json DriverDeviceOf(const DeviceInfo& device) {
   return status;
 }
 
+/// As in `containerStatuses` of a pod's status.
+Json AllocatedItemOf(const ContainerResourceStatus& container) {
+  const auto device_of = [](const ResourceHealth& device) {
+    Json item{{"resourceID", device.resource_id},
+              {"health", device.health},
+              {"message", device.message}};
+    PutTime(item, "since", device.since);
+    return item;
+  };
+  const auto resource_of = [&](const ResourceStatus& resource) {
+    return Json{{"name", resource.name},
+                {"resources", Array(resource.resources, device_of)}};
+  };
+  return Json{
+      {"name", container.container},
+      {"allocatedResourcesStatus", Array(container.resources, resource_of)}};
+}
+
 }  // namespace
 
 std::string NameOf(const DeviceInfo& device) {
@@ -136,6 +155,9 @@ Json ItemOf(const PodInfo& pod) {
     return Json{{"kind", WaitingForKindName(waiting.kind)},
                 {"name", waiting.name}};
   });
+  if (!pod.allocated_resources.empty()) {
+    status["containers"] = Array(pod.allocated_resources, AllocatedItemOf);
+  }
   return Json{{"metadata", Metadata(pod.name, pod.uid.value)},
               {"status", std::move(status)}};
 }

@@ -61,6 +61,9 @@ std::vector<Injected> InjectedInto(const ContainerDevices& container,
     rows.push_back({"annotation", annotation.name + "=" + annotation.value,
                     OriginText(container, annotation.resource)});
   }
+  if (container.devices_released) {
+    rows.push_back({"(released)", "", "init containers ended"});
+  }
   if (rows.empty()) rows.push_back({"", "", ""});
   return rows;
 }
@@ -148,6 +151,20 @@ Table InjectedTable(const Session& session, const PodDevices& devices) {
       row.insert(row.end(), injected.begin(), injected.end());
       if (session.wide()) row.emplace_back(container.init ? "true" : "false");
       table.Add(std::move(row));
+    }
+  }
+  return table;
+}
+
+Table AllocatedTable(const Session& session, const PodInfo& pod) {
+  Table table = session.MakeTable(
+      {"CONTAINER", "RESOURCE", "DEVICE", "HEALTH", "SINCE", "MESSAGE"});
+  for (const ContainerResourceStatus& container : pod.allocated_resources) {
+    for (const ResourceStatus& resource : container.resources) {
+      for (const ResourceHealth& device : resource.resources) {
+        table.Add({container.container, resource.name, device.resource_id,
+                   device.health, TimeText(device.since), device.message});
+      }
     }
   }
   return table;

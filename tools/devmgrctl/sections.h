@@ -31,6 +31,9 @@ Table DriverTable(const Session& session, const ClaimInfo& claim);
 /// What is put into containers; one that gets nothing has a row, too.
 Table InjectedTable(const Session& session, const PodDevices& devices);
 
+/// How the devices of plugins fare that the pod holds.
+Table AllocatedTable(const Session& session, const PodInfo& pod);
+
 /// The events of one object, oldest first, as far as they are known. A state
 /// directory has none; that is no reason to fail.
 std::vector<EventInfo> EventsOf(const Session& session, Inspector& inspector,

@@ -73,7 +73,16 @@ DurationKeys() {
           {"pluginGracePeriod", &Config::plugin_grace_period},
           {"admissionWait", &Config::admission_wait},
           {"starvationLimit", &Config::starvation_limit},
+          {"unhealthyFor", &Config::unhealthy_for},
       };
+  return *keys;
+}
+
+const std::map<std::string, bool Config::*>& BoolKeys() {
+  static const auto* keys = new std::map<std::string, bool Config::*>{
+      {"podIdentityMetadata", &Config::pod_identity_metadata},
+      {"refuseEditConflicts", &Config::refuse_edit_conflicts},
+  };
   return *keys;
 }
 
@@ -138,6 +147,28 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
   return absl::OkStatus();
 }
 
+absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
+                              Config* config) {
+  if (!value.IsMap()) {
+    return Invalid(
+        "{}: healthPolicy: must be a map of resources to report or "
+        "fail",
+        Where(file, value));
+  }
+  for (const auto& policy : value) {
+    absl::Status status = CheckText(policy.first, file, "healthPolicy");
+    if (!status.ok()) return status;
+    const std::string text =
+        policy.second.IsScalar() ? policy.second.Scalar() : "";
+    if (text != "report" && text != "fail") {
+      return Invalid("{}: healthPolicy.{}: must be report or fail",
+                     Where(file, policy.second), Shown(policy.first.Scalar()));
+    }
+    config->health_policy[policy.first.Scalar()] = text;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadBool(const YAML::Node& value, const std::string& file,
                       const std::string& key, bool* to) {
   if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
@@ -162,7 +193,8 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
   std::vector<std::string> known = {"cdiSpecDirs", "featureGates",
-                                    "podIdentityMetadata"};
+                                    "healthPolicy"};
+  for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
   std::sort(known.begin(), known.end());
@@ -174,8 +206,9 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   const std::string name = key.IsScalar() ? key.Scalar() : "";
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
-  if (name == "podIdentityMetadata") {
-    return ReadBool(value, file, name, &config->pod_identity_metadata);
+  if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
+  if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
+    return ReadBool(value, file, name, &(config->*flag->second));
   }
   if (const auto duration = DurationKeys().find(name);
       duration != DurationKeys().end()) {
@@ -296,8 +329,10 @@ std::string PrintConfig(const Config& config) {
   for (const auto& [key, member] : DurationKeys()) {
     text(key.c_str(), DurationText(config.*member));
   }
-  out << YAML::Key << "podIdentityMetadata" << YAML::Value
-      << config.pod_identity_metadata;
+  out << YAML::Key << "healthPolicy" << YAML::Value << config.health_policy;
+  for (const auto& [key, member] : BoolKeys()) {
+    out << YAML::Key << key << YAML::Value << config.*member;
+  }
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }
@@ -324,6 +359,13 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.admission_wait = config.admission_wait;
   options.starvation_limit = config.starvation_limit;
   options.pod_identity_metadata = config.pod_identity_metadata;
+  for (const auto& [resource, policy] : config.health_policy) {
+    options.health_policies[resource] = policy == "fail"
+                                            ? devmgr::HealthPolicy::kFail
+                                            : devmgr::HealthPolicy::kReport;
+  }
+  options.unhealthy_for = config.unhealthy_for;
+  options.refuse_edit_conflicts = config.refuse_edit_conflicts;
   return options;
 }
 

@@ -39,6 +39,9 @@ struct Config {
   std::chrono::milliseconds admission_wait{300'000};
   std::chrono::milliseconds starvation_limit{300'000};
   bool pod_identity_metadata = false;
+  std::map<std::string, std::string> health_policy;  ///< By resource.
+  std::chrono::milliseconds unhealthy_for{30'000};
+  bool refuse_edit_conflicts = false;
   friend bool operator==(const Config&, const Config&) = default;
 };
 
