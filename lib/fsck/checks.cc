@@ -12,6 +12,11 @@
 namespace devmgr::fsck {
 namespace {
 
+constexpr char kReportIt[] =
+    "our own bug: report it with the output of 'devmgrctl history -o json'";
+
+}  // namespace
+
 Finding Error(std::string check, std::string object, std::string message,
               std::string hint) {
   Finding finding;
@@ -27,11 +32,6 @@ Finding Warning(std::string check, std::string object, std::string message,
   finding.shown.error = false;
   return finding;
 }
-
-constexpr char kReportIt[] =
-    "our own bug: report it with the output of 'devmgrctl history -o json'";
-
-}  // namespace
 
 std::vector<Finding> CheckInvariants(const Input& input) {
   std::vector<Finding> findings;

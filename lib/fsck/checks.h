@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fsck/fsck.h"
@@ -10,6 +11,12 @@ namespace devmgr::fsck {
 /// A check: what it finds in `input`, in any order.
 using Check = std::vector<Finding> (*)(const Input& input);
 
+// Findings that nothing can be done about but by hand.
+Finding Error(std::string check, std::string object, std::string message,
+              std::string hint);
+Finding Warning(std::string check, std::string object, std::string message,
+                std::string hint);
+
 // Of the ledger by itself.
 std::vector<Finding> CheckInvariants(const Input& input);
 std::vector<Finding> CheckAnswers(const Input& input);
@@ -18,6 +25,10 @@ std::vector<Finding> CheckAnswers(const Input& input);
 std::vector<Finding> CheckUnreadableSpecs(const Input& input);
 std::vector<Finding> CheckMissingSpecs(const Input& input);
 std::vector<Finding> CheckOrphanedSpecs(const Input& input);
+
+// Against the device plugins.
+std::vector<Finding> CheckHeldDevices(const Input& input);
+std::vector<Finding> CheckAbsentPlugins(const Input& input);
 
 // Against the drivers and the source.
 std::vector<Finding> CheckAbsentDrivers(const Input& input);

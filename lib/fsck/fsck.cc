@@ -15,8 +15,9 @@ namespace {
 constexpr Check kChecks[] = {
     CheckInvariants,      CheckAnswers,  // the ledger
     CheckUnreadableSpecs, CheckMissingSpecs,
-    CheckOrphanedSpecs,                                     // CDI directories
-    CheckAbsentDrivers,   CheckRefusals,     CheckGonePods  // drivers, source
+    CheckOrphanedSpecs,                                      // CDI directories
+    CheckHeldDevices,     CheckAbsentPlugins,                // device plugins
+    CheckAbsentDrivers,   CheckRefusals,      CheckGonePods  // drivers, source
 };
 
 /// The decision of a repair, or nothing when there is nothing left to do.

@@ -17,9 +17,13 @@
 #include <vector>
 
 #include "cdi/spec.h"
+#include "device/device.h"
 #include "state/state.h"
 
 namespace devmgr::fsck {
+
+/// Of the held devices of a resource those that its plugin lists, by ID.
+using PluginView = std::map<std::string, device::Health>;
 
 /// What only a running manager knows.
 struct RunningView {
@@ -27,6 +31,8 @@ struct RunningView {
   /// Why a driver that is not being asked right now has not prepared or
   /// unprepared a claim: its last error.
   std::map<std::pair<ClaimUid, std::string>, std::string> refusals;
+  /// By resource; only those whose plugin is there and has told its devices.
+  std::map<std::string, PluginView> plugins;
   /// Pods of the source, once it is complete.
   std::optional<std::set<PodUid>> source_pods;
 };

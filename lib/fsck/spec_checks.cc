@@ -65,7 +65,7 @@ void ForEachId(const state::ClaimRecord& claim, Visit visit) {
 }
 
 /// Which devices of spec files belong to claims, as far as ledger and history
-/// tell.
+/// tell, and which are held at all.
 class Owners {
  public:
   explicit Owners(const Input& input) : state_(input.state) {
@@ -89,6 +89,12 @@ class Owners {
       ForEachId(*claim, [this](const auto&, const auto&, const auto& id) {
         held_.insert(id);
       });
+    }
+    for (const auto& [uid, pod] : state_.pods) {
+      for (const state::DeviceHold& hold : pod->holds) {
+        held_.insert(hold.edits.cdi_devices.begin(),
+                     hold.edits.cdi_devices.end());
+      }
     }
   }
 
@@ -124,7 +130,7 @@ class Owners {
   }
 
   const state::State& state_;
-  std::set<std::string> held_;             ///< IDs of claims of the ledger.
+  std::set<std::string> held_;             ///< IDs that the ledger holds.
   std::set<std::string> claim_kinds_;      ///< Whose devices carry claim UIDs.
   std::map<std::string, Claim> released_;  ///< By ID.
 };
@@ -156,6 +162,61 @@ Finding AbandonedOf(const cdi::SpecFile& file, const std::string& device) {
       "",
       "another user of the driver may need it; if there is none, remove it"};
   return finding;
+}
+
+using Ids = std::set<std::string>;
+
+/// What drivers prepared for a claim in this boot, and no spec defines.
+void AddMissing(const state::ClaimRecord& claim, const std::string& boot_id,
+                const Ids& defined, std::vector<Finding>* findings) {
+  std::map<std::string, Ids> missing;
+  ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
+    const state::DriverRecord& part = claim.drivers.at(driver);
+    if (part.phase == state::DriverPhase::kPrepared &&
+        part.boot_id == boot_id && !defined.contains(id)) {
+      missing[driver].insert(id);
+    }
+  });
+  for (const auto& [driver, ids] : missing) {
+    Finding finding;
+    finding.shown = {
+        "missing-spec",
+        true,
+        "claim/" + claim.name.ToString(),
+        fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI "
+                    "spec file defines {}",
+                    claim.name.ToString(), claim.uid.value, driver,
+                    fmt::join(ids, ", ")),
+        fmt::format("has driver '{}' prepare it again; until then its pods "
+                    "are Preparing",
+                    driver),
+        ""};
+    finding.repair = PrepareAgain{claim.uid, driver};
+    findings->push_back(std::move(finding));
+  }
+}
+
+/// What plugins answered for a pod that is Ready in this boot, and no spec
+/// defines.
+void AddMissing(const state::PodRecord& pod, const std::string& boot_id,
+                const Ids& defined, std::vector<Finding>* findings) {
+  if (pod.phase != state::PodPhase::kReady || pod.boot_id != boot_id) return;
+  std::map<std::string, Ids> missing;
+  for (const state::DeviceHold& hold : pod.holds) {
+    for (const std::string& id : hold.edits.cdi_devices) {
+      if (!defined.contains(id)) missing[hold.resource].insert(id);
+    }
+  }
+  for (const auto& [resource, ids] : missing) {
+    findings->push_back(Error(
+        "missing-spec", "pod/" + pod.name.ToString(),
+        fmt::format("pod '{}' ({}) holds devices of '{}', but no CDI spec file "
+                    "defines {}, which their plugin answered",
+                    pod.name.ToString(), pod.uid.value, resource,
+                    fmt::join(ids, ", ")),
+        "a plugin is not asked twice: restart it, most write their specs then; "
+        "if the pod must not wait for that, delete it and make it again"));
+  }
 }
 
 }  // namespace
@@ -192,39 +253,17 @@ std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
 std::vector<Finding> CheckMissingSpecs(const Input& input) {
   std::vector<Finding> findings;
   if (input.specs == nullptr || !input.specs->unread.empty()) return findings;
-  std::set<std::string> defined;
+  Ids defined;
   for (const cdi::SpecFile& file : input.specs->files) {
     for (const std::string& device : file.spec.devices) {
       defined.insert(file.spec.kind + "=" + device);
     }
   }
-  for (const auto& [uid, record] : input.state.claims) {
-    const state::ClaimRecord& claim = *record;
-    std::map<std::string, std::set<std::string>> missing;
-    ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
-      const state::DriverRecord& part = claim.drivers.at(driver);
-      if (part.phase == state::DriverPhase::kPrepared &&
-          part.boot_id == input.boot_id && !defined.contains(id)) {
-        missing[driver].insert(id);
-      }
-    });
-    for (const auto& [driver, ids] : missing) {
-      Finding finding;
-      finding.shown = {
-          "missing-spec",
-          true,
-          "claim/" + claim.name.ToString(),
-          fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI "
-                      "spec file defines {}",
-                      claim.name.ToString(), uid.value, driver,
-                      fmt::join(ids, ", ")),
-          fmt::format("has driver '{}' prepare it again; until then its pods "
-                      "are Preparing",
-                      driver),
-          ""};
-      finding.repair = PrepareAgain{uid, driver};
-      findings.push_back(std::move(finding));
-    }
+  for (const auto& [uid, claim] : input.state.claims) {
+    AddMissing(*claim, input.boot_id, defined, &findings);
+  }
+  for (const auto& [uid, pod] : input.state.pods) {
+    AddMissing(*pod, input.boot_id, defined, &findings);
   }
   return findings;
 }

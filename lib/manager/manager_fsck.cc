@@ -9,6 +9,26 @@
 #include "manager/manager.h"
 
 namespace devmgr::manager {
+namespace {
+
+/// What the plugins say of the devices that the ledger holds.
+std::map<std::string, fsck::PluginView> PluginsOf(
+    const device::InventoryMap& inventories, const state::State& state) {
+  std::map<std::string, fsck::PluginView> plugins;
+  for (const auto& [resource, inventory] : inventories) {
+    if (inventory.primary().has_value()) plugins[resource];
+  }
+  for (const auto& [resource, id, pod] : state.device_holders) {
+    const auto plugin = plugins.find(resource);
+    if (plugin == plugins.end()) continue;
+    const auto* known = inventories.find(resource)->second.Find(id);
+    if (known == nullptr || !known->listed) continue;
+    plugin->second[id] = known->device.health;
+  }
+  return plugins;
+}
+
+}  // namespace
 
 fsck::RunningView Manager::ViewForFsck() const {
   fsck::RunningView view;
@@ -25,6 +45,7 @@ fsck::RunningView Manager::ViewForFsck() const {
       view.refusals[{uid, driver}] = error;
     }
   }
+  view.plugins = PluginsOf(devices_->inventories(), state_);
   const auto objects = objects_->Current();
   if (!objects->complete) return view;
   std::set<PodUid>& pods = view.source_pods.emplace();

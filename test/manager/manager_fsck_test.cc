@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cdistore/spec_directory.h"
+#include "manager/device_fixture.h"
 #include "manager/manager_fixture.h"
 #include "support/temp_folder.h"
 
@@ -206,6 +207,68 @@ TEST_F(ManagerFsckTest, WithoutDirectoriesNoSpecIsMissed) {
   PreparePods();
   std::filesystem::remove(folder_.path() / "u-c.yaml");
   EXPECT_THAT(Fsck().findings, IsEmpty());
+}
+
+/// Pod `p` is Ready with GPU 0 of two.
+class ManagerDeviceFsckTest : public ManagerFsckTest {
+ protected:
+  void SetUp() override {
+    ManagerFsckTest::SetUp();
+    WriteGpuSpec();
+    node_.Start();
+    node_.plugins.Serve(kGpu, 2);
+    node_.Publish(DevicePod("p", {{kGpu, 1}}));
+    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  }
+  void WriteGpuSpec() {
+    std::ofstream(folder_.path() / "gpu.yaml")
+        << "cdiVersion: 0.5.0\nkind: " << kGpu
+        << "\ndevices: [{name: \"0\"}]\n";
+  }
+  /// What is told before this is heard before the checks look.
+  std::vector<std::string> Checks() {
+    std::vector<std::string> checks;
+    for (const FsckFinding& finding : Fsck().findings) {
+      checks.push_back(finding.check);
+    }
+    return checks;
+  }
+};
+
+TEST_F(ManagerDeviceFsckTest, FindsNothingWhereNothingIsWrong) {
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(ManagerDeviceFsckTest, WarnsOfDevicesThatThePluginDoesNotVouchFor) {
+  node_.plugins.Report(kGpu, {{"0", device::Health::kUnhealthy, {}}});
+  EXPECT_THAT(Checks(), ElementsAre("unhealthy-device"));
+  node_.plugins.Report(kGpu, {{"1", device::Health::kHealthy, {}}});
+  EXPECT_THAT(Checks(), ElementsAre("unlisted-device"));
+  node_.plugins.Report(kGpu, HealthyDevices(2));
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(ManagerDeviceFsckTest, WarnsOfPluginsThatAreAway) {
+  node_.plugins.Lose(kGpu);
+  EXPECT_THAT(Checks(), ElementsAre("absent-plugin"));
+  node_.Restart();
+  EXPECT_THAT(Checks(), ElementsAre("absent-plugin"));
+  node_.plugins.Connect(kGpu);  // And tells nothing.
+  EXPECT_THAT(Checks(), ElementsAre("absent-plugin"));
+  node_.plugins.Report(kGpu, HealthyDevices(2));
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(ManagerDeviceFsckTest, MissingSpecOfAPluginIsLeftToPeople) {
+  std::filesystem::remove(folder_.path() / "gpu.yaml");
+  const FsckReport report = Fsck(FsckMode::kRepair);
+  EXPECT_THAT(report.repairs, IsEmpty());
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_EQ(report.findings[0].check, "missing-spec");
+  EXPECT_EQ(report.findings[0].object, "pod/default/p");
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  WriteGpuSpec();
+  EXPECT_THAT(Checks(), IsEmpty());
 }
 
 }  // namespace

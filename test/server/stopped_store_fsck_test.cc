@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "checkpoint/ledger_store.h"
+#include "claim/container_answer.h"
 #include "common/status.h"
 #include "state/records.h"
 #include "support/temp_folder.h"
@@ -132,6 +133,70 @@ TEST_F(StoppedStoreFsckTest, NobodyRepairsWhatIsInUse) {
   request_.mode = FsckMode::kRepair;
   EXPECT_TRUE(
       absl::IsFailedPrecondition((*inspector)->Fsck(request_).status()));
+}
+
+/// The same, and pod `default/b`, Ready with a TPU of a plugin as
+/// `example.com/tpu=0`.
+class StoppedStoreDeviceFsckTest : public StoppedStoreFsckTest {
+ protected:
+  StoppedStoreDeviceFsckTest() {
+    std::ofstream(cdi_ / "tpu.json") << "cdiVersion: 0.5.0\n"
+                                        "kind: example.com/tpu\n"
+                                        "devices: [{name: \"0\"}]\n";
+    Append({state::MakeBatch(5, state::DecisionKind::kAllocated,
+                             {state::Put(PodB())})});
+  }
+
+  static state::PodRecord PodB() {
+    state::PodRecord pod =
+        state::MakePod(state::kPodB, "b", state::PodPhase::kAdmitted);
+    pod.needs = {{"main", false, {}}};
+    pod.holds = {state::MakeHold({"0"})};
+    pod.answer = *claim::AnswerFor(pod, [](const auto&) { return nullptr; });
+    pod.phase = state::PodPhase::kReady;
+    pod.boot_id = state::kBoot;
+    return pod;
+  }
+};
+
+// No plugin is asked about: whether one is there only a daemon knows.
+TEST_F(StoppedStoreDeviceFsckTest, FindsNothingWhereNothingIsWrong) {
+  const FsckReport report = Fsck();
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_EQ(report.ledger_sequence, 5u);
+}
+
+TEST_F(StoppedStoreDeviceFsckTest, MissingSpecOfAPluginIsLeftToPeople) {
+  std::filesystem::remove(cdi_ / "tpu.json");
+  const FsckReport report = Fsck(FsckMode::kRepair);
+  EXPECT_THAT(report.repairs, IsEmpty());
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_EQ(report.findings[0].check, "missing-spec");
+  EXPECT_EQ(report.findings[0].object, "pod/default/b");
+  EXPECT_EQ(report.ledger_sequence, 5u);
+}
+
+// The next daemon frees what this one had reserved when it was killed.
+TEST_F(StoppedStoreDeviceFsckTest, WhatACrashLeftReservedIsNoFinding) {
+  state::PodRecord pod =
+      state::MakePod({"pod-c"}, "c", state::PodPhase::kAllocating);
+  pod.holds = {state::MakeHold({"1"}, device::ReservationPhase::kReserved)};
+  Append(
+      {state::MakeBatch(6, state::DecisionKind::kReserve, {state::Put(pod)})});
+  EXPECT_THAT(Fsck().findings, IsEmpty());
+}
+
+TEST_F(StoppedStoreDeviceFsckTest, FindsADeviceThatTwoPodsHold) {
+  state::PodRecord pod =
+      state::MakePod({"pod-c"}, "c", state::PodPhase::kAdmitted);
+  pod.holds = {state::MakeHold({"0"})};
+  Append({state::MakeBatch(6, state::DecisionKind::kAllocated,
+                           {state::Put(pod)})});
+  const FsckReport report = Fsck();
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_EQ(report.findings[0].check, "invariant");
+  EXPECT_THAT(report.findings[0].message,
+              HasSubstr("is held by the pods 'pod-b' and 'pod-c'"));
 }
 
 }  // namespace
