@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
@@ -242,6 +243,7 @@ class Life {
  public:
   explicit Life(Plan plan) : plan_(plan) {
     disk_.SetHook([this](const DiskOperation& operation) {
+      if (std::this_thread::get_id() == thread_) NoteAnswers();
       if (watching_ && operation.changes()) LookBefore(operation);
       return FaultOf(operation);
     });
@@ -330,18 +332,23 @@ class Life {
     node_->Publish(moment_.Yaml());
   }
 
-  /// Works until there is nothing to do now. Each answer is noted when it can
-  /// be had, and from then on it has to stay.
+  /// Works until there is nothing to do now.
   void Work() {
     while (node_->RunOne()) {
       CheckResolves(node_->manager(), moment_.answers);
-      for (const auto& [pod, limits] : moment_.wanted) {
-        const PodUid uid{"u-" + pod};
-        const auto answer = node_->manager().PodDevicesOf(uid);
-        if (!answer.ok()) continue;
-        std::lock_guard lock(mutex_);
-        moment_.answers.emplace(uid, *answer);
-      }
+      NoteAnswers();
+    }
+  }
+  /// Each answer is noted as soon as it can be had. From then on it has to
+  /// stay.
+  void NoteAnswers() {
+    if (node_ == nullptr) return;
+    for (const auto& [pod, limits] : moment_.wanted) {
+      const PodUid uid{"u-" + pod};
+      const auto answer = node_->manager().PodDevicesOf(uid);
+      if (!answer.ok()) continue;
+      std::lock_guard lock(mutex_);
+      moment_.answers.emplace(uid, *answer);
     }
   }
   void Settle() {
@@ -437,6 +444,7 @@ class Life {
 
   const TempFolder folder_;
   SimulatedDisk disk_{folder_.path()};
+  const std::thread::id thread_ = std::this_thread::get_id();
   FakePlugins plugins_;
   std::atomic<bool> watching_ = false;
   std::uint64_t allocations_ = 0;
