@@ -127,6 +127,31 @@ TEST_F(DevicePluginTest, PluginsLearnWhomACallIsForWhenTold) {
   EXPECT_EQ(calls[0].metadata.at("devmgr-container"), "c");
 }
 
+// What fsck says can be done about it does help.
+TEST_F(DevicePluginTest, AMissingSpecComesBackWithThePlugin) {
+  Daemon daemon(node_.root());
+  FakeDevicePluginOptions options = Options();
+  options.cdi = true;
+  auto plugin = node_.StartPlugin(options);
+  node_.Write("p.yaml", PodYaml("p", 1));
+  ASSERT_TRUE(WaitFor("p", "ready"));
+  EXPECT_EQ(node_.Ctl({"fsck"}).code, 0);
+  ASSERT_EQ(node_.cdi_files(), 1u);
+  std::filesystem::remove_all(node_.root() / "cdi");
+  const Exit found = node_.Ctl({"fsck", "--repair", "--yes"});
+  EXPECT_EQ(found.code, 1);
+  EXPECT_THAT(found.out, HasSubstr("missing-spec"));
+  EXPECT_THAT(found.out, HasSubstr("pod/default/p: by hand: "));
+  plugin = nullptr;
+  plugin = node_.StartPlugin(options);
+  EXPECT_EQ(node_.Ctl({"fsck"}).code, 0) << node_.Ctl({"fsck"}).out;
+  daemon.Kill();
+  const Exit stopped = RunTool(
+      "devmgrctl", {"fsck", "--state-dir", (node_.root() / "state").string(),
+                    "--cdi-spec-dir", (node_.root() / "cdi").string()});
+  EXPECT_EQ(stopped.code, 0) << stopped.out << stopped.err;
+}
+
 TEST_F(DevicePluginTest, TwoDaemonsDoNotShareARegistrySocket) {
   Daemon daemon(node_.root());
   ASSERT_NE(daemon.Inspect(), nullptr);
