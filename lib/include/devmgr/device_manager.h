@@ -196,8 +196,8 @@ class DEVMGR_EXPORT DeviceManager {
   ///               back to it; the message says how far it does
   virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const = 0;
 
-  /// Checks the ledger against itself, the CDI directories, drivers, plugins and
-  /// the source; with kRepair also mends what can be mended, one recorded
+  /// Checks the ledger against itself, the CDI directories, drivers, plugins
+  /// and the source; with kRepair also mends what can be mended, one recorded
   /// decision each, and checks again. What a driver has to prepare again goes
   /// on after the return: watch its pods. Blocks for disk; not to be called
   /// from a completion or an observer.
