@@ -175,6 +175,14 @@ void Settle(QuietNode& node, const Moment& moment) {
   EXPECT_EQ(unhappy, "");
 }
 
+bool HasEvent(const DeviceManager& manager, const std::string& reason,
+              const ObjectName& pod) {
+  const std::vector<EventInfo> events = manager.Events(0);
+  return std::any_of(events.begin(), events.end(), [&](const EventInfo& e) {
+    return e.reason == reason && e.object == pod;
+  });
+}
+
 /// A node that starts on what a power failure, or a kill, has left.
 void Revive(const DiskImage& image, bool reboot, Moment moment) {
   const TempFolder folder;
@@ -193,10 +201,8 @@ void Revive(const DiskImage& image, bool reboot, Moment moment) {
   }
   for (const auto& [uid, pod] : state.pods) {
     if (pod->phase != state::PodPhase::kAllocating) continue;
-    const auto events = node.manager().Events(0);
-    EXPECT_TRUE(std::any_of(events.begin(), events.end(), [&](const auto& e) {
-      return e.reason == "AllocateOutcomeUnknown" && e.object == pod->name;
-    })) << uid.value;
+    EXPECT_TRUE(HasEvent(node.manager(), "AllocateOutcomeUnknown", pod->name))
+        << uid.value;
   }
   ServeAll(plugins);
   Settle(node, moment);
@@ -380,7 +386,7 @@ class Life {
       if (watching_) CheckReserved(resource, ids);
       Edits edits;
       for (const std::string& id : ids) {
-        edits.cdi_devices.push_back(resource + "=" + id);
+        edits.cdi_devices.push_back(fmt::format("{}={}", resource, id));
       }
       return absl::StatusOr<Edits>(edits);
     });
