@@ -14,6 +14,8 @@
 namespace devmgr::manager {
 namespace {
 
+constexpr char kResourceHealthStatus[] = "ResourceHealthStatus";
+
 std::int64_t UnixMs(WallTime time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              time.time_since_epoch())
@@ -132,6 +134,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       *executor_, state_, *devices_, events_, options_.health_policies,
       options_.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
+        if (!GateIsOn(options_, kResourceHealthStatus)) return;
         Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
       host_.act_on_pod});
@@ -334,7 +337,9 @@ void Manager::Wake(const std::vector<WaitingFor>& changes) {
 
 PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   PodInfo info = state::PodInfoOf(pod, state_);
-  info.allocated_resources = devices_->StatusOf(pod.uid);
+  if (GateIsOn(options_, kResourceHealthStatus)) {
+    info.allocated_resources = devices_->StatusOf(pod.uid);
+  }
   if (pod.phase == state::PodPhase::kRejected) return info;
   // A pod that was Ready in an earlier boot is Preparing until it is again.
   const bool earlier_boot = !pod.boot_id.empty() && pod.boot_id != boot_id_ &&

@@ -136,7 +136,7 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     resource, timeout.count()));
   }
   for (const auto& [gate, on] : options.feature_gates) {
-    if (gate != "DRAExtendedResource") {
+    if (gate != "DRAExtendedResource" && gate != "ResourceHealthStatus") {
       add(fmt::format("feature gate '{}' is not known", gate));
     }
   }

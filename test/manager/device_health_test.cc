@@ -109,6 +109,15 @@ TEST_F(DeviceHealthTest, TheSameListTellsNobody) {
   EXPECT_THAT(Told(), IsEmpty());
 }
 
+// DP-119
+TEST_F(DeviceHealthTest, WithTheGateOffNobodyIsTold) {
+  node_.options.feature_gates["ResourceHealthStatus"] = false;
+  Start(2);
+  Report({kGood, kBad});
+  EXPECT_THAT(Told(), IsEmpty());
+  EXPECT_THAT(StatusOf("p1"), IsEmpty());
+}
+
 // W-16, W-18: nothing is lost, however much happens at once.
 TEST_F(DeviceHealthTest, WhatHappensAtOnceIsToldAtOnce) {
   Start(3);

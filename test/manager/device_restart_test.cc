@@ -102,6 +102,7 @@ TEST_F(DeviceRestartTest, ADeviceOnNoNodeIsListedWithoutTopology) {
 }
 
 // DP-124, DP-125: the manager restarts while the plugin is down; it returns.
+// DP-127: whatever its containers did meanwhile, in the same boot it runs.
 TEST_F(DeviceRestartTest, APodIsLeftAloneUntilItsPluginReturns) {
   StartWith("p", 3);
   node_.Restart();

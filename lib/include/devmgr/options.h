@@ -62,8 +62,10 @@ struct DeviceManagerOptions {
   Authority authority = Authority::kNode;
   Profile profile = Profile::kDefault;
 
-  /// Upstream's gate names. Known today: `DRAExtendedResource` (default true).
-  /// A gate governs new decisions only.
+  /// Upstream's gate names. A gate governs new decisions only. Known today:
+  /// `DRAExtendedResource`; `ResourceHealthStatus`, without which
+  /// PodInfo::allocated_resources stays empty and OnResourceHealth is not
+  /// called. Both are on by default.
   std::map<std::string, bool> feature_gates;
 
   /// Longest wait for one call of a driver. Must be positive. A longer one
