@@ -197,7 +197,10 @@ void DeviceAdmission::Allocate(const Shared& operation) {
         reserved.resource,
         parts_.devices.PrimaryOf(reserved.resource).value_or(0), ids,
         IdentityFor(operation->request.pod, reserved.container),
-        [this, operation, key](absl::StatusOr<device::ContainerEdits> edits) {
+        [this, operation, key, begin = parts_.executor.Now()](
+            absl::StatusOr<device::ContainerEdits> edits) {
+          parts_.metrics.OnAllocate(key.second, parts_.executor.Now() - begin,
+                                    !edits.ok());
           if (edits.ok()) {
             operation->answers[key] = {
                 *std::move(edits),

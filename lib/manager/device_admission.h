@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,7 @@ class DeviceAdmission {
     plugin::Plugins& plugins;
     DeviceBook& devices;
     EventLog& events;
+    MetricsSink& metrics;
     admission::DevicePolicy policy;
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     bool refuse_edit_conflicts = false;

@@ -235,6 +235,10 @@ void DeviceBook::OnState(const plugin::InstanceInfo& info) {
   parts_.on_plugin(info.resource);
 }
 
+void DeviceBook::OnRegistration(const std::string& resource) {
+  parts_.metrics.OnRegistration(resource);
+}
+
 device::IsHeld DeviceBook::HeldOf(const std::string& resource) const {
   return [this, resource](const std::string& id) {
     return reservations_.HolderOf(resource, id) != nullptr;

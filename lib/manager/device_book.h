@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/metrics.h>
 #include <devmgr/status_types.h>
 
 #include <chrono>
@@ -34,6 +35,7 @@ class DeviceBook final : public plugin::PluginListener {
     Executor& executor;
     const state::State& state;  ///< The durable projection on this thread.
     EventLog& events;
+    MetricsSink& metrics;
     /// NUMA nodes of the machine, ascending; empty: not known.
     std::vector<std::int64_t> numa_nodes;
     std::function<std::int64_t()> now_ms;
@@ -112,6 +114,7 @@ class DeviceBook final : public plugin::PluginListener {
   void OnGone(const std::string& resource, plugin::Generation generation,
               const std::string& why) override;
   void OnState(const plugin::InstanceInfo& info) override;
+  void OnRegistration(const std::string& resource) override;
 
  private:
   /// Puts what the pod holds into the table. Gives what it held before.

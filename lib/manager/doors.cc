@@ -57,4 +57,9 @@ absl::Status Doors::OpenSocket() {
   return absl::OkStatus();
 }
 
+std::vector<RegistrationSocketInfo> Doors::RegistrationSockets() const {
+  return registrar_ != nullptr ? registrar_->Sockets()
+                               : std::vector<RegistrationSocketInfo>();
+}
+
 }  // namespace devmgr::manager

@@ -3,9 +3,11 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/host.h>
+#include <devmgr/status_types.h>
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "common/executor.h"
 #include "dra/driver_registry.h"
@@ -37,6 +39,8 @@ class Doors {
   ///   FailedPrecondition  another process serves the registry socket
   ///   others              a directory cannot be watched, a socket not be made
   static absl::StatusOr<std::unique_ptr<Doors>> Open(Parts parts);
+
+  std::vector<RegistrationSocketInfo> RegistrationSockets() const;
 
  private:
   explicit Doors(Parts parts) : parts_(std::move(parts)) {}

@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "manager/container_start.h"
+#include "manager/doors.h"
 #include "plugin/no_plugins.h"
 #include "state/views.h"
 
@@ -51,6 +52,7 @@ std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
 Manager::Manager(ManagerParts parts)
     : options_(std::move(parts.options)),
       host_(std::move(parts.host)),
+      metrics_(host_.metrics != nullptr ? *host_.metrics : no_metrics_),
       boot_id_(host_.boot_id()),
       started_(host_.now()),
       numa_nodes_(std::move(parts.numa_nodes)),
@@ -83,7 +85,7 @@ void Manager::ReportRecovery() {
 }
 
 DeviceBook::Parts Manager::PartsOfDevices() {
-  DeviceBook::Parts parts{*executor_, state_, events_};
+  DeviceBook::Parts parts{*executor_, state_, events_, metrics_};
   parts.numa_nodes = numa_nodes_;
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.plugin_grace_period;
@@ -140,8 +142,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       host_.act_on_pod});
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
-  DeviceAdmission::Parts admission{*executor_, *ledger_,  state_,
-                                   *plugins_,  *devices_, events_};
+  DeviceAdmission::Parts admission{*executor_, *ledger_, state_,  *plugins_,
+                                   *devices_,  events_,  metrics_};
   admission.policy = {options_.authority, options_.profile,
                       options_.admission_wait};
   admission.sharing = sharing;

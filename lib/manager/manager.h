@@ -30,6 +30,8 @@
 
 namespace devmgr::manager {
 
+class Doors;
+
 /// Makes the drivers on the manager's executor; `on_change` is to be called
 /// there when a driver came, connected or left. Tests hand in fakes.
 using DriversFactory = std::function<std::unique_ptr<dra::Drivers>(
@@ -41,7 +43,7 @@ using PluginsFactory = std::function<std::unique_ptr<plugin::Plugins>(
 
 /// Opens the ways by which drivers and plugins come in, on the manager's
 /// executor; closed before those.
-using DoorsFactory = std::function<std::shared_ptr<void>(Executor& executor)>;
+using DoorsFactory = std::function<std::shared_ptr<Doors>(Executor& executor)>;
 
 /// What a manager is put together from; every seam is filled.
 struct ManagerParts {
@@ -90,6 +92,7 @@ class Manager final : public DeviceManager {
   absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const override;
   std::vector<ClaimInfo> Claims() const override;
   std::vector<PluginInfo> Plugins() const override;
+  std::vector<RegistrationSocketInfo> RegistrationSockets() const override;
   std::vector<DeviceInfo> Devices() const override;
   std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
@@ -163,6 +166,8 @@ class Manager final : public DeviceManager {
   // Constant after construction.
   const DeviceManagerOptions options_;
   const Host host_;
+  MetricsSink no_metrics_;
+  MetricsSink& metrics_;  ///< The host's, or nobody's.
   const std::string boot_id_;
   const WallTime started_;
   const std::vector<std::int64_t> numa_nodes_;
@@ -191,7 +196,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<DeviceAdmission> device_admission_;
   std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;
-  std::shared_ptr<void> doors_;
+  std::shared_ptr<Doors> doors_;
 };
 
 }  // namespace devmgr::manager

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "manager/doors.h"
 #include "manager/manager.h"
 #include "state/history.h"
 #include "state/views.h"
@@ -160,6 +161,13 @@ std::vector<PluginInfo> Manager::Plugins() const {
       plugins.push_back(devmgr::manager::InfoOf(instance));
     }
     return plugins;
+  });
+}
+
+std::vector<RegistrationSocketInfo> Manager::RegistrationSockets() const {
+  return OnLoop([&] {
+    return doors_ != nullptr ? doors_->RegistrationSockets()
+                             : std::vector<RegistrationSocketInfo>();
   });
 }
 

@@ -55,6 +55,17 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
   }
 }
 
+std::vector<RegistrationSocketInfo> Registrar::Sockets() const {
+  std::vector<RegistrationSocketInfo> sockets;
+  for (const auto& [name, entry] : entries_) {
+    // While the handshake goes on, the plugin has not been told.
+    sockets.push_back(
+        {api::Readable((directory_ / name).string(), kMaxTextBytes),
+         entry.registered.has_value() && entry.socket == nullptr});
+  }
+  return sockets;
+}
+
 void Registrar::Log(LogLevel level, const std::string& text) const {
   if (log_) log_(level, api::Readable(text, kMaxTextBytes));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/host.h>
+#include <devmgr/status_types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "common/executor.h"
 #include "registration/plugin.h"
@@ -38,6 +40,9 @@ class Registrar {
 
   /// What the directory watcher tells.
   void OnDirectoryEvent(const watcher::DirectoryEvent& event);
+
+  /// Those that are there, by name.
+  std::vector<RegistrationSocketInfo> Sockets() const;
 
  private:
   /// Tells a re-created file from a known one: device, inode, birth time.

@@ -23,6 +23,22 @@ TEST_F(RegistrarTest, TakesAPluginInAndTellsIt) {
   EXPECT_THAT(log_, ElementsAre(AllOf(HasSubstr("'d'"), HasSubstr("/e.sock"))));
 }
 
+TEST_F(RegistrarTest, ShowsItsSocketsAndWhoIsTakenIn) {
+  EXPECT_THAT(registrar_->Sockets(), IsEmpty());
+  handler_.slow_ = true;
+  RegisterPlugin();
+  const std::string path = (folder() / "p.sock").string();
+  EXPECT_THAT(registrar_->Sockets(),
+              ElementsAre(RegistrationSocketInfo{path, false}));
+  handler_.pending_();
+  executor_.RunPending();
+  EXPECT_THAT(registrar_->Sockets(),
+              ElementsAre(RegistrationSocketInfo{path, true}));
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  EXPECT_THAT(registrar_->Sockets(), IsEmpty());
+}
+
 TEST_F(RegistrarTest, LogsOnceThatPluginsMayComeUnnoticed) {
   for (const char* problem : {"", "no more watches", "no more watches", ""}) {
     registrar_->OnDirectoryEvent({EventKind::kRescan, "", problem});

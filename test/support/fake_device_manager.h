@@ -29,6 +29,7 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<PodInfo> pods;
     std::vector<ClaimInfo> claims;
     std::vector<PluginInfo> plugins;
+    std::vector<RegistrationSocketInfo> registration_sockets;
     std::vector<DeviceInfo> devices;
     std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
@@ -154,6 +155,9 @@ class FakeDeviceManager : public DeviceManager {
   std::vector<ClaimInfo> Claims() const override { return Get(&World::claims); }
   std::vector<PluginInfo> Plugins() const override {
     return Get(&World::plugins);
+  }
+  std::vector<RegistrationSocketInfo> RegistrationSockets() const override {
+    return Get(&World::registration_sockets);
   }
   std::vector<DeviceInfo> Devices() const override {
     return Get(&World::devices);

@@ -137,6 +137,12 @@ class FakePluginsView final : public plugin::Plugins {
   Executor& executor_;
 };
 
+void FakePlugins::CallRegister(const std::string& resource) {
+  Tell([=](plugin::PluginListener& listener) {
+    listener.OnRegistration(resource);
+  });
+}
+
 void FakePlugins::Connect(const std::string& resource,
                           plugin::PluginOptions options) {
   Generation generation = 0;

@@ -31,6 +31,8 @@ class FakePlugins {
   using Prefer = std::function<absl::StatusOr<std::vector<std::string>>(
       const plugin::PreferredRequest&)>;
 
+  /// A call of Register, whatever becomes of it.
+  void CallRegister(const std::string& resource);
   /// A new connection, which becomes the one that Report and Lose concern.
   void Connect(const std::string& resource, plugin::PluginOptions options = {});
   void Report(const std::string& resource, std::vector<device::Device> devices);

@@ -137,6 +137,7 @@ void TestNode::Start(bool with_actuator) {
   parts.host.boot_id = [id = boot_id] { return id; };
   parts.host.act_on_pod = act_on_pod;
   parts.host.now = [] { return std::chrono::system_clock::now(); };
+  parts.host.metrics = metrics;
   parts.store = open_store();
   parts.state = *parts.store->Load();
   parts.drivers = [this](Executor& executor,

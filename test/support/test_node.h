@@ -100,6 +100,7 @@ class TestNode {
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
   DeviceManagerOptions options;
   std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
+  MetricsSink* metrics = nullptr;
   std::string boot_id = "boot-1";
 
  private:

@@ -169,6 +169,7 @@ class DEVMGR_EXPORT DeviceManager {
   virtual absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const = 0;
   virtual std::vector<ClaimInfo> Claims() const = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
+  virtual std::vector<RegistrationSocketInfo> RegistrationSockets() const = 0;
   virtual std::vector<DeviceInfo> Devices() const = 0;
   virtual std::vector<ResourceInfo> Resources() const = 0;
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;

@@ -6,6 +6,7 @@
 
 #include <devmgr/export.h>
 #include <devmgr/manifests.h>
+#include <devmgr/metrics.h>
 #include <devmgr/objects.h>
 
 #include <chrono>
@@ -108,6 +109,8 @@ struct Host {
   std::function<void(const PodAction&)> act_on_pod;
   /// Default: nothing is logged.
   LogSink log;
+  /// Borrowed: must outlive the manager. Null: nobody is told.
+  MetricsSink* metrics = nullptr;
 };
 
 }  // namespace devmgr

@@ -125,6 +125,14 @@ struct PluginInfo {
   int queued = 0;             ///< Waiting for others to end.
 };
 
+/// A socket in the registration directory, of whatever kind of plugin.
+struct RegistrationSocketInfo {
+  std::string path;         ///< Readable: what is not UTF-8 is replaced.
+  bool registered = false;  ///< Its plugin is taken in, and was told so.
+  friend bool operator==(const RegistrationSocketInfo&,
+                         const RegistrationSocketInfo&) = default;
+};
+
 /// A device that a driver or device plugin publishes, or that a pod holds.
 struct DeviceInfo {
   // Of a driver, or empty.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/export.h>
+
+#include <chrono>
+#include <string>
+
+namespace devmgr {
+
+/// Told what a metric can only learn as it happens; everything else can be read
+/// off the views of a DeviceManager when somebody asks. All methods have empty
+/// defaults.
+///
+/// Thread: one, the manager's own, in order of what happened.
+/// Locks: none is held.
+/// Limits: do not block, throw, or call blocking methods of the manager.
+///
+/// Names are valid names of extended resources, but chosen by plugins: whoever
+/// counts by name should bound how many names there can be.
+class DEVMGR_EXPORT MetricsSink {
+ public:
+  virtual ~MetricsSink() = default;
+  /// A device plugin called Register on the registry socket, whether or not it
+  /// was taken in; `invalid` in place of a name that is none. Plugins of the
+  /// registration directory do not count, as upstream.
+  virtual void OnRegistration(const std::string& /*resource*/) {}
+  /// An Allocate call to the plugin of `resource` ended, so long after it was
+  /// asked for. A call that was refused before it was sent (no connection,
+  /// breaker, quarantine, too many waiting) ended, too, with a failure.
+  virtual void OnAllocate(const std::string& /*resource*/,
+                          std::chrono::nanoseconds /*took*/, bool /*failed*/) {}
+};
+
+}  // namespace devmgr

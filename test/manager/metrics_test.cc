@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a host is told for its metrics.
+#include <devmgr/metrics.h>
+
+#include "common/mutex.h"
+#include "manager/device_fixture.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::ElementsAre;
+
+class RecordingSink final : public MetricsSink {
+ public:
+  void OnRegistration(const std::string& resource) override {
+    MutexLock lock(mutex_);
+    calls_.push_back(resource + " registers");
+  }
+  void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
+                  bool failed) override {
+    MutexLock lock(mutex_);
+    calls_.push_back(resource + (failed ? " failed" : " ok"));
+    longest_ = std::max(longest_, took);
+  }
+  std::vector<std::string> calls() {
+    MutexLock lock(mutex_);
+    return calls_;
+  }
+  std::chrono::nanoseconds longest() {
+    MutexLock lock(mutex_);
+    return longest_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::string> calls_ DEVMGR_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds longest_ DEVMGR_GUARDED_BY(mutex_){};
+};
+
+class MetricsTest : public DeviceNodeTest {
+ protected:
+  MetricsTest() { node_.metrics = &sink_; }
+  ~MetricsTest() override { node_.Stop(); }
+
+  RecordingSink sink_;
+};
+
+TEST_F(MetricsTest, EachCallOfRegisterIsTold) {
+  node_.Start();
+  for (const char* name : {kGpu, "invalid", kGpu}) {
+    node_.plugins.CallRegister(name);
+  }
+  node_.manager().RunAndWait([] {});
+  EXPECT_THAT(sink_.calls(),
+              ElementsAre("example.com/gpu registers", "invalid registers",
+                          "example.com/gpu registers"));
+}
+
+TEST_F(MetricsTest, EachAllocateCallIsTold) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  node_.plugins.Serve(kNic, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}) + DevicePod("none", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("none", PodState::kReady));
+  EXPECT_THAT(sink_.calls(), ::testing::UnorderedElementsAre(
+                                 "example.com/gpu ok", "example.com/nic ok"));
+}
+
+TEST_F(MetricsTest, AFailedCallIsToldAsSuch) {
+  node_.options.authority = Authority::kScheduler;
+  node_.Start();
+  node_.plugins.Answer(kGpu, [](const auto&) { return InternalError("no"); });
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(sink_.calls(), ElementsAre("example.com/gpu failed"));
+}
+
+TEST_F(MetricsTest, TheTimeOfACallIsThatUntilItsEnd) {
+  constexpr std::chrono::milliseconds kHeld(20);
+  node_.Start();
+  node_.plugins.Hold(kGpu);
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  EXPECT_THAT(sink_.calls(), ElementsAre());
+  node_.manager().RunAfter(kHeld, [this] { node_.plugins.Let(kGpu); });
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(sink_.calls(), ElementsAre("example.com/gpu ok"));
+  EXPECT_GE(sink_.longest(), kHeld);
+}
+
+}  // namespace
+}  // namespace devmgr
