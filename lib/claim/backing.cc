@@ -74,6 +74,19 @@ Decision DecideBacking(const State& state, const std::string& resource,
   return nothing;
 }
 
+Decision ForgetResource(const State& state, const std::string& resource) {
+  Decision decision;
+  decision.kind = state::DecisionKind::kBacking;
+  if (state.FindResource(resource) == nullptr ||
+      !state.PluginHoldersOf(resource, 1).empty() ||
+      !state.ClassHoldersOf(resource, 1).empty()) {
+    return decision;
+  }
+  decision.message = fmt::format("{} is not served any more", resource);
+  decision.changes.push_back(state::EraseResource{resource});
+  return decision;
+}
+
 absl::Status CheckNoClaims(const State& state, const std::string& resource,
                            const PodUid& pod) {
   const std::vector<PodUid> holders =

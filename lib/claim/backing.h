@@ -36,6 +36,10 @@ state::Decision DecideBacking(const state::State& state,
                               const Candidates& candidates, Sharing sharing,
                               std::int64_t now_ms);
 
+/// Nobody serves the name any more. Nothing while a pod holds devices by it.
+state::Decision ForgetResource(const state::State& state,
+                               const std::string& resource);
+
 /// May a pod take devices of the plugin of `resource`?
 ///   Aborted  another pod holds a claim for it
 absl::Status CheckNoClaims(const state::State& state,

@@ -21,6 +21,15 @@ void BackingBook::Consider(const std::string& resource) {
   parts_.ledger.Submit(decide, [](const absl::Status&) {});
 }
 
+void BackingBook::Forget(const std::string& resource) {
+  parts_.ledger.Submit(
+      [resource](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::ForgetResource(state, resource);
+      },
+      // As above: it is tried again after the next start.
+      [](const absl::Status&) {});
+}
+
 void BackingBook::OnClasses() {
   for (const auto& [name, record] : parts_.state.resources) {
     if (record->backing == Backing::kPlugin) Consider(name);

@@ -32,6 +32,9 @@ class BackingBook {
   /// hand-over recorded if it is time.
   void Consider(const std::string& resource);
 
+  /// A name that nobody serves or holds is dropped from the ledger.
+  void Forget(const std::string& resource);
+
   /// Considers all that plugins serve: there are other classes now.
   void OnClasses();
 

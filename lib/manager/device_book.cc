@@ -15,6 +15,10 @@
 namespace devmgr::manager {
 namespace {
 
+/// Names whose plugins have gone are remembered up to this; who makes up ever
+/// new ones does not fill the memory.
+constexpr std::size_t kMostResources = 1'000;
+
 /// Of devices, in an event.
 constexpr std::size_t kMostNames = 16;
 
@@ -259,15 +263,24 @@ void DeviceBook::ArmGrace(const std::string& resource) {
   grace_timers_[resource] = parts_.executor.PostAfter(
       parts_.grace_period, [this, resource, stop = inventory.stops()] {
         grace_timers_.erase(resource);
-        if (inventories_.at(resource).EndGrace(stop, HeldOf(resource),
-                                               parts_.now_ms())) {
-          parts_.events.Add(true, "PluginNotBack", "Plugin", {"", resource},
-                            "it has not come back within the grace period; its "
-                            "devices do not count any more");
-          parts_.on_devices(resource);
-          parts_.on_candidates(resource);
-        }
+        EndGrace(resource, stop);
       });
+}
+
+void DeviceBook::EndGrace(const std::string& resource, std::uint64_t stop) {
+  if (!inventories_.at(resource).EndGrace(stop, HeldOf(resource),
+                                          parts_.now_ms())) {
+    return;
+  }
+  parts_.events.Add(true, "PluginNotBack", "Plugin", {"", resource},
+                    "it has not come back within the grace period; its devices "
+                    "do not count any more");
+  parts_.on_devices(resource);
+  parts_.on_candidates(resource);
+  if (inventories_.size() > kMostResources && Held(resource).empty()) {
+    inventories_.erase(resource);
+    parts_.on_forgotten(resource);
+  }
 }
 
 }  // namespace devmgr::manager

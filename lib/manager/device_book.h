@@ -47,6 +47,9 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<void(const std::string& resource)> on_plugin;
     /// Its plugin came or has gone for good, or somebody holds less of it.
     std::function<void(const std::string& resource)> on_candidates;
+    /// So many names are known that this one, which nobody serves or holds, is
+    /// not remembered.
+    std::function<void(const std::string& resource)> on_forgotten;
     /// The health of devices that these pods hold is another.
     std::function<void(const std::set<PodUid>& pods)> on_health;
     /// This pod, which goes on, holds less than before.
@@ -131,6 +134,7 @@ class DeviceBook final : public plugin::PluginListener {
   void OnDelta(const std::string& resource,
                const device::InventoryDelta& delta);
   void ArmGrace(const std::string& resource);
+  void EndGrace(const std::string& resource, std::uint64_t stop);
 
   const Parts parts_;
   device::InventoryMap inventories_;

@@ -100,6 +100,9 @@ DeviceBook::Parts Manager::PartsOfDevices() {
   parts.on_candidates = [this](const std::string& resource) {
     backing_->Consider(resource);
   };
+  parts.on_forgotten = [this](const std::string& resource) {
+    backing_->Forget(resource);
+  };
   parts.on_health = [this](const std::set<PodUid>& pods) {
     health_->OnHealth(pods);
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "state/records.h"
+#include "support/state_table.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::claim {
@@ -279,6 +280,74 @@ TEST_F(InitDevicesTest, AReadyPodGetsNothingElse) {
   EXPECT_THAT(
       Reserve("p", {Plan("p", kTpu, {"9"}, "init")}),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("already")));
+}
+
+class HoldTableTest : public InitDevicesTest {
+ protected:
+  void Enter(const std::string& state) {
+    if (state == "Reserved") ASSERT_EQ(After("Reserve"), "Reserved");
+    if (state == "Committed" || state == "Released" ||
+        state == "ReservedAnew") {
+      MakeReady();
+    }
+    if (state == "Released" || state == "ReservedAnew") {
+      ASSERT_EQ(After("InitEnded"), "Released");
+    }
+    if (state == "ReservedAnew") ASSERT_EQ(After("Reserve"), "ReservedAnew");
+    ASSERT_EQ(State(), state);
+  }
+
+  std::string State() const {
+    const PodRecord* pod = Pod("p");
+    if (pod == nullptr || pod->holds.empty()) return "None";
+    switch (pod->holds.front().phase) {
+      case ReservationPhase::kReserved:
+        return pod->phase == PodPhase::kReady ? "ReservedAnew" : "Reserved";
+      case ReservationPhase::kCommitted:
+        return "Committed";
+      case ReservationPhase::kReleased:
+        return "Released";
+    }
+    return "";
+  }
+
+  /// The state after the event, or that it was refused.
+  std::string After(const std::string& event) {
+    absl::Status status;
+    if (event == "Reserve") {
+      Reservation init = Plan("p", kTpu, {"0", "1"}, "init");
+      init.kind = device::ContainerKind::kInit;
+      status = Reserve("p", {init});
+    } else if (event == "Commit") {
+      status = Commit("p", BothAnswers());
+    } else if (event == "Free") {
+      Free("p");
+    } else if (event == "InitEnded") {
+      status = End();
+    } else if (event == "Forget") {
+      const auto decision = ForgetPod(state_, Identity("p").uid);
+      status = decision.status();
+      if (decision.ok()) Take(*decision);
+    }
+    return status.ok() ? State() : "refused";
+  }
+};
+
+TEST_F(HoldTableTest, AgreesWithItsReadme) {
+  const StateTable table("lib/claim/README.md", "Hold");
+  std::size_t cells = 0;
+  for (const char* state :
+       {"None", "Reserved", "Committed", "Released", "ReservedAnew"}) {
+    for (const char* event :
+         {"Reserve", "Commit", "Free", "InitEnded", "Forget"}) {
+      state_ = state::State();
+      Enter(state);
+      EXPECT_EQ(After(event), table.At(state, event))
+          << state << " x " << event;
+      ++cells;
+    }
+  }
+  EXPECT_EQ(cells, table.size());
 }
 
 }  // namespace

@@ -214,6 +214,28 @@ TEST_F(DeviceRestartTest, AResourceIsKnownFromTheFirstTimeOn) {
               ElementsAre(Field(&ResourceInfo::name, kGpu)));
 }
 
+// Invariant 8: whoever makes up ever new names does not fill the memory.
+TEST_F(DeviceRestartTest, NamesWithoutPluginAreForgottenWhenThereAreMany) {
+  constexpr int kNames = 1'100;
+  node_.options.plugin_grace_period = std::chrono::milliseconds(1);
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  for (int i = 0; i < kNames; ++i) {
+    const std::string name = "example.com/made-up-" + std::to_string(i);
+    node_.plugins.Serve(name, 1);
+    node_.plugins.Lose(name);
+  }
+  node_.plugins.Lose(kGpu);
+  EXPECT_TRUE(node_.WaitUntil("there are not that many", [&] {
+    return node_.store.Load().resources.size() <= 1'000 &&
+           node_.manager().Resources().size() <= 1'000;
+  }));
+  // What somebody holds is remembered.
+  EXPECT_NE(node_.store.Load().FindResource(kGpu), nullptr);
+}
+
 // One that holds claims cannot be rejected any more: it waits on, and is woken.
 TEST_F(DeviceNodeTest, APodWithClaimsOutlivesThePatienceOfAScheduler) {
   node_.options.authority = Authority::kScheduler;
