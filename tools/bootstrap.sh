@@ -34,6 +34,7 @@ packages="
   ninja-build
   nlohmann-json3-dev
   pkg-config
+  prometheus-cpp-dev
   protobuf-compiler
   python3
 "

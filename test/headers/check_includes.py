@@ -38,6 +38,7 @@ FOREIGN = (
     ('grpcpp/', 'grpc'),
     ('gtest/', 'gtest'),
     ('nlohmann/', 'nlohmann_json'),
+    ('prometheus/', 'prometheus'),
     ('rocksdb/', 'rocksdb'),
     ('spdlog/', 'spdlog'),
     ('yaml-cpp/', 'yaml-cpp'),

@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "devmgrd/listen_address.h"
 #include "shared/duration.h"
 
 namespace devmgrd {
@@ -60,6 +61,8 @@ const std::map<std::string, Setter>& TextKeys() {
       {"profile", [](Config& c, const auto& v) { c.profile = v; }},
       {"recovery", [](Config& c, const auto& v) { c.recovery = v; }},
       {"logLevel", [](Config& c, const auto& v) { c.log_level = v; }},
+      {"metricsAddress",
+       [](Config& c, const auto& v) { c.metrics_address = v; }},
   };
   return *keys;
 }
@@ -300,7 +303,10 @@ absl::Status CheckConfig(const Config& config) {
                    {"debug", "info", "warning", "error"})}) {
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  if (config.metrics_address.empty()) return absl::OkStatus();
+  const auto address = ParseListenAddress(config.metrics_address);
+  if (address.ok()) return absl::OkStatus();
+  return Invalid("metricsAddress: {}", std::string(address.status().message()));
 }
 
 std::string PrintConfig(const Config& config) {
@@ -326,6 +332,7 @@ std::string PrintConfig(const Config& config) {
   text("profile", config.profile);
   text("recovery", config.recovery);
   text("logLevel", config.log_level);
+  text("metricsAddress", config.metrics_address);
   for (const auto& [key, member] : DurationKeys()) {
     text(key.c_str(), DurationText(config.*member));
   }

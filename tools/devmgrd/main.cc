@@ -11,18 +11,26 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "devmgrd/config.h"
+#include "devmgrd/metrics.h"
 
 namespace {
 
 using devmgrd::Config;
+
+/// What the exposer has for its end; it takes two seconds when nobody asks.
+constexpr std::chrono::seconds kExposerEnd{3};
 
 std::string Text(const absl::Status& status) {
   return std::string(status.message());
@@ -60,6 +68,7 @@ void Declare(CLI::App& app, Flags& flags) {
       {"profile", "--profile"},
       {"recovery", "--recovery"},
       {"logLevel", "--log-level"},
+      {"metricsAddress", "--metrics-address"},
   };
   for (const auto& [key, flag] : keys) {
     app.add_option(flag, flags.texts[key],
@@ -173,16 +182,53 @@ class EventLogger final : public devmgr::DeviceManagerObserver {
   }
 };
 
+/// Serves the metrics of `manager` where it is configured, else nowhere. They
+/// have to be detached before the manager goes.
+absl::StatusOr<std::unique_ptr<prometheus::Exposer>> StartMetrics(
+    const Config& config, const std::shared_ptr<devmgrd::Metrics>& metrics,
+    devmgr::DeviceManager& manager) {
+  if (config.metrics_address.empty()) return nullptr;
+  auto address = devmgrd::ParseListenAddress(config.metrics_address);
+  if (!address.ok()) return address.status();
+  manager.AddObserver(metrics.get());
+  metrics->Attach(manager);
+  auto exposer = devmgrd::ServeMetrics(*address, metrics);
+  if (!exposer.ok()) {
+    const std::string message = "metricsAddress: " + Text(exposer.status());
+    return absl::UnavailableError(absl::string_view(message));
+  }
+  // The port may have been left to the system.
+  address->port =
+      static_cast<in_port_t>((*exposer)->GetListeningPorts().front());
+  spdlog::info("metrics are at http://{}/metrics", address->ToString());
+  return exposer;
+}
+
+/// Destroys it on a thread of its own, which may be left when we end: the
+/// exposer waits for clients that do not read.
+std::future<void> End(std::unique_ptr<prometheus::Exposer> exposer) {
+  std::packaged_task<void()> end(
+      [exposer = std::move(exposer)]() mutable { exposer.reset(); });
+  auto ended = end.get_future();
+  std::thread(std::move(end)).detach();
+  return ended;
+}
+
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
   auto source = devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  // Hears of things until the manager is gone.
+  const auto metrics = std::make_shared<devmgrd::Metrics>();
   devmgr::Host host;
   host.objects = source.get();
   host.log = Log;
+  if (!config.metrics_address.empty()) host.metrics = metrics.get();
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
+  auto exposer = StartMetrics(config, metrics, **manager);
+  if (!exposer.ok()) return exposer.status();
   EventLogger events;
   (*manager)->AddObserver(&events);
   devmgr::ActuatorOptions actuator_options;
@@ -200,6 +246,14 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   }
   actuator.reset();
   (*manager)->RemoveObserver(&events);
+  // Side by side, since the exposer takes its time.
+  metrics->Detach();
+  const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;
+  const auto exposer_end = End(*std::move(exposer));
+  manager->reset();
+  if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
+    spdlog::warn("left a client of the metrics that does not read");
+  }
   return server.status();
 }
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "devmgrd/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include "support/fake_device_manager.h"
+
+namespace devmgrd {
+namespace {
+
+using devmgr::FakeDeviceManager;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using World = FakeDeviceManager::World;
+
+class MetricsPageTest : public ::testing::Test {
+ protected:
+  MetricsPageTest() { metrics_.Attach(manager_); }
+  std::string Page() {
+    return prometheus::TextSerializer().Serialize(metrics_.Collect());
+  }
+
+  FakeDeviceManager manager_;
+  Metrics metrics_;
+};
+
+TEST_F(MetricsPageTest, CountsRegistrationsByName) {
+  for (const char* name : {"a.com/x", "invalid", "a.com/x"}) {
+    metrics_.OnRegistration(name);
+  }
+  const std::string page = Page();
+  constexpr char kName[] = "kubelet_device_plugin_registration_total";
+  EXPECT_THAT(
+      page, HasSubstr(std::string(kName) + "{resource_name=\"a.com/x\"} 2\n"));
+  EXPECT_THAT(
+      page, HasSubstr(std::string(kName) + "{resource_name=\"invalid\"} 1\n"));
+}
+
+TEST_F(MetricsPageTest, AllocateCallsFillTheDefaultBuckets) {
+  metrics_.OnAllocate("a.com/x", std::chrono::milliseconds(7), false);
+  metrics_.OnAllocate("a.com/x", std::chrono::seconds(30), true);
+  const std::string page = Page();
+  constexpr char kName[] = "kubelet_device_plugin_alloc_duration_seconds";
+  constexpr char kLabel[] = "{resource_name=\"a.com/x\"";
+  const auto line = [&](const std::string& suffix, const std::string& rest) {
+    return kName + suffix + kLabel + rest + "\n";
+  };
+  for (const char* empty : {"0.005"}) {
+    EXPECT_THAT(page, HasSubstr(line("_bucket",
+                                     ",le=\"" + std::string(empty) + "\"} 0")));
+  }
+  for (const char* le :
+       {"0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10"}) {
+    EXPECT_THAT(
+        page, HasSubstr(line("_bucket", ",le=\"" + std::string(le) + "\"} 1")));
+  }
+  EXPECT_THAT(page, HasSubstr(line("_bucket", ",le=\"+Inf\"} 2")));
+  EXPECT_THAT(page, HasSubstr(line("_count", "} 2")));
+  EXPECT_THAT(page, HasSubstr("devmgr_device_plugin_alloc_failures_total" +
+                              std::string(kLabel) + "} 1\n"));
+}
+
+// W-30: names are for ever, and plugins choose them.
+TEST_F(MetricsPageTest, ThereIsABoundToNames) {
+  for (std::size_t i = 0; i < 2 * kMostNames; ++i) {
+    metrics_.OnRegistration("a.com/" + std::to_string(i));
+  }
+  metrics_.OnRegistration("a.com/0");
+  manager_.Set([](World& world) {
+    for (std::size_t i = 0; i < 2 * kMostNames; ++i) {
+      world.resources.emplace_back();
+      world.resources.back().name = "a.com/" + std::to_string(i);
+      world.resources.back().held = 1;
+    }
+  });
+  const std::string page = Page();
+  EXPECT_THAT(page, HasSubstr("total{resource_name=\"other\"} 1000\n"));
+  EXPECT_THAT(page, HasSubstr("total{resource_name=\"a.com/0\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("total{resource_name=\"a.com/999\"} 1\n"));
+  EXPECT_THAT(page, Not(HasSubstr("a.com/1000")));
+  EXPECT_THAT(page, HasSubstr("devmgr_resource_devices{resource_name="
+                              "\"other\",kind=\"held\"} 1000\n"));
+}
+
+TEST_F(MetricsPageTest, CountsEventsByReason) {
+  devmgr::EventInfo event;
+  event.reason = "Prepared";
+  metrics_.OnEvent(event);
+  event.warning = true;
+  event.reason = "PluginGone";
+  metrics_.OnEvent(event);
+  const std::string page = Page();
+  EXPECT_THAT(page, HasSubstr("devmgr_events_total{reason=\"Prepared\",type="
+                              "\"Normal\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("{reason=\"PluginGone\",type=\"Warning\"} 1\n"));
+}
+
+TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
+  manager_.Set([](World& world) {
+    world.node.claims = 3;
+    world.node.ledger_sequence = 12'345'678;
+    world.node.source_complete = true;
+    world.pods.resize(2);
+    world.pods[1].state = devmgr::PodState::kReady;
+    world.resources.emplace_back();
+    world.resources[0].name = "a.com/x";
+    world.resources[0].capacity = 4;
+    world.resources[0].allocatable = 3;
+    world.resources[0].held = 2;
+    world.plugins.resize(2);
+    world.plugins[0].kind = "dra";
+    world.plugins[0].state = "Connected";
+    world.plugins[1].kind = "device-plugin";
+    world.plugins[1].state = "Live";
+    world.plugins[1].breaker = "Open";
+    world.registration_sockets = {{"/r/a.sock", true}, {"/r/b.sock", false}};
+  });
+  const std::string page = Page();
+  for (const char* line : {
+           "devmgr_claims 3",
+           "devmgr_ledger_sequence 12345678",
+           "devmgr_ledger_writable 1",
+           "devmgr_source_complete 1",
+           "devmgr_pods{state=\"Waiting\"} 1",
+           "devmgr_pods{state=\"Ready\"} 1",
+           "devmgr_pods{state=\"Rejected\"} 0",
+           "devmgr_resource_devices{resource_name=\"a.com/x\","
+           "kind=\"capacity\"} 4",
+           "devmgr_resource_devices{resource_name=\"a.com/x\","
+           "kind=\"allocatable\"} 3",
+           "devmgr_resource_devices{resource_name=\"a.com/x\","
+           "kind=\"held\"} 2",
+           R"(devmgr_plugins{kind="dra",state="Connected"} 1)",
+           R"(devmgr_plugins{kind="device-plugin",state="Live"} 1)",
+           "devmgr_device_plugins_paused{reason=\"breaker\"} 1",
+           "devmgr_device_plugins_paused{reason=\"quarantine\"} 0",
+           "plugin_manager_total_plugins{socket_path=\"/r/a.sock\","
+           "state=\"actual_state_of_world\"} 1",
+           "plugin_manager_total_plugins{socket_path=\"/r/b.sock\","
+           "state=\"desired_state_of_world\"} 1",
+       }) {
+    EXPECT_THAT(page, HasSubstr("\n" + std::string(line) + "\n"));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("/r/b.sock\",state=\"actual")));
+}
+
+TEST_F(MetricsPageTest, DetachedOnlyTheCountsAreLeft) {
+  metrics_.OnRegistration("a.com/x");
+  EXPECT_THAT(Page(), HasSubstr("devmgr_claims"));
+  metrics_.Detach();
+  EXPECT_THAT(Page(), Not(HasSubstr("devmgr_claims")));
+  EXPECT_THAT(Page(), HasSubstr("{resource_name=\"a.com/x\"} 1\n"));
+}
+
+}  // namespace
+}  // namespace devmgrd

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "devmgrd/metrics.h"
+
+#include <fmt/format.h>
+#include <prometheus/client_metric.h>
+
+#include <exception>
+#include <map>
+#include <utility>
+
+namespace devmgrd {
+namespace {
+
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+/// Those of Prometheus' own libraries, which the kubelet uses.
+const prometheus::Histogram::BucketBoundaries kDefaultBuckets = {
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+
+/// What the manager shows of itself, all at one moment.
+struct Views {
+  devmgr::NodeInfo node;
+  std::vector<devmgr::PodInfo> pods;
+  std::vector<devmgr::PluginInfo> plugins;
+  std::vector<devmgr::RegistrationSocketInfo> sockets;
+  std::vector<devmgr::ResourceInfo> resources;
+};
+
+Views ViewsOf(devmgr::DeviceManager& manager) {
+  Views views;
+  manager.RunAndWait([&] {
+    views.node = manager.Node();
+    views.pods = manager.Pods();
+    views.plugins = manager.Plugins();
+    views.sockets = manager.RegistrationSockets();
+    views.resources = manager.Resources();
+  });
+  return views;
+}
+
+/// A gauge with its labels; what is added under the same labels adds up.
+class Gauge {
+ public:
+  Gauge(std::string name, std::string help)
+      : name_(std::move(name)), help_(std::move(help)) {}
+
+  void Add(Labels labels, double value) { values_[std::move(labels)] += value; }
+
+  prometheus::MetricFamily Family() const {
+    prometheus::MetricFamily family;
+    family.name = name_;
+    family.help = help_;
+    family.type = prometheus::MetricType::Gauge;
+    for (const auto& [labels, value] : values_) {
+      prometheus::ClientMetric metric;
+      metric.label = labels;
+      metric.gauge.value = value;
+      family.metric.push_back(std::move(metric));
+    }
+    return family;
+  }
+
+ private:
+  const std::string name_;
+  const std::string help_;
+  std::map<Labels, double> values_;
+};
+
+Gauge SocketGauge(const Views& views) {
+  Gauge gauge("plugin_manager_total_plugins",
+              "Sockets in the registration directory (desired), and those "
+              "whose plugin is registered (actual)");
+  NameLimit names;
+  for (const auto& socket : views.sockets) {
+    const std::string path = names.Of(socket.path);
+    gauge.Add({{"socket_path", path}, {"state", "desired_state_of_world"}}, 1);
+    if (!socket.registered) continue;
+    gauge.Add({{"socket_path", path}, {"state", "actual_state_of_world"}}, 1);
+  }
+  return gauge;
+}
+
+Gauge ResourceGauge(const Views& views) {
+  Gauge gauge("devmgr_resource_devices",
+              "Devices of an extended resource: there, usable, held by pods");
+  NameLimit names;
+  for (const devmgr::ResourceInfo& resource : views.resources) {
+    const std::string name = names.Of(resource.name);
+    for (const auto& [kind, count] :
+         {std::pair("capacity", resource.capacity),
+          std::pair("allocatable", resource.allocatable),
+          std::pair("held", resource.held)}) {
+      gauge.Add({{"resource_name", name}, {"kind", kind}},
+                static_cast<double>(count));
+    }
+  }
+  return gauge;
+}
+
+Gauge PodGauge(const Views& views) {
+  using State = devmgr::PodState;
+  Gauge gauge("devmgr_pods", "Pods that the ledger knows, by state");
+  for (const State state : {State::kWaiting, State::kPreparing, State::kReady,
+                            State::kRejected, State::kReleasing}) {
+    gauge.Add({{"state", std::string(PodStateName(state))}}, 0);
+  }
+  for (const devmgr::PodInfo& pod : views.pods) {
+    gauge.Add({{"state", std::string(PodStateName(pod.state))}}, 1);
+  }
+  return gauge;
+}
+
+Gauge PluginGauge(const Views& views) {
+  Gauge gauge("devmgr_plugins",
+              "DRA drivers and device plugins, an instance each, by state");
+  for (const devmgr::PluginInfo& plugin : views.plugins) {
+    gauge.Add({{"kind", plugin.kind}, {"state", plugin.state}}, 1);
+  }
+  return gauge;
+}
+
+Gauge PausedGauge(const Views& views) {
+  Gauge gauge("devmgr_device_plugins_paused",
+              "Device plugins that are left alone: their calls ran into "
+              "deadlines (breaker), they came and went (quarantine)");
+  double breaker = 0;
+  double quarantine = 0;
+  for (const devmgr::PluginInfo& plugin : views.plugins) {
+    if (plugin.breaker == "Open") ++breaker;
+    if (plugin.quarantined_until.has_value()) ++quarantine;
+  }
+  gauge.Add({{"reason", "breaker"}}, breaker);
+  gauge.Add({{"reason", "quarantine"}}, quarantine);
+  return gauge;
+}
+
+Gauge Single(std::string name, std::string help, double value) {
+  Gauge gauge(std::move(name), std::move(help));
+  gauge.Add({}, value);
+  return gauge;
+}
+
+std::vector<Gauge> GaugesOf(const Views& views) {
+  const devmgr::NodeInfo& node = views.node;
+  return {
+      SocketGauge(views),
+      ResourceGauge(views),
+      PodGauge(views),
+      PluginGauge(views),
+      PausedGauge(views),
+      Single("devmgr_claims", "Resource claims that the ledger knows",
+             node.claims),
+      Single("devmgr_ledger_sequence", "Number of the ledger's last decision",
+             static_cast<double>(node.ledger_sequence)),
+      Single("devmgr_ledger_writable", "1 while the ledger takes decisions",
+             node.ledger_error.empty() ? 1 : 0),
+      Single("devmgr_source_complete",
+             "1 while all objects of the source could be read",
+             node.source_complete ? 1 : 0),
+  };
+}
+
+}  // namespace
+
+std::string NameLimit::Of(const std::string& name) {
+  if (names_.contains(name)) return name;
+  if (names_.size() >= most_) return "other";
+  names_.insert(name);
+  return name;
+}
+
+Metrics::Metrics()
+    : registrations_(prometheus::BuildCounter()
+                         .Name("kubelet_device_plugin_registration_total")
+                         .Help("Calls of Register on the registry socket")
+                         .Register(registry_)),
+      durations_(prometheus::BuildHistogram()
+                     .Name("kubelet_device_plugin_alloc_duration_seconds")
+                     .Help("Duration of Allocate calls, failed or not")
+                     .Register(registry_)),
+      failures_(prometheus::BuildCounter()
+                    .Name("devmgr_device_plugin_alloc_failures_total")
+                    .Help("Allocate calls that failed or were not sent")
+                    .Register(registry_)),
+      events_(prometheus::BuildCounter()
+                  .Name("devmgr_events_total")
+                  .Help("Events, as `devmgrctl get events` shows them")
+                  .Register(registry_)) {}
+
+Metrics::~Metrics() = default;
+
+void Metrics::OnRegistration(const std::string& resource) {
+  registrations_.Add({{"resource_name", names_.Of(resource)}}).Increment();
+}
+
+void Metrics::OnAllocate(const std::string& resource,
+                         std::chrono::nanoseconds took, bool failed) {
+  const prometheus::Labels labels = {{"resource_name", names_.Of(resource)}};
+  const double seconds = std::chrono::duration<double>(took).count();
+  durations_.Add(labels, kDefaultBuckets).Observe(seconds);
+  // Also when it did not fail, so that the failures are there to be seen as 0.
+  failures_.Add(labels).Increment(failed ? 1 : 0);
+}
+
+void Metrics::OnEvent(const devmgr::EventInfo& event) {
+  events_
+      .Add({{"reason", event.reason},
+            {"type", event.warning ? "Warning" : "Normal"}})
+      .Increment();
+}
+
+void Metrics::Attach(devmgr::DeviceManager& manager) {
+  const std::lock_guard lock(mutex_);
+  manager_ = &manager;
+}
+
+void Metrics::Detach() {
+  const std::lock_guard lock(mutex_);
+  manager_ = nullptr;
+}
+
+std::vector<prometheus::MetricFamily> Metrics::Collect() const {
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  const std::lock_guard lock(mutex_);
+  if (manager_ == nullptr) return families;
+  for (const Gauge& gauge : GaugesOf(ViewsOf(*manager_))) {
+    families.push_back(gauge.Family());
+  }
+  return families;
+}
+
+absl::StatusOr<std::unique_ptr<prometheus::Exposer>> ServeMetrics(
+    const ListenAddress& address, const std::shared_ptr<Metrics>& metrics) {
+  // The timeout is for a whole request, and for each time that the answer does
+  // not get on. No linger, or its end would wait for clients, too.
+  std::vector<std::string> options = {
+      "listening_ports",    address.ToString(),  //
+      "num_threads",        "2",                 //
+      "request_timeout_ms", "2000",              //
+      "enable_keep_alive",  "no",
+  };
+  try {
+    auto exposer = std::make_unique<prometheus::Exposer>(std::move(options));
+    exposer->RegisterCollectable(metrics);
+    return exposer;
+  } catch (const std::exception& error) {
+    const std::string message = fmt::format("cannot listen on {}: {}",
+                                            address.ToString(), error.what());
+    return absl::UnavailableError(absl::string_view(message));
+  }
+}
+
+}  // namespace devmgrd

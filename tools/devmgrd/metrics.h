@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
+#include <prometheus/collectable.h>
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "devmgrd/listen_address.h"
+
+namespace devmgrd {
+
+/// As many names of resources, and of sockets, a metric tells apart. Those
+/// beyond are counted under `other`, so that plugins, which choose their names,
+/// cannot make us grow.
+inline constexpr std::size_t kMostNames = 1000;
+
+/// The first names that come, and `other` for those that come too late.
+class NameLimit {
+ public:
+  explicit NameLimit(std::size_t most = kMostNames) : most_(most) {}
+  std::string Of(const std::string& name);
+
+ private:
+  const std::size_t most_;
+  std::set<std::string> names_;
+};
+
+/// The metrics of a manager, as described in docs/metrics.md: counts what it is
+/// told, and reads the rest, gauges, off the manager's views when they are
+/// collected. What it is told comes on the manager's thread; the rest may be
+/// called on any other.
+class Metrics final : public devmgr::MetricsSink,
+                      public devmgr::DeviceManagerObserver,
+                      public prometheus::Collectable {
+ public:
+  Metrics();
+  ~Metrics() override;
+
+  void OnRegistration(const std::string& resource) override;
+  void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
+                  bool failed) override;
+  void OnEvent(const devmgr::EventInfo& event) override;
+
+  /// From now on there are gauges, those of `manager`; borrowed until `Detach`.
+  void Attach(devmgr::DeviceManager& manager);
+  /// From now on there are none. Waits for a `Collect` that reads them.
+  void Detach();
+  /// Waits for the manager's thread, as views do.
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  NameLimit names_;  // The manager's thread.
+  prometheus::Registry registry_;
+  prometheus::Family<prometheus::Counter>& registrations_;
+  prometheus::Family<prometheus::Histogram>& durations_;
+  prometheus::Family<prometheus::Counter>& failures_;
+  prometheus::Family<prometheus::Counter>& events_;
+  mutable std::mutex mutex_;  // Held while gauges are read.
+  devmgr::DeviceManager* manager_ = nullptr;
+};
+
+/// Serves `metrics` at /metrics on threads of its own. The exposer's destructor
+/// waits for these: two seconds when nobody asks, and as long as a client likes
+/// that takes the page in little by little.
+///   Unavailable  cannot listen there; names the address
+absl::StatusOr<std::unique_ptr<prometheus::Exposer>> ServeMetrics(
+    const ListenAddress& address, const std::shared_ptr<Metrics>& metrics);
+
+}  // namespace devmgrd
