@@ -147,6 +147,16 @@ class Checker {
       Violation("{} devices are held, {} are found by their names",
                 holders.size(), state_.device_holders.size());
     }
+    std::set<std::pair<std::string, PodUid>> by_claim;
+    for (const auto& [uid, pod] : state_.pods) {
+      for (const std::string& resource : ResourcesByClaims(*pod)) {
+        by_claim.emplace(resource, uid);
+      }
+    }
+    if (by_claim != state_.class_holders) {
+      Violation("{} resources are held by claims, {} are found by their names",
+                by_claim.size(), state_.class_holders.size());
+    }
     const std::tuple<std::string, std::string, PodUid>* last = nullptr;
     for (const auto& holder : holders) {
       const auto& [resource, device, pod] = holder;
