@@ -285,15 +285,15 @@ TEST_F(InitDevicesTest, AReadyPodGetsNothingElse) {
 class HoldTableTest : public InitDevicesTest {
  protected:
   void Enter(const std::string& state) {
-    if (state == "Reserved") ASSERT_EQ(After("Reserve"), "Reserved");
-    if (state == "Committed" || state == "Released" ||
-        state == "ReservedAnew") {
+    std::vector<std::string> events;
+    if (state == "Reserved") {
+      events = {"Reserve"};
+    } else if (state != "None") {
       MakeReady();
     }
-    if (state == "Released" || state == "ReservedAnew") {
-      ASSERT_EQ(After("InitEnded"), "Released");
-    }
-    if (state == "ReservedAnew") ASSERT_EQ(After("Reserve"), "ReservedAnew");
+    if (state == "Released") events = {"InitEnded"};
+    if (state == "ReservedAnew") events = {"InitEnded", "Reserve"};
+    for (const std::string& event : events) After(event);
     ASSERT_EQ(State(), state);
   }
 
