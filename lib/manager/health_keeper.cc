@@ -111,7 +111,8 @@ void HealthKeeper::Fail(const std::string& resource,
 absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
                                       const std::string& container) const {
   for (const state::DeviceHold& hold : pod.holds) {
-    if (hold.container != container || !Fails(hold.resource)) continue;
+    if (hold.container != container || !hold.Holds()) continue;
+    if (!Fails(hold.resource)) continue;
     const auto inventory = parts_.devices.inventories().find(hold.resource);
     if (inventory == parts_.devices.inventories().end()) continue;
     for (const device::HeldDevice& device : hold.devices) {

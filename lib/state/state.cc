@@ -330,13 +330,13 @@ std::vector<PodUid> State::PluginHoldersOf(const std::string& resource,
                                            std::size_t most) const {
   std::vector<PodUid> holders;
   for (auto holder = device_holders.lower_bound({resource, "", PodUid{}});
-       holder != device_holders.end() && std::get<0>(*holder) == resource;
+       holder != device_holders.end() && std::get<0>(*holder) == resource &&
+       holders.size() < most;
        ++holder) {
     const PodUid& pod = std::get<2>(*holder);
-    if (std::find(holders.begin(), holders.end(), pod) != holders.end())
-      continue;
-    if (holders.size() == most) break;
-    holders.push_back(pod);
+    if (std::find(holders.begin(), holders.end(), pod) == holders.end()) {
+      holders.push_back(pod);
+    }
   }
   return holders;
 }

@@ -46,6 +46,19 @@ class BackingTest : public DeviceNodeTest {
     node_.options.plugin_grace_period = std::chrono::milliseconds(50);
   }
 
+  /// Pod `p` holds one of the plugin's two devices, and there is a class.
+  void StartWithHolder() {
+    node_.Start();
+    node_.plugins.Serve(kGpu, 2);
+    node_.Publish(kGpuClass + holder_);
+    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  }
+
+  testing::AssertionResult WaitUntilForgotten() {
+    return node_.WaitUntil("the grace period is over",
+                           [&] { return Gpu().state == "Forgotten"; });
+  }
+
   ResourceInfo Gpu() {
     for (const ResourceInfo& resource : node_.manager().Resources()) {
       if (resource.name == kGpu) return resource;
@@ -56,6 +69,8 @@ class BackingTest : public DeviceNodeTest {
     return node_.WaitUntil("the owner is " + owner,
                            [&] { return Gpu().owner == owner; });
   }
+
+  const std::string holder_ = DevicePod("p", {{kGpu, 1}});
 };
 
 // AL-080
@@ -74,17 +89,12 @@ TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
 
 // AL-080: after the grace period and the last holder, not before.
 TEST_F(BackingTest, TheClassTakesOverWhenTheLastHolderHasGone) {
-  node_.Start();
-  node_.plugins.Serve(kGpu, 2);
-  const std::string p = DevicePod("p", {{kGpu, 1}});
-  node_.Publish(kGpuClass + p);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  StartWithHolder();
   node_.plugins.Lose(kGpu);
-  ASSERT_TRUE(node_.WaitUntil("the grace period is over",
-                              [&] { return Gpu().state == "Forgotten"; }));
+  ASSERT_TRUE(WaitUntilForgotten());
   EXPECT_EQ(Gpu().owner, "DevicePlugin");
   // Through a claim it would be the same hardware.
-  node_.Publish(kGpuClass + p + MappedPod("m"));
+  node_.Publish(kGpuClass + holder_ + MappedPod("m"));
   ASSERT_TRUE(node_.WaitForReason("m", "ResourceHeldByPlugin"));
   EXPECT_THAT(node_.PodNamed("m").message, HasSubstr("default/p"));
   node_.Publish(kGpuClass + MappedPod("m"));
@@ -129,14 +139,9 @@ TEST_F(BackingTest, TwoOwnersAreReportedAndNeverServeAtTheSameTime) {
 }
 
 TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
-  node_.Start();
-  node_.plugins.Serve(kGpu, 1);
-  const std::string p = DevicePod("p", {{kGpu, 1}});
-  node_.Publish(kGpuClass + p);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  StartWithHolder();
   node_.Restart();
-  ASSERT_TRUE(node_.WaitUntil("the grace period is over",
-                              [&] { return Gpu().state == "Forgotten"; }));
+  ASSERT_TRUE(WaitUntilForgotten());
   EXPECT_EQ(Gpu().owner, "DevicePlugin");
   node_.Publish(kGpuClass);
   ASSERT_TRUE(node_.WaitUntilGone("p"));
@@ -147,14 +152,10 @@ TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
 TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
   node_.options.profile = Profile::kStrictKubelet;
   node_.options.plugin_grace_period = std::chrono::hours(1);
-  node_.Start();
-  node_.plugins.Serve(kGpu, 2);
-  const std::string p = DevicePod("p", {{kGpu, 1}});
-  node_.Publish(kGpuClass + p);
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  StartWithHolder();
   node_.plugins.Lose(kGpu);
   ASSERT_TRUE(WaitForOwner("DeviceClass"));
-  node_.Publish(kGpuClass + p + MappedPod("m"));
+  node_.Publish(kGpuClass + holder_ + MappedPod("m"));
   EXPECT_TRUE(node_.WaitFor("m", PodState::kReady));
 }
 
