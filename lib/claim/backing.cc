@@ -62,6 +62,11 @@ Decision DecideBacking(const State& state, const std::string& resource,
                        const Candidates& candidates, Sharing sharing,
                        std::int64_t now_ms) {
   const state::ResourceRecord* record = state.FindResource(resource);
+  const bool abandoned = !candidates.plugin && !candidates.plugin_awaited &&
+                         !candidates.device_class;
+  if (record != nullptr && record->backing == Backing::kClass && abandoned) {
+    return ForgetResource(state, resource);
+  }
   // A class does not come first: the pods that use it are what records it.
   const Backing to = record != nullptr && record->backing == Backing::kPlugin
                          ? Backing::kClass

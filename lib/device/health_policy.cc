@@ -30,11 +30,12 @@ HealthGuard::Ruling HealthGuard::Judge(const std::vector<FaultyDevice>& faulty,
   });
   Ruling ruling;
   const bool most = faulty.size() > 1 && faulty.size() * 2 > held;
-  if (most && !most_faulty_) {
+  if (most &&
+      now_ms >= held_since_ms_.value_or(now_ms - kHoldAgainMs) + kHoldAgainMs) {
+    held_since_ms_ = now_ms;
     not_before_ms_ = std::max(not_before_ms_, now_ms + kHoldMs);
     ruling.holds_back = true;
   }
-  most_faulty_ = most;
 
   const FaultyDevice* first = nullptr;
   for (const FaultyDevice& device : faulty) {

@@ -37,8 +37,10 @@ class HealthGuard {
  public:
   /// Between two pods that are failed.
   static constexpr std::int64_t kPauseMs = 10'000;
-  /// When most held devices do not work.
+  /// When most held devices do not work; not again for a while, or a device
+  /// that comes and goes would keep it up for ever.
   static constexpr std::int64_t kHoldMs = 60'000;
+  static constexpr std::int64_t kHoldAgainMs = 600'000;
 
   /// A device counts once it has not worked for so long.
   explicit HealthGuard(std::int64_t unhealthy_for_ms)
@@ -66,7 +68,8 @@ class HealthGuard {
   std::set<PodUid> failed_;
   /// No pod is failed before.
   std::int64_t not_before_ms_ = 0;
-  bool most_faulty_ = false;
+  /// When the last hold began.
+  std::optional<std::int64_t> held_since_ms_;
 };
 
 }  // namespace devmgr::device

@@ -81,6 +81,7 @@ class ResourcePlanner {
                   .available = size});
       return;
     }
+    if (!input_.judge_held) return;
     if (!Live()) {
       if (!input_.trust_held) FailNotServed(need);
       return;

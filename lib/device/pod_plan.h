@@ -43,6 +43,8 @@ struct PlanInput {
   /// What the pod holds is believed while no plugin has told its devices. False
   /// once the pod's containers are gone (a reboot): then they are waited for.
   bool trust_held = true;
+  /// What the pod holds has to work. False: it runs on it anyway.
+  bool judge_held = true;
 };
 
 struct PodPlan {

@@ -3,9 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 namespace devmgr::manager {
 
 using state::Backing;
+
+namespace {
+
+constexpr std::chrono::milliseconds kRetry(1'000);
+
+}  // namespace
 
 void BackingBook::Consider(const std::string& resource) {
   const claim::Candidates candidates = parts_.candidates(resource);
@@ -16,9 +24,11 @@ void BackingBook::Consider(const std::string& resource) {
   };
   // Nearly always there is nothing to decide.
   if (decide(parts_.state)->changes.empty()) return;
-  // A failure is the ledger's, which says so itself; the next change of a
-  // candidate tries again.
-  parts_.ledger.Submit(decide, [](const absl::Status&) {});
+  parts_.ledger.Submit(decide, [this, resource](const absl::Status& status) {
+    if (status.ok()) return;
+    // The ledger says itself what is wrong with it.
+    parts_.executor.PostAfter(kRetry, [this, resource] { Consider(resource); });
+  });
 }
 
 void BackingBook::Forget(const std::string& resource) {
@@ -26,23 +36,24 @@ void BackingBook::Forget(const std::string& resource) {
       [resource](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::ForgetResource(state, resource);
       },
-      // As above: it is tried again after the next start.
+      // A failure is the ledger's; it is tried again after the next start.
       [](const absl::Status&) {});
 }
 
 void BackingBook::OnClasses() {
-  for (const auto& [name, record] : parts_.state.resources) {
-    if (record->backing == Backing::kPlugin) Consider(name);
-  }
+  for (const auto& [name, record] : parts_.state.resources) Consider(name);
 }
 
-void BackingBook::OnRecorded(const state::ResourceRecord* before,
-                             const state::ResourceRecord& now) {
-  if (before == nullptr || before->backing == now.backing) return;
-  parts_.events.Add(false, "ResourceHandedOver", "Resource", {"", now.name},
-                    fmt::format("{} serves it now, not {} any more",
-                                state::BackingName(now.backing),
-                                state::BackingName(before->backing)));
+void BackingBook::OnRecorded(const std::string& resource,
+                             const state::ResourceRecord* before,
+                             const state::ResourceRecord* now) {
+  if (before != nullptr && now != nullptr && before->backing != now->backing) {
+    parts_.events.Add(false, "ResourceHandedOver", "Resource", {"", resource},
+                      fmt::format("{} serves it now, not {} any more",
+                                  state::BackingName(now->backing),
+                                  state::BackingName(before->backing)));
+  }
+  Consider(resource);
 }
 
 void BackingBook::OnClaimed(const std::string& resource,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "claim/backing.h"
+#include "common/executor.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
 #include "state/state.h"
@@ -18,6 +19,7 @@ class BackingBook {
  public:
   /// Everything is borrowed and must outlive this.
   struct Parts {
+    Executor& executor;
     Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     EventLog& events;
@@ -32,15 +34,17 @@ class BackingBook {
   /// hand-over recorded if it is time.
   void Consider(const std::string& resource);
 
-  /// A name that nobody serves or holds is dropped from the ledger.
+  /// A plugin's name that nobody serves or holds is dropped from the ledger.
   void Forget(const std::string& resource);
 
-  /// Considers all that plugins serve: there are other classes now.
+  /// Considers all: there are other classes now.
   void OnClasses();
 
-  /// The ledger has `now` in place of `before` (null: nothing).
-  void OnRecorded(const state::ResourceRecord* before,
-                  const state::ResourceRecord& now);
+  /// The ledger has `now` in place of `before` (null: nothing). What was
+  /// decided may be behind what has come meanwhile, so it is considered again.
+  void OnRecorded(const std::string& resource,
+                  const state::ResourceRecord* before,
+                  const state::ResourceRecord* now);
 
   /// A pod holds a claim for the resource from now on.
   void OnClaimed(const std::string& resource, const ObjectName& pod);

@@ -42,11 +42,25 @@ absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
                        container);
 }
 
-bool HasGivenBack(const PodRecord& pod, const std::string& container) {
+bool IsCommitted(const DeviceHold& hold) {
+  return hold.phase == device::ReservationPhase::kCommitted;
+}
+
+/// It has given devices back and has no others yet; they may be under way.
+bool LacksDevices(const PodRecord& pod, const std::string& container) {
   return std::any_of(pod.holds.begin(), pod.holds.end(),
                      [&](const DeviceHold& hold) {
-                       return hold.container == container && !hold.Holds();
+                       return hold.container == container && !IsCommitted(hold);
                      });
+}
+
+/// What the container lacks, among what the others of the pod have.
+std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
+                                         const std::string& container) {
+  std::erase_if(pod.holds, [&](const DeviceHold& hold) {
+    return hold.container != container && !IsCommitted(hold);
+  });
+  return claim::NeedsOfHolds(pod);
 }
 
 }  // namespace
@@ -54,11 +68,12 @@ bool HasGivenBack(const PodRecord& pod, const std::string& container) {
 void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
                                   const std::string& container, Done done) {
   const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
+  if (stopped_) return done(CancelledError("the manager stops"));
   if (!pod.ok()) return done(pod.status());
   const absl::Status healthy = parts_.health.CheckStart(**pod, container);
   if (!healthy.ok()) return done(healthy);
   pending_[id] = std::move(done);
-  if (HasGivenBack(**pod, container)) {
+  if (LacksDevices(**pod, container)) {
     GetDevicesAnew(id, **pod, container);
   } else {
     AskPlugins(id, **pod, container);
@@ -68,19 +83,20 @@ void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
 void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
                                      const std::string& container) {
   DeviceRequest request{{pod.uid, pod.name}};
-  request.needs = claim::NeedsOfHolds(pod);
+  request.needs = NeedsFor(pod, container);
+  request.judge_held = false;
   const auto chosen = [this, id, uid = pod.uid, container](
                           const absl::StatusOr<Verdict>& verdict,
                           const std::vector<WaitingFor>&) {
-    if (!verdict.ok()) return End(id, verdict.status());
-    if (verdict->kind != Verdict::Kind::kAdmit) {
+    if (!verdict.ok() || verdict->kind != Verdict::Kind::kAdmit) {
       // It is its runtime that tries again, not we.
       parts_.admission.Forget(uid);
-      return End(id, UnavailableError("{}", verdict->message));
+      return End(id, verdict.ok() ? UnavailableError("{}", verdict->message)
+                                  : verdict.status());
     }
-    const PodRecord* now = parts_.state.FindPod(uid);
-    if (now == nullptr) return End(id, NotFoundError("the pod is released"));
-    AskPlugins(id, *now, container);
+    const auto now = FindReady(parts_.state, parts_.boot_id, uid, container);
+    if (!now.ok()) return End(id, now.status());
+    AskPlugins(id, **now, container);
   };
   parts_.admission.Start(id, std::move(request), chosen);
 }
@@ -112,6 +128,7 @@ void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
 
 void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
                                   Done done) {
+  if (stopped_) return done(CancelledError("the manager stops"));
   // The kubelet keeps them as long as the pod lives.
   if (parts_.profile == Profile::kStrictKubelet) return done(absl::OkStatus());
   pending_[id] = std::move(done);
@@ -129,6 +146,7 @@ void ContainerStarts::Cancel(OperationId id) {
 }
 
 void ContainerStarts::Stop() {
+  stopped_ = true;
   while (!pending_.empty()) {
     End(pending_.begin()->first, CancelledError("the manager stops"));
   }

@@ -50,7 +50,7 @@ class ContainerStarts {
 
   /// Completes it with Cancelled.
   void Cancel(OperationId id);
-  /// All of them.
+  /// All of them, and those that come later.
   void Stop();
 
  private:
@@ -62,6 +62,7 @@ class ContainerStarts {
 
   const Parts parts_;
   std::map<OperationId, Done> pending_;
+  bool stopped_ = false;
 };
 
 }  // namespace devmgr::manager

@@ -23,6 +23,7 @@ DeviceAdmission::DeviceAdmission(Parts parts)
 DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
 
 void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
+  if (stopped_) return done(CancelledError("the manager stops"), {});
   Shared& operation = operations_[request.pod.uid];
   if (operation != nullptr) {
     operation->askers[id] = std::move(done);
@@ -52,6 +53,7 @@ void DeviceAdmission::Cancel(OperationId id) {
 }
 
 void DeviceAdmission::Stop() {
+  stopped_ = true;
   const std::map<PodUid, Shared> operations = std::move(operations_);
   operations_.clear();
   for (const auto& [pod, operation] : operations) {
@@ -92,9 +94,9 @@ bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
 void DeviceAdmission::Plan(const Shared& operation) {
   if (FreeLeftovers(operation)) return;
   const DeviceRequest& request = operation->request;
-  device::PodPlan plan =
-      parts_.devices.Plan(request.pod.uid, request.needs,
-                          operation->preferences, request.trust_held);
+  device::PodPlan plan = parts_.devices.Plan(
+      request.pod.uid, request.needs, operation->preferences,
+      request.trust_held, request.judge_held);
   if (!plan.shortages.empty()) {
     Judge(operation, std::move(plan.shortages));
     return;
@@ -335,6 +337,8 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
   admission::DeviceLine::Place place = PlaceOf(*operation);
+  // Others may wait for what it holds: it must not wait for them.
+  if (!place.takes) return true;
   const auto first = line_.FirstBefore(pod, place, now, FreeCount());
   if (!first.has_value()) return true;
   std::vector<std::string> resources;

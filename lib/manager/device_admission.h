@@ -37,6 +37,8 @@ struct DeviceRequest {
   /// What it holds is believed while no plugin has told its devices; false when
   /// its containers are gone and have to start again.
   bool trust_held = true;
+  /// What it holds has to work; false when it runs on it anyway.
+  bool judge_held = true;
 };
 
 /// The pod transaction of device plugins: plan all devices of the pod, ask the
@@ -83,7 +85,7 @@ class DeviceAdmission {
   /// have answered.
   void Cancel(OperationId id);
 
-  /// Ends all of them with Cancelled.
+  /// Ends all of them with Cancelled, and those that come later.
   void Stop();
 
   /// Something about the devices of a resource is different.
@@ -156,6 +158,7 @@ class DeviceAdmission {
   admission::DeviceLine line_;
   std::map<PodUid, Shared> operations_;
   TimerId timer_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace devmgr::manager

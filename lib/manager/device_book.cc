@@ -121,7 +121,17 @@ bool DeviceBook::OnFreed(const ObjectName& pod,
   }
   parts_.on_devices(freed.resource);
   parts_.on_candidates(freed.resource);
+  DropForgotten(freed.resource);
   return true;
+}
+
+void DeviceBook::DropForgotten(const std::string& resource) {
+  if (inventories_.size() <= kMostResources || !Held(resource).empty() ||
+      StateOf(resource) != device::EndpointState::kForgotten) {
+    return;
+  }
+  inventories_.erase(resource);
+  parts_.on_forgotten(resource);
 }
 
 bool DeviceBook::IsServed(const std::string& resource) const {
@@ -140,13 +150,14 @@ device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
 device::PodPlan DeviceBook::Plan(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<std::string>>& preferences,
-    bool trust_held) const {
+    bool trust_held, bool judge_held) const {
   device::PlanInput input{.pod = pod,
                           .needs = needs,
                           .inventories = inventories_,
                           .reservations = reservations_};
   input.preferences = preferences;
   input.trust_held = trust_held;
+  input.judge_held = judge_held;
   for (const device::DeviceNeed& need : needs) {
     if (parts_.sharing == claim::Sharing::kOneOwner) {
       std::vector<PodUid> holders = parts_.state.ClassHoldersOf(
@@ -277,10 +288,7 @@ void DeviceBook::EndGrace(const std::string& resource, std::uint64_t stop) {
                     "do not count any more");
   parts_.on_devices(resource);
   parts_.on_candidates(resource);
-  if (inventories_.size() > kMostResources && Held(resource).empty()) {
-    inventories_.erase(resource);
-    parts_.on_forgotten(resource);
-  }
+  DropForgotten(resource);
 }
 
 }  // namespace devmgr::manager

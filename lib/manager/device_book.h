@@ -80,7 +80,7 @@ class DeviceBook final : public plugin::PluginListener {
   device::PodPlan Plan(
       const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
       const std::map<device::NeedKey, std::vector<std::string>>& preferences,
-      bool trust_held) const;
+      bool trust_held, bool judge_held) const;
 
   /// Healthy devices that nobody holds; none while claims are held for the
   /// name.
@@ -135,6 +135,8 @@ class DeviceBook final : public plugin::PluginListener {
                const device::InventoryDelta& delta);
   void ArmGrace(const std::string& resource);
   void EndGrace(const std::string& resource, std::uint64_t stop);
+  /// If there are too many of its kind.
+  void DropForgotten(const std::string& resource);
 
   const Parts parts_;
   device::InventoryMap inventories_;

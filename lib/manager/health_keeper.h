@@ -45,7 +45,7 @@ class HealthKeeper {
   /// Told once for all that happens until the thread is done with what it has.
   void OnHealth(const std::set<PodUid>& pods);
 
-  /// Something about devices of the resource, or about who holds them, changed.
+  /// Something about devices of the resource changed, or somebody holds less.
   void OnDevices(const std::string& resource);
 
   /// May a container with these devices start?

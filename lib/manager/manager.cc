@@ -119,20 +119,26 @@ claim::Candidates Manager::CandidatesFor(const std::string& resource) const {
                       state == device::EndpointState::kLive;
   candidates.plugin_awaited = state == device::EndpointState::kRestored ||
                               state == device::EndpointState::kStopped;
-  for (const DeviceClassInfo& item : DeviceClasses()) {
-    if (item.extended_resource_name == resource ||
-        item.implicit_resource_name == resource) {
-      candidates.device_class = true;
-    }
+  for (const auto& [name, item] : classes_) {
+    candidates.device_class =
+        candidates.device_class || item->extended_resource_name == resource ||
+        ImplicitResourceName(item->metadata.name) == resource;
   }
   return candidates;
+}
+
+void Manager::OnClasses() {
+  const auto objects = objects_->Current();
+  if (objects->device_classes == classes_) return;
+  classes_ = objects->device_classes;
+  backing_->OnClasses();
 }
 
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   const claim::Sharing sharing = SharingOf(options_.profile);
   backing_ = std::make_unique<BackingBook>(BackingBook::Parts{
-      *ledger_, state_, events_, sharing, now_ms,
+      *executor_, *ledger_, state_, events_, sharing, now_ms,
       [this](const std::string& resource) { return CandidatesFor(resource); }});
   devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
   health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
@@ -181,7 +187,7 @@ void Manager::Start(const DriversFactory& drivers,
     executor_->PostAfter(delay, std::move(task));
   };
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
-    backing_->OnClasses();
+    OnClasses();
     Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     Wake(changed);
   };
@@ -280,7 +286,6 @@ OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
                                                Done done) {
   const OperationId id = ++last_operation_;
   executor_->Post([this, id, pod, container, done = std::move(done)] {
-    if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
     starts_->BeforeStart(id, pod, container, done);
   });
   return id;
@@ -289,7 +294,6 @@ OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
 OperationId Manager::StartReleaseInitContainers(const PodUid& pod, Done done) {
   const OperationId id = ++last_operation_;
   executor_->Post([this, id, pod, done = std::move(done)] {
-    if (plugins_ == nullptr) return done(CancelledError("the manager stops"));
     starts_->ReleaseInit(id, pod, done);
   });
   return id;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -129,6 +130,8 @@ class Manager final : public DeviceManager {
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
   DeviceBook::Parts PartsOfDevices();
+  /// The source has other objects.
+  void OnClasses();
   /// Who could serve a resource now.
   claim::Candidates CandidatesFor(const std::string& resource) const;
   /// Tells how the ledger was found, unless it was closed cleanly.
@@ -142,7 +145,7 @@ class Manager final : public DeviceManager {
   };
   struct Passages {
     std::vector<Passage<state::PodRecord>> pods;
-    std::vector<Passage<state::ResourceRecord>> resources;
+    std::map<std::string, Passage<state::ResourceRecord>> resources;
     std::vector<std::shared_ptr<const state::ClaimRecord>> freed_claims;
   };
   /// Of a batch that is not applied yet.
@@ -189,6 +192,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;
   std::unique_ptr<BackingBook> backing_;
+  ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;
   std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;

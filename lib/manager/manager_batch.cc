@@ -43,8 +43,11 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
     } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
       all.freed_claims.push_back(FindOrNull(state_.claims, claim->uid));
     } else if (const auto* name = std::get_if<state::PutResource>(&change)) {
-      all.resources.push_back(
-          {FindOrNull(state_.resources, name->resource->name), name->resource});
+      all.resources[name->resource->name] = {
+          FindOrNull(state_.resources, name->resource->name), name->resource};
+    } else if (const auto* drop = std::get_if<state::EraseResource>(&change)) {
+      all.resources[drop->name] = {FindOrNull(state_.resources, drop->name),
+                                   nullptr};
     }
   }
   return all;
@@ -81,10 +84,10 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   for (const auto& claim : passages.freed_claims) {
     freed.push_back({WaitingFor::Kind::kClaim, claim->name.ToString()});
   }
-  for (const auto& [before, now] : passages.resources) {
-    backing_->OnRecorded(before.get(), *now);
-    device_admission_->OnResource(now->name);
-    freed.push_back({WaitingFor::Kind::kResource, now->name});
+  for (const auto& [name, passage] : passages.resources) {
+    backing_->OnRecorded(name, passage.before.get(), passage.now.get());
+    device_admission_->OnResource(name);
+    freed.push_back({WaitingFor::Kind::kResource, name});
   }
   if (!freed.empty()) Wake(freed);
 }

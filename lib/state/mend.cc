@@ -102,6 +102,16 @@ class Mender {
   /// Of the pods that hold one device, the one that was seen first keeps it;
   /// nobody knows what the plugin made of a reservation.
   void SettleDevices() {
+    for (auto& [uid, pod] : pods_) {
+      if (!IsLive(pod)) continue;
+      for (DeviceHold& hold : pod.holds) {
+        // What an init container was about to get is not what the pod runs on.
+        if (hold.kind == device::ContainerKind::kInit &&
+            hold.phase == device::ReservationPhase::kReserved) {
+          hold.phase = device::ReservationPhase::kReleased;
+        }
+      }
+    }
     std::map<std::pair<std::string, std::string>, PodRecord*> holders;
     for (PodRecord* pod : PodsBySight()) {
       const bool lost = std::any_of(

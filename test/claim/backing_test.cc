@@ -103,6 +103,18 @@ TEST_F(BackingTest, PodsWithClaimsMakeTheClassTheOwnerUntilTheyAreGone) {
   EXPECT_EQ(After(kPluginAndClass), "DevicePlugin");
 }
 
+// Invariant 8: names come with pods, and must go with them.
+TEST_F(BackingTest, ANameThatOnlyClaimsHadIsForgottenWithThem) {
+  const Pod pod = Mapped();
+  ASSERT_EQ(Prepare(pod).kind, Kind::kAdmit);
+  AnswerAll();
+  EXPECT_EQ(After(kNobody), "DeviceClass");
+  ASSERT_TRUE(Release(pod));
+  AnswerAll();
+  EXPECT_EQ(After(kClassOnly), "DeviceClass");
+  EXPECT_EQ(After(kNobody), "");
+}
+
 TEST_F(BackingTest, NobodyGetsAPluginsDeviceWhileAnotherHoldsAClaimForIt) {
   ASSERT_EQ(Prepare(Mapped()).kind, Kind::kAdmit);
   const Pod other = PodBuilder("Q").Container("main");

@@ -85,6 +85,17 @@ TEST(HealthGuardTest, APluginThatCallsMostBrokenIsNotBelievedForAMinute) {
   EXPECT_EQ(guard.Judge(faulty, 10, 70'000).fail, faulty[1]);
 }
 
+TEST(HealthGuardTest, ADeviceThatComesAndGoesDoesNotKeepTheOthersWaiting) {
+  HealthGuard guard(kFor);
+  const FaultyDevice broken{{"P"}, "a", 0};
+  const FaultyDevice flapping{{"Q"}, "b", 0};
+  EXPECT_TRUE(guard.Judge({broken, flapping}, 3, 0).holds_back);
+  EXPECT_EQ(guard.Judge({broken}, 3, 50'000).fail, std::nullopt);
+  const HealthGuard::Ruling ruling = guard.Judge({broken, flapping}, 3, 60'000);
+  EXPECT_FALSE(ruling.holds_back);
+  EXPECT_EQ(ruling.fail, broken);
+}
+
 TEST(HealthGuardTest, AHalfOrASingleOneIsBelieved) {
   for (const std::size_t held : {1u, 4u}) {
     HealthGuard guard(kFor);

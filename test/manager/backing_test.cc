@@ -148,6 +148,32 @@ TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
   EXPECT_TRUE(WaitForOwner("DeviceClass"));
 }
 
+// The class is recorded when the plugin is back already.
+TEST_F(BackingTest, APluginThatRestartsAtOnceHasItsNameInTheEnd) {
+  node_.options.profile = Profile::kStrictKubelet;
+  StartWithHolder();
+  node_.manager().RunAndWait([&] {
+    node_.plugins.Lose(kGpu);
+    node_.plugins.Serve(kGpu, 2);
+  });
+  EXPECT_TRUE(node_.WaitUntil("it has changed hands twice", [&] {
+    return MessagesOf("ResourceHandedOver").size() == 2;
+  }));
+  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+}
+
+TEST_F(BackingTest, AHandOverThatCannotBeWrittenIsTriedAgain) {
+  node_.Start();
+  node_.Publish(kGpuClass + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
+  node_.Publish(kGpuClass);
+  ASSERT_TRUE(node_.WaitUntilGone("m"));
+  ASSERT_EQ(Gpu().owner, "DeviceClass");
+  node_.store.FailNext(SharedStore::Failure::kLost);
+  node_.plugins.Serve(kGpu, 1);
+  EXPECT_TRUE(WaitForOwner("DevicePlugin"));
+}
+
 // AL-080
 TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
   node_.options.profile = Profile::kStrictKubelet;

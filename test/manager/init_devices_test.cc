@@ -3,6 +3,7 @@
 // W-14: devices that only init containers had are given back when these have
 // ended, and got anew should they run again.
 #include "manager/device_fixture.h"
+#include "support/mailbox.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -118,6 +119,70 @@ TEST_F(InitDevicesTest, APluginThatRefusesLeavesItAsItWas) {
   EXPECT_THAT(Begin("i"), StatusIs(absl::StatusCode::kInternal));
   EXPECT_THAT(HeldBy("i"), IsEmpty());
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
+}
+
+TEST_F(InitDevicesTest, NobodyIsToldToStartBeforeThePluginHasAnswered) {
+  StartWithThree();
+  ASSERT_THAT(End("p"), IsOk());
+  node_.plugins.Hold(kGpu);
+  const PodUid p = node_.UidOf("p");
+  const std::size_t calls = node_.plugins.calls().size();
+  Mailbox<absl::Status> ends;
+  const auto put = [&](absl::Status status) { ends.Put(std::move(status)); };
+  const OperationId first =
+      node_.manager().StartBeforeContainerStart(p, "i", put);
+  ASSERT_TRUE(node_.plugins.WaitForCalls(calls + 1));
+  // The runtime is impatient.
+  node_.manager().Cancel(first);
+  EXPECT_THAT(*ends.Take(), StatusIs(absl::StatusCode::kCancelled));
+  node_.manager().StartBeforeContainerStart(p, "i", put);
+  node_.manager().RunAndWait([] {});
+  EXPECT_EQ(ends.size(), 0u);
+  node_.plugins.Let(kGpu);
+  EXPECT_THAT(*ends.Take(), IsOk());
+  EXPECT_THAT(node_.Resolve("p", "i"), SizeIs(2));
+}
+
+// As without it: what runs goes on, and is started again on what it has.
+TEST_F(InitDevicesTest, WhatOtherContainersHaveMayBeBroken) {
+  StartWithThree();
+  ASSERT_THAT(End("p"), IsOk());
+  node_.plugins.Report(kGpu, {{"0", device::Health::kUnhealthy, {}},
+                              {"1", device::Health::kHealthy, {}},
+                              {"2", device::Health::kHealthy, {}}});
+  ASSERT_THAT(Begin("i"), IsOk());
+  EXPECT_THAT(node_.Resolve("p", "i"),
+              ElementsAre("example.com/gpu=1", "example.com/gpu=2"));
+}
+
+// Who waits for what the pod holds must not keep it from going on.
+TEST_F(InitDevicesTest, WhoWaitsForThePodDoesNotKeepItFromStarting) {
+  node_.options.starvation_limit = std::chrono::milliseconds(1);
+  StartWithThree();
+  ASSERT_THAT(End("p"), IsOk());
+  node_.Publish(PodWithInit("p", 2, 1) +
+                DevicePod("q", {{kGpu, 3}}, "  priority: 9\n"));
+  ASSERT_TRUE(node_.WaitForReason("q", "NotEnoughFreeDevices"));
+  EXPECT_THAT(Begin("i"), IsOk());
+}
+
+// A host that tries again from its callback, at the end of everything.
+TEST_F(InitDevicesTest, AtTheEndNothingNewBegins) {
+  StartWithThree();
+  ASSERT_THAT(End("p"), IsOk());
+  node_.plugins.Hold(kGpu);
+  const PodUid p = node_.UidOf("p");
+  const std::size_t calls = node_.plugins.calls().size();
+  int ends = 0;
+  DeviceManager& manager = node_.manager();
+  std::function<void(absl::Status)> again = [&](const absl::Status& status) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled));
+    if (++ends < 3) manager.StartBeforeContainerStart(p, "i", again);
+  };
+  manager.StartBeforeContainerStart(p, "i", again);
+  ASSERT_TRUE(node_.plugins.WaitForCalls(calls + 1));
+  node_.Stop();
+  EXPECT_GE(ends, 1);
 }
 
 TEST_F(InitDevicesTest, TheKubeletKeepsThem) {

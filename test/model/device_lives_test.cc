@@ -306,15 +306,32 @@ class DeviceLife {
     if (!pod) return "nothing";
     const std::string container =
         pod->containers[luck_.Below(pod->containers.size())];
-    manager_->StartBeforeContainerStart(pod->uid, container,
-                                        [](const absl::Status&) {});
+    manager_->StartBeforeContainerStart(
+        pod->uid, container,
+        [this, uid = pod->uid, container](const absl::Status& status) {
+          if (status.ok()) CheckStarts(uid, container);
+        });
     return fmt::format("{} of {} starts", container, pod->uid.value);
+  }
+
+  /// A container that may start has what it needs, unless somebody says at the
+  /// same time that its pod is over, or that its init containers have ended.
+  void CheckStarts(const PodUid& uid, const std::string& container) {
+    const auto answer = manager_->ContainerDevicesOf(uid, container);
+    if (!absl::IsFailedPrecondition(answer.status())) return;
+    if (ending_.contains(uid)) return;
+    Complain(fmt::format("{} of {} may start: {}", container, uid.value,
+                         MessageOf(answer.status())));
   }
 
   std::string EndInitContainers() {
     const auto pod = AnyReady();
     if (!pod) return "nothing";
-    manager_->StartReleaseInitContainers(pod->uid, [](const absl::Status&) {});
+    ++ending_[pod->uid];
+    manager_->StartReleaseInitContainers(
+        pod->uid, [this, uid = pod->uid](const absl::Status&) {
+          if (--ending_[uid] == 0) ending_.erase(uid);
+        });
     return fmt::format("init containers of {} ended", pod->uid.value);
   }
 
@@ -469,6 +486,7 @@ class DeviceLife {
       objects_;
   std::set<std::string> connected_;
   bool has_class_ = false;
+  std::map<PodUid, int> ending_;  ///< What is told of init containers.
   std::set<std::string> seen_ready_;
   SharedStore store_;
   FakeDrivers drivers_;

@@ -82,6 +82,27 @@ TEST(MendTest, AReservationIsForgotten) {
   EXPECT_EQ(state.FindPod(kPodB)->holds.size(), 1u);
 }
 
+TEST(MendTest, WhatAnInitContainerWasToGetAnewDoesNotCostThePodItsDevices) {
+  State state = ReadyPod();
+  PodRecord pod = *state.FindPod(kPodA);
+  DeviceHold app;
+  app.container = "main";
+  app.resource = "example.com/tpu";
+  app.phase = device::ReservationPhase::kCommitted;
+  app.devices = {{"0", {}}};
+  DeviceHold init = app;
+  init.container = "init";
+  init.kind = device::ContainerKind::kInit;
+  init.phase = device::ReservationPhase::kReserved;
+  pod.holds = {init, app};
+  state.Put(std::make_shared<PodRecord>(pod));
+  MendAndCheck(state);
+  const PodRecord* mended = state.FindPod(kPodA);
+  ASSERT_EQ(mended->holds.size(), 2u);
+  EXPECT_EQ(mended->holds[0].phase, device::ReservationPhase::kReleased);
+  EXPECT_EQ(mended->holds[1], app);
+}
+
 TEST(MendTest, ALivePodThatLosesItsDevicesIsReleased) {
   State state = ReadyPod();
   PodRecord a = *state.FindPod(kPodA);
