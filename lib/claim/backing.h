@@ -31,7 +31,8 @@ struct Candidates {
 /// class once no plugin is awaited and no pod holds devices of one; a plugin
 /// again once it is there and no pod holds claims for the name. A name of a
 /// class is forgotten when nobody could serve it or holds claims for it.
-/// Nothing when all stays as it is. With Sharing::kAsItComes nobody's holding counts.
+/// Nothing when all stays as it is. With Sharing::kAsItComes nobody's holding
+/// counts.
 state::Decision DecideBacking(const state::State& state,
                               const std::string& resource,
                               const Candidates& candidates, Sharing sharing,
