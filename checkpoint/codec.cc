@@ -36,6 +36,13 @@ void Write(const state::PreparedDevice& device, pb::PreparedDevice* out) {
   out->set_share_id(device.share_id);
 }
 
+void Write(const state::Debt& debt, pb::Debt* out) {
+  out->set_since_ms(debt.since_ms);
+  out->set_attempts(debt.attempts);
+  out->set_last_error(debt.last_error);
+  for (const std::string& pod : debt.pods) out->add_pods(pod);
+}
+
 void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
   out->set_uid(claim.uid.value);
   Write(claim.name, out->mutable_name());
@@ -48,7 +55,11 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
       Write(device, record->add_devices());
     }
     record->set_boot_id(driver.boot_id);
+    if (driver.debt.has_value()) Write(*driver.debt, record->mutable_debt());
+    record->set_skips_prepare(driver.skipped.prepare);
+    record->set_skips_unprepare(driver.skipped.unprepare);
   }
+  out->set_network_attached(claim.network_attached);
 }
 
 void Write(const NamedValue& value, pb::NamedValue* out) {
@@ -173,6 +184,7 @@ void Write(const state::ResourceRecord& resource, pb::ResourceRecord* out) {
   out->set_name(resource.name);
   out->set_backing(static_cast<std::uint32_t>(resource.backing));
   out->set_since_ms(resource.since_ms);
+  out->set_by_operator(resource.by_operator);
 }
 
 struct ChangeWriter {
@@ -285,6 +297,10 @@ absl::StatusOr<Enum> ReadEnum(std::uint32_t value, Enum first, Enum last,
   return static_cast<Enum>(value);
 }
 
+state::Debt Read(const pb::Debt& in) {
+  return {in.since_ms(), in.attempts(), in.last_error(), ReadTexts(in.pods())};
+}
+
 absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
     const pb::ClaimRecord& in, std::string_view key) {
   auto claim = std::make_shared<state::ClaimRecord>();
@@ -299,11 +315,14 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
                  state::DriverPhase::kUnpreparing, "driver phase", key));
     record.devices = ReadAll<state::PreparedDevice>(driver.devices());
     record.boot_id = driver.boot_id();
+    if (driver.has_debt()) record.debt = Read(driver.debt());
+    record.skipped = {driver.skips_prepare(), driver.skips_unprepare()};
     if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
       return DataLossError("record '{}': driver {} stands there twice", key,
                            api::Quoted(driver.name()));
     }
   }
+  claim->network_attached = in.network_attached();
   return claim;
 }
 
@@ -381,6 +400,7 @@ absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> Read(
                           ReadEnum(in.backing(), state::Backing::kPlugin,
                                    state::Backing::kClass, "backing", key));
   resource->since_ms = in.since_ms();
+  resource->by_operator = in.by_operator();
   return resource;
 }
 
@@ -508,7 +528,7 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
   DEVMGR_ASSIGN_OR_RETURN(
       batch.decision.kind,
       ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kInitEnded, "kind of decision", key));
+               state::DecisionKind::kForgiven, "kind of decision", key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();

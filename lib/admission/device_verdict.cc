@@ -22,6 +22,8 @@ std::string_view WaitReason(Shortage::Kind kind) {
       return "PluginNotReady";
     case Shortage::Kind::kHeldByClaims:
       return "ResourceHeldByClaims";
+    case Shortage::Kind::kHandedOver:
+      return "ResourceHandedOver";
     case Shortage::Kind::kTooFewExist:
       return "NotEnoughDevices";
     case Shortage::Kind::kTooFewHealthy:
@@ -67,7 +69,8 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
 Remedy RemedyFor(Shortage::Kind kind) {
   if (kind == Shortage::Kind::kChangedRequest) return Remedy::kNone;
   const bool plugin = kind == Shortage::Kind::kNotServed ||
-                      kind == Shortage::Kind::kHeldByClaims;
+                      kind == Shortage::Kind::kHeldByClaims ||
+                      kind == Shortage::Kind::kHandedOver;
   return plugin ? Remedy::kPlugin : Remedy::kOthers;
 }
 

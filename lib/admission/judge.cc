@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "claim/booking.h"
@@ -30,12 +31,15 @@ Verdict WaitForPod(std::string reason, std::string message,
 }
 
 /// Drivers that have to be called for the claim and are not there.
-Verdict CheckDrivers(const ClaimUid& claim,
-                     const std::vector<std::string>& drivers,
-                     const JudgeInput& input) {
+Verdict CheckDrivers(
+    const ClaimUid& claim, const std::vector<std::string>& drivers,
+    const std::map<std::string, state::SkippedOperations>& skipped,
+    const JudgeInput& input) {
   Verdict verdict;
   const state::ClaimRecord* record = input.state.FindClaim(claim);
   for (const std::string& driver : drivers) {
+    const auto skips = skipped.find(driver);
+    if (skips != skipped.end() && skips->second.prepare) continue;
     if (record != nullptr) {
       const auto part = record->drivers.find(driver);
       if (part != record->drivers.end() &&
@@ -103,8 +107,12 @@ Verdict JudgeBooked(const PodRecord& pod, const JudgeInput& input) {
     const state::ClaimRecord* record = input.state.FindClaim(claim);
     if (record == nullptr) continue;
     std::vector<std::string> drivers;
-    for (const auto& [name, part] : record->drivers) drivers.push_back(name);
-    claim::Worsen(verdict, CheckDrivers(claim, drivers, input));
+    std::map<std::string, state::SkippedOperations> skipped;
+    for (const auto& [name, part] : record->drivers) {
+      drivers.push_back(name);
+      skipped[name] = part.skipped;
+    }
+    claim::Worsen(verdict, CheckDrivers(claim, drivers, skipped, input));
   }
   return verdict;
 }
@@ -132,9 +140,9 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   for (const claim::PlannedClaim& planned_claim : judgement.plan.claims) {
     claim::Worsen(judgement.verdict,
                   claim::CheckPlanned(input.state, planned_claim));
-    claim::Worsen(
-        judgement.verdict,
-        CheckDrivers(planned_claim.uid, planned_claim.drivers, input));
+    claim::Worsen(judgement.verdict,
+                  CheckDrivers(planned_claim.uid, planned_claim.drivers,
+                               planned_claim.skipped, input));
   }
   claim::Worsen(judgement.verdict,
                 claim::CheckPlannedNames(input.state, judgement.plan, uid));

@@ -156,8 +156,26 @@ std::string CheckRequestReference(std::string_view text) {
   return problem;
 }
 
+/// The selector of devices that only one node reaches: its name, as a field.
+bool SelectsOneNode(const Field& selector) {
+  const std::vector<Field> terms = selector["nodeSelectorTerms"].Items();
+  return !terms.empty() &&
+         std::all_of(terms.begin(), terms.end(), [](const Field& term) {
+           const std::vector<Field> fields = term["matchFields"].Items();
+           return std::any_of(
+               fields.begin(), fields.end(), [](const Field& field) {
+                 return field["key"].StringOr("") == "metadata.name" &&
+                        field["operator"].StringOr("") == "In" &&
+                        field["values"].Items().size() == 1;
+               });
+         });
+}
+
 AllocationResult DecodeAllocation(const Field& field) {
   AllocationResult allocation;
+  if (const Field selector = field["nodeSelector"]; selector.IsMap()) {
+    allocation.many_nodes = !SelectsOneNode(selector);
+  }
   const Field devices = field["devices"];
   if (!devices.IsMap()) return allocation;
   const Field results = devices["results"];
@@ -171,6 +189,9 @@ AllocationResult DecodeAllocation(const Field& field) {
     result.device = RequiredName(item["device"], CheckLabel);
     result.admin_access = item["adminAccess"].BoolOr(false);
     result.share_id = item["shareID"].StringOr("");
+    for (const Field& operation : item["skipNodeOperations"].Items()) {
+      result.skip_node_operations.push_back(operation.StringOr(""));
+    }
     allocation.results.push_back(std::move(result));
   }
   return allocation;

@@ -133,6 +133,9 @@ PodSpec DecodePodSpec(const Field& field, std::vector<PodProblem>& broken) {
           .AsInteger(std::numeric_limits<std::int32_t>::min(),
                      std::numeric_limits<std::int32_t>::max())
           .value_or(0));
+  if (const Field group = field["schedulingGroup"]; group.IsMap()) {
+    spec.pod_group = group["podGroupName"].StringOr("");
+  }
   spec.init_containers = DecodeContainers(field["initContainers"], true);
   spec.containers = DecodeContainers(field["containers"], false);
   CheckEphemeralContainers(field["ephemeralContainers"], broken);

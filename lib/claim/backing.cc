@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/names.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -20,6 +21,10 @@ using state::State;
 
 constexpr std::size_t kMostNames = 16;
 
+std::string_view OwnerText(Backing backing) {
+  return backing == Backing::kPlugin ? "device plugin" : "device class";
+}
+
 Decision HandOver(const std::string& resource, Backing backing,
                   std::int64_t now_ms) {
   auto record = std::make_shared<state::ResourceRecord>();
@@ -28,9 +33,8 @@ Decision HandOver(const std::string& resource, Backing backing,
   record->since_ms = now_ms;
   Decision decision;
   decision.kind = state::DecisionKind::kBacking;
-  decision.message = fmt::format(
-      "{} is served by a {} from now on", resource,
-      backing == Backing::kPlugin ? "device plugin" : "device class");
+  decision.message = fmt::format("{} is served by a {} from now on", resource,
+                                 OwnerText(backing));
   decision.changes.push_back(state::PutResource{std::move(record)});
   return decision;
 }
@@ -62,6 +66,9 @@ Decision DecideBacking(const State& state, const std::string& resource,
                        const Candidates& candidates, Sharing sharing,
                        std::int64_t now_ms) {
   const state::ResourceRecord* record = state.FindResource(resource);
+  Decision nothing;
+  nothing.kind = state::DecisionKind::kBacking;
+  if (record != nullptr && !record->by_operator.empty()) return nothing;
   const bool abandoned = !candidates.plugin && !candidates.plugin_awaited &&
                          !candidates.device_class;
   if (record != nullptr && record->backing == Backing::kClass && abandoned) {
@@ -74,15 +81,56 @@ Decision DecideBacking(const State& state, const std::string& resource,
   if (MayHandOver(state, resource, to, candidates, sharing)) {
     return HandOver(resource, to, now_ms);
   }
-  Decision nothing;
-  nothing.kind = state::DecisionKind::kBacking;
   return nothing;
+}
+
+absl::StatusOr<Decision> HandOverByOperator(const State& state,
+                                            const std::string& resource,
+                                            std::optional<Backing> to,
+                                            const std::string& reason,
+                                            std::int64_t now_ms) {
+  if (reason.empty()) return InvalidArgumentError("a reason is required");
+  if (!api::CanBeDraExtendedResource(resource)) {
+    return InvalidArgumentError("'{}' is not the name of an extended resource",
+                                resource);
+  }
+  const state::ResourceRecord* record = state.FindResource(resource);
+  if (!to.has_value() && record == nullptr) {
+    return NotFoundError("nobody serves '{}'", resource);
+  }
+  auto changed = record != nullptr
+                     ? std::make_shared<state::ResourceRecord>(*record)
+                     : std::make_shared<state::ResourceRecord>();
+  changed->name = resource;
+  if (record == nullptr || (to.has_value() && *to != record->backing)) {
+    changed->backing = *to;
+    changed->since_ms = now_ms;
+  }
+  changed->by_operator = to.has_value() ? reason : "";
+  Decision decision;
+  decision.kind = state::DecisionKind::kBacking;
+  if (record != nullptr && *changed == *record) return decision;
+  decision.message =
+      to.has_value()
+          ? fmt::format("by an operator's word, {} is served by a {}: {}",
+                        resource, OwnerText(*to), reason)
+          : fmt::format("an operator leaves it open again who serves {}: {}",
+                        resource, reason);
+  decision.changes.push_back(state::PutResource{std::move(changed)});
+  return decision;
+}
+
+std::string TakenFromPlugin(const State& state, const std::string& resource) {
+  const state::ResourceRecord* record = state.FindResource(resource);
+  if (record == nullptr || record->backing != Backing::kClass) return "";
+  return record->by_operator;
 }
 
 Decision ForgetResource(const State& state, const std::string& resource) {
   Decision decision;
   decision.kind = state::DecisionKind::kBacking;
-  if (state.FindResource(resource) == nullptr ||
+  const state::ResourceRecord* record = state.FindResource(resource);
+  if (record == nullptr || !record->by_operator.empty() ||
       !state.PluginHoldersOf(resource, 1).empty() ||
       !state.ClassHoldersOf(resource, 1).empty()) {
     return decision;
@@ -94,6 +142,10 @@ Decision ForgetResource(const State& state, const std::string& resource) {
 
 absl::Status CheckNoClaims(const State& state, const std::string& resource,
                            const PodUid& pod) {
+  if (const auto reason = TakenFromPlugin(state, resource); !reason.empty()) {
+    return AbortedError("an operator gave '{}' to a device class: {}", resource,
+                        reason);
+  }
   const std::vector<PodUid> holders =
       Others(state.ClassHoldersOf(resource, 2), pod);
   if (holders.empty()) return absl::OkStatus();

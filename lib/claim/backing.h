@@ -7,9 +7,11 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 #include <devmgr/status_types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "state/state.h"
@@ -32,18 +34,33 @@ struct Candidates {
 /// again once it is there and no pod holds claims for the name. A name of a
 /// class is forgotten when nobody could serve it or holds claims for it.
 /// Nothing when all stays as it is. With Sharing::kAsItComes nobody's holding
-/// counts.
+/// counts. What an operator has said stands.
 state::Decision DecideBacking(const state::State& state,
                               const std::string& resource,
                               const Candidates& candidates, Sharing sharing,
                               std::int64_t now_ms);
+
+/// An operator gives the name to `to`, whoever is there; without `to` he takes
+/// that back.
+///   InvalidArgument  no reason, or the name is that of no extended resource
+///   NotFound         to be taken back, and nobody serves the name
+absl::StatusOr<state::Decision> HandOverByOperator(
+    const state::State& state, const std::string& resource,
+    std::optional<state::Backing> to, const std::string& reason,
+    std::int64_t now_ms);
+
+/// Why the device plugin of the resource gives no devices by an operator's
+/// word; empty: none was said.
+std::string TakenFromPlugin(const state::State& state,
+                            const std::string& resource);
 
 /// Nobody serves the name any more. Nothing while a pod holds devices by it.
 state::Decision ForgetResource(const state::State& state,
                                const std::string& resource);
 
 /// May a pod take devices of the plugin of `resource`?
-///   Aborted  another pod holds a claim for it
+///   Aborted  another pod holds a claim for it, or an operator gave the name to
+///            a device class
 absl::Status CheckNoClaims(const state::State& state,
                            const std::string& resource, const PodUid& pod);
 

@@ -11,6 +11,7 @@
 #include "claim/backing.h"
 #include "claim/claim_machine.h"
 #include "claim/container_answer.h"
+#include "claim/draft.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -25,78 +26,6 @@ using state::PodPhase;
 using state::PodRecord;
 using state::ResourcesByClaims;
 using state::State;
-
-/// Claims and pods as they will be: the projection with the changes of the
-/// decision under construction on top.
-class Draft {
- public:
-  explicit Draft(const State& base) : base_(base) {}
-
-  /// Null when there is none, or it was erased.
-  const ClaimRecord* Claim(const ClaimUid& uid) const {
-    const auto changed = claims_.find(uid);
-    if (changed != claims_.end()) return changed->second.get();
-    return base_.FindClaim(uid);
-  }
-
-  ClaimRecord* EditClaim(const ClaimUid& uid) {
-    auto changed = claims_.find(uid);
-    if (changed == claims_.end()) {
-      const ClaimRecord* old = base_.FindClaim(uid);
-      auto copy = old ? std::make_shared<ClaimRecord>(*old)
-                      : std::make_shared<ClaimRecord>();
-      copy->uid = uid;
-      changed = claims_.emplace(uid, std::move(copy)).first;
-    }
-    return changed->second.get();
-  }
-
-  /// The claim must be in the projection.
-  void EraseClaim(const ClaimUid& uid) { claims_[uid] = nullptr; }
-
-  /// The pod must be in the projection.
-  PodRecord* EditPod(const PodUid& uid) {
-    auto changed = pods_.find(uid);
-    if (changed == pods_.end()) {
-      auto copy = std::make_shared<PodRecord>(*base_.FindPod(uid));
-      changed = pods_.emplace(uid, std::move(copy)).first;
-    }
-    return changed->second.get();
-  }
-
-  PodRecord* AddPod(std::shared_ptr<PodRecord> pod) {
-    return pods_.emplace(pod->uid, pod).first->second.get();
-  }
-
-  /// The decision with everything that differs from the projection.
-  Decision Finish(DecisionKind kind, std::string message) {
-    Decision decision;
-    decision.kind = kind;
-    decision.message = std::move(message);
-    for (auto& [uid, claim] : claims_) {
-      const ClaimRecord* old = base_.FindClaim(uid);
-      if (claim == nullptr) {
-        decision.claims.push_back(old->name);
-        decision.changes.push_back(state::EraseClaim{uid});
-      } else if (old == nullptr || !(*old == *claim)) {
-        decision.claims.push_back(claim->name);
-        decision.changes.push_back(state::PutClaim{std::move(claim)});
-      }
-    }
-    for (auto& [uid, pod] : pods_) {
-      const PodRecord* old = base_.FindPod(uid);
-      if (old != nullptr && *old == *pod) continue;
-      decision.pods.push_back(pod->name);
-      decision.changes.push_back(state::PutPod{std::move(pod)});
-    }
-    return decision;
-  }
-
- private:
-  const State& base_;
-  std::map<ClaimUid, std::shared_ptr<ClaimRecord>> claims_;
-  std::map<PodUid, std::shared_ptr<PodRecord>> pods_;
-};
 
 bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
   return std::none_of(claim.drivers.begin(), claim.drivers.end(),
@@ -146,18 +75,28 @@ void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
   ClaimRecord* record = draft.EditClaim(planned.uid);
   record->name = planned.name;
   record->pods.insert(pod);
+  record->network_attached = planned.network_attached;
   for (const std::string& driver : planned.drivers) {
-    record->drivers.try_emplace(driver);  // kPreparing
+    const auto [part, fresh] = record->drivers.try_emplace(driver);
+    const auto skipped = planned.skipped.find(driver);
+    if (fresh && skipped != planned.skipped.end()) {
+      part->second.skipped = skipped->second;
+    }
   }
 }
 
-/// Answers of another boot are void: the driver is asked again.
+/// Answers of another boot are void: the driver is asked again, unless it wants
+/// no such call.
 void ForgetOtherBoots(Draft& draft, const ClaimUid& uid,
                       const std::string& boot_id) {
   const ClaimRecord* record = draft.Claim(uid);
   if (record == nullptr || FullyPrepared(*record, boot_id)) return;
   for (auto& [name, driver] : draft.EditClaim(uid)->drivers) {
-    if (NeedsPrepare(driver, boot_id)) driver = DriverRecord{};
+    if (!NeedsPrepare(driver, boot_id)) continue;
+    driver = driver.Anew();
+    if (!driver.skipped.prepare) continue;
+    driver.phase = DriverPhase::kPrepared;
+    driver.boot_id = boot_id;
   }
 }
 
@@ -373,8 +312,10 @@ Decision RecordPrepared(
         part->second.phase != DriverPhase::kPreparing) {
       continue;
     }
-    draft.EditClaim(uid)->drivers[driver] =
-        DriverRecord{DriverPhase::kPrepared, devices, boot_id};
+    DriverRecord& prepared_part = draft.EditClaim(uid)->drivers[driver];
+    prepared_part.phase = DriverPhase::kPrepared;
+    prepared_part.devices = devices;
+    prepared_part.boot_id = boot_id;
     pods.insert(claim->pods.begin(), claim->pods.end());
   }
   for (const PodUid& uid : pods) {
@@ -388,62 +329,6 @@ Decision RecordPrepared(
                       fmt::format("driver {} prepared", driver));
 }
 
-Decision BeginRelease(const State& state, const PodUid& uid) {
-  Decision nothing;
-  nothing.kind = DecisionKind::kUnprepareIntent;
-  const PodRecord* old = state.FindPod(uid);
-  if (old == nullptr || old->phase == PodPhase::kReleasing ||
-      old->claims.empty()) {
-    return nothing;
-  }
-  Draft draft(state);
-  PodRecord* pod = draft.EditPod(uid);
-  pod->phase = PodPhase::kReleasing;
-  pod->answer = nullptr;
-  pod->claims.clear();
-  for (const ClaimUid& claim_uid : old->claims) {
-    const ClaimRecord* claim = state.FindClaim(claim_uid);
-    if (claim == nullptr) continue;
-    ClaimRecord* edited = draft.EditClaim(claim_uid);
-    if (claim->pods.size() > 1) {
-      edited->pods.erase(uid);
-    } else if (claim->drivers.empty()) {
-      draft.EraseClaim(claim_uid);
-    } else {
-      for (auto& [name, part] : edited->drivers) {
-        part.phase = DriverPhase::kUnpreparing;
-      }
-      pod->claims.push_back(claim_uid);
-    }
-  }
-  return draft.Finish(DecisionKind::kUnprepareIntent,
-                      "claims are to be unprepared");
-}
-
-Decision RecordUnprepared(const State& state, const std::string& driver,
-                          const std::set<ClaimUid>& unprepared) {
-  Draft draft(state);
-  for (const ClaimUid& uid : unprepared) {
-    const ClaimRecord* claim = state.FindClaim(uid);
-    if (claim == nullptr) continue;
-    const auto part = claim->drivers.find(driver);
-    if (part == claim->drivers.end() ||
-        part->second.phase != DriverPhase::kUnpreparing) {
-      continue;
-    }
-    ClaimRecord* edited = draft.EditClaim(uid);
-    edited->drivers.erase(driver);
-    if (!edited->drivers.empty()) continue;
-    for (const PodUid& pod : claim->pods) {
-      if (state.FindPod(pod) == nullptr) continue;
-      std::erase(draft.EditPod(pod)->claims, uid);
-    }
-    draft.EraseClaim(uid);
-  }
-  return draft.Finish(DecisionKind::kUnprepareResult,
-                      fmt::format("driver {} unprepared", driver));
-}
-
 Decision PrepareAgain(const State& state, const ClaimUid& uid,
                       const std::string& driver) {
   const ClaimRecord* claim = state.FindClaim(uid);
@@ -454,7 +339,7 @@ Decision PrepareAgain(const State& state, const ClaimUid& uid,
     return {};
   }
   Draft draft(state);
-  draft.EditClaim(uid)->drivers[driver] = DriverRecord{};
+  draft.EditClaim(uid)->drivers[driver] = part->second.Anew();
   for (const PodUid& pod_uid : claim->pods) {
     const PodRecord* pod = state.FindPod(pod_uid);
     if (pod == nullptr || pod->phase != PodPhase::kReady) continue;

@@ -79,15 +79,6 @@ state::Decision RecordPrepared(
     const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
     const std::string& boot_id);
 
-/// The pod gives up its claims: shared ones at once; of the others every driver
-/// becomes kUnpreparing. Nothing when there is nothing to give up.
-state::Decision BeginRelease(const state::State& state, const PodUid& pod);
-
-/// What `driver` unprepared. A claim without drivers left is gone.
-state::Decision RecordUnprepared(const state::State& state,
-                                 const std::string& driver,
-                                 const std::set<ClaimUid>& unprepared);
-
 /// A repair: what `driver` prepared is void. It becomes kPreparing, and the
 /// pods that were kReady with the claim do too. Nothing when the driver has
 /// not prepared it.

@@ -96,19 +96,53 @@ class ClaimNames {
   std::vector<NamedClaim> claims_;
 };
 
-/// The pod owns the claim when the claim's controller is the pod. A file may
-/// leave out the UID that it cannot know; then the name stands for it.
-bool IsOwner(const Pod& pod, const ResourceClaim& claim) {
+constexpr char kSchedulingGroup[] = "scheduling.k8s.io";
+
+/// The group of the pod, where groups count; empty: none.
+const std::string& GroupOf(const Pod& pod, const PlanOptions& options) {
+  static const std::string none;
+  return options.pod_groups ? pod.spec.pod_group : none;
+}
+
+bool IsPodGroup(const OwnerReference& owner, const std::string& group) {
+  const std::string& version = owner.api_version;
+  return !group.empty() && owner.kind == "PodGroup" && owner.name == group &&
+         version.substr(0, version.find('/')) == kSchedulingGroup;
+}
+
+/// The pod owns the claim when the claim's controller is the pod, or its group.
+/// A file may leave out the UID that it cannot know; then the name stands for
+/// it.
+bool IsOwner(const Pod& pod, const ResourceClaim& claim,
+             const PlanOptions& options) {
   for (const OwnerReference& owner : claim.metadata.owner_references) {
     if (!owner.controller) continue;
+    if (IsPodGroup(owner, GroupOf(pod, options))) return true;
     if (!owner.uid.empty()) return owner.uid == pod.metadata.uid;
     return owner.kind == "Pod" && owner.name == pod.metadata.name;
   }
   return false;
 }
 
-bool IsReservedFor(const Pod& pod, const ResourceClaim& claim) {
+std::string NotOwnedText(const Pod& pod, const ResourceClaim& claim,
+                         const PlanOptions& options) {
+  const std::string& group = GroupOf(pod, options);
+  return fmt::format(
+      "ResourceClaim {} was not created for Pod {} ({})",
+      claim.metadata.FullName().ToString(), pod.metadata.FullName().ToString(),
+      group.empty()
+          ? "Pod is not owner"
+          : fmt::format("neither Pod nor PodGroup {} is the owner", group));
+}
+
+bool IsReservedFor(const Pod& pod, const ResourceClaim& claim,
+                   const PlanOptions& options) {
+  const std::string& group = GroupOf(pod, options);
   for (const ResourceClaimConsumer& consumer : claim.status.reserved_for) {
+    if (!group.empty() && consumer.api_group == kSchedulingGroup &&
+        consumer.resource == "podgroups" && consumer.name == group) {
+      return true;
+    }
     if (!consumer.uid.empty()) {
       if (consumer.uid == pod.metadata.uid) return true;
     } else if (consumer.resource == "pods" &&
@@ -119,18 +153,22 @@ bool IsReservedFor(const Pod& pod, const ResourceClaim& claim) {
   return false;
 }
 
+bool WantsOperationsSkipped(const ResourceClaim& claim) {
+  const auto& results = claim.status.allocation->results;
+  return std::any_of(results.begin(), results.end(), [](const auto& result) {
+    return !result.skip_node_operations.empty();
+  });
+}
+
 /// The checks of one claim object; admits when all hold.
 Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
-                   const ResourceClaim& claim) {
+                   const ResourceClaim& claim, const PlanOptions& options) {
   const std::string full_name = claim.metadata.FullName().ToString();
-  if (named.made_for_pod && !IsOwner(pod, claim)) {
-    return Reject("ClaimNotOwned",
-                  fmt::format("ResourceClaim {} was not created for Pod {} "
-                              "(Pod is not owner)",
-                              full_name, pod.metadata.FullName().ToString()),
+  if (named.made_for_pod && !IsOwner(pod, claim, options)) {
+    return Reject("ClaimNotOwned", NotOwnedText(pod, claim, options),
                   {WaitingFor::Kind::kClaim, full_name});
   }
-  if (!IsReservedFor(pod, claim)) {
+  if (!IsReservedFor(pod, claim, options)) {
     return Wait("ClaimNotReserved",
                 fmt::format("pod {} ({}) is not allowed to use ResourceClaim "
                             "{} ({}): status.reservedFor does not name it",
@@ -144,23 +182,67 @@ Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
         fmt::format("ResourceClaim {}: not allocated", claim.metadata.name),
         {WaitingFor::Kind::kClaim, full_name});
   }
+  if (!options.optional_operations && WantsOperationsSkipped(claim)) {
+    return Wait("FeatureGateDisabled",
+                fmt::format("ResourceClaim {} has devices that do without node "
+                            "operations: the DRAOptionalNodeOperations feature "
+                            "gate is disabled on kubelet",
+                            claim.metadata.name),
+                {WaitingFor::Kind::kClaim, full_name});
+  }
   return {};
 }
 
-PlannedClaim PlanClaim(const ResourceClaim& claim) {
-  std::set<std::string> drivers;
+state::SkippedOperations SkippedBy(
+    const DeviceRequestAllocationResult& result) {
+  const auto has = [&](std::string_view operation) {
+    const auto& all = result.skip_node_operations;
+    return std::find(all.begin(), all.end(), operation) != all.end();
+  };
+  return {has("*") || has("NodePrepareResources"),
+          has("*") || has("NodeUnprepareResources")};
+}
+
+/// Other nodes reach the device, too: says the claim, or where it is published.
+bool IsNetworkAttached(const DeviceRequestAllocationResult& result,
+                       const ObjectSnapshot& objects) {
+  return std::any_of(objects.resource_slices.begin(),
+                     objects.resource_slices.end(), [&](const auto& item) {
+                       const ResourceSlice& slice = *item.second;
+                       return slice.driver == result.driver &&
+                              slice.pool == result.pool &&
+                              slice.node_name.empty();
+                     });
+}
+
+/// Of an allocated claim.
+PlannedClaim PlanClaim(const ResourceClaim& claim,
+                       const ObjectSnapshot& objects) {
+  PlannedClaim planned{ClaimUid{claim.metadata.uid}, claim.metadata.FullName()};
+  // What every device of a driver does without.
+  std::map<std::string, state::SkippedOperations> drivers;
+  planned.network_attached = claim.status.allocation->many_nodes;
   for (const auto& result : claim.status.allocation->results) {
-    drivers.insert(result.driver);
+    const state::SkippedOperations skipped = SkippedBy(result);
+    auto& all = drivers.try_emplace(result.driver, skipped).first->second;
+    all.prepare = all.prepare && skipped.prepare;
+    all.unprepare = all.unprepare && skipped.unprepare;
+    planned.network_attached =
+        planned.network_attached || IsNetworkAttached(result, objects);
   }
-  return {ClaimUid{claim.metadata.uid},
-          claim.metadata.FullName(),
-          {drivers.begin(), drivers.end()}};
+  for (const auto& [driver, skipped] : drivers) {
+    planned.drivers.push_back(driver);
+    if (skipped != state::SkippedOperations())
+      planned.skipped[driver] = skipped;
+  }
+  return planned;
 }
 
 /// Finds and checks the objects; the UIDs by claim name.
 std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
                                             const ObjectSnapshot& objects,
                                             const ClaimNames& names,
+                                            const PlanOptions& options,
                                             PlanResult* result) {
   std::map<std::string, ClaimUid> uids;
   for (const NamedClaim& named : names.claims()) {
@@ -174,11 +256,11 @@ std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
       continue;
     }
     const ResourceClaim& claim = *found->second;
-    const Verdict checked = CheckClaim(pod, named, claim);
+    const Verdict checked = CheckClaim(pod, named, claim, options);
     Worsen(result->verdict, checked);
     if (checked.kind != Verdict::Kind::kAdmit) continue;
     if (uids.emplace(named.name, ClaimUid{claim.metadata.uid}).second) {
-      result->plan.claims.push_back(PlanClaim(claim));
+      result->plan.claims.push_back(PlanClaim(claim, objects));
     }
   }
   return uids;
@@ -271,7 +353,7 @@ PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
   PlanResult result;
   result.plan.sharing = options.sharing;
   const ClaimNames names(pod, options, &result.verdict);
-  const auto uids = CheckClaims(pod, objects, names, &result);
+  const auto uids = CheckClaims(pod, objects, names, options, &result);
   for (const Container& container : pod.spec.init_containers) {
     result.plan.needs.push_back(PlanContainer(pod, container, true, options,
                                               names, uids, &result.verdict));

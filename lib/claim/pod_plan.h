@@ -11,6 +11,7 @@
 #include <devmgr/status_types.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct PlannedClaim {
   ClaimUid uid;
   ObjectName name;
   std::vector<std::string> drivers;  ///< Of its allocation; sorted, once each.
+  /// Of drivers that do without calls for it; others are not there.
+  std::map<std::string, state::SkippedOperations> skipped = {};
+  bool network_attached = false;  ///< As in state::ClaimRecord.
 };
 
 /// What has to be prepared for a pod, and who gets what.
@@ -35,6 +39,12 @@ struct PodPlan {
 struct PlanOptions {
   /// Feature gate DRAExtendedResource. Off: the special claim does not exist.
   bool extended_resources = true;
+  /// Feature gate DRAWorkloadResourceClaims. Off: only pods own claims and have
+  /// them reserved.
+  bool pod_groups = false;
+  /// Feature gate DRAOptionalNodeOperations. Off: a claim that asks for calls
+  /// to be left out cannot be prepared.
+  bool optional_operations = false;
   /// Why no device plugin serves this extended resource, for people; empty:
   /// one does. Null: none serves any.
   std::function<std::string(const std::string&)> why_not_served = nullptr;

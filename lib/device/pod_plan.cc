@@ -116,6 +116,13 @@ class ResourcePlanner {
                   .holders = *holders});
       return;
     }
+    if (const auto* reason = FindOrNull(input_.handed_over, need.resource);
+        reason != nullptr && !reason->empty()) {
+      Fail(need, {.kind = Shortage::Kind::kHandedOver,
+                  .requested = need.count,
+                  .reason = *reason});
+      return;
+    }
     if (!Live()) {
       FailNotServed(need);
       return;

@@ -40,6 +40,8 @@ struct PlanInput {
   /// Pods that hold claims for a resource, the first few; of such a resource
   /// nothing is chosen. The pod itself is not among them.
   std::map<std::string, std::vector<PodUid>> claimed_by = {};
+  /// By resource: why an operator keeps it from its plugin; empty: he does not.
+  std::map<std::string, std::string> handed_over = {};
   /// What the pod holds is believed while no plugin has told its devices. False
   /// once the pod's containers are gone (a reboot): then they are waited for.
   bool trust_held = true;

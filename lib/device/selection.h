@@ -39,6 +39,7 @@ struct Shortage {
   enum class Kind {
     kNotServed,       ///< No plugin has told its devices; see `state`.
     kHeldByClaims,    ///< Pods hold claims for the name; see `holders`.
+    kHandedOver,      ///< An operator gave the name away; see `reason`.
     kTooFewExist,     ///< Not even if all were healthy and free.
     kTooFewHealthy,   ///< Not even if all were free; see `devices`.
     kTooFewFree,      ///< See `holders`.
@@ -54,6 +55,7 @@ struct Shortage {
   bool none_healthy = false;         ///< Of all there are.
   std::vector<PodUid> holders;       ///< The first few; without the pod itself.
   std::vector<std::string> devices;  ///< The first few.
+  std::string reason;                ///< Of an operator.
   PodUid pod;
 };
 /// What and who is missing, for people.

@@ -60,9 +60,12 @@ std::string ShortageText(const Shortage& shortage) {
     case Shortage::Kind::kHeldByClaims:
       return fmt::format(
           "resource {}: it is used through a device class by {}, and its "
-          "device "
-          "plugin gives none until they end",
+          "device plugin gives none until they end",
           resource, Pods(shortage));
+    case Shortage::Kind::kHandedOver:
+      return fmt::format(
+          "resource {}: an operator gave it to a device class: {}", resource,
+          shortage.reason);
     case Shortage::Kind::kTooFewExist:
       return fmt::format(
           "resource {}: {} devices requested, this node has not so many",
@@ -98,6 +101,7 @@ std::string KubeletShortageText(const Shortage& shortage) {
       }
       break;
     case Shortage::Kind::kHeldByClaims:
+    case Shortage::Kind::kHandedOver:
       return "cannot allocate unregistered device " + resource;
     case Shortage::Kind::kTooFewExist:
     case Shortage::Kind::kTooFewHealthy:

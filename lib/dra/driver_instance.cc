@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/driver_instance.h"
 
+#include <absl/strings/ascii.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,13 +13,26 @@ namespace {
 
 constexpr std::string_view kDeregistered = "was deregistered";
 
+/// As gRPC's Go library spells them: `DeadlineExceeded`.
+std::string GrpcCodeName(absl::StatusCode code) {
+  if (code == absl::StatusCode::kOk) return "OK";
+  if (code == absl::StatusCode::kCancelled) return "Canceled";
+  std::string name;
+  bool begins = true;
+  for (const char c : absl::StatusCodeToString(code)) {
+    if (c != '_') name += begins ? c : absl::ascii_tolower(c);
+    begins = c == '_';
+  }
+  return name;
+}
+
 }  // namespace
 
 DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
                                InstanceOptions options, std::string driver,
                                std::string endpoint, const ApiVersion& version,
                                WallTime registered_since,
-                               std::function<void()> on_connected)
+                               std::function<void()> on_change)
     : executor_(executor),
       dialer_(std::move(dialer)),
       options_(options),
@@ -25,7 +40,7 @@ DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
       endpoint_(std::move(endpoint)),
       version_(version),
       registered_since_(registered_since),
-      on_connected_(std::move(on_connected)) {}
+      on_change_(std::move(on_change)) {}
 
 DriverInstance::~DriverInstance() { executor_.Cancel(retry_); }
 
@@ -45,11 +60,12 @@ void DriverInstance::Step(InstanceEvent event) {
       executor_.Cancel(std::exchange(retry_, 0));
       next_delay_ = kFirstRetry;
       last_error_ = absl::OkStatus();
-      on_connected_();
+      on_change_();
       return;
     case InstanceState::kBackingOff:
       connection_.reset();
       ScheduleRetry();
+      if (before == InstanceState::kConnected) on_change_();
       return;
     case InstanceState::kClosed:
       executor_.Cancel(retry_);
@@ -120,11 +136,13 @@ void DriverInstance::Call(
   connection_->Call(
       method, std::move(request), {options_.call_timeout},
       [weak = weak_from_this(), &executor = executor_, driver = driver_, done,
-       generation = generation_](absl::StatusOr<std::string> answer) {
-        executor.Post([weak, driver, done, generation,
+       method, generation = generation_,
+       began = executor_.Now()](absl::StatusOr<std::string> answer) {
+        executor.Post([weak, driver, done, method, generation, began,
                        answer = std::move(answer)]() mutable {
           std::string_view lost = kDeregistered;
           if (const auto self = weak.lock()) {
+            self->TellCall(method, answer.status(), began);
             lost = self->OnCallOver(generation, answer.status());
           }
           if (!lost.empty() && absl::IsCancelled(answer.status())) {
@@ -137,6 +155,14 @@ void DriverInstance::Call(
           done(std::move(answer));
         });
       });
+}
+
+void DriverInstance::TellCall(
+    const std::string& method, const absl::Status& status,
+    std::chrono::steady_clock::time_point began) const {
+  if (!options_.on_call) return;
+  options_.on_call(driver_, method, GrpcCodeName(status.code()),
+                   executor_.Now() - began);
 }
 
 std::string_view DriverInstance::OnCallOver(std::uint64_t generation,

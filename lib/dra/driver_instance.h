@@ -23,6 +23,11 @@ using Dialer = std::function<absl::StatusOr<std::unique_ptr<rpc::Connection>>(
 struct InstanceOptions {
   std::chrono::milliseconds call_timeout{45'000};
   int max_calls = 64;
+  /// A call that was sent has ended; `code` is gRPC's name for how. May be
+  /// null.
+  std::function<void(const std::string& driver, const std::string& method,
+                     const std::string& code, std::chrono::nanoseconds took)>
+      on_call;
 };
 
 /// One registered endpoint of a driver: connects at once, connects again with
@@ -34,12 +39,12 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   static constexpr std::chrono::milliseconds kFirstRetry{50};
   static constexpr std::chrono::milliseconds kLastRetry{30'000};
 
-  /// `executor` is borrowed and must outlive the instance. `on_connected` runs
-  /// whenever a connection was made.
+  /// `executor` is borrowed and must outlive the instance. `on_change` runs
+  /// whenever a connection was made or lost.
   DriverInstance(Executor& executor, Dialer dialer, InstanceOptions options,
                  std::string driver, std::string endpoint,
                  const ApiVersion& version, WallTime registered_since,
-                 std::function<void()> on_connected);
+                 std::function<void()> on_change);
   ~DriverInstance();
 
   /// Dials for the first time.
@@ -63,6 +68,8 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   void Dial();
   void ScheduleRetry();
   absl::Status CheckCallable();
+  void TellCall(const std::string& method, const absl::Status& status,
+                std::chrono::steady_clock::time_point began) const;
   /// A call over the connection of `generation` ended. How that connection was
   /// lost; empty when it is there.
   std::string_view OnCallOver(std::uint64_t generation,
@@ -75,7 +82,7 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   const std::string endpoint_;
   const ApiVersion& version_;
   const WallTime registered_since_;
-  const std::function<void()> on_connected_;
+  const std::function<void()> on_change_;
 
   InstanceState state_ = InstanceState::kConnecting;
   std::unique_ptr<rpc::Connection> connection_;

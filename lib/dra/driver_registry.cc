@@ -118,6 +118,15 @@ bool DriverRegistry::IsRegistered(const std::string& driver) const {
   return drivers_.contains(driver);
 }
 
+bool DriverRegistry::IsConnected(const std::string& driver) const {
+  const auto found = drivers_.find(driver);
+  return found != drivers_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [](const auto& instance) {
+                       return instance->state() == InstanceState::kConnected;
+                     });
+}
+
 absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
     const std::string& driver) const {
   if (driver.empty()) return InvalidArgumentError("DRA driver name is empty");

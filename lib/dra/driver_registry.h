@@ -20,7 +20,8 @@ struct DriverRegistryOptions {
   /// Endpoints must lie below one of these; empty: anywhere.
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
-  /// A driver registered, connected or left. Runs on the executor.
+  /// A driver registered, connected, lost a connection or left. Runs on the
+  /// executor.
   std::function<void(const std::string& driver)> on_change;
 };
 
@@ -38,6 +39,7 @@ class DriverRegistry final : public Drivers,
   ~DriverRegistry() override;
 
   bool IsRegistered(const std::string& driver) const override;
+  bool IsConnected(const std::string& driver) const override;
   void Prepare(const std::string& driver, std::vector<ClaimReference> claims,
                std::function<void(PrepareAnswer)> done) override;
   void Unprepare(const std::string& driver, std::vector<ClaimReference> claims,

@@ -38,6 +38,8 @@ class Drivers {
  public:
   virtual ~Drivers() = default;
   virtual bool IsRegistered(const std::string& driver) const = 0;
+  /// One of its instances is connected.
+  virtual bool IsConnected(const std::string& driver) const = 0;
   /// One call with all claims. `done` runs once, later.
   virtual void Prepare(const std::string& driver,
                        std::vector<ClaimReference> claims,

@@ -40,6 +40,18 @@ void BackingBook::Forget(const std::string& resource) {
       [](const absl::Status&) {});
 }
 
+void BackingBook::HandOver(const std::string& resource,
+                           std::optional<Backing> to, const std::string& reason,
+                           std::function<void(const absl::Status&)> done) {
+  parts_.ledger.Submit(
+      [resource, to, reason, now = parts_.now_ms()](const state::State& state) {
+        return claim::HandOverByOperator(state, resource, to, reason, now);
+      },
+      [&executor = parts_.executor, done](const absl::Status& status) {
+        executor.Post([done, status] { done(status); });
+      });
+}
+
 void BackingBook::OnClasses() {
   for (const auto& [name, record] : parts_.state.resources) Consider(name);
 }
@@ -52,6 +64,13 @@ void BackingBook::OnRecorded(const std::string& resource,
                       fmt::format("{} serves it now, not {} any more",
                                   state::BackingName(now->backing),
                                   state::BackingName(before->backing)));
+  }
+  if (now != nullptr && !now->by_operator.empty() &&
+      (before == nullptr || before->by_operator != now->by_operator)) {
+    parts_.events.Add(
+        true, "HandedOverByOperator", "Resource", {"", resource},
+        fmt::format("an operator gave it to {}: {}",
+                    state::BackingName(now->backing), now->by_operator));
   }
   Consider(resource);
 }
@@ -74,6 +93,10 @@ std::string BackingBook::WhyNotServed(const std::string& resource) const {
     return candidates.plugin ? "" : "no device plugin serves it";
   }
   if (record->backing == Backing::kPlugin) return "";
+  if (!record->by_operator.empty()) {
+    return fmt::format("an operator gave it to a device class: {}",
+                       record->by_operator);
+  }
   if (!candidates.plugin) return "a device class serves it";
   return "pods use it through a device class, and its device plugin gives "
          "none until they have ended";

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "claim/backing.h"
@@ -36,6 +39,12 @@ class BackingBook {
 
   /// A plugin's name that nobody serves or holds is dropped from the ledger.
   void Forget(const std::string& resource);
+
+  /// As claim::HandOverByOperator. `done` runs on this thread, once it is on
+  /// disk.
+  void HandOver(const std::string& resource, std::optional<state::Backing> to,
+                const std::string& reason,
+                std::function<void(const absl::Status&)> done);
 
   /// Considers all: there are other classes now.
   void OnClasses();

@@ -53,4 +53,19 @@ absl::Status DeviceManager::ReleaseInitContainers(const PodUid& pod) {
       [&](Done done) { StartReleaseInitContainers(pod, std::move(done)); });
 }
 
+absl::Status DeviceManager::ForceReleaseClaim(const ObjectName& claim,
+                                              const std::string& reason) {
+  return WaitFor<absl::Status>([&](Done done) {
+    StartForceReleaseClaim(claim, reason, std::move(done));
+  });
+}
+
+absl::Status DeviceManager::HandOverResource(const std::string& resource,
+                                             ResourceOwner owner,
+                                             const std::string& reason) {
+  return WaitFor<absl::Status>([&](Done done) {
+    StartHandOverResource(resource, owner, reason, std::move(done));
+  });
+}
+
 }  // namespace devmgr

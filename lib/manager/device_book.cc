@@ -165,6 +165,8 @@ device::PodPlan DeviceBook::Plan(
       std::erase(holders, pod);
       input.claimed_by[need.resource] = std::move(holders);
     }
+    input.handed_over[need.resource] =
+        claim::TakenFromPlugin(parts_.state, need.resource);
     if (OptionsOf(need.resource).preferred_allocation) {
       input.asking.insert(need.resource);
     }
@@ -187,6 +189,7 @@ std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
       !parts_.state.ClassHoldersOf(resource, 1).empty()) {
     return 0;
   }
+  if (!claim::TakenFromPlugin(parts_.state, resource).empty()) return 0;
   std::int64_t free = inventory->second.figures().allocatable;
   for (const auto& [id, holder] : reservations_.Held(resource)) {
     const device::InventoryDevice* known = inventory->second.Find(id);

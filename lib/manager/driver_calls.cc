@@ -9,23 +9,12 @@ namespace devmgr::manager {
 using dra::ClaimReference;
 using state::DriverPhase;
 
-DriverCalls::DriverCalls(
-    dra::Drivers& drivers, Ledger& ledger, const state::State& state,
-    std::string boot_id, std::function<void(Task)> post,
-    std::function<void(const std::set<ClaimUid>&)> on_settled)
-    : drivers_(drivers),
-      ledger_(ledger),
-      state_(state),
-      boot_id_(std::move(boot_id)),
-      post_(std::move(post)),
-      on_settled_(std::move(on_settled)) {}
-
 void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
   if (stopped_) return;
   std::map<std::string, std::vector<ClaimReference>> prepare;
   std::map<std::string, std::vector<ClaimReference>> unprepare;
   for (const ClaimUid& uid : claims) {
-    const state::ClaimRecord* claim = state_.FindClaim(uid);
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
     if (claim == nullptr) continue;
     for (const auto& [driver, part] : claim->drivers) {
       if (part.phase == DriverPhase::kPrepared) continue;
@@ -60,17 +49,18 @@ std::vector<std::pair<std::string, absl::Status>> DriverCalls::Errors(
 
 void DriverCalls::Prepare(const std::string& driver,
                           const std::vector<ClaimReference>& claims) {
-  drivers_.Prepare(driver, claims, [this, driver](dra::PrepareAnswer answer) {
-    OnPrepared(driver, std::move(answer));
-  });
+  parts_.drivers.Prepare(driver, claims,
+                         [this, driver](dra::PrepareAnswer answer) {
+                           OnPrepared(driver, std::move(answer));
+                         });
 }
 
 void DriverCalls::Unprepare(const std::string& driver,
                             const std::vector<ClaimReference>& claims) {
-  drivers_.Unprepare(driver, claims,
-                     [this, driver](dra::UnprepareAnswer answer) {
-                       OnUnprepared(driver, std::move(answer));
-                     });
+  parts_.drivers.Unprepare(driver, claims,
+                           [this, driver](dra::UnprepareAnswer answer) {
+                             OnUnprepared(driver, std::move(answer));
+                           });
 }
 
 void DriverCalls::OnPrepared(const std::string& driver,
@@ -89,46 +79,89 @@ void DriverCalls::OnPrepared(const std::string& driver,
   }
   if (!failed.empty()) Settle(driver, failed);
   if (prepared.empty()) return;
-  Record(driver, std::move(succeeded),
+  Record(driver, std::move(succeeded), {},
          [driver, prepared = std::move(prepared),
-          boot_id = boot_id_](const state::State& state) {
+          boot_id = parts_.boot_id](const state::State& state) {
            return claim::RecordPrepared(state, driver, prepared, boot_id);
          });
 }
 
 void DriverCalls::OnUnprepared(const std::string& driver,
                                dra::UnprepareAnswer answer) {
-  std::set<ClaimUid> failed;
+  std::map<ClaimUid, absl::Status> failed;
   std::set<ClaimUid> unprepared;
   for (auto& [uid, status] : answer) {
     if (status.ok()) {
       unprepared.insert(uid);
     } else {
-      failed.insert(uid);
-      errors_[{uid, driver}] = std::move(status);
+      failed.emplace(uid, std::move(status));
     }
   }
-  if (!failed.empty()) Settle(driver, failed);
+  if (!failed.empty()) RecordDebts(driver, failed);
   if (unprepared.empty()) return;
-  Record(driver, unprepared, [driver, unprepared](const state::State& state) {
-    return claim::RecordUnprepared(state, driver, unprepared);
-  });
+  Record(driver, unprepared, {},
+         [driver, unprepared,
+          rules = parts_.debt_rules](const state::State& state) {
+           return claim::RecordUnprepared(state, driver, unprepared, rules);
+         });
+}
+
+void DriverCalls::RecordDebts(const std::string& driver,
+                              const std::map<ClaimUid, absl::Status>& failed) {
+  if (stopped_) {  // The call did not fail, we ended it.
+    std::set<ClaimUid> claims;
+    for (const auto& [uid, error] : failed) claims.insert(uid);
+    Settle(driver, claims);
+    return;
+  }
+  // Where nobody is, nobody was asked.
+  const std::uint32_t more = parts_.drivers.IsRegistered(driver) ? 1 : 0;
+  std::map<ClaimUid, claim::FailedTries> tries;
+  std::set<ClaimUid> claims;
+  for (const auto& [uid, error] : failed) {
+    const std::uint32_t attempts = Attempts(uid, driver) + more;
+    attempts_[{uid, driver}] = attempts;
+    tries[uid] = {attempts, MessageOf(error)};
+    claims.insert(uid);
+  }
+  Record(driver, std::move(claims), failed,
+         [driver, tries, rules = parts_.debt_rules,
+          now = parts_.now_ms()](const state::State& state) {
+           return claim::RecordDebts(state, driver, tries, rules, now);
+         });
+}
+
+std::uint32_t DriverCalls::Attempts(const ClaimUid& claim,
+                                    const std::string& driver) const {
+  const auto counted = attempts_.find({claim, driver});
+  if (counted != attempts_.end()) return counted->second;
+  const state::ClaimRecord* record = parts_.state.FindClaim(claim);
+  if (record == nullptr) return 0;
+  const auto part = record->drivers.find(driver);
+  if (part == record->drivers.end() || !part->second.debt.has_value()) return 0;
+  return part->second.debt->attempts;
 }
 
 void DriverCalls::Record(const std::string& driver, std::set<ClaimUid> claims,
+                         std::map<ClaimUid, absl::Status> errors,
                          Ledger::Decide decide) {
-  ledger_.Submit(std::move(decide), [this, driver, claims = std::move(claims)](
-                                        const absl::Status& status) {
-    post_([this, driver, claims, status] {
-      for (const ClaimUid& claim : claims) {
-        if (status.ok()) {
-          errors_.erase({claim, driver});
-        } else {
-          errors_[{claim, driver}] = status;
-        }
+  const auto settle = [this, driver, claims = std::move(claims),
+                       errors = std::move(errors)](const absl::Status& status) {
+    for (const ClaimUid& claim : claims) {
+      const auto error = errors.find(claim);
+      if (!status.ok()) {
+        errors_[{claim, driver}] = status;
+      } else if (error != errors.end()) {
+        errors_[{claim, driver}] = error->second;
+      } else {
+        errors_.erase({claim, driver});
       }
-      Settle(driver, claims);
-    });
+    }
+    Settle(driver, claims);
+  };
+  parts_.ledger.Submit(std::move(decide), [post = parts_.post,
+                                           settle](const absl::Status& status) {
+    post([settle, status] { settle(status); });
   });
 }
 
@@ -139,9 +172,10 @@ void DriverCalls::Settle(const std::string& driver,
     const auto call = under_way_.find({uid, driver});
     const bool was_prepare = call != under_way_.end() && call->second;
     if (call != under_way_.end()) under_way_.erase(call);
-    const state::ClaimRecord* claim = state_.FindClaim(uid);
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
     if (claim == nullptr || !claim->drivers.contains(driver)) {
       errors_.erase({uid, driver});
+      attempts_.erase({uid, driver});
     } else if (was_prepare &&
                claim->drivers.at(driver).phase == DriverPhase::kUnpreparing) {
       given_up.push_back(uid);
@@ -149,7 +183,7 @@ void DriverCalls::Settle(const std::string& driver,
   }
   // The last pod gave these up while the driver was still preparing them.
   Drive(given_up);
-  on_settled_(claims);
+  parts_.on_settled(claims);
 }
 
 }  // namespace devmgr::manager

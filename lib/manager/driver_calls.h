@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "claim/release.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
 #include "manager/ledger.h"
@@ -25,12 +27,19 @@ class DriverCalls {
  public:
   using ClaimAtDriver = std::pair<ClaimUid, std::string>;
 
-  /// All are borrowed and must outlive this. `state` is the durable projection
-  /// as the manager's thread sees it. `post` runs a task on that thread.
-  /// `on_settled` tells that calls for these claims ended, one way or another.
-  DriverCalls(dra::Drivers& drivers, Ledger& ledger, const state::State& state,
-              std::string boot_id, std::function<void(Task)> post,
-              std::function<void(const std::set<ClaimUid>&)> on_settled);
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    dra::Drivers& drivers;
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    std::string boot_id;
+    claim::DebtRules debt_rules;
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;  ///< Runs a task on this thread.
+    /// Calls for these claims ended, one way or another.
+    std::function<void(const std::set<ClaimUid>&)> on_settled;
+  };
+  explicit DriverCalls(Parts parts) : parts_(std::move(parts)) {}
 
   /// Makes the calls that these claims need: NodePrepareResources for every
   /// driver that is kPreparing, NodeUnprepareResources for kUnpreparing. A call
@@ -47,6 +56,10 @@ class DriverCalls {
   std::vector<std::pair<std::string, absl::Status>> Errors(
       const std::vector<ClaimUid>& claims) const;
 
+  /// How many unprepare calls for what is owed have failed.
+  std::uint32_t Attempts(const ClaimUid& claim,
+                         const std::string& driver) const;
+
  private:
   void Prepare(const std::string& driver,
                const std::vector<dra::ClaimReference>& claims);
@@ -54,22 +67,23 @@ class DriverCalls {
                  const std::vector<dra::ClaimReference>& claims);
   void OnPrepared(const std::string& driver, dra::PrepareAnswer answer);
   void OnUnprepared(const std::string& driver, dra::UnprepareAnswer answer);
-  /// Writes `decide`, then settles `claims`; a failed write is the error of
-  /// all of them.
+  /// The driver has not unprepared these: what it owes is recorded, then they
+  /// are settled.
+  void RecordDebts(const std::string& driver,
+                   const std::map<ClaimUid, absl::Status>& failed);
+  /// Writes `decide`, then settles `claims`, each with its error from `errors`
+  /// or none; a failed write is the error of all of them.
   void Record(const std::string& driver, std::set<ClaimUid> claims,
-              Ledger::Decide decide);
+              std::map<ClaimUid, absl::Status> errors, Ledger::Decide decide);
   void Settle(const std::string& driver, const std::set<ClaimUid>& claims);
 
-  dra::Drivers& drivers_;
-  Ledger& ledger_;
-  const state::State& state_;
-  const std::string boot_id_;
-  const std::function<void(Task)> post_;
-  const std::function<void(const std::set<ClaimUid>&)> on_settled_;
-
+  const Parts parts_;
   bool stopped_ = false;
   std::map<ClaimAtDriver, bool> under_way_;  ///< True: a prepare call.
   std::map<ClaimAtDriver, absl::Status> errors_;
+  /// Unprepare calls that failed, of what is owed; the ledger's number may be
+  /// behind.
+  std::map<ClaimAtDriver, std::uint32_t> attempts_;
 };
 
 }  // namespace devmgr::manager

@@ -15,17 +15,10 @@
 namespace devmgr::manager {
 namespace {
 
-constexpr char kResourceHealthStatus[] = "ResourceHealthStatus";
-
 std::int64_t UnixMs(WallTime time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              time.time_since_epoch())
       .count();
-}
-
-bool GateIsOn(const DeviceManagerOptions& options, const std::string& gate) {
-  const auto found = options.feature_gates.find(gate);
-  return found == options.feature_gates.end() || found->second;
 }
 
 /// The kubelet lets whoever has a name at the moment have it.
@@ -145,7 +138,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       *executor_, state_, *devices_, events_, options_.health_policies,
       options_.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
-        if (!GateIsOn(options_, kResourceHealthStatus)) return;
+        if (!IsOn(Feature::kResourceHealthStatus)) return;
         Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
       host_.act_on_pod});
@@ -167,6 +160,23 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
       *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
       *plugins_, boot_id_, options_.profile});
+}
+
+bool Manager::IsOn(Feature feature) const {
+  return devmgr::IsOn(options_.feature_gates, feature);
+}
+
+claim::PlanOptions Manager::OptionsOfPlans() {
+  claim::PlanOptions options;
+  options.extended_resources = IsOn(Feature::kDraExtendedResource);
+  options.pod_groups = IsOn(Feature::kDraWorkloadResourceClaims);
+  options.optional_operations = IsOn(Feature::kDraOptionalNodeOperations);
+  options.why_not_served = [this](const std::string& resource) -> std::string {
+    if (options_.profile == Profile::kStrictKubelet) return "";
+    return backing_->WhyNotServed(resource);
+  };
+  options.sharing = SharingOf(options_.profile);
+  return options;
 }
 
 void Manager::Start(const DriversFactory& drivers,
@@ -192,24 +202,26 @@ void Manager::Start(const DriversFactory& drivers,
     Wake(changed);
   };
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
-  lifecycle_ = std::make_unique<PodLifecycle>(
-      PodLifecycle::Parts{*ledger_,
-                          state_,
-                          *drivers_,
-                          *objects_,
-                          *device_admission_,
-                          events_,
-                          boot_id_,
-                          {GateIsOn(options_, "DRAExtendedResource"),
-                           [this](const std::string& resource) -> std::string {
-                             if (options_.profile == Profile::kStrictKubelet)
-                               return "";
-                             return backing_->WhyNotServed(resource);
-                           },
-                           SharingOf(options_.profile)},
-                          now_ms,
-                          post,
-                          [this](const PodUid& uid) { OnPodChanged(uid); }});
+  const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
+  lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
+      *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
+      metrics_, boot_id_, OptionsOfPlans(), rules, now_ms, post,
+      [this](const PodUid& uid) { OnPodChanged(uid); }});
+  debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
+      *executor_, *ledger_, state_, events_, rules, now_ms,
+      [this](const std::vector<ClaimUid>& claims) {
+        lifecycle_->Drive(claims);
+      },
+      [this](const ClaimUid& claim, const std::string& driver) {
+        return lifecycle_->Attempts(claim, driver);
+      }});
+  debts_->Start();
+  slices_ = std::make_unique<SliceKeeper>(SliceKeeper::Parts{
+      *executor_, events_, host_.object_sink, options_.slice_grace_period,
+      [this](const std::string& driver) {
+        return drivers_->IsConnected(driver);
+      }});
+  slices_->Start();
   if (host_.objects == nullptr) return;
   host_.objects->Subscribe(
       [this] { executor_->Post([this] { objects_->Refresh(); }); });
@@ -320,10 +332,23 @@ void Manager::PublishBatch(const state::Batch& batch) {
 void Manager::OnDriverChange(const std::string& driver) {
   if (drivers_ == nullptr) return;
   const bool registered = drivers_->IsRegistered(driver);
+  const bool connected = drivers_->IsConnected(driver);
+  slices_->OnDriver(driver);
+  const auto known = driver_connected_.find(driver);
+  const bool lost_connection = known != driver_connected_.end() &&
+                               known->second && registered && !connected;
+  if (registered) {
+    driver_connected_[driver] = connected;
+  } else {
+    driver_connected_.erase(driver);
+  }
+  // Nobody waits for that; it is dialled again.
+  if (lost_connection) return;
   events_.Add(false, registered ? "DriverAvailable" : "DriverGone", "Plugin",
               {"", driver},
               registered ? "driver is registered" : "driver deregistered");
   Wake({{WaitingFor::Kind::kDriver, driver}});
+  if (registered) debts_->OnDriver(driver);
 }
 
 void Manager::OnPodChanged(const PodUid& uid) {
@@ -346,7 +371,7 @@ void Manager::Wake(const std::vector<WaitingFor>& changes) {
 
 PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   PodInfo info = state::PodInfoOf(pod, state_);
-  if (GateIsOn(options_, kResourceHealthStatus)) {
+  if (IsOn(Feature::kResourceHealthStatus)) {
     info.allocated_resources = devices_->StatusOf(pod.uid);
   }
   if (pod.phase == state::PodPhase::kRejected) return info;

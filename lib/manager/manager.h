@@ -14,10 +14,12 @@
 
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
+#include "common/feature_gates.h"
 #include "dra/drivers.h"
 #include "fsck/fsck.h"
 #include "manager/backing_book.h"
 #include "manager/container_start.h"
+#include "manager/debt_keeper.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
 #include "manager/event_log.h"
@@ -26,6 +28,7 @@
 #include "manager/object_book.h"
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
+#include "manager/slice_keeper.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -79,6 +82,13 @@ class Manager final : public DeviceManager {
                                         const std::string& container,
                                         Done done) override;
   OperationId StartReleaseInitContainers(const PodUid& pod, Done done) override;
+  OperationId StartForceReleaseClaim(const ObjectName& claim,
+                                     const std::string& reason,
+                                     Done done) override;
+  OperationId StartHandOverResource(const std::string& resource,
+                                    ResourceOwner owner,
+                                    const std::string& reason,
+                                    Done done) override;
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -92,6 +102,7 @@ class Manager final : public DeviceManager {
   std::vector<PodInfo> Pods() const override;
   absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const override;
   std::vector<ClaimInfo> Claims() const override;
+  std::vector<DebtInfo> Debts() const override;
   std::vector<PluginInfo> Plugins() const override;
   std::vector<RegistrationSocketInfo> RegistrationSockets() const override;
   std::vector<DeviceInfo> Devices() const override;
@@ -130,6 +141,8 @@ class Manager final : public DeviceManager {
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
   DeviceBook::Parts PartsOfDevices();
+  bool IsOn(Feature feature) const;
+  claim::PlanOptions OptionsOfPlans();
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
@@ -145,8 +158,8 @@ class Manager final : public DeviceManager {
   };
   struct Passages {
     std::vector<Passage<state::PodRecord>> pods;
+    std::vector<Passage<state::ClaimRecord>> claims;
     std::map<std::string, Passage<state::ResourceRecord>> resources;
-    std::vector<std::shared_ptr<const state::ClaimRecord>> freed_claims;
   };
   /// Of a batch that is not applied yet.
   Passages PassagesOf(const state::Batch& batch) const;
@@ -154,6 +167,8 @@ class Manager final : public DeviceManager {
   void OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
                 const std::shared_ptr<const state::PodRecord>& now);
   void OnPodGone(const state::PodRecord& pod);
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+  void OnLastWord(const state::Decision& decision);
   /// Claims for these resources are held, or not held any more, by the pod.
   void OnNames(const ObjectName& pod, const std::set<std::string>& before,
                const std::set<std::string>& now);
@@ -200,6 +215,9 @@ class Manager final : public DeviceManager {
   std::unique_ptr<DeviceAdmission> device_admission_;
   std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;
+  std::unique_ptr<DebtKeeper> debts_;
+  std::unique_ptr<SliceKeeper> slices_;
+  std::map<std::string, bool> driver_connected_;  ///< Of those registered.
   std::shared_ptr<Doors> doors_;
 };
 

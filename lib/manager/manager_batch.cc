@@ -40,8 +40,11 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
       all.pods.push_back({FindOrNull(state_.pods, put->pod->uid), put->pod});
     } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
       all.pods.push_back({FindOrNull(state_.pods, erase->uid), nullptr});
-    } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
-      all.freed_claims.push_back(FindOrNull(state_.claims, claim->uid));
+    } else if (const auto* claim = std::get_if<state::PutClaim>(&change)) {
+      all.claims.push_back(
+          {FindOrNull(state_.claims, claim->claim->uid), claim->claim});
+    } else if (const auto* freed = std::get_if<state::EraseClaim>(&change)) {
+      all.claims.push_back({FindOrNull(state_.claims, freed->uid), nullptr});
     } else if (const auto* name = std::get_if<state::PutResource>(&change)) {
       all.resources[name->resource->name] = {
           FindOrNull(state_.resources, name->resource->name), name->resource};
@@ -70,19 +73,18 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     OnNames(now != nullptr ? now->name : before->name, NamesOf(before),
             NamesOf(now));
   }
-  if (batch.decision.kind == state::DecisionKind::kRepair) {
-    for (const ObjectName& claim : batch.decision.claims) {
-      events_.Add(true, "Repaired", "ResourceClaim", claim,
-                  batch.decision.message);
-    }
+  for (const auto& [before, now] : passages.claims) {
+    OnClaim(before.get(), now.get());
   }
+  OnLastWord(batch.decision);
   std::vector<WaitingFor> freed;
   for (const auto& [before, now] : passages.pods) {
     if (now != nullptr) continue;
     freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
   }
-  for (const auto& claim : passages.freed_claims) {
-    freed.push_back({WaitingFor::Kind::kClaim, claim->name.ToString()});
+  for (const auto& [before, now] : passages.claims) {
+    if (now != nullptr) continue;
+    freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
   }
   for (const auto& [name, passage] : passages.resources) {
     backing_->OnRecorded(name, passage.before.get(), passage.now.get());
@@ -90,6 +92,41 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     freed.push_back({WaitingFor::Kind::kResource, name});
   }
   if (!freed.empty()) Wake(freed);
+}
+
+void Manager::OnClaim(const state::ClaimRecord* before,
+                      const state::ClaimRecord* now) {
+  debts_->OnClaim(before, now);
+  const auto is_prepared = [](const state::ClaimRecord* claim,
+                              const std::string& driver) {
+    const auto part = claim->drivers.find(driver);
+    return part != claim->drivers.end() &&
+           part->second.phase == state::DriverPhase::kPrepared;
+  };
+  if (now != nullptr) {
+    for (const auto& [driver, part] : now->drivers) {
+      if (part.skipped.prepare && is_prepared(now, driver) &&
+          (before == nullptr || !is_prepared(before, driver))) {
+        metrics_.OnPrepareSkipped(driver);
+      }
+    }
+  }
+  if (before == nullptr) return;
+  for (const auto& [driver, part] : before->drivers) {
+    if (part.skipped.unprepare &&
+        (now == nullptr || !now->drivers.contains(driver))) {
+      metrics_.OnUnprepareSkipped(driver);
+    }
+  }
+}
+
+void Manager::OnLastWord(const state::Decision& decision) {
+  const bool repair = decision.kind == state::DecisionKind::kRepair;
+  if (!repair && decision.kind != state::DecisionKind::kForgiven) return;
+  for (const ObjectName& claim : decision.claims) {
+    events_.Add(true, repair ? "Repaired" : "DebtForgiven", "ResourceClaim",
+                claim, decision.message);
+  }
 }
 
 void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,

@@ -152,6 +152,10 @@ std::vector<ClaimInfo> Manager::Claims() const {
   });
 }
 
+std::vector<DebtInfo> Manager::Debts() const {
+  return OnLoop([&] { return debts_->Debts(); });
+}
+
 std::vector<PluginInfo> Manager::Plugins() const {
   return OnLoop([&] {
     // A completion may look while we stop.

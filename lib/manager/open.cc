@@ -13,6 +13,7 @@
 #include "api/names.h"
 #include "checkpoint/ledger_store.h"
 #include "common/boot_id.h"
+#include "common/feature_gates.h"
 #include "common/numa_nodes.h"
 #include "common/status.h"
 #include "dra/driver_registry.h"
@@ -28,7 +29,16 @@ dra::DriverRegistryOptions DriverOptions(
     const DeviceManagerOptions& options, const Host& host,
     std::function<void(const std::string&)> on_change) {
   dra::DriverRegistryOptions registry;
-  registry.instance = {options.driver_call_timeout, options.max_driver_calls};
+  registry.instance.call_timeout = options.driver_call_timeout;
+  registry.instance.max_calls = options.max_driver_calls;
+  if (host.metrics != nullptr) {
+    registry.instance.on_call =
+        [sink = host.metrics](
+            const std::string& driver, const std::string& method,
+            const std::string& code, std::chrono::nanoseconds took) {
+          sink->OnDriverCall(driver, method, code, took);
+        };
+  }
   registry.endpoint_dirs = options.plugin_dirs;
   if (!registry.endpoint_dirs.empty()) {
     registry.endpoint_dirs.push_back(options.plugin_registry_dir);
@@ -102,6 +112,15 @@ class NodePeers {
   plugin::PluginRegistry* plugins_ = nullptr;
 };
 
+template <typename Add>
+void CheckDebtPolicy(const std::string& what, const DebtPolicy& policy,
+                     const Add& add) {
+  if (policy.kind != DebtPolicy::Kind::kForgive) return;
+  if (policy.forgive_after.count() > 0) return;
+  add(fmt::format("{}: forgive_after must be positive, not {} ms", what,
+                  policy.forgive_after.count()));
+}
+
 /// All that is wrong with the options, in one message.
 absl::Status CheckOptions(const DeviceManagerOptions& options) {
   std::string text;
@@ -126,7 +145,8 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
            {"plugin_grace_period", options.plugin_grace_period},
            {"admission_wait", options.admission_wait},
            {"starvation_limit", options.starvation_limit},
-           {"unhealthy_for", options.unhealthy_for}}) {
+           {"unhealthy_for", options.unhealthy_for},
+           {"slice_grace_period", options.slice_grace_period}}) {
     if (duration.count() > 0) continue;
     add(fmt::format("{} must be positive, not {} ms", name, duration.count()));
   }
@@ -136,9 +156,13 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     resource, timeout.count()));
   }
   for (const auto& [gate, on] : options.feature_gates) {
-    if (gate != "DRAExtendedResource" && gate != "ResourceHealthStatus") {
+    if (FindFeatureGate(gate) == nullptr) {
       add(fmt::format("feature gate '{}' is not known", gate));
     }
+  }
+  CheckDebtPolicy("debt_policy", options.debt_policy, add);
+  for (const auto& [driver, policy] : options.debt_policies) {
+    CheckDebtPolicy(fmt::format("debt_policies of '{}'", driver), policy, add);
   }
   if (!options.node_name.empty()) {
     const std::string problem = api::CheckSubdomain(options.node_name);

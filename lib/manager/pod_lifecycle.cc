@@ -62,9 +62,10 @@ constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
 
 PodLifecycle::PodLifecycle(Parts parts)
     : parts_(std::move(parts)),
-      calls_(parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
-             parts_.post,
-             [this](const std::set<ClaimUid>& claims) { OnSettled(claims); }) {}
+      calls_(
+          {parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
+           parts_.debt_rules, parts_.now_ms, parts_.post,
+           [this](const std::set<ClaimUid>& claims) { OnSettled(claims); }}) {}
 
 std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
     std::function<void(const absl::Status&)> next) {
@@ -243,7 +244,7 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
 void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
   if (stopped_) return done(Stopped());
-  operations_[id] = {pod, true, std::move(done), false};
+  Begin(id, pod, true, std::move(done));
   const auto admitted = admitted_.find(pod);
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
@@ -386,12 +387,14 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
 void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
                              DeviceManager::Done done) {
   if (stopped_) return done(Stopped());
-  operations_[id] = {pod, false, std::move(done), false};
+  Begin(id, pod, false, std::move(done));
   admitted_.erase(pod);
   notes_.erase(pod);
   parts_.ledger.Submit(
-      [pod](const state::State& state) -> absl::StatusOr<state::Decision> {
-        return claim::BeginRelease(state, pod);
+      [pod, terms = claim::ReleaseTerms{AbsentDrivers(pod), parts_.debt_rules,
+                                        parts_.now_ms()}](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::BeginRelease(state, pod, terms);
       },
       OnLoop([this, id](const absl::Status& status) {
         if (!operations_.contains(id)) return;  // cancelled
@@ -401,6 +404,20 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
           Finish(id, WithContext(status, "unprepare dynamic resources"));
         }
       }));
+}
+
+std::set<std::string> PodLifecycle::AbsentDrivers(const PodUid& uid) const {
+  std::set<std::string> absent;
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) return absent;
+  for (const ClaimUid& claim_uid : pod->claims) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(claim_uid);
+    if (claim == nullptr) continue;
+    for (const auto& [driver, part] : claim->drivers) {
+      if (!parts_.drivers.IsRegistered(driver)) absent.insert(driver);
+    }
+  }
+  return absent;
 }
 
 void PodLifecycle::Release(OperationId id, const PodUid& pod,
@@ -430,10 +447,24 @@ void PodLifecycle::Stop() {
   }
 }
 
+void PodLifecycle::Begin(OperationId id, const PodUid& pod, bool prepare,
+                         DeviceManager::Done done) {
+  operations_[id] = {.pod = pod,
+                     .prepare = prepare,
+                     .done = std::move(done),
+                     .began = std::chrono::steady_clock::now()};
+}
+
 void PodLifecycle::Finish(OperationId id, const absl::Status& status) {
   const auto found = operations_.find(id);
   const Operation operation = std::move(found->second);
   operations_.erase(found);
+  const auto took = std::chrono::steady_clock::now() - operation.began;
+  if (operation.prepare) {
+    parts_.metrics.OnClaimsPrepared(took, !status.ok());
+  } else {
+    parts_.metrics.OnClaimsUnprepared(took, !status.ok());
+  }
   parts_.on_pod_changed(operation.pod);
   operation.done(status);
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +16,7 @@
 #include "admission/judge.h"
 #include "claim/booking.h"
 #include "claim/pod_plan.h"
+#include "claim/release.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
 #include "manager/device_admission.h"
@@ -38,8 +41,10 @@ class PodLifecycle {
     const ObjectBook& objects;
     DeviceAdmission& devices;
     EventLog& events;
+    MetricsSink& metrics;
     std::string boot_id;
     claim::PlanOptions plan_options;
+    claim::DebtRules debt_rules;
     std::function<std::int64_t()> now_ms;
     std::function<void(Task)> post;
     /// The pod may look different to people now.
@@ -69,6 +74,15 @@ class PodLifecycle {
   /// A pod left the ledger.
   void Forget(const PodUid& pod);
 
+  /// Asks drivers for what they owe of these claims; joins calls under way.
+  void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }
+
+  /// How many unprepare calls for what is owed have failed.
+  std::uint32_t Attempts(const ClaimUid& claim,
+                         const std::string& driver) const {
+    return calls_.Attempts(claim, driver);
+  }
+
   /// Is a driver being asked about this claim?
   bool IsAsking(const ClaimUid& claim) const {
     return calls_.IsUnderWay(claim);
@@ -84,6 +98,7 @@ class PodLifecycle {
     bool prepare = true;
     DeviceManager::Done done;
     bool recorded = false;  ///< The intent is on disk.
+    std::chrono::steady_clock::time_point began = {};
     /// What the pod held then: as drivers let go, it holds less.
     std::vector<ClaimUid> claims = {};
   };
@@ -114,6 +129,10 @@ class PodLifecycle {
   /// Ends the operation if nothing of it is under way any more.
   void EndIfSettled(OperationId id);
   absl::Status FailureOf(const state::PodRecord& pod, bool prepare);
+  /// Drivers of the pod's claims that are not there.
+  std::set<std::string> AbsentDrivers(const PodUid& pod) const;
+  void Begin(OperationId id, const PodUid& pod, bool prepare,
+             DeviceManager::Done done);
   void Finish(OperationId id, const absl::Status& status);
   void Note(const PodUid& pod, Verdict verdict);
   std::function<void(const absl::Status&)> OnLoop(

@@ -328,6 +328,51 @@ DeviceInfo FromProto(const pb::DeviceInfo& info) {
           {info.numa_nodes().begin(), info.numa_nodes().end()}};
 }
 
+pb::DebtInfo ToProto(const DebtInfo& info) {
+  pb::DebtInfo message;
+  *message.mutable_claim() = ToProto(info.claim);
+  message.set_uid(ValidUtf8(info.uid.value));
+  message.set_driver(ValidUtf8(info.driver));
+  Put(info.pods, message.mutable_pods());
+  message.set_since_ms(MillisOf(info.since));
+  message.set_attempts(info.attempts);
+  message.set_last_error(ValidUtf8(info.last_error));
+  message.set_policy(info.policy);
+  return message;
+}
+
+DebtInfo FromProto(const pb::DebtInfo& info) {
+  return {FromProto(info.claim()), ClaimUid{info.uid()},
+          info.driver(),           {info.pods().begin(), info.pods().end()},
+          TimeOf(info.since_ms()), info.attempts(),
+          info.last_error(),       info.policy()};
+}
+
+pb::ResourceOwner ToProto(ResourceOwner owner) {
+  switch (owner) {
+    case ResourceOwner::kDevicePlugin:
+      return pb::RESOURCE_OWNER_DEVICE_PLUGIN;
+    case ResourceOwner::kDeviceClass:
+      return pb::RESOURCE_OWNER_DEVICE_CLASS;
+    case ResourceOwner::kAutomatic:
+      break;
+  }
+  return pb::RESOURCE_OWNER_AUTOMATIC;
+}
+
+std::optional<ResourceOwner> FromProto(pb::ResourceOwner owner) {
+  switch (owner) {
+    case pb::RESOURCE_OWNER_DEVICE_PLUGIN:
+      return ResourceOwner::kDevicePlugin;
+    case pb::RESOURCE_OWNER_DEVICE_CLASS:
+      return ResourceOwner::kDeviceClass;
+    case pb::RESOURCE_OWNER_AUTOMATIC:
+      return ResourceOwner::kAutomatic;
+    default:
+      return std::nullopt;
+  }
+}
+
 pb::ResourceInfo ToProto(const ResourceInfo& info) {
   pb::ResourceInfo message;
   message.set_name(ValidUtf8(info.name));
@@ -337,6 +382,7 @@ pb::ResourceInfo ToProto(const ResourceInfo& info) {
   message.set_capacity(info.capacity);
   message.set_allocatable(info.allocatable);
   message.set_held(info.held);
+  message.set_by_operator(ValidUtf8(info.by_operator));
   return message;
 }
 
@@ -344,7 +390,7 @@ ResourceInfo FromProto(const pb::ResourceInfo& info) {
   return {info.name(),     info.owner(),
           info.state(),    TimeOf(info.since_ms()),
           info.capacity(), info.allocatable(),
-          info.held()};
+          info.held(),     info.by_operator()};
 }
 
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {

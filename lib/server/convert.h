@@ -12,6 +12,7 @@
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <devmgr/status_types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,7 +34,9 @@ pb::PodInfo ToProto(const PodInfo& info);
 pb::ClaimInfo ToProto(const ClaimInfo& info);
 pb::PluginInfo ToProto(const PluginInfo& info);
 pb::DeviceInfo ToProto(const DeviceInfo& info);
+pb::DebtInfo ToProto(const DebtInfo& info);
 pb::ResourceInfo ToProto(const ResourceInfo& info);
+pb::ResourceOwner ToProto(ResourceOwner owner);
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info);
 pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
@@ -50,7 +53,10 @@ absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info);
 ClaimInfo FromProto(const pb::ClaimInfo& info);
 PluginInfo FromProto(const pb::PluginInfo& info);
 DeviceInfo FromProto(const pb::DeviceInfo& info);
+DebtInfo FromProto(const pb::DebtInfo& info);
 ResourceInfo FromProto(const pb::ResourceInfo& info);
+/// Nothing: the number means none.
+std::optional<ResourceOwner> FromProto(pb::ResourceOwner owner);
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info);
 EventInfo FromProto(const pb::EventInfo& info);
 DecisionInfo FromProto(const pb::DecisionInfo& info);

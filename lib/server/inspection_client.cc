@@ -63,6 +63,13 @@ class ConnectedInspector : public Inspector {
     return GetAll<ClaimInfo>(response.claims());
   }
 
+  absl::StatusOr<std::vector<DebtInfo>> Debts() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::DebtsResponse>("Debts", pb::DebtsRequest()));
+    return GetAll<DebtInfo>(response.debts());
+  }
+
   absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
     DEVMGR_ASSIGN_OR_RETURN(
         const auto response,
@@ -175,6 +182,26 @@ class ConnectedInspector : public Inspector {
     pb::ReleasePodRequest request;
     *request.mutable_name() = ToProto(name);
     return Call<pb::ReleasePodResponse>("ReleasePod", request).status();
+  }
+
+  absl::Status ForceReleaseClaim(const ObjectName& claim,
+                                 const std::string& reason) override {
+    pb::ForceReleaseClaimRequest request;
+    *request.mutable_name() = ToProto(claim);
+    request.set_reason(reason);
+    return Call<pb::ForceReleaseClaimResponse>("ForceReleaseClaim", request)
+        .status();
+  }
+
+  absl::Status HandOverResource(const std::string& resource,
+                                ResourceOwner owner,
+                                const std::string& reason) override {
+    pb::HandOverResourceRequest request;
+    request.set_resource(resource);
+    request.set_owner(ToProto(owner));
+    request.set_reason(reason);
+    return Call<pb::HandOverResourceResponse>("HandOverResource", request)
+        .status();
   }
 
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {

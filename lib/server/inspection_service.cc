@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/quote.h"
 #include "common/status.h"
 #include "rpc/message.h"
 
@@ -32,8 +33,22 @@ absl::Status AboutOurs(const absl::Status& status) {
 
 absl::Status CheckName(const ObjectName& name) {
   if (!name.ns.empty() && !name.name.empty()) return absl::OkStatus();
-  return InvalidArgumentError("'{}' is not a pod as namespace/name",
+  return InvalidArgumentError("'{}' is not given as namespace/name",
                               name.ToString());
+}
+
+/// What an operator says for the history.
+absl::Status CheckReason(const std::string& reason) {
+  constexpr std::size_t kMaxBytes = 1024;
+  if (reason.empty()) return InvalidArgumentError("a reason is required");
+  if (reason.size() > kMaxBytes) {
+    return InvalidArgumentError("the reason has {} bytes, at most {} are kept",
+                                reason.size(), kMaxBytes);
+  }
+  if (api::HasControlCharacters(reason)) {
+    return InvalidArgumentError("the reason has control characters");
+  }
+  return absl::OkStatus();
 }
 
 std::string StateText(const PodInfo& pod) {
@@ -136,6 +151,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.manager_.Claims(), response.mutable_claims());
         return StatusOr<pb::ClaimsResponse>(std::move(response));
       });
+  methods[Path("Debts")] =
+      Method<pb::DebtsRequest>([](Self& self, const auto&) {
+        pb::DebtsResponse response;
+        PutAll(self.manager_.Debts(), response.mutable_debts());
+        return StatusOr<pb::DebtsResponse>(std::move(response));
+      });
   methods[Path("Plugins")] =
       Method<pb::PluginsRequest>([](Self& self, const auto&) {
         pb::PluginsResponse response;
@@ -191,6 +212,19 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
           -> StatusOr<pb::ReleasePodResponse> {
         DEVMGR_RETURN_IF_ERROR(self.ReleasePod(FromProto(request.name())));
         return pb::ReleasePodResponse();
+      });
+  methods[Path("ForceReleaseClaim")] = Method<pb::ForceReleaseClaimRequest>(
+      [](Self& self, const pb::ForceReleaseClaimRequest& request)
+          -> StatusOr<pb::ForceReleaseClaimResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.ForceReleaseClaim(FromProto(request.name()),
+                                                      request.reason()));
+        return pb::ForceReleaseClaimResponse();
+      });
+  methods[Path("HandOverResource")] = Method<pb::HandOverResourceRequest>(
+      [](Self& self, const pb::HandOverResourceRequest& request)
+          -> StatusOr<pb::HandOverResourceResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.HandOverResource(request));
+        return pb::HandOverResourceResponse();
       });
   methods[Path("Fsck")] = Method<pb::FsckRequest>(
       [](Self& self,
@@ -300,6 +334,25 @@ absl::Status InspectionService::ReleasePod(const ObjectName& name) {
   DEVMGR_ASSIGN_OR_RETURN(const PodUid uid, manager_.FindPod(name));
   actuator_->Unwant(uid);
   return absl::OkStatus();
+}
+
+absl::Status InspectionService::ForceReleaseClaim(const ObjectName& name,
+                                                  const std::string& reason) {
+  DEVMGR_RETURN_IF_ERROR(CheckName(name));
+  DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
+  return AboutOurs(manager_.ForceReleaseClaim(name, reason));
+}
+
+absl::Status InspectionService::HandOverResource(
+    const pb::HandOverResourceRequest& request) {
+  DEVMGR_RETURN_IF_ERROR(CheckReason(request.reason()));
+  const auto owner = FromProto(request.owner());
+  if (!owner.has_value()) {
+    return InvalidArgumentError("owner {} is not known",
+                                static_cast<int>(request.owner()));
+  }
+  return AboutOurs(
+      manager_.HandOverResource(request.resource(), *owner, request.reason()));
 }
 
 void InspectionService::Events(const pb::EventsRequest& request,

@@ -72,6 +72,9 @@ class InspectionService : public DeviceManagerObserver {
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
   absl::Status PreparePod(const ObjectName& name);
   absl::Status ReleasePod(const ObjectName& name);
+  absl::Status ForceReleaseClaim(const ObjectName& name,
+                                 const std::string& reason);
+  absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
   absl::Status CheckActuator() const;
   void Events(const pb::EventsRequest& request, rpc::Respond respond);
   void WaitForChange(const pb::WaitForChangeRequest& request,

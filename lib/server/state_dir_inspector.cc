@@ -58,6 +58,10 @@ class StateDirInspector : public Inspector {
     return claims;
   }
 
+  absl::StatusOr<std::vector<DebtInfo>> Debts() override {
+    return state::DebtsOf(contents_.state);
+  }
+
   // Drivers and classes come and go with the daemon: the ledger has none.
   absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
     return std::vector<PluginInfo>();
@@ -121,6 +125,15 @@ class StateDirInspector : public Inspector {
   }
   absl::Status ReleasePod(const ObjectName&) override {
     return NeedsDaemon("releasing a pod");
+  }
+
+  absl::Status ForceReleaseClaim(const ObjectName&,
+                                 const std::string&) override {
+    return NeedsDaemon("releasing a claim");
+  }
+  absl::Status HandOverResource(const std::string&, ResourceOwner,
+                                const std::string&) override {
+    return NeedsDaemon("handing over a resource");
   }
 
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {

@@ -250,6 +250,11 @@ class Checker {
       if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
         ClaimViolation(claim, "is prepared by driver '{}' in no boot", name);
       }
+      if (driver.debt.has_value() &&
+          driver.phase != DriverPhase::kUnpreparing) {
+        ClaimViolation(claim, "is owed by driver '{}', which is {}", name,
+                       DriverPhaseName(driver.phase));
+      }
       if (driver.phase != DriverPhase::kUnpreparing && !used) {
         ClaimViolation(claim, "is {} by driver '{}' for no pod",
                        DriverPhaseName(driver.phase), name);

@@ -170,8 +170,9 @@ class Mender {
   /// A pod that a claim lists holds it.
   void BelieveClaim(ClaimRecord& claim) {
     for (auto& [name, driver] : claim.drivers) {
+      if (driver.phase != DriverPhase::kUnpreparing) driver.debt.reset();
       if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
-        driver = DriverRecord{};
+        driver = driver.Anew();
       }
     }
     const std::set<PodUid> holders = claim.pods;

@@ -418,6 +418,12 @@ absl::Status Revert(State& state, const Batch& batch) {
   return absl::OkStatus();
 }
 
+DriverRecord DriverRecord::Anew() const {
+  DriverRecord anew;
+  anew.skipped = skipped;
+  return anew;
+}
+
 std::string_view DriverPhaseName(DriverPhase phase) {
   switch (phase) {
     case DriverPhase::kPreparing:
@@ -490,6 +496,10 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "Unreserve";
     case DecisionKind::kBacking:
       return "Backing";
+    case DecisionKind::kDebt:
+      return "Debt";
+    case DecisionKind::kForgiven:
+      return "Forgiven";
     case DecisionKind::kInitEnded:
       return "InitEnded";
   }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -49,10 +50,32 @@ struct PreparedDevice {
                          const PreparedDevice&) = default;
 };
 
+/// A driver was to unprepare a claim and has not: it was not there, or failed.
+struct Debt {
+  std::int64_t since_ms = 0;   ///< Unix time of the first failure.
+  std::uint32_t attempts = 0;  ///< Calls that failed.
+  std::string last_error;
+  std::vector<std::string> pods;  ///< `namespace/name` of the last holders.
+  friend bool operator==(const Debt&, const Debt&) = default;
+};
+
+/// Calls that a driver does not want for a claim.
+struct SkippedOperations {
+  bool prepare = false;
+  bool unprepare = false;
+  friend bool operator==(const SkippedOperations&,
+                         const SkippedOperations&) = default;
+};
+
 struct DriverRecord {
   DriverPhase phase = DriverPhase::kPreparing;
   std::vector<PreparedDevice> devices;  ///< In the order of the answer.
   std::string boot_id;                  ///< Boot in which it was prepared.
+  std::optional<Debt> debt;             ///< With kUnpreparing only.
+  SkippedOperations skipped;            ///< As its allocation says.
+  /// Before the driver was asked for the first time: kPreparing, with all that
+  /// the claim's allocation says.
+  DriverRecord Anew() const;
   friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
 };
 
@@ -62,6 +85,8 @@ struct ClaimRecord {
   ObjectName name;
   std::set<PodUid> pods;
   std::map<std::string, DriverRecord> drivers;
+  /// Some of its devices can be reached from other nodes, too.
+  bool network_attached = false;
   friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
 };
 
@@ -93,6 +118,9 @@ struct ResourceRecord {
   std::string name;
   Backing backing = Backing::kPlugin;
   std::int64_t since_ms = 0;  ///< Unix time.
+  /// Why an operator gave the name to whom it is with; it stays there until he
+  /// says otherwise. Empty: nobody did.
+  std::string by_operator;
   friend bool operator==(const ResourceRecord&,
                          const ResourceRecord&) = default;
 };
@@ -262,6 +290,8 @@ enum class DecisionKind : std::uint8_t {
   kUnreserve = 13,       ///< Devices are free again; the pod did not get them.
   kBacking = 14,         ///< Who serves a resource's name.
   kInitEnded = 15,       ///< Init containers ended; their devices are free.
+  kDebt = 16,            ///< Drivers have not unprepared what they were to.
+  kForgiven = 17,        ///< What drivers owed is not waited for any more.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

@@ -192,6 +192,19 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state) {
   return info;
 }
 
+std::vector<DebtInfo> DebtsOf(const State& state) {
+  std::vector<DebtInfo> debts;
+  for (const auto& [name, uid] : state.claim_names) {
+    for (const auto& [driver, part] : state.FindClaim(uid)->drivers) {
+      if (!part.debt.has_value()) continue;
+      const Debt& debt = *part.debt;
+      debts.push_back({name, uid, driver, debt.pods, WallTimeOf(debt.since_ms),
+                       debt.attempts, debt.last_error, ""});
+    }
+  }
+  return debts;
+}
+
 std::vector<DeviceInfo> DevicesOf(const State& state) {
   // A device may be shared by all claims there are.
   struct Holders {
@@ -249,6 +262,7 @@ std::vector<ResourceInfo> ResourcesOf(const State& state) {
   for (const auto& [name, record] : state.resources) {
     resources[name].owner = BackingName(record->backing);
     resources[name].since = WallTimeOf(record->since_ms);
+    resources[name].by_operator = record->by_operator;
   }
   for (const auto& [name, id, pod] : state.device_holders) {
     ++resources[name].held;

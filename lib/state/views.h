@@ -24,6 +24,10 @@ PodInfo PodInfoOf(const PodRecord& pod, const State& state);
 /// Prepared; `Prepared` when no driver takes part.
 ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state);
 
+/// What drivers owe, by claim, then by driver. Which policy holds is for the
+/// manager to say.
+std::vector<DebtInfo> DebtsOf(const State& state);
+
 /// The devices that claims hold, by driver, pool and device; then those of
 /// device plugins that pods hold, by resource and ID.
 std::vector<DeviceInfo> DevicesOf(const State& state);

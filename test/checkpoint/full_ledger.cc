@@ -103,6 +103,32 @@ std::vector<state::Batch> DevicePluginBatches() {
   };
 }
 
+state::ClaimRecord OwedClaim() {
+  state::ClaimRecord claim = MakeClaim(DriverPhase::kUnpreparing, {});
+  claim.uid = ClaimUid{"owed-claim"};
+  claim.name.name = "owed";
+  claim.network_attached = true;
+  state::DriverRecord& driver = claim.drivers[state::kDriver];
+  driver.debt = state::Debt{1'000, 3, "busy", {"default/a", "default/b"}};
+  driver.skipped = {true, false};
+  claim.drivers["e.example.com"] = driver;
+  claim.drivers["e.example.com"].skipped = {false, true};
+  return claim;
+}
+
+/// What drivers owe, and what an operator said.
+std::vector<state::Batch> OwedBatches() {
+  state::ResourceRecord resource{"example.com/tpu", state::Backing::kClass, 7};
+  resource.by_operator = "moving to DRA";
+  state::ClaimRecord forgiven = OwedClaim();
+  forgiven.drivers.erase("e.example.com");
+  return {
+      MakeBatch(17, DecisionKind::kDebt, {Put(OwedClaim())}),
+      MakeBatch(18, DecisionKind::kForgiven, {Put(std::move(forgiven))}),
+      MakeBatch(19, DecisionKind::kBacking, {Put(std::move(resource))}),
+  };
+}
+
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
@@ -113,11 +139,12 @@ std::vector<state::Batch> FullLedger() {
   for (const state::Batch& batch : DevicePluginBatches()) {
     batches.push_back(batch);
   }
+  for (const state::Batch& batch : OwedBatches()) batches.push_back(batch);
   state::State state;
   for (state::Batch& batch : batches) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
   }
-  batches.push_back(MakeBatch(17, DecisionKind::kRecovered, {}));
+  batches.push_back(MakeBatch(20, DecisionKind::kRecovered, {}));
   return batches;
 }
 

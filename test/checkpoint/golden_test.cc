@@ -108,6 +108,7 @@ Json ToJson(const state::PodRecord& pod) {
 Json ToJson(const state::ClaimRecord& claim) {
   Json json = {{"uid", claim.uid.value}, {"name", claim.name.ToString()}};
   for (const PodUid& uid : claim.pods) json["pods"].push_back(uid.value);
+  if (claim.network_attached) json["networkAttached"] = true;
   for (const auto& [name, driver] : claim.drivers) {
     Json part = {{"phase", std::string(DriverPhaseName(driver.phase))},
                  {"bootId", driver.boot_id}};
@@ -116,6 +117,12 @@ Json ToJson(const state::ClaimRecord& claim) {
                                  device.device, device.cdi_device_ids,
                                  device.share_id});
     }
+    if (driver.debt.has_value()) {
+      part["debt"] = {driver.debt->since_ms, driver.debt->attempts,
+                      driver.debt->last_error, driver.debt->pods};
+    }
+    if (driver.skipped.prepare) part["skipsPrepare"] = true;
+    if (driver.skipped.unprepare) part["skipsUnprepare"] = true;
     json["drivers"][name] = part;
   }
   return json;
@@ -137,6 +144,9 @@ std::string ToJsonText(const StoreContents& contents) {
     json["resources"].push_back({name,
                                  std::string(BackingName(resource->backing)),
                                  resource->since_ms});
+    if (!resource->by_operator.empty()) {
+      json["resources"].back().push_back(resource->by_operator);
+    }
   }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;

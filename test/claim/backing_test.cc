@@ -140,5 +140,58 @@ TEST_F(BackingTest, AMappedPodWaitsForThoseWhoHoldThePluginsDevices) {
   EXPECT_EQ(Prepare(pod).kind, Kind::kAdmit);
 }
 
+// AL-080: or by an operator's word.
+TEST_F(BackingTest, AnOperatorGivesTheNameAwayAndItStaysThere) {
+  ASSERT_EQ(After(kPluginOnly), "DevicePlugin");
+  ASSERT_THAT(Reserve(PodBuilder("Q").Container("main")), IsOk());
+  const auto decision =
+      HandOverByOperator(state(), kGpu, Backing::kClass, "moving to DRA", 9);
+  ASSERT_THAT(decision, IsOk());
+  EXPECT_THAT(decision->message, HasSubstr("moving to DRA"));
+  ledger_.Take(*decision);
+  // The plugin is there, and has holders: it stays with the class.
+  EXPECT_EQ(After(kPluginAndClass), "DeviceClass");
+  EXPECT_EQ(After(kNobody), "DeviceClass");
+  EXPECT_EQ(state().FindResource(kGpu)->since_ms, 9);
+  // What is held one way is not given the other way.
+  EXPECT_EQ(Prepare(Mapped()).reason, "ResourceHeldByPlugin");
+  ledger_.Take(FreeReserved(state(), PodUid{"u-Q"}, ""));
+  EXPECT_THAT(Reserve(PodBuilder("R").Container("main")),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("moving to DRA")));
+  EXPECT_EQ(Prepare(Mapped()).kind, Kind::kAdmit);
+}
+
+TEST_F(BackingTest, AnOperatorTakesHisWordBack) {
+  ASSERT_EQ(After(kPluginOnly), "DevicePlugin");
+  ledger_.Take(
+      *HandOverByOperator(state(), kGpu, Backing::kClass, "moving", 9));
+  ASSERT_EQ(After(kPluginAndClass), "DeviceClass");
+  ledger_.Take(*HandOverByOperator(state(), kGpu, std::nullopt, "done", 10));
+  EXPECT_EQ(state().FindResource(kGpu)->backing, Backing::kClass);
+  EXPECT_EQ(state().FindResource(kGpu)->by_operator, "");
+  EXPECT_EQ(After(kPluginAndClass), "DevicePlugin");
+}
+
+TEST_F(BackingTest, AnOperatorGivesANameToThePluginAheadOfTime) {
+  ledger_.Take(
+      *HandOverByOperator(state(), kGpu, Backing::kPlugin, "it comes", 9));
+  EXPECT_EQ(After(kClassOnly), "DevicePlugin");
+  // The same again changes nothing.
+  EXPECT_THAT(
+      HandOverByOperator(state(), kGpu, Backing::kPlugin, "it comes", 10)
+          ->changes,
+      IsEmpty());
+}
+
+TEST_F(BackingTest, AnOperatorGivesAReasonAndAName) {
+  EXPECT_THAT(
+      HandOverByOperator(state(), kGpu, Backing::kClass, "", 9),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reason")));
+  EXPECT_THAT(HandOverByOperator(state(), "cpu", Backing::kClass, "r", 9),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'cpu'")));
+  EXPECT_THAT(HandOverByOperator(state(), kGpu, std::nullopt, "r", 9),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(kGpu)));
+}
+
 }  // namespace
 }  // namespace devmgr::claim

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "claim/booking.h"
+#include "claim/release.h"
 #include "support/builders.h"
 #include "support/status_matchers.h"
 #include "support/test_ledger.h"

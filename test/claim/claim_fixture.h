@@ -12,6 +12,7 @@
 
 #include "claim/booking.h"
 #include "claim/pod_plan.h"
+#include "claim/release.h"
 #include "support/builders.h"
 #include "support/status_matchers.h"
 #include "support/test_ledger.h"

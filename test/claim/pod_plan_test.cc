@@ -21,9 +21,9 @@ using Kind = Verdict::Kind;
 
 class PodPlanTest : public testing::Test {
  protected:
-  static PlanResult Plan(const Pod& pod,
-                         const std::vector<ResourceClaim>& claims) {
-    return PlanPod(pod, SnapshotOf(claims), {});
+  PlanResult Plan(const Pod& pod,
+                  const std::vector<ResourceClaim>& claims) const {
+    return PlanPod(pod, SnapshotOf(claims), options_);
   }
 
   /// The pod waits, for exactly these things.
@@ -52,6 +52,8 @@ class PodPlanTest : public testing::Test {
     }
     return uids;
   }
+
+  PlanOptions options_;
 };
 
 WaitingFor ForClaim(const std::string& name) {
@@ -180,6 +182,29 @@ TEST_F(PodPlanTest, RejectsAClaimMadeForAnotherPod) {
 TEST_F(PodPlanTest, RejectsAClaimMadeFromATemplateThatNobodyOwns) {
   const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
   ExpectReject(Plan(pod, {ClaimForP("C")}), "ClaimNotOwned", "not owner");
+}
+
+// DRA-056
+TEST_F(PodPlanTest, AClaimOfThePodsGroupIsThePodsWithTheGate) {
+  OwnerReference owner = Owner("u-g", "g");
+  owner.kind = "PodGroup";
+  owner.api_version = "scheduling.k8s.io/v1alpha2";
+  const ResourceClaim claim = ClaimForP("C").OwnedBy(owner);
+  Pod pod = PodBuilder().Template("c1").Made("c1", "C");
+  pod.spec.pod_group = "g";
+  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)");
+  options_.pod_groups = true;
+  EXPECT_EQ(Plan(pod, {claim}).verdict.kind, Kind::kAdmit);
+  pod.spec.pod_group = "h";
+  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned",
+               "(neither Pod nor PodGroup h is the owner)");
+  // DW-31: a pod of no group is of no group of that name either.
+  pod.spec.pod_group = "";
+  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)");
+  owner.api_version = "other.example.com/v1";
+  pod.spec.pod_group = "g";
+  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
+               "neither Pod nor PodGroup g");
 }
 
 TEST_F(PodPlanTest, AnOwnerThatIsNotTheControllerDoesNotCount) {

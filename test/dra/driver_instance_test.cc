@@ -34,7 +34,7 @@ class DriverInstanceTest : public testing::Test {
           return peer_.Dial(socket, std::move(on_hang_up));
         },
         options, kDriver, "/d.sock", ApiVersions().front(), WallTime(),
-        [this] { ++connected_; });
+        [this] { ++changes_; });
   }
 
   void Call(const std::string& method = "/a.B/C",
@@ -48,7 +48,7 @@ class DriverInstanceTest : public testing::Test {
   ManualExecutor executor_;
   FakePeer peer_;
   std::shared_ptr<DriverInstance> instance_;
-  int connected_ = 0;
+  int changes_ = 0;  ///< Connections made and lost.
   std::vector<absl::StatusOr<std::string>> answers_;
 };
 
@@ -57,7 +57,7 @@ TEST_F(DriverInstanceTest, ConnectsAtOnce) {
   instance_->Start();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
   EXPECT_THAT(peer_.dialed(), ElementsAre("/d.sock"));
-  EXPECT_EQ(connected_, 1);
+  EXPECT_EQ(changes_, 1);
   EXPECT_EQ(executor_.timers(), 0u);
 }
 
@@ -100,7 +100,7 @@ TEST_F(DriverInstanceTest, DialsAgainWithABackOffThatDoublesTo30Seconds) {
     executor_.Advance(milliseconds(1));
     EXPECT_EQ(peer_.dialed().size(), ++dials) << delay;
   }
-  EXPECT_EQ(connected_, 0);
+  EXPECT_EQ(changes_, 0);
 }
 
 TEST_F(DriverInstanceTest, AConnectionStartsTheBackOffAnew) {
@@ -152,7 +152,7 @@ TEST_F(DriverInstanceTest, DialsAgainAfterAHangUp) {
   EXPECT_EQ(peer_.open(), 0);
   executor_.Advance(milliseconds(50));
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-  EXPECT_EQ(connected_, 2);
+  EXPECT_EQ(changes_, 3);
   EXPECT_EQ(peer_.open(), 1);
 }
 
@@ -191,7 +191,7 @@ TEST_F(DriverInstanceTest, ACallNoticesAHangUpThatWasNotToldYet) {
   instance_->Start();
   peer_.HangUpSilently(0);
   Call();
-  EXPECT_EQ(connected_, 2);
+  EXPECT_EQ(changes_, 3);
   ASSERT_EQ(peer_.calls().size(), 1u);
   EXPECT_EQ(peer_.calls()[0].connection, 1u);
   EXPECT_EQ(executor_.timers(), 0u);

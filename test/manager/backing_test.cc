@@ -185,5 +185,36 @@ TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
   EXPECT_TRUE(node_.WaitFor("m", PodState::kReady));
 }
 
+// AL-080: by an operator's word; holders are drained, nobody new is let in.
+TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
+  node_.options.plugin_grace_period = std::chrono::hours(1);
+  StartWithHolder();
+  ASSERT_THAT(node_.manager().HandOverResource(
+                  kGpu, ResourceOwner::kDeviceClass, "moving to DRA"),
+              IsOk());
+  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  EXPECT_EQ(Gpu().by_operator, "moving to DRA");
+  EXPECT_THAT(MessagesOf("HandedOverByOperator"),
+              ElementsAre(HasSubstr("moving to DRA")));
+  node_.Publish(kGpuClass + holder_ + DevicePod("q", {{kGpu, 1}}) +
+                MappedPod("m"));
+  ASSERT_TRUE(node_.WaitForReason("m", "ResourceHeldByPlugin"));
+  ASSERT_TRUE(node_.WaitForReason("q", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.PodNamed("q").message, HasSubstr("moving to DRA"));
+  node_.Restart();
+  node_.plugins.Serve(kGpu, 2);
+  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  node_.Publish(kGpuClass + MappedPod("m"));
+  ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
+  // He takes it back: the plugin is there, and once nobody holds a claim...
+  ASSERT_THAT(node_.manager().HandOverResource(kGpu, ResourceOwner::kAutomatic,
+                                               "a mistake"),
+              IsOk());
+  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  node_.Publish(kGpuClass);
+  ASSERT_TRUE(node_.WaitUntilGone("m"));
+  EXPECT_TRUE(WaitForOwner("DevicePlugin"));
+}
+
 }  // namespace
 }  // namespace devmgr

@@ -55,6 +55,9 @@ class ForgetfulDrivers final : public dra::Drivers {
   bool IsRegistered(const std::string& driver) const override {
     return real_->IsRegistered(driver);
   }
+  bool IsConnected(const std::string& driver) const override {
+    return real_->IsConnected(driver);
+  }
   void Prepare(const std::string& driver,
                std::vector<dra::ClaimReference> claims,
                std::function<void(dra::PrepareAnswer)> done) override {

@@ -99,6 +99,14 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
     world.pods = {Info(PodState::kWaiting)};
     world.claims.resize(2);
     world.plugins.resize(3);
+    world.debts = {{{"default", "gpu"},
+                    ClaimUid{"u-c"},
+                    "gpu.example.com",
+                    {"default/p"},
+                    WallTime(std::chrono::seconds(5)),
+                    7,
+                    "busy",
+                    "block"}};
     world.devices.resize(4);
     world.classes.resize(5);
     world.history->resize(6);
@@ -111,10 +119,48 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
   EXPECT_EQ(inspector->Pods()->front().name, kPod);
   EXPECT_THAT(*inspector->Claims(), SizeIs(2));
   EXPECT_THAT(*inspector->Plugins(), SizeIs(3));
+  const auto debts = inspector->Debts();
+  ASSERT_THAT(*debts, SizeIs(1));
+  const DebtInfo& debt = debts->front();
+  EXPECT_EQ(debt.claim, (ObjectName{"default", "gpu"}));
+  EXPECT_EQ(debt.uid.value, "u-c");
+  EXPECT_EQ(debt.driver, "gpu.example.com");
+  EXPECT_THAT(debt.pods, ElementsAre("default/p"));
+  EXPECT_EQ(debt.since, WallTime(std::chrono::seconds(5)));
+  EXPECT_EQ(debt.attempts, 7u);
+  EXPECT_EQ(debt.last_error, "busy");
+  EXPECT_EQ(debt.policy, "block");
   EXPECT_THAT(*inspector->Devices(), SizeIs(4));
   EXPECT_THAT(*inspector->DeviceClasses(), SizeIs(5));
   EXPECT_THAT(*inspector->History(0), SizeIs(6));
   EXPECT_THAT(*inspector->History(4), SizeIs(2));
+}
+
+TEST_F(InspectionServerTest, PassesOnWhatAnOperatorDecides) {
+  StartServer();
+  const auto inspector = Connect();
+  EXPECT_TRUE(inspector->ForceReleaseClaim({"default", "c"}, "why").ok());
+  EXPECT_TRUE(inspector
+                  ->HandOverResource("example.com/gpu",
+                                     ResourceOwner::kDeviceClass, "because")
+                  .ok());
+  manager_.Set([](FakeDeviceManager::World& world) {
+    EXPECT_THAT(world.decisions,
+                ElementsAre("release default/c: why",
+                            "hand-over example.com/gpu: because"));
+  });
+  for (const std::string& reason :
+       {std::string(), std::string("a\nb"), std::string(2'000, 'x')}) {
+    EXPECT_EQ(inspector->ForceReleaseClaim({"default", "c"}, reason).code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(inspector
+                  ->HandOverResource("example.com/gpu",
+                                     ResourceOwner::kAutomatic, reason)
+                  .code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(inspector->ForceReleaseClaim({"", "c"}, "why").code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(InspectionServerTest, SendsALongHistoryInParts) {

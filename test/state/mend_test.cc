@@ -247,6 +247,7 @@ class RandomState {
       if (driver.phase == DriverPhase::kPrepared) {
         driver.boot_id = Below(6) == 0 ? "" : Text("boot-", 3);
       }
+      if (Below(3) == 0) driver.debt.emplace();
     }
     return claim;
   }

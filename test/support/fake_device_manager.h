@@ -28,7 +28,9 @@ class FakeDeviceManager : public DeviceManager {
     NodeInfo node;
     std::vector<PodInfo> pods;
     std::vector<ClaimInfo> claims;
+    std::vector<DebtInfo> debts;
     std::vector<PluginInfo> plugins;
+    std::vector<std::string> decisions;  ///< Of an operator.
     std::vector<RegistrationSocketInfo> registration_sockets;
     std::vector<DeviceInfo> devices;
     std::vector<ResourceInfo> resources;
@@ -116,6 +118,24 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
+  OperationId StartForceReleaseClaim(const ObjectName& claim,
+                                     const std::string& reason,
+                                     Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("release " + claim.ToString() + ": " + reason);
+    });
+    done(absl::OkStatus());
+    return 0;
+  }
+  OperationId StartHandOverResource(const std::string& resource, ResourceOwner,
+                                    const std::string& reason,
+                                    Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("hand-over " + resource + ": " + reason);
+    });
+    done(absl::OkStatus());
+    return 0;
+  }
   void Cancel(OperationId) override {}
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -153,6 +173,7 @@ class FakeDeviceManager : public DeviceManager {
     return absl::NotFoundError("no such pod");
   }
   std::vector<ClaimInfo> Claims() const override { return Get(&World::claims); }
+  std::vector<DebtInfo> Debts() const override { return Get(&World::debts); }
   std::vector<PluginInfo> Plugins() const override {
     return Get(&World::plugins);
   }

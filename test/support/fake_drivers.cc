@@ -28,6 +28,10 @@ class FakeDriversView final : public dra::Drivers {
     return fake_.drivers_[driver].registered;
   }
 
+  bool IsConnected(const std::string& driver) const override {
+    return IsRegistered(driver);
+  }
+
   void Prepare(const std::string& driver, std::vector<ClaimReference> claims,
                std::function<void(dra::PrepareAnswer)> done) override {
     Call(true, driver, claims, [=, this] {

@@ -19,6 +19,7 @@ struct FakeNode {
   NodeInfo node;
   std::vector<PodInfo> pods;
   std::vector<ClaimInfo> claims;
+  std::vector<DebtInfo> debts;
   std::vector<PluginInfo> plugins;
   std::vector<DeviceInfo> devices;
   std::vector<ResourceInfo> resources;
@@ -33,6 +34,9 @@ struct FakeNode {
   std::function<void(std::chrono::milliseconds)> on_wait;
   std::function<absl::Status(const ObjectName&)> on_prepare;
   std::function<absl::Status(const ObjectName&)> on_release;
+  /// What an operator decided: `release ns/name: why`, `hand-over name: why`.
+  std::vector<std::string> decisions;
+  absl::Status decided = absl::OkStatus();
 
   absl::StatusOr<FsckReport> fsck = FsckReport();
   std::vector<FsckRequest> fsck_requests;
@@ -50,6 +54,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
     return Get(&FakeNode::claims);
+  }
+  absl::StatusOr<std::vector<DebtInfo>> Debts() override {
+    return Get(&FakeNode::debts);
   }
   absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
     return Get(&FakeNode::plugins);
@@ -116,6 +123,23 @@ class FakeInspector : public Inspector {
   absl::Status ReleasePod(const ObjectName& name) override {
     if (!node_.health.ok()) return node_.health;
     return node_.on_release(name);
+  }
+  absl::Status ForceReleaseClaim(const ObjectName& claim,
+                                 const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("release " + claim.ToString() + ": " + reason);
+    return node_.decided;
+  }
+  absl::Status HandOverResource(const std::string& resource,
+                                ResourceOwner owner,
+                                const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    const char* to = owner == ResourceOwner::kDevicePlugin  ? "plugin"
+                     : owner == ResourceOwner::kDeviceClass ? "class"
+                                                            : "automatic";
+    node_.decisions.push_back("hand-over " + resource + " to " + to + ": " +
+                              reason);
+    return node_.decided;
   }
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     node_.fsck_requests.push_back(request);

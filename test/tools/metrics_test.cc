@@ -62,6 +62,70 @@ TEST_F(MetricsPageTest, AllocateCallsFillTheDefaultBuckets) {
                               std::string(kLabel) + "} 1\n"));
 }
 
+// DRA-167: prepared claims, by driver and in all.
+TEST_F(MetricsPageTest, ClaimsInUse) {
+  EXPECT_THAT(
+      Page(),
+      HasSubstr("dra_resource_claims_in_use{driver_name=\"<any>\"} 0\n"));
+  manager_.Set([](World& world) {
+    devmgr::ClaimInfo claim;
+    claim.state = "Prepared";
+    claim.drivers.resize(2);
+    claim.drivers[0].driver = "a.com";
+    claim.drivers[1].driver = "b.com";
+    world.claims = {claim, claim};
+    world.claims[1].state = "Preparing";
+    world.debts.resize(2);
+    world.debts[0].driver = world.debts[1].driver = "a.com";
+  });
+  const std::string page = Page();
+  for (const char* driver : {"<any>", "a.com", "b.com"}) {
+    EXPECT_THAT(page, HasSubstr("dra_resource_claims_in_use{driver_name=\"" +
+                                std::string(driver) + "\"} 1\n"));
+  }
+  EXPECT_THAT(page, HasSubstr("devmgr_debts{driver_name=\"a.com\"} 2\n"));
+}
+
+// DRA-168
+TEST_F(MetricsPageTest, PreparesAndCallsToDrivers) {
+  metrics_.OnClaimsPrepared(std::chrono::milliseconds(200), false);
+  metrics_.OnClaimsPrepared(std::chrono::milliseconds(300), true);
+  metrics_.OnClaimsUnprepared(std::chrono::seconds(45), true);
+  metrics_.OnDriverCall("a.com", "/v1.DRAPlugin/NodePrepareResources",
+                        "DeadlineExceeded", std::chrono::seconds(1));
+  metrics_.OnPrepareSkipped("a.com");
+  metrics_.OnUnprepareSkipped("a.com");
+  const std::string page = Page();
+  constexpr char kName[] = "dra_operations_duration_seconds";
+  const auto labels = [](const std::string& operation, const char* error) {
+    return "is_error=\"" + std::string(error) + "\",operation_name=\"" +
+           operation + "\"";
+  };
+  EXPECT_THAT(
+      page,
+      HasSubstr(kName + ("_count{" + labels("PrepareResources", "false")) +
+                "} 1\n"));
+  EXPECT_THAT(
+      page, HasSubstr(kName + ("_count{" + labels("PrepareResources", "true")) +
+                      "} 1\n"));
+  // 15 steps, the last one of 40 s: 45 s are beyond.
+  EXPECT_THAT(
+      page,
+      HasSubstr(kName + ("_bucket{" + labels("UnprepareResources", "true")) +
+                ",le=\"40\"} 0\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("dra_grpc_operations_duration_seconds_count{driver_name="
+                "\"a.com\",grpc_status_code=\"DeadlineExceeded\",method_name="
+                "\"/v1.DRAPlugin/NodePrepareResources\"} 1\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("dra_node_prepare_skips_total{driver_name=\"a.com\"} 1\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("dra_node_unprepare_skips_total{driver_name=\"a.com\"} 1\n"));
+}
+
 // W-30: names are for ever, and plugins choose them.
 TEST_F(MetricsPageTest, ThereIsABoundToNames) {
   for (std::size_t i = 0; i < 2 * kMostNames; ++i) {

@@ -19,6 +19,8 @@ absl::Status Explain(const Session& session);
 absl::Status Wait(const Session& session);
 absl::Status Prepare(const Session& session);
 absl::Status Release(const Session& session);
+absl::Status ForceRelease(const Session& session);
+absl::Status HandOver(const Session& session);
 absl::Status Events(const Session& session);
 absl::Status History(const Session& session);
 absl::Status State(const Session& session);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|resources|claims|pods|devices|classes.
+// get plugins|resources|claims|debts|pods|devices|classes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -187,6 +187,29 @@ const Listing<ClaimInfo> kClaims = {
                  OfDrivers(claim, &ClaimDriverInfo::cdi_devices)};
     }};
 
+const Listing<DebtInfo> kDebts = {
+    "DebtList",
+    "debt",
+    {"NAMESPACE", "CLAIM", "DRIVER", "PODS", "AGE", "ATTEMPTS", "POLICY"},
+    {"UID", "LAST ERROR"},
+    [](const DebtInfo& debt) {
+      return std::vector<std::string>{debt.claim.ns, debt.claim.name,
+                                      debt.uid.value, debt.driver};
+    },
+    [](const DebtInfo& debt) { return debt.claim.name + "/" + debt.driver; },
+    [](const Session& session, const DebtInfo& debt) {
+      return Row{debt.claim.ns,
+                 debt.claim.name,
+                 debt.driver,
+                 Join(debt.pods, ","),
+                 session.Age(debt.since),
+                 fmt::format("{}", debt.attempts),
+                 debt.policy};
+    },
+    [](const Session&, const DebtInfo& debt) {
+      return Row{debt.uid.value, {debt.last_error, Tone::kBad}};
+    }};
+
 const Listing<PluginInfo> kPlugins = {
     "PluginList",
     "plugin",
@@ -226,7 +249,7 @@ const Listing<ResourceInfo> kResources = {
     "ResourceList",
     "resource",
     {"NAME", "OWNER", "STATE", "CAPACITY", "ALLOCATABLE", "HELD", "AGE"},
-    {},
+    {"BY OPERATOR"},
     [](const ResourceInfo& resource) {
       return std::vector<std::string>{resource.name};
     },
@@ -240,7 +263,9 @@ const Listing<ResourceInfo> kResources = {
                  fmt::format("{}", resource.held),
                  session.Age(resource.since)};
     },
-    [](const Session&, const ResourceInfo&) { return Row(); }};
+    [](const Session&, const ResourceInfo& resource) {
+      return Row{resource.by_operator};
+    }};
 
 const Listing<DeviceInfo> kDevices = {
     "DeviceList",
@@ -321,6 +346,15 @@ absl::Status Get(const Session& session) {
       if (!claims.ok()) return claims.status();
       KeepNamespace(ns, *claims);
       return List(session, *std::move(claims), kClaims);
+    }
+    case Kind::kDebt: {
+      auto debts = inspector.Debts();
+      if (!debts.ok()) return debts.status();
+      if (!ns.empty()) {
+        std::erase_if(
+            *debts, [&](const DebtInfo& debt) { return debt.claim.ns != ns; });
+      }
+      return List(session, *std::move(debts), kDebts);
     }
     case Kind::kPlugin: {
       auto plugins = inspector.Plugins();

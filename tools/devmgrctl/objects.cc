@@ -177,6 +177,21 @@ Json ItemOf(const ClaimInfo& claim) {
               {"status", std::move(status)}};
 }
 
+Json ItemOf(const DebtInfo& debt) {
+  Json status;
+  status["claim"] = debt.claim.name;
+  status["namespace"] = debt.claim.ns;
+  status["uid"] = debt.uid.value;
+  status["driver"] = debt.driver;
+  status["pods"] = Array(debt.pods);
+  PutTime(status, "since", debt.since);
+  status["attempts"] = debt.attempts;
+  status["lastError"] = debt.last_error;
+  status["policy"] = debt.policy;
+  return Json{{"metadata", Metadata(debt.claim, debt.uid.value)},
+              {"status", std::move(status)}};
+}
+
 Json ItemOf(const PluginInfo& plugin) {
   Json status;
   status["kind"] = plugin.kind;
@@ -209,6 +224,9 @@ Json ItemOf(const ResourceInfo& resource) {
     status["allocatable"] = resource.allocatable;
   }
   status["held"] = resource.held;
+  if (!resource.by_operator.empty()) {
+    status["byOperator"] = resource.by_operator;
+  }
   return Json{{"metadata", Metadata(resource.name)},
               {"status", std::move(status)}};
 }

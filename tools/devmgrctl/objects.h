@@ -25,6 +25,7 @@ std::vector<std::string> DevicesOf(const ContainerDevices& container,
 
 Json ItemOf(const PodInfo& pod);
 Json ItemOf(const ClaimInfo& claim);
+Json ItemOf(const DebtInfo& debt);
 Json ItemOf(const PluginInfo& plugin);
 Json ItemOf(const ResourceInfo& resource);
 Json ItemOf(const DeviceInfo& device);

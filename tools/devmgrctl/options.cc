@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 constexpr char kListedKinds[] =
-    "plugins, resources, claims, pods, devices, classes";
+    "plugins, resources, claims, debts, pods, devices, classes";
 constexpr char kDescribedKinds[] = "pod, claim, plugin, resource, device";
 constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
 constexpr char kTimeForm[] =
@@ -51,6 +51,14 @@ const Names<PodCondition>& ConditionNames() {
   return names;
 }
 
+const Names<ResourceOwner>& OwnerNames() {
+  static const Names<ResourceOwner> names = {
+      {"plugin", ResourceOwner::kDevicePlugin},
+      {"class", ResourceOwner::kDeviceClass},
+      {"automatic", ResourceOwner::kAutomatic}};
+  return names;
+}
+
 /// What `get` and `describe` take; plural and singular mean the same.
 const Names<Kind>& KindNames() {
   static const Names<Kind> names = {
@@ -59,7 +67,8 @@ const Names<Kind>& KindNames() {
       {"devices", Kind::kDevice}, {"classes", Kind::kClass},
       {"plugin", Kind::kPlugin},  {"resource", Kind::kResource},
       {"claim", Kind::kClaim},    {"pod", Kind::kPod},
-      {"device", Kind::kDevice},  {"class", Kind::kClass}};
+      {"device", Kind::kDevice},  {"class", Kind::kClass},
+      {"debts", Kind::kDebt},     {"debt", Kind::kDebt}};
   return names;
 }
 
@@ -105,6 +114,9 @@ struct Raw {
   std::string from;
   std::string to;
   bool repair = false;
+  bool force = false;
+  std::string reason;
+  std::string owner;
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
 };
@@ -142,6 +154,12 @@ CLI::App* AddVerb(CLI::App& app, std::map<const CLI::App*, Verb>& verbs,
   CLI::App* command = app.add_subcommand(name, description);
   verbs[command] = verb;
   return command;
+}
+
+/// Of what an operator decides over the manager's head.
+void AddOperatorFlags(CLI::App* command, Raw& raw) {
+  command->add_option("--reason", raw.reason, "why, for the history");
+  command->add_flag("--yes", raw.yes, "do it; else it is only shown");
 }
 
 /// What looks back into the ledger.
@@ -212,9 +230,23 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   positional(prepare, "POD", raw.name, "[NAMESPACE/]NAME");
   CLI::App* release =
       AddVerb(app, verbs, Verb::kRelease, "release",
-              "have a pod released and wait for it (actuate: embedder)");
-  positional(release, "KIND", raw.kind, "pod");
-  positional(release, "POD", raw.name, "[NAMESPACE/]NAME");
+              "have a pod released and wait for it (actuate: embedder); or "
+              "give up a claim that drivers do not unprepare");
+  positional(release, "KIND", raw.kind, "pod or claim");
+  positional(release, "NAME", raw.name, "[NAMESPACE/]NAME");
+  release->add_flag("--force", raw.force,
+                    "of a claim: wait no longer for its drivers");
+  AddOperatorFlags(release, raw);
+  CLI::App* hand_over = AddVerb(
+      app, verbs, Verb::kHandOver, "hand-over",
+      "say who serves an extended resource by its name, and keep it so");
+  positional(hand_over, "KIND", raw.kind, "resource");
+  positional(hand_over, "NAME", raw.name, "the resource's name");
+  hand_over
+      ->add_option("--to", raw.owner,
+                   "plugin, class, or automatic: as the rules say")
+      ->required();
+  AddOperatorFlags(hand_over, raw);
   CLI::App* events = AddVerb(app, verbs, Verb::kEvents, "events",
                              "what happened, as far as the daemon remembers");
   events->add_flag("-f,--follow", raw.follow, "go on with what happens");
@@ -285,7 +317,8 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
     case Verb::kDescribe: {
       absl::Status status = Choose(KindNames(), "kind", raw.kind,
                                    kDescribedKinds, &options->kind);
-      if (status.ok() && options->kind == Kind::kClass) {
+      if (status.ok() &&
+          (options->kind == Kind::kClass || options->kind == Kind::kDebt)) {
         status = MakeError(absl::StatusCode::kInvalidArgument,
                            fmt::format("kind '{}' cannot be described; use one "
                                        "of: {}",
@@ -293,10 +326,21 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
       }
       return status;
     }
+    case Verb::kRelease: {
+      const Names<Kind> kinds = {{"pod", Kind::kPod},
+                                 {"pods", Kind::kPod},
+                                 {"claim", Kind::kClaim},
+                                 {"claims", Kind::kClaim}};
+      return Choose(kinds, "kind", raw.kind, "pod, claim", &options->kind);
+    }
+    case Verb::kHandOver: {
+      const Names<Kind> resources = {{"resource", Kind::kResource},
+                                     {"resources", Kind::kResource}};
+      return Choose(resources, "kind", raw.kind, "resource", &options->kind);
+    }
     case Verb::kExplain:
     case Verb::kWait:
-    case Verb::kPrepare:
-    case Verb::kRelease: {
+    case Verb::kPrepare: {
       const Names<Kind> pods = {{"pod", Kind::kPod}, {"pods", Kind::kPod}};
       return Choose(pods, "kind", raw.kind, "pod", &options->kind);
     }
@@ -364,6 +408,7 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kWait:
       case Verb::kPrepare:
       case Verb::kRelease:
+      case Verb::kHandOver:
         return MakeError(absl::StatusCode::kInvalidArgument, "a name is empty");
       default:
         return absl::OkStatus();
@@ -395,6 +440,32 @@ std::string Endpoint(const Raw& raw, const Environment& environment) {
   return endpoint;
 }
 
+/// What is decided over the manager's head has a reason, and is meant.
+absl::Status CheckOperator(const Raw& raw, Options* options) {
+  const bool claim =
+      options->verb == Verb::kRelease && options->kind == Kind::kClaim;
+  const bool hand_over = options->verb == Verb::kHandOver;
+  options->reason = raw.reason;
+  if (!claim && !hand_over) {
+    if (!raw.force && raw.reason.empty()) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "--force and --reason are for claims: a pod is released "
+                     "when its drivers are done");
+  }
+  if (claim && !raw.force) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "a claim is released with its pods; to give it up without "
+                     "its drivers, add --force");
+  }
+  if (raw.reason.empty()) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "--reason: say why, for the history");
+  }
+  if (!hand_over) return absl::OkStatus();
+  return Choose(OwnerNames(), "--to", raw.owner, NamesOf(OwnerNames()),
+                &options->new_owner);
+}
+
 absl::Status Check(const Raw& raw, const Environment& environment,
                    Options* options) {
   absl::Status status = Choose(FormatNames(), "output format", raw.format,
@@ -413,6 +484,7 @@ absl::Status Check(const Raw& raw, const Environment& environment,
     status = Choose(ConditionNames(), "--for", raw.condition,
                     NamesOf(ConditionNames()), &options->condition);
   }
+  if (status.ok()) status = CheckOperator(raw, options);
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;

@@ -31,8 +31,9 @@ enum class Verb {
   kState,
   kDiff,
   kFsck,
+  kHandOver,
 };
-enum class Kind { kPlugin, kResource, kClaim, kPod, kDevice, kClass };
+enum class Kind { kPlugin, kResource, kClaim, kPod, kDevice, kClass, kDebt };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
 /// Whose history: `a/b`, `pod/b`, `claim/a/b`, or a UID.
@@ -71,6 +72,9 @@ struct Options {
   LedgerPoint at;        ///< state
   LedgerPoint from, to;  ///< diff
   bool repair = false;
+  bool force = false;  ///< release of a claim
+  std::string reason;  ///< What an operator says for the history.
+  ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs;
 

@@ -26,7 +26,10 @@ absl::Status RunVerb(const Session& session) {
     case Verb::kPrepare:
       return Prepare(session);
     case Verb::kRelease:
-      return Release(session);
+      return session.options().kind == Kind::kClaim ? ForceRelease(session)
+                                                    : Release(session);
+    case Verb::kHandOver:
+      return HandOver(session);
     case Verb::kEvents:
       return Events(session);
     case Verb::kHistory:

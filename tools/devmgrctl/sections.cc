@@ -96,6 +96,9 @@ void AddFields(const Session& session, const ResourceInfo& resource,
   fields->Add("Capacity", FigureText(resource, resource.capacity));
   fields->Add("Allocatable", FigureText(resource, resource.allocatable));
   fields->Add("Held", fmt::format("{}", resource.held));
+  if (!resource.by_operator.empty()) {
+    fields->Add("By operator", resource.by_operator);
+  }
 }
 
 void AddFields(const PluginInfo& plugin, Fields* fields) {

@@ -172,6 +172,68 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
   return absl::OkStatus();
 }
 
+/// `block`, `defer`, or `forgiveAfter: 1h`.
+absl::StatusOr<devmgr::DebtPolicy> DebtPolicyOf(const YAML::Node& value,
+                                                const std::string& where) {
+  using Kind = devmgr::DebtPolicy::Kind;
+  if (value.IsScalar() && value.Scalar() == "block") {
+    return devmgr::DebtPolicy{Kind::kBlock};
+  }
+  if (value.IsScalar() && value.Scalar() == "defer") {
+    return devmgr::DebtPolicy{Kind::kDefer};
+  }
+  if (value.IsMap() && value.size() == 1 && value["forgiveAfter"]) {
+    const YAML::Node after = value["forgiveAfter"];
+    const auto duration = devmgr::ParseDuration(
+        after.IsScalar() ? after.Scalar() : std::string());
+    if (duration.has_value() && duration->count() > 0) {
+      return devmgr::DebtPolicy{Kind::kForgive, *duration};
+    }
+    return Invalid("{}.forgiveAfter: must be a duration such as 30s, 5m, 1h",
+                   where);
+  }
+  return Invalid("{}: must be block, defer, or a map with forgiveAfter", where);
+}
+
+absl::Status ReadDebtPolicy(const YAML::Node& value, const std::string& file,
+                            Config* config) {
+  if (!value.IsMap()) {
+    return Invalid("{}: debtPolicy: must be a map of drivers to policies",
+                   Where(file, value));
+  }
+  for (const auto& entry : value) {
+    absl::Status status = CheckText(entry.first, file, "debtPolicy");
+    if (!status.ok()) return status;
+    const std::string& driver = entry.first.Scalar();
+    const auto policy = DebtPolicyOf(
+        entry.second, fmt::format("{}: debtPolicy.{}",
+                                  Where(file, entry.second), Shown(driver)));
+    if (!policy.ok()) return policy.status();
+    config->debt_policy[driver] = *policy;
+  }
+  return absl::OkStatus();
+}
+
+void WriteDebtPolicy(const Config& config, YAML::Emitter& out) {
+  out << YAML::Key << "debtPolicy" << YAML::Value << YAML::BeginMap;
+  for (const auto& [driver, policy] : config.debt_policy) {
+    out << YAML::Key << driver << YAML::Value;
+    switch (policy.kind) {
+      case devmgr::DebtPolicy::Kind::kBlock:
+        out << "block";
+        break;
+      case devmgr::DebtPolicy::Kind::kDefer:
+        out << "defer";
+        break;
+      case devmgr::DebtPolicy::Kind::kForgive:
+        out << YAML::BeginMap << YAML::Key << "forgiveAfter" << YAML::Value
+            << DurationText(policy.forgive_after) << YAML::EndMap;
+        break;
+    }
+  }
+  out << YAML::EndMap;
+}
+
 absl::Status ReadBool(const YAML::Node& value, const std::string& file,
                       const std::string& key, bool* to) {
   if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
@@ -196,7 +258,7 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
   std::vector<std::string> known = {"cdiSpecDirs", "featureGates",
-                                    "healthPolicy"};
+                                    "healthPolicy", "debtPolicy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -210,6 +272,7 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
   if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
+  if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
   if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
     return ReadBool(value, file, name, &(config->*flag->second));
   }
@@ -337,6 +400,7 @@ std::string PrintConfig(const Config& config) {
     text(key.c_str(), DurationText(config.*member));
   }
   out << YAML::Key << "healthPolicy" << YAML::Value << config.health_policy;
+  WriteDebtPolicy(config, out);
   for (const auto& [key, member] : BoolKeys()) {
     out << YAML::Key << key << YAML::Value << config.*member;
   }
@@ -370,6 +434,13 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
     options.health_policies[resource] = policy == "fail"
                                             ? devmgr::HealthPolicy::kFail
                                             : devmgr::HealthPolicy::kReport;
+  }
+  for (const auto& [driver, policy] : config.debt_policy) {
+    if (driver == "*") {
+      options.debt_policy = policy;
+    } else {
+      options.debt_policies[driver] = policy;
+    }
   }
   options.unhealthy_for = config.unhealthy_for;
   options.refuse_edit_conflicts = config.refuse_edit_conflicts;

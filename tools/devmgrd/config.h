@@ -33,6 +33,8 @@ struct Config {
   std::string recovery = "strict";    ///< Or `lenient`.
   std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
+  /// By driver; `*`: of all others.
+  std::map<std::string, devmgr::DebtPolicy> debt_policy;
   // Of device plugins; as in devmgr::DeviceManagerOptions.
   std::chrono::milliseconds plugin_call_timeout{30'000};
   std::chrono::milliseconds plugin_grace_period{300'000};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <prometheus/client_metric.h>
 
+#include <cmath>
 #include <exception>
 #include <map>
 #include <utility>
@@ -17,10 +18,30 @@ using Labels = std::vector<prometheus::ClientMetric::Label>;
 const prometheus::Histogram::BucketBoundaries kDefaultBuckets = {
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
+/// Those of the kubelet for DRA: 15 steps from 0.1 to 40 s, each the last one
+/// times the same.
+prometheus::Histogram::BucketBoundaries DraBuckets() {
+  constexpr int kSteps = 15;
+  constexpr double kFirst = 0.1;
+  constexpr double kLast = 40;
+  prometheus::Histogram::BucketBoundaries buckets;
+  for (int i = 0; i < kSteps; ++i) {
+    buckets.push_back(kFirst *
+                      std::pow(kLast / kFirst, double{1} * i / (kSteps - 1)));
+  }
+  return buckets;
+}
+
+double SecondsOf(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 /// What the manager shows of itself, all at one moment.
 struct Views {
   devmgr::NodeInfo node;
   std::vector<devmgr::PodInfo> pods;
+  std::vector<devmgr::ClaimInfo> claims;
+  std::vector<devmgr::DebtInfo> debts;
   std::vector<devmgr::PluginInfo> plugins;
   std::vector<devmgr::RegistrationSocketInfo> sockets;
   std::vector<devmgr::ResourceInfo> resources;
@@ -31,6 +52,8 @@ Views ViewsOf(devmgr::DeviceManager& manager) {
   manager.RunAndWait([&] {
     views.node = manager.Node();
     views.pods = manager.Pods();
+    views.claims = manager.Claims();
+    views.debts = manager.Debts();
     views.plugins = manager.Plugins();
     views.sockets = manager.RegistrationSockets();
     views.resources = manager.Resources();
@@ -134,6 +157,32 @@ Gauge PausedGauge(const Views& views) {
   return gauge;
 }
 
+/// Prepared ones: at a driver, and at all of their drivers.
+Gauge ClaimGauge(const Views& views) {
+  Gauge gauge("dra_resource_claims_in_use",
+              "Claims that are prepared, by driver; <any>: of all drivers");
+  gauge.Add({{"driver_name", "<any>"}}, 0);
+  NameLimit drivers;
+  for (const devmgr::ClaimInfo& claim : views.claims) {
+    if (claim.state != "Prepared") continue;
+    gauge.Add({{"driver_name", "<any>"}}, 1);
+    for (const devmgr::ClaimDriverInfo& driver : claim.drivers) {
+      gauge.Add({{"driver_name", drivers.Of(driver.driver)}}, 1);
+    }
+  }
+  return gauge;
+}
+
+Gauge DebtGauge(const Views& views) {
+  Gauge gauge("devmgr_debts",
+              "Claims that a driver was to unprepare and has not");
+  NameLimit drivers;
+  for (const devmgr::DebtInfo& debt : views.debts) {
+    gauge.Add({{"driver_name", drivers.Of(debt.driver)}}, 1);
+  }
+  return gauge;
+}
+
 Gauge Single(std::string name, std::string help, double value) {
   Gauge gauge(std::move(name), std::move(help));
   gauge.Add({}, value);
@@ -148,6 +197,8 @@ std::vector<Gauge> GaugesOf(const Views& views) {
       PodGauge(views),
       PluginGauge(views),
       PausedGauge(views),
+      ClaimGauge(views),
+      DebtGauge(views),
       Single("devmgr_claims", "Resource claims that the ledger knows",
              node.claims),
       Single("devmgr_ledger_sequence", "Number of the ledger's last decision",
@@ -182,6 +233,24 @@ Metrics::Metrics()
                     .Name("devmgr_device_plugin_alloc_failures_total")
                     .Help("Allocate calls that failed or were not sent")
                     .Register(registry_)),
+      claim_operations_(prometheus::BuildHistogram()
+                            .Name("dra_operations_duration_seconds")
+                            .Help("Duration of preparing and unpreparing all "
+                                  "claims of a pod")
+                            .Register(registry_)),
+      driver_calls_(prometheus::BuildHistogram()
+                        .Name("dra_grpc_operations_duration_seconds")
+                        .Help("Duration of calls to DRA drivers")
+                        .Register(registry_)),
+      prepare_skips_(prometheus::BuildCounter()
+                         .Name("dra_node_prepare_skips_total")
+                         .Help("Claims that a driver did not have to prepare")
+                         .Register(registry_)),
+      unprepare_skips_(
+          prometheus::BuildCounter()
+              .Name("dra_node_unprepare_skips_total")
+              .Help("Claims that a driver did not have to unprepare")
+              .Register(registry_)),
       events_(prometheus::BuildCounter()
                   .Name("devmgr_events_total")
                   .Help("Events, as `devmgrctl get events` shows them")
@@ -196,10 +265,45 @@ void Metrics::OnRegistration(const std::string& resource) {
 void Metrics::OnAllocate(const std::string& resource,
                          std::chrono::nanoseconds took, bool failed) {
   const prometheus::Labels labels = {{"resource_name", names_.Of(resource)}};
-  const double seconds = std::chrono::duration<double>(took).count();
-  durations_.Add(labels, kDefaultBuckets).Observe(seconds);
+  durations_.Add(labels, kDefaultBuckets).Observe(SecondsOf(took));
   // Also when it did not fail, so that the failures are there to be seen as 0.
   failures_.Add(labels).Increment(failed ? 1 : 0);
+}
+
+void Metrics::CountClaims(const char* operation, std::chrono::nanoseconds took,
+                          bool failed) {
+  claim_operations_
+      .Add({{"operation_name", operation},
+            {"is_error", failed ? "true" : "false"}},
+           DraBuckets())
+      .Observe(SecondsOf(took));
+}
+
+void Metrics::OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) {
+  CountClaims("PrepareResources", took, failed);
+}
+
+void Metrics::OnClaimsUnprepared(std::chrono::nanoseconds took, bool failed) {
+  CountClaims("UnprepareResources", took, failed);
+}
+
+void Metrics::OnDriverCall(const std::string& driver, const std::string& method,
+                           const std::string& code,
+                           std::chrono::nanoseconds took) {
+  driver_calls_
+      .Add({{"driver_name", drivers_.Of(driver)},
+            {"method_name", method},
+            {"grpc_status_code", code}},
+           DraBuckets())
+      .Observe(SecondsOf(took));
+}
+
+void Metrics::OnPrepareSkipped(const std::string& driver) {
+  prepare_skips_.Add({{"driver_name", drivers_.Of(driver)}}).Increment();
+}
+
+void Metrics::OnUnprepareSkipped(const std::string& driver) {
+  unprepare_skips_.Add({{"driver_name", drivers_.Of(driver)}}).Increment();
 }
 
 void Metrics::OnEvent(const devmgr::EventInfo& event) {

@@ -53,6 +53,13 @@ class Metrics final : public devmgr::MetricsSink,
   void OnRegistration(const std::string& resource) override;
   void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
                   bool failed) override;
+  void OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) override;
+  void OnClaimsUnprepared(std::chrono::nanoseconds took, bool failed) override;
+  void OnDriverCall(const std::string& driver, const std::string& method,
+                    const std::string& code,
+                    std::chrono::nanoseconds took) override;
+  void OnPrepareSkipped(const std::string& driver) override;
+  void OnUnprepareSkipped(const std::string& driver) override;
   void OnEvent(const devmgr::EventInfo& event) override;
 
   /// From now on there are gauges, those of `manager`; borrowed until `Detach`.
@@ -63,11 +70,21 @@ class Metrics final : public devmgr::MetricsSink,
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  NameLimit names_;  // The manager's thread.
+  void CountClaims(const char* operation, std::chrono::nanoseconds took,
+                   bool failed);
+
+  // The manager's thread.
+  NameLimit names_;
+  NameLimit drivers_;
+
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& registrations_;
   prometheus::Family<prometheus::Histogram>& durations_;
   prometheus::Family<prometheus::Counter>& failures_;
+  prometheus::Family<prometheus::Histogram>& claim_operations_;
+  prometheus::Family<prometheus::Histogram>& driver_calls_;
+  prometheus::Family<prometheus::Counter>& prepare_skips_;
+  prometheus::Family<prometheus::Counter>& unprepare_skips_;
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.
   devmgr::DeviceManager* manager_ = nullptr;

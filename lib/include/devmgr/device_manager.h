@@ -129,6 +129,30 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartReleaseInitContainers(const PodUid& pod,
                                                  Done done) = 0;
 
+  // By an operator's word. Both are in the history with his reason, and told
+  // as a warning event.
+
+  /// Waits no longer for drivers that were to unprepare a claim and have not:
+  /// claims of this name that are being unprepared are gone. What its drivers
+  /// still do with its devices is the operator's to know.
+  ///   InvalidArgument     there is no reason
+  ///   NotFound            no claim of that name is known
+  ///   FailedPrecondition  pods use it: they have to be released first
+  virtual OperationId StartForceReleaseClaim(const ObjectName& claim,
+                                             const std::string& reason,
+                                             Done done) = 0;
+
+  /// Gives the name of an extended resource to its owner at once, whoever is
+  /// there; it stays with it until the next call, kAutomatic: until the rules
+  /// say otherwise. What pods hold stays theirs, and devices that are held one
+  /// way are not given the other way before.
+  ///   InvalidArgument  there is no reason, or that is no extended resource
+  ///   NotFound         kAutomatic, and nobody has served that name
+  virtual OperationId StartHandOverResource(const std::string& resource,
+                                            ResourceOwner owner,
+                                            const std::string& reason,
+                                            Done done) = 0;
+
   /// Completes the operation with Cancelled, unless it is over. What a driver
   /// is doing for it goes on and is recorded when it ends.
   virtual void Cancel(OperationId operation) = 0;
@@ -140,6 +164,10 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status BeforeContainerStart(const PodUid& pod,
                                     const std::string& container);
   absl::Status ReleaseInitContainers(const PodUid& pod);
+  absl::Status ForceReleaseClaim(const ObjectName& claim,
+                                 const std::string& reason);
+  absl::Status HandOverResource(const std::string& resource,
+                                ResourceOwner owner, const std::string& reason);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
@@ -168,6 +196,7 @@ class DEVMGR_EXPORT DeviceManager {
   /// NotFound when the ledger does not know the pod.
   virtual absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const = 0;
   virtual std::vector<ClaimInfo> Claims() const = 0;
+  virtual std::vector<DebtInfo> Debts() const = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
   virtual std::vector<RegistrationSocketInfo> RegistrationSockets() const = 0;
   virtual std::vector<DeviceInfo> Devices() const = 0;

@@ -4,6 +4,7 @@
 // works; an embedder or a test replaces what it needs to.
 #pragma once
 
+#include <absl/status/status.h>
 #include <devmgr/export.h>
 #include <devmgr/manifests.h>
 #include <devmgr/metrics.h>
@@ -80,6 +81,20 @@ class DEVMGR_EXPORT MemoryObjectSource : public ObjectSource {
   static std::unique_ptr<MemoryObjectSource> Create();
 };
 
+/// What the manager has changed in the world of objects: so far only that
+/// slices of drivers that are gone are taken back, so that no pod is scheduled
+/// to them. Called on the manager's thread; must not block, throw, or call
+/// blocking methods of the manager. Must outlive it.
+class DEVMGR_EXPORT ObjectSink {
+ public:
+  virtual ~ObjectSink() = default;
+  /// Deletes the ResourceSlices that `driver` has published for this node; when
+  /// it is empty, those of all drivers. `done` is called once, on any thread;
+  /// NotFound is as good as OK, and after anything else it is tried again.
+  virtual void DeleteResourceSlices(const std::string& driver,
+                                    std::function<void(absl::Status)> done) = 0;
+};
+
 /// What should happen to a pod. Carrying it out is the embedder's.
 struct PodAction {
   enum class Kind { kFail };
@@ -100,6 +115,8 @@ struct Host {
   /// Where claims are read, and pods by the actuator. Borrowed: must outlive
   /// the manager. Null: an empty, incomplete source.
   ObjectSource* objects = nullptr;
+  /// Borrowed. Null: nothing is ever deleted.
+  ObjectSink* object_sink = nullptr;
   /// Identifies this boot of the machine. Default: the kernel's boot ID.
   std::function<std::string()> boot_id;
   /// Wall clock, used for time stamps only. Default: the system's.

@@ -66,6 +66,7 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<NodeInfo> Node() = 0;
   virtual absl::StatusOr<std::vector<PodInfo>> Pods() = 0;
   virtual absl::StatusOr<std::vector<ClaimInfo>> Claims() = 0;
+  virtual absl::StatusOr<std::vector<DebtInfo>> Debts() = 0;
   virtual absl::StatusOr<std::vector<PluginInfo>> Plugins() = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
   virtual absl::StatusOr<std::vector<ResourceInfo>> Resources() = 0;
@@ -100,6 +101,14 @@ class DEVMGR_EXPORT Inspector {
   ///   FailedPrecondition  the daemon acts on manifests by itself
   virtual absl::Status PreparePod(const ObjectName& name) = 0;
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
+
+  /// By an operator's word: see DeviceManager::StartForceReleaseClaim and
+  /// StartHandOverResource. Return when it is done.
+  virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
+                                         const std::string& reason) = 0;
+  virtual absl::Status HandOverResource(const std::string& resource,
+                                        ResourceOwner owner,
+                                        const std::string& reason) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
   /// directory, whose daemon is stopped, the repair takes the lock and writes.

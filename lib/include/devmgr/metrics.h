@@ -30,6 +30,21 @@ class DEVMGR_EXPORT MetricsSink {
   /// breaker, quarantine, too many waiting) ended, too, with a failure.
   virtual void OnAllocate(const std::string& /*resource*/,
                           std::chrono::nanoseconds /*took*/, bool /*failed*/) {}
+  /// A pod's claims were prepared, or unprepared, or that failed.
+  virtual void OnClaimsPrepared(std::chrono::nanoseconds /*took*/,
+                                bool /*failed*/) {}
+  virtual void OnClaimsUnprepared(std::chrono::nanoseconds /*took*/,
+                                  bool /*failed*/) {}
+  /// A call to a DRA driver ended. `method`: the full path. `code`: gRPC's
+  /// name of it, `OK`.
+  virtual void OnDriverCall(const std::string& /*driver*/,
+                            const std::string& /*method*/,
+                            const std::string& /*code*/,
+                            std::chrono::nanoseconds /*took*/) {}
+  /// A driver was not called about a claim, because all its devices in it do
+  /// without (feature gate DRAOptionalNodeOperations).
+  virtual void OnPrepareSkipped(const std::string& /*driver*/) {}
+  virtual void OnUnprepareSkipped(const std::string& /*driver*/) {}
 };
 
 }  // namespace devmgr

@@ -84,6 +84,8 @@ struct PodResourceClaim {
 struct PodSpec {
   std::string node_name;
   std::int32_t priority = 0;
+  /// `schedulingGroup.podGroupName`; empty: the pod is in no group.
+  std::string pod_group;
   std::vector<Container> init_containers;
   std::vector<Container> containers;
   std::vector<PodResourceClaim> resource_claims;
@@ -146,10 +148,15 @@ struct DeviceRequestAllocationResult {
   std::string device;
   bool admin_access = false;
   std::string share_id;  ///< Empty when absent.
+  /// Calls that the device does without: `NodePrepareResources`,
+  /// `NodeUnprepareResources`, `*`.
+  std::vector<std::string> skip_node_operations;
 };
 
 struct AllocationResult {
   std::vector<DeviceRequestAllocationResult> results;
+  /// It has a node selector, and that is not for one node by its name.
+  bool many_nodes = false;
 };
 
 /// An entry of `status.reservedFor`.

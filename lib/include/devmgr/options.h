@@ -32,6 +32,22 @@ enum class Recovery { kStrict, kLenient };
 /// Unknown, because its plugin is gone, is not Unhealthy.
 enum class HealthPolicy { kReport, kFail };
 
+/// What becomes of a pod whose claim a driver was to unprepare and has not,
+/// because it is not there or fails: the driver owes it (DebtInfo).
+struct DebtPolicy {
+  enum class Kind {
+    kBlock,  ///< The pod stays Releasing until the driver has done it.
+    /// The pod may go. The debt stays, and so does the claim. A claim for
+    /// extended resources blocks all the same: its pod is what keeps a device
+    /// plugin from giving the same devices by that name.
+    kDefer,
+    kForgive  ///< As kBlock; after `forgive_after` nobody waits any longer.
+  };
+  Kind kind = Kind::kBlock;
+  std::chrono::milliseconds forgive_after{0};  ///< Positive with kForgive.
+  friend bool operator==(const DebtPolicy&, const DebtPolicy&) = default;
+};
+
 /// Options of DeviceManager::Open. Checked there, all in one pass.
 struct DeviceManagerOptions {
   /// Where the ledger lives; created with mode 0700 if missing. Required,
@@ -62,10 +78,12 @@ struct DeviceManagerOptions {
   Authority authority = Authority::kNode;
   Profile profile = Profile::kDefault;
 
-  /// Upstream's gate names. A gate governs new decisions only. Known today:
-  /// `DRAExtendedResource`; `ResourceHealthStatus`, without which
-  /// PodInfo::allocated_resources stays empty and OnResourceHealth is not
-  /// called. Both are on by default.
+  /// Upstream's gate names. A gate governs new decisions only: what pods hold
+  /// stays theirs when it is turned. On by default: `DRAExtendedResource`;
+  /// `ResourceHealthStatus`, without which PodInfo::allocated_resources stays
+  /// empty and OnResourceHealth is not called; `ResourceHealthStatusMessage`,
+  /// without which it has no messages. Off: `DRAWorkloadResourceClaims` (claims
+  /// of pod groups), `DRAOptionalNodeOperations` (devices that need no calls).
   std::map<std::string, bool> feature_gates;
 
   /// Longest wait for one call of a driver. Must be positive. A longer one
@@ -74,6 +92,17 @@ struct DeviceManagerOptions {
 
   /// How many calls one driver may have under way. Must be positive.
   int max_driver_calls = 64;
+
+  /// How long after the last connection to a driver is lost its slices are
+  /// deleted (Host::object_sink). Must be positive.
+  std::chrono::milliseconds slice_grace_period{30'000};
+
+  /// For drivers that `debt_policies` does not name. Claims with devices that
+  /// other nodes reach, too, block all the same: another node may be using them
+  /// once nobody remembers the claim here.
+  DebtPolicy debt_policy;
+  /// By driver; also for devices that other nodes reach.
+  std::map<std::string, DebtPolicy> debt_policies;
 
   /// Longest wait for one call of a device plugin that may take its time, by
   /// default and by resource. All must be positive.

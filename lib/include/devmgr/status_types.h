@@ -107,6 +107,22 @@ struct ClaimInfo {
   std::vector<ClaimDriverInfo> drivers;
 };
 
+/// A driver was to unprepare a claim and has not.
+struct DebtInfo {
+  ObjectName claim;
+  ClaimUid uid;
+  std::string driver;
+  std::vector<std::string> pods;  ///< `namespace/name` of the last holders.
+  WallTime since;                 ///< Of the first failure.
+  std::uint32_t attempts = 0;     ///< Calls that failed.
+  std::string last_error;
+  std::string policy;  ///< `block`, `defer`, `forgiveAfter: 1h`.
+};
+
+/// Who may serve the name of an extended resource; kAutomatic: whoever the
+/// rules of lib/claim/README.md say.
+enum class ResourceOwner { kDevicePlugin, kDeviceClass, kAutomatic };
+
 struct PluginInfo {
   std::string name;      ///< Driver name, or resource name.
   std::string kind;      ///< `dra`, `device-plugin`.
@@ -173,6 +189,8 @@ struct ResourceInfo {
   std::int64_t capacity = 0;
   std::int64_t allocatable = 0;
   std::int64_t held = 0;  ///< Devices that pods hold.
+  /// Why an operator gave the name to its owner; empty: nobody did.
+  std::string by_operator;
 };
 
 struct DeviceClassInfo {

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/release.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "claim/draft.h"
+#include "common/status.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::ClaimRecord;
+using state::Debt;
+using state::Decision;
+using state::DecisionKind;
+using state::DriverPhase;
+using state::DriverRecord;
+using state::PodPhase;
+using state::PodRecord;
+using state::State;
+
+bool IsOwed(const DriverRecord& driver) {
+  return driver.phase == DriverPhase::kUnpreparing;
+}
+
+std::vector<std::string> PodNames(const State& state,
+                                  const ClaimRecord& claim) {
+  std::vector<std::string> names;
+  for (const PodUid& uid : claim.pods) {
+    const PodRecord* pod = state.FindPod(uid);
+    names.push_back(pod != nullptr ? pod->name.ToString() : uid.value);
+  }
+  return names;
+}
+
+/// The pods hold the claim no longer.
+void LetPodsGo(Draft& draft, const State& state, const ClaimUid& uid) {
+  for (const PodUid& pod : state.FindClaim(uid)->pods) {
+    if (state.FindPod(pod) == nullptr) continue;
+    std::erase(draft.EditPod(pod)->claims, uid);
+  }
+}
+
+/// Its devices have a name by which a device plugin may give them, too; the pod
+/// is what keeps that from it.
+bool ServesExtendedResources(const State& state, const ClaimRecord& claim) {
+  const auto wants_by_name = [&](const state::ContainerNeed& need) {
+    return std::any_of(
+        need.wants.begin(), need.wants.end(), [&](const state::Want& want) {
+          return want.claim == claim.uid && !want.resource.empty();
+        });
+  };
+  return std::any_of(
+      claim.pods.begin(), claim.pods.end(), [&](const PodUid& uid) {
+        const PodRecord* pod = state.FindPod(uid);
+        return pod != nullptr &&
+               std::any_of(pod->needs.begin(), pod->needs.end(), wants_by_name);
+      });
+}
+
+/// A pod does not wait for a claim that is owed by drivers that may do it
+/// later.
+void DeferIfAllowed(Draft& draft, const State& state, const ClaimUid& uid,
+                    const DebtRules& rules) {
+  const ClaimRecord& claim = *draft.Claim(uid);
+  const bool deferred = std::all_of(
+      claim.drivers.begin(), claim.drivers.end(), [&](const auto& driver) {
+        return driver.second.debt.has_value() &&
+               rules.For(claim, driver.first).kind == DebtPolicy::Kind::kDefer;
+      });
+  if (!deferred || ServesExtendedResources(state, *state.FindClaim(uid))) {
+    return;
+  }
+  LetPodsGo(draft, state, uid);
+  draft.EditClaim(uid)->pods.clear();
+}
+
+/// These drivers have nothing to do with the claim any more.
+void DropDrivers(Draft& draft, const State& state, const ClaimUid& uid,
+                 const std::set<std::string>& drivers, const DebtRules& rules) {
+  ClaimRecord* claim = draft.EditClaim(uid);
+  for (const std::string& driver : drivers) claim->drivers.erase(driver);
+  if (!claim->drivers.empty()) return DeferIfAllowed(draft, state, uid, rules);
+  LetPodsGo(draft, state, uid);
+  draft.EraseClaim(uid);
+}
+
+/// The last pod gives the claim up.
+void BeginUnprepare(Draft& draft, const State& state, const ClaimRecord& claim,
+                    const ReleaseTerms& terms) {
+  std::set<std::string> done;
+  for (auto& [name, driver] : draft.EditClaim(claim.uid)->drivers) {
+    if (driver.skipped.unprepare) done.insert(name);
+    driver.phase = DriverPhase::kUnpreparing;
+    if (!terms.absent.contains(name)) continue;
+    driver.debt = Debt{terms.now_ms, 0,
+                       fmt::format("DRA driver {} is not registered", name),
+                       PodNames(state, claim)};
+  }
+  DropDrivers(draft, state, claim.uid, done, terms.rules);
+}
+
+template <typename Which>
+std::set<std::string> DriversThat(const ClaimRecord& claim,
+                                  const Which& which) {
+  std::set<std::string> drivers;
+  for (const auto& [name, driver] : claim.drivers) {
+    if (which(name, driver)) drivers.insert(name);
+  }
+  return drivers;
+}
+
+/// When the debt is forgiven; nothing: never.
+std::optional<std::int64_t> ForgivenAt(const ClaimRecord& claim,
+                                       const std::string& name,
+                                       const DriverRecord& driver,
+                                       const DebtRules& rules) {
+  if (!driver.debt.has_value()) return std::nullopt;
+  const DebtPolicy policy = rules.For(claim, name);
+  if (policy.kind != DebtPolicy::Kind::kForgive) return std::nullopt;
+  return driver.debt->since_ms + policy.forgive_after.count();
+}
+
+}  // namespace
+
+DebtPolicy DebtRules::For(const ClaimRecord& claim,
+                          const std::string& driver) const {
+  const auto own = by_driver.find(driver);
+  if (own != by_driver.end()) return own->second;
+  return claim.network_attached ? DebtPolicy{} : fallback;
+}
+
+bool DebtRules::Forgive() const {
+  return fallback.kind == DebtPolicy::Kind::kForgive ||
+         std::any_of(by_driver.begin(), by_driver.end(), [](const auto& own) {
+           return own.second.kind == DebtPolicy::Kind::kForgive;
+         });
+}
+
+std::string DebtPolicyText(const DebtPolicy& policy) {
+  const auto ms = policy.forgive_after.count();
+  switch (policy.kind) {
+    case DebtPolicy::Kind::kBlock:
+      return "block";
+    case DebtPolicy::Kind::kDefer:
+      return "defer";
+    case DebtPolicy::Kind::kForgive:
+      if (ms % 3'600'000 == 0) {
+        return fmt::format("forgiveAfter: {}h", ms / 3'600'000);
+      }
+      if (ms % 60'000 == 0) {
+        return fmt::format("forgiveAfter: {}m", ms / 60'000);
+      }
+      return ms % 1'000 == 0 ? fmt::format("forgiveAfter: {}s", ms / 1'000)
+                             : fmt::format("forgiveAfter: {}ms", ms);
+  }
+  return "";
+}
+
+Decision BeginRelease(const State& state, const PodUid& uid,
+                      const ReleaseTerms& terms) {
+  Decision nothing;
+  nothing.kind = DecisionKind::kUnprepareIntent;
+  const PodRecord* old = state.FindPod(uid);
+  if (old == nullptr || old->phase == PodPhase::kReleasing ||
+      old->claims.empty()) {
+    return nothing;
+  }
+  Draft draft(state);
+  PodRecord* pod = draft.EditPod(uid);
+  pod->phase = PodPhase::kReleasing;
+  pod->answer = nullptr;
+  pod->claims.clear();
+  for (const ClaimUid& claim_uid : old->claims) {
+    const ClaimRecord* claim = state.FindClaim(claim_uid);
+    if (claim == nullptr) continue;
+    if (claim->pods.size() > 1) {
+      draft.EditClaim(claim_uid)->pods.erase(uid);
+      continue;
+    }
+    pod->claims.push_back(claim_uid);
+    BeginUnprepare(draft, state, *claim, terms);
+  }
+  return draft.Finish(DecisionKind::kUnprepareIntent,
+                      "claims are to be unprepared");
+}
+
+Decision RecordUnprepared(const State& state, const std::string& driver,
+                          const std::set<ClaimUid>& unprepared,
+                          const DebtRules& rules) {
+  Draft draft(state);
+  for (const ClaimUid& uid : unprepared) {
+    const ClaimRecord* claim = state.FindClaim(uid);
+    if (claim == nullptr) continue;
+    const auto part = claim->drivers.find(driver);
+    if (part == claim->drivers.end() || !IsOwed(part->second)) continue;
+    DropDrivers(draft, state, uid, {driver}, rules);
+  }
+  return draft.Finish(DecisionKind::kUnprepareResult,
+                      fmt::format("driver {} unprepared", driver));
+}
+
+Decision RecordDebts(const State& state, const std::string& driver,
+                     const std::map<ClaimUid, FailedTries>& failed,
+                     const DebtRules& rules, std::int64_t now_ms) {
+  Draft draft(state);
+  for (const auto& [uid, tries] : failed) {
+    const ClaimRecord* claim = state.FindClaim(uid);
+    if (claim == nullptr) continue;
+    const auto part = claim->drivers.find(driver);
+    if (part == claim->drivers.end() || !IsOwed(part->second)) continue;
+    const std::optional<Debt>& known = part->second.debt;
+    if (known.has_value() && known->last_error == tries.error &&
+        tries.attempts < 2 * std::max(known->attempts, 1U)) {
+      continue;
+    }
+    Debt& debt = draft.EditClaim(uid)->drivers[driver].debt.emplace(
+        known.value_or(Debt{now_ms, 0, "", PodNames(state, *claim)}));
+    debt.attempts = std::max(debt.attempts, tries.attempts);
+    debt.last_error = tries.error;
+    DeferIfAllowed(draft, state, uid, rules);
+  }
+  return draft.Finish(DecisionKind::kDebt,
+                      fmt::format("driver {} has not unprepared", driver));
+}
+
+std::optional<DebtAtDriver> NextForgiven(const State& state,
+                                         const DebtRules& rules) {
+  std::optional<DebtAtDriver> next;
+  for (const auto& [uid, claim] : state.claims) {
+    for (const auto& [name, driver] : claim->drivers) {
+      const auto due = ForgivenAt(*claim, name, driver, rules);
+      if (due && (!next || *due < next->forgiven_ms)) {
+        next = DebtAtDriver{uid, name, *due};
+      }
+    }
+  }
+  return next;
+}
+
+Decision ForgiveDue(const State& state, const DebtRules& rules,
+                    std::int64_t now_ms) {
+  Draft draft(state);
+  for (const auto& [uid, claim] : state.claims) {
+    const auto is_due = [&, &record = *claim](const auto& name,
+                                              const auto& driver) {
+      const auto due = ForgivenAt(record, name, driver, rules);
+      return due.has_value() && *due <= now_ms;
+    };
+    const auto due = DriversThat(*claim, is_due);
+    if (!due.empty()) DropDrivers(draft, state, uid, due, rules);
+  }
+  return draft.Finish(DecisionKind::kForgiven,
+                      "drivers have owed it for too long");
+}
+
+absl::StatusOr<Decision> ForceRelease(const State& state,
+                                      const ObjectName& name,
+                                      const std::string& reason) {
+  if (reason.empty()) return InvalidArgumentError("a reason is required");
+  const std::vector<ClaimUid> claims = state.ClaimsNamed(name);
+  if (claims.empty()) {
+    return NotFoundError("claim '{}' is not in the ledger", name.ToString());
+  }
+  Draft draft(state);
+  std::set<std::string> drivers;
+  for (const ClaimUid& uid : claims) {
+    const auto owed = DriversThat(
+        *state.FindClaim(uid),
+        [](const auto&, const auto& driver) { return IsOwed(driver); });
+    if (!owed.empty()) DropDrivers(draft, state, uid, owed, {});
+    drivers.insert(owed.begin(), owed.end());
+  }
+  if (drivers.empty()) {
+    return FailedPreconditionError(
+        "claim '{}' is used by {}: release these first", name.ToString(),
+        fmt::join(PodNames(state, *state.FindClaim(claims.front())), ", "));
+  }
+  return draft.Finish(
+      DecisionKind::kForgiven,
+      fmt::format("by an operator's word, without waiting for {}: {}",
+                  fmt::join(drivers, ", "), reason));
+}
+
+std::vector<ClaimUid> OwedClaims(const State& state,
+                                 const std::string& driver) {
+  std::vector<ClaimUid> claims;
+  for (const auto& [uid, claim] : state.claims) {
+    const bool owed = std::any_of(
+        claim->drivers.begin(), claim->drivers.end(), [&](const auto& part) {
+          return IsOwed(part.second) &&
+                 (driver.empty() || part.first == driver);
+        });
+    if (owed) claims.push_back(uid);
+  }
+  return claims;
+}
+
+}  // namespace devmgr::claim

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decisions about claims that pods give up, and about what drivers owe when
+// they do not unprepare them: pure functions, as in booking.h.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/options.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+/// What becomes of claims that drivers owe, as configured.
+struct DebtRules {
+  DebtPolicy fallback;  ///< Not for devices that other nodes reach.
+  std::map<std::string, DebtPolicy> by_driver;
+  DebtPolicy For(const state::ClaimRecord& claim,
+                 const std::string& driver) const;
+  /// Whether any debt is ever forgiven.
+  bool Forgive() const;
+};
+
+/// `block`, `defer`, `forgiveAfter: 1h`.
+std::string DebtPolicyText(const DebtPolicy& policy);
+
+/// How things stand when a pod gives up its claims.
+struct ReleaseTerms {
+  std::set<std::string> absent;  ///< Drivers that cannot be asked now.
+  DebtRules rules;
+  std::int64_t now_ms = 0;
+};
+
+/// The pod gives up its claims: shared ones at once; of the others every driver
+/// becomes kUnpreparing, but for those that want no such call. Those that are
+/// absent owe it from this decision on. Nothing when there is nothing to give
+/// up.
+state::Decision BeginRelease(const state::State& state, const PodUid& pod,
+                             const ReleaseTerms& terms = {});
+
+/// What `driver` unprepared. A claim without drivers left is gone.
+state::Decision RecordUnprepared(const state::State& state,
+                                 const std::string& driver,
+                                 const std::set<ClaimUid>& unprepared,
+                                 const DebtRules& rules = {});
+
+/// How often a driver has failed by now, and how the last time.
+struct FailedTries {
+  std::uint32_t attempts = 0;
+  std::string error;
+};
+
+/// What `driver` was to unprepare and has not: it owes it. What is owed already
+/// is written again when the error is another one, or so many attempts failed
+/// that their number has doubled. Pods go where the rules let them.
+state::Decision RecordDebts(const state::State& state,
+                            const std::string& driver,
+                            const std::map<ClaimUid, FailedTries>& failed,
+                            const DebtRules& rules, std::int64_t now_ms);
+
+/// A debt that is forgiven some time.
+struct DebtAtDriver {
+  ClaimUid claim;
+  std::string driver;
+  std::int64_t forgiven_ms = 0;  ///< Unix time.
+};
+
+/// Of all debts that are forgiven some time the one whose time comes first.
+std::optional<DebtAtDriver> NextForgiven(const state::State& state,
+                                         const DebtRules& rules);
+
+/// Drops the debts whose time has come.
+state::Decision ForgiveDue(const state::State& state, const DebtRules& rules,
+                           std::int64_t now_ms);
+
+/// Claims of this name that are being unprepared are gone.
+///   InvalidArgument     no reason
+///   NotFound            no claim of that name is known
+///   FailedPrecondition  pods use it
+absl::StatusOr<state::Decision> ForceRelease(const state::State& state,
+                                             const ObjectName& claim,
+                                             const std::string& reason);
+
+/// Claims that are to be unprepared: by this driver, or by any when it is
+/// empty.
+std::vector<ClaimUid> OwedClaims(const state::State& state,
+                                 const std::string& driver);
+
+}  // namespace devmgr::claim

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The feature gates that this node knows, under upstream's names. A gate
+// governs new decisions only: what the ledger holds is carried to its end.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace devmgr {
+
+enum class Feature {
+  /// Extended resources through claims (KEP-5004): the special claim exists.
+  kDraExtendedResource,
+  /// Drivers and devices that want no prepare or unprepare calls.
+  kDraOptionalNodeOperations,
+  /// Claims of a pod group, for all pods that are in it.
+  kDraWorkloadResourceClaims,
+  /// Health of devices in the pod's status.
+  kResourceHealthStatus,
+  /// What drivers and plugins say about it.
+  kResourceHealthStatusMessage,
+};
+
+struct FeatureGate {
+  Feature feature;
+  std::string_view name;
+  bool on_by_default;
+};
+
+/// All of them, by name.
+std::span<const FeatureGate> FeatureGates();
+
+/// Null when there is none of that name.
+const FeatureGate* FindFeatureGate(std::string_view name);
+
+/// As `gates` say, else by default.
+bool IsOn(const std::map<std::string, bool>& gates, Feature feature);
+
+}  // namespace devmgr

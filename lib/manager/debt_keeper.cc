@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/debt_keeper.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "state/views.h"
+
+namespace devmgr::manager {
+namespace {
+
+/// A failed write is tried again after this; the ledger tells of it itself.
+constexpr std::chrono::milliseconds kRetry(1'000);
+
+const state::Debt* DebtOf(const state::ClaimRecord* claim,
+                          const std::string& driver) {
+  if (claim == nullptr) return nullptr;
+  const auto part = claim->drivers.find(driver);
+  if (part == claim->drivers.end() || !part->second.debt) return nullptr;
+  return &part->second.debt.value();
+}
+
+std::vector<std::string> DriversThatOwe(const state::ClaimRecord* claim) {
+  std::vector<std::string> drivers;
+  if (claim == nullptr) return drivers;
+  for (const auto& [driver, part] : claim->drivers) {
+    if (part.debt.has_value()) drivers.push_back(driver);
+  }
+  return drivers;
+}
+
+}  // namespace
+
+void DebtKeeper::Start() {
+  Sweep();
+  Forgive();
+}
+
+void DebtKeeper::OnDriver(const std::string& driver) {
+  const auto owed = claim::OwedClaims(parts_.state, driver);
+  if (!owed.empty()) parts_.drive(owed);
+}
+
+void DebtKeeper::OnClaim(const state::ClaimRecord* before,
+                         const state::ClaimRecord* now) {
+  bool more = false;
+  for (const std::string& driver : DriversThatOwe(now)) {
+    if (DebtOf(before, driver) != nullptr) continue;
+    more = true;
+    parts_.events.Add(true, "DriverOwesUnprepare", "ResourceClaim", now->name,
+                      fmt::format("driver {} has not unprepared it: {}", driver,
+                                  DebtOf(now, driver)->last_error));
+  }
+  for (const std::string& driver : DriversThatOwe(before)) {
+    if (DebtOf(now, driver) != nullptr) continue;
+    parts_.events.Add(
+        false, "DebtSettled", "ResourceClaim", before->name,
+        fmt::format("driver {} owes nothing for it any more", driver));
+  }
+  if (!more) return;
+  ArmSweep();
+  Forgive();
+}
+
+void DebtKeeper::Sweep() {
+  const auto owed = claim::OwedClaims(parts_.state, "");
+  if (owed.empty()) return;
+  parts_.drive(owed);
+  ArmSweep();
+}
+
+void DebtKeeper::ArmSweep() {
+  if (sweep_ != 0) return;
+  sweep_ = parts_.executor.PostAfter(kSweep, [this] {
+    sweep_ = 0;
+    Sweep();
+  });
+}
+
+void DebtKeeper::ArmForgive(std::chrono::milliseconds delay) {
+  if (forgive_ != 0) parts_.executor.Cancel(forgive_);
+  forgive_ = parts_.executor.PostAfter(delay, [this] {
+    forgive_ = 0;
+    Forgive();
+  });
+}
+
+void DebtKeeper::Forgive() {
+  if (!parts_.rules.Forgive()) return;
+  const auto next = claim::NextForgiven(parts_.state, parts_.rules);
+  if (!next.has_value()) return;
+  const std::int64_t now = parts_.now_ms();
+  if (next->forgiven_ms > now) {
+    ArmForgive(std::chrono::milliseconds(next->forgiven_ms - now));
+    return;
+  }
+  parts_.ledger.Submit(
+      [rules = parts_.rules,
+       now](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::ForgiveDue(state, rules, now);
+      },
+      [](const absl::Status&) {});
+  // Whether that got to the disk or not, it looks again.
+  ArmForgive(kRetry);
+}
+
+std::vector<DebtInfo> DebtKeeper::Debts() const {
+  std::vector<DebtInfo> debts = state::DebtsOf(parts_.state);
+  for (DebtInfo& debt : debts) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(debt.uid);
+    debt.attempts = parts_.attempts(debt.uid, debt.driver);
+    debt.policy = claim::DebtPolicyText(parts_.rules.For(*claim, debt.driver));
+  }
+  return debts;
+}
+
+}  // namespace devmgr::manager

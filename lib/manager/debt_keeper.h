@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "claim/release.h"
+#include "common/executor.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// What drivers owe: claims that they were to unprepare and have not. Asks them
+/// again as soon as they are back, and every minute else; forgives what the
+/// rules say is not to be waited for any longer. Lives on the manager's thread.
+class DebtKeeper {
+ public:
+  static constexpr std::chrono::milliseconds kSweep{60'000};
+
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    EventLog& events;
+    claim::DebtRules rules;
+    std::function<std::int64_t()> now_ms;
+    /// Has the drivers of these claims asked for what they owe.
+    std::function<void(const std::vector<ClaimUid>&)> drive;
+    /// Unprepare calls for it that failed.
+    std::function<std::uint32_t(const ClaimUid&, const std::string& driver)>
+        attempts;
+  };
+  explicit DebtKeeper(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Takes up what the ledger holds.
+  void Start();
+  /// A driver came, connected or left.
+  void OnDriver(const std::string& driver);
+  /// The ledger has `now` in place of `before`; either may be null.
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+
+  /// By namespace and name of the claim, then by driver.
+  std::vector<DebtInfo> Debts() const;
+
+ private:
+  void Sweep();
+  void ArmSweep();
+  void ArmForgive(std::chrono::milliseconds delay);
+  /// Has what is due forgiven, and wakes up for what comes next.
+  void Forgive();
+
+  const Parts parts_;
+  TimerId sweep_ = 0;    ///< 0: none is armed.
+  TimerId forgive_ = 0;  ///< The same.
+};
+
+}  // namespace devmgr::manager

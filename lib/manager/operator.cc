@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator may decide over the manager's head.
+#include <optional>
+#include <utility>
+
+#include "claim/release.h"
+#include "common/status.h"
+#include "manager/manager.h"
+
+namespace devmgr::manager {
+namespace {
+
+std::optional<state::Backing> BackingOf(ResourceOwner owner) {
+  switch (owner) {
+    case ResourceOwner::kDevicePlugin:
+      return state::Backing::kPlugin;
+    case ResourceOwner::kDeviceClass:
+      return state::Backing::kClass;
+    case ResourceOwner::kAutomatic:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+OperationId Manager::StartForceReleaseClaim(const ObjectName& claim,
+                                            const std::string& reason,
+                                            Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, claim, reason, done = std::move(done)] {
+    ledger_->Submit(
+        [claim, reason](const state::State& state) {
+          return claim::ForceRelease(state, claim, reason);
+        },
+        [this, done](const absl::Status& status) {
+          executor_->Post([done, status] { done(status); });
+        });
+  });
+  return id;
+}
+
+OperationId Manager::StartHandOverResource(const std::string& resource,
+                                           ResourceOwner owner,
+                                           const std::string& reason,
+                                           Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, resource, owner, reason, done = std::move(done)] {
+    backing_->HandOver(resource, BackingOf(owner), reason, done);
+  });
+  return id;
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// get debts, release claim --force, hand-over resource.
+#include <gmock/gmock.h>
+
+#include "tools/command_line.h"
+
+namespace devmgr::ctl {
+namespace {
+
+using std::chrono::minutes;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class OperatorTest : public CommandLineTest {
+ protected:
+  OperatorTest() {
+    node_.debts = {{{"default", "gpu"},
+                    ClaimUid{"u-gpu"},
+                    "gpu.example.com",
+                    {"default/p", "default/q"},
+                    now_ - minutes(5),
+                    7,
+                    "DRA driver gpu.example.com is not registered",
+                    "block"}};
+  }
+};
+
+TEST_F(OperatorTest, ListsWhatDriversOwe) {
+  const Result result = Run({"get", "debts", "-o", "wide"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("ATTEMPTS"), HasSubstr("5m"),
+                                HasSubstr("default/p,default/q"),
+                                HasSubstr("not registered")));
+  const Result none = Run({"get", "debts", "-n", "other"});
+  EXPECT_EQ(none.code, 0);
+  EXPECT_THAT(none.out, IsEmpty());
+}
+
+TEST_F(OperatorTest, DebtsAsJsonHaveAllThereIs) {
+  const Result result = Run({"get", "debts", "-o", "json"});
+  const auto json = nlohmann::json::parse(result.out);
+  const auto& debt = json.at("items").at(0).at("status");
+  EXPECT_EQ(debt.at("claim"), "gpu");
+  EXPECT_EQ(debt.at("namespace"), "default");
+  EXPECT_EQ(debt.at("uid"), "u-gpu");
+  EXPECT_EQ(debt.at("driver"), "gpu.example.com");
+  EXPECT_EQ(debt.at("pods").size(), 2u);
+  EXPECT_EQ(debt.at("attempts"), 7);
+  EXPECT_EQ(debt.at("lastError"),
+            "DRA driver gpu.example.com is not registered");
+  EXPECT_EQ(debt.at("policy"), "block");
+  EXPECT_TRUE(debt.contains("since"));
+}
+
+TEST_F(OperatorTest, GivesAClaimUpOnlyWhenThatIsMeant) {
+  const Result shown = Run(
+      {"release", "claim", "gpu", "--force", "--reason", "the card is gone"});
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err, AllOf(HasSubstr("add --yes"), HasSubstr("7 attempts"),
+                               HasSubstr("'default/gpu'")));
+  EXPECT_THAT(node_.decisions, IsEmpty());
+  const Result done = Run({"release", "claim", "gpu", "--force", "--reason",
+                           "the card is gone", "--yes"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("is given up"));
+  EXPECT_THAT(node_.decisions,
+              ElementsAre("release default/gpu: the card is gone"));
+}
+
+TEST_F(OperatorTest, SaysWhatIsMissing) {
+  EXPECT_THAT(Run({"release", "claim", "gpu", "--yes"}).err,
+              HasSubstr("add --force"));
+  EXPECT_THAT(Run({"release", "claim", "gpu", "--force", "--yes"}).err,
+              HasSubstr("--reason"));
+  EXPECT_THAT(Run({"release", "pod", "p", "--force"}).err,
+              HasSubstr("--force and --reason are for claims"));
+  EXPECT_THAT(Run({"hand-over", "resource", "example.com/gpu", "--to", "class",
+                   "--yes"})
+                  .err,
+              HasSubstr("--reason"));
+  EXPECT_THAT(Run({"hand-over", "resource", "example.com/gpu", "--to", "me",
+                   "--reason", "r"})
+                  .err,
+              HasSubstr("plugin, class, automatic"));
+  EXPECT_THAT(Run({"hand-over", "pod", "p", "--to", "class"}).err,
+              HasSubstr("resource"));
+  EXPECT_THAT(node_.decisions, IsEmpty());
+}
+
+TEST_F(OperatorTest, HandsANameOver) {
+  const std::vector<std::string> words = {
+      "hand-over", "resource", "example.com/gpu", "--to",
+      "class",     "--reason", "to DRA"};
+  const Result shown = Run(words);
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err, AllOf(HasSubstr("device classes"),
+                               HasSubstr("nothing was changed")));
+  auto meant = words;
+  meant.push_back("--yes");
+  const Result done = Run(meant);
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(node_.decisions,
+              ElementsAre("hand-over example.com/gpu to class: to DRA"));
+}
+
+TEST_F(OperatorTest, TheDaemonsRefusalIsTold) {
+  node_.decided = absl::FailedPreconditionError("claim 'x' is used by a/b");
+  const Result result =
+      Run({"release", "claim", "x", "--force", "--reason", "r", "--yes"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("is used by a/b"));
+}
+
+TEST_F(OperatorTest, AStoppedDaemonCannotBeTold) {
+  EXPECT_THAT(Run({"--state-dir", "/s", "release", "claim", "x", "--force",
+                   "--reason", "r", "--yes"})
+                  .err,
+              HasSubstr("release"));
+  EXPECT_THAT(node_.decisions, IsEmpty());
+}
+
+}  // namespace
+}  // namespace devmgr::ctl
