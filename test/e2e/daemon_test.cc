@@ -347,6 +347,18 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("config.yaml:1: healthPolicy.example.com/gpu: must be "
                         "report or fail"));
+  std::ofstream(file) << "debtPolicy: {d.example.com: defer, '*': "
+                         "{forgiveAfter: 90m}}\n";
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", file, "--print-config"}).out,
+      AllOf(HasSubstr("d.example.com: defer"), HasSubstr("forgiveAfter: 90m")));
+  std::ofstream(file) << "debtPolicy: {d.example.com: {forgiveAfter: soon}}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("config.yaml:1: debtPolicy.d.example.com.forgiveAfter: "
+                        "must be a duration"));
+  std::ofstream(file) << "debtPolicy: {d.example.com: never}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("must be block, defer, or a map with forgiveAfter"));
   std::ofstream(file) << "nodeName: n2\nactuat: embedder\n";
   const Exit unknown = RunTool("devmgrd", {"--config", file});
   EXPECT_EQ(unknown.code, 2);
