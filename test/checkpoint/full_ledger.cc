@@ -103,6 +103,19 @@ std::vector<state::Batch> DevicePluginBatches() {
   };
 }
 
+/// Of the device of the claim, and of one that is gone.
+state::Batch HealthBatch() {
+  state::HealthRecord bad{
+      state::kDriver, "pool", "gpu-0", device::Health::kUnhealthy,
+      "too hot",      60'000, 7};
+  state::HealthRecord gone = bad;
+  gone.device = "gone";
+  const state::DeviceKey key = gone.Key();
+  return MakeBatch(
+      17, DecisionKind::kHealth,
+      {Put(std::move(bad)), Put(std::move(gone)), state::EraseHealth{key}});
+}
+
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
@@ -113,11 +126,12 @@ std::vector<state::Batch> FullLedger() {
   for (const state::Batch& batch : DevicePluginBatches()) {
     batches.push_back(batch);
   }
+  batches.push_back(HealthBatch());
   state::State state;
   for (state::Batch& batch : batches) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
   }
-  batches.push_back(MakeBatch(17, DecisionKind::kRecovered, {}));
+  batches.push_back(MakeBatch(18, DecisionKind::kRecovered, {}));
   return batches;
 }
 
