@@ -20,6 +20,7 @@
 #include "manager/container_start.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
+#include "manager/dra_health.h"
 #include "manager/event_log.h"
 #include "manager/health_keeper.h"
 #include "manager/ledger.h"
@@ -130,6 +131,7 @@ class Manager final : public DeviceManager {
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
   DeviceBook::Parts PartsOfDevices();
+  void StartDraHealth();
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
@@ -145,8 +147,8 @@ class Manager final : public DeviceManager {
   };
   struct Passages {
     std::vector<Passage<state::PodRecord>> pods;
+    std::vector<Passage<state::ClaimRecord>> claims;
     std::map<std::string, Passage<state::ResourceRecord>> resources;
-    std::vector<std::shared_ptr<const state::ClaimRecord>> freed_claims;
   };
   /// Of a batch that is not applied yet.
   Passages PassagesOf(const state::Batch& batch) const;
@@ -194,6 +196,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<BackingBook> backing_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;
+  std::unique_ptr<DraHealth> dra_health_;
   std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;

@@ -31,6 +31,10 @@ bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
          pod->boot_id == boot_id;
 }
 
+bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
+}
+
 }  // namespace
 
 Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
@@ -40,8 +44,11 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
       all.pods.push_back({FindOrNull(state_.pods, put->pod->uid), put->pod});
     } else if (const auto* erase = std::get_if<state::ErasePod>(&change)) {
       all.pods.push_back({FindOrNull(state_.pods, erase->uid), nullptr});
-    } else if (const auto* claim = std::get_if<state::EraseClaim>(&change)) {
-      all.freed_claims.push_back(FindOrNull(state_.claims, claim->uid));
+    } else if (const auto* claim = std::get_if<state::PutClaim>(&change)) {
+      all.claims.push_back(
+          {FindOrNull(state_.claims, claim->claim->uid), claim->claim});
+    } else if (const auto* freed = std::get_if<state::EraseClaim>(&change)) {
+      all.claims.push_back({FindOrNull(state_.claims, freed->uid), nullptr});
     } else if (const auto* name = std::get_if<state::PutResource>(&change)) {
       all.resources[name->resource->name] = {
           FindOrNull(state_.resources, name->resource->name), name->resource};
@@ -55,10 +62,18 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
 
 void Manager::ApplyBatch(const state::Batch& batch) {
   const Passages passages = PassagesOf(batch);
+  for (const auto& [before, now] : passages.pods) {
+    if (IsReleasing(now) && !IsReleasing(before)) {
+      dra_health_->OnReleasing(*now);
+    }
+  }
   if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
     // Cannot happen: the ledger thread applied the same batch.
     if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
     return;
+  }
+  for (const auto& [before, now] : passages.claims) {
+    dra_health_->OnClaim(before.get(), now.get());
   }
   for (const auto& [before, now] : passages.pods) {
     if (now != nullptr) OnPodPut(before, now);
@@ -81,8 +96,9 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     if (now != nullptr) continue;
     freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
   }
-  for (const auto& claim : passages.freed_claims) {
-    freed.push_back({WaitingFor::Kind::kClaim, claim->name.ToString()});
+  for (const auto& [before, now] : passages.claims) {
+    if (now != nullptr) continue;
+    freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
   }
   for (const auto& [name, passage] : passages.resources) {
     backing_->OnRecorded(name, passage.before.get(), passage.now.get());
@@ -104,6 +120,7 @@ void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
 void Manager::OnPodGone(const state::PodRecord& pod) {
   const PodInfo info = InfoOf(pod);
   devices_->OnPod(pod.uid, pod.name, nullptr);
+  dra_health_->Forget(pod.uid);
   lifecycle_->Forget(pod.uid);
   device_admission_->Forget(pod.uid);
   {

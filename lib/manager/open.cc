@@ -136,7 +136,8 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     resource, timeout.count()));
   }
   for (const auto& [gate, on] : options.feature_gates) {
-    if (gate != "DRAExtendedResource" && gate != "ResourceHealthStatus") {
+    if (gate != "DRAExtendedResource" && gate != "ResourceHealthStatus" &&
+        gate != "ResourceHealthStatusMessage") {
       add(fmt::format("feature gate '{}' is not known", gate));
     }
   }
