@@ -129,6 +129,7 @@ void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
     record->set_claim(want.claim.value);
     record->set_request(want.request);
     record->set_resource(want.resource);
+    record->set_pod_claim(want.pod_claim);
   }
 }
 
@@ -187,6 +188,16 @@ void Write(const state::ResourceRecord& resource, pb::ResourceRecord* out) {
   out->set_by_operator(resource.by_operator);
 }
 
+void Write(const state::HealthRecord& health, pb::HealthRecord* out) {
+  out->set_driver(health.driver);
+  out->set_pool(health.pool);
+  out->set_device(health.device);
+  out->set_health(static_cast<std::uint32_t>(health.health));
+  out->set_message(health.message);
+  out->set_lease_ms(health.lease_ms);
+  out->set_since_ms(health.since_ms);
+}
+
 struct ChangeWriter {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
@@ -214,6 +225,16 @@ struct ChangeWriter {
   }
   void operator()(const state::EraseResource& change) const {
     out->set_erase_resource(change.name);
+  }
+  void operator()(const state::PutHealth& change) const {
+    Write(*change.health, out->mutable_put_health());
+  }
+  void operator()(const state::EraseHealth& change) const {
+    pb::HealthRecord* health = out->mutable_erase_health();
+    const auto& [driver, pool, device] = change.device;
+    health->set_driver(driver);
+    health->set_pool(pool);
+    health->set_device(device);
   }
 };
 
@@ -279,7 +300,7 @@ ContainerDevices Read(const pb::ContainerDevices& in) {
 }
 
 state::Want Read(const pb::Want& in) {
-  return {ClaimUid{in.claim()}, in.request(), in.resource()};
+  return {ClaimUid{in.claim()}, in.request(), in.resource(), in.pod_claim()};
 }
 
 state::ContainerNeed Read(const pb::ContainerNeed& in) {
@@ -404,6 +425,21 @@ absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> Read(
   return resource;
 }
 
+absl::StatusOr<std::shared_ptr<const state::HealthRecord>> Read(
+    const pb::HealthRecord& in, std::string_view key) {
+  auto health = std::make_shared<state::HealthRecord>();
+  health->driver = in.driver();
+  health->pool = in.pool();
+  health->device = in.device();
+  DEVMGR_ASSIGN_OR_RETURN(health->health,
+                          ReadEnum(in.health(), device::Health::kHealthy,
+                                   device::Health::kUnknown, "health", key));
+  health->message = in.message();
+  health->lease_ms = in.lease_ms();
+  health->since_ms = in.since_ms();
+  return health;
+}
+
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
   switch (in.change_case()) {
     case pb::Change::kPutPod: {
@@ -429,6 +465,15 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
     }
     case pb::Change::kEraseResource:
       return state::EraseResource{in.erase_resource()};
+    case pb::Change::kPutHealth: {
+      DEVMGR_ASSIGN_OR_RETURN(auto health, Read(in.put_health(), key));
+      return state::PutHealth{std::move(health)};
+    }
+    case pb::Change::kEraseHealth: {
+      const pb::HealthRecord& health = in.erase_health();
+      return state::EraseHealth{
+          {health.driver(), health.pool(), health.device()}};
+    }
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
@@ -500,6 +545,17 @@ absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> DecodeResource(
   return Read(message, key);
 }
 
+std::string EncodeHealth(const state::HealthRecord& health) {
+  return Encode<pb::HealthRecord>(health);
+}
+
+absl::StatusOr<std::shared_ptr<const state::HealthRecord>> DecodeHealth(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::HealthRecord>(bytes, key));
+  return Read(message, key);
+}
+
 std::string EncodeBatch(const state::Batch& batch) {
   pb::Batch message;
   message.set_seq(batch.seq);
@@ -528,7 +584,7 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
   DEVMGR_ASSIGN_OR_RETURN(
       batch.decision.kind,
       ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kForgiven, "kind of decision", key));
+               state::DecisionKind::kHealth, "kind of decision", key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();

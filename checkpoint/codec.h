@@ -31,6 +31,10 @@ std::string EncodeResource(const state::ResourceRecord& resource);
 absl::StatusOr<std::shared_ptr<const state::ResourceRecord>> DecodeResource(
     std::string_view bytes, std::string_view key);
 
+std::string EncodeHealth(const state::HealthRecord& health);
+absl::StatusOr<std::shared_ptr<const state::HealthRecord>> DecodeHealth(
+    std::string_view bytes, std::string_view key);
+
 /// No change of the batch may hold a null record.
 std::string EncodeBatch(const state::Batch& batch);
 absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,

@@ -13,6 +13,7 @@ constexpr std::string_view kPodPrefix = "p/";
 constexpr std::string_view kClaimPrefix = "c/";
 constexpr std::string_view kIdentityPrefix = "i/";
 constexpr std::string_view kResourcePrefix = "r/";
+constexpr std::string_view kHealthPrefix = "d/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::size_t kNumberSize = 8;
 
@@ -49,6 +50,15 @@ std::string ResourceKey(const std::string& name) {
   return Join(kResourcePrefix, name);
 }
 
+std::string HealthKey(const state::DeviceKey& device) {
+  std::string key = Join(kHealthPrefix, std::get<0>(device));
+  key += '\0';
+  key += std::get<1>(device);
+  key += '\0';
+  key += std::get<2>(device);
+  return key;
+}
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -67,6 +77,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kClaimPrefix)) return KeyKind::kClaim;
   if (key.starts_with(kIdentityPrefix)) return KeyKind::kIdentity;
   if (key.starts_with(kResourcePrefix)) return KeyKind::kResource;
+  if (key.starts_with(kHealthPrefix)) return KeyKind::kHealth;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }

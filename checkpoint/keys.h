@@ -29,6 +29,7 @@ std::string PodKey(const PodUid& uid);
 std::string ClaimKey(const ClaimUid& uid);
 std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
 std::string ResourceKey(const std::string& name);
+std::string HealthKey(const state::DeviceKey& device);
 std::string HistoryKey(std::uint64_t seq);
 
 /// The first key behind the whole history.
@@ -42,6 +43,7 @@ enum class KeyKind {
   kClaim,
   kIdentity,
   kResource,
+  kHealth,
   kHistory,
 };
 

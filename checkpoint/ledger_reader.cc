@@ -76,6 +76,12 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       state.Put(std::move(resource));
       break;
     }
+    case KeyKind::kHealth: {
+      DEVMGR_ASSIGN_OR_RETURN(auto health, DecodeHealth(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, HealthKey(health->Key())));
+      state.Put(std::move(health));
+      break;
+    }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
     case KeyKind::kFirst:

@@ -170,6 +170,12 @@ struct ForcedChange {
   void operator()(const state::EraseResource& change) const {
     state.Erase(change.name);
   }
+  void operator()(const state::PutHealth& change) const {
+    state.Put(change.health);
+  }
+  void operator()(const state::EraseHealth& change) const {
+    state.Erase(change.device);
+  }
 };
 
 /// The history holds each record once more: those that are missing from the
@@ -193,6 +199,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [name, resource] : replayed.resources) {
     if (!state.resources.contains(name)) state.Put(resource);
+  }
+  for (const auto& [key, health] : replayed.healths) {
+    if (!state.healths.contains(key)) state.Put(health);
   }
 }
 
@@ -335,7 +344,7 @@ auto Worth(const Salvaged& salvaged) {
   return std::make_pair(
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
-          state.resources.size());
+          state.resources.size() + state.healths.size());
 }
 
 }  // namespace

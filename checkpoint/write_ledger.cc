@@ -46,6 +46,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseResource& change) const {
     return Delete(ResourceKey(change.name));
   }
+  bool operator()(const state::PutHealth& change) const {
+    return change.health != nullptr &&
+           Put(HealthKey(change.health->Key()), EncodeHealth(*change.health));
+  }
+  bool operator()(const state::EraseHealth& change) const {
+    return Delete(HealthKey(change.device));
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -96,6 +103,9 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
   }
   for (const auto& [name, resource] : state.resources) {
     put(state::PutResource{resource});
+  }
+  for (const auto& [key, health] : state.healths) {
+    put(state::PutHealth{health});
   }
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));

@@ -19,15 +19,6 @@ using state::ContainerNeed;
 using state::PreparedDevice;
 using state::Want;
 
-bool Serves(const PreparedDevice& device, const std::string& request) {
-  if (request.empty() || device.request_names.empty()) return true;
-  return std::any_of(device.request_names.begin(), device.request_names.end(),
-                     [&](const std::string& name) {
-                       return api::BaseRequestName(name) ==
-                              api::BaseRequestName(request);
-                     });
-}
-
 /// The container's wants of each claim, claims in order of first mention.
 std::vector<std::vector<const Want*>> GroupByClaim(const ContainerNeed& need) {
   std::vector<std::vector<const Want*>> groups;
@@ -112,6 +103,15 @@ void AddHolds(const std::vector<state::DeviceHold>& holds,
 }
 
 }  // namespace
+
+bool Serves(const PreparedDevice& device, const std::string& request) {
+  if (request.empty() || device.request_names.empty()) return true;
+  return std::any_of(device.request_names.begin(), device.request_names.end(),
+                     [&](const std::string& name) {
+                       return api::BaseRequestName(name) ==
+                              api::BaseRequestName(request);
+                     });
+}
 
 absl::StatusOr<std::shared_ptr<const PodDevices>> AnswerFor(
     const state::PodRecord& pod, const ClaimLookup& claims) {

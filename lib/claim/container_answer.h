@@ -6,12 +6,16 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "state/state.h"
 
 namespace devmgr::claim {
 
 using ClaimLookup = std::function<const state::ClaimRecord*(const ClaimUid&)>;
+
+/// Is the device one of those that serve a request (empty: any) of its claim?
+bool Serves(const state::PreparedDevice& device, const std::string& request);
 
 /// What each container of a pod gets. CDI device IDs first of its claims (the
 /// kubelet's GetResources), in pod-claim order, then driver, then answer order,

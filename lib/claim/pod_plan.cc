@@ -322,7 +322,7 @@ state::ContainerNeed PlanContainer(const Pod& pod, const Container& container,
     if (uid == uids.end()) continue;
     for (const ContainerClaimReference& claim : container.resources.claims) {
       if (claim.name != pod_claim.name) continue;
-      need.wants.push_back({uid->second, claim.request, ""});
+      need.wants.push_back({uid->second, claim.request, "", pod_claim.name});
     }
   }
   WantExtendedResources(pod, container, options, uids, &need, verdict);

@@ -12,6 +12,7 @@
 
 #include "common/executor.h"
 #include "dra/api_version.h"
+#include "dra/health_service.h"
 #include "dra/instance_machine.h"
 #include "rpc/connection.h"
 
@@ -60,6 +61,16 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   const std::string& endpoint() const { return endpoint_; }
   const ApiVersion& version() const { return version_; }
   InstanceState state() const { return state_; }
+
+  /// Where it tells of the health of its devices; null: nowhere.
+  void set_health_service(const HealthService* service) { health_ = service; }
+  const HealthService* health_service() const { return health_; }
+
+  /// The connection of the moment, which another event may close; null: none.
+  rpc::Connection* connection() const { return connection_.get(); }
+  /// Of the connection, or of the last attempt to make one.
+  std::uint64_t generation() const { return generation_; }
+
   PluginInfo Info() const;
 
  private:
@@ -83,6 +94,7 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   const ApiVersion& version_;
   const WallTime registered_since_;
   const std::function<void()> on_change_;
+  const HealthService* health_ = nullptr;
 
   InstanceState state_ = InstanceState::kConnecting;
   std::unique_ptr<rpc::Connection> connection_;

@@ -89,12 +89,13 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
   auto instance = std::make_shared<DriverInstance>(
       executor_, dialer_, options_.instance, plugin.name, plugin.endpoint,
       *version, options_.now(),
-      [this, name = plugin.name] { options_.on_change(name); });
+      [this, name = plugin.name] { OnInstances(name); });
+  instance->set_health_service(ChooseHealthService(plugin.supported_versions));
   instances.push_back(instance);
   instance->Start();
   // A connection has told already.
   if (instance->state() != InstanceState::kConnected) {
-    options_.on_change(plugin.name);
+    OnInstances(plugin.name);
   }
   return absl::OkStatus();
 }
@@ -111,7 +112,21 @@ void DriverRegistry::Deregister(const registration::Plugin& plugin) {
   instances.erase(found);
   if (instances.empty()) drivers_.erase(driver);
   instance->Close();
-  options_.on_change(plugin.name);
+  OnInstances(plugin.name);
+}
+
+void DriverRegistry::OnInstances(const std::string& driver) {
+  if (health_ != nullptr) {
+    std::shared_ptr<HealthWatch>& watch = watches_[driver];
+    if (watch == nullptr) {
+      watch = std::make_shared<HealthWatch>(
+          executor_, driver,
+          [this, driver] { return Pick(driver).value_or(nullptr); }, *health_);
+    }
+    watch->Update();
+    if (!drivers_.contains(driver)) watches_.erase(driver);
+  }
+  options_.on_change(driver);
 }
 
 bool DriverRegistry::IsRegistered(const std::string& driver) const {

@@ -11,6 +11,7 @@
 #include "common/executor.h"
 #include "dra/driver_instance.h"
 #include "dra/drivers.h"
+#include "dra/health_watch.h"
 #include "registration/plugin.h"
 
 namespace devmgr::dra {
@@ -45,6 +46,7 @@ class DriverRegistry final : public Drivers,
   void Unprepare(const std::string& driver, std::vector<ClaimReference> claims,
                  std::function<void(UnprepareAnswer)> done) override;
   std::vector<PluginInfo> Plugins() const override;
+  void WatchHealth(HealthListener& listener) override { health_ = &listener; }
 
   absl::Status Validate(const registration::Plugin& plugin) override;
   void Register(const registration::Plugin& plugin,
@@ -77,12 +79,16 @@ class DriverRegistry final : public Drivers,
   absl::StatusOr<std::shared_ptr<DriverInstance>> Pick(
       const std::string& driver) const;
   absl::Status CheckEndpoint(const std::string& endpoint) const;
+  /// An instance came, connected or left.
+  void OnInstances(const std::string& driver);
 
   Executor& executor_;
   const Dialer dialer_;
   const DriverRegistryOptions options_;
   /// Shared with completions under way. In the order of registration.
   std::map<std::string, std::vector<std::shared_ptr<DriverInstance>>> drivers_;
+  HealthListener* health_ = nullptr;  ///< Null: nobody asks for health.
+  std::map<std::string, std::shared_ptr<HealthWatch>> watches_;
 };
 
 }  // namespace devmgr::dra

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "device/driver_health.h"
 #include "state/state.h"
 
 namespace devmgr::dra {
@@ -28,6 +29,19 @@ struct ClaimReference {
 using PrepareAnswer =
     std::map<ClaimUid, absl::StatusOr<std::vector<state::PreparedDevice>>>;
 using UnprepareAnswer = std::map<ClaimUid, absl::Status>;
+
+/// Hears what drivers say of the health of their devices, on the executor of
+/// the drivers.
+class HealthListener {
+ public:
+  virtual ~HealthListener() = default;
+  virtual void OnHealthReport(
+      const std::string& driver,
+      const std::vector<device::DeviceReport>& report) = 0;
+  /// It tells no more for now; `why` is for people.
+  virtual void OnHealthLost(const std::string& driver,
+                            const std::string& why) = 0;
+};
 
 /// All drivers of the node. Lives on one executor: all calls come from there
 /// and all completions run there. Errors name driver and claim.
@@ -48,6 +62,8 @@ class Drivers {
                          std::vector<ClaimReference> claims,
                          std::function<void(UnprepareAnswer)> done) = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
+  /// Who is told of health; borrowed. To be called before any driver comes.
+  virtual void WatchHealth(HealthListener&) {}
 };
 
 }  // namespace devmgr::dra

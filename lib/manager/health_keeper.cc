@@ -16,7 +16,7 @@ constexpr char kDeviceUnhealthy[] = "DeviceUnhealthy";
 }  // namespace
 
 HealthKeeper::~HealthKeeper() {
-  for (const auto& [resource, timer] : timers_) parts_.executor.Cancel(timer);
+  for (const auto& [name, timer] : timers_) parts_.executor.Cancel(timer);
 }
 
 void HealthKeeper::OnHealth(const std::set<PodUid>& pods) {
@@ -31,69 +31,72 @@ void HealthKeeper::TellPending() {
   parts_.tell(pods);
 }
 
-void HealthKeeper::OnDevices(const std::string& resource) {
+void HealthKeeper::OnDevices(const std::string& name) {
   Faults faults;
-  for (const device::FaultyDevice& device : FaultyOf(resource)) {
+  for (const device::FaultyDevice& device : FaultyOf(name)) {
     faults.emplace(device.pod, device.id);
   }
-  TellFaults(resource, faults);
-  Judge(resource);
+  TellFaults(name, faults);
+  Judge(name);
 }
 
 std::vector<device::FaultyDevice> HealthKeeper::FaultyOf(
-    const std::string& resource) const {
-  const auto inventory = parts_.devices.inventories().find(resource);
+    const std::string& name) const {
+  if (parts_.dra_health.Knows(name)) return parts_.dra_health.Faulty(name);
+  const auto inventory = parts_.devices.inventories().find(name);
   if (inventory == parts_.devices.inventories().end()) return {};
-  return device::FaultyDevices(inventory->second,
-                               parts_.devices.Held(resource));
+  return device::FaultyDevices(inventory->second, parts_.devices.Held(name));
 }
 
-void HealthKeeper::TellFaults(const std::string& resource, const Faults& now) {
+std::size_t HealthKeeper::HeldCount(const std::string& name) const {
+  if (parts_.dra_health.Knows(name)) return parts_.dra_health.HeldCount(name);
+  return parts_.devices.Held(name).size();
+}
+
+void HealthKeeper::TellFaults(const std::string& name, const Faults& now) {
   for (const auto& [uid, id] : now) {
-    if (faults_[resource].contains({uid, id})) continue;
+    if (faults_[name].contains({uid, id})) continue;
     const state::PodRecord* pod = parts_.state.FindPod(uid);
     if (pod == nullptr) continue;
-    parts_.events.Add(true, kDeviceUnhealthy, "Pod", pod->name,
-                      fmt::format("device {} of {} does not work",
-                                  api::Quoted(id), resource));
+    parts_.events.Add(
+        true, kDeviceUnhealthy, "Pod", pod->name,
+        fmt::format("device {} of {} does not work", api::Quoted(id), name));
   }
   if (now.empty()) {
-    faults_.erase(resource);
+    faults_.erase(name);
   } else {
-    faults_[resource] = now;
+    faults_[name] = now;
   }
 }
 
-bool HealthKeeper::Fails(const std::string& resource) const {
-  const auto policy = parts_.policies.find(resource);
+bool HealthKeeper::Fails(const std::string& name) const {
+  const auto policy = parts_.policies.find(name);
   return policy != parts_.policies.end() &&
          policy->second == HealthPolicy::kFail;
 }
 
-void HealthKeeper::Judge(const std::string& resource) {
-  if (!Fails(resource)) return;
+void HealthKeeper::Judge(const std::string& name) {
+  if (!Fails(name)) return;
   const device::HealthGuard::Ruling ruling =
-      guards_.try_emplace(resource, parts_.unhealthy_for.count())
-          .first->second.Judge(FaultyOf(resource),
-                               parts_.devices.Held(resource).size(),
+      guards_.try_emplace(name, parts_.unhealthy_for.count())
+          .first->second.Judge(FaultyOf(name), HeldCount(name),
                                parts_.now_ms());
   if (ruling.holds_back) {
-    parts_.events.Add(true, "HealthActionsHeldBack", "Resource", {"", resource},
+    parts_.events.Add(true, "HealthActionsHeldBack", "Resource", {"", name},
                       "most of its held devices do not work; no pod is failed "
                       "for that in the next minute");
   }
-  parts_.executor.Cancel(std::exchange(timers_[resource], 0));
+  parts_.executor.Cancel(std::exchange(timers_[name], 0));
   if (ruling.next_ms.has_value()) {
     const std::int64_t delay =
         std::clamp<std::int64_t>(*ruling.next_ms - parts_.now_ms(), 1, 60'000);
-    timers_[resource] =
-        parts_.executor.PostAfter(std::chrono::milliseconds(delay),
-                                  [this, resource] { Judge(resource); });
+    timers_[name] = parts_.executor.PostAfter(std::chrono::milliseconds(delay),
+                                              [this, name] { Judge(name); });
   }
-  if (ruling.fail.has_value()) Fail(resource, *ruling.fail);
+  if (ruling.fail.has_value()) Fail(name, *ruling.fail);
 }
 
-void HealthKeeper::Fail(const std::string& resource,
+void HealthKeeper::Fail(const std::string& name,
                         const device::FaultyDevice& device) {
   const state::PodRecord* pod = parts_.state.FindPod(device.pod);
   if (pod == nullptr) return;
@@ -102,7 +105,7 @@ void HealthKeeper::Fail(const std::string& resource,
   action.name = pod->name;
   action.reason = kDeviceUnhealthy;
   action.message = fmt::format("device {} of {} has not worked for {} ms",
-                               api::Quoted(device.id), resource,
+                               api::Quoted(device.id), name,
                                parts_.now_ms() - device.since_ms);
   parts_.events.Add(true, "PodToFail", "Pod", pod->name, action.message);
   if (parts_.act_on_pod) parts_.act_on_pod(action);
@@ -127,7 +130,9 @@ absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
           pod.name.ToString());
     }
   }
-  return absl::OkStatus();
+  return parts_.dra_health.CheckStart(
+      pod, container,
+      [this](const std::string& driver) { return Fails(driver); });
 }
 
 }  // namespace devmgr::manager

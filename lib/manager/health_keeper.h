@@ -17,6 +17,7 @@
 #include "common/executor.h"
 #include "device/health_policy.h"
 #include "manager/device_book.h"
+#include "manager/dra_health.h"
 #include "manager/event_log.h"
 #include "state/state.h"
 
@@ -29,8 +30,9 @@ class HealthKeeper {
   /// Everything is borrowed and must outlive this.
   struct Parts {
     Executor& executor;
-    const state::State& state;  ///< The durable projection on this thread.
-    const DeviceBook& devices;
+    const state::State& state;    ///< The durable projection on this thread.
+    const DeviceBook& devices;    ///< Those of device plugins.
+    const DraHealth& dra_health;  ///< Those that claims hold.
     EventLog& events;
     std::map<std::string, HealthPolicy> policies;
     std::chrono::milliseconds unhealthy_for{30'000};
@@ -45,8 +47,9 @@ class HealthKeeper {
   /// Told once for all that happens until the thread is done with what it has.
   void OnHealth(const std::set<PodUid>& pods);
 
-  /// Something about devices of the resource changed, or somebody holds less.
-  void OnDevices(const std::string& resource);
+  /// Something about devices of the resource, or of the DRA driver, changed, or
+  /// somebody holds less.
+  void OnDevices(const std::string& name);
 
   /// May a container with these devices start?
   ///   FailedPrecondition  one is Unhealthy, and such pods are to fail
@@ -58,11 +61,14 @@ class HealthKeeper {
   using Faults = std::set<std::pair<PodUid, std::string>>;
 
   void TellPending();
-  void TellFaults(const std::string& resource, const Faults& now);
-  void Judge(const std::string& resource);
-  void Fail(const std::string& resource, const device::FaultyDevice& device);
-  std::vector<device::FaultyDevice> FaultyOf(const std::string& resource) const;
-  bool Fails(const std::string& resource) const;
+  // `name` is that of a resource or of a driver; no resource is called as a
+  // driver is.
+  void TellFaults(const std::string& name, const Faults& now);
+  void Judge(const std::string& name);
+  void Fail(const std::string& name, const device::FaultyDevice& device);
+  std::vector<device::FaultyDevice> FaultyOf(const std::string& name) const;
+  std::size_t HeldCount(const std::string& name) const;
+  bool Fails(const std::string& name) const;
 
   const Parts parts_;
   std::set<PodUid> pending_;

@@ -21,6 +21,14 @@ std::int64_t UnixMs(WallTime time) {
       .count();
 }
 
+void DropMessages(std::vector<ContainerResourceStatus>* containers) {
+  for (ContainerResourceStatus& container : *containers) {
+    for (ResourceStatus& resource : container.resources) {
+      for (ResourceHealth& device : resource.resources) device.message.clear();
+    }
+  }
+}
+
 /// The kubelet lets whoever has a name at the moment have it.
 claim::Sharing SharingOf(Profile profile) {
   return profile == Profile::kStrictKubelet ? claim::Sharing::kAsItComes
@@ -127,6 +135,17 @@ void Manager::OnClasses() {
   backing_->OnClasses();
 }
 
+void Manager::StartDraHealth() {
+  dra_health_ = std::make_unique<DraHealth>(DraHealth::Parts{
+      *executor_, *ledger_, state_, events_,
+      [this] { return UnixMs(host_.now()); },
+      [this](const std::set<PodUid>& pods) { health_->OnHealth(pods); },
+      [this](const std::string& driver) { health_->OnDevices(driver); }});
+  if (!IsOn(Feature::kResourceHealthStatus)) return;
+  dra_health_->Restore();
+  drivers_->WatchHealth(*dra_health_);
+}
+
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   const claim::Sharing sharing = SharingOf(options_.profile);
@@ -134,9 +153,10 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       *executor_, *ledger_, state_, events_, sharing, now_ms,
       [this](const std::string& resource) { return CandidatesFor(resource); }});
   devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
+  StartDraHealth();
   health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
-      *executor_, state_, *devices_, events_, options_.health_policies,
-      options_.unhealthy_for, now_ms,
+      *executor_, state_, *devices_, *dra_health_, events_,
+      options_.health_policies, options_.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
         Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
@@ -373,6 +393,10 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   PodInfo info = state::PodInfoOf(pod, state_);
   if (IsOn(Feature::kResourceHealthStatus)) {
     info.allocated_resources = devices_->StatusOf(pod.uid);
+    dra_health_->AddTo(pod, &info.allocated_resources);
+    if (!IsOn(Feature::kResourceHealthStatusMessage)) {
+      DropMessages(&info.allocated_resources);
+    }
   }
   if (pod.phase == state::PodPhase::kRejected) return info;
   // A pod that was Ready in an earlier boot is Preparing until it is again.

@@ -22,6 +22,7 @@
 #include "manager/debt_keeper.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
+#include "manager/dra_health.h"
 #include "manager/event_log.h"
 #include "manager/health_keeper.h"
 #include "manager/ledger.h"
@@ -143,6 +144,7 @@ class Manager final : public DeviceManager {
   DeviceBook::Parts PartsOfDevices();
   bool IsOn(Feature feature) const;
   claim::PlanOptions OptionsOfPlans();
+  void StartDraHealth();
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
@@ -209,6 +211,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<BackingBook> backing_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;
+  std::unique_ptr<DraHealth> dra_health_;
   std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;

@@ -31,6 +31,10 @@ bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
          pod->boot_id == boot_id;
 }
 
+bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
+}
+
 }  // namespace
 
 Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
@@ -58,10 +62,18 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
 
 void Manager::ApplyBatch(const state::Batch& batch) {
   const Passages passages = PassagesOf(batch);
+  for (const auto& [before, now] : passages.pods) {
+    if (IsReleasing(now) && !IsReleasing(before)) {
+      dra_health_->OnReleasing(*now);
+    }
+  }
   if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
     // Cannot happen: the ledger thread applied the same batch.
     if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
     return;
+  }
+  for (const auto& [before, now] : passages.claims) {
+    dra_health_->OnClaim(before.get(), now.get());
   }
   for (const auto& [before, now] : passages.pods) {
     if (now != nullptr) OnPodPut(before, now);
@@ -141,6 +153,7 @@ void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
 void Manager::OnPodGone(const state::PodRecord& pod) {
   const PodInfo info = InfoOf(pod);
   devices_->OnPod(pod.uid, pod.name, nullptr);
+  dra_health_->Forget(pod.uid);
   lifecycle_->Forget(pod.uid);
   device_admission_->Forget(pod.uid);
   {

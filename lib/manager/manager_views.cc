@@ -180,6 +180,7 @@ std::vector<DeviceInfo> Manager::Devices() const {
     std::vector<DeviceInfo> devices = state::DevicesOf(state_);
     devices_->AddTo(&devices);
     AddPublished(*objects_->Current(), options_.node_name, &devices);
+    dra_health_->Describe(&devices);
     return devices;
   });
 }

@@ -157,6 +157,18 @@ class Checker {
       Violation("{} resources are held by claims, {} are found by their names",
                 by_claim.size(), state_.class_holders.size());
     }
+    std::set<std::pair<DeviceKey, ClaimUid>> prepared;
+    for (const auto& [uid, claim] : state_.claims) {
+      for (const auto& [driver, record] : claim->drivers) {
+        for (const PreparedDevice& device : record.devices) {
+          prepared.emplace(DeviceKey(driver, device.pool, device.device), uid);
+        }
+      }
+    }
+    if (prepared != state_.device_claims) {
+      Violation("{} devices are prepared for claims, {} are found by name",
+                prepared.size(), state_.device_claims.size());
+    }
     const std::tuple<std::string, std::string, PodUid>* last = nullptr;
     for (const auto& holder : holders) {
       const auto& [resource, device, pod] = holder;

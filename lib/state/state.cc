@@ -86,6 +86,10 @@ Change EraseOf(const IdentityKey& key) {
 }
 
 Change EraseOf(const std::string& resource) { return EraseResource{resource}; }
+Change PutOf(std::shared_ptr<const HealthRecord> health) {
+  return PutHealth{std::move(health)};
+}
+Change EraseOf(const DeviceKey& device) { return EraseHealth{device}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -181,6 +185,26 @@ class Transaction {
     if (Erase(change.name, state_.resources)) return absl::OkStatus();
     return DataLossError("resource {} is not known", api::Quoted(change.name));
   }
+  absl::Status operator()(const PutHealth& change) {
+    if (change.health == nullptr) {
+      return DataLossError("a health record is missing");
+    }
+    const HealthRecord& health = *change.health;
+    // The store separates the parts of its keys by NUL.
+    if (health.driver.empty() ||
+        health.driver.find('\0') != std::string::npos ||
+        health.pool.find('\0') != std::string::npos) {
+      return DataLossError("the health of {} has no driver, or a NUL in a name",
+                           api::Quoted(health.device));
+    }
+    Put(change.health, health.Key(), state_.healths);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseHealth& change) {
+    if (Erase(change.device, state_.healths)) return absl::OkStatus();
+    return DataLossError("the health of {} is not known",
+                         api::Quoted(std::get<2>(change.device)));
+  }
 
  private:
   template <typename Key, typename Record>
@@ -252,7 +276,8 @@ bool operator==(const State& a, const State& b) {
   return a.seq == b.seq && SameRecords(a.pods, b.pods) &&
          SameRecords(a.claims, b.claims) &&
          SameRecords(a.identities, b.identities) &&
-         SameRecords(a.resources, b.resources);
+         SameRecords(a.resources, b.resources) &&
+         SameRecords(a.healths, b.healths);
 }
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
@@ -262,6 +287,13 @@ void State::Put(std::shared_ptr<const PodRecord> pod) {
 }
 
 void State::Put(std::shared_ptr<const ClaimRecord> claim) {
+  ForgetDevices(FindClaim(claim->uid));
+  for (const auto& [driver, record] : claim->drivers) {
+    for (const PreparedDevice& device : record.devices) {
+      device_claims.emplace(DeviceKey(driver, device.pool, device.device),
+                            claim->uid);
+    }
+  }
   PutNamed(claims, claim_names, std::move(claim));
 }
 
@@ -273,6 +305,20 @@ void State::Put(std::shared_ptr<const IdentityRecord> identity) {
 void State::Put(std::shared_ptr<const ResourceRecord> resource) {
   std::string name = resource->name;
   resources[std::move(name)] = std::move(resource);
+}
+
+void State::Put(std::shared_ptr<const HealthRecord> health) {
+  DeviceKey key = health->Key();
+  healths[std::move(key)] = std::move(health);
+}
+
+void State::ForgetDevices(const ClaimRecord* claim) {
+  if (claim == nullptr) return;
+  for (const auto& [driver, record] : claim->drivers) {
+    for (const PreparedDevice& device : record.devices) {
+      device_claims.erase({{driver, device.pool, device.device}, claim->uid});
+    }
+  }
 }
 
 void State::IndexHolds(const PodRecord& pod) {
@@ -306,6 +352,7 @@ bool State::Erase(const PodUid& uid) {
 }
 
 bool State::Erase(const ClaimUid& uid) {
+  ForgetDevices(FindClaim(uid));
   return EraseNamed(claims, claim_names, uid);
 }
 
@@ -314,6 +361,8 @@ bool State::Erase(const IdentityKey& key) { return identities.erase(key) > 0; }
 bool State::Erase(const std::string& resource) {
   return resources.erase(resource) > 0;
 }
+
+bool State::Erase(const DeviceKey& device) { return healths.erase(device) > 0; }
 
 const PodUid* State::HolderOf(std::string_view resource,
                               std::string_view device) const {
@@ -353,6 +402,15 @@ std::vector<PodUid> State::ClassHoldersOf(const std::string& resource,
   return holders;
 }
 
+std::vector<ClaimUid> State::ClaimsOf(const DeviceKey& device) const {
+  std::vector<ClaimUid> uids;
+  for (auto item = device_claims.lower_bound({device, ClaimUid{}});
+       item != device_claims.end() && item->first == device; ++item) {
+    uids.push_back(item->second);
+  }
+  return uids;
+}
+
 std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {
   std::vector<PodUid> uids = UidsNamed(pod_names, name);
   std::stable_sort(
@@ -381,6 +439,10 @@ const IdentityRecord* State::FindIdentity(const std::string& kind,
 
 const ResourceRecord* State::FindResource(const std::string& name) const {
   return Find(resources, name);
+}
+
+const HealthRecord* State::FindHealth(const DeviceKey& device) const {
+  return Find(healths, device);
 }
 
 bool IsWorthWriting(const Decision& decision) {
@@ -502,6 +564,8 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "Forgiven";
     case DecisionKind::kInitEnded:
       return "InitEnded";
+    case DecisionKind::kHealth:
+      return "Health";
   }
   return "";
 }

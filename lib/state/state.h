@@ -125,6 +125,22 @@ struct ResourceRecord {
                          const ResourceRecord&) = default;
 };
 
+/// Driver, pool and device.
+using DeviceKey = std::tuple<std::string, std::string, std::string>;
+
+/// What a driver said last of the health of a device that a claim holds.
+struct HealthRecord {
+  std::string driver;
+  std::string pool;
+  std::string device;
+  device::Health health = device::Health::kUnknown;
+  std::string message;
+  std::int64_t lease_ms = 0;  ///< How long a report counts.
+  std::int64_t since_ms = 0;  ///< Of health and message; Unix time.
+  DeviceKey Key() const { return {driver, pool, device}; }
+  friend bool operator==(const HealthRecord&, const HealthRecord&) = default;
+};
+
 /// Stored: never renumber.
 enum class PodPhase : std::uint8_t {
   kWaiting = 1,     ///< Known; holds nothing.
@@ -143,6 +159,9 @@ struct Want {
   ClaimUid claim;
   std::string request;
   std::string resource;
+  /// Entry of the pod's `resourceClaims`. Empty for the special claim, and in
+  /// pods that were prepared before it was kept.
+  std::string pod_claim = {};
   friend bool operator==(const Want&, const Want&) = default;
 };
 
@@ -194,6 +213,7 @@ struct State {
   std::map<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
   std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
   std::map<std::string, std::shared_ptr<const ResourceRecord>> resources;
+  std::map<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<std::pair<ObjectName, PodUid>> pod_names;
@@ -202,16 +222,20 @@ struct State {
   std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
   /// Resource, who holds a claim for it.
   std::set<std::pair<std::string, PodUid>> class_holders;
+  /// Prepared device, which claim has it.
+  std::set<std::pair<DeviceKey, ClaimUid>> device_claims;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
   void Put(std::shared_ptr<const IdentityRecord> identity);
   void Put(std::shared_ptr<const ResourceRecord> resource);
+  void Put(std::shared_ptr<const HealthRecord> health);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
   bool Erase(const IdentityKey& key);
   bool Erase(const std::string& resource);
+  bool Erase(const DeviceKey& device);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
@@ -230,16 +254,21 @@ struct State {
   std::vector<PodUid> ClassHoldersOf(const std::string& resource,
                                      std::size_t most) const;
 
+  /// Claims that have a prepared device, in order of UID.
+  std::vector<ClaimUid> ClaimsOf(const DeviceKey& device) const;
+
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;
   const ClaimRecord* FindClaim(const ClaimUid& uid) const;
   const IdentityRecord* FindIdentity(const std::string& kind,
                                      const ObjectName& name) const;
   const ResourceRecord* FindResource(const std::string& name) const;
+  const HealthRecord* FindHealth(const DeviceKey& device) const;
 
  private:
   void IndexHolds(const PodRecord& pod);
   void ForgetHolds(const PodRecord* pod);
+  void ForgetDevices(const ClaimRecord* claim);
 };
 /// Compares contents, not addresses.
 bool operator==(const State& a, const State& b);
@@ -270,8 +299,15 @@ struct PutResource {
 struct EraseResource {
   std::string name;
 };
+struct PutHealth {
+  std::shared_ptr<const HealthRecord> health;
+};
+struct EraseHealth {
+  DeviceKey device;
+};
 using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
-                            EraseIdentity, PutResource, EraseResource>;
+                            EraseIdentity, PutResource, EraseResource,
+                            PutHealth, EraseHealth>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -292,6 +328,7 @@ enum class DecisionKind : std::uint8_t {
   kInitEnded = 15,       ///< Init containers ended; their devices are free.
   kDebt = 16,            ///< Drivers have not unprepared what they were to.
   kForgiven = 17,        ///< What drivers owed is not waited for any more.
+  kHealth = 18,          ///< The health of devices that claims hold.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

@@ -134,6 +134,9 @@ struct UidCollector {
   // A resource has a name only.
   void operator()(const PutResource&) {}
   void operator()(const EraseResource&) {}
+  // Nor have devices.
+  void operator()(const PutHealth&) {}
+  void operator()(const EraseHealth&) {}
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {
@@ -230,6 +233,11 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
     result.push_back(
         {driver, pool, name, device.used_by.Take(), device.cdi_devices.Take()});
     std::sort(result.back().used_by.begin(), result.back().used_by.end());
+    if (const HealthRecord* health = state.FindHealth(key)) {
+      result.back().health = device::HealthName(health->health);
+      result.back().health_reason = health->message;
+      result.back().since = WallTimeOf(health->since_ms);
+    }
   }
   for (const auto& [resource, id, pod] : state.device_holders) {
     DeviceInfo& device = result.emplace_back();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/status.h"
@@ -13,6 +14,7 @@
 #include "testing/driver_journal.h"
 #include "testing/fake_driver_store.h"
 #include "testing/fake_driver_wire.h"
+#include "testing/fake_health.h"
 #include "testing/files.h"
 #include "testing/registration_wire.h"
 #include "testing/scenario.h"
@@ -45,6 +47,14 @@ absl::Status CheckOptions(const FakeDraDriverOptions& options) {
       problems.push_back(
           fmt::format("api '{}' is not one of v1, v1beta1", name));
     }
+  }
+  if (!options.health.empty() && !FakeHealth::IsVersion(options.health)) {
+    problems.push_back(
+        fmt::format("health '{}' is not one of v1, v1alpha1", options.health));
+  }
+  if (options.health_lease.count() <= 0) {
+    problems.push_back(
+        fmt::format("health_lease is {} s", options.health_lease.count()));
   }
   if (options.devices < 0) {
     problems.push_back(fmt::format("devices is {}", options.devices));
@@ -84,7 +94,9 @@ class FakeDraDriverImpl final : public FakeDraDriver {
         registration_socket_(options_.root / "plugins_registry" /
                              (options_.name + "-reg.sock")),
         journal_(options_.on_event),
-        script_(Fake::kDriver, "fake-dra", StepsOf(options_), options_.crash) {}
+        script_(Fake::kDriver, "fake-dra", StepsOf(options_), options_.crash),
+        health_(script_.executor(), options_.health, options_.health_lease,
+                [this] { return PreparedDevices(); }) {}
   ~FakeDraDriverImpl() override;
 
   absl::Status Start();
@@ -109,6 +121,20 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   std::size_t accepted_connections() const override;
   std::vector<std::string> PreparedClaims() const override;
   absl::Status Restart() override;
+  void SetHealth(std::string_view pool, std::string_view device,
+                 std::string_view health, std::string_view message) override {
+    script_.RunSync([&] {
+      health_.Set({std::string(pool), std::string(device)}, health, message);
+    });
+  }
+  std::size_t open_health_streams() const override {
+    std::size_t count = 0;
+    script_.RunSync([&] { count = health_.open_streams(); });
+    return count;
+  }
+  void DropHealthStreams(const absl::Status& status) override {
+    script_.RunSync([&] { health_.Drop(status); });
+  }
 
  private:
   static std::vector<ScenarioStep> StepsOf(const FakeDraDriverOptions& options);
@@ -144,6 +170,11 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   /// Runs `finish`, which answers, when and if `step` lets it.
   void FinishAfterWork(const ScenarioStep& step, Task finish);
 
+  // Health.
+  std::set<FakeHealth::PoolDevice> PreparedDevices() const;
+  /// As a step says.
+  void SetHealth(const ScenarioStep& step);
+
   const FakeDraDriverOptions options_;
   const std::filesystem::path plugin_dir_;
   const std::filesystem::path service_socket_;
@@ -157,6 +188,7 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   std::unique_ptr<rpc::Server> service_;  ///< Null with a common socket.
   std::unique_ptr<rpc::Server> registration_;
   std::size_t closed_connections_ = 0;  ///< Of service sockets gone by now.
+  FakeHealth health_;
 };
 
 std::vector<ScenarioStep> FakeDraDriverImpl::StepsOf(
@@ -241,6 +273,7 @@ absl::Status FakeDraDriverImpl::OpenService() {
   rpc::ServerOptions server;
   server.socket = service_socket_;
   AddClaimMethods(&server.methods);
+  server.streams = health_.Handlers();
   DEVMGR_ASSIGN_OR_RETURN(service_,
                           rpc::Server::Start(*runtime_, std::move(server)));
   return absl::OkStatus();
@@ -249,7 +282,10 @@ absl::Status FakeDraDriverImpl::OpenService() {
 absl::Status FakeDraDriverImpl::OpenRegistration() {
   rpc::ServerOptions server;
   server.socket = registration_socket_;
-  if (options_.common_socket) AddClaimMethods(&server.methods);
+  if (options_.common_socket) {
+    AddClaimMethods(&server.methods);
+    server.streams = health_.Handlers();
+  }
   server.methods[std::string(kGetInfoPath)] =
       Posted([this](const std::string&, rpc::Respond respond) {
         OnGetInfo(std::move(respond));
@@ -347,6 +383,9 @@ void FakeDraDriverImpl::OnGetInfo(rpc::Respond respond) {
     for (const std::string& name : options_.api) {
       info.supported_versions.emplace_back(FindDraApi(name)->announced);
     }
+    if (!options_.health.empty()) {
+      info.supported_versions.push_back(health_.Announced());
+    }
   }
   if (step.action == Action::kGarbageNames) {
     info.name = step.message.empty() ? "Not_A_Driver" : step.message;
@@ -381,6 +420,7 @@ void FakeDraDriverImpl::OnClaims(const DraApi& api, ClaimMethod method,
   if (EndsBeforeWork(NameOf(method), step, respond)) return;
 
   std::vector<ClaimAnswer> answers = Work(method, *claims, taken);
+  health_.Tell();
   if (step.action == Action::kUnknownClaim) {
     answers.push_back(
         {step.message.empty() ? kNobodysUid : step.message, "", {}});
@@ -457,12 +497,36 @@ bool FakeDraDriverImpl::EndsBeforeWork(std::string_view method,
 }
 
 void FakeDraDriverImpl::FinishAfterWork(const ScenarioStep& step, Task finish) {
-  const bool re_register = step.action == Action::kReRegister;
-  script_.FinishAfterWork(step,
-                          [this, re_register, finish = std::move(finish)] {
-                            finish();
-                            if (re_register) ReRegister();
-                          });
+  script_.FinishAfterWork(step, [this, step, finish = std::move(finish)] {
+    finish();
+    if (step.action == Action::kReRegister) ReRegister();
+    if (step.action == Action::kSetHealth) {
+      script_.Later(step.after, [this, step] { SetHealth(step); });
+    }
+  });
+}
+
+std::set<FakeHealth::PoolDevice> FakeDraDriverImpl::PreparedDevices() const {
+  std::set<FakeHealth::PoolDevice> devices;
+  if (!store_.has_value()) return devices;
+  for (const auto& [uid, claim] : store_->claims()) {
+    for (const PreparedDevice& device : claim.devices) {
+      devices.emplace(device.pool, device.device);
+    }
+  }
+  return devices;
+}
+
+void FakeDraDriverImpl::SetHealth(const ScenarioStep& step) {
+  const std::size_t slash = step.device.rfind('/');
+  const bool has_pool = slash != std::string::npos;
+  const std::size_t colon = step.message.find(':');
+  const std::size_t text = step.message.find_first_not_of(
+      ' ', colon == std::string::npos ? colon : colon + 1);
+  health_.Set({has_pool ? step.device.substr(0, slash) : options_.pool,
+               has_pool ? step.device.substr(slash + 1) : step.device},
+              step.message.substr(0, colon),
+              text == std::string::npos ? "" : step.message.substr(text));
 }
 
 }  // namespace

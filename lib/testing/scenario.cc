@@ -90,6 +90,7 @@ constexpr Rule kRules[] = {
     {Action::kRestart, "restart", 0, kLife},
     {Action::kRollingUpgrade, "rolling-upgrade", 0, kLife},
     {Action::kTakeOver, "take-over", 0, kLife},
+    {Action::kSetHealth, "set-health", kClaims, 0},
 };
 
 Methods MethodsOf(Fake fake, Action action) {

@@ -29,8 +29,9 @@ constexpr std::size_t kMaxScenarioBytes = 1024 * 1024;
 constexpr int kMaxDevices = 1'000'000;
 
 /// Fields of a step, in the order they are told in.
-constexpr std::string_view kDriverFields[] = {"action", "method", "claim",
-                                              "times",  "delay",  "message"};
+constexpr std::string_view kDriverFields[] = {
+    "action", "method", "claim", "device", "times", "delay", "after", "message",
+};
 constexpr std::string_view kPluginFields[] = {
     "action", "method", "device", "times", "delay", "after", "count", "message",
 };
@@ -51,6 +52,7 @@ bool ComesAfter(Action action) {
     case Action::kRestart:
     case Action::kRollingUpgrade:
     case Action::kTakeOver:
+    case Action::kSetHealth:
       return true;
     default:
       return false;
@@ -245,10 +247,11 @@ class Reader {
       return Error(node, field, "calls of {} carry no claim", step.method);
     }
     const bool flaps = step.action == Action::kFlapDevice;
-    if (flaps && step.device.empty()) {
+    const bool of_one = flaps || step.action == Action::kSetHealth;
+    if (of_one && step.device.empty()) {
       return Error(node, field, "action {} needs a 'device'", action);
     }
-    if (!step.device.empty() && !flaps &&
+    if (!step.device.empty() && !of_one &&
         (handshake || step.method == "get-options" ||
          !GoesWith(fake_, step.action, "allocate"))) {
       return Error(node, field, "calls of {} carry no device", step.method);

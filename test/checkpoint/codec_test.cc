@@ -48,6 +48,34 @@ TEST(CodecTest, KeepsEveryFieldOfEveryRecord) {
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_TRUE(**decoded == *resource);
   }
+  ASSERT_FALSE(state.healths.empty());
+  for (const auto& [key, health] : state.healths) {
+    const auto decoded = DecodeHealth(EncodeHealth(*health), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_TRUE(**decoded == *health);
+  }
+}
+
+TEST(CodecTest, KeepsHowAPodNamesAClaim) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kPreparing);
+  pod.needs.back().wants.front().pod_claim = "first";
+  const auto decoded = DecodePod(EncodePod(pod), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(**decoded == pod);
+}
+
+// DRA-158: what the kubelet crashes on.
+TEST(CodecTest, RefusesAHealthThatIsNone) {
+  pb::HealthRecord health;
+  health.set_driver("d.example.com");
+  for (const std::uint32_t number : {0u, 4u, 99u}) {
+    health.set_health(number);
+    ExpectDataLoss(DecodeHealth(health.SerializeAsString(), "d/x"),
+                   "record 'd/x': unknown health " + std::to_string(number));
+  }
+  ExpectDataLoss(DecodeHealth("null", "d/x"),
+                 "record 'd/x': its 4 bytes cannot be decoded");
 }
 
 TEST(CodecTest, KeepsEveryKindOfChange) {
@@ -161,7 +189,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 18u}) {
+  for (const std::uint32_t value : {0u, 19u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

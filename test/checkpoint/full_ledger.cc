@@ -129,6 +129,19 @@ std::vector<state::Batch> OwedBatches() {
   };
 }
 
+/// Of the device of the claim, and of one that is gone.
+state::Batch HealthBatch() {
+  state::HealthRecord bad{
+      state::kDriver, "pool", "gpu-0", device::Health::kUnhealthy,
+      "too hot",      60'000, 7};
+  state::HealthRecord gone = bad;
+  gone.device = "gone";
+  const state::DeviceKey key = gone.Key();
+  return MakeBatch(
+      20, DecisionKind::kHealth,
+      {Put(std::move(bad)), Put(std::move(gone)), state::EraseHealth{key}});
+}
+
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
@@ -140,11 +153,12 @@ std::vector<state::Batch> FullLedger() {
     batches.push_back(batch);
   }
   for (const state::Batch& batch : OwedBatches()) batches.push_back(batch);
+  batches.push_back(HealthBatch());
   state::State state;
   for (state::Batch& batch : batches) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
   }
-  batches.push_back(MakeBatch(20, DecisionKind::kRecovered, {}));
+  batches.push_back(MakeBatch(21, DecisionKind::kRecovered, {}));
   return batches;
 }
 

@@ -148,6 +148,12 @@ std::string ToJsonText(const StoreContents& contents) {
       json["resources"].back().push_back(resource->by_operator);
     }
   }
+  for (const auto& [key, health] : contents.state.healths) {
+    json["healths"].push_back({health->driver, health->pool, health->device,
+                               std::string(device::HealthName(health->health)),
+                               health->message, health->lease_ms,
+                               health->since_ms});
+  }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;
     Json entry = {{"seq", batch.seq},

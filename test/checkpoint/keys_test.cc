@@ -31,6 +31,8 @@ TEST(KeysTest, TellsKindsApart) {
   EXPECT_EQ(KindOf(PodKey({"u"})), KeyKind::kPod);
   EXPECT_EQ(KindOf(ClaimKey({"u"})), KeyKind::kClaim);
   EXPECT_EQ(KindOf(IdentityKeyOf("Pod", {"n", "m"})), KeyKind::kIdentity);
+  EXPECT_EQ(KindOf(ResourceKey("r")), KeyKind::kResource);
+  EXPECT_EQ(KindOf(HealthKey({"d", "p", "x"})), KeyKind::kHealth);
   EXPECT_EQ(KindOf("x/1"), std::nullopt);
   EXPECT_EQ(KindOf("meta/other"), std::nullopt);
   EXPECT_EQ(KindOf(""), std::nullopt);

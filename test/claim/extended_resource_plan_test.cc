@@ -180,7 +180,7 @@ TEST_F(ExtendedResourcePlanTest, TheSpecialClaimComesAfterThePodsOwn) {
                       .SpecialClaim("S")
                       .Maps("a", kGpu, "req-0");
   EXPECT_THAT(WantsOf(pod),
-              ElementsAre(ElementsAre(Want{ClaimUid{"u-C"}, "r", ""},
+              ElementsAre(ElementsAre(Want{ClaimUid{"u-C"}, "r", "", "c1"},
                                       Want{kSpecial, "req-0", kGpu})));
 }
 

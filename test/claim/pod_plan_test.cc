@@ -282,9 +282,9 @@ TEST_F(PodPlanTest, TwoPodClaimsThatNameOneObjectTakeItOnce) {
   const PlanResult result = Plan(pod, {ClaimForP("C")});
   EXPECT_THAT(ClaimsOf(result), ElementsAre("u-C"));
   const ClaimUid uid{"u-C"};
-  EXPECT_THAT(
-      result.plan.needs[0].wants,
-      ElementsAre(state::Want{uid, "r1", ""}, state::Want{uid, "r2", ""}));
+  EXPECT_THAT(result.plan.needs[0].wants,
+              ElementsAre(state::Want{uid, "r1", "", "c1"},
+                          state::Want{uid, "r2", "", "c2"}));
 }
 
 TEST_F(PodPlanTest, WantsStandInPodClaimOrderNotInTheContainers) {
@@ -297,8 +297,8 @@ TEST_F(PodPlanTest, WantsStandInPodClaimOrderNotInTheContainers) {
   const PlanResult result = Plan(pod, {ClaimForP("A"), ClaimForP("B")});
   ASSERT_THAT(ClaimsOf(result), ElementsAre("u-A", "u-B"));
   EXPECT_THAT(result.plan.needs[0].wants,
-              ElementsAre(state::Want{ClaimUid{"u-A"}, "r1", ""},
-                          state::Want{ClaimUid{"u-B"}, "", ""}));
+              ElementsAre(state::Want{ClaimUid{"u-A"}, "r1", "", "c1"},
+                          state::Want{ClaimUid{"u-B"}, "", "", "c2"}));
 }
 
 TEST(WorsenTest, KeepsTheWorseAndAddsWaitsUp) {

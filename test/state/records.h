@@ -93,6 +93,10 @@ inline Change Put(ResourceRecord resource) {
       std::make_shared<const ResourceRecord>(std::move(resource))};
 }
 
+inline Change Put(HealthRecord health) {
+  return PutHealth{std::make_shared<const HealthRecord>(std::move(health))};
+}
+
 /// Devices of `example.com/tpu` in container `main`.
 inline DeviceHold MakeHold(
     const std::vector<std::string>& devices,

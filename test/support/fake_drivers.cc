@@ -20,6 +20,7 @@ class FakeDriversView final : public dra::Drivers {
   ~FakeDriversView() override {
     MutexLock lock(fake_.mutex_);
     fake_.on_change_ = nullptr;
+    fake_.health_ = nullptr;
     for (auto& [name, driver] : fake_.drivers_) driver.waiting.clear();
   }
 
@@ -61,9 +62,19 @@ class FakeDriversView final : public dra::Drivers {
 
   std::vector<PluginInfo> Plugins() const override { return {}; }
 
+  void WatchHealth(dra::HealthListener& listener) override {
+    MutexLock lock(fake_.mutex_);
+    fake_.health_ = [this, &listener](const FakeDrivers::Listening& what) {
+      executor_.Post([&listener, what] { what(listener); });
+    };
+  }
+
  private:
-  static std::vector<state::PreparedDevice> DevicesOf(
-      const std::string& driver, const ClaimReference& claim) {
+  std::vector<state::PreparedDevice> DevicesOf(
+      const std::string& driver, const ClaimReference& claim) const {
+    MutexLock lock(fake_.mutex_);
+    const auto told = fake_.devices_.find(claim.name.name);
+    if (told != fake_.devices_.end()) return told->second;
     return {{{}, "pool-1", "dev-1", {driver + "/x=" + claim.name.name}, ""}};
   }
 
@@ -129,6 +140,35 @@ void FakeDrivers::Deregister(const std::string& driver) {
 void FakeDrivers::Changed(const std::string& driver) {
   MutexLock lock(mutex_);
   if (on_change_) on_change_(driver);
+}
+
+void FakeDrivers::Prepares(const std::string& claim,
+                           std::vector<state::PreparedDevice> devices) {
+  MutexLock lock(mutex_);
+  devices_[claim] = std::move(devices);
+}
+
+void FakeDrivers::TellHealth(Listening what) {
+  MutexLock lock(mutex_);
+  if (health_) health_(std::move(what));
+}
+
+void FakeDrivers::ReportHealth(const std::string& driver,
+                               std::vector<device::DeviceReport> report) {
+  TellHealth([driver, report = std::move(report)](dra::HealthListener& to) {
+    to.OnHealthReport(driver, report);
+  });
+}
+
+void FakeDrivers::LoseHealth(const std::string& driver) {
+  TellHealth([driver](dra::HealthListener& to) {
+    to.OnHealthLost(driver, "the test says so");
+  });
+}
+
+bool FakeDrivers::health_watched() const {
+  MutexLock lock(mutex_);
+  return health_ != nullptr;
 }
 
 void FakeDrivers::Answer(const std::string& driver, Script script) {

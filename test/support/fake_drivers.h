@@ -36,6 +36,15 @@ class FakeDrivers {
   void Hold(const std::string& driver);
   void Let(const std::string& driver);
 
+  /// What is prepared for a claim of this name; by default `pool-1/dev-1`.
+  void Prepares(const std::string& claim,
+                std::vector<state::PreparedDevice> devices);
+  /// Tells the manager that watches health, on its thread.
+  void ReportHealth(const std::string& driver,
+                    std::vector<device::DeviceReport> report);
+  void LoseHealth(const std::string& driver);
+  bool health_watched() const;
+
   std::vector<Call> calls() const;
   bool WaitForCalls(std::size_t count) const;
   /// Claims that are prepared at a driver now, by UID.
@@ -54,6 +63,8 @@ class FakeDrivers {
     std::set<std::string> prepared;
   };
 
+  using Listening = std::function<void(dra::HealthListener&)>;
+  void TellHealth(Listening what);
   void Changed(const std::string& driver);
   /// Runs `answer` now, or when the driver is let go.
   void Reply(const std::string& driver, Task answer);
@@ -63,6 +74,10 @@ class FakeDrivers {
   std::map<std::string, Driver> drivers_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<Call> calls_ DEVMGR_GUARDED_BY(mutex_);
   std::function<void(const std::string&)> on_change_ DEVMGR_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<state::PreparedDevice>> devices_
+      DEVMGR_GUARDED_BY(mutex_);
+  /// Has the listener called; null: nobody listens.
+  std::function<void(Listening)> health_ DEVMGR_GUARDED_BY(mutex_);
 };
 
 }  // namespace devmgr

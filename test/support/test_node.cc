@@ -101,6 +101,7 @@ class TestNode::Waiter final : public DeviceManagerObserver {
   void OnWake(const std::vector<WaitingFor>&) override { Bump(); }
   void OnObjects() override { Bump(); }
   void OnEvent(const EventInfo&) override { Bump(); }
+  void OnResourceHealth(const std::vector<PodUid>&) override { Bump(); }
 
   std::uint64_t version() {
     MutexLock lock(mutex_);

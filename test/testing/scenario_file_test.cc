@@ -211,7 +211,22 @@ TEST_F(ScenarioFileTest, ADriverHasNoStepsOfAPlugin) {
   EXPECT_THAT(ErrorOf("steps:\n- {action: restart}\n"),
               HasSubstr("unknown action 'restart'"));
   EXPECT_THAT(ErrorOf("steps:\n- {action: fail, device: d}\n"),
-              HasSubstr("device: unknown field"));
+              HasSubstr("carry no device"));
+  EXPECT_THAT(ErrorOf("steps:\n- {action: fail, count: 2}\n"),
+              HasSubstr("count: unknown field"));
+}
+
+TEST_F(ScenarioFileTest, AStepOfADriverSetsTheHealthOfADevice) {
+  const auto steps = Read(
+      "steps:\n- {action: set-health, device: gpu-0, after: 2s, message: "
+      "'Unhealthy: too hot'}\n");
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_EQ(steps->at(0).action, ScenarioStep::Action::kSetHealth);
+  EXPECT_EQ(steps->at(0).device, "gpu-0");
+  EXPECT_EQ(steps->at(0).after, std::chrono::seconds(2));
+  EXPECT_EQ(steps->at(0).message, "Unhealthy: too hot");
+  EXPECT_THAT(ErrorOf("steps:\n- {action: set-health}\n"),
+              HasSubstr("needs a 'device'"));
 }
 
 TEST_F(ScenarioFileTest, AMissingFileIsNamed) {

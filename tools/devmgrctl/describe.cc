@@ -245,9 +245,14 @@ absl::Status DescribeDevice(const Session& session, Inspector& inspector) {
     fields.Add("CDI devices", Join(device->cdi_devices, ", "));
   } else {
     fields.Add("Resource", device->resource);
+  }
+  // Some drivers tell nothing of it.
+  if (!device->resource.empty() || !device->health.empty()) {
     fields.Add("Health", {HealthText(*device), ToneOf(*device)});
     fields.Add("Reason", device->health_reason);
     fields.Add("Since", TimeText(device->since));
+  }
+  if (!device->resource.empty()) {
     fields.Add("NUMA nodes", NumaText(*device));
   }
   fields.Add("Used by", Join(device->used_by, ", "));

@@ -20,6 +20,7 @@ struct Flags {
   devmgr::testing::FakeDraDriverOptions options;
   std::string root;
   std::string scenario;
+  std::string health = "none";
 };
 
 void Complain(const std::string& text) {
@@ -53,6 +54,12 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--health", flags->health,
+                 "health service to offer; prepared devices are healthy until "
+                 "a step says otherwise")
+      ->check(CLI::IsMember({"v1", "v1alpha1", "none"}))
+      ->type_name("v1|v1alpha1|none")
+      ->capture_default_str();
   app.add_option("--scenario", flags->scenario,
                  "YAML file with steps of misbehaviour")
       ->type_name("FILE");
@@ -63,6 +70,7 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
     return false;
   }
   options.root = flags->root;
+  if (flags->health != "none") options.health = flags->health;
   return true;
 }
 

@@ -29,7 +29,7 @@ enum class Recovery { kStrict, kLenient };
 /// What follows when a device that a pod holds turns Unhealthy: `kReport` shows
 /// it in the pod's status, as the kubelet does; `kFail` also has the pod failed
 /// (Host::act_on_pod) once it has been so for `unhealthy_for`. A device that is
-/// Unknown, because its plugin is gone, is not Unhealthy.
+/// Unknown, because its plugin or driver is gone, is not Unhealthy.
 enum class HealthPolicy { kReport, kFail };
 
 /// What becomes of a pod whose claim a driver was to unprepare and has not,
@@ -81,9 +81,10 @@ struct DeviceManagerOptions {
   /// Upstream's gate names. A gate governs new decisions only: what pods hold
   /// stays theirs when it is turned. On by default: `DRAExtendedResource`;
   /// `ResourceHealthStatus`, without which PodInfo::allocated_resources stays
-  /// empty and OnResourceHealth is not called; `ResourceHealthStatusMessage`,
-  /// without which it has no messages. Off: `DRAWorkloadResourceClaims` (claims
-  /// of pod groups), `DRAOptionalNodeOperations` (devices that need no calls).
+  /// empty, OnResourceHealth is not called, and drivers are not asked for
+  /// health; `ResourceHealthStatusMessage`, without which that has no messages.
+  /// Off: `DRAWorkloadResourceClaims` (claims of pod groups),
+  /// `DRAOptionalNodeOperations` (devices that need no calls).
   std::map<std::string, bool> feature_gates;
 
   /// Longest wait for one call of a driver. Must be positive. A longer one
@@ -126,10 +127,10 @@ struct DeviceManagerOptions {
   /// devices. Must be positive.
   std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
 
-  /// By resource; kReport where nothing is said. Of a resource one pod is
-  /// failed in ten seconds at most, and none in the first minute when more than
-  /// half of its held devices are Unhealthy: then the plugin is the one that is
-  /// sick.
+  /// By resource of a device plugin, or by DRA driver; kReport where nothing is
+  /// said. Of each one pod is failed in ten seconds at most, and none in the
+  /// first minute when more than half of its held devices are Unhealthy: then
+  /// the plugin or driver is the one that is sick.
   std::map<std::string, HealthPolicy> health_policies;
   std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
 

@@ -53,16 +53,21 @@ struct Verdict {
 
 /// An element of `allocatedResourcesStatus` in a pod's status.
 struct ResourceHealth {
-  std::string resource_id;  ///< Of a device plugin: the device's ID.
-  std::string health;       ///< `Healthy`, `Unhealthy`, `Unknown`.
-  std::string message;      ///< Why, for people; may be empty.
-  WallTime since;           ///< Of health and message; not set: not known.
+  /// Of a device plugin: the device's ID. Of a driver: the device's first CDI
+  /// name, or `driver/pool/device`.
+  std::string resource_id;
+  std::string health;   ///< `Healthy`, `Unhealthy`, `Unknown`.
+  std::string message;  ///< Why, for people; may be empty.
+  WallTime since;       ///< Of health and message; not set: not known.
   friend bool operator==(const ResourceHealth&,
                          const ResourceHealth&) = default;
 };
 
 struct ResourceStatus {
-  std::string name;  ///< The resource.
+  /// The resource of a device plugin, or `claim:<pod claim>[/<request>]` as the
+  /// container spells it; for extended resources by claims `claim:<name of the
+  /// claim>/<request>`.
+  std::string name;
   std::vector<ResourceHealth> resources;
   friend bool operator==(const ResourceStatus&,
                          const ResourceStatus&) = default;
@@ -86,7 +91,7 @@ struct PodInfo {
   std::vector<std::string> containers;
   std::vector<std::string> claims;  ///< Names of claims it holds.
   /// `allocatedResourcesStatus` of the containers, of all kinds, that hold
-  /// devices of plugins.
+  /// devices. While the pod is released: as it was last.
   std::vector<ContainerResourceStatus> allocated_resources;
 };
 
@@ -157,12 +162,12 @@ struct DeviceInfo {
   std::string device;                ///< Of a device plugin, too: its ID.
   std::vector<std::string> used_by;  ///< `namespace/name` of pods.
   std::vector<std::string> cdi_devices;
-  // Of a device plugin, or empty.
-  std::string resource;
-  std::string health;         ///< `Healthy`, `Unhealthy`, `Unknown`.
-  std::string health_reason;  ///< For people.
-  WallTime since;             ///< Of health and reason.
-  std::vector<std::int64_t> numa_nodes;
+  std::string resource;  ///< Of a device plugin, or empty.
+  /// `Healthy`, `Unhealthy`, `Unknown`; empty when its driver tells nothing.
+  std::string health;
+  std::string health_reason;             ///< For people.
+  WallTime since;                        ///< Of health and reason.
+  std::vector<std::int64_t> numa_nodes;  ///< Of a device plugin.
 };
 
 /// A device as a pod-resources endpoint tells of it.

@@ -75,6 +75,11 @@ struct ScenarioStep {
     kRollingUpgrade,  ///< Register a second instance at a socket of its own;
                       ///< `delay` later the first one ends.
     kTakeOver,        ///< The same, but at the path of the first one.
+
+    // Of drivers again:
+    kSetHealth,  ///< Report `device` (`pool/device`, or a device of the pool
+                 ///< of the driver) as `message` says: its health, and a text
+                 ///< behind a colon. `after` the call is served.
   };
   Action action = Action::kDelay;
   std::string method = "any";
@@ -89,8 +94,8 @@ struct ScenarioStep {
 };
 
 /// Reads a scenario for a driver: a YAML list `steps` of `{action, method,
-/// claim, times, delay, message}`; names of actions in kebab case
-/// (`fail-claim`), delay as `250ms` or `2s`.
+/// claim, device, times, delay, after, message}`; names of actions in kebab
+/// case (`fail-claim`), delay as `250ms` or `2s`.
 ///   InvalidArgument  names the file, line and field
 DEVMGR_EXPORT absl::StatusOr<std::vector<ScenarioStep>> ReadScenario(
     const std::filesystem::path& file);
@@ -115,6 +120,11 @@ struct FakeDraDriverOptions {
   bool common_socket = false;
   /// Fail this many GetInfo calls at first.
   int fail_get_info = 0;
+  /// Health service that it advertises and serves, of `v1`, `v1alpha1`; empty:
+  /// none. Devices are healthy until it is told otherwise.
+  std::string health;
+  /// How long its reports count; it repeats them in a third of that.
+  std::chrono::seconds health_lease{30};
   std::vector<ScenarioStep> scenario;
   /// One JSON line per event (without line end); called from any thread, one
   /// call at a time. Events: `serving`, `get-info`, `registered`,
@@ -170,6 +180,14 @@ class DEVMGR_EXPORT FakeDraDriver {
 
   /// Removes and re-creates both sockets, as a restarted process would.
   virtual absl::Status Restart() = 0;
+
+  /// Reports it from now on; `health` as in DeviceInfo.
+  virtual void SetHealth(std::string_view pool, std::string_view device,
+                         std::string_view health, std::string_view message) = 0;
+  /// Health streams that are open now.
+  virtual std::size_t open_health_streams() const = 0;
+  /// Ends all health streams with `status`.
+  virtual void DropHealthStreams(const absl::Status& status) = 0;
 };
 
 struct FakeDevicePluginOptions {

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Health streams of drivers, through the registry that opens them.
+#include "dra/health_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "devmgr/wire/dra/health/v1/health.pb.h"
+#include "dra/driver_registry.h"
+#include "support/builders.h"
+#include "support/fake_connection.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::dra {
+namespace {
+
+namespace v1 = wire::dra::health::v1;
+using registration::Plugin;
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr char kA[] = "/a.sock";
+constexpr char kB[] = "/b.sock";
+constexpr char kV1[] = "/v1.DRAResourceHealth/NodeWatchResources";
+constexpr char kV1Alpha1[] = "/v1alpha1.DRAResourceHealth/NodeWatchResources";
+
+const std::vector<std::string> kBoth = {
+    "v1.DRAPlugin", "v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth"};
+
+std::string ReportOf(const std::string& device) {
+  v1::NodeWatchResourcesResponse report;
+  v1::DeviceHealth* item = report.add_devices();
+  item->mutable_device()->set_pool_name("pool");
+  item->mutable_device()->set_device_name(device);
+  item->set_health(v1::HEALTHY);
+  return report.SerializeAsString();
+}
+
+class HealthWatchTest : public ::testing::Test, public HealthListener {
+ protected:
+  HealthWatchTest()
+      : registry_(
+            executor_,
+            [this](const auto& socket, auto on_hang_up) {
+              return peer_.Dial(socket, std::move(on_hang_up));
+            },
+            Options()) {
+    registry_.WatchHealth(*this);
+  }
+
+  static DriverRegistryOptions Options() {
+    DriverRegistryOptions options;
+    options.now = [] { return WallTime(); };
+    options.on_change = [](const std::string&) {};
+    return options;
+  }
+
+  void OnHealthReport(
+      const std::string& driver,
+      const std::vector<device::DeviceReport>& report) override {
+    EXPECT_EQ(driver, kDriver);
+    for (const auto& one : report) heard_.push_back(one.device.second);
+  }
+  void OnHealthLost(const std::string& driver,
+                    const std::string& why) override {
+    EXPECT_EQ(driver, kDriver);
+    heard_.push_back("lost: " + why);
+  }
+
+  static Plugin PluginAt(const std::string& endpoint,
+                         std::vector<std::string> versions = kBoth) {
+    return {DriverRegistry::kPluginType, kDriver, endpoint, std::move(versions),
+            "/reg.sock"};
+  }
+  void Register(const std::string& endpoint,
+                std::vector<std::string> versions = kBoth) {
+    EXPECT_THAT(registry_.Register(PluginAt(endpoint, std::move(versions))),
+                IsOk());
+    executor_.RunPending();
+  }
+
+  /// Health streams opened so far, as endpoint and method.
+  std::vector<std::string> Opened() const {
+    std::vector<std::string> opened;
+    for (const auto& call : peer_.calls()) {
+      EXPECT_EQ(call.timeout, milliseconds(0));
+      opened.push_back(peer_.dialed().at(call.connection) + call.method);
+    }
+    return opened;
+  }
+  std::size_t Last() const { return peer_.calls().size() - 1; }
+  void Send(const std::string& device) {
+    peer_.SendMessage(Last(), ReportOf(device));
+    executor_.RunPending();
+  }
+  /// The last stream ends.
+  void End(const absl::Status& status) {
+    peer_.EndStream(Last(), status);
+    executor_.RunPending();
+  }
+  std::vector<std::string> Heard() { return std::exchange(heard_, {}); }
+
+  ManualExecutor executor_;
+  FakePeer peer_;
+  std::vector<std::string> heard_;
+  DriverRegistry registry_;
+};
+
+TEST_F(HealthWatchTest, WhatADriverReportsIsHeard) {
+  Register(kA);
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kA) + kV1));
+  Send("gpu-0");
+  EXPECT_THAT(Heard(), ElementsAre("gpu-0"));
+  executor_.Advance(HealthWatch::kPause);
+  Send("gpu-1");
+  EXPECT_THAT(Heard(), ElementsAre("gpu-1"));
+}
+
+TEST_F(HealthWatchTest, ReportsAreReadOneAtATime) {
+  Register(kA);
+  Send("gpu-0");
+  EXPECT_FALSE(peer_.calls()[0].reading);
+  executor_.Advance(HealthWatch::kPause - milliseconds(1));
+  EXPECT_FALSE(peer_.calls()[0].reading);
+  executor_.Advance(milliseconds(1));
+  EXPECT_TRUE(peer_.calls()[0].reading);
+}
+
+TEST_F(HealthWatchTest, TheOldServiceIsSpokenToo) {
+  Register(kA, {"v1.DRAPlugin", "v1alpha1.DRAResourceHealth"});
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kA) + kV1Alpha1));
+}
+
+TEST_F(HealthWatchTest, WhoDoesNotOfferItIsNotAsked) {  // DRA-159
+  Register(kA, {"v1.DRAPlugin"});
+  executor_.Advance(std::chrono::hours(1));
+  EXPECT_THAT(Opened(), IsEmpty());
+}
+
+TEST_F(HealthWatchTest, WhoDoesNotKnowTheCallIsAskedOnce) {  // DRA-159
+  Register(kA);
+  End(UnimplementedError("unknown service"));
+  EXPECT_THAT(Heard(), ElementsAre("lost: unknown service"));
+  executor_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(Opened().size(), 1u);
+  // Nor over another connection, but another instance is.
+  peer_.HangUp(0);
+  executor_.Advance(milliseconds(50));
+  EXPECT_EQ(peer_.dialed().size(), 2u);
+  EXPECT_EQ(Opened().size(), 1u);
+  Register(kB);
+  EXPECT_EQ(Opened().size(), 2u);
+  EXPECT_THAT(Heard(), IsEmpty());
+}
+
+TEST_F(HealthWatchTest, TheEndOfAStreamIsTold) {  // DRA-148
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  End(absl::OkStatus());
+  EXPECT_THAT(Heard(), ElementsAre("lost: the driver ended the stream"));
+}
+
+TEST_F(HealthWatchTest, AStreamThatFailsIsTold) {  // DRA-149
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  End(InternalError("boom"));
+  EXPECT_THAT(Heard(), ElementsAre("lost: boom"));
+}
+
+TEST_F(HealthWatchTest, AStreamThatEndsIsOpenedAgainWithABackOff) {
+  Register(kA);
+  std::size_t opened = 1;
+  for (const int delay : {1'000, 2'000, 4'000, 8'000, 16'000, 30'000, 30'000}) {
+    End(UnavailableError("not now"));
+    executor_.Advance(milliseconds(delay - 1));
+    EXPECT_EQ(Opened().size(), opened) << delay;
+    executor_.Advance(milliseconds(1));
+    EXPECT_EQ(Opened().size(), ++opened) << delay;
+  }
+  EXPECT_THAT(Heard(), IsEmpty());  // There was nothing to lose.
+  Send("gpu-0");
+  End(UnavailableError("not now"));
+  executor_.Advance(HealthWatch::kFirstRetry);
+  EXPECT_EQ(Opened().size(), ++opened);
+}
+
+TEST_F(HealthWatchTest, GarbageEndsTheStream) {
+  Register(kA);
+  Send("gpu-0");
+  executor_.Advance(HealthWatch::kPause);
+  Heard();
+  peer_.SendMessage(Last(), "\xff\xff");
+  executor_.RunPending();
+  EXPECT_THAT(Heard(), ElementsAre("lost: 2 bytes are not a health report"));
+  executor_.Advance(HealthWatch::kFirstRetry);
+  EXPECT_EQ(Opened().size(), 2u);
+}
+
+TEST_F(HealthWatchTest, ADriverThatComesBackIsListenedToAtOnce) {  // DRA-173
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  peer_.HangUp(0);
+  executor_.RunPending();
+  EXPECT_EQ(Heard().size(), 1u);
+  executor_.Advance(milliseconds(50));
+  EXPECT_THAT(Opened(),
+              ElementsAre(std::string(kA) + kV1, std::string(kA) + kV1));
+  Send("gpu-0");
+  EXPECT_THAT(Heard(), ElementsAre("gpu-0"));
+  // The attempt that was due for the lost stream opens none.
+  executor_.Advance(std::chrono::minutes(1));
+  EXPECT_EQ(Opened().size(), 2u);
+}
+
+TEST_F(HealthWatchTest, TheLastInstanceEndsIt) {
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  registry_.Deregister(PluginAt(kA));
+  executor_.RunPending();
+  EXPECT_THAT(Heard(), ElementsAre("lost: the driver is gone"));
+  executor_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(Opened().size(), 1u);
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+// The kubelet opens a stream for each; the end of one clears what the other
+// told.
+TEST_F(HealthWatchTest, TheNewestInstanceTakesOverWithoutAGap) {
+  Register(kA);
+  Send("gpu-0");
+  Register(kB);
+  EXPECT_THAT(Opened(),
+              ElementsAre(std::string(kA) + kV1, std::string(kB) + kV1));
+  EXPECT_FALSE(static_cast<bool>(peer_.calls()[0].stream.on_end));
+  registry_.Deregister(PluginAt(kA));
+  executor_.RunPending();
+  Send("gpu-1");
+  EXPECT_THAT(Heard(), ElementsAre("gpu-0", "gpu-1"));
+  EXPECT_EQ(Opened().size(), 2u);
+}
+
+TEST_F(HealthWatchTest, ThereIsNoWayBackToAnOlderInstanceThatOffersIt) {
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  Register(kB, {"v1.DRAPlugin"});
+  EXPECT_EQ(Heard().size(), 1u);
+  executor_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(Opened().size(), 1u);
+  // But there is when the newest has left.
+  registry_.Deregister(PluginAt(kB));
+  executor_.RunPending();
+  EXPECT_EQ(Opened().size(), 2u);
+}
+
+TEST_F(HealthWatchTest, WhatAnOlderStreamStillSaysDoesNotCount) {
+  Register(kA);
+  const auto late = peer_.calls()[0].stream;
+  Register(kB);
+  late.on_message(ReportOf("late"));
+  late.on_end(InternalError("late"));
+  executor_.RunPending();
+  EXPECT_THAT(Heard(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace devmgr::dra

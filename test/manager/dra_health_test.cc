@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pods and embedders learn of the health of devices that claims hold, and
+// what follows.
+#include <algorithm>
+#include <chrono>
+
+#include "manager/manager_fixture.h"
+#include "support/mailbox.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr auto kGood = device::Health::kHealthy;
+constexpr auto kBad = device::Health::kUnhealthy;
+
+device::DeviceReport Of(const std::string& device, device::Health health,
+                        const std::string& message = "",
+                        std::int64_t lease_ms = 60'000) {
+  return {{"pool-1", device}, health, message, lease_ms};
+}
+
+state::PreparedDevice Device(const std::string& name,
+                             std::vector<std::string> requests = {},
+                             std::vector<std::string> cdi = {},
+                             const std::string& share = "") {
+  return {std::move(requests), "pool-1", name, std::move(cdi), share};
+}
+
+class DraHealthTest : public ManagerTest {
+ protected:
+  class Listener : public DeviceManagerObserver {
+   public:
+    void OnResourceHealth(const std::vector<PodUid>& pods) override {
+      told.push_back(pods);
+    }
+    void OnPod(const PodInfo& pod, bool gone) override {
+      if (gone) last = pod;
+    }
+    std::vector<std::vector<PodUid>> told;  ///< On the manager's thread.
+    PodInfo last;
+  };
+
+  void TearDown() override { StopListening(); }
+  void StopListening() {
+    if (std::exchange(listening_, false)) {
+      node_.manager().RemoveObserver(&listener_);
+    }
+  }
+
+  /// Pods `p0`, `p1`, ... with claims `c0`, `c1`, ... on devices `dev-0`, ...
+  void Start(int pods) {
+    std::string all;
+    for (int i = 0; i < pods; ++i) {
+      const std::string n = std::to_string(i);
+      node_.drivers.Prepares("c" + n, {Device("dev-" + n)});
+      all += ClaimYaml("c" + n, "u-c" + n, {kDriver}, {"u-p" + n}) +
+             PodYaml("p" + n, "u-p" + n, {"c" + n});
+    }
+    Start(all, pods);
+  }
+  void Start(const std::string& yaml, int pods) {
+    node_.Start();
+    Listen();
+    node_.Publish(yaml);
+    for (int i = 0; i < pods; ++i) {
+      ASSERT_TRUE(node_.WaitFor("p" + std::to_string(i), PodState::kReady));
+    }
+    Told();
+  }
+  void Listen() {
+    node_.manager().AddObserver(&listener_);
+    listening_ = true;
+  }
+  void Restart() {
+    StopListening();
+    node_.Restart();
+    Listen();
+  }
+
+  void Report(std::vector<device::DeviceReport> report) {
+    node_.drivers.ReportHealth(kDriver, std::move(report));
+  }
+
+  /// Since the last call; all that was reported before has been heard.
+  std::vector<std::vector<PodUid>> Told() {
+    std::vector<std::vector<PodUid>> told;
+    // Once for what was reported, once for what that made to be told.
+    node_.manager().RunAndWait([] {});
+    node_.manager().RunAndWait(
+        [&] { told = std::exchange(listener_.told, {}); });
+    return told;
+  }
+
+  static std::vector<std::string> StatusOf(const PodInfo& pod) {
+    std::vector<std::string> all;
+    for (const auto& container : pod.allocated_resources) {
+      for (const ResourceStatus& resource : container.resources) {
+        for (const ResourceHealth& device : resource.resources) {
+          all.push_back(container.container + " " + resource.name + " " +
+                        device.resource_id + " " + device.health +
+                        (device.message.empty() ? "" : ": " + device.message));
+        }
+      }
+    }
+    return all;
+  }
+  std::vector<std::string> StatusOf(const std::string& pod) {
+    return StatusOf(node_.PodNamed(pod));
+  }
+
+  std::vector<std::string> MessagesOf(const std::string& reason) {
+    std::vector<std::string> messages;
+    for (const EventInfo& event : node_.manager().Events(0)) {
+      if (event.reason == reason) messages.push_back(event.message);
+    }
+    return messages;
+  }
+
+  /// `device health message` of the ledger's records.
+  std::vector<std::string> Kept() {
+    std::vector<std::string> all;
+    for (const auto& [key, record] : node_.store.Load().healths) {
+      all.push_back(record->device + " " +
+                    std::string(device::HealthName(record->health)) + " " +
+                    record->message);
+    }
+    return all;
+  }
+  /// Nothing tells when the ledger has written: looked at again and again.
+  template <typename Matcher>
+  bool WaitForKept(const Matcher& matcher) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    Mailbox<int> ticks;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (::testing::Matches(matcher)(Kept())) return true;
+      node_.manager().RunAfter(std::chrono::milliseconds(10),
+                               [&] { ticks.Put(0); });
+      ticks.Take();
+    }
+    return false;
+  }
+
+  Listener listener_;
+  bool listening_ = false;
+};
+
+TEST_F(DraHealthTest, AHolderIsToldOfEachChange) {  // DRA-142
+  Start(2);
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre("c claim:c0 d.example.com/pool-1/dev-0 Unknown"));
+  Report({Of("dev-0", kGood), Of("dev-1", kGood)});
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"}, PodUid{"u-p1"})));
+  Report({Of("dev-0", kBad, "too hot"), Of("dev-1", kGood)});
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"})));
+  EXPECT_THAT(
+      StatusOf("p0"),
+      ElementsAre("c claim:c0 d.example.com/pool-1/dev-0 Unhealthy: too hot"));
+  EXPECT_THAT(
+      MessagesOf("DeviceUnhealthy"),
+      ElementsAre(AllOf(HasSubstr("'pool-1/dev-0'"), HasSubstr(kDriver))));
+  Report({Of("dev-0", kBad, "too hot"), Of("dev-1", kGood)});
+  EXPECT_THAT(Told(), IsEmpty());
+}
+
+TEST_F(DraHealthTest, NobodyIsToldOfADeviceThatNobodyHolds) {  // DRA-143
+  Start(1);
+  Report({Of("dev-7", kGood)});
+  EXPECT_THAT(Told(), IsEmpty());
+  // It is known all the same to who gets it then.
+  node_.drivers.Prepares("c7", {Device("dev-7")});
+  node_.Publish(ClaimYaml("c7", "u-c7", {kDriver}, {"u-p7"}) +
+                PodYaml("p7", "u-p7", {"c7"}));
+  ASSERT_TRUE(node_.WaitFor("p7", PodState::kReady));
+  EXPECT_THAT(StatusOf("p7"),
+              ElementsAre("c claim:c7 d.example.com/pool-1/dev-7 Healthy"));
+  EXPECT_TRUE(WaitForKept(ElementsAre("dev-7 Healthy ")));
+}
+
+TEST_F(DraHealthTest, AllWhoShareADeviceAreTold) {  // DRA-146, DRA-147
+  node_.drivers.Prepares("c0", {Device("dev", {}, {}, "share-1")});
+  node_.drivers.Prepares("c1", {Device("dev", {}, {}, "share-2")});
+  Start(ClaimYaml("c0", "u-c0", {kDriver}, {"u-p0", "u-p1"}) +
+            ClaimYaml("c1", "u-c1", {kDriver}, {"u-p2"}) +
+            PodYaml("p0", "u-p0", {"c0"}) + PodYaml("p1", "u-p1", {"c0"}) +
+            PodYaml("p2", "u-p2", {"c1"}),
+        3);
+  Report({Of("dev", kBad)});
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"}, PodUid{"u-p1"},
+                                              PodUid{"u-p2"})));
+}
+
+TEST_F(DraHealthTest, WhatHappensAtOnceIsToldAtOnce) {
+  Start(3);
+  node_.manager().RunAndWait([&] {
+    for (int i = 0; i < 1'000; ++i) {
+      Report({Of("dev-0", i % 2 == 0 ? kGood : kBad),
+              Of("dev-1", i % 2 == 0 ? kBad : kGood)});
+    }
+  });
+  std::set<PodUid> all;
+  for (const auto& pods : Told()) all.insert(pods.begin(), pods.end());
+  EXPECT_EQ(all, (std::set<PodUid>{{"u-p0"}, {"u-p1"}}));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unhealthy")));
+}
+
+TEST_F(DraHealthTest, TheEndOfTheStreamMakesDevicesUnknown) {  // DRA-173
+  Start(1);
+  Report({Of("dev-0", kGood)});
+  Told();
+  node_.drivers.LoseHealth(kDriver);
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"})));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unknown")));
+  EXPECT_THAT(MessagesOf("DriverHealthLost"), SizeIs(1));
+  Report({Of("dev-0", kGood)});
+  EXPECT_THAT(Told(), ElementsAre(ElementsAre(PodUid{"u-p0"})));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Healthy")));
+}
+
+// The kubelet notices only when somebody reads.
+TEST_F(DraHealthTest, TheEndOfALeaseIsTold) {
+  Start(1);
+  Report({Of("dev-0", kGood, "", 1)});
+  ASSERT_TRUE(node_.WaitUntil("its lease ended", [&] {
+    return StatusOf("p0") ==
+           std::vector<std::string>{
+               "c claim:c0 d.example.com/pool-1/dev-0 Unknown"};
+  }));
+  std::size_t told = 0;
+  ASSERT_TRUE(node_.WaitUntil("its pod was told", [&] {
+    node_.manager().RunAndWait([&] { told = listener_.told.size(); });
+    return told >= 2;
+  }));
+}
+
+/// Container `c` names two requests of a claim, and `all` all of it.
+constexpr char kManyNames[] = R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: p0, uid: u-p0}
+spec:
+  initContainers:
+  - name: init
+    resources: {claims: [{name: first, request: big}]}
+  - name: sidecar
+    restartPolicy: Always
+    resources: {claims: [{name: first, request: small}]}
+  containers:
+  - name: c
+    resources: {claims: [{name: second}, {name: first, request: big}]}
+  - name: none
+  resourceClaims:
+  - {name: first, resourceClaimName: c0}
+  - {name: second, resourceClaimName: c1}
+---
+)";
+
+TEST_F(DraHealthTest, EachContainerShowsWhatItNames) {
+  node_.drivers.Prepares(
+      "c0", {Device("dev-0", {"big"}, {"x.com/gpu=0", "x.com/gpu=extra"}),
+             Device("dev-1", {"small/b"}, {"x.com/gpu=1"}),
+             Device("dev-2", {"other"}, {"x.com/gpu=2"})});
+  // Two shares of a device are one device; who serves no request serves all.
+  node_.drivers.Prepares("c1", {Device("dev-3", {}, {}, "share-1"),
+                                Device("dev-3", {}, {}, "share-2")});
+  Start(ClaimYaml("c0", "u-c0", {kDriver}, {"u-p0"}) +
+            ClaimYaml("c1", "u-c1", {kDriver}, {"u-p0"}) + kManyNames,
+        1);
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-3", kGood)});
+  Told();
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre("init claim:first/big x.com/gpu=0 Healthy",
+                          "sidecar claim:first/small x.com/gpu=1 Unhealthy",
+                          "c claim:first/big x.com/gpu=0 Healthy",
+                          "c claim:second d.example.com/pool-1/dev-3 Healthy"));
+}
+
+constexpr char kExtended[] = R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: p0, uid: u-p0}
+spec:
+  containers:
+  - name: c
+    resources: {limits: {example.com/gpu: "1"}, requests: {example.com/gpu: "1"}}
+status:
+  extendedResourceClaimStatus:
+    resourceClaimName: c0
+    requestMappings:
+    - {containerName: c, resourceName: example.com/gpu, requestName: container-0-request-0}
+---
+)";
+
+TEST_F(DraHealthTest, ExtendedResourcesByClaimsAreShownToo) {
+  node_.drivers.Prepares("c0",
+                         {Device("dev-0", {"container-0-request-0"}, {})});
+  Start(ClaimYaml("c0", "u-c0", {kDriver}, {"u-p0"}) + kExtended, 1);
+  Report({Of("dev-0", kBad)});
+  EXPECT_THAT(Told(), SizeIs(1));
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre("c claim:c0/container-0-request-0 "
+                          "d.example.com/pool-1/dev-0 Unhealthy"));
+}
+
+TEST_F(DraHealthTest, APodThatEndsShowsWhatHeldLast) {
+  Start(1);
+  Report({Of("dev-0", kBad, "broken")});
+  Told();
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p0"));
+  Told();
+  EXPECT_THAT(
+      StatusOf(listener_.last),
+      ElementsAre("c claim:c0 d.example.com/pool-1/dev-0 Unhealthy: broken"));
+}
+
+TEST_F(DraHealthTest, WithTheGateOffNobodyIsAsked) {
+  node_.options.feature_gates["ResourceHealthStatus"] = false;
+  Start(1);
+  EXPECT_FALSE(node_.drivers.health_watched());
+  EXPECT_THAT(StatusOf("p0"), IsEmpty());
+}
+
+// Off and on again while the pod runs: nothing is lost.
+TEST_F(DraHealthTest, TheGateGovernsWhatIsShown) {
+  Start(1);
+  Report({Of("dev-0", kBad, "broken")});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Unhealthy broken")));
+  node_.options.feature_gates["ResourceHealthStatus"] = false;
+  Restart();
+  EXPECT_THAT(StatusOf("p0"), IsEmpty());
+  EXPECT_THAT(Kept(), SizeIs(1));
+  node_.options.feature_gates["ResourceHealthStatus"] = true;
+  Restart();
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unhealthy: broken")));
+}
+
+TEST_F(DraHealthTest, WithTheOtherGateOffThereAreNoMessages) {
+  node_.options.feature_gates["ResourceHealthStatusMessage"] = false;
+  Start(1);
+  Report({Of("dev-0", kBad, "too hot")});
+  EXPECT_THAT(Told(), SizeIs(1));
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre(AllOf(HasSubstr("Unhealthy"),
+                                ::testing::Not(HasSubstr("too hot")))));
+}
+
+TEST_F(DraHealthTest, WhatWasToldLastIsShownAfterARestart) {  // DRA-157
+  Start(2);
+  Report({Of("dev-0", kBad, "broken"), Of("dev-1", kGood), Of("dev-9", kGood)});
+  ASSERT_TRUE(
+      WaitForKept(ElementsAre("dev-0 Unhealthy broken", "dev-1 Healthy ")));
+  Told();
+  Restart();
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unhealthy: broken")));
+  EXPECT_THAT(StatusOf("p1"), ElementsAre(HasSubstr("Healthy")));
+  Told();
+  // The same again is no news.
+  Report({Of("dev-0", kBad, "broken"), Of("dev-1", kGood)});
+  EXPECT_THAT(Told(), IsEmpty());
+}
+
+TEST_F(DraHealthTest, AfterARestartItCountsForItsLeaseOnly) {  // DRA-157
+  Start(1);
+  Report({Of("dev-0", kBad, "gone soon", 2'000)});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Unhealthy gone soon")));
+  Restart();
+  ASSERT_TRUE(WaitForKept(IsEmpty()));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unknown")));
+}
+
+TEST_F(DraHealthTest, TheLedgerKeepsWhatIsHeldAndNews) {
+  Start(1);
+  Report({Of("dev-0", kGood), Of("dev-8", kGood)});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Healthy ")));
+  const std::size_t batches = node_.store.batches();
+  for (int i = 0; i < 100; ++i) {
+    Report({Of("dev-0", kGood), Of("dev-8", i % 2 == 0 ? kGood : kBad)});
+  }
+  Told();
+  EXPECT_EQ(node_.store.batches(), batches);
+  // News come together if they come fast.
+  for (int i = 0; i < 100; ++i) {
+    Report({Of("dev-0", kGood, std::to_string(i) + " degrees")});
+  }
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Healthy 99 degrees")));
+  EXPECT_LE(node_.store.batches(), batches + 3);
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p0"));
+  EXPECT_TRUE(WaitForKept(IsEmpty()));
+}
+
+TEST_F(DraHealthTest, DevicesShowIt) {
+  Start(2);
+  Report({Of("dev-0", kBad, "broken")});
+  Told();
+  std::vector<std::string> shown;
+  for (const DeviceInfo& device : node_.manager().Devices()) {
+    shown.push_back(device.device + " " + device.health + " " +
+                    device.health_reason);
+  }
+  EXPECT_THAT(shown, ElementsAre("dev-0 Unhealthy broken", "dev-1 Unknown "));
+}
+
+// Of those who never tell anything, nothing is said either.
+TEST_F(DraHealthTest, DevicesOfADriverThatTellsNothingHaveNone) {
+  Start(1);
+  for (const DeviceInfo& device : node_.manager().Devices()) {
+    EXPECT_EQ(device.health, "");
+  }
+}
+
+class DraHealthPolicyTest : public DraHealthTest {
+ protected:
+  void SetUp() override {
+    DraHealthTest::SetUp();
+    node_.options.health_policies[kDriver] = HealthPolicy::kFail;
+    node_.options.unhealthy_for = std::chrono::milliseconds(1);
+    node_.act_on_pod = [this](const PodAction& action) {
+      actions_.Put(action);
+    };
+  }
+  Mailbox<PodAction> actions_;
+};
+
+TEST_F(DraHealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
+  Start(3);
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  const auto action = actions_.Take();
+  ASSERT_TRUE(action.has_value());
+  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  EXPECT_EQ(action->reason, "DeviceUnhealthy");
+  EXPECT_THAT(action->message,
+              AllOf(HasSubstr("'pool-1/dev-1'"), HasSubstr(kDriver)));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("does not work")));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p0"), "c"),
+              IsOk());
+}
+
+TEST_F(DraHealthPolicyTest, WhenMostAreBrokenNobodyFails) {
+  Start(2);
+  Report({Of("dev-0", kBad), Of("dev-1", kBad)});
+  ASSERT_TRUE(node_.WaitUntil("it is held back", [&] {
+    return !MessagesOf("HealthActionsHeldBack").empty();
+  }));
+  Told();
+  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+}
+
+TEST_F(DraHealthPolicyTest, UnknownIsNotUnhealthy) {
+  Start(1);
+  Report({Of("dev-0", device::Health::kUnknown)});
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p0"), "c"),
+              IsOk());
+}
+
+}  // namespace
+}  // namespace devmgr
