@@ -147,7 +147,11 @@ void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
   record->name = planned.name;
   record->pods.insert(pod);
   for (const std::string& driver : planned.drivers) {
-    record->drivers.try_emplace(driver);  // kPreparing
+    const auto [part, is_new] = record->drivers.try_emplace(driver);
+    const auto handle = planned.handles.find(driver);
+    if (is_new && handle != planned.handles.end()) {
+      part->second.handle = handle->second;
+    }
   }
 }
 
@@ -157,7 +161,7 @@ void ForgetOtherBoots(Draft& draft, const ClaimUid& uid,
   const ClaimRecord* record = draft.Claim(uid);
   if (record == nullptr || FullyPrepared(*record, boot_id)) return;
   for (auto& [name, driver] : draft.EditClaim(uid)->drivers) {
-    if (NeedsPrepare(driver, boot_id)) driver = DriverRecord{};
+    if (NeedsPrepare(driver, boot_id)) driver = driver.Anew();
   }
 }
 
@@ -373,8 +377,10 @@ Decision RecordPrepared(
         part->second.phase != DriverPhase::kPreparing) {
       continue;
     }
-    draft.EditClaim(uid)->drivers[driver] =
-        DriverRecord{DriverPhase::kPrepared, devices, boot_id};
+    DriverRecord& prepared_part = draft.EditClaim(uid)->drivers[driver];
+    prepared_part.phase = DriverPhase::kPrepared;
+    prepared_part.devices = devices;
+    prepared_part.boot_id = boot_id;
     pods.insert(claim->pods.begin(), claim->pods.end());
   }
   for (const PodUid& uid : pods) {
@@ -454,7 +460,7 @@ Decision PrepareAgain(const State& state, const ClaimUid& uid,
     return {};
   }
   Draft draft(state);
-  draft.EditClaim(uid)->drivers[driver] = DriverRecord{};
+  draft.EditClaim(uid)->drivers[driver] = part->second.Anew();
   for (const PodUid& pod_uid : claim->pods) {
     const PodRecord* pod = state.FindPod(pod_uid);
     if (pod == nullptr || pod->phase != PodPhase::kReady) continue;

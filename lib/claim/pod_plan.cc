@@ -34,12 +34,33 @@ struct NamedClaim {
   bool made_for_pod = false;  ///< From a template: the owner is checked.
 };
 
+/// The pod owns the claim when the claim's controller is the pod. A file may
+/// leave out the UID that it cannot know; then the name stands for it.
+bool IsOwner(const Pod& pod, const ResourceClaim& claim) {
+  for (const OwnerReference& owner : claim.metadata.owner_references) {
+    if (!owner.controller) continue;
+    if (!owner.uid.empty()) return owner.uid == pod.metadata.uid;
+    return owner.kind == "Pod" && owner.name == pod.metadata.name;
+  }
+  return false;
+}
+
+/// The name of a claim that Kubernetes 1.26 and 1.27 made for a pod.
+std::string NameWithoutStatus(const Pod& pod, const PodResourceClaim& entry) {
+  return pod.metadata.name + "-" + entry.name;
+}
+
 /// Names of the pod's claims in order; those that need none are left out.
 class ClaimNames {
  public:
-  ClaimNames(const Pod& pod, const PlanOptions& options, Verdict* verdict) {
+  ClaimNames(const Pod& pod, const ObjectSnapshot& objects,
+             const PlanOptions& options, Verdict* verdict) {
     for (const PodResourceClaim& entry : pod.spec.resource_claims) {
-      AddPodClaim(pod, entry, verdict);
+      if (options.claim_names_without_status &&
+          AddClaimWithoutStatus(pod, entry, objects)) {
+        continue;
+      }
+      AddPodClaim(pod, entry, options, verdict);
     }
     const auto& special = pod.status.extended_resource_claim_status;
     if (options.extended_resources && special.has_value()) {
@@ -59,8 +80,24 @@ class ClaimNames {
   }
 
  private:
+  /// False when there is no such claim, or it is somebody else's.
+  bool AddClaimWithoutStatus(const Pod& pod, const PodResourceClaim& entry,
+                             const ObjectSnapshot& objects) {
+    if (!entry.resource_claim_template_name.has_value() ||
+        !pod.status.resource_claim_statuses.empty()) {
+      return false;
+    }
+    const std::string name = NameWithoutStatus(pod, entry);
+    const auto claim = objects.claims.find({pod.metadata.ns, name});
+    if (claim == objects.claims.end() || !IsOwner(pod, *claim->second)) {
+      return false;
+    }
+    claims_.push_back({entry.name, name, true});
+    return true;
+  }
+
   void AddPodClaim(const Pod& pod, const PodResourceClaim& entry,
-                   Verdict* verdict) {
+                   const PlanOptions& options, Verdict* verdict) {
     const std::string pod_name = pod.metadata.FullName().ToString();
     if (entry.resource_claim_name.has_value()) {
       claims_.push_back({entry.name, *entry.resource_claim_name, false});
@@ -80,13 +117,19 @@ class ClaimNames {
         statuses.begin(), statuses.end(),
         [&](const PodResourceClaimStatus& s) { return s.name == entry.name; });
     if (status == statuses.end()) {
-      Worsen(*verdict,
-             Wait("ClaimNotCreated",
-                  fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
-                              "claim \"{}\", template \"{}\")",
-                              pod_name, entry.name,
-                              *entry.resource_claim_template_name),
-                  {WaitingFor::Kind::kPod, pod_name}));
+      Verdict wait =
+          Wait("ClaimNotCreated",
+               fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
+                           "claim \"{}\", template \"{}\")",
+                           pod_name, entry.name,
+                           *entry.resource_claim_template_name),
+               {WaitingFor::Kind::kPod, pod_name});
+      if (options.claim_names_without_status) {
+        const ObjectName claim{pod.metadata.ns, NameWithoutStatus(pod, entry)};
+        wait.waiting_for.push_back(
+            {WaitingFor::Kind::kClaim, claim.ToString()});
+      }
+      Worsen(*verdict, wait);
       return;
     }
     if (!status->resource_claim_name.has_value()) return;  // none is needed
@@ -95,17 +138,6 @@ class ClaimNames {
 
   std::vector<NamedClaim> claims_;
 };
-
-/// The pod owns the claim when the claim's controller is the pod. A file may
-/// leave out the UID that it cannot know; then the name stands for it.
-bool IsOwner(const Pod& pod, const ResourceClaim& claim) {
-  for (const OwnerReference& owner : claim.metadata.owner_references) {
-    if (!owner.controller) continue;
-    if (!owner.uid.empty()) return owner.uid == pod.metadata.uid;
-    return owner.kind == "Pod" && owner.name == pod.metadata.name;
-  }
-  return false;
-}
 
 bool IsReservedFor(const Pod& pod, const ResourceClaim& claim) {
   for (const ResourceClaimConsumer& consumer : claim.status.reserved_for) {
@@ -152,9 +184,12 @@ PlannedClaim PlanClaim(const ResourceClaim& claim) {
   for (const auto& result : claim.status.allocation->results) {
     drivers.insert(result.driver);
   }
+  const auto& handles = claim.status.allocation->resource_handles;
+  for (const auto& [driver, handle] : handles) drivers.insert(driver);
   return {ClaimUid{claim.metadata.uid},
           claim.metadata.FullName(),
-          {drivers.begin(), drivers.end()}};
+          {drivers.begin(), drivers.end()},
+          handles};
 }
 
 /// Finds and checks the objects; the UIDs by claim name.
@@ -270,7 +305,7 @@ PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
                    const PlanOptions& options) {
   PlanResult result;
   result.plan.sharing = options.sharing;
-  const ClaimNames names(pod, options, &result.verdict);
+  const ClaimNames names(pod, objects, options, &result.verdict);
   const auto uids = CheckClaims(pod, objects, names, &result);
   for (const Container& container : pod.spec.init_containers) {
     result.plan.needs.push_back(PlanContainer(pod, container, true, options,

@@ -11,6 +11,7 @@
 #include <devmgr/status_types.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct PlannedClaim {
   ClaimUid uid;
   ObjectName name;
   std::vector<std::string> drivers;  ///< Of its allocation; sorted, once each.
+  /// By driver, where the allocation has one.
+  std::map<std::string, ResourceHandle> handles = {};
 };
 
 /// What has to be prepared for a pod, and who gets what.
@@ -40,6 +43,9 @@ struct PlanOptions {
   std::function<std::string(const std::string&)> why_not_served = nullptr;
   /// Of a name by a plugin and by claims.
   Sharing sharing = Sharing::kOneOwner;
+  /// Kubernetes 1.26 and 1.27: a claim made for a pod whose status says nothing
+  /// of any is known by its name, `<pod>-<pod claim>`, and its owner.
+  bool claim_names_without_status = false;
 };
 
 /// A verdict, and with kAdmit the plan.

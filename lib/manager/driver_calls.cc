@@ -9,6 +9,22 @@ namespace devmgr::manager {
 using dra::ClaimReference;
 using state::DriverPhase;
 
+namespace {
+
+/// All that any API of the driver needs, from the ledger alone.
+ClaimReference ReferenceTo(const state::ClaimRecord& claim,
+                           const state::DriverRecord& part) {
+  ClaimReference reference{claim.uid, claim.name, part.handle, {}};
+  for (const state::PreparedDevice& device : part.devices) {
+    reference.cdi_device_ids.insert(reference.cdi_device_ids.end(),
+                                    device.cdi_device_ids.begin(),
+                                    device.cdi_device_ids.end());
+  }
+  return reference;
+}
+
+}  // namespace
+
 DriverCalls::DriverCalls(
     dra::Drivers& drivers, Ledger& ledger, const state::State& state,
     std::string boot_id, std::function<void(Task)> post,
@@ -34,7 +50,7 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
         continue;
       }
       auto& due = is_prepare ? prepare : unprepare;
-      due[driver].push_back({uid, claim->name});
+      due[driver].push_back(ReferenceTo(*claim, part));
     }
   }
   for (const auto& [driver, due] : prepare) Prepare(driver, due);

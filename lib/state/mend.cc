@@ -171,7 +171,7 @@ class Mender {
   void BelieveClaim(ClaimRecord& claim) {
     for (auto& [name, driver] : claim.drivers) {
       if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
-        driver = DriverRecord{};
+        driver = driver.Anew();
       }
     }
     const std::set<PodUid> holders = claim.pods;

@@ -418,6 +418,12 @@ absl::Status Revert(State& state, const Batch& batch) {
   return absl::OkStatus();
 }
 
+DriverRecord DriverRecord::Anew() const {
+  DriverRecord anew;
+  anew.handle = handle;
+  return anew;
+}
+
 std::string_view DriverPhaseName(DriverPhase phase) {
   switch (phase) {
     case DriverPhase::kPreparing:

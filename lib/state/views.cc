@@ -109,7 +109,9 @@ ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
   info.state = std::string(DriverPhaseName(driver.phase));
   UniqueTexts cdi_devices;
   for (const PreparedDevice& device : driver.devices) {
-    info.devices.push_back(device.pool + "/" + device.device);
+    if (!device.device.empty()) {
+      info.devices.push_back(device.pool + "/" + device.device);
+    }
     cdi_devices.Add(device.cdi_device_ids);
   }
   info.cdi_devices = cdi_devices.Take();
