@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "common/executor.h"
-#include "dra/api_version.h"
 #include "dra/instance_machine.h"
+#include "dra/spoken_api.h"
 #include "rpc/connection.h"
 
 namespace devmgr::dra {
@@ -37,9 +37,8 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// `executor` is borrowed and must outlive the instance. `on_connected` runs
   /// whenever a connection was made.
   DriverInstance(Executor& executor, Dialer dialer, InstanceOptions options,
-                 std::string driver, std::string endpoint,
-                 const ApiVersion& version, WallTime registered_since,
-                 std::function<void()> on_connected);
+                 std::string driver, std::string endpoint, SpokenApi api,
+                 WallTime registered_since, std::function<void()> on_connected);
   ~DriverInstance();
 
   /// Dials for the first time.
@@ -48,12 +47,16 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// Closes the connection; calls under way end with Unavailable. Final.
   void Close();
 
-  /// Sends `request` to `method`. `done` runs once, later, on the executor.
-  void Call(const std::string& method, std::string request,
+  /// Sends `request` to `method`; one that could not be made is its own
+  /// answer. `done` runs once, later, on the executor.
+  void Call(const std::string& method, absl::StatusOr<std::string> request,
             std::function<void(absl::StatusOr<std::string>)> done);
 
   const std::string& endpoint() const { return endpoint_; }
-  const ApiVersion& version() const { return version_; }
+  SpokenApi& api() { return api_; }
+  std::size_t max_calls() const {
+    return static_cast<std::size_t>(options_.max_calls);
+  }
   InstanceState state() const { return state_; }
   PluginInfo Info() const;
 
@@ -73,10 +76,10 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   const InstanceOptions options_;
   const std::string driver_;
   const std::string endpoint_;
-  const ApiVersion& version_;
   const WallTime registered_since_;
   const std::function<void()> on_connected_;
 
+  SpokenApi api_;
   InstanceState state_ = InstanceState::kConnecting;
   std::unique_ptr<rpc::Connection> connection_;
   std::uint64_t generation_ = 0;  ///< Of the connection.

@@ -206,7 +206,7 @@ void Manager::Start(const DriversFactory& drivers,
                                return "";
                              return backing_->WhyNotServed(resource);
                            },
-                           SharingOf(options_.profile)},
+                           SharingOf(options_.profile), options_.dra_compat},
                           now_ms,
                           post,
                           [this](const PodUid& uid) { OnPodChanged(uid); }});

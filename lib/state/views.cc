@@ -206,6 +206,8 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
     const std::vector<std::string> holders = HoldersOf(*claim, state);
     for (const auto& [driver, record] : claim->drivers) {
       for (const PreparedDevice& prepared : record.devices) {
+        // By CDI names alone it is not known which device it is.
+        if (prepared.device.empty()) continue;
         Holders& device = devices[{driver, prepared.pool, prepared.device}];
         device.used_by.Add(holders);
         device.cdi_devices.Add(prepared.cdi_device_ids);

@@ -33,6 +33,8 @@ struct Config {
   std::string recovery = "strict";    ///< Or `lenient`.
   std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
+  bool dra_compat = false;
+  std::map<std::string, std::string> dra_apis;  ///< By driver.
   // Of device plugins; as in devmgr::DeviceManagerOptions.
   std::chrono::milliseconds plugin_call_timeout{30'000};
   std::chrono::milliseconds plugin_grace_period{300'000};

@@ -75,6 +75,17 @@ struct DeviceManagerOptions {
   /// How many calls one driver may have under way. Must be positive.
   int max_driver_calls = 64;
 
+  /// Serves DRA drivers of Kubernetes 1.26 to 1.33, too: services `v1alpha1`
+  /// to `v1alpha4`, which drivers announced as `v1alpha3.NodeService` or only
+  /// by a version such as `1.0.0`. Such a driver is asked by the newest method
+  /// that it knows. It also makes pods of 1.26 and 1.27 work, whose status does
+  /// not name the claims that were made for them.
+  bool dra_compat = false;
+
+  /// By driver: the service to use, whatever it announces: `v1`, `v1beta1`,
+  /// and with `dra_compat` `v1alpha4` to `v1alpha1`.
+  std::map<std::string, std::string> dra_api;
+
   /// Longest wait for one call of a device plugin that may take its time, by
   /// default and by resource. All must be positive.
   std::chrono::milliseconds plugin_call_timeout{30'000};
