@@ -80,14 +80,14 @@ TEST(DecodeResourceHandles, ReadsStructuredHandles) {
       "v1alpha2",
       "{allocation: {resourceHandles: [{driverName: a.example.com, "
       "structuredData: {vendorClassParameters: {z: [1, true], a: x}, "
-      "nodeName: n, results: [{vendorRequestParameters: {m: 4Gi}, "
+      "nodeName: node-1, results: [{vendorRequestParameters: {m: 4Gi}, "
       "namedResources: {name: gpu-0}}, {namedResources: {name: gpu-1}}]}}]}}");
   const auto& handle = status.allocation->resource_handles.at("a.example.com");
   ASSERT_TRUE(handle.structured.has_value());
   const StructuredResourceHandle& structured = *handle.structured;
   EXPECT_EQ(structured.vendor_class_parameters, R"({"a":"x","z":[1,true]})");
   EXPECT_EQ(structured.vendor_claim_parameters, "");
-  EXPECT_EQ(structured.node_name, "n");
+  EXPECT_EQ(structured.node_name, "node-1");
   EXPECT_THAT(
       structured.results,
       ElementsAre(StructuredResourceHandle::Result{R"({"m":"4Gi"})", "gpu-0"},
@@ -138,7 +138,7 @@ TEST(DecodeResourceHandles, LeavesAloneWhatSchedulersNeed) {
     EXPECT_THAT(other.objects, IsEmpty());
   }
   const DecodedManifest slice =
-      Decode("v1alpha2", "nodeName: n", "ResourceSlice");
+      Decode("v1alpha2", "nodeName: node-1", "ResourceSlice");
   EXPECT_THAT(slice.errors, IsEmpty());
   EXPECT_THAT(slice.objects, IsEmpty());
   ASSERT_THAT(slice.warnings, SizeIs(1));
@@ -159,7 +159,7 @@ TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {
   EXPECT_THAT(decoded.status.allocation->resource_handles, IsEmpty());
   const DecodedManifest slice = Decode(
       "v1alpha3",
-      "spec: {driver: d, nodeName: n, pool: {name: p, generation: 1, "
+      "spec: {driver: d, nodeName: node-1, pool: {name: p, generation: 1, "
       "resourceSliceCount: 1}, devices: [{name: x, basic: {attributes: {a: "
       "{int: 1}}, capacity: {memory: 4Gi}}}]}",
       "ResourceSlice");
