@@ -168,21 +168,6 @@ TEST(WireTableTest, UpstreamsAnswersOfV1alpha3AndV1alpha4AreToldApart) {
   }
 }
 
-TEST(WireTableTest, TheFakeDriverReadsUpstreamsHandles) {
-  for (const char* name : {"v1alpha3", "v1alpha2", "v1alpha1"}) {
-    const testing::DraApi& api = *testing::FindDraApi(name);
-    const bool batched = api.name == "v1alpha3";
-    const auto claims = testing::DecodeClaims(
-        api, testing::ClaimMethod::kPrepare,
-        BytesOf(std::string("dra-") + name,
-                batched ? "prepare request with handles" : "prepare request"));
-    ASSERT_TRUE(claims.ok());
-    EXPECT_EQ(claims->front().uid, kUidA);
-    EXPECT_EQ(claims->front().handle, ClaimA(false).handle);
-    if (batched) EXPECT_EQ(claims->back().handle, ClaimA(true).handle);
-  }
-}
-
 TEST(PluginWireTableTest, TheManagerUsesUpstreamsNames) {
   auto names = ReadWireNames();
   EXPECT_EQ(plugin::PluginRegistry::kPluginType, names["device plugin type"]);

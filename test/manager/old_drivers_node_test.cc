@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "support/status_matchers.h"
 #include "support/temp_folder.h"
 #include "support/test_node.h"
 
@@ -79,7 +78,7 @@ class OldDriversNodeTest : public ::testing::Test {
     options.root = folder_.path();
     options.api = api;
     auto driver = testing::FakeDraDriver::Start(std::move(options));
-    ASSERT_THAT(driver, IsOk());
+    ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = *std::move(driver);
   }
 
@@ -94,7 +93,7 @@ class OldDriversNodeTest : public ::testing::Test {
     Host host;
     host.objects = source_.get();
     auto manager = DeviceManager::Open(options, host);
-    ASSERT_THAT(manager, IsOk());
+    ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
     registrations_ = before + 1;
     ASSERT_TRUE(driver_->WaitForRegistrations(registrations_, kLimit));
@@ -118,7 +117,7 @@ class OldDriversNodeTest : public ::testing::Test {
 
   std::vector<std::string> Resolve(const std::string& container) {
     const auto devices = manager_->ContainerDevicesOf(kPod, container);
-    EXPECT_THAT(devices, IsOk());
+    EXPECT_TRUE(devices.ok()) << devices.status();
     std::vector<std::string> ids;
     if (!devices.ok()) return ids;
     for (const CdiDevice& device : (*devices)->cdi_devices) {
@@ -145,9 +144,9 @@ TEST_P(EveryApiTest, IsServedFromPrepareToUnprepare) {
   Publish(generation.claim);
   StartManager();
   const auto verdict = Admit();
-  ASSERT_THAT(verdict, IsOk());
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
   ASSERT_EQ(verdict->kind, Verdict::Kind::kAdmit) << verdict->message;
-  ASSERT_THAT(manager_->PreparePod(kPod), IsOk());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
   const auto prepared = driver_->Calls().back();
   EXPECT_EQ(prepared.api, generation.api);
   EXPECT_THAT(prepared.claims, ElementsAre("c"));
@@ -161,7 +160,7 @@ TEST_P(EveryApiTest, IsServedFromPrepareToUnprepare) {
   PublishNothing();
   StartManager();
   EXPECT_EQ(Resolve("a"), ids);
-  ASSERT_THAT(manager_->UnpreparePod(kPod), IsOk());
+  ASSERT_EQ(manager_->UnpreparePod(kPod), absl::OkStatus());
   EXPECT_THAT(driver_->PreparedClaims(), IsEmpty());
   const auto unprepared = driver_->Calls().back();
   EXPECT_EQ(unprepared.method, "unprepare");
@@ -211,13 +210,13 @@ TEST_P(StructuredHandleTest, IsWhatAStructuredAllocationGives) {
                     "        - {namedResources: {name: gpu-3}}\n"
                     "        - {namedResources: {name: gpu-4}}\n"));
   StartManager();
-  ASSERT_THAT(Admit(), IsOk());
-  ASSERT_THAT(manager_->PreparePod(kPod), IsOk());
+  ASSERT_TRUE(Admit().ok());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
   EXPECT_THAT(Resolve("b"),
               ElementsAre(HasSubstr("gpu-3"), HasSubstr("gpu-4")));
   PublishNothing();
   StartManager();
-  ASSERT_THAT(manager_->UnpreparePod(kPod), IsOk());
+  ASSERT_EQ(manager_->UnpreparePod(kPod), absl::OkStatus());
   for (const std::size_t call : {std::size_t{0}, driver_->Calls().size() - 1}) {
     const auto handles = driver_->Calls()[call].handles;
     ASSERT_THAT(handles, SizeIs(1));
@@ -249,8 +248,8 @@ TEST_F(OldDriversNodeTest, ADriverWithNewAndOldServicesIsCalledByTheNewest) {
   StartDriver({"v1alpha2", "v1alpha4", "v1"});
   Publish(ByResults("v1"));
   StartManager();
-  ASSERT_THAT(Admit(), IsOk());
-  ASSERT_THAT(manager_->PreparePod(kPod), IsOk());
+  ASSERT_TRUE(Admit().ok());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
   EXPECT_EQ(driver_->Calls().back().api, "v1");
 }
 
@@ -258,10 +257,11 @@ TEST_F(OldDriversNodeTest, AnOldVersionForADriverNeedsCompat) {
   DeviceManagerOptions options;
   options.in_memory_ledger = true;
   options.dra_api = {{"a.example.com", "v1alpha2"}};
-  EXPECT_THAT(DeviceManager::Open(options),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("dra_api of 'a.example.com': v1alpha2 needs "
-                                 "dra_compat")));
+  const absl::Status refused = DeviceManager::Open(options).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("dra_api of 'a.example.com': v1alpha2 needs "
+                        "dra_compat"));
 }
 
 }  // namespace
