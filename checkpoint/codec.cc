@@ -43,6 +43,17 @@ void Write(const state::Debt& debt, pb::Debt* out) {
   for (const std::string& pod : debt.pods) out->add_pods(pod);
 }
 
+void Write(const StructuredResourceHandle& handle, pb::StructuredHandle* out) {
+  out->set_vendor_class_parameters(handle.vendor_class_parameters);
+  out->set_vendor_claim_parameters(handle.vendor_claim_parameters);
+  out->set_node_name(handle.node_name);
+  for (const auto& result : handle.results) {
+    pb::StructuredResult* record = out->add_results();
+    record->set_vendor_request_parameters(result.vendor_request_parameters);
+    record->set_named_resource(result.named_resource);
+  }
+}
+
 void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
   out->set_uid(claim.uid.value);
   Write(claim.name, out->mutable_name());
@@ -58,6 +69,10 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
     if (driver.debt.has_value()) Write(*driver.debt, record->mutable_debt());
     record->set_skips_prepare(driver.skipped.prepare);
     record->set_skips_unprepare(driver.skipped.unprepare);
+    record->set_resource_handle(driver.handle.data);
+    if (driver.handle.structured.has_value()) {
+      Write(*driver.handle.structured, record->mutable_structured_handle());
+    }
   }
   out->set_network_attached(claim.network_attached);
 }
@@ -252,6 +267,18 @@ state::PreparedDevice Read(const pb::PreparedDevice& in) {
           ReadTexts(in.cdi_device_ids()), in.share_id()};
 }
 
+StructuredResourceHandle Read(const pb::StructuredHandle& in) {
+  StructuredResourceHandle handle;
+  handle.vendor_class_parameters = in.vendor_class_parameters();
+  handle.vendor_claim_parameters = in.vendor_claim_parameters();
+  handle.node_name = in.node_name();
+  for (const pb::StructuredResult& result : in.results()) {
+    handle.results.push_back(
+        {result.vendor_request_parameters(), result.named_resource()});
+  }
+  return handle;
+}
+
 NamedValue Read(const pb::NamedValue& in) {
   return {in.name(), in.value(), in.resource()};
 }
@@ -338,6 +365,10 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
     record.boot_id = driver.boot_id();
     if (driver.has_debt()) record.debt = Read(driver.debt());
     record.skipped = {driver.skips_prepare(), driver.skips_unprepare()};
+    record.handle.data = driver.resource_handle();
+    if (driver.has_structured_handle()) {
+      record.handle.structured = Read(driver.structured_handle());
+    }
     if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
       return DataLossError("record '{}': driver {} stands there twice", key,
                            api::Quoted(driver.name()));

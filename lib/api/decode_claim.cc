@@ -27,7 +27,8 @@ constexpr std::size_t kMaxConsumers = 256;
 constexpr std::string_view kExactCount = "ExactCount";
 constexpr std::string_view kAll = "All";
 
-/// What v1beta1 writes into the request and later versions under `exactly`.
+/// What v1alpha3 and v1beta1 write into the request and later versions under
+/// `exactly`.
 constexpr std::string_view kExactFields[] = {
     "deviceClassName", "selectors",   "allocationMode", "count",
     "adminAccess",     "tolerations", "capacity",
@@ -93,9 +94,9 @@ DeviceRequest DecodeRequest(const Field& field, ResourceVersion version) {
       alternatives.IsPresent() &&
       !(alternatives.value()->kind == Value::Kind::kList &&
         alternatives.value()->items.empty());
-  const bool is_beta1 = version == ResourceVersion::kV1Beta1;
+  const bool is_flat = HasFlatRequests(version);
   const bool is_exact =
-      is_beta1 ? HasExactFields(field) : field["exactly"].IsPresent();
+      is_flat ? HasExactFields(field) : field["exactly"].IsPresent();
   if (is_exact && has_alternatives) {
     field.Error(
         "asks for exact devices and for 'firstAvailable' alternatives; only "
@@ -108,17 +109,17 @@ DeviceRequest DecodeRequest(const Field& field, ResourceVersion version) {
   }
   if (!is_exact) {
     const bool other_shape =
-        is_beta1 ? field["exactly"].IsPresent() : HasExactFields(field);
+        is_flat ? field["exactly"].IsPresent() : HasExactFields(field);
     field.Error(fmt::format(
         "asks for nothing: {} is required{}",
-        is_beta1 ? "deviceClassName" : "'exactly' or 'firstAvailable'",
+        is_flat ? "deviceClassName" : "'exactly' or 'firstAvailable'",
         !other_shape ? ""
-        : is_beta1   ? " ('exactly' is not known in v1beta1)"
+        : is_flat    ? " ('exactly' is not known in v1beta1)"
                      : " (deviceClassName and the like stand under 'exactly' "
                        "since v1beta2)"));
     return request;
   }
-  const Field exactly = is_beta1 ? field : field["exactly"];
+  const Field exactly = is_flat ? field : field["exactly"];
   if (!exactly.IsMap()) return request;
   request.exactly = DecodeSubRequest(exactly);
   request.exactly->name = request.name;
@@ -128,7 +129,7 @@ DeviceRequest DecodeRequest(const Field& field, ResourceVersion version) {
 
 ResourceClaimSpec DecodeClaimSpec(const Field& field, ResourceVersion version) {
   ResourceClaimSpec spec;
-  if (!field.IsMap()) return spec;
+  if (!field.IsMap() || HasResourceHandles(version)) return spec;
   const Field devices = field["devices"];
   if (!devices.IsMap()) return spec;
   const Field requests = devices["requests"];
@@ -197,11 +198,14 @@ AllocationResult DecodeAllocation(const Field& field) {
   return allocation;
 }
 
-ResourceClaimStatus DecodeClaimStatus(const Field& field) {
+ResourceClaimStatus DecodeClaimStatus(const Field& field,
+                                      ResourceVersion version) {
   ResourceClaimStatus status;
   if (!field.IsMap()) return status;
   if (const Field allocation = field["allocation"]; allocation.IsMap()) {
-    status.allocation = DecodeAllocation(allocation);
+    status.allocation = HasResourceHandles(version)
+                            ? DecodeResourceHandles(field)
+                            : DecodeAllocation(allocation);
   }
   const Field consumers = field["reservedFor"];
   CheckCount(consumers, kMaxConsumers);
@@ -265,7 +269,7 @@ ResourceClaim DecodeResourceClaim(const Field& root, ResourceVersion version) {
   claim.metadata = DecodeMeta(root, Scope::kNamespace);
   CheckMeta(root, claim.metadata);
   claim.spec = DecodeClaimSpec(root["spec"], version);
-  claim.status = DecodeClaimStatus(root["status"]);
+  claim.status = DecodeClaimStatus(root["status"], version);
   return claim;
 }
 

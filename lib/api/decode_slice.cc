@@ -99,8 +99,7 @@ std::optional<DeviceAttribute> DecodeAttribute(const Field& field) {
 SliceDevice DecodeDevice(const Field& field, ResourceVersion version) {
   SliceDevice device;
   device.name = RequiredName(field["name"], CheckLabel);
-  const Field content =
-      version == ResourceVersion::kV1Beta1 ? field["basic"] : field;
+  const Field content = HasFlatRequests(version) ? field["basic"] : field;
   if (!content.IsMap()) return device;
   std::size_t count = 0;
   for (const auto& [name, attribute] : content["attributes"].Members()) {
@@ -113,8 +112,9 @@ SliceDevice DecodeDevice(const Field& field, ResourceVersion version) {
   for (const auto& [name, capacity] : content["capacity"].Members()) {
     ++count;
     capacity.Check(CheckDeviceKey(name));
-    if (!capacity.RequireMap()) continue;
-    const Field amount = capacity["value"];
+    const bool is_plain = version == ResourceVersion::kV1Alpha3;
+    if (!is_plain && !capacity.RequireMap()) continue;
+    const Field amount = is_plain ? capacity : capacity["value"];
     if (!amount.IsPresent()) amount.Error("is required");
     if (auto quantity = amount.AsQuantity()) {
       device.capacity.emplace(name, *std::move(quantity));

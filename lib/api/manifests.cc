@@ -27,7 +27,8 @@ namespace api {
 namespace {
 
 constexpr std::string_view kResourceGroup = "resource.k8s.io";
-constexpr std::string_view kReadVersions = "v1, v1beta2 and v1beta1";
+constexpr std::string_view kReadVersions =
+    "v1, v1beta2, v1beta1, v1alpha3, v1alpha2 and v1alpha1";
 
 enum class Group { kCore, kResource };
 
@@ -78,6 +79,9 @@ std::optional<ResourceVersion> FindResourceVersion(std::string_view version) {
   if (version == "v1") return ResourceVersion::kV1;
   if (version == "v1beta2") return ResourceVersion::kV1Beta2;
   if (version == "v1beta1") return ResourceVersion::kV1Beta1;
+  if (version == "v1alpha3") return ResourceVersion::kV1Alpha3;
+  if (version == "v1alpha2") return ResourceVersion::kV1Alpha2;
+  if (version == "v1alpha1") return ResourceVersion::kV1Alpha1;
   return std::nullopt;
 }
 
@@ -223,6 +227,10 @@ void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
     Add(root, DecodeResourceClaim(root, version));
   } else if (kind == "ResourceClaimTemplate") {
     Add(root, DecodeResourceClaimTemplate(root, version));
+  } else if (HasResourceHandles(version)) {
+    // A class there, and a slice, is another thing, for schedulers alone.
+    root["apiVersion"].Warn(
+        fmt::format("kind {} of this version is not read; skipped", kind));
   } else if (kind == "DeviceClass") {
     Add(root, DecodeDeviceClass(root));
   } else {

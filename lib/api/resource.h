@@ -13,8 +13,26 @@
 
 namespace devmgr::api {
 
-/// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1.
-enum class ResourceVersion { kV1, kV1Beta2, kV1Beta1 };
+/// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1. Of
+/// v1alpha2 and v1alpha1, which have another model of allocation, only claims
+/// and templates are read: who allocated, and what the drivers are handed.
+enum class ResourceVersion {
+  kV1,
+  kV1Beta2,
+  kV1Beta1,
+  kV1Alpha3,
+  kV1Alpha2,
+  kV1Alpha1,
+};
+constexpr bool HasResourceHandles(ResourceVersion version) {
+  return version == ResourceVersion::kV1Alpha2 ||
+         version == ResourceVersion::kV1Alpha1;
+}
+/// Requests and devices as v1beta1 and v1alpha3 write them.
+constexpr bool HasFlatRequests(ResourceVersion version) {
+  return version == ResourceVersion::kV1Beta1 ||
+         version == ResourceVersion::kV1Alpha3;
+}
 
 ResourceClaim DecodeResourceClaim(const Field& root, ResourceVersion version);
 ResourceClaimTemplate DecodeResourceClaimTemplate(const Field& root,
@@ -24,6 +42,9 @@ DeviceClass DecodeDeviceClass(const Field& root);
 ResourceSlice DecodeResourceSlice(const Field& root, ResourceVersion version,
                                   std::string_view node_name);
 Node DecodeNode(const Field& root);
+
+/// The allocation of a claim up to v1alpha2, by its `status`.
+AllocationResult DecodeResourceHandles(const Field& status);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.
 std::vector<std::string> DecodeSelectors(const Field& selectors);

@@ -78,9 +78,14 @@ void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
   record->network_attached = planned.network_attached;
   for (const std::string& driver : planned.drivers) {
     const auto [part, fresh] = record->drivers.try_emplace(driver);
+    if (!fresh) continue;
     const auto skipped = planned.skipped.find(driver);
-    if (fresh && skipped != planned.skipped.end()) {
+    if (skipped != planned.skipped.end()) {
       part->second.skipped = skipped->second;
+    }
+    const auto handle = planned.handles.find(driver);
+    if (handle != planned.handles.end()) {
+      part->second.handle = handle->second;
     }
   }
 }

@@ -34,68 +34,6 @@ struct NamedClaim {
   bool made_for_pod = false;  ///< From a template: the owner is checked.
 };
 
-/// Names of the pod's claims in order; those that need none are left out.
-class ClaimNames {
- public:
-  ClaimNames(const Pod& pod, const PlanOptions& options, Verdict* verdict) {
-    for (const PodResourceClaim& entry : pod.spec.resource_claims) {
-      AddPodClaim(pod, entry, verdict);
-    }
-    const auto& special = pod.status.extended_resource_claim_status;
-    if (options.extended_resources && special.has_value()) {
-      claims_.push_back({"", special->resource_claim_name, false});
-    }
-  }
-
-  const std::vector<NamedClaim>& claims() const { return claims_; }
-
-  const NamedClaim* ForPodClaim(const std::string& pod_claim) const {
-    for (const NamedClaim& claim : claims_) {
-      if (!claim.pod_claim.empty() && claim.pod_claim == pod_claim) {
-        return &claim;
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  void AddPodClaim(const Pod& pod, const PodResourceClaim& entry,
-                   Verdict* verdict) {
-    const std::string pod_name = pod.metadata.FullName().ToString();
-    if (entry.resource_claim_name.has_value()) {
-      claims_.push_back({entry.name, *entry.resource_claim_name, false});
-      return;
-    }
-    if (!entry.resource_claim_template_name.has_value()) {
-      Worsen(*verdict,
-             Reject("InvalidPod",
-                    fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none "
-                                "of the supported fields are set",
-                                pod_name, entry.name),
-                    {WaitingFor::Kind::kPod, pod_name}));
-      return;
-    }
-    const auto& statuses = pod.status.resource_claim_statuses;
-    const auto status = std::find_if(
-        statuses.begin(), statuses.end(),
-        [&](const PodResourceClaimStatus& s) { return s.name == entry.name; });
-    if (status == statuses.end()) {
-      Worsen(*verdict,
-             Wait("ClaimNotCreated",
-                  fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
-                              "claim \"{}\", template \"{}\")",
-                              pod_name, entry.name,
-                              *entry.resource_claim_template_name),
-                  {WaitingFor::Kind::kPod, pod_name}));
-      return;
-    }
-    if (!status->resource_claim_name.has_value()) return;  // none is needed
-    claims_.push_back({entry.name, *status->resource_claim_name, true});
-  }
-
-  std::vector<NamedClaim> claims_;
-};
-
 constexpr char kSchedulingGroup[] = "scheduling.k8s.io";
 
 /// The group of the pod, where groups count; empty: none.
@@ -123,6 +61,102 @@ bool IsOwner(const Pod& pod, const ResourceClaim& claim,
   }
   return false;
 }
+
+/// The name of a claim that Kubernetes 1.26 and 1.27 made for a pod.
+std::string NameWithoutStatus(const Pod& pod, const PodResourceClaim& entry) {
+  return pod.metadata.name + "-" + entry.name;
+}
+
+/// Names of the pod's claims in order; those that need none are left out.
+class ClaimNames {
+ public:
+  ClaimNames(const Pod& pod, const ObjectSnapshot& objects,
+             const PlanOptions& options, Verdict* verdict) {
+    for (const PodResourceClaim& entry : pod.spec.resource_claims) {
+      if (options.claim_names_without_status &&
+          AddClaimWithoutStatus(pod, entry, objects, options)) {
+        continue;
+      }
+      AddPodClaim(pod, entry, options, verdict);
+    }
+    const auto& special = pod.status.extended_resource_claim_status;
+    if (options.extended_resources && special.has_value()) {
+      claims_.push_back({"", special->resource_claim_name, false});
+    }
+  }
+
+  const std::vector<NamedClaim>& claims() const { return claims_; }
+
+  const NamedClaim* ForPodClaim(const std::string& pod_claim) const {
+    for (const NamedClaim& claim : claims_) {
+      if (!claim.pod_claim.empty() && claim.pod_claim == pod_claim) {
+        return &claim;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  /// False when there is no such claim, or it is somebody else's.
+  bool AddClaimWithoutStatus(const Pod& pod, const PodResourceClaim& entry,
+                             const ObjectSnapshot& objects,
+                             const PlanOptions& options) {
+    if (!entry.resource_claim_template_name.has_value() ||
+        !pod.status.resource_claim_statuses.empty()) {
+      return false;
+    }
+    const std::string name = NameWithoutStatus(pod, entry);
+    const auto claim = objects.claims.find({pod.metadata.ns, name});
+    if (claim == objects.claims.end() ||
+        !IsOwner(pod, *claim->second, options)) {
+      return false;
+    }
+    claims_.push_back({entry.name, name, true});
+    return true;
+  }
+
+  void AddPodClaim(const Pod& pod, const PodResourceClaim& entry,
+                   const PlanOptions& options, Verdict* verdict) {
+    const std::string pod_name = pod.metadata.FullName().ToString();
+    if (entry.resource_claim_name.has_value()) {
+      claims_.push_back({entry.name, *entry.resource_claim_name, false});
+      return;
+    }
+    if (!entry.resource_claim_template_name.has_value()) {
+      Worsen(*verdict,
+             Reject("InvalidPod",
+                    fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none "
+                                "of the supported fields are set",
+                                pod_name, entry.name),
+                    {WaitingFor::Kind::kPod, pod_name}));
+      return;
+    }
+    const auto& statuses = pod.status.resource_claim_statuses;
+    const auto status = std::find_if(
+        statuses.begin(), statuses.end(),
+        [&](const PodResourceClaimStatus& s) { return s.name == entry.name; });
+    if (status == statuses.end()) {
+      Verdict wait =
+          Wait("ClaimNotCreated",
+               fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
+                           "claim \"{}\", template \"{}\")",
+                           pod_name, entry.name,
+                           *entry.resource_claim_template_name),
+               {WaitingFor::Kind::kPod, pod_name});
+      if (options.claim_names_without_status) {
+        const ObjectName claim{pod.metadata.ns, NameWithoutStatus(pod, entry)};
+        wait.waiting_for.push_back(
+            {WaitingFor::Kind::kClaim, claim.ToString()});
+      }
+      Worsen(*verdict, wait);
+      return;
+    }
+    if (!status->resource_claim_name.has_value()) return;  // none is needed
+    claims_.push_back({entry.name, *status->resource_claim_name, true});
+  }
+
+  std::vector<NamedClaim> claims_;
+};
 
 std::string NotOwnedText(const Pod& pod, const ResourceClaim& claim,
                          const PlanOptions& options) {
@@ -230,6 +264,8 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
     planned.network_attached =
         planned.network_attached || IsNetworkAttached(result, objects);
   }
+  planned.handles = claim.status.allocation->resource_handles;
+  for (const auto& [driver, handle] : planned.handles) drivers[driver] = {};
   for (const auto& [driver, skipped] : drivers) {
     planned.drivers.push_back(driver);
     if (skipped != state::SkippedOperations())
@@ -352,7 +388,7 @@ PlanResult PlanPod(const Pod& pod, const ObjectSnapshot& objects,
                    const PlanOptions& options) {
   PlanResult result;
   result.plan.sharing = options.sharing;
-  const ClaimNames names(pod, options, &result.verdict);
+  const ClaimNames names(pod, objects, options, &result.verdict);
   const auto uids = CheckClaims(pod, objects, names, options, &result);
   for (const Container& container : pod.spec.init_containers) {
     result.plan.needs.push_back(PlanContainer(pod, container, true, options,

@@ -27,6 +27,8 @@ struct PlannedClaim {
   /// Of drivers that do without calls for it; others are not there.
   std::map<std::string, state::SkippedOperations> skipped = {};
   bool network_attached = false;  ///< As in state::ClaimRecord.
+  /// By driver, where the allocation has one.
+  std::map<std::string, ResourceHandle> handles = {};
 };
 
 /// What has to be prepared for a pod, and who gets what.
@@ -50,6 +52,9 @@ struct PlanOptions {
   std::function<std::string(const std::string&)> why_not_served = nullptr;
   /// Of a name by a plugin and by claims.
   Sharing sharing = Sharing::kOneOwner;
+  /// Kubernetes 1.26 and 1.27: a claim made for a pod whose status says nothing
+  /// of any is known by its name, `<pod>-<pod claim>`, and its owner.
+  bool claim_names_without_status = false;
 };
 
 /// A verdict, and with kAdmit the plan.

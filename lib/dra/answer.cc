@@ -24,7 +24,7 @@ absl::Status CheckName(std::string_view what, const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDevice(const state::PreparedDevice& device) {
+absl::Status CheckNames(const state::PreparedDevice& device) {
   DEVMGR_RETURN_IF_ERROR(CheckName("pool name", device.pool));
   DEVMGR_RETURN_IF_ERROR(CheckName("device name", device.device));
   if (const std::string text = api::CheckPoolName(device.pool); !text.empty()) {
@@ -33,6 +33,10 @@ absl::Status CheckDevice(const state::PreparedDevice& device) {
   if (const std::string text = api::CheckLabel(device.device); !text.empty()) {
     return InvalidArgumentError("device name: {}", text);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDevice(const state::PreparedDevice& device) {
   if (device.request_names.size() > kMaxRequestsPerDevice) {
     return InvalidArgumentError(
         "device '{}': {} request names, at most {} are allowed", device.device,
@@ -57,12 +61,14 @@ absl::Status CheckDevice(const state::PreparedDevice& device) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDevices(const std::vector<state::PreparedDevice>& devices) {
+absl::Status CheckDevices(const RawClaimAnswer& answer) {
+  const std::vector<state::PreparedDevice>& devices = answer.devices;
   if (devices.size() > kMaxDevicesPerClaim) {
     return InvalidArgumentError("{} devices, at most {} are allowed",
                                 devices.size(), kMaxDevicesPerClaim);
   }
   for (const state::PreparedDevice& device : devices) {
+    if (!answer.only_cdi_ids) DEVMGR_RETURN_IF_ERROR(CheckNames(device));
     DEVMGR_RETURN_IF_ERROR(CheckDevice(device));
   }
   return absl::OkStatus();
@@ -128,12 +134,12 @@ PrepareAnswer CheckPrepareAnswer(const std::vector<ClaimReference>& asked,
       result.emplace(claim.uid, std::move(status));
       continue;
     }
-    const auto& devices = raw->at(claim.uid.value).devices;
-    status = WithContext(CheckDevices(devices),
+    const RawClaimAnswer& answer = raw->at(claim.uid.value);
+    status = WithContext(CheckDevices(answer),
                          "{} returned an invalid answer for ResourceClaim {}",
                          kPrepare, claim.name.name);
     if (status.ok()) {
-      result.emplace(claim.uid, devices);
+      result.emplace(claim.uid, answer.devices);
     } else {
       result.emplace(claim.uid, std::move(status));
     }

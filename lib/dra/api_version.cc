@@ -6,129 +6,149 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "common/status.h"
-#include "devmgr/wire/dra/v1/dra.pb.h"
-#include "devmgr/wire/dra/v1beta1/dra.pb.h"
-#include "rpc/message.h"
+#include "dra/api_messages.h"
 
 namespace devmgr::dra {
 namespace {
 
-/// The messages of v1 and v1beta1: the same shape, but for the share ID.
-struct V1 {
-  using PrepareRequest = wire::dra::v1::NodePrepareResourcesRequest;
-  using PrepareResponse = wire::dra::v1::NodePrepareResourcesResponse;
-  using UnprepareRequest = wire::dra::v1::NodeUnprepareResourcesRequest;
-  using UnprepareResponse = wire::dra::v1::NodeUnprepareResourcesResponse;
+constexpr std::array kVersions = {
+    BatchedAdapter<V1>("v1", "v1.DRAPlugin",
+                       "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
+    BatchedAdapter<V1Beta1>("v1beta1", "v1beta1.DRAPlugin",
+                            "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
+    Old(BatchedAdapter<V1Beta1>("v1alpha4", "v1alpha3.NodeService",
+                                "v1alpha3.Node")),
+    Old(BatchedAdapter<V1Alpha3>("v1alpha3", "v1alpha3.NodeService",
+                                 "v1alpha3.Node")),
+    Old(OneClaimAdapter<V1Alpha2>("v1alpha2", "v1alpha2.NodeService",
+                                  "v1alpha2.Node")),
+    Old(OneClaimAdapter<V1Alpha1>("v1alpha1", "v1alpha1.NodeService",
+                                  "v1alpha1.Node")),
 };
 
-struct V1Beta1 {
-  using PrepareRequest = wire::dra::v1beta1::NodePrepareResourcesRequest;
-  using PrepareResponse = wire::dra::v1beta1::NodePrepareResourcesResponse;
-  using UnprepareRequest = wire::dra::v1beta1::NodeUnprepareResourcesRequest;
-  using UnprepareResponse = wire::dra::v1beta1::NodeUnprepareResourcesResponse;
-};
-
-template <typename Request>
-std::string EncodeClaims(const std::vector<ClaimReference>& claims) {
-  Request request;
-  for (const ClaimReference& claim : claims) {
-    auto* wire = request.add_claims();
-    wire->set_namespace_(claim.name.ns);
-    wire->set_uid(claim.uid.value);
-    wire->set_name(claim.name.name);
+/// `1.0.0`, `v1.2`: numbers with dots between them, two at least.
+bool IsPlainVersion(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  bool dotted = false;
+  bool after_digit = false;
+  for (const char c : text) {
+    if (!is_digit(c) && (c != '.' || !after_digit)) return false;
+    after_digit = is_digit(c);
+    dotted = dotted || c == '.';
   }
-  return rpc::Encode(request);
+  return dotted && after_digit;
 }
 
-template <typename Device>
-state::PreparedDevice DeviceOf(const Device& wire) {
-  state::PreparedDevice device;
-  device.request_names.assign(wire.request_names().begin(),
-                              wire.request_names().end());
-  device.pool = wire.pool_name();
-  device.device = wire.device_name();
-  device.cdi_device_ids.assign(wire.cdi_device_ids().begin(),
-                               wire.cdi_device_ids().end());
-  if constexpr (requires { wire.share_id(); })
-    device.share_id = wire.share_id();
-  return device;
+bool Lists(const std::vector<std::string>& advertised, std::string_view name) {
+  return std::find(advertised.begin(), advertised.end(), name) !=
+         advertised.end();
 }
 
-template <typename Response>
-absl::StatusOr<RawAnswer> DecodePrepare(const std::string& bytes) {
-  DEVMGR_ASSIGN_OR_RETURN(const Response response,
-                          rpc::Decode<Response>(bytes));
-  RawAnswer answer;
-  for (const auto& [uid, claim] : response.claims()) {
-    RawClaimAnswer& raw = answer[uid];
-    raw.error = claim.error();
-    for (const auto& device : claim.devices()) {
-      raw.devices.push_back(DeviceOf(device));
+bool Announces(const std::vector<std::string>& advertised,
+               const ApiVersion& version) {
+  return Lists(advertised, version.announced) ||
+         (version.is_old && Lists(advertised, version.service));
+}
+
+/// The old versions that drivers of Kubernetes 1.26 to 1.33 may mean.
+std::vector<const ApiVersion*> OldVersions(
+    const std::vector<std::string>& advertised) {
+  std::vector<const ApiVersion*> announced;
+  std::vector<const ApiVersion*> all;
+  for (const ApiVersion& version : kVersions) {
+    if (!version.is_old) continue;
+    all.push_back(&version);
+    if (Announces(advertised, version)) announced.push_back(&version);
+  }
+  if (announced.empty() &&
+      std::any_of(advertised.begin(), advertised.end(), IsPlainVersion)) {
+    return all;
+  }
+  return announced;
+}
+
+absl::Status NothingFits(const std::vector<std::string>& advertised,
+                         bool compat) {
+  std::vector<std::string_view> ours;
+  for (const ApiVersion& version : kVersions) {
+    if (version.is_old && !compat) continue;
+    if (ours.empty() || ours.back() != version.announced) {
+      ours.push_back(version.announced);
     }
   }
-  return answer;
+  return InvalidArgumentError(
+      "none of services supported by the plugin ([{}]) are supported by this "
+      "manager ([{}])",
+      fmt::join(advertised, " "), fmt::join(ours, " "));
 }
-
-template <typename Response>
-absl::StatusOr<RawAnswer> DecodeUnprepare(const std::string& bytes) {
-  DEVMGR_ASSIGN_OR_RETURN(const Response response,
-                          rpc::Decode<Response>(bytes));
-  RawAnswer answer;
-  for (const auto& [uid, claim] : response.claims()) {
-    answer[uid].error = claim.error();
-  }
-  return answer;
-}
-
-template <typename V>
-constexpr ApiVersion Adapter(std::string_view name, std::string_view service) {
-  return {name,
-          service,
-          &EncodeClaims<typename V::PrepareRequest>,
-          &EncodeClaims<typename V::UnprepareRequest>,
-          &DecodePrepare<typename V::PrepareResponse>,
-          &DecodeUnprepare<typename V::UnprepareResponse>};
-}
-
-constexpr std::array kVersions = {
-    Adapter<V1>("v1.DRAPlugin", "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
-    Adapter<V1Beta1>("v1beta1.DRAPlugin",
-                     "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
-};
 
 }  // namespace
 
 std::string ApiVersion::PrepareMethod() const {
-  return fmt::format("/{}/NodePrepareResources", service);
+  return fmt::format("/{}/NodePrepareResource{}", service, batched ? "s" : "");
 }
 
 std::string ApiVersion::UnprepareMethod() const {
-  return fmt::format("/{}/NodeUnprepareResources", service);
+  return fmt::format("/{}/NodeUnprepareResource{}", service,
+                     batched ? "s" : "");
 }
 
 std::span<const ApiVersion> ApiVersions() { return kVersions; }
 
-absl::StatusOr<const ApiVersion*> ChooseApiVersion(
-    const std::vector<std::string>& advertised) {
+const ApiVersion* FindApiVersion(std::string_view name) {
+  const auto found =
+      std::find_if(kVersions.begin(), kVersions.end(),
+                   [&](const ApiVersion& v) { return v.name == name; });
+  return found == kVersions.end() ? nullptr : &*found;
+}
+
+absl::Status CheckApiOptions(const ApiOptions& options) {
+  for (const auto& [driver, name] : options.by_driver) {
+    const ApiVersion* version = FindApiVersion(name);
+    if (version == nullptr) {
+      return InvalidArgumentError(
+          "dra_api of '{}': '{}' is not one of v1, v1beta1, v1alpha4, "
+          "v1alpha3, v1alpha2, v1alpha1",
+          driver, name);
+    }
+    if (version->is_old && !options.compat) {
+      return InvalidArgumentError("dra_api of '{}': {} needs dra_compat",
+                                  driver, name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<const ApiVersion*>> ChooseApiVersions(
+    const std::string& driver, const std::vector<std::string>& advertised,
+    const ApiOptions& options) {
+  using Versions = std::vector<const ApiVersion*>;
+  const auto wished = options.by_driver.find(driver);
+  if (wished != options.by_driver.end()) {
+    return Versions{FindApiVersion(wished->second)};
+  }
   if (advertised.empty()) {
     return InvalidArgumentError(
         "empty list of supported gRPC services (aka supported versions)");
   }
   for (const ApiVersion& version : kVersions) {
-    if (std::find(advertised.begin(), advertised.end(), version.name) !=
-        advertised.end()) {
-      return &version;
+    if (!version.is_old && Announces(advertised, version)) {
+      return Versions{&version};
     }
   }
-  std::vector<std::string_view> ours;
-  for (const ApiVersion& version : kVersions) ours.push_back(version.name);
-  return InvalidArgumentError(
-      "none of services supported by the plugin ([{}]) are supported by this "
-      "manager ([{}])",
-      fmt::join(advertised, " "), fmt::join(ours, " "));
+  Versions old;
+  if (options.compat) old = OldVersions(advertised);
+  if (old.empty()) return NothingFits(advertised, options.compat);
+  return old;
+}
+
+const ApiVersion* TellApart(const std::string& prepare_answer) {
+  if (HasNamedDevices(prepare_answer)) return FindApiVersion("v1alpha4");
+  if (HasCdiNames(prepare_answer)) return FindApiVersion("v1alpha3");
+  return nullptr;
 }
 
 }  // namespace devmgr::dra

@@ -30,7 +30,7 @@ std::string GrpcCodeName(absl::StatusCode code) {
 
 DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
                                InstanceOptions options, std::string driver,
-                               std::string endpoint, const ApiVersion& version,
+                               std::string endpoint, SpokenApi api,
                                WallTime registered_since,
                                std::function<void()> on_change)
     : executor_(executor),
@@ -38,9 +38,9 @@ DriverInstance::DriverInstance(Executor& executor, Dialer dialer,
       options_(options),
       driver_(std::move(driver)),
       endpoint_(std::move(endpoint)),
-      version_(version),
       registered_since_(registered_since),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      api_(std::move(api)) {}
 
 DriverInstance::~DriverInstance() { executor_.Cancel(retry_); }
 
@@ -126,15 +126,17 @@ absl::Status DriverInstance::CheckCallable() {
 }
 
 void DriverInstance::Call(
-    const std::string& method, std::string request,
+    const std::string& method, absl::StatusOr<std::string> request,
     std::function<void(absl::StatusOr<std::string>)> done) {
-  if (absl::Status status = CheckCallable(); !status.ok()) {
+  absl::Status status = request.status();
+  if (status.ok()) status = CheckCallable();
+  if (!status.ok()) {
     executor_.Post([done, status] { done(status); });
     return;
   }
   ++calls_;
   connection_->Call(
-      method, std::move(request), {options_.call_timeout},
+      method, *std::move(request), {options_.call_timeout},
       [weak = weak_from_this(), &executor = executor_, driver = driver_, done,
        method, generation = generation_,
        began = executor_.Now()](absl::StatusOr<std::string> answer) {
@@ -179,7 +181,7 @@ PluginInfo DriverInstance::Info() const {
   info.name = driver_;
   info.kind = "dra";
   info.endpoint = endpoint_;
-  info.version = std::string(version_.name);
+  info.version = api_.Name();
   info.state = std::string(InstanceStateName(state_));
   info.registered_since = registered_since_;
   info.last_error = MessageOf(last_error_);

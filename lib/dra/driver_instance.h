@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "common/executor.h"
-#include "dra/api_version.h"
 #include "dra/health_service.h"
 #include "dra/instance_machine.h"
+#include "dra/spoken_api.h"
 #include "rpc/connection.h"
 
 namespace devmgr::dra {
@@ -43,9 +43,8 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// `executor` is borrowed and must outlive the instance. `on_change` runs
   /// whenever a connection was made or lost.
   DriverInstance(Executor& executor, Dialer dialer, InstanceOptions options,
-                 std::string driver, std::string endpoint,
-                 const ApiVersion& version, WallTime registered_since,
-                 std::function<void()> on_change);
+                 std::string driver, std::string endpoint, SpokenApi api,
+                 WallTime registered_since, std::function<void()> on_change);
   ~DriverInstance();
 
   /// Dials for the first time.
@@ -54,12 +53,16 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// Closes the connection; calls under way end with Unavailable. Final.
   void Close();
 
-  /// Sends `request` to `method`. `done` runs once, later, on the executor.
-  void Call(const std::string& method, std::string request,
+  /// Sends `request` to `method`; one that could not be made is its own
+  /// answer. `done` runs once, later, on the executor.
+  void Call(const std::string& method, absl::StatusOr<std::string> request,
             std::function<void(absl::StatusOr<std::string>)> done);
 
   const std::string& endpoint() const { return endpoint_; }
-  const ApiVersion& version() const { return version_; }
+  SpokenApi& api() { return api_; }
+  std::size_t max_calls() const {
+    return static_cast<std::size_t>(options_.max_calls);
+  }
   InstanceState state() const { return state_; }
 
   /// Where it tells of the health of its devices; null: nowhere.
@@ -91,11 +94,11 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   const InstanceOptions options_;
   const std::string driver_;
   const std::string endpoint_;
-  const ApiVersion& version_;
   const WallTime registered_since_;
   const std::function<void()> on_change_;
   const HealthService* health_ = nullptr;
 
+  SpokenApi api_;
   InstanceState state_ = InstanceState::kConnecting;
   std::unique_ptr<rpc::Connection> connection_;
   std::uint64_t generation_ = 0;  ///< Of the connection.

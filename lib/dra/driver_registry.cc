@@ -8,7 +8,7 @@
 
 #include "api/names.h"
 #include "common/status.h"
-#include "dra/answer.h"
+#include "dra/claim_calls.h"
 
 namespace devmgr::dra {
 namespace {
@@ -69,7 +69,8 @@ absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
   }
   DEVMGR_RETURN_IF_ERROR(CheckEndpoint(plugin.endpoint));
   return WithContext(
-      ChooseApiVersion(plugin.supported_versions).status(),
+      ChooseApiVersions(plugin.name, plugin.supported_versions, options_.api)
+          .status(),
       "invalid supported gRPC versions of DRA driver plugin {} at endpoint {}",
       plugin.name, plugin.endpoint);
 }
@@ -84,11 +85,12 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
           plugin.endpoint, plugin.name);
     }
   }
-  DEVMGR_ASSIGN_OR_RETURN(const ApiVersion* version,
-                          ChooseApiVersion(plugin.supported_versions));
+  DEVMGR_ASSIGN_OR_RETURN(
+      auto versions,
+      ChooseApiVersions(plugin.name, plugin.supported_versions, options_.api));
   auto instance = std::make_shared<DriverInstance>(
       executor_, dialer_, options_.instance, plugin.name, plugin.endpoint,
-      *version, options_.now(),
+      SpokenApi(std::move(versions)), options_.now(),
       [this, name = plugin.name] { OnInstances(name); });
   instance->set_health_service(ChooseHealthService(plugin.supported_versions));
   instances.push_back(instance);
@@ -157,45 +159,33 @@ absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
 }
 
 template <typename Answer>
-void DriverRegistry::Ask(const Question<Answer>& question,
-                         const std::string& driver,
-                         std::vector<ClaimReference> claims,
-                         std::function<void(Answer)> done) {
-  const auto instance = Pick(driver);
-  if (!instance.ok()) {
-    executor_.Post([=, status = instance.status()] {
-      Answer answer;
-      for (const auto& claim : claims) answer.emplace(claim.uid, status);
-      done(std::move(answer));
-    });
-    return;
-  }
-  const ApiVersion& version = (*instance)->version();
-  std::string request = (version.*question.encode)(claims);
-  (*instance)->Call(
-      (version.*question.method)(), std::move(request),
-      [=, &version,
-       claims = std::move(claims)](const absl::StatusOr<std::string>& bytes) {
-        done(question.check(
-            claims, bytes.ok() ? (version.*question.decode)(*bytes)
-                               : absl::StatusOr<RawAnswer>(bytes.status())));
-      });
+void DriverRegistry::Refuse(const absl::Status& status,
+                            const std::vector<ClaimReference>& claims,
+                            std::function<void(Answer)> done) {
+  Answer answer;
+  for (const ClaimReference& claim : claims) answer.emplace(claim.uid, status);
+  executor_.Post(
+      [answer = std::move(answer), done = std::move(done)] { done(answer); });
 }
 
 void DriverRegistry::Prepare(const std::string& driver,
                              std::vector<ClaimReference> claims,
                              std::function<void(PrepareAnswer)> done) {
-  Ask({&ApiVersion::PrepareMethod, &ApiVersion::encode_prepare,
-       &ApiVersion::decode_prepare, &CheckPrepareAnswer},
-      driver, std::move(claims), std::move(done));
+  const auto instance = Pick(driver);
+  if (!instance.ok()) {
+    return Refuse(instance.status(), claims, std::move(done));
+  }
+  PrepareClaims(*instance, std::move(claims), std::move(done));
 }
 
 void DriverRegistry::Unprepare(const std::string& driver,
                                std::vector<ClaimReference> claims,
                                std::function<void(UnprepareAnswer)> done) {
-  Ask({&ApiVersion::UnprepareMethod, &ApiVersion::encode_unprepare,
-       &ApiVersion::decode_unprepare, &CheckUnprepareAnswer},
-      driver, std::move(claims), std::move(done));
+  const auto instance = Pick(driver);
+  if (!instance.ok()) {
+    return Refuse(instance.status(), claims, std::move(done));
+  }
+  UnprepareClaims(*instance, std::move(claims), std::move(done));
 }
 
 std::vector<PluginInfo> DriverRegistry::Plugins() const {

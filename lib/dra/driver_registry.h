@@ -18,6 +18,7 @@ namespace devmgr::dra {
 
 struct DriverRegistryOptions {
   InstanceOptions instance;
+  ApiOptions api;  ///< CheckApiOptions finds nothing.
   /// Endpoints must lie below one of these; empty: anywhere.
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
@@ -57,21 +58,11 @@ class DriverRegistry final : public Drivers,
   void Deregister(const registration::Plugin& plugin) override;
 
  private:
-  /// One of the protocol's calls, and how its answer is read.
+  /// The answer when there is nobody to be asked.
   template <typename Answer>
-  struct Question {
-    std::string (ApiVersion::*method)() const;
-    decltype(&ApiVersion::encode_prepare) encode;
-    decltype(&ApiVersion::decode_prepare) decode;
-    Answer (*check)(const std::vector<ClaimReference>& asked,
-                    const absl::StatusOr<RawAnswer>& raw);
-  };
-
-  /// Asks the driver about all claims at once.
-  template <typename Answer>
-  void Ask(const Question<Answer>& question, const std::string& driver,
-           std::vector<ClaimReference> claims,
-           std::function<void(Answer)> done);
+  void Refuse(const absl::Status& status,
+              const std::vector<ClaimReference>& claims,
+              std::function<void(Answer)> done);
 
   /// The instance to call.
   ///   InvalidArgument  the name is empty

@@ -5,6 +5,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/objects.h>
 #include <devmgr/status_types.h>
 #include <devmgr/types.h>
 
@@ -22,6 +23,10 @@ namespace devmgr::dra {
 struct ClaimReference {
   ClaimUid uid;
   ObjectName name;
+  // Of old APIs only.
+  ResourceHandle handle = {};
+  /// What the driver prepared, for unprepare.
+  std::vector<std::string> cdi_device_ids = {};
 };
 
 /// The driver's word on each claim asked for, and on no other. When the call

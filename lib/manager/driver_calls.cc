@@ -9,6 +9,22 @@ namespace devmgr::manager {
 using dra::ClaimReference;
 using state::DriverPhase;
 
+namespace {
+
+/// All that any API of the driver needs, from the ledger alone.
+ClaimReference ReferenceTo(const state::ClaimRecord& claim,
+                           const state::DriverRecord& part) {
+  ClaimReference reference{claim.uid, claim.name, part.handle, {}};
+  for (const state::PreparedDevice& device : part.devices) {
+    reference.cdi_device_ids.insert(reference.cdi_device_ids.end(),
+                                    device.cdi_device_ids.begin(),
+                                    device.cdi_device_ids.end());
+  }
+  return reference;
+}
+
+}  // namespace
+
 void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
   if (stopped_) return;
   std::map<std::string, std::vector<ClaimReference>> prepare;
@@ -23,7 +39,7 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
         continue;
       }
       auto& due = is_prepare ? prepare : unprepare;
-      due[driver].push_back({uid, claim->name});
+      due[driver].push_back(ReferenceTo(*claim, part));
     }
   }
   for (const auto& [driver, due] : prepare) Prepare(driver, due);

@@ -196,6 +196,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
     return backing_->WhyNotServed(resource);
   };
   options.sharing = SharingOf(options_.profile);
+  options.claim_names_without_status = options_.dra_compat;
   return options;
 }
 

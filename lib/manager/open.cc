@@ -43,6 +43,7 @@ dra::DriverRegistryOptions DriverOptions(
   if (!registry.endpoint_dirs.empty()) {
     registry.endpoint_dirs.push_back(options.plugin_registry_dir);
   }
+  registry.api = {options.dra_compat, options.dra_api};
   registry.now = host.now;
   registry.on_change = std::move(on_change);
   return registry;
@@ -137,6 +138,11 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
   if (options.max_driver_calls <= 0) {
     add(fmt::format("max_driver_calls must be positive, not {}",
                     options.max_driver_calls));
+  }
+  if (const absl::Status api =
+          dra::CheckApiOptions({options.dra_compat, options.dra_api});
+      !api.ok()) {
+    add(MessageOf(api));
   }
   if (options.max_events == 0) add("max_events must be positive");
   for (const auto& [name, duration] :

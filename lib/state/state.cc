@@ -483,6 +483,7 @@ absl::Status Revert(State& state, const Batch& batch) {
 DriverRecord DriverRecord::Anew() const {
   DriverRecord anew;
   anew.skipped = skipped;
+  anew.handle = handle;
   return anew;
 }
 

@@ -7,6 +7,7 @@
 
 #include <absl/status/status.h>
 #include <devmgr/container_devices.h>
+#include <devmgr/objects.h>
 #include <devmgr/types.h>
 
 #include <cstdint>
@@ -39,7 +40,8 @@ enum class DriverPhase : std::uint8_t {
 };
 std::string_view DriverPhaseName(DriverPhase phase);
 
-/// A device as the driver's answer named it.
+/// A device as the driver's answer named it. APIs up to v1alpha3 answer CDI
+/// names alone: then it is one device without any other name.
 struct PreparedDevice {
   std::vector<std::string> request_names;  ///< Empty: serves all requests.
   std::string pool;
@@ -73,6 +75,8 @@ struct DriverRecord {
   std::string boot_id;                  ///< Boot in which it was prepared.
   std::optional<Debt> debt;             ///< With kUnpreparing only.
   SkippedOperations skipped;            ///< As its allocation says.
+  /// What the driver gets with each call; of claims up to v1alpha2.
+  ResourceHandle handle = {};
   /// Before the driver was asked for the first time: kPreparing, with all that
   /// the claim's allocation says.
   DriverRecord Anew() const;

@@ -109,7 +109,9 @@ ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
   info.state = std::string(DriverPhaseName(driver.phase));
   UniqueTexts cdi_devices;
   for (const PreparedDevice& device : driver.devices) {
-    info.devices.push_back(device.pool + "/" + device.device);
+    if (!device.device.empty()) {
+      info.devices.push_back(device.pool + "/" + device.device);
+    }
     cdi_devices.Add(device.cdi_device_ids);
   }
   info.cdi_devices = cdi_devices.Take();
@@ -220,6 +222,8 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
     const std::vector<std::string> holders = HoldersOf(*claim, state);
     for (const auto& [driver, record] : claim->drivers) {
       for (const PreparedDevice& prepared : record.devices) {
+        // By CDI names alone it is not known which device it is.
+        if (prepared.device.empty()) continue;
         Holders& device = devices[{driver, prepared.pool, prepared.device}];
         device.used_by.Add(holders);
         device.cdi_devices.Add(prepared.cdi_device_ids);

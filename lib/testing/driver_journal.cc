@@ -19,6 +19,18 @@ Json DevicesOf(const ClaimAnswer& answer) {
   return devices;
 }
 
+void AddHandle(const ClaimReference& claim, Json* item) {
+  if (!claim.handle.data.empty()) (*item)["handle"] = claim.handle.data;
+  if (claim.handle.structured.has_value()) {
+    Json names = Json::array();
+    for (const auto& result : claim.handle.structured->results) {
+      names.push_back(result.named_resource);
+    }
+    (*item)["structuredHandle"] = std::move(names);
+  }
+  if (!claim.cdi_devices.empty()) (*item)["cdiDevices"] = claim.cdi_devices;
+}
+
 }  // namespace
 
 std::string_view NameOf(ClaimMethod method) {
@@ -45,9 +57,16 @@ void DriverJournal::ClaimCall(const DraApi& api, ClaimMethod method,
   for (const ClaimReference& claim : claims) {
     call.claims.push_back(claim.name.name);
     call.claim_uids.push_back(claim.uid);
-    items.push_back({{"namespace", claim.name.ns},
-                     {"name", claim.name.name},
-                     {"uid", claim.uid}});
+    Json item = {{"namespace", claim.name.ns},
+                 {"name", claim.name.name},
+                 {"uid", claim.uid}};
+    if (api.by_handle) {
+      call.handles.push_back(claim.handle);
+      AddHandle(claim, &item);
+      call.cdi_devices.insert(call.cdi_devices.end(), claim.cdi_devices.begin(),
+                              claim.cdi_devices.end());
+    }
+    items.push_back(std::move(item));
   }
   Emit({{"event", "call"},
         {"method", call.method},

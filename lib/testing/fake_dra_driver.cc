@@ -45,7 +45,13 @@ absl::Status CheckOptions(const FakeDraDriverOptions& options) {
     for (const std::string& name : *list) {
       if (FindDraApi(name) != nullptr) continue;
       problems.push_back(
-          fmt::format("api '{}' is not one of v1, v1beta1", name));
+          fmt::format("api '{}' is not one of v1, v1beta1, v1alpha4, v1alpha3, "
+                      "v1alpha2, v1alpha1",
+                      name));
+    }
+    if (std::count(list->begin(), list->end(), "v1alpha4") > 0 &&
+        std::count(list->begin(), list->end(), "v1alpha3") > 0) {
+      problems.push_back("v1alpha4 and v1alpha3 have the same method names");
     }
   }
   if (!options.health.empty() && !FakeHealth::IsVersion(options.health)) {
@@ -159,11 +165,14 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   void OnNotify(const std::string& request, rpc::Respond respond);
   void OnClaims(const DraApi& api, ClaimMethod method,
                 const std::string& request, rpc::Respond respond);
-  std::vector<ClaimAnswer> Work(ClaimMethod method,
+  std::vector<ClaimAnswer> Work(const DraApi& api, ClaimMethod method,
                                 const std::vector<ClaimReference>& claims,
                                 const std::vector<TakenStep>& taken);
+  /// Without `manifests` by the claim's handle.
   ClaimAnswer WorkOn(ClaimMethod method, const ClaimReference& claim,
-                     const ClaimManifests& manifests);
+                     const ClaimManifests* manifests);
+  absl::StatusOr<PreparedClaim> Prepare(const ClaimReference& claim,
+                                        const ClaimManifests* manifests);
   /// True when `step` ends the call before any work.
   bool EndsBeforeWork(std::string_view method, const ScenarioStep& step,
                       const rpc::Respond& respond);
@@ -381,7 +390,11 @@ void FakeDraDriverImpl::OnGetInfo(rpc::Respond respond) {
   if (!options_.common_socket) info.endpoint = service_socket_.string();
   if (info.supported_versions.empty()) {
     for (const std::string& name : options_.api) {
-      info.supported_versions.emplace_back(FindDraApi(name)->announced);
+      const std::string announced(FindDraApi(name)->announced);
+      auto& versions = info.supported_versions;
+      if (std::count(versions.begin(), versions.end(), announced) == 0) {
+        versions.push_back(announced);
+      }
     }
     if (!options_.health.empty()) {
       info.supported_versions.push_back(health_.Announced());
@@ -419,7 +432,7 @@ void FakeDraDriverImpl::OnClaims(const DraApi& api, ClaimMethod method,
   const ScenarioStep step = StepForCall(taken);
   if (EndsBeforeWork(NameOf(method), step, respond)) return;
 
-  std::vector<ClaimAnswer> answers = Work(method, *claims, taken);
+  std::vector<ClaimAnswer> answers = Work(api, method, *claims, taken);
   health_.Tell();
   if (step.action == Action::kUnknownClaim) {
     answers.push_back(
@@ -433,10 +446,11 @@ void FakeDraDriverImpl::OnClaims(const DraApi& api, ClaimMethod method,
 }
 
 std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
-    ClaimMethod method, const std::vector<ClaimReference>& claims,
+    const DraApi& api, ClaimMethod method,
+    const std::vector<ClaimReference>& claims,
     const std::vector<TakenStep>& taken) {
   ClaimManifests manifests;
-  if (method == ClaimMethod::kPrepare) {
+  if (method == ClaimMethod::kPrepare && !api.by_handle) {
     manifests = ClaimManifests::Read(options_.root / "manifests");
   }
   std::vector<ClaimAnswer> answers;
@@ -446,7 +460,8 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
       answers.push_back({claims[i].uid, MessageOf(FailureOf(*step)), {}});
       continue;
     }
-    ClaimAnswer answer = WorkOn(method, claims[i], manifests);
+    ClaimAnswer answer =
+        WorkOn(method, claims[i], api.by_handle ? nullptr : &manifests);
     if (step != nullptr && step->action == Action::kTooLittle) continue;
     if (step != nullptr && step->action == Action::kGarbageNames) {
       for (PreparedDevice& device : answer.devices) {
@@ -461,25 +476,33 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
 
 ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
                                       const ClaimReference& claim,
-                                      const ClaimManifests& manifests) {
+                                      const ClaimManifests* manifests) {
   ClaimAnswer answer{claim.uid, "", {}};
   if (method == ClaimMethod::kUnprepare) {
     answer.error = MessageOf(store_->Unprepare(claim.uid));
     return answer;
   }
-  const auto found = manifests.FindAllocated(claim.name, claim.uid);
-  if (!found.ok()) {
-    answer.error = MessageOf(found.status());
-    return answer;
-  }
-  absl::StatusOr<PreparedClaim> prepared = store_->Prepare(*found, claim.uid);
+  absl::StatusOr<PreparedClaim> prepared = Prepare(claim, manifests);
   if (prepared.ok()) {
     answer.devices = std::move(prepared->devices);
   } else {
-    answer.error = MessageOf(
-        WithContext(prepared.status(), "claim '{}'", claim.name.ToString()));
+    answer.error = MessageOf(prepared.status());
   }
   return answer;
+}
+
+absl::StatusOr<PreparedClaim> FakeDraDriverImpl::Prepare(
+    const ClaimReference& claim, const ClaimManifests* manifests) {
+  absl::StatusOr<PreparedClaim> prepared;
+  if (manifests == nullptr) {
+    prepared = store_->PrepareByHandle(claim.name, claim.uid, claim.handle);
+  } else {
+    DEVMGR_ASSIGN_OR_RETURN(const ResourceClaim found,
+                            manifests->FindAllocated(claim.name, claim.uid));
+    prepared = store_->Prepare(found, claim.uid);
+  }
+  if (prepared.ok()) return prepared;
+  return WithContext(prepared.status(), "claim '{}'", claim.name.ToString());
 }
 
 bool FakeDraDriverImpl::EndsBeforeWork(std::string_view method,

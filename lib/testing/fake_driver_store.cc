@@ -82,6 +82,36 @@ absl::StatusOr<PreparedClaim> PlanClaim(const std::string& driver,
   return prepared;
 }
 
+/// `number` devices are there already.
+PreparedDevice DeviceByHandle(const std::string& driver, const std::string& uid,
+                              const std::string& name, std::size_t number) {
+  PreparedDevice device;
+  device.pool = "handle";
+  device.device = name;
+  device.cdi_ids = {CdiKindOfDriver(driver) + "=" +
+                    CdiDeviceName(uid, name, number)};
+  return device;
+}
+
+absl::StatusOr<PreparedClaim> PlanHandle(const std::string& driver,
+                                         const ObjectName& name,
+                                         const std::string& uid,
+                                         const ResourceHandle& handle) {
+  PreparedClaim prepared{name, uid, {}};
+  auto& devices = prepared.devices;
+  if (!handle.structured.has_value()) {
+    devices.push_back(DeviceByHandle(driver, uid, "claim", 0));
+    return prepared;
+  }
+  for (const auto& result : handle.structured->results) {
+    devices.push_back(
+        DeviceByHandle(driver, uid, result.named_resource, devices.size()));
+    DEVMGR_RETURN_IF_ERROR(
+        cdi::CheckQualifiedName(devices.back().cdi_ids.front()));
+  }
+  return prepared;
+}
+
 std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -206,11 +236,21 @@ std::filesystem::path FakeDriverStore::SpecFile(const std::string& uid) const {
 
 absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(
     const ResourceClaim& claim, const std::string& uid) {
+  return Prepare(uid, [&] { return PlanClaim(driver_, claim, uid); });
+}
+
+absl::StatusOr<PreparedClaim> FakeDriverStore::PrepareByHandle(
+    const ObjectName& name, const std::string& uid,
+    const ResourceHandle& handle) {
+  return Prepare(uid, [&] { return PlanHandle(driver_, name, uid, handle); });
+}
+
+absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(const std::string& uid,
+                                                       const Planner& plan) {
   DEVMGR_RETURN_IF_ERROR(CheckUid(uid));
   auto known = claims_.find(uid);
   if (known == claims_.end()) {
-    DEVMGR_ASSIGN_OR_RETURN(PreparedClaim planned,
-                            PlanClaim(driver_, claim, uid));
+    DEVMGR_ASSIGN_OR_RETURN(PreparedClaim planned, plan());
     DEVMGR_RETURN_IF_ERROR(
         WriteFileAtomically(RecordFile(uid), EncodeRecord(planned)));
     known = claims_.emplace(uid, std::move(planned)).first;

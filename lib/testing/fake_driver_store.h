@@ -6,6 +6,7 @@
 #include <devmgr/objects.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -52,13 +53,24 @@ class FakeDriverStore {
   absl::StatusOr<PreparedClaim> Prepare(const ResourceClaim& claim,
                                         const std::string& uid);
 
+  /// The same by a handle alone: one device for each structured result, or
+  /// one in all.
+  absl::StatusOr<PreparedClaim> PrepareByHandle(const ObjectName& name,
+                                                const std::string& uid,
+                                                const ResourceHandle& handle);
+
   /// Forgets a claim and removes its files. Fine when it is not known.
   absl::Status Unprepare(const std::string& uid);
 
   const std::map<std::string, PreparedClaim>& claims() const { return claims_; }
 
  private:
+  using Planner = std::function<absl::StatusOr<PreparedClaim>()>;
+
   FakeDriverStore() = default;
+  /// `plan` says what to prepare, for a claim that is new.
+  absl::StatusOr<PreparedClaim> Prepare(const std::string& uid,
+                                        const Planner& plan);
   std::filesystem::path RecordFile(const std::string& uid) const;
   std::filesystem::path SpecFile(const std::string& uid) const;
   absl::Status Load();

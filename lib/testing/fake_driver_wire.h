@@ -21,6 +21,8 @@ struct DraApi {
   std::string_view announced;  ///< `v1.DRAPlugin`
   std::string_view prepare_path;
   std::string_view unprepare_path;
+  /// Claims come with their handles, and are answered by CDI names alone.
+  bool by_handle = false;
 };
 inline constexpr DraApi kDraApis[] = {
     {"v1", "v1.DRAPlugin",
@@ -29,6 +31,14 @@ inline constexpr DraApi kDraApis[] = {
     {"v1beta1", "v1beta1.DRAPlugin",
      "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodePrepareResources",
      "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodeUnprepareResources"},
+    {"v1alpha4", "v1alpha3.NodeService", "/v1alpha3.Node/NodePrepareResources",
+     "/v1alpha3.Node/NodeUnprepareResources"},
+    {"v1alpha3", "1.0.0", "/v1alpha3.Node/NodePrepareResources",
+     "/v1alpha3.Node/NodeUnprepareResources", true},
+    {"v1alpha2", "1.0.0", "/v1alpha2.Node/NodePrepareResource",
+     "/v1alpha2.Node/NodeUnprepareResource", true},
+    {"v1alpha1", "1.0.0", "/v1alpha1.Node/NodePrepareResource",
+     "/v1alpha1.Node/NodeUnprepareResource", true},
 };
 
 /// Null when there is no such version.
@@ -40,6 +50,8 @@ enum class ClaimMethod { kPrepare, kUnprepare };
 struct ClaimReference {
   ObjectName name;
   std::string uid;
+  ResourceHandle handle = {};
+  std::vector<std::string> cdi_devices = {};  ///< Of v1alpha1's unprepare.
 };
 
 /// What is said about one claim. `error` empty: it succeeded.
@@ -53,8 +65,11 @@ struct ClaimAnswer {
 absl::StatusOr<std::vector<ClaimReference>> DecodeClaims(
     const DraApi& api, ClaimMethod method, const std::string& request);
 
-/// Share IDs are lost on v1beta1, which has no field for them.
-std::string EncodeAnswer(const DraApi& api, ClaimMethod method,
-                         const std::vector<ClaimAnswer>& answers);
+/// Share IDs are lost before v1, which has the first field for them. Where a
+/// call is for one claim, the first answer counts, and its error is that of the
+/// call.
+absl::StatusOr<std::string> EncodeAnswer(
+    const DraApi& api, ClaimMethod method,
+    const std::vector<ClaimAnswer>& answers);
 
 }  // namespace devmgr::testing

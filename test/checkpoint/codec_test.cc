@@ -78,6 +78,18 @@ TEST(CodecTest, RefusesAHealthThatIsNone) {
                  "record 'd/x': its 4 bytes cannot be decoded");
 }
 
+TEST(CodecTest, KeepsHandles) {
+  state::ClaimRecord claim;
+  claim.uid.value = "u";
+  claim.drivers["a"].handle.data = std::string("h\0\xff", 3);
+  claim.drivers["b"].handle.structured = StructuredResourceHandle{
+      "{\"a\":1}", "[]", "node", {{"{}", "gpu-0"}, {"", "gpu-1"}}};
+  claim.drivers["c"].handle.structured.emplace();
+  const auto decoded = DecodeClaim(EncodeClaim(claim), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(**decoded == claim);
+}
+
 TEST(CodecTest, KeepsEveryKindOfChange) {
   state::State state;
   for (const state::Batch& batch : FullLedger()) {

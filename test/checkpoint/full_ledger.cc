@@ -111,6 +111,9 @@ state::ClaimRecord OwedClaim() {
   state::DriverRecord& driver = claim.drivers[state::kDriver];
   driver.debt = state::Debt{1'000, 3, "busy", {"default/a", "default/b"}};
   driver.skipped = {true, false};
+  driver.handle.data = "handle";
+  driver.handle.structured =
+      StructuredResourceHandle{"{}", "{\"a\": 1}", "node-1", {{"{}", "gpu-0"}}};
   claim.drivers["e.example.com"] = driver;
   claim.drivers["e.example.com"].skipped = {false, true};
   return claim;

@@ -121,6 +121,16 @@ Json ToJson(const state::ClaimRecord& claim) {
       part["debt"] = {driver.debt->since_ms, driver.debt->attempts,
                       driver.debt->last_error, driver.debt->pods};
     }
+    if (!driver.handle.data.empty()) part["handle"] = driver.handle.data;
+    if (const auto& structured = driver.handle.structured) {
+      part["structured"] = {structured->vendor_class_parameters,
+                            structured->vendor_claim_parameters,
+                            structured->node_name};
+      for (const auto& result : structured->results) {
+        part["structured"].push_back(
+            {result.vendor_request_parameters, result.named_resource});
+      }
+    }
     if (driver.skipped.prepare) part["skipsPrepare"] = true;
     if (driver.skipped.unprepare) part["skipsUnprepare"] = true;
     json["drivers"][name] = part;

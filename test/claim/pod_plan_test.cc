@@ -105,6 +105,49 @@ TEST_F(PodPlanTest, WaitsForAClaimThatIsNotMadeYet) {
              {{WaitingFor::Kind::kPod, "ns/P"}});
 }
 
+// Pods of Kubernetes 1.26 and 1.27: their status names no claims.
+TEST_F(PodPlanTest, AClaimIsKnownByItsNameAndOwnerIfTheStatusSaysNothing) {
+  const PlanOptions options{.claim_names_without_status = true};
+  const Pod pod = PodBuilder().Template("c1");
+  const auto plan = [&](const std::vector<ResourceClaim>& claims) {
+    return PlanPod(pod, SnapshotOf(claims), options);
+  };
+  EXPECT_THAT(ClaimsOf(plan({ClaimForP("P-c1").OwnedBy(Owner("u-P"))})),
+              ElementsAre("u-P-c1"));
+  // Not made yet, or somebody else's: nothing is said against the pod.
+  const std::vector<WaitingFor> waiting_for = {{WaitingFor::Kind::kPod, "ns/P"},
+                                               ForClaim("P-c1")};
+  ExpectWait(plan({}), "ClaimNotCreated", "ResourceClaim not created yet",
+             waiting_for);
+  ExpectWait(plan({ClaimForP("P-c1").OwnedBy(Owner("u-Q", "Q"))}),
+             "ClaimNotCreated", "ResourceClaim not created yet", waiting_for);
+  // Without the option the name means nothing.
+  ExpectWait(Plan(pod, {ClaimForP("P-c1").OwnedBy(Owner("u-P"))}),
+             "ClaimNotCreated", "ResourceClaim not created yet",
+             {{WaitingFor::Kind::kPod, "ns/P"}});
+}
+
+TEST_F(PodPlanTest, AStatusThatNamesClaimsCounts) {
+  const PlanOptions options{.claim_names_without_status = true};
+  const Pod pod =
+      PodBuilder().Template("c1").Template("c2").Made("c1", std::nullopt);
+  ExpectWait(PlanPod(pod, SnapshotOf({ClaimForP("P-c2").OwnedBy(Owner("u-P"))}),
+                     options),
+             "ClaimNotCreated", "pod claim \"c2\"",
+             {{WaitingFor::Kind::kPod, "ns/P"}, ForClaim("P-c2")});
+}
+
+TEST_F(PodPlanTest, HandlesNameTheDriversOfOldClaims) {
+  ResourceClaim claim = ClaimBuilder("C").For("u-P");
+  claim.status.allocation->resource_handles = {{kOtherDriver, {"h2", {}}},
+                                               {kDriver, {"h1", {}}}};
+  const PlanResult result = Plan(PodBuilder().Claim("c1", "C"), {claim});
+  ASSERT_THAT(ClaimsOf(result), ElementsAre("u-C"));
+  const PlannedClaim& planned = result.plan.claims.front();
+  EXPECT_THAT(planned.drivers, ElementsAre(kDriver, kOtherDriver));
+  EXPECT_EQ(planned.handles, claim.status.allocation->resource_handles);
+}
+
 // DRA-045: the plan as a whole is not admitted, so claim 1 is not booked.
 TEST_F(PodPlanTest, OneClaimThatIsNotMadeYetHoldsUpTheOthers) {
   const Pod pod = PodBuilder().Claim("c1", "C").Template("c2");

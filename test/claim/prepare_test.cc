@@ -53,6 +53,25 @@ TEST_F(PrepareTest, BooksThePodAndIsReadyWithTheAnswer) {
   EXPECT_THAT(CdiOf(p_, "c"), ElementsAre("cdi.example.com/x=1"));
 }
 
+// DRA-023: what the driver gets with each call is the ledger's from then on.
+TEST_F(PrepareTest, AHandleIsKeptUntilTheClaimIsGone) {
+  ResourceClaim claim = ClaimBuilder("C").For("u-P");
+  claim.status.allocation->resource_handles = {{kDriver, {"h", {}}}};
+  objects_ = SnapshotOf({claim});
+  Prepare(p_);
+  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver).handle.data, "h");
+  const auto device = Prepared("dev-1", {"cdi.example.com/x=1"});
+  Answers(kDriver, {{ClaimUid{"u-C"}, {device}}});
+  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver).handle.data, "h");
+  ledger_.Take(PrepareAgain(state(), ClaimUid{"u-C"}, kDriver));
+  const state::DriverRecord again = ClaimOf("u-C").drivers.at(kDriver);
+  EXPECT_EQ(again.phase, DriverPhase::kPreparing);
+  EXPECT_THAT(again.devices, IsEmpty());
+  EXPECT_EQ(again.handle.data, "h");
+  EXPECT_TRUE(Release(p_));
+  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver).handle.data, "h");
+}
+
 // DRA-058
 TEST_F(PrepareTest, AnAnswerWithoutDevicesIsPrepared) {
   objects_ = SnapshotOf({ClaimForP()});

@@ -3,6 +3,9 @@
 // Our schemas against bytes that are not ours: test/data/conformance.
 #include <devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h>
 #include <devmgr/wire/dra/v1/dra.pb.h>
+#include <devmgr/wire/dra/v1alpha1/dra.pb.h>
+#include <devmgr/wire/dra/v1alpha2/dra.pb.h>
+#include <devmgr/wire/dra/v1alpha3/dra.pb.h>
 #include <devmgr/wire/dra/v1beta1/dra.pb.h>
 #include <devmgr/wire/pluginregistration/v1/registration.pb.h>
 #include <google/protobuf/io/coded_stream.h>
@@ -22,6 +25,9 @@ namespace {
 
 namespace deviceplugin = wire::deviceplugin::v1beta1;
 namespace v1 = wire::dra::v1;
+namespace v1alpha1 = wire::dra::v1alpha1;
+namespace v1alpha2 = wire::dra::v1alpha2;
+namespace v1alpha3 = wire::dra::v1alpha3;
 namespace v1beta1 = wire::dra::v1beta1;
 namespace registration = wire::pluginregistration::v1;
 using google::protobuf::MessageLite;
@@ -166,6 +172,122 @@ Built DraV1beta1Messages() {
   *claim.add_devices() = FullDevice<v1beta1::Device>();
   *claim.add_devices() = NamesOnly<v1beta1::Device>();
   built["prepared claim"] = Own(claim);
+  return built;
+}
+
+template <typename Message>
+Message WithCdiDevices() {
+  Message message;
+  message.add_cdi_devices("gpu.example.com/claim=a-0");
+  message.add_cdi_devices("gpu.example.com/claim=a-1");
+  return message;
+}
+
+template <typename Message>
+Message WithStructuredHandle(Message message) {
+  auto* handle = message.add_structured_resource_handle();
+  handle->mutable_vendor_class_parameters()->set_raw(R"({"share":true})");
+  handle->mutable_vendor_claim_parameters();
+  handle->set_node_name("node-1");
+  auto* result = handle->add_results();
+  result->mutable_vendor_request_parameters()->set_raw(R"({"memory":"4Gi"})");
+  result->mutable_allocation_result_model()
+      ->mutable_named_resources()
+      ->set_name("gpu-3");
+  result = handle->add_results();
+  result->mutable_vendor_request_parameters();
+  result->mutable_allocation_result_model()
+      ->mutable_named_resources()
+      ->set_name("gpu-4");
+  return message;
+}
+
+Built DraV1alpha3Messages() {
+  Built built;
+  v1alpha3::Claim claim;
+  SetClaim(&claim, "default", kUidA, "claim-a");
+  const v1alpha3::Claim structured = WithStructuredHandle(claim);
+  built["claim"] = Own(claim);
+  claim.set_resource_handle("handle-a");
+  built["claim with handle"] = Own(claim);
+  built["claim with structured handle"] = Own(structured);
+  built["prepare request"] =
+      Own(TwoClaims<v1alpha3::NodePrepareResourcesRequest>());
+  v1alpha3::NodePrepareResourcesRequest handles;
+  *handles.add_claims() = claim;
+  *handles.add_claims() = structured;
+  built["prepare request with handles"] = Own(handles);
+  built["prepare request of nothing"] =
+      Own(v1alpha3::NodePrepareResourcesRequest());
+  using Result = v1alpha3::NodePrepareResourceResponse;
+  built["prepared claim"] = Own(WithCdiDevices<Result>());
+  built["claim that failed to prepare"] =
+      Own(WithError<Result>("no such device 'gpu-3'"));
+  v1alpha3::NodePrepareResourcesResponse prepared;
+  (*prepared.mutable_claims())[kUidA] = WithCdiDevices<Result>();
+  (*prepared.mutable_claims())[kUidB].set_error("not allocated");
+  built["prepare response"] = Own(prepared);
+  v1alpha3::NodePrepareResourcesResponse empty;
+  (*empty.mutable_claims())[kUidA];
+  built["prepare response without devices"] = Own(empty);
+  built["unprepare request"] =
+      Own(TwoClaims<v1alpha3::NodeUnprepareResourcesRequest>());
+  using Unprepared = v1alpha3::NodeUnprepareResourceResponse;
+  built["unprepared claim"] = Own(Unprepared());
+  built["claim that failed to unprepare"] =
+      Own(WithError<Unprepared>("device is busy"));
+  v1alpha3::NodeUnprepareResourcesResponse unprepared;
+  (*unprepared.mutable_claims())[kUidA];
+  (*unprepared.mutable_claims())[kUidB].set_error("device is busy");
+  built["unprepare response"] = Own(unprepared);
+  return built;
+}
+
+/// A call for claim A alone.
+template <typename Request>
+Request OneClaim() {
+  Request request;
+  request.set_namespace_("default");
+  request.set_claim_uid(kUidA);
+  request.set_claim_name("claim-a");
+  return request;
+}
+
+Built DraV1alpha2Messages() {
+  Built built;
+  auto prepare = OneClaim<v1alpha2::NodePrepareResourceRequest>();
+  built["prepare request with structured handle"] =
+      Own(WithStructuredHandle(prepare));
+  prepare.set_resource_handle("handle-a");
+  built["prepare request"] = Own(prepare);
+  built["prepare response"] =
+      Own(WithCdiDevices<v1alpha2::NodePrepareResourceResponse>());
+  built["prepare response without devices"] =
+      Own(v1alpha2::NodePrepareResourceResponse());
+  auto unprepare = OneClaim<v1alpha2::NodeUnprepareResourceRequest>();
+  built["unprepare request with structured handle"] =
+      Own(WithStructuredHandle(unprepare));
+  unprepare.set_resource_handle("handle-a");
+  built["unprepare request"] = Own(unprepare);
+  built["unprepare response"] = Own(v1alpha2::NodeUnprepareResourceResponse());
+  return built;
+}
+
+Built DraV1alpha1Messages() {
+  Built built;
+  auto prepare = OneClaim<v1alpha1::NodePrepareResourceRequest>();
+  built["prepare request without handle"] = Own(prepare);
+  prepare.set_resource_handle("handle-a");
+  built["prepare request"] = Own(prepare);
+  built["prepare response"] =
+      Own(WithCdiDevices<v1alpha1::NodePrepareResourceResponse>());
+  built["prepare response without devices"] =
+      Own(v1alpha1::NodePrepareResourceResponse());
+  auto unprepare = OneClaim<v1alpha1::NodeUnprepareResourceRequest>();
+  unprepare.add_cdi_devices("gpu.example.com/claim=a-0");
+  unprepare.add_cdi_devices("gpu.example.com/claim=a-1");
+  built["unprepare request"] = Own(unprepare);
+  built["unprepare response"] = Own(v1alpha1::NodeUnprepareResourceResponse());
   return built;
 }
 
@@ -380,7 +502,15 @@ INSTANTIATE_TEST_SUITE_P(
         Schema{"dra-v1", "k8s.io.kubelet.pkg.apis.dra.v1.",
                "devmgr.wire.dra.v1.", DraV1Messages},
         Schema{"dra-v1beta1", "k8s.io.kubelet.pkg.apis.dra.v1beta1.",
-               "devmgr.wire.dra.v1beta1.", DraV1beta1Messages}),
+               "devmgr.wire.dra.v1beta1.", DraV1beta1Messages},
+        Schema{"dra-v1alpha4", "v1alpha3.", "devmgr.wire.dra.v1beta1.",
+               DraV1beta1Messages},
+        Schema{"dra-v1alpha3", "v1alpha3.", "devmgr.wire.dra.v1alpha3.",
+               DraV1alpha3Messages},
+        Schema{"dra-v1alpha2", "v1alpha2.", "devmgr.wire.dra.v1alpha2.",
+               DraV1alpha2Messages},
+        Schema{"dra-v1alpha1", "v1alpha1.", "devmgr.wire.dra.v1alpha1.",
+               DraV1alpha1Messages}),
     [](const auto& schema) {
       std::string name = schema.param.file;
       std::erase(name, '-');

@@ -35,8 +35,14 @@ TEST(WireTableTest, TheManagerUsesUpstreamsNames) {
   auto names = ReadWireNames();
   EXPECT_EQ(dra::DriverRegistry::kPluginType, names["plugin type"]);
   for (const dra::ApiVersion& version : dra::ApiVersions()) {
-    const std::string key(version.name.substr(0, version.name.find('.')));
-    EXPECT_EQ(version.name, names[key + " service"]);
+    const std::string key(version.name);
+    // Before v1alpha4 services were not announced by a name.
+    if (const auto service = names.find(key + " service");
+        service != names.end()) {
+      EXPECT_EQ(version.announced, service->second);
+    } else {
+      EXPECT_TRUE(version.is_old) << key;
+    }
     EXPECT_EQ(version.PrepareMethod(), names[key + " prepare"]);
     EXPECT_EQ(version.UnprepareMethod(), names[key + " unprepare"]);
   }
@@ -48,7 +54,9 @@ TEST(WireTableTest, TheFakeDriverUsesUpstreamsNames) {
   EXPECT_EQ(testing::kNotifyPath, names["notify registration"]);
   for (const testing::DraApi& api : testing::kDraApis) {
     const std::string key(api.name);
-    EXPECT_EQ(api.announced, names[key + " service"]);
+    const auto service = names.find(key + " service");
+    EXPECT_EQ(api.announced,
+              service != names.end() ? service->second : "1.0.0");
     EXPECT_EQ(api.prepare_path, names[key + " prepare"]);
     EXPECT_EQ(api.unprepare_path, names[key + " unprepare"]);
   }
@@ -58,8 +66,8 @@ TEST(WireTableTest, RequestsOfTheManagerAreUpstreamsBytes) {
   const std::vector<dra::ClaimReference> claims = {
       {{kUidA}, {"default", "claim-a"}}, {{kUidB}, {"team-b", "claim-b"}}};
   for (const dra::ApiVersion& version : dra::ApiVersions()) {
-    const std::string file =
-        "dra-" + std::string(version.name.substr(0, version.name.find('.')));
+    if (!version.batched) continue;
+    const std::string file = "dra-" + std::string(version.name);
     EXPECT_EQ(ToHex(version.encode_prepare(claims)),
               ToHex(BytesOf(file, "prepare request")));
     EXPECT_EQ(ToHex(version.encode_unprepare(claims)),
@@ -69,25 +77,94 @@ TEST(WireTableTest, RequestsOfTheManagerAreUpstreamsBytes) {
 
 TEST(WireTableTest, TheManagerReadsUpstreamsAnswers) {
   for (const dra::ApiVersion& version : dra::ApiVersions()) {
-    const std::string file =
-        "dra-" + std::string(version.name.substr(0, version.name.find('.')));
+    if (!version.batched) continue;
+    const std::string file = "dra-" + std::string(version.name);
     const auto prepared =
-        version.decode_prepare(BytesOf(file, "prepare response"));
+        version.decode_prepare(BytesOf(file, "prepare response"), {});
     ASSERT_TRUE(prepared.ok());
     ASSERT_EQ(prepared->size(), 2u);
     EXPECT_EQ(prepared->at(kUidB).error, "not allocated");
     ASSERT_EQ(prepared->at(kUidA).devices.size(), 1u);
     const auto& device = prepared->at(kUidA).devices.front();
-    EXPECT_EQ(device.pool, "pool-0");
-    EXPECT_EQ(device.device, "gpu-3");
+    const bool named = !prepared->at(kUidA).only_cdi_ids;
+    EXPECT_EQ(named, version.name != "v1alpha3");
+    EXPECT_EQ(device.pool, named ? "pool-0" : "");
+    EXPECT_EQ(device.device, named ? "gpu-3" : "");
     EXPECT_EQ(device.cdi_device_ids,
               (std::vector<std::string>{"gpu.example.com/claim=a-0",
                                         "gpu.example.com/claim=a-1"}));
     const auto unprepared =
-        version.decode_unprepare(BytesOf(file, "unprepare response"));
+        version.decode_unprepare(BytesOf(file, "unprepare response"), {});
     ASSERT_TRUE(unprepared.ok());
     EXPECT_EQ(unprepared->at(kUidA).error, "");
     EXPECT_EQ(unprepared->at(kUidB).error, "device is busy");
+  }
+}
+
+/// Claim A of the samples, as it was allocated: by text, or structured.
+dra::ClaimReference ClaimA(bool structured) {
+  dra::ClaimReference claim{{kUidA}, {"default", "claim-a"}};
+  if (structured) {
+    claim.handle.structured = StructuredResourceHandle{
+        R"({"share":true})",
+        "",
+        "node-1",
+        {{R"({"memory":"4Gi"})", "gpu-3"}, {"", "gpu-4"}}};
+  } else {
+    claim.handle.data = "handle-a";
+  }
+  return claim;
+}
+
+TEST(WireTableTest, RequestsWithHandlesAreUpstreamsBytes) {
+  const dra::ApiVersion& v1alpha3 = *dra::FindApiVersion("v1alpha3");
+  EXPECT_EQ(ToHex(v1alpha3.encode_prepare({ClaimA(false), ClaimA(true)})),
+            ToHex(BytesOf("dra-v1alpha3", "prepare request with handles")));
+  const dra::ApiVersion& v1alpha2 = *dra::FindApiVersion("v1alpha2");
+  for (const bool structured : {false, true}) {
+    const std::string with = structured ? " with structured handle" : "";
+    EXPECT_EQ(ToHex(v1alpha2.encode_prepare({ClaimA(structured)})),
+              ToHex(BytesOf("dra-v1alpha2", "prepare request" + with)));
+    EXPECT_EQ(ToHex(v1alpha2.encode_unprepare({ClaimA(structured)})),
+              ToHex(BytesOf("dra-v1alpha2", "unprepare request" + with)));
+  }
+  const dra::ApiVersion& v1alpha1 = *dra::FindApiVersion("v1alpha1");
+  dra::ClaimReference claim = ClaimA(false);
+  EXPECT_EQ(ToHex(v1alpha1.encode_prepare({claim})),
+            ToHex(BytesOf("dra-v1alpha1", "prepare request")));
+  claim.cdi_device_ids = {"gpu.example.com/claim=a-0",
+                          "gpu.example.com/claim=a-1"};
+  EXPECT_EQ(ToHex(v1alpha1.encode_unprepare({claim})),
+            ToHex(BytesOf("dra-v1alpha1", "unprepare request")));
+}
+
+TEST(WireTableTest, TheManagerReadsUpstreamsAnswersForOneClaim) {
+  for (const char* name : {"v1alpha2", "v1alpha1"}) {
+    const dra::ApiVersion& version = *dra::FindApiVersion(name);
+    const std::string file = std::string("dra-") + name;
+    const auto prepared = version.decode_prepare(
+        BytesOf(file, "prepare response"), {ClaimA(false)});
+    ASSERT_TRUE(prepared.ok());
+    ASSERT_EQ(prepared->at(kUidA).devices.size(), 1u);
+    EXPECT_EQ(prepared->at(kUidA).devices.front().cdi_device_ids,
+              (std::vector<std::string>{"gpu.example.com/claim=a-0",
+                                        "gpu.example.com/claim=a-1"}));
+    EXPECT_TRUE(version
+                    .decode_unprepare(BytesOf(file, "unprepare response"),
+                                      {ClaimA(false)})
+                    .ok());
+  }
+}
+
+TEST(WireTableTest, UpstreamsAnswersOfV1alpha3AndV1alpha4AreToldApart) {
+  for (const char* name : {"v1alpha3", "v1alpha4"}) {
+    const std::string file = std::string("dra-") + name;
+    const dra::ApiVersion* told =
+        dra::TellApart(BytesOf(file, "prepare response"));
+    ASSERT_NE(told, nullptr);
+    EXPECT_EQ(told->name, name);
+    EXPECT_EQ(dra::TellApart(BytesOf(file, "prepare response without devices")),
+              nullptr);
   }
 }
 

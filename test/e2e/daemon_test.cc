@@ -343,6 +343,15 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
       RunTool("devmgrd", {"--config", file, "--print-config"}).out,
       AllOf(HasSubstr("example.com/gpu: fail"), HasSubstr("unhealthyFor: 90s"),
             HasSubstr("refuseEditConflicts: true")));
+  std::ofstream(file) << "draCompat: true\ndraApis: {d.example.com: v1alpha2}"
+                         "\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file, "--print-config"}).out,
+              AllOf(HasSubstr("draCompat: true"),
+                    HasSubstr("d.example.com: v1alpha2")));
+  std::ofstream(file) << "draApis: {d.example.com: v2}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("config.yaml:1: draApis.d.example.com: must be one of "
+                        "v1, v1beta1, v1alpha4"));
   std::ofstream(file) << "healthPolicy: {example.com/gpu: shout}\n";
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("config.yaml:1: healthPolicy.example.com/gpu: must be "

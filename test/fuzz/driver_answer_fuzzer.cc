@@ -27,8 +27,8 @@ const std::vector<dra::ClaimReference>& Asked() {
 }
 
 void CheckDevice(const state::PreparedDevice& device) {
-  Require(!device.pool.empty() && !device.device.empty(),
-          "an accepted device has a name");
+  Require(device.pool.empty() == device.device.empty(),
+          "an accepted device has a name, or CDI names alone");
   for (const std::string& request : device.request_names) {
     Require(request.size() <= dra::kMaxNameBytes, "names are bounded");
   }
@@ -53,7 +53,7 @@ void CheckKept(const std::vector<state::PreparedDevice>& devices) {
 
 void CheckVersion(const dra::ApiVersion& version, const std::string& bytes) {
   const dra::PrepareAnswer prepared =
-      dra::CheckPrepareAnswer(Asked(), version.decode_prepare(bytes));
+      dra::CheckPrepareAnswer(Asked(), version.decode_prepare(bytes, Asked()));
   Require(prepared.size() == Asked().size(), "each claim gets one word");
   for (const auto& [uid, devices] : prepared) {
     if (devices.ok()) {
@@ -62,8 +62,8 @@ void CheckVersion(const dra::ApiVersion& version, const std::string& bytes) {
       RequireReadable(MessageOf(devices.status()));
     }
   }
-  const dra::UnprepareAnswer unprepared =
-      dra::CheckUnprepareAnswer(Asked(), version.decode_unprepare(bytes));
+  const dra::UnprepareAnswer unprepared = dra::CheckUnprepareAnswer(
+      Asked(), version.decode_unprepare(bytes, Asked()));
   Require(unprepared.size() == Asked().size(), "each claim gets one word");
   for (const auto& [uid, status] : unprepared) {
     if (!status.ok()) RequireReadable(MessageOf(status));

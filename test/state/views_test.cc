@@ -157,6 +157,18 @@ TEST(DevicesOfTest, OneRowPerDeviceWithAllItsHolders) {
   EXPECT_THAT(devices[1].cdi_devices, ElementsAre("v/c=1", "v/c=1-b"));
 }
 
+// As drivers of v1alpha3 and before answer.
+TEST(DevicesOfTest, CdiNamesAloneAreNoDeviceButTheClaims) {
+  State state;
+  auto claim = MakeClaim("c", {});
+  claim->drivers[kDriver].devices = {Device("", "", {"v/c=1"})};
+  state.claims[claim->uid] = claim;
+  EXPECT_THAT(DevicesOf(state), IsEmpty());
+  const ClaimInfo info = ClaimInfoOf(*claim, state);
+  EXPECT_THAT(info.drivers.at(0).devices, IsEmpty());
+  EXPECT_THAT(info.drivers.at(0).cdi_devices, ElementsAre("v/c=1"));
+}
+
 TEST(ResourcesOfTest, WhatIsBackedAndWhatIsHeld) {
   State state;
   auto pod = MakePod("a", PodPhase::kAdmitted);

@@ -69,6 +69,13 @@ TEST_F(FakeDraDriverProgramTest, OffersTheServicesInTheOrderGiven) {
               ElementsAre("v1beta1.DRAPlugin", "v1.DRAPlugin"));
 }
 
+TEST_F(FakeDraDriverProgramTest, CanBeADriverOfAnyTime) {
+  Driver program(Flags({"--api", "v1alpha4,v1alpha2,v1alpha1"}));
+  ASSERT_TRUE(program.NextEvent("serving").has_value());
+  EXPECT_THAT(GetInfo()->supported_versions(),
+              ElementsAre("v1alpha3.NodeService", "1.0.0"));
+}
+
 TEST_F(FakeDraDriverProgramTest, HelpListsTheFlags) {
   Driver program({"--help"});
   EXPECT_EQ(program.ExitCode(), 0);

@@ -83,6 +83,7 @@ DurationKeys() {
 
 const std::map<std::string, bool Config::*>& BoolKeys() {
   static const auto* keys = new std::map<std::string, bool Config::*>{
+      {"draCompat", &Config::dra_compat},
       {"podIdentityMetadata", &Config::pod_identity_metadata},
       {"refuseEditConflicts", &Config::refuse_edit_conflicts},
   };
@@ -146,6 +147,30 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
                      Where(file, gate.second), Shown(gate.first.Scalar()));
     }
     config->feature_gates[gate.first.Scalar()] = on;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDraApis(const YAML::Node& value, const std::string& file,
+                         Config* config) {
+  static constexpr std::string_view kVersions[] = {
+      "v1", "v1beta1", "v1alpha4", "v1alpha3", "v1alpha2", "v1alpha1"};
+  if (!value.IsMap()) {
+    return Invalid("{}: draApis: must be a map of drivers to versions",
+                   Where(file, value));
+  }
+  for (const auto& entry : value) {
+    absl::Status status = CheckText(entry.first, file, "draApis");
+    if (!status.ok()) return status;
+    const std::string text =
+        entry.second.IsScalar() ? entry.second.Scalar() : "";
+    if (std::find(std::begin(kVersions), std::end(kVersions), text) ==
+        std::end(kVersions)) {
+      return Invalid("{}: draApis.{}: must be one of {}",
+                     Where(file, entry.second), Shown(entry.first.Scalar()),
+                     fmt::join(kVersions, ", "));
+    }
+    config->dra_apis[entry.first.Scalar()] = text;
   }
   return absl::OkStatus();
 }
@@ -257,8 +282,8 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
-  std::vector<std::string> known = {"cdiSpecDirs", "featureGates",
-                                    "healthPolicy", "debtPolicy"};
+  std::vector<std::string> known = {"cdiSpecDirs", "debtPolicy", "draApis",
+                                    "featureGates", "healthPolicy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -270,6 +295,7 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
                        const std::string& file, Config* config) {
   const std::string name = key.IsScalar() ? key.Scalar() : "";
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
+  if (name == "draApis") return ReadDraApis(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
   if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
   if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
@@ -399,6 +425,7 @@ std::string PrintConfig(const Config& config) {
   for (const auto& [key, member] : DurationKeys()) {
     text(key.c_str(), DurationText(config.*member));
   }
+  out << YAML::Key << "draApis" << YAML::Value << config.dra_apis;
   out << YAML::Key << "healthPolicy" << YAML::Value << config.health_policy;
   WriteDebtPolicy(config, out);
   for (const auto& [key, member] : BoolKeys()) {
@@ -425,6 +452,8 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.recovery = config.recovery == "lenient" ? devmgr::Recovery::kLenient
                                                   : devmgr::Recovery::kStrict;
   options.feature_gates = config.feature_gates;
+  options.dra_compat = config.dra_compat;
+  options.dra_api = config.dra_apis;
   options.plugin_call_timeout = config.plugin_call_timeout;
   options.plugin_grace_period = config.plugin_grace_period;
   options.admission_wait = config.admission_wait;

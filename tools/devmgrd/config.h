@@ -35,6 +35,8 @@ struct Config {
   std::map<std::string, bool> feature_gates;
   /// By driver; `*`: of all others.
   std::map<std::string, devmgr::DebtPolicy> debt_policy;
+  bool dra_compat = false;
+  std::map<std::string, std::string> dra_apis;  ///< By driver.
   // Of device plugins; as in devmgr::DeviceManagerOptions.
   std::chrono::milliseconds plugin_call_timeout{30'000};
   std::chrono::milliseconds plugin_grace_period{300'000};

@@ -43,8 +43,9 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       ->type_name("DIR");
   app.add_option("--api", options.api, "services to offer, in this order")
       ->delimiter(',')
-      ->check(CLI::IsMember({"v1", "v1beta1"}))
-      ->type_name("v1,v1beta1")
+      ->check(CLI::IsMember(
+          {"v1", "v1beta1", "v1alpha4", "v1alpha3", "v1alpha2", "v1alpha1"}))
+      ->type_name("v1,...,v1alpha1")
       ->capture_default_str();
   app.add_option("--pool", options.pool, "pool that it would publish")
       ->type_name("P")

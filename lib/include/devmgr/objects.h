@@ -153,10 +153,37 @@ struct DeviceRequestAllocationResult {
   std::vector<std::string> skip_node_operations;
 };
 
+/// What was allocated of one driver by structured parameters, in Kubernetes
+/// 1.30. Parameters are JSON as it came; empty when absent.
+struct StructuredResourceHandle {
+  struct Result {
+    std::string vendor_request_parameters;
+    std::string named_resource;
+    friend bool operator==(const Result&, const Result&) = default;
+  };
+  std::string vendor_class_parameters;
+  std::string vendor_claim_parameters;
+  std::string node_name;
+  std::vector<Result> results;
+  friend bool operator==(const StructuredResourceHandle&,
+                         const StructuredResourceHandle&) = default;
+};
+
+/// What a control plane of Kubernetes 1.26 to 1.30 has for one driver, which
+/// gets it with each call.
+struct ResourceHandle {
+  std::string data;
+  std::optional<StructuredResourceHandle> structured;
+  friend bool operator==(const ResourceHandle&,
+                         const ResourceHandle&) = default;
+};
+
 struct AllocationResult {
   std::vector<DeviceRequestAllocationResult> results;
   /// It has a node selector, and that is not for one node by its name.
   bool many_nodes = false;
+  /// By driver. Only of claims up to v1alpha2, which have no `results`.
+  std::map<std::string, ResourceHandle> resource_handles;
 };
 
 /// An entry of `status.reservedFor`.

@@ -94,6 +94,17 @@ struct DeviceManagerOptions {
   /// How many calls one driver may have under way. Must be positive.
   int max_driver_calls = 64;
 
+  /// Serves DRA drivers of Kubernetes 1.26 to 1.33, too: services `v1alpha1`
+  /// to `v1alpha4`, which drivers announced as `v1alpha3.NodeService` or only
+  /// by a version such as `1.0.0`. Such a driver is asked by the newest method
+  /// that it knows. It also makes pods of 1.26 and 1.27 work, whose status does
+  /// not name the claims that were made for them.
+  bool dra_compat = false;
+
+  /// By driver: the service to use, whatever it announces: `v1`, `v1beta1`,
+  /// and with `dra_compat` `v1alpha4` to `v1alpha1`.
+  std::map<std::string, std::string> dra_api;
+
   /// How long after the last connection to a driver is lost its slices are
   /// deleted (Host::object_sink). Must be positive.
   std::chrono::milliseconds slice_grace_period{30'000};

@@ -7,6 +7,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/export.h>
+#include <devmgr/objects.h>
 
 #include <chrono>
 #include <cstdint>
@@ -107,7 +108,11 @@ DEVMGR_EXPORT absl::StatusOr<std::vector<ScenarioStep>> ReadPluginScenario(
 struct FakeDraDriverOptions {
   std::string name;            ///< Driver name. Required.
   std::filesystem::path root;  ///< As `devmgrd --root`. Required.
-  /// Advertised services in this order, of `v1`, `v1beta1`.
+  /// Advertised services in this order, of `v1`, `v1beta1`, `v1alpha4`,
+  /// `v1alpha3`, `v1alpha2`, `v1alpha1`. Older ones than `v1beta1` are
+  /// announced as such drivers did: `v1alpha3.NodeService` for v1alpha4,
+  /// `1.0.0` for the others. v1alpha4 and v1alpha3 have the same name on the
+  /// wire: only one of them can be served.
   std::vector<std::string> api = {"v1", "v1beta1"};
   /// Served ones; empty: the same. For a driver that lies (DRA-008).
   std::vector<std::string> served_api;
@@ -138,16 +143,22 @@ struct FakeDraDriverOptions {
 
 /// A DRA driver that prepares whatever the claim's allocation says, writes one
 /// CDI spec file per claim into `<root>/cdi`, and keeps its own state below
-/// `<root>/plugins/<name>`. Claims are read from `<root>/manifests`.
+/// `<root>/plugins/<name>`. Claims are read from `<root>/manifests`; but what
+/// is asked by v1alpha3 and older is prepared by its handle, as one device, or
+/// one for each structured result, and answered as CDI names alone.
 /// Thread-safe.
 class DEVMGR_EXPORT FakeDraDriver {
  public:
   /// A call the driver got.
   struct Call {
     std::string method;               ///< `prepare` or `unprepare`.
-    std::string api;                  ///< `v1` or `v1beta1`.
+    std::string api;                  ///< As in FakeDraDriverOptions.
     std::vector<std::string> claims;  ///< Names of claim objects.
     std::vector<std::string> claim_uids;
+    /// Of v1alpha3 and older, one for each claim: what came as its handle.
+    std::vector<ResourceHandle> handles;
+    /// Of v1alpha1's unprepare.
+    std::vector<std::string> cdi_devices;
   };
 
   /// Returns once both sockets answer.

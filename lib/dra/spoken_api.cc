@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dra/spoken_api.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace devmgr::dra {
+
+const ApiVersion& SpokenApi::current() const {
+  const ApiVersion* current = candidates_.front();
+  for (const ApiVersion* candidate : candidates_) {
+    if (candidate->service == current->service) current = candidate;
+  }
+  return *current;
+}
+
+const ApiVersion& SpokenApi::OnAnswer(const ApiVersion& asked, bool prepare,
+                                      const std::string& answer) {
+  // The last word on an API that was given up meanwhile.
+  if (current().service != asked.service) return asked;
+  std::erase_if(candidates_, [&](const ApiVersion* candidate) {
+    return candidate->service != asked.service;
+  });
+  if (candidates_.size() > 1 && prepare) {
+    if (const ApiVersion* told = TellApart(answer)) candidates_ = {told};
+  }
+  return current();
+}
+
+bool SpokenApi::OnUnimplemented(const ApiVersion& asked) {
+  if (current().service != asked.service) return true;  // Known already.
+  if (candidates_.back()->service == asked.service) return false;
+  std::erase_if(candidates_, [&](const ApiVersion* candidate) {
+    return candidate->service == asked.service;
+  });
+  return true;
+}
+
+std::string SpokenApi::Name() const {
+  std::string names;
+  for (const ApiVersion* candidate : candidates_) {
+    if (!names.empty()) names += '|';
+    names += candidate->is_old ? candidate->name : candidate->announced;
+  }
+  return names;
+}
+
+}  // namespace devmgr::dra

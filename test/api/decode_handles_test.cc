@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Claims of resource.k8s.io/v1alpha1 to v1alpha3, as far as a node needs them.
+#include <devmgr/manifests.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "api/json_text.h"
+#include "api/parser.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+DecodedManifest Decode(const std::string& version, const std::string& body,
+                       const std::string& kind = "ResourceClaim") {
+  return DecodeManifest("apiVersion: resource.k8s.io/" + version + "\nkind: " +
+                            kind + "\nmetadata: {name: c}\n" + body + "\n",
+                        "claim.yaml");
+}
+
+ResourceClaimStatus StatusOf(const std::string& version,
+                             const std::string& status) {
+  const DecodedManifest manifest = Decode(version, "status: " + status);
+  for (const auto& error : manifest.errors) ADD_FAILURE() << error.ToString();
+  if (manifest.objects.size() != 1) return {};
+  return std::get<ResourceClaim>(manifest.objects[0].object).status;
+}
+
+std::string OnlyError(const std::string& status) {
+  const DecodedManifest manifest = Decode("v1alpha2", "status: " + status);
+  EXPECT_THAT(manifest.errors, SizeIs(1)) << status;
+  return manifest.errors.empty() ? "" : manifest.errors[0].ToString();
+}
+
+std::string Json(const std::string& text) {
+  return api::JsonText(*api::ParseText(text, false).documents.at(0));
+}
+
+TEST(DecodeResourceHandles, ReadsTheHandlesOfEachDriver) {
+  const auto status = StatusOf(
+      "v1alpha2",
+      "{driverName: a.example.com, allocation: {resourceHandles: [{data: h1}, "
+      "{driverName: b.example.com, data: h2}]}, reservedFor: [{resource: pods, "
+      "name: p, uid: u}]}");
+  ASSERT_TRUE(status.allocation.has_value());
+  EXPECT_THAT(status.allocation->results, IsEmpty());
+  const auto& handles = status.allocation->resource_handles;
+  ASSERT_THAT(handles, SizeIs(2));
+  EXPECT_EQ(handles.at("a.example.com").data, "h1");
+  EXPECT_EQ(handles.at("b.example.com").data, "h2");
+  EXPECT_THAT(status.reserved_for, SizeIs(1));
+}
+
+TEST(DecodeResourceHandles, WithoutHandlesTheClaimsDriverHasAnEmptyOne) {
+  for (const char* version : {"v1alpha1", "v1alpha2"}) {
+    const auto status =
+        StatusOf(version, "{driverName: a.example.com, allocation: {}}");
+    EXPECT_EQ(status.allocation->resource_handles.at("a.example.com"),
+              ResourceHandle());
+  }
+}
+
+TEST(DecodeResourceHandles, ReadsTheOneHandleOfV1alpha1) {
+  const auto status =
+      StatusOf("v1alpha1",
+               "{driverName: a.example.com, allocation: {resourceHandle: h}}");
+  EXPECT_EQ(status.allocation->resource_handles.at("a.example.com").data, "h");
+}
+
+TEST(DecodeResourceHandles, ReadsStructuredHandles) {
+  const auto status = StatusOf(
+      "v1alpha2",
+      "{allocation: {resourceHandles: [{driverName: a.example.com, "
+      "structuredData: {vendorClassParameters: {z: [1, true], a: x}, "
+      "nodeName: node-1, results: [{vendorRequestParameters: {m: 4Gi}, "
+      "namedResources: {name: gpu-0}}, {namedResources: {name: gpu-1}}]}}]}}");
+  const auto& handle = status.allocation->resource_handles.at("a.example.com");
+  ASSERT_TRUE(handle.structured.has_value());
+  const StructuredResourceHandle& structured = *handle.structured;
+  EXPECT_EQ(structured.vendor_class_parameters, R"({"a":"x","z":[1,true]})");
+  EXPECT_EQ(structured.vendor_claim_parameters, "");
+  EXPECT_EQ(structured.node_name, "node-1");
+  EXPECT_THAT(
+      structured.results,
+      ElementsAre(StructuredResourceHandle::Result{R"({"m":"4Gi"})", "gpu-0"},
+                  StructuredResourceHandle::Result{"", "gpu-1"}));
+}
+
+TEST(DecodeResourceHandles, RefusesWhatCannotBe) {
+  const struct {
+    std::string status;
+    const char* problem;
+  } kCases[] = {
+      {"{allocation: {}}", "status.driverName: is required"},
+      {"{allocation: {resourceHandles: [{data: h}]}}",
+       "status.driverName: is required"},
+      {"{allocation: {resourceHandles: [{driverName: D}]}}",
+       "resourceHandles[0].driverName: 'D'"},
+      {"{allocation: {resourceHandles: [{driverName: d}, {driverName: d}]}}",
+       "resourceHandles[1].driverName: 'd' is the driver of another handle"},
+      {"{allocation: {resourceHandles: [{driverName: d, data: '" +
+           std::string(16385, 'x') + "'}]}}",
+       "data: has 16385 bytes, at most 16384"},
+      {"{allocation: {resourceHandles: [{driverName: d, structuredData: "
+       "{results: [{}]}}]}}",
+       "results[0].namedResources: is required"},
+      {"{allocation: {resourceHandles: [{driverName: d, structuredData: "
+       "{vendorClaimParameters: '" +
+           std::string(16384, 'x') + "'}}]}}",
+       "vendorClaimParameters: has 16386 bytes"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_THAT(OnlyError(c.status), HasSubstr(c.problem));
+  }
+}
+
+TEST(DecodeResourceHandles, LeavesAloneWhatSchedulersNeed) {
+  const DecodedManifest claim = Decode(
+      "v1alpha2", "spec: {resourceClassName: gpu, allocationMode: Immediate}");
+  EXPECT_THAT(claim.errors, IsEmpty());
+  EXPECT_THAT(claim.objects, SizeIs(1));
+  const DecodedManifest claim_template =
+      Decode("v1alpha2", "spec: {spec: {resourceClassName: gpu}}",
+             "ResourceClaimTemplate");
+  EXPECT_THAT(claim_template.errors, IsEmpty());
+  EXPECT_THAT(claim_template.objects, SizeIs(1));
+  for (const char* kind : {"ResourceClass", "PodSchedulingContext"}) {
+    const DecodedManifest other = Decode("v1alpha2", "driverName: d", kind);
+    EXPECT_THAT(other.errors, IsEmpty());
+    EXPECT_THAT(other.objects, IsEmpty());
+  }
+  const DecodedManifest slice =
+      Decode("v1alpha2", "nodeName: node-1", "ResourceSlice");
+  EXPECT_THAT(slice.errors, IsEmpty());
+  EXPECT_THAT(slice.objects, IsEmpty());
+  ASSERT_THAT(slice.warnings, SizeIs(1));
+  EXPECT_THAT(slice.warnings[0].ToString(), HasSubstr("is not read"));
+}
+
+TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {
+  const DecodedManifest claim = Decode(
+      "v1alpha3",
+      "spec: {devices: {requests: [{name: r, deviceClassName: gpu}]}}\n"
+      "status: {allocation: {devices: {results: [{request: r, driver: d, pool: "
+      "p, device: x}]}}}");
+  EXPECT_THAT(claim.errors, IsEmpty());
+  ASSERT_THAT(claim.objects, SizeIs(1));
+  const auto& decoded = std::get<ResourceClaim>(claim.objects[0].object);
+  EXPECT_EQ(decoded.spec.requests.at(0).exactly->device_class_name, "gpu");
+  EXPECT_EQ(decoded.status.allocation->results.at(0).device, "x");
+  EXPECT_THAT(decoded.status.allocation->resource_handles, IsEmpty());
+  const DecodedManifest slice = Decode(
+      "v1alpha3",
+      "spec: {driver: d, nodeName: node-1, pool: {name: p, generation: 1, "
+      "resourceSliceCount: 1}, devices: [{name: x, basic: {attributes: {a: "
+      "{int: 1}}, capacity: {memory: 4Gi}}}]}",
+      "ResourceSlice");
+  EXPECT_THAT(slice.errors, IsEmpty());
+  ASSERT_THAT(slice.objects, SizeIs(1));
+  const auto& device =
+      std::get<ResourceSlice>(slice.objects[0].object).devices.at(0);
+  EXPECT_EQ(device.capacity.count("memory"), 1u);
+}
+
+TEST(JsonText, IsCompactAndInOrder) {
+  EXPECT_EQ(Json("{b: [1, -2, 0x10, ~], a: {}}"),
+            R"({"a":{},"b":[1,-2,16,null]})");
+  EXPECT_EQ(Json("[true, no, 1.5, .inf, '1']"), R"([true,false,1.5,null,"1"])");
+  EXPECT_EQ(Json("\"quote \\\" and\\nline\""), R"("quote \" and\nline")");
+}
+
+}  // namespace
+}  // namespace devmgr
