@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records to bytes.
+#include <devmgr/ledger/v1/ledger.pb.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "checkpoint/codec.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+namespace pb = ::devmgr::ledger::v1;
+
+void Write(const ObjectName& name, pb::ObjectName* out) {
+  out->set_ns(name.ns);
+  out->set_name(name.name);
+}
+
+void Write(const state::PreparedDevice& device, pb::PreparedDevice* out) {
+  for (const std::string& name : device.request_names) {
+    out->add_request_names(name);
+  }
+  out->set_pool(device.pool);
+  out->set_device(device.device);
+  for (const std::string& id : device.cdi_device_ids) {
+    out->add_cdi_device_ids(id);
+  }
+  out->set_share_id(device.share_id);
+}
+
+void Write(const state::Debt& debt, pb::Debt* out) {
+  out->set_since_ms(debt.since_ms);
+  out->set_attempts(debt.attempts);
+  out->set_last_error(debt.last_error);
+  for (const std::string& pod : debt.pods) out->add_pods(pod);
+}
+
+void Write(const StructuredResourceHandle& handle, pb::StructuredHandle* out) {
+  out->set_vendor_class_parameters(handle.vendor_class_parameters);
+  out->set_vendor_claim_parameters(handle.vendor_claim_parameters);
+  out->set_node_name(handle.node_name);
+  for (const auto& result : handle.results) {
+    pb::StructuredResult* record = out->add_results();
+    record->set_vendor_request_parameters(result.vendor_request_parameters);
+    record->set_named_resource(result.named_resource);
+  }
+}
+
+void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
+  out->set_uid(claim.uid.value);
+  Write(claim.name, out->mutable_name());
+  for (const PodUid& pod : claim.pods) out->add_pods(pod.value);
+  for (const auto& [name, driver] : claim.drivers) {
+    pb::DriverRecord* record = out->add_drivers();
+    record->set_name(name);
+    record->set_phase(static_cast<std::uint32_t>(driver.phase));
+    for (const auto& device : driver.devices) {
+      Write(device, record->add_devices());
+    }
+    record->set_boot_id(driver.boot_id);
+    if (driver.debt.has_value()) Write(*driver.debt, record->mutable_debt());
+    record->set_skips_prepare(driver.skipped.prepare);
+    record->set_skips_unprepare(driver.skipped.unprepare);
+    record->set_resource_handle(driver.handle.data);
+    if (driver.handle.structured.has_value()) {
+      Write(*driver.handle.structured, record->mutable_structured_handle());
+    }
+  }
+  out->set_network_attached(claim.network_attached);
+}
+
+void Write(const NamedValue& value, pb::NamedValue* out) {
+  out->set_name(value.name);
+  out->set_value(value.value);
+  out->set_resource(value.resource);
+}
+
+void Write(const CdiDevice& device, pb::CdiDevice* out) {
+  out->set_name(device.name);
+  pb::DeviceOrigin* origin = out->mutable_origin();
+  origin->set_claim(device.origin.claim);
+  origin->set_request(device.origin.request);
+  origin->set_driver(device.origin.driver);
+  origin->set_pool(device.origin.pool);
+  origin->set_device(device.origin.device);
+  origin->set_resource(device.origin.resource);
+}
+
+void Write(const DeviceMount& mount, pb::DeviceMount* out) {
+  out->set_container_path(mount.container_path);
+  out->set_host_path(mount.host_path);
+  out->set_read_only(mount.read_only);
+  out->set_resource(mount.resource);
+}
+
+void Write(const DeviceNode& node, pb::DeviceNode* out) {
+  out->set_container_path(node.container_path);
+  out->set_host_path(node.host_path);
+  out->set_permissions(node.permissions);
+  out->set_resource(node.resource);
+}
+
+void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
+  out->set_name(container.name);
+  out->set_init(container.init);
+  for (const auto& item : container.cdi_devices) {
+    Write(item, out->add_cdi_devices());
+  }
+  for (const auto& item : container.env) Write(item, out->add_env());
+  for (const auto& item : container.mounts) Write(item, out->add_mounts());
+  for (const auto& item : container.devices) Write(item, out->add_devices());
+  for (const auto& item : container.annotations) {
+    Write(item, out->add_annotations());
+  }
+  for (const HeldResource& held : container.resources) {
+    pb::HeldResource* record = out->add_resources();
+    record->set_name(held.name);
+    for (const std::string& id : held.devices) record->add_devices(id);
+  }
+  out->set_devices_released(container.devices_released);
+}
+
+void Write(const PodDevices& answer, pb::PodDevices* out) {
+  Write(answer.name, out->mutable_name());
+  out->set_uid(answer.uid.value);
+  for (const auto& container : answer.containers) {
+    Write(container, out->add_containers());
+  }
+}
+
+void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
+  out->set_name(need.name);
+  out->set_init(need.init);
+  for (const state::Want& want : need.wants) {
+    pb::Want* record = out->add_wants();
+    record->set_claim(want.claim.value);
+    record->set_request(want.request);
+    record->set_resource(want.resource);
+    record->set_pod_claim(want.pod_claim);
+  }
+}
+
+void Write(const device::ContainerEdits& edits, pb::ContainerEdits* out) {
+  for (const auto& item : edits.env) Write(item, out->add_env());
+  for (const auto& item : edits.mounts) Write(item, out->add_mounts());
+  for (const auto& item : edits.devices) Write(item, out->add_devices());
+  for (const auto& item : edits.annotations) {
+    Write(item, out->add_annotations());
+  }
+  for (const auto& name : edits.cdi_devices) out->add_cdi_devices(name);
+}
+
+void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
+  out->set_container(hold.container);
+  out->set_kind(static_cast<std::uint32_t>(hold.kind));
+  out->set_resource(hold.resource);
+  out->set_phase(static_cast<std::uint32_t>(hold.phase));
+  for (const device::HeldDevice& device : hold.devices) {
+    pb::HeldDevice* held = out->add_devices();
+    held->set_id(device.id);
+    for (const std::int64_t node : device.numa_nodes) {
+      held->add_numa_nodes(node);
+    }
+  }
+  Write(hold.edits, out->mutable_edits());
+  out->set_pre_start(hold.pre_start);
+}
+
+void Write(const state::PodRecord& pod, pb::PodRecord* out) {
+  out->set_uid(pod.uid.value);
+  Write(pod.name, out->mutable_name());
+  out->set_first_seen_ms(pod.first_seen_ms);
+  out->set_first_seen_seq(pod.first_seen_seq);
+  out->set_phase(static_cast<std::uint32_t>(pod.phase));
+  out->set_reason(pod.reason);
+  out->set_message(pod.message);
+  for (const ClaimUid& claim : pod.claims) out->add_claims(claim.value);
+  for (const auto& need : pod.needs) Write(need, out->add_needs());
+  if (pod.answer != nullptr) Write(*pod.answer, out->mutable_answer());
+  out->set_boot_id(pod.boot_id);
+  for (const auto& hold : pod.holds) Write(hold, out->add_holds());
+}
+
+void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
+  out->set_kind(identity.kind);
+  Write(identity.name, out->mutable_name());
+  out->set_uid(identity.uid);
+  out->set_first_seen_ms(identity.first_seen_ms);
+}
+
+void Write(const state::ResourceRecord& resource, pb::ResourceRecord* out) {
+  out->set_name(resource.name);
+  out->set_backing(static_cast<std::uint32_t>(resource.backing));
+  out->set_since_ms(resource.since_ms);
+  out->set_by_operator(resource.by_operator);
+}
+
+void Write(const state::HealthRecord& health, pb::HealthRecord* out) {
+  out->set_driver(health.driver);
+  out->set_pool(health.pool);
+  out->set_device(health.device);
+  out->set_health(static_cast<std::uint32_t>(health.health));
+  out->set_message(health.message);
+  out->set_lease_ms(health.lease_ms);
+  out->set_since_ms(health.since_ms);
+}
+
+struct ChangeWriter {
+  pb::Change* out;
+  void operator()(const state::PutPod& change) const {
+    Write(*change.pod, out->mutable_put_pod());
+  }
+  void operator()(const state::ErasePod& change) const {
+    out->set_erase_pod(change.uid.value);
+  }
+  void operator()(const state::PutClaim& change) const {
+    Write(*change.claim, out->mutable_put_claim());
+  }
+  void operator()(const state::EraseClaim& change) const {
+    out->set_erase_claim(change.uid.value);
+  }
+  void operator()(const state::PutIdentity& change) const {
+    Write(*change.identity, out->mutable_put_identity());
+  }
+  void operator()(const state::EraseIdentity& change) const {
+    pb::IdentityRecord* identity = out->mutable_erase_identity();
+    identity->set_kind(change.kind);
+    Write(change.name, identity->mutable_name());
+  }
+  void operator()(const state::PutResource& change) const {
+    Write(*change.resource, out->mutable_put_resource());
+  }
+  void operator()(const state::EraseResource& change) const {
+    out->set_erase_resource(change.name);
+  }
+  void operator()(const state::PutHealth& change) const {
+    Write(*change.health, out->mutable_put_health());
+  }
+  void operator()(const state::EraseHealth& change) const {
+    pb::HealthRecord* health = out->mutable_erase_health();
+    const auto& [driver, pool, device] = change.device;
+    health->set_driver(driver);
+    health->set_pool(pool);
+    health->set_device(device);
+  }
+};
+
+template <typename Message, typename Record>
+std::string Encode(const Record& record) {
+  Message message;
+  Write(record, &message);
+  return message.SerializeAsString();
+}
+
+}  // namespace
+
+std::string EncodePod(const state::PodRecord& pod) {
+  return Encode<pb::PodRecord>(pod);
+}
+
+std::string EncodeClaim(const state::ClaimRecord& claim) {
+  return Encode<pb::ClaimRecord>(claim);
+}
+
+std::string EncodeIdentity(const state::IdentityRecord& identity) {
+  return Encode<pb::IdentityRecord>(identity);
+}
+
+std::string EncodeResource(const state::ResourceRecord& resource) {
+  return Encode<pb::ResourceRecord>(resource);
+}
+
+std::string EncodeHealth(const state::HealthRecord& health) {
+  return Encode<pb::HealthRecord>(health);
+}
+
+std::string EncodeBatch(const state::Batch& batch) {
+  pb::Batch message;
+  message.set_seq(batch.seq);
+  message.set_time_ms(batch.time_ms);
+  message.set_kind(static_cast<std::uint32_t>(batch.decision.kind));
+  for (const auto& pod : batch.decision.pods) Write(pod, message.add_pods());
+  for (const auto& claim : batch.decision.claims) {
+    Write(claim, message.add_claims());
+  }
+  message.set_message(batch.decision.message);
+  for (const state::Change& change : batch.decision.changes) {
+    std::visit(ChangeWriter{message.add_changes()}, change);
+  }
+  for (const state::Change& change : batch.undo) {
+    std::visit(ChangeWriter{message.add_undo()}, change);
+  }
+  return message.SerializeAsString();
+}
+
+}  // namespace devmgr::checkpoint
