@@ -157,21 +157,6 @@ std::string CheckRequestReference(std::string_view text) {
   return problem;
 }
 
-/// The selector of devices that only one node reaches: its name, as a field.
-bool SelectsOneNode(const Field& selector) {
-  const std::vector<Field> terms = selector["nodeSelectorTerms"].Items();
-  return !terms.empty() &&
-         std::all_of(terms.begin(), terms.end(), [](const Field& term) {
-           const std::vector<Field> fields = term["matchFields"].Items();
-           return std::any_of(
-               fields.begin(), fields.end(), [](const Field& field) {
-                 return field["key"].StringOr("") == "metadata.name" &&
-                        field["operator"].StringOr("") == "In" &&
-                        field["values"].Items().size() == 1;
-               });
-         });
-}
-
 AllocationResult DecodeAllocation(const Field& field) {
   AllocationResult allocation;
   if (const Field selector = field["nodeSelector"]; selector.IsMap()) {
@@ -227,6 +212,17 @@ ResourceClaimStatus DecodeClaimStatus(const Field& field,
 }
 
 }  // namespace
+
+bool SelectsOneNode(const Field& selector) {
+  const std::vector<Field> terms = selector["nodeSelectorTerms"].Items();
+  if (terms.size() != 1) return false;
+  const std::vector<Field> fields = terms.front()["matchFields"].Items();
+  return std::any_of(fields.begin(), fields.end(), [](const Field& field) {
+    return field["key"].StringOr("") == "metadata.name" &&
+           field["operator"].StringOr("") == "In" &&
+           field["values"].Items().size() == 1;
+  });
+}
 
 std::vector<std::string> DecodeSelectors(const Field& selectors) {
   std::vector<std::string> expressions;

@@ -80,6 +80,9 @@ void AddHandle(const Field& driver, ResourceHandle handle,
 AllocationResult DecodeResourceHandles(const Field& status) {
   AllocationResult decoded;
   const Field allocation = status["allocation"];
+  if (const Field nodes = allocation["availableOnNodes"]; nodes.IsMap()) {
+    decoded.many_nodes = !SelectsOneNode(nodes);
+  }
   // The claim's driver, where a handle names none; without any handle it has
   // an empty one.
   const Field driver = status["driverName"];

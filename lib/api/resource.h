@@ -46,6 +46,9 @@ Node DecodeNode(const Field& root);
 /// The allocation of a claim up to v1alpha2, by its `status`.
 AllocationResult DecodeResourceHandles(const Field& status);
 
+/// A node selector of devices that only one node reaches: for its name.
+bool SelectsOneNode(const Field& selector);
+
 /// The CEL expressions of `selectors`, as classes and requests have them.
 std::vector<std::string> DecodeSelectors(const Field& selectors);
 /// Reports a list of more than `limit` entries.

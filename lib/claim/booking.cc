@@ -71,11 +71,31 @@ std::vector<std::string> DriversOf(const ClaimRecord& claim) {
   return drivers;
 }
 
+/// The pods of a claim that a driver owes may have gone: its devices are held
+/// all the same.
+Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
+  for (const state::DeviceKey& device : planned.devices) {
+    for (const ClaimUid& uid : state.ClaimsOf(device)) {
+      const ClaimRecord& holder = *state.FindClaim(uid);
+      if (uid == planned.uid || !holder.pods.empty()) continue;
+      return WaitForClaim(
+          "DeviceBeingUnprepared",
+          fmt::format("device {}/{} of driver {} is held by ResourceClaim {}, "
+                      "which the driver has not unprepared",
+                      std::get<1>(device), std::get<2>(device),
+                      std::get<0>(device), holder.name.ToString()),
+          holder.name);
+    }
+  }
+  return {};
+}
+
 void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
   ClaimRecord* record = draft.EditClaim(planned.uid);
   record->name = planned.name;
   record->pods.insert(pod);
-  record->network_attached = planned.network_attached;
+  record->network_attached =
+      record->network_attached || planned.network_attached;
   for (const std::string& driver : planned.drivers) {
     const auto [part, fresh] = record->drivers.try_emplace(driver);
     if (!fresh) continue;
@@ -184,6 +204,10 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
                     "still exists: waiting for it to be unprepared",
                     planned.name.name, uid.value),
         planned.name);
+  }
+  if (const Verdict owed = CheckNotOwed(state, planned);
+      owed.kind != Verdict::Kind::kAdmit) {
+    return owed;
   }
   const ClaimRecord* record = state.FindClaim(planned.uid);
   if (record == nullptr) return {};

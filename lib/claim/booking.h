@@ -44,7 +44,7 @@ absl::StatusOr<state::Decision> RejectPod(const state::State& state,
                                           const Verdict& verdict);
 
 /// May a pod reference this claim now? Waits while it is being unprepared, and
-/// while an older claim of its name is still held.
+/// while an older claim of its name, or one that is owed, holds what it needs.
 Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned);
 
 /// May the pod use its claims for the extended resources that they are mapped

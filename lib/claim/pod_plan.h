@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct PlannedClaim {
   /// Of drivers that do without calls for it; others are not there.
   std::map<std::string, state::SkippedOperations> skipped = {};
   bool network_attached = false;  ///< As in state::ClaimRecord.
+  /// Devices that nobody shares with it.
+  std::set<state::DeviceKey> devices = {};
   /// By driver, where the allocation has one.
   std::map<std::string, ResourceHandle> handles = {};
 };

@@ -98,10 +98,9 @@ void BeginUnprepare(Draft& draft, const State& state, const ClaimRecord& claim,
   for (auto& [name, driver] : draft.EditClaim(claim.uid)->drivers) {
     if (driver.skipped.unprepare) done.insert(name);
     driver.phase = DriverPhase::kUnpreparing;
-    if (!terms.absent.contains(name)) continue;
-    driver.debt = Debt{terms.now_ms, 0,
-                       fmt::format("DRA driver {} is not registered", name),
-                       PodNames(state, claim)};
+    const auto why = terms.absent.find(name);
+    if (why == terms.absent.end()) continue;
+    driver.debt = Debt{terms.now_ms, 0, why->second, PodNames(state, claim)};
   }
   DropDrivers(draft, state, claim.uid, done, terms.rules);
 }
@@ -218,6 +217,8 @@ Decision RecordDebts(const State& state, const std::string& driver,
     const std::optional<Debt>& known = part->second.debt;
     if (known.has_value() && known->last_error == tries.error &&
         tries.attempts < 2 * std::max(known->attempts, 1U)) {
+      // The rules may be others than when it was written.
+      DeferIfAllowed(draft, state, uid, rules);
       continue;
     }
     Debt& debt = draft.EditClaim(uid)->drivers[driver].debt.emplace(

@@ -34,7 +34,8 @@ std::string DebtPolicyText(const DebtPolicy& policy);
 
 /// How things stand when a pod gives up its claims.
 struct ReleaseTerms {
-  std::set<std::string> absent;  ///< Drivers that cannot be asked now.
+  /// Drivers that cannot be asked now, and why.
+  std::map<std::string, std::string> absent;
   DebtRules rules;
   std::int64_t now_ms = 0;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The feature gates that this node knows, under upstream's names. A gate
-// governs new decisions only: what the ledger holds is carried to its end.
+// governs new decisions only: pods that are Ready keep what they have, and what
+// is being given up is given up as it was booked.
 #pragma once
 
 #include <map>

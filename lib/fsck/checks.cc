@@ -72,7 +72,10 @@ std::vector<Finding> CheckAbsentDrivers(const Input& input) {
   std::map<std::string, std::vector<std::string>> held;
   for (const auto& [uid, claim] : input.state.claims) {
     for (const auto& [driver, part] : claim->drivers) {
-      if (input.running->registered.contains(driver)) continue;
+      if (input.running->registered.contains(driver) ||
+          (part.skipped.prepare && part.skipped.unprepare)) {
+        continue;
+      }
       held[driver].push_back("'" + claim->name.ToString() + "'");
     }
   }

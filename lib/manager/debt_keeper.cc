@@ -33,7 +33,8 @@ std::vector<std::string> DriversThatOwe(const state::ClaimRecord* claim) {
 }  // namespace
 
 void DebtKeeper::Start() {
-  Sweep();
+  // No driver is there yet; each is asked when it is.
+  if (!claim::OwedClaims(parts_.state, "").empty()) ArmSweep();
   Forgive();
 }
 
@@ -43,7 +44,8 @@ void DebtKeeper::OnDriver(const std::string& driver) {
 }
 
 void DebtKeeper::OnClaim(const state::ClaimRecord* before,
-                         const state::ClaimRecord* now) {
+                         const state::ClaimRecord* now,
+                         state::DecisionKind decision) {
   bool more = false;
   for (const std::string& driver : DriversThatOwe(now)) {
     if (DebtOf(before, driver) != nullptr) continue;
@@ -53,7 +55,10 @@ void DebtKeeper::OnClaim(const state::ClaimRecord* before,
                                   DebtOf(now, driver)->last_error));
   }
   for (const std::string& driver : DriversThatOwe(before)) {
-    if (DebtOf(now, driver) != nullptr) continue;
+    if (DebtOf(now, driver) != nullptr ||
+        decision == state::DecisionKind::kForgiven) {
+      continue;
+    }
     parts_.events.Add(
         false, "DebtSettled", "ResourceClaim", before->name,
         fmt::format("driver {} owes nothing for it any more", driver));

@@ -42,10 +42,12 @@ class DebtKeeper {
 
   /// Takes up what the ledger holds.
   void Start();
-  /// A driver came, connected or left.
+  /// A driver came or connected.
   void OnDriver(const std::string& driver);
-  /// The ledger has `now` in place of `before`; either may be null.
-  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+  /// The ledger has `now` in place of `before`, by that decision; either may be
+  /// null.
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now,
+               state::DecisionKind decision);
 
   /// By namespace and name of the claim, then by driver.
   std::vector<DebtInfo> Debts() const;

@@ -171,11 +171,10 @@ void DraHealth::OnChanged(const std::string& driver,
 
 void DraHealth::OnClaim(const state::ClaimRecord* before,
                         const state::ClaimRecord* now) {
-  std::set<std::string> drivers;
   for (const state::ClaimRecord* claim : {before, now}) {
     if (claim == nullptr) continue;
     for (const auto& [driver, record] : claim->drivers) {
-      if (Knows(driver)) drivers.insert(driver);
+      if (Knows(driver)) touched_.insert(driver);
       for (const state::PreparedDevice& device : record.devices) {
         const state::DeviceKey key(driver, device.pool, device.device);
         const bool is_kept = parts_.state.FindHealth(key) != nullptr;
@@ -184,8 +183,17 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
       }
     }
   }
+}
+
+void DraHealth::OnClaimsEnd() {
   Save();
-  for (const std::string& driver : drivers) parts_.on_devices(driver);
+  for (const std::string& driver : std::exchange(touched_, {})) {
+    parts_.on_devices(driver);
+  }
+}
+
+void DraHealth::JudgeRestored() {
+  for (const auto& [name, driver] : drivers_) parts_.on_devices(name);
 }
 
 void DraHealth::Save() {

@@ -52,8 +52,13 @@ class DraHealth final : public dra::HealthListener {
                       const std::vector<device::DeviceReport>& report) override;
   void OnHealthLost(const std::string& driver, const std::string& why) override;
 
-  /// A claim's record changed; null: there was none, or is none now.
+  /// What health policies make of what was restored. To be called once.
+  void JudgeRestored();
+
+  /// A claim's record changed; null: there was none, or is none now. What
+  /// follows is done once for all claims of a batch, by OnClaimsEnd.
   void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+  void OnClaimsEnd();
   /// The pod is about to give up its claims: until it is forgotten it shows
   /// what holds now.
   void OnReleasing(const state::PodRecord& pod);
@@ -113,6 +118,7 @@ class DraHealth final : public dra::HealthListener {
   /// Of pods that are being released.
   std::map<PodUid, std::vector<ContainerResourceStatus>> last_;
   std::set<state::DeviceKey> unsaved_;
+  std::set<std::string> touched_;  ///< Drivers, between OnClaim and its end.
   bool saving_ = false;
   TimerId save_again_ = 0;
 };

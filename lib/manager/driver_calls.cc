@@ -46,6 +46,14 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
   for (const auto& [driver, due] : unprepare) Unprepare(driver, due);
 }
 
+void DriverCalls::Forget(const ClaimUid& claim) {
+  const auto is_its = [&](const auto& entry) {
+    return entry.first.first == claim;
+  };
+  std::erase_if(errors_, is_its);
+  std::erase_if(attempts_, is_its);
+}
+
 bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
   const auto first = under_way_.lower_bound({claim, ""});
   return first != under_way_.end() && first->first.first == claim;

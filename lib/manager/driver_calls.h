@@ -46,6 +46,9 @@ class DriverCalls {
   /// that is under way is joined.
   void Drive(const std::vector<ClaimUid>& claims);
 
+  /// The claim is gone: nothing is to be told of its calls any more.
+  void Forget(const ClaimUid& claim);
+
   /// No call begins from now on.
   void Stop() { stopped_ = true; }
 

@@ -162,6 +162,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
         Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
       host_.act_on_pod});
+  dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
   DeviceAdmission::Parts admission{*executor_, *ledger_, state_,  *plugins_,

@@ -169,7 +169,10 @@ class Manager final : public DeviceManager {
   void OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
                 const std::shared_ptr<const state::PodRecord>& now);
   void OnPodGone(const state::PodRecord& pod);
-  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now,
+               state::DecisionKind decision);
+  /// Claims were dropped without their drivers' word.
+  void OnForgiven(const Passages& passages);
   void OnLastWord(const state::Decision& decision);
   /// Claims for these resources are held, or not held any more, by the pod.
   void OnNames(const ObjectName& pod, const std::set<std::string>& before,

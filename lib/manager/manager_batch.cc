@@ -75,6 +75,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   for (const auto& [before, now] : passages.claims) {
     dra_health_->OnClaim(before.get(), now.get());
   }
+  if (!passages.claims.empty()) dra_health_->OnClaimsEnd();
   for (const auto& [before, now] : passages.pods) {
     if (now != nullptr) OnPodPut(before, now);
   }
@@ -86,9 +87,12 @@ void Manager::ApplyBatch(const state::Batch& batch) {
             NamesOf(now));
   }
   for (const auto& [before, now] : passages.claims) {
-    OnClaim(before.get(), now.get());
+    OnClaim(before.get(), now.get(), batch.decision.kind);
   }
   OnLastWord(batch.decision);
+  if (batch.decision.kind == state::DecisionKind::kForgiven) {
+    OnForgiven(passages);
+  }
   std::vector<WaitingFor> freed;
   for (const auto& [before, now] : passages.pods) {
     if (now != nullptr) continue;
@@ -106,9 +110,23 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   if (!freed.empty()) Wake(freed);
 }
 
+void Manager::OnForgiven(const Passages& passages) {
+  for (const auto& [before, now] : passages.claims) {
+    if (now == nullptr) lifecycle_->OnClaimDropped(before->uid);
+  }
+  // No driver is what these wait for any longer.
+  for (const auto& [before, now] : passages.pods) {
+    if (!IsReleasing(now)) continue;
+    Tell([&, &uid = now->uid](DeviceManagerObserver& o) {
+      o.OnJudgeAgain(uid);
+    });
+  }
+}
+
 void Manager::OnClaim(const state::ClaimRecord* before,
-                      const state::ClaimRecord* now) {
-  debts_->OnClaim(before, now);
+                      const state::ClaimRecord* now,
+                      state::DecisionKind decision) {
+  debts_->OnClaim(before, now, decision);
   const auto is_prepared = [](const state::ClaimRecord* claim,
                               const std::string& driver) {
     const auto part = claim->drivers.find(driver);

@@ -406,15 +406,20 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
       }));
 }
 
-std::set<std::string> PodLifecycle::AbsentDrivers(const PodUid& uid) const {
-  std::set<std::string> absent;
+std::map<std::string, std::string> PodLifecycle::AbsentDrivers(
+    const PodUid& uid) const {
+  std::map<std::string, std::string> absent;
   const PodRecord* pod = parts_.state.FindPod(uid);
   if (pod == nullptr) return absent;
   for (const ClaimUid& claim_uid : pod->claims) {
     const state::ClaimRecord* claim = parts_.state.FindClaim(claim_uid);
     if (claim == nullptr) continue;
     for (const auto& [driver, part] : claim->drivers) {
-      if (!parts_.drivers.IsRegistered(driver)) absent.insert(driver);
+      if (parts_.drivers.IsConnected(driver)) continue;
+      absent[driver] =
+          parts_.drivers.IsRegistered(driver)
+              ? fmt::format("no instance of DRA driver {} is connected", driver)
+              : fmt::format("DRA driver {} is not registered", driver);
     }
   }
   return absent;
@@ -484,6 +489,11 @@ bool PodLifecycle::IsAsking(const PodUid& pod) const {
       operations_.begin(), operations_.end(), [&](const auto& operation) {
         return operation.second.pod == pod && operation.second.recorded;
       });
+}
+
+void PodLifecycle::OnClaimDropped(const ClaimUid& claim) {
+  calls_.Forget(claim);
+  OnSettled({claim});
 }
 
 void PodLifecycle::Forget(const PodUid& pod) {

@@ -77,6 +77,10 @@ class PodLifecycle {
   /// Asks drivers for what they owe of these claims; joins calls under way.
   void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }
 
+  /// The claim left the ledger, and not by a driver's word: its last errors
+  /// go, and who waits for its end goes on.
+  void OnClaimDropped(const ClaimUid& claim);
+
   /// How many unprepare calls for what is owed have failed.
   std::uint32_t Attempts(const ClaimUid& claim,
                          const std::string& driver) const {
@@ -129,8 +133,8 @@ class PodLifecycle {
   /// Ends the operation if nothing of it is under way any more.
   void EndIfSettled(OperationId id);
   absl::Status FailureOf(const state::PodRecord& pod, bool prepare);
-  /// Drivers of the pod's claims that are not there.
-  std::set<std::string> AbsentDrivers(const PodUid& pod) const;
+  /// Drivers of the pod's claims that are not there, and why.
+  std::map<std::string, std::string> AbsentDrivers(const PodUid& pod) const;
   void Begin(OperationId id, const PodUid& pod, bool prepare,
              DeviceManager::Done done);
   void Finish(OperationId id, const absl::Status& status);

@@ -290,7 +290,13 @@ class Mender {
       driver.phase = DriverPhase::kUnpreparing;
     }
     if (!claim.pods.empty()) return true;
-    // Drivers are called for pods only.
+    // Its pods have gone on purpose.
+    if (std::all_of(claim.drivers.begin(), claim.drivers.end(),
+                    [](const auto& driver) {
+                      return driver.second.debt.has_value();
+                    })) {
+      return true;
+    }
     const PodUid uid{"recovered-" + claim.uid.value};
     PodRecord& keeper = pods_[uid];
     keeper.uid = uid;

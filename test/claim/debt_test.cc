@@ -28,7 +28,7 @@ class DebtTest : public ClaimTest {
     AnswerAll();
   }
 
-  void ReleaseP(const std::set<std::string>& absent = {}) {
+  void ReleaseP(const std::map<std::string, std::string>& absent = {}) {
     ledger_.Take(BeginRelease(state(), PodUid{"u-P"}, {absent, rules_, kNow}));
   }
   /// The driver has not unprepared C; false when nothing is to be written.
@@ -49,13 +49,9 @@ class DebtTest : public ClaimTest {
 };
 
 TEST_F(DebtTest, ADriverThatIsNotThereOwesFromTheFirstBatchOn) {
-  ReleaseP({kDriver});
+  ReleaseP({{kDriver, "it is not there"}});
   ASSERT_NE(DebtOfC(), nullptr);
-  EXPECT_EQ(*DebtOfC(), (state::Debt{kNow,
-                                     0,
-                                     "DRA driver " + std::string(kDriver) +
-                                         " is not registered",
-                                     {"ns/P"}}));
+  EXPECT_EQ(*DebtOfC(), (state::Debt{kNow, 0, "it is not there", {"ns/P"}}));
   EXPECT_THAT(ClaimsOfP(), ElementsAre(ClaimUid{"u-C"}));
   Unprepared(kDriver, {"u-C"});
   EXPECT_FALSE(Knows("u-C"));
@@ -112,6 +108,31 @@ TEST_F(DebtTest, DeferLetsThePodGoAndKeepsTheClaim) {
   EXPECT_FALSE(Knows("u-C"));
 }
 
+TEST_F(DebtTest, ARuleThatComesLaterCountsForWhatIsOwedAlready) {
+  ReleaseP({{kDriver, "it is not there"}});
+  EXPECT_FALSE(Fails(0, "it is not there"));
+  rules_.fallback = {Policy::kDefer};
+  EXPECT_TRUE(Fails(0, "it is not there"));
+  EXPECT_THAT(ClaimsOfP(), IsEmpty());
+}
+
+TEST_F(DebtTest, WhatIsDeferredKeepsItsDevices) {
+  rules_.fallback = {Policy::kDefer};
+  ReleaseP({{kDriver, "it is not there"}});
+  ASSERT_THAT(Forget(p_), IsOk());
+  // The control plane takes the claim for gone, and its device for free.
+  objects_ = SnapshotOf({ClaimBuilder("D").From(kDriver).For("u-Q", "Q")});
+  const Pod q = PodBuilder("Q").Claim("c1", "D").Container("c").Uses("c1");
+  const Verdict verdict = Prepare(q);
+  EXPECT_EQ(verdict.reason, "DeviceBeingUnprepared");
+  EXPECT_THAT(verdict.message, HasSubstr("ns/C"));
+  EXPECT_THAT(verdict.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kClaim, "ns/C"}));
+  objects_ = SnapshotOf(
+      {ClaimBuilder("D").From(kDriver).AdminAccess().For("u-Q", "Q")});
+  EXPECT_EQ(Prepare(q).kind, Kind::kAdmit);
+}
+
 TEST_F(DebtTest, APodWaitsWhileOneOfItsDriversHasNotEvenFailed) {
   Release(p_);
   AnswerAll();
@@ -139,7 +160,8 @@ TEST_F(DebtTest, APodWithExtendedResourcesIsNotDeferred) {
   Prepare(r);
   AnswerAll();
   rules_.by_driver[kDriver] = {Policy::kDefer};
-  ledger_.Take(BeginRelease(state(), PodUid{"u-R"}, {{kDriver}, rules_, kNow}));
+  ledger_.Take(BeginRelease(state(), PodUid{"u-R"},
+                            {{{kDriver, "away"}}, rules_, kNow}));
   EXPECT_THAT(PodOf(r).claims, ElementsAre(ClaimUid{"u-E"}));
   EXPECT_THAT(state().ClassHoldersOf("example.com/gpu", 9),
               ElementsAre(PodUid{"u-R"}));

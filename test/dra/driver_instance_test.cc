@@ -61,6 +61,7 @@ TEST_F(DriverInstanceTest, ConnectsAtOnce) {
   EXPECT_EQ(executor_.timers(), 0u);
 }
 
+// DRA-024, DRA-027
 TEST_F(DriverInstanceTest, CallsOverTheOneConnectionWithTheLimit) {
   Make({milliseconds(1'234), 64});
   instance_->Start();
@@ -286,6 +287,7 @@ TEST_F(DriverInstanceTest, CloseEndsCallsAndIsFinal) {
   EXPECT_EQ(executor_.timers(), 0u);
 }
 
+// DRA-028
 TEST_F(DriverInstanceTest, CloseStopsTheBackOff) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
   instance_->Start();

@@ -225,6 +225,7 @@ TEST_F(DraHealthTest, TheEndOfTheStreamMakesDevicesUnknown) {  // DRA-173
 }
 
 // The kubelet notices only when somebody reads.
+// DRA-160
 TEST_F(DraHealthTest, TheEndOfALeaseIsTold) {
   Start(1);
   Report({Of("dev-0", kGood, "", 1)});
@@ -262,6 +263,7 @@ spec:
 ---
 )";
 
+// DRA-161, DRA-163
 TEST_F(DraHealthTest, EachContainerShowsWhatItNames) {
   node_.drivers.Prepares(
       "c0", {Device("dev-0", {"big"}, {"x.com/gpu=0", "x.com/gpu=extra"}),
@@ -321,6 +323,7 @@ TEST_F(DraHealthTest, APodThatEndsShowsWhatHeldLast) {
       ElementsAre("c claim:c0 d.example.com/pool-1/dev-0 Unhealthy: broken"));
 }
 
+// DRA-166
 TEST_F(DraHealthTest, WithTheGateOffNobodyIsAsked) {
   node_.options.feature_gates["ResourceHealthStatus"] = false;
   Start(1);
@@ -342,6 +345,7 @@ TEST_F(DraHealthTest, TheGateGovernsWhatIsShown) {
   EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unhealthy: broken")));
 }
 
+// DRA-164
 TEST_F(DraHealthTest, WithTheOtherGateOffThereAreNoMessages) {
   node_.options.feature_gates["ResourceHealthStatusMessage"] = false;
   Start(1);
@@ -444,6 +448,18 @@ TEST_F(DraHealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
                        HasSubstr("does not work")));
   EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p0"), "c"),
               IsOk());
+}
+
+TEST_F(DraHealthPolicyTest, ARestartForgetsNothing) {
+  node_.options.unhealthy_for = std::chrono::hours(1);
+  Start(3);
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
+  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  Restart();
+  const auto action = actions_.Take();
+  ASSERT_TRUE(action.has_value());
+  EXPECT_EQ(action->pod, PodUid{"u-p1"});
 }
 
 TEST_F(DraHealthPolicyTest, WhenMostAreBrokenNobodyFails) {

@@ -171,6 +171,7 @@ TEST_F(ManagerLifeTest, PodThatComesBackIsReleasedFirst) {
   }
 }
 
+// DRA-097
 TEST_F(ManagerLifeTest, UnprepareNeedsNoObject) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -193,6 +194,7 @@ TEST_F(ManagerLifeTest, FinishedPodIsGone) {
   EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
 }
 
+// DRA-099
 TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +

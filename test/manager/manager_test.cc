@@ -145,6 +145,7 @@ TEST_F(ManagerTest, RetryAsksOnlyTheDriverThatFailed) {
 
 // DRA-094, improved
 
+// DRA-100
 TEST_F(ManagerTest, UnprepareRetryAsksOnlyTheDriverThatFailed) {
   node_.drivers.Answer(kOther, FailTimes(false, "c1", 1));
   node_.Start();
@@ -195,6 +196,7 @@ TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
 
 // DRA-066, DRA-085
 
+// DRA-098
 TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
   node_.Start();
   const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});

@@ -109,6 +109,14 @@ TEST_F(SliceKeeperTest, ADriverThatIsBackInTimeKeepsThem) {
   EXPECT_THAT(sink_.asked, ElementsAre(kDriver));
 }
 
+// DRA-033: another instance of it is connected.
+TEST_F(SliceKeeperTest, TheLossOfOneConnectionOfTwoIsNone) {
+  Connect(kDriver);
+  keeper_->OnDriver(kDriver);
+  Pass(std::chrono::hours(1));
+  EXPECT_THAT(sink_.asked, IsEmpty());
+}
+
 // DRA-034: the time counts from the loss of the connection.
 TEST_F(SliceKeeperTest, WhatComesLaterDoesNotPutItOff) {
   Connect(kDriver);
