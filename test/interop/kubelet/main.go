@@ -30,13 +30,18 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// registry hands on what registers.
+// registry hands on what registers. A plugin that listened before the start has
+// lost its socket to it: as a kubelet that cannot dial it refuses.
 type registry struct {
 	deviceplugin.UnimplementedRegistrationServer
+	directory  string
 	registered chan *deviceplugin.RegisterRequest
 }
 
 func (r registry) Register(_ context.Context, request *deviceplugin.RegisterRequest) (*deviceplugin.Empty, error) {
+	if _, err := os.Stat(filepath.Join(r.directory, request.Endpoint)); err != nil {
+		return nil, err
+	}
 	r.registered <- request
 	return &deviceplugin.Empty{}, nil
 }
@@ -142,7 +147,7 @@ func serve(directory string, registered chan *deviceplugin.RegisterRequest) *grp
 		log.Fatal(err)
 	}
 	server := grpc.NewServer()
-	deviceplugin.RegisterRegistrationServer(server, registry{registered: registered})
+	deviceplugin.RegisterRegistrationServer(server, registry{directory: directory, registered: registered})
 	go func() { _ = server.Serve(listener) }()
 	return server
 }

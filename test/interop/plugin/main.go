@@ -166,7 +166,8 @@ func (p *plugin) byRegistry(ctx context.Context, directory string) {
 	for ctx.Err() == nil {
 		server := p.serve(socket, false)
 		seen := identity(registry)
-		if err := p.register(registry, endpoint); err == nil {
+		// One that appears in between would be taken for another one.
+		if seen != nil && p.register(registry, endpoint) == nil {
 			fmt.Println("registered")
 		} else {
 			seen = nil
