@@ -16,10 +16,6 @@
 
 namespace devmgr::cdistore {
 
-/// Longest file that is read, and most files of one directory.
-inline constexpr std::size_t kMaxSpecBytes = std::size_t{4} << 20;
-inline constexpr std::size_t kMaxSpecFiles = 10'000;
-
 /// `*.json` and `*.yaml`, case-sensitive; hidden files count.
 bool IsSpecName(std::string_view name);
 
