@@ -32,8 +32,8 @@ HostPath::Type TypeOf(mode_t mode) {
 
 absl::StatusOr<HostPath> LookAt(const std::string& path, bool follow_links) {
   struct stat info {};
-  const int result = follow_links ? ::stat(path.c_str(), &info)
-                                  : ::lstat(path.c_str(), &info);
+  const int result =
+      follow_links ? ::stat(path.c_str(), &info) : ::lstat(path.c_str(), &info);
   if (result != 0) {
     return ErrnoStatus(errno, fmt::format("cannot look at '{}'", path));
   }
