@@ -178,9 +178,11 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   };
   device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
+  specs_ = std::make_unique<SpecKeeper>(SpecKeeper::Parts{
+      *executor_, *ledger_, state_, events_, boot_id_, options_.cdi_spec_dirs});
   starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
       *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-      *plugins_, boot_id_, options_.profile});
+      *plugins_, *specs_, boot_id_, options_.profile});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -224,10 +226,11 @@ void Manager::Start(const DriversFactory& drivers,
     Wake(changed);
   };
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
+  plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
   lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
       *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
-      metrics_, boot_id_, OptionsOfPlans(), rules, now_ms, post,
+      metrics_, boot_id_, plan_options_, rules, now_ms, post,
       [this](const PodUid& uid) { OnPodChanged(uid); }});
   debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,
@@ -259,6 +262,7 @@ Manager::~Manager() {
     starts_->Stop();
     return 0;
   });
+  specs_->Stop();
   OnLoop([&] {
     doors_.reset();
     plugins_.reset();

@@ -30,6 +30,7 @@
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
 #include "manager/slice_keeper.h"
+#include "manager/spec_keeper.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -110,6 +111,8 @@ class Manager final : public DeviceManager {
   std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+      const PodUid& pod, std::string_view container) const override;
+  absl::StatusOr<ContainerClaims> HeldClaims(
       const PodUid& pod, std::string_view container) const override;
   std::vector<ResourceDevices> AllocatableDevices() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
@@ -211,6 +214,7 @@ class Manager final : public DeviceManager {
   std::vector<DeviceManagerObserver*> observers_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;
+  claim::PlanOptions plan_options_;
   std::unique_ptr<BackingBook> backing_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;
@@ -219,6 +223,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;
   std::unique_ptr<DeviceAdmission> device_admission_;
+  std::unique_ptr<SpecKeeper> specs_;
   std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;
   std::unique_ptr<DebtKeeper> debts_;

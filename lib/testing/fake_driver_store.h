@@ -88,7 +88,7 @@ class FakeDriverStore {
   absl::StatusOr<PreparedClaim> Prepare(const std::string& uid,
                                         const Planner& plan);
   std::filesystem::path RecordFile(const std::string& uid) const;
-  std::filesystem::path SpecFile(const std::string& uid) const;
+  std::string SpecName(const std::string& uid) const;
   absl::Status WriteSpecFile(const PreparedClaim& claim) const;
 
   std::string driver_;
