@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/driver_registry.h"
 
-#include <sys/un.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "api/names.h"
 #include "common/status.h"
 #include "dra/claim_calls.h"
+#include "dra/endpoint.h"
 
 namespace devmgr::dra {
-namespace {
-
-/// Lexical: `path` lies below `directory`; symbolic links are not followed.
-bool IsInside(const std::filesystem::path& path,
-              const std::filesystem::path& directory) {
-  const auto cleaned = path.lexically_normal();
-  const auto base = directory.lexically_normal();
-  const auto relative = cleaned.lexically_relative(base);
-  return !relative.empty() && *relative.begin() != ".." &&
-         *relative.begin() != ".";
-}
-
-}  // namespace
 
 DriverRegistry::DriverRegistry(Executor& executor, Dialer dialer,
                                DriverRegistryOptions options)
@@ -33,33 +19,8 @@ DriverRegistry::DriverRegistry(Executor& executor, Dialer dialer,
 
 DriverRegistry::~DriverRegistry() {
   for (auto& [name, instances] : drivers_) {
-    for (auto& instance : instances) instance->Close();
+    for (const Registered& known : instances) known.instance->Close();
   }
-}
-
-absl::Status DriverRegistry::CheckEndpoint(const std::string& endpoint) const {
-  constexpr std::size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
-  if (endpoint.empty())
-    return InvalidArgumentError("empty DRA plugin endpoint");
-  if (endpoint.front() != '/') {
-    return InvalidArgumentError("endpoint '{}' must be an absolute path",
-                                endpoint);
-  }
-  // The kernel would connect to what stands before it.
-  if (endpoint.find('\0') != std::string::npos) {
-    return InvalidArgumentError("endpoint of {} bytes has a NUL in it",
-                                endpoint.size());
-  }
-  if (endpoint.size() > kMaxPath) {
-    return InvalidArgumentError("endpoint '{}' is longer than {} bytes",
-                                endpoint, kMaxPath);
-  }
-  if (options_.endpoint_dirs.empty()) return absl::OkStatus();
-  for (const auto& directory : options_.endpoint_dirs) {
-    if (IsInside(endpoint, directory)) return absl::OkStatus();
-  }
-  return InvalidArgumentError("endpoint '{}' is not inside {}", endpoint,
-                              options_.endpoint_dirs.front().string());
 }
 
 absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
@@ -67,7 +28,8 @@ absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
       !text.empty()) {
     return InvalidArgumentError("{}", text);
   }
-  DEVMGR_RETURN_IF_ERROR(CheckEndpoint(plugin.endpoint));
+  DEVMGR_RETURN_IF_ERROR(
+      CheckEndpoint(plugin.endpoint, options_.endpoint_dirs));
   return WithContext(
       ChooseApiVersions(plugin.name, plugin.supported_versions, options_.api)
           .status(),
@@ -77,23 +39,30 @@ absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
 
 absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
   DEVMGR_RETURN_IF_ERROR(Validate(plugin));
+  DEVMGR_ASSIGN_OR_RETURN(
+      auto versions,
+      ChooseApiVersions(plugin.name, plugin.supported_versions, options_.api));
   auto& instances = drivers_[plugin.name];
-  for (const auto& instance : instances) {
-    if (instance->endpoint() == plugin.endpoint) {
+  for (const Registered& known : instances) {
+    if (known.instance->endpoint() == plugin.endpoint) {
       return FailedPreconditionError(
           "endpoint {} already registered for DRA driver plugin {}",
           plugin.endpoint, plugin.name);
     }
   }
-  DEVMGR_ASSIGN_OR_RETURN(
-      auto versions,
-      ChooseApiVersions(plugin.name, plugin.supported_versions, options_.api));
   auto instance = std::make_shared<DriverInstance>(
-      executor_, dialer_, options_.instance, plugin.name, plugin.endpoint,
+      executor_,
+      GuardedDialer(dialer_, options_.endpoint_dirs, plugin.socket_owner),
+      options_.instance, plugin.name, plugin.endpoint,
       SpokenApi(std::move(versions)), options_.now(),
       [this, name = plugin.name] { OnInstances(name); });
   instance->set_health_service(ChooseHealthService(plugin.supported_versions));
-  instances.push_back(instance);
+  // Behind those of the same time, so that of them the last one is the newest.
+  const auto place = std::find_if(
+      instances.begin(), instances.end(), [&](const Registered& known) {
+        return known.socket_born_ns > plugin.socket_born_ns;
+      });
+  instances.insert(place, {plugin.socket_born_ns, instance});
   instance->Start();
   // A connection has told already.
   if (instance->state() != InstanceState::kConnected) {
@@ -107,10 +76,11 @@ void DriverRegistry::Deregister(const registration::Plugin& plugin) {
   if (driver == drivers_.end()) return;
   auto& instances = driver->second;
   const auto found = std::find_if(
-      instances.begin(), instances.end(),
-      [&](const auto& i) { return i->endpoint() == plugin.endpoint; });
+      instances.begin(), instances.end(), [&](const Registered& known) {
+        return known.instance->endpoint() == plugin.endpoint;
+      });
   if (found == instances.end()) return;
-  const std::shared_ptr<DriverInstance> instance = *found;
+  const std::shared_ptr<DriverInstance> instance = found->instance;
   instances.erase(found);
   if (instances.empty()) drivers_.erase(driver);
   instance->Close();
@@ -131,6 +101,10 @@ void DriverRegistry::OnInstances(const std::string& driver) {
   options_.on_change(driver);
 }
 
+bool DriverRegistry::IsUsable(const Registered& known) {
+  return known.instance->state() == InstanceState::kConnected;
+}
+
 bool DriverRegistry::IsRegistered(const std::string& driver) const {
   return drivers_.contains(driver);
 }
@@ -138,10 +112,7 @@ bool DriverRegistry::IsRegistered(const std::string& driver) const {
 bool DriverRegistry::IsConnected(const std::string& driver) const {
   const auto found = drivers_.find(driver);
   return found != drivers_.end() &&
-         std::any_of(found->second.begin(), found->second.end(),
-                     [](const auto& instance) {
-                       return instance->state() == InstanceState::kConnected;
-                     });
+         std::any_of(found->second.begin(), found->second.end(), IsUsable);
 }
 
 absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
@@ -152,10 +123,10 @@ absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
     return UnavailableError("DRA driver {} is not registered", driver);
   }
   const auto& instances = found->second;
-  const auto connected = std::find_if(
-      instances.rbegin(), instances.rend(),
-      [](const auto& i) { return i->state() == InstanceState::kConnected; });
-  return connected != instances.rend() ? *connected : instances.back();
+  const auto connected =
+      std::find_if(instances.rbegin(), instances.rend(), IsUsable);
+  return (connected != instances.rend() ? *connected : instances.back())
+      .instance;
 }
 
 template <typename Answer>
@@ -191,7 +162,9 @@ void DriverRegistry::Unprepare(const std::string& driver,
 std::vector<PluginInfo> DriverRegistry::Plugins() const {
   std::vector<PluginInfo> plugins;
   for (const auto& [name, instances] : drivers_) {
-    for (const auto& instance : instances) plugins.push_back(instance->Info());
+    for (const Registered& known : instances) {
+      plugins.push_back(known.instance->Info());
+    }
   }
   return plugins;
 }

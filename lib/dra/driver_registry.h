@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -19,7 +20,7 @@ namespace devmgr::dra {
 struct DriverRegistryOptions {
   InstanceOptions instance;
   ApiOptions api;  ///< CheckApiOptions finds nothing.
-  /// Endpoints must lie below one of these; empty: anywhere.
+  /// Endpoints must lie below one of these (endpoint.h); empty: anywhere.
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
   /// A driver registered, connected, lost a connection or left. Runs on the
@@ -27,9 +28,11 @@ struct DriverRegistryOptions {
   std::function<void(const std::string& driver)> on_change;
 };
 
-/// The drivers that registered, each with its instances; the newest connected
-/// one gets the calls. Handler of plugins of type `DRAPlugin`.
-/// Follows the kubelet's pkg/kubelet/cm/dra/plugin. Lives on its executor.
+/// The drivers that registered, each with its instances. The newest connected
+/// one gets the calls: the one whose registration socket was made last, so that
+/// it does not matter in which order they are found. Handler of plugins of type
+/// `DRAPlugin`. Follows the kubelet's pkg/kubelet/cm/dra/plugin. Lives on its
+/// executor.
 class DriverRegistry final : public Drivers,
                              public registration::PluginHandler {
  public:
@@ -58,6 +61,12 @@ class DriverRegistry final : public Drivers,
   void Deregister(const registration::Plugin& plugin) override;
 
  private:
+  struct Registered {
+    std::int64_t socket_born_ns = 0;
+    std::shared_ptr<DriverInstance> instance;
+  };
+  static bool IsUsable(const Registered& known);
+
   /// The answer when there is nobody to be asked.
   template <typename Answer>
   void Refuse(const absl::Status& status,
@@ -69,15 +78,14 @@ class DriverRegistry final : public Drivers,
   ///   Unavailable      no instance is registered
   absl::StatusOr<std::shared_ptr<DriverInstance>> Pick(
       const std::string& driver) const;
-  absl::Status CheckEndpoint(const std::string& endpoint) const;
   /// An instance came, connected or left.
   void OnInstances(const std::string& driver);
 
   Executor& executor_;
   const Dialer dialer_;
   const DriverRegistryOptions options_;
-  /// Shared with completions under way. In the order of registration.
-  std::map<std::string, std::vector<std::shared_ptr<DriverInstance>>> drivers_;
+  /// Oldest first; shared with completions under way.
+  std::map<std::string, std::vector<Registered>> drivers_;
   HealthListener* health_ = nullptr;  ///< Null: nobody asks for health.
   std::map<std::string, std::shared_ptr<HealthWatch>> watches_;
 };

@@ -11,6 +11,18 @@ namespace devmgr::dra {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+/// Drivers may end a stream without a word.
+std::string WhyEnded(const absl::Status& status) {
+  if (status.ok()) return "the driver ended the stream";
+  if (!status.message().empty()) return MessageOf(status);
+  return fmt::format("the driver ended the stream with code {}",
+                     status.raw_code());
+}
+
+}  // namespace
+
 HealthWatch::HealthWatch(Executor& executor, std::string driver,
                          Preferred preferred, HealthListener& listener)
     : executor_(executor),
@@ -125,7 +137,7 @@ void HealthWatch::OnEnd(const absl::Status& status) {
   stream_ = 0;
   refused_ = absl::IsUnimplemented(status);
   if (refused_) reported_ = true;  // It said that it would; told once.
-  TellLost(status.ok() ? "the driver ended the stream" : MessageOf(status));
+  TellLost(WhyEnded(status));
   if (refused_) return;
   timer_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
     const auto self = weak.lock();

@@ -24,6 +24,10 @@ class GrpcPluginSocket final : public PluginSocket {
   explicit GrpcPluginSocket(std::unique_ptr<rpc::Connection> connection)
       : connection_(std::move(connection)) {}
 
+  std::optional<uid_t> owner() const override {
+    return connection_->peer().uid;
+  }
+
   void GetInfo(std::function<void(absl::StatusOr<Plugin>)> done) override {
     connection_->Call(
         kGetInfo, rpc::Encode(wire::InfoRequest()), {kGetInfoTimeout},

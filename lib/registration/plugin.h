@@ -3,10 +3,13 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,11 @@ struct Plugin {
   std::string endpoint;  ///< Never empty: defaults to the registration socket.
   std::vector<std::string> supported_versions;
   std::filesystem::path socket;  ///< The registration socket.
+  /// When the file of that socket was made; where the file system does not
+  /// keep that, when it was last touched. Nanoseconds since 1970.
+  std::int64_t socket_born_ns = 0;
+  /// Who listens on it, if that is known.
+  std::optional<uid_t> socket_owner = std::nullopt;
 };
 
 /// What happens to plugins of one type. All calls come on the registrar's
@@ -42,6 +50,8 @@ class PluginHandler {
 class PluginSocket {
  public:
   virtual ~PluginSocket() = default;
+  /// The user at the other end, if that is known.
+  virtual std::optional<uid_t> owner() const { return std::nullopt; }
   virtual void GetInfo(std::function<void(absl::StatusOr<Plugin>)> done) = 0;
   /// An empty error tells that the plugin is registered.
   virtual void NotifyStatus(const std::string& error,

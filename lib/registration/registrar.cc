@@ -18,6 +18,10 @@ namespace {
 /// Of what plugins and the log get to read; plugins have their say in it.
 constexpr std::size_t kMaxTextBytes = 4096;
 
+std::int64_t Nanoseconds(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
 
 Registrar::Registrar(Executor& executor, std::filesystem::path directory,
@@ -82,7 +86,7 @@ void Registrar::NoteWatching(const std::string& problem) {
   }
 }
 
-std::optional<Registrar::FileIdentity> Registrar::SocketAt(
+std::optional<Registrar::SocketFile> Registrar::SocketAt(
     const std::filesystem::path& path) {
   struct statx info {};
   if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT,
@@ -92,11 +96,11 @@ std::optional<Registrar::FileIdentity> Registrar::SocketAt(
   if (!S_ISSOCK(info.stx_mode)) return std::nullopt;
   const std::uint64_t device =
       (std::uint64_t{info.stx_dev_major} << 32) | info.stx_dev_minor;
-  std::int64_t born = 0;
-  if ((info.stx_mask & STATX_BTIME) != 0) {
-    born = info.stx_btime.tv_sec * 1'000'000'000 + info.stx_btime.tv_nsec;
-  }
-  return FileIdentity{device, info.stx_ino, born};
+  const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+  // The time of the last change is no part of what the file is.
+  return SocketFile{
+      {device, info.stx_ino, has_birth ? Nanoseconds(info.stx_btime) : 0},
+      Nanoseconds(has_birth ? info.stx_btime : info.stx_ctime)};
 }
 
 void Registrar::Rescan() {
@@ -114,14 +118,16 @@ void Registrar::Rescan() {
 
 void Registrar::Consider(const std::string& name) {
   if (name.empty() || name.front() == '.') return;
-  const auto identity = SocketAt(directory_ / name);
+  const auto file = SocketAt(directory_ / name);
   const auto known = entries_.find(name);
   if (known != entries_.end()) {
-    if (identity == known->second.identity) return;
+    if (file.has_value() && file->identity == known->second.file.identity) {
+      return;
+    }
     Drop(name);
   }
-  if (!identity.has_value()) return;
-  entries_[name].identity = *identity;
+  if (!file.has_value()) return;
+  entries_[name].file = *file;
   Handshake(name);
 }
 
@@ -175,6 +181,8 @@ void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
   }
   Entry& entry = entries_[name];
   info->socket = directory_ / name;
+  info->socket_born_ns = entry.file.born_ns;
+  info->socket_owner = entry.socket->owner();
   if (info->endpoint.empty()) info->endpoint = info->socket.string();
   // Entered before the handler acts, so that a socket that goes meanwhile is
   // deregistered.

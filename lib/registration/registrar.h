@@ -48,8 +48,13 @@ class Registrar {
   /// Tells a re-created file from a known one: device, inode, birth time.
   using FileIdentity = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
 
-  struct Entry {
+  struct SocketFile {
     FileIdentity identity;
+    std::int64_t born_ns = 0;  ///< As Plugin::socket_born_ns.
+  };
+
+  struct Entry {
+    SocketFile file;
     std::uint64_t attempt = 0;  ///< Completions of older attempts are dropped.
     std::unique_ptr<PluginSocket> socket;  ///< During a handshake.
     std::optional<Plugin> registered;
@@ -72,8 +77,7 @@ class Registrar {
   /// Runs `next` on the executor if the attempt is still the current one.
   template <typename Result, typename Next>
   std::function<void(Result)> Resume(const std::string& name, Next next);
-  static std::optional<FileIdentity> SocketAt(
-      const std::filesystem::path& path);
+  static std::optional<SocketFile> SocketAt(const std::filesystem::path& path);
 
   Executor& executor_;
   const std::filesystem::path directory_;

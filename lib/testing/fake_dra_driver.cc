@@ -27,20 +27,30 @@ using Action = ScenarioStep::Action;
 constexpr char kNobodysUid[] = "00000000-0000-0000-0000-000000000000";
 constexpr std::size_t kMaxNameBytes = 200;
 
+/// That and others make a file name of at most 255 bytes.
+bool IsFileName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.' &&
+         name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
 /// Only what would break paths is refused: a driver with a name that no
 /// manager accepts is a thing to test.
 absl::Status CheckOptions(const FakeDraDriverOptions& options) {
   std::vector<std::string> problems;
-  if (options.name.empty() || options.name.size() > kMaxNameBytes ||
-      options.name.front() == '.' ||
-      options.name.find('/') != std::string::npos ||
-      options.name.find('\0') != std::string::npos) {
+  if (!IsFileName(options.name)) {
     problems.push_back(
         fmt::format("name '{}' is not 1 to {} characters without '/' and "
                     "without a leading '.'",
                     options.name, kMaxNameBytes));
   }
   if (options.root.empty()) problems.push_back("root is empty");
+  const std::string both = options.name + "-" + options.instance;
+  if (!options.instance.empty() && !IsFileName(both)) {
+    problems.push_back(
+        fmt::format("instance '{}' has a '/', or is too long beside the name",
+                    options.instance));
+  }
   for (const auto* list : {&options.api, &options.served_api}) {
     for (const std::string& name : *list) {
       if (FindDraApi(name) != nullptr) continue;
@@ -96,9 +106,9 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   explicit FakeDraDriverImpl(FakeDraDriverOptions options)
       : options_(std::move(options)),
         plugin_dir_(options_.root / "plugins" / options_.name),
-        service_socket_(plugin_dir_ / "dra.sock"),
+        service_socket_(plugin_dir_ / ("dra" + Suffix(options_) + ".sock")),
         registration_socket_(options_.root / "plugins_registry" /
-                             (options_.name + "-reg.sock")),
+                             (options_.name + Suffix(options_) + "-reg.sock")),
         journal_(options_.on_event),
         script_(Fake::kDriver, "fake-dra", StepsOf(options_), options_.crash),
         health_(script_.executor(), options_.health, options_.health_lease,
@@ -144,6 +154,10 @@ class FakeDraDriverImpl final : public FakeDraDriver {
 
  private:
   static std::vector<ScenarioStep> StepsOf(const FakeDraDriverOptions& options);
+  /// Of the names of sockets, as the official library makes them.
+  static std::string Suffix(const FakeDraDriverOptions& options) {
+    return options.instance.empty() ? "" : "-" + options.instance;
+  }
 
   // Sockets.
   absl::Status OpenAll();
@@ -178,6 +192,9 @@ class FakeDraDriverImpl final : public FakeDraDriver {
                       const rpc::Respond& respond);
   /// Runs `finish`, which answers, when and if `step` lets it.
   void FinishAfterWork(const ScenarioStep& step, Task finish);
+
+  /// Prepared by whichever instance, by UID.
+  std::map<std::string, PreparedClaim> ClaimsOfAll() const;
 
   // Health.
   std::set<FakeHealth::PoolDevice> PreparedDevices() const;
@@ -238,8 +255,7 @@ std::size_t FakeDraDriverImpl::accepted_connections() const {
 std::vector<std::string> FakeDraDriverImpl::PreparedClaims() const {
   std::vector<std::string> uids;
   script_.RunSync([&] {
-    if (!store_.has_value()) return;
-    for (const auto& [uid, claim] : store_->claims()) uids.push_back(uid);
+    for (const auto& [uid, claim] : ClaimsOfAll()) uids.push_back(uid);
   });
   return uids;
 }
@@ -529,10 +545,21 @@ void FakeDraDriverImpl::FinishAfterWork(const ScenarioStep& step, Task finish) {
   });
 }
 
+std::map<std::string, PreparedClaim> FakeDraDriverImpl::ClaimsOfAll() const {
+  if (!store_.has_value()) return {};
+  auto claims = store_->ReadClaims();
+  if (claims.ok()) return *std::move(claims);
+  journal_.Note("claims-unreadable", MessageOf(claims.status()));
+  return {};
+}
+
 std::set<FakeHealth::PoolDevice> FakeDraDriverImpl::PreparedDevices() const {
   std::set<FakeHealth::PoolDevice> devices;
   if (!store_.has_value()) return devices;
-  for (const auto& [uid, claim] : store_->claims()) {
+  // Who is alone has seen them all.
+  const auto claims =
+      options_.instance.empty() ? store_->claims() : ClaimsOfAll();
+  for (const auto& [uid, claim] : claims) {
     for (const PreparedDevice& device : claim.devices) {
       devices.emplace(device.pool, device.device);
     }

@@ -2,8 +2,11 @@
 #include "testing/fake_driver_store.h"
 
 #include <devmgr/cdi_cache.h>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -190,11 +193,51 @@ absl::StatusOr<FakeDriverStore> FakeDriverStore::Open(
   store.cdi_ = std::move(cdi);
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(store.state_));
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(store.cdi_));
-  DEVMGR_RETURN_IF_ERROR(store.Load());
+  DEVMGR_ASSIGN_OR_RETURN(store.claims_, store.ReadClaims());
   return store;
 }
 
-absl::Status FakeDriverStore::Load() {
+absl::StatusOr<UniqueFd> FakeDriverStore::Lock() const {
+  const std::string file = state_.string() + ".lock";
+  UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  int locked = lock.valid() ? 0 : -1;
+  if (lock.valid()) {
+    do {
+      locked = ::flock(lock.get(), LOCK_EX);
+    } while (locked != 0 && errno == EINTR);
+  }
+  if (locked == 0) return lock;
+  return ErrnoStatus(errno, fmt::format("cannot lock '{}'", file));
+}
+
+absl::StatusOr<PreparedClaim> FakeDriverStore::ReadRecord(
+    const std::filesystem::path& file) const {
+  DEVMGR_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(file, kMaxRecordBytes));
+  std::optional<PreparedClaim> claim = DecodeRecord(text);
+  if (claim.has_value() && RecordFile(claim->uid) == file) {
+    return *std::move(claim);
+  }
+  return DataLossError(
+      "'{}' is not a record of a prepared claim; remove it and the spec files "
+      "'{}-*' in '{}' by hand",
+      file.string(), driver_, cdi_.string());
+}
+
+absl::Status FakeDriverStore::RefreshClaim(const std::string& uid) {
+  absl::StatusOr<PreparedClaim> claim = ReadRecord(RecordFile(uid));
+  if (absl::IsNotFound(claim.status())) {
+    claims_.erase(uid);
+    return absl::OkStatus();
+  }
+  DEVMGR_RETURN_IF_ERROR(claim.status());
+  claims_.insert_or_assign(uid, *std::move(claim));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, PreparedClaim>>
+FakeDriverStore::ReadClaims() const {
+  DEVMGR_ASSIGN_OR_RETURN(const UniqueFd lock, Lock());
   std::error_code error;
   std::vector<std::filesystem::path> files;
   for (std::filesystem::directory_iterator entry(state_, error), end;
@@ -205,6 +248,7 @@ absl::Status FakeDriverStore::Load() {
     return ErrnoStatus(error.value(), fmt::format("cannot read directory '{}'",
                                                   state_.string()));
   }
+  std::map<std::string, PreparedClaim> claims;
   for (const std::filesystem::path& file : files) {
     // A record that was not complete when its writer died: never answered.
     if (file.extension() == ".tmp") {
@@ -212,19 +256,11 @@ absl::Status FakeDriverStore::Load() {
       continue;
     }
     if (file.extension() != ".json") continue;
-    DEVMGR_ASSIGN_OR_RETURN(const std::string text,
-                            ReadFile(file, kMaxRecordBytes));
-    std::optional<PreparedClaim> claim = DecodeRecord(text);
-    if (!claim.has_value() || RecordFile(claim->uid) != file) {
-      return DataLossError(
-          "'{}' is not a record of a prepared claim; remove it and the spec "
-          "files '{}-*' in '{}' by hand",
-          file.string(), driver_, cdi_.string());
-    }
-    std::string uid = claim->uid;
-    claims_.emplace(std::move(uid), *std::move(claim));
+    DEVMGR_ASSIGN_OR_RETURN(PreparedClaim claim, ReadRecord(file));
+    std::string uid = claim.uid;
+    claims.emplace(std::move(uid), std::move(claim));
   }
-  return absl::OkStatus();
+  return claims;
 }
 
 std::filesystem::path FakeDriverStore::RecordFile(
@@ -250,6 +286,8 @@ absl::StatusOr<PreparedClaim> FakeDriverStore::PrepareByHandle(
 absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(const std::string& uid,
                                                        const Planner& plan) {
   DEVMGR_RETURN_IF_ERROR(CheckUid(uid));
+  DEVMGR_ASSIGN_OR_RETURN(const UniqueFd lock, Lock());
+  DEVMGR_RETURN_IF_ERROR(RefreshClaim(uid));
   auto known = claims_.find(uid);
   if (known == claims_.end()) {
     DEVMGR_ASSIGN_OR_RETURN(PreparedClaim planned, plan());
@@ -275,6 +313,10 @@ absl::Status FakeDriverStore::WriteSpecFile(const PreparedClaim& claim) const {
 }
 
 absl::Status FakeDriverStore::Unprepare(const std::string& uid) {
+  // What cannot be a claim of ours is none.
+  if (!CheckUid(uid).ok()) return absl::OkStatus();
+  DEVMGR_ASSIGN_OR_RETURN(const UniqueFd lock, Lock());
+  DEVMGR_RETURN_IF_ERROR(RefreshClaim(uid));
   const auto known = claims_.find(uid);
   if (known == claims_.end()) return absl::OkStatus();
   DEVMGR_RETURN_IF_ERROR(RemoveCdiSpec(cdi_, SpecName(uid)));

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/unique_fd.h"
+
 namespace devmgr::testing {
 
 /// A device as the driver answers it.
@@ -31,13 +33,16 @@ struct PreparedClaim {
 
 /// What a fake driver has prepared. On disk:
 ///
+///     <state>.lock                        held while any of it is changed
 ///     <state>/<claim uid>.json            what was answered for a claim
 ///     <cdi>/<driver>-<claim uid>.json     its CDI spec file; none when the
 ///                                         claim has no device of the driver
 ///
 /// The record is written before the spec file and removed after it, so that
 /// whoever dies in between finds the spec file through the record.
-/// Thread-bound. Calls block for disk.
+/// Several stores, in any processes, may be open on the same folders: what is
+/// on disk is asked before anything is done about a claim.
+/// Thread-bound. Calls block for disk, and for other stores.
 class FakeDriverStore {
  public:
   /// Makes the directories and reads what is there.
@@ -62,24 +67,34 @@ class FakeDriverStore {
   /// Forgets a claim and removes its files. Fine when it is not known.
   absl::Status Unprepare(const std::string& uid);
 
+  /// As this store has seen them; others may have changed them since.
   const std::map<std::string, PreparedClaim>& claims() const { return claims_; }
+
+  /// What is on disk now, by UID.
+  ///   DataLoss  as for Open
+  absl::StatusOr<std::map<std::string, PreparedClaim>> ReadClaims() const;
 
  private:
   using Planner = std::function<absl::StatusOr<PreparedClaim>()>;
 
   FakeDriverStore() = default;
+  /// Nobody else changes anything while the result lives.
+  absl::StatusOr<UniqueFd> Lock() const;
+  absl::StatusOr<PreparedClaim> ReadRecord(
+      const std::filesystem::path& file) const;
+  /// Looks at what is on disk of one claim.
+  absl::Status RefreshClaim(const std::string& uid);
   /// `plan` says what to prepare, for a claim that is new.
   absl::StatusOr<PreparedClaim> Prepare(const std::string& uid,
                                         const Planner& plan);
   std::filesystem::path RecordFile(const std::string& uid) const;
   std::string SpecName(const std::string& uid) const;
-  absl::Status Load();
   absl::Status WriteSpecFile(const PreparedClaim& claim) const;
 
   std::string driver_;
   std::filesystem::path state_;
   std::filesystem::path cdi_;
-  std::map<std::string, PreparedClaim> claims_;  ///< By UID; what is on disk.
+  std::map<std::string, PreparedClaim> claims_;  ///< By UID.
 };
 
 /// `<vendor>/claim`, where the vendor is the driver name if CDI allows it.

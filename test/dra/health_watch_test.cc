@@ -175,6 +175,16 @@ TEST_F(HealthWatchTest, AStreamThatFailsIsTold) {  // DRA-149
   EXPECT_THAT(Heard(), ElementsAre("lost: boom"));
 }
 
+// Once told with an empty text.
+TEST_F(HealthWatchTest, AStreamThatEndsWithoutATextIsToldWithItsCode) {
+  Register(kA);
+  Send("gpu-0");
+  Heard();
+  End(InternalError(""));
+  EXPECT_THAT(Heard(),
+              ElementsAre("lost: the driver ended the stream with code 13"));
+}
+
 TEST_F(HealthWatchTest, AStreamThatEndsIsOpenedAgainWithABackOff) {
   Register(kA);
   std::size_t opened = 1;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -83,6 +84,11 @@ class GrpcPluginSocketTest : public testing::Test {
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<PluginSocket> socket_;
 };
+
+TEST_F(GrpcPluginSocketTest, KnowsWhoListens) {
+  Serve();
+  EXPECT_EQ(socket_->owner(), ::getuid());
+}
 
 TEST_F(GrpcPluginSocketTest, ReadsWhatThePluginSaysOfItself) {
   wire::PluginInfo info;

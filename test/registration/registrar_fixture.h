@@ -9,10 +9,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@ class FakePlugins {
     absl::StatusOr<Plugin> info = absl::UnknownError("not told");
     absl::Status notify;
     bool silent = false;  ///< Answers nothing at all.
+    std::optional<uid_t> owner = std::nullopt;
   };
 
   Behaviour& At(const fs::path& path) { return behaviours_[path.string()]; }
@@ -69,6 +72,9 @@ class FakePlugins {
       --plugins_.open_;
       if (pending_) pending_();
     }
+    std::optional<uid_t> owner() const override {
+      return plugins_.At(path_).owner;
+    }
     void GetInfo(std::function<void(absl::StatusOr<Plugin>)> done) override {
       const Behaviour& behaviour = plugins_.At(path_);
       if (behaviour.silent) {
@@ -98,6 +104,8 @@ class FakeHandler final : public PluginHandler {
   absl::Status Validate(const Plugin&) override { return validate_; }
   void Register(const Plugin& plugin,
                 std::function<void(absl::Status)> done) override {
+    born_[plugin.name] = plugin.socket_born_ns;
+    owner_ = plugin.socket_owner;
     if (register_.ok()) {
       registered_.push_back(plugin.name + " at " + plugin.endpoint);
     }
@@ -115,6 +123,8 @@ class FakeHandler final : public PluginHandler {
   absl::Status validate_;
   absl::Status register_;
   std::vector<std::string> registered_;
+  std::map<std::string, std::int64_t> born_;  ///< Sockets, by name of plugin.
+  std::optional<uid_t> owner_;                ///< Of the last one.
   int deregistered_ = 0;
   bool slow_ = false;  ///< Register is done when `pending_` is called.
   std::function<void()> pending_;

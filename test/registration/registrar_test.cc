@@ -219,6 +219,40 @@ TEST_F(RegistrarTest, SocketsOfOneNameAreAllTakenIn) {
   EXPECT_THAT(handler_.registered_, testing::UnorderedElementsAreArray(all));
 }
 
+// So that of several instances of a driver the newest can be told.
+TEST_F(RegistrarTest, TellsWhenASocketWasMade) {
+  // Files that are made within one tick of the kernel's clock look the same.
+  const auto make = [this](const std::string& name, std::int64_t after) {
+    plugins_.At(folder() / name).info = Info(name, "/" + name);
+    for (std::int64_t born = after; born <= after;) {
+      fs::remove(folder() / name);
+      MakeSocket(name);
+      Tell(EventKind::kAppeared, name);
+      ASSERT_TRUE(handler_.born_.contains(name));
+      born = handler_.born_[name];
+    }
+  };
+  make("b.sock", 0);
+  make("a.sock", handler_.born_["b.sock"]);
+  EXPECT_GT(handler_.born_["a.sock"], handler_.born_["b.sock"]);
+
+  const auto before = handler_.born_;
+  Start();
+  Tell(EventKind::kRescan);
+  EXPECT_EQ(handler_.born_, before);
+}
+
+TEST_F(RegistrarTest, TellsWhoListens) {
+  RegisterPlugin();
+  EXPECT_EQ(handler_.owner_, std::nullopt);
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  Plugin1().owner = 1000;
+  MakeSocket("p.sock");
+  Tell(EventKind::kAppeared, "p.sock");
+  EXPECT_EQ(handler_.owner_, 1000u);
+}
+
 // DP-027
 TEST_F(RegistrarTest, APlaceChangesItsPluginManyTimes) {
   for (int i = 0; i < 10; ++i) {

@@ -41,6 +41,10 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
   app.add_option("--root", flags->root, "as `devmgrd --root`")
       ->required()
       ->type_name("DIR");
+  app.add_option("--instance", options.instance,
+                 "sockets of its own beside those of other instances, with "
+                 "which it shares what is prepared")
+      ->type_name("UID");
   app.add_option("--api", options.api, "services to offer, in this order")
       ->delimiter(',')
       ->check(CLI::IsMember(

@@ -108,6 +108,11 @@ DEVMGR_EXPORT absl::StatusOr<std::vector<ScenarioStep>> ReadPluginScenario(
 struct FakeDraDriverOptions {
   std::string name;            ///< Driver name. Required.
   std::filesystem::path root;  ///< As `devmgrd --root`. Required.
+  /// Tells instances of one driver apart, as the UID of its pod does for
+  /// drivers that are updated without a gap. Instances have sockets of their
+  /// own, `dra-<instance>.sock` and `<name>-<instance>-reg.sock`, and share
+  /// what is prepared. May be empty.
+  std::string instance;
   /// Advertised services in this order, of `v1`, `v1beta1`, `v1alpha4`,
   /// `v1alpha3`, `v1alpha2`, `v1alpha1`. Older ones than `v1beta1` are
   /// announced as such drivers did: `v1alpha3.NodeService` for v1alpha4,
@@ -134,7 +139,8 @@ struct FakeDraDriverOptions {
   /// One JSON line per event (without line end); called from any thread, one
   /// call at a time. Events: `serving`, `get-info`, `registered`,
   /// `registration-refused`, `call`, `step`, `answer`, `socket-dropped`,
-  /// `socket-back`, `registration-offered`, `socket-failed`.
+  /// `socket-back`, `registration-offered`, `socket-failed`,
+  /// `claims-unreadable`.
   std::function<void(std::string_view)> on_event;
   /// What "crash" does; called on a thread of the driver. Default:
   /// `_exit(137)`. When it returns, the call stays without an answer.
@@ -143,10 +149,11 @@ struct FakeDraDriverOptions {
 
 /// A DRA driver that prepares whatever the claim's allocation says, writes one
 /// CDI spec file per claim into `<root>/cdi`, and keeps its own state below
-/// `<root>/plugins/<name>`. Claims are read from `<root>/manifests`; but what
-/// is asked by v1alpha3 and older is prepared by its handle, as one device, or
-/// one for each structured result, and answered as CDI names alone.
-/// Thread-safe.
+/// `<root>/plugins/<name>`, where several instances of it, in one process or
+/// many, find what the others have prepared. Claims are read from
+/// `<root>/manifests`; but what is asked by v1alpha3 and older is prepared by
+/// its handle, as one device, or one for each structured result, and answered
+/// as CDI names alone. Thread-safe.
 class DEVMGR_EXPORT FakeDraDriver {
  public:
   /// A call the driver got.
@@ -186,7 +193,7 @@ class DEVMGR_EXPORT FakeDraDriver {
   virtual std::string last_registration_error() const = 0;
   virtual std::size_t accepted_connections() const = 0;
 
-  /// UIDs of claims prepared now.
+  /// UIDs of claims prepared now, by whichever instance.
   virtual std::vector<std::string> PreparedClaims() const = 0;
 
   /// Removes and re-creates both sockets, as a restarted process would.

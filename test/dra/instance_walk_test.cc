@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of instance_machine.h walked by the real instance: every state,
+// everything that can happen there, over several connections, whose late news
+// must change nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "dra/driver_instance.h"
+#include "support/builders.h"
+#include "support/fake_connection.h"
+#include "support/test_scale.h"
+
+namespace devmgr::dra {
+namespace {
+
+/// What can be done to an instance. Events of dialling follow from it.
+const std::vector<InstanceEvent> kDone = {
+    InstanceEvent::kHungUp, InstanceEvent::kRetryDue, InstanceEvent::kCalled,
+    InstanceEvent::kDeregistered};
+
+/// An instance and its far end.
+class Walk {
+ public:
+  Walk()
+      : instance_(std::make_shared<DriverInstance>(
+            executor_,
+            [this](const auto& socket, auto on_hang_up) {
+              auto connection = peer_.Dial(socket, std::move(on_hang_up));
+              if (connection.ok()) ++lines_;
+              return connection;
+            },
+            InstanceOptions(), kDriver, "/d.sock", ApiVersions().front(),
+            WallTime(), [this] { ++changes_; })) {}
+
+  /// Whether dials succeed from now on.
+  void SetListening(bool listening) {
+    listening_ = listening;
+    peer_.set_dial_status(listening ? absl::OkStatus()
+                                    : UnavailableError("nobody listens"));
+  }
+
+  void Start() {
+    expected_ = AfterDial();
+    instance_->Start();
+    Check("start");
+  }
+
+  /// Does `event` to the instance, and moves on in the table.
+  void Do(InstanceEvent event) {
+    const InstanceState before = expected_;
+    expected_ = Next(before, event);
+    if (expected_ == InstanceState::kConnecting) expected_ = AfterDial();
+    Perform(event);
+    const std::string step = std::string(InstanceStateName(before)) + " x " +
+                             std::string(InstanceEventName(event));
+    Check(step);
+    TellOldNews();
+    Check("old news after " + step);
+  }
+
+  InstanceState state() const { return expected_; }
+  int lines() const { return lines_; }
+
+ private:
+  InstanceState AfterDial() const {
+    return Next(InstanceState::kConnecting, listening_
+                                                ? InstanceEvent::kDialed
+                                                : InstanceEvent::kDialFailed);
+  }
+
+  void Perform(InstanceEvent event) {
+    switch (event) {
+      case InstanceEvent::kHungUp:
+        if (lines_ > 0) peer_.HangUp(lines_ - 1);
+        break;
+      case InstanceEvent::kRetryDue:
+        executor_.Advance(DriverInstance::kLastRetry);
+        break;
+      case InstanceEvent::kCalled:
+        ++calls_;
+        instance_->Call(
+            "/a.B/C", std::string("request"),
+            [this](const absl::StatusOr<std::string>&) { ++answers_; });
+        break;
+      case InstanceEvent::kDeregistered:
+        instance_->Close();
+        break;
+      default:
+        FAIL() << "follows from others";
+    }
+    executor_.RunPending();
+  }
+
+  /// What the connections before this one still have to say.
+  void TellOldNews() {
+    for (int line = 0; line + 1 < lines_; ++line) peer_.TellHangUp(line);
+    executor_.RunPending();
+  }
+
+  void Check(const std::string& step) {
+    using enum InstanceState;
+    ASSERT_EQ(InstanceStateName(instance_->state()),
+              InstanceStateName(expected_))
+        << step;
+    const bool connected = expected_ == kConnected;
+    EXPECT_EQ(peer_.open(), connected ? 1 : 0) << step;
+    EXPECT_EQ(instance_->connection() != nullptr, connected) << step;
+    EXPECT_EQ(executor_.timers(), expected_ == kBackingOff ? 1u : 0u) << step;
+    // Told of each connection made and lost; its end by us tells nobody.
+    if (expected_ != kClosed) {
+      EXPECT_EQ(changes_ % 2, connected ? 1 : 0) << step;
+    }
+    // Only what was sent over a connection that is there is still open.
+    if (!connected) {
+      EXPECT_EQ(answers_, calls_) << step;
+    }
+  }
+
+  ManualExecutor executor_;
+  FakePeer peer_;
+  std::shared_ptr<DriverInstance> instance_;
+  bool listening_ = true;
+  int lines_ = 0;  ///< Connections made.
+  int changes_ = 0;
+  int calls_ = 0;
+  int answers_ = 0;
+  InstanceState expected_ = InstanceState::kConnecting;
+};
+
+/// Brings an instance to a state, on its third connection or attempt.
+void BringTo(InstanceState state, Walk* walk) {
+  walk->Start();
+  for (int i = 0; i < 2; ++i) {
+    walk->Do(InstanceEvent::kHungUp);
+    walk->Do(InstanceEvent::kRetryDue);
+  }
+  if (state == InstanceState::kBackingOff) walk->Do(InstanceEvent::kHungUp);
+  if (state == InstanceState::kClosed) walk->Do(InstanceEvent::kDeregistered);
+  ASSERT_EQ(walk->state(), state);
+}
+
+TEST(InstanceWalkTest, EverythingThatCanHappenInEveryStateFollowsTheTable) {
+  // To connect takes no time: nobody finds an instance at it.
+  for (const InstanceState state :
+       {InstanceState::kConnected, InstanceState::kBackingOff,
+        InstanceState::kClosed}) {
+    for (const InstanceEvent event : kDone) {
+      for (const bool listening : {true, false}) {
+        Walk walk;
+        BringTo(state, &walk);
+        walk.SetListening(listening);
+        walk.Do(event);
+        // And goes on as if nothing had been.
+        walk.SetListening(true);
+        walk.Do(InstanceEvent::kRetryDue);
+        walk.Do(InstanceEvent::kCalled);
+      }
+    }
+  }
+}
+
+TEST(InstanceWalkTest, TheFirstDialMayFail) {
+  Walk walk;
+  walk.SetListening(false);
+  walk.Start();
+  EXPECT_EQ(walk.state(), InstanceState::kBackingOff);
+  walk.SetListening(true);
+  walk.Do(InstanceEvent::kRetryDue);
+  EXPECT_EQ(walk.state(), InstanceState::kConnected);
+}
+
+TEST(InstanceWalkTest, LongWalksFollowTheTableThroughManyConnections) {
+  std::mt19937 random(TestSeed(20'261));
+  int connections = 0;
+  for (int round = 0; round < 50 * TestScale(); ++round) {
+    Walk walk;
+    walk.Start();
+    // Closing ends a walk: it stands last in the list, and is left out.
+    for (int i = 0; i < 60 && !testing::Test::HasFatalFailure(); ++i) {
+      walk.SetListening(random() % 3 != 0);
+      walk.Do(kDone[random() % (kDone.size() - 1)]);
+    }
+    connections += walk.lines();
+    walk.Do(InstanceEvent::kDeregistered);
+    for (const InstanceEvent event : kDone) walk.Do(event);
+  }
+  EXPECT_GT(connections, 500);
+}
+
+}  // namespace
+}  // namespace devmgr::dra
