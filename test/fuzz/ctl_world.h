@@ -39,6 +39,16 @@ class CtlWorld {
         .steady_now = [this] { return steady_now_; },
         .pause = [this](std::chrono::milliseconds time) { Pass(time); },
         .on_printed = nullptr,
+        .open_cdi_dirs =
+            [](const auto&) -> absl::StatusOr<std::unique_ptr<CdiCache>> {
+          return absl::PermissionDeniedError("no directory is read");
+        },
+        .read_file = [](const auto&) -> absl::StatusOr<std::string> {
+          return absl::NotFoundError("no file is read");
+        },
+        .replace_file = [](const auto&, auto) -> absl::Status {
+          return absl::PermissionDeniedError("no file is written");
+        },
     };
   }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "devmgrctl/files.h"
 #include "devmgrctl/run.h"
 #include "support/fake_inspector.h"
 
@@ -54,6 +55,9 @@ class CommandLineTest : public ::testing::Test {
               if (on_pause_) on_pause_();
             },
         .on_printed = [this] { ++printed_; },
+        .open_cdi_dirs = CdiCache::Open,
+        .read_file = ReadFile,
+        .replace_file = ReplaceFile,
     };
     Result result;
     result.code = ctl::Run(arguments, environment);

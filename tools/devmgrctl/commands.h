@@ -26,5 +26,7 @@ absl::Status History(const Session& session);
 absl::Status State(const Session& session);
 absl::Status Diff(const Session& session);
 absl::Status Fsck(const Session& session);
+absl::Status Cdi(const Session& session);
+absl::Status Inject(const Session& session);
 
 }  // namespace devmgr::ctl

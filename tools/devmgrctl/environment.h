@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/cdi_cache.h>
 #include <devmgr/inspection.h>
 
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 namespace devmgr::ctl {
 
@@ -34,6 +36,13 @@ struct Environment {
   std::function<void(std::chrono::milliseconds)> pause;
   /// Called once something is on stdout for good. May be empty.
   std::function<void()> on_printed;
+  /// As CdiCache::Open.
+  std::function<absl::StatusOr<std::unique_ptr<CdiCache>>(CdiCacheOptions)>
+      open_cdi_dirs;
+  /// As ReadFile and ReplaceFile of files.h.
+  std::function<absl::StatusOr<std::string>(const std::string&)> read_file;
+  std::function<absl::Status(const std::string&, std::string_view)>
+      replace_file;
 };
 
 /// What the shell gets to see.

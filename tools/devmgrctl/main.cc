@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "files.h"
 #include "run.h"
 
 namespace {
@@ -39,6 +40,9 @@ int main(int argc, char** argv) {
             poll(nullptr, 0, static_cast<int>(time.count()));
           },
       .on_printed = [] { printed = 1; },
+      .open_cdi_dirs = devmgr::CdiCache::Open,
+      .read_file = devmgr::ctl::ReadFile,
+      .replace_file = devmgr::ctl::ReplaceFile,
   };
   return devmgr::ctl::Run({argv + 1, argv + argc}, environment);
 }

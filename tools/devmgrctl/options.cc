@@ -119,6 +119,12 @@ struct Raw {
   std::string owner;
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
+  bool cdi_edits = false;
+  bool fallback = false;
+  std::string cdi_device;
+  std::vector<std::string> paths;
+  std::string spec;
+  std::string out_file;
 };
 
 void AddGlobalFlags(CLI::App& app, Raw& raw) {
@@ -160,6 +166,14 @@ CLI::App* AddVerb(CLI::App& app, std::map<const CLI::App*, Verb>& verbs,
 void AddOperatorFlags(CLI::App* command, Raw& raw) {
   command->add_option("--reason", raw.reason, "why, for the history");
   command->add_flag("--yes", raw.yes, "do it; else it is only shown");
+}
+
+void AddCdiSpecDirs(CLI::App* command, Raw& raw) {
+  command
+      ->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
+                   "where CDI specs are, instead of /etc/cdi and "
+                   "/var/run/cdi; may be repeated, the last one wins")
+      ->allow_extra_args(false);
 }
 
 /// What looks back into the ledger.
@@ -207,6 +221,15 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
               "what to inject into the containers of a pod that is Ready");
   positional(resolve, "POD", raw.name, "[NAMESPACE/]NAME");
   resolve->add_option("-c,--container", raw.container, "only this container");
+  CLI::Option* edits = resolve->add_flag(
+      "--cdi", raw.cdi_edits,
+      "the edits behind the CDI devices of claims and plugins");
+  resolve
+      ->add_flag("--fallback", raw.fallback,
+                 "all of it in plain CRI fields, as for a runtime without CDI, "
+                 "or why that cannot be")
+      ->excludes(edits);
+  AddCdiSpecDirs(resolve, raw);
   for (CLI::App* command : {describe, resolve}) {
     command->add_flag("--show-env", raw.show_env,
                       "show values of environment variables in tables");
@@ -267,6 +290,54 @@ void AddFsck(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   fsck->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
                    "with --state-dir: where CDI specs are, instead of "
                    "/etc/cdi and /var/run/cdi; may be repeated");
+}
+
+const Names<CdiVerb>& CdiVerbNames() {
+  static const Names<CdiVerb> names = {
+      {"dirs", CdiVerb::kDirs},   {"list", CdiVerb::kList},
+      {"show", CdiVerb::kShow},   {"validate", CdiVerb::kValidate},
+      {"watch", CdiVerb::kWatch}, {"min-version", CdiVerb::kMinVersion}};
+  return names;
+}
+
+void AddCdi(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
+  CLI::App* cdi = AddVerb(app, verbs, Verb::kCdi, "cdi",
+                          "CDI specs on this machine; asks no daemon");
+  cdi->require_subcommand(1);
+  AddCdiSpecDirs(cdi, raw);
+  cdi->add_subcommand("dirs", "the directories, and what is wrong with them");
+  cdi->add_subcommand("list",
+                      "the devices; which definitions do not count, and why");
+  CLI::App* show = cdi->add_subcommand(
+      "show", "what one device changes in a container, and where it is from");
+  show->add_option("NAME", raw.cdi_device, "VENDOR/CLASS=DEVICE")->required();
+  show->add_flag("--show-env", raw.show_env,
+                 "show values of environment variables in tables");
+  cdi->add_subcommand("validate", "check spec files; exit code 1 if any is bad")
+      ->add_option("PATH", raw.paths,
+                   "files, or directories (default: all directories)");
+  cdi->add_subcommand("watch",
+                      "the devices, then what changes, until --timeout");
+  cdi->add_subcommand("min-version",
+                      "the oldest CDI version that has all that is in a spec")
+      ->add_option("FILE", raw.paths, "the spec file")
+      ->required()
+      ->expected(1);
+}
+
+void AddInject(CLI::App& app, Raw& raw,
+               std::map<const CLI::App*, Verb>& verbs) {
+  CLI::App* inject =
+      AddVerb(app, verbs, Verb::kInject, "inject",
+              "put what a container gets into its OCI runtime configuration");
+  inject->add_option("--pod", raw.name, "[NAMESPACE/]NAME")->required();
+  inject->add_option("-c,--container", raw.container, "the container")
+      ->required();
+  inject->add_option("--spec", raw.spec, "its config.json")->required();
+  inject->add_option("-o,--output", raw.out_file,
+                     "the file to write, in one step; it may be that of "
+                     "--spec (default: stdout)");
+  AddCdiSpecDirs(inject, raw);
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -409,6 +480,7 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kPrepare:
       case Verb::kRelease:
       case Verb::kHandOver:
+      case Verb::kInject:
         return MakeError(absl::StatusCode::kInvalidArgument, "a name is empty");
       default:
         return absl::OkStatus();
@@ -495,6 +567,12 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->repair = raw.repair;
   options->yes = raw.yes;
   options->cdi_spec_dirs = raw.cdi_spec_dirs;
+  options->cdi_edits = raw.cdi_edits;
+  options->fallback = raw.fallback;
+  options->cdi_device = raw.cdi_device;
+  options->paths = raw.paths;
+  options->spec = raw.spec;
+  options->out_file = raw.out_file;
   return status;
 }
 
@@ -514,6 +592,8 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddGlobalFlags(app, raw);
   AddVerbs(app, raw, verbs);
   AddFsck(app, raw, verbs);
+  AddCdi(app, raw, verbs);
+  AddInject(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());
@@ -527,7 +607,14 @@ std::variant<Options, ExitCode> ParseCommandLine(
     return kExitUsage;
   }
   Options options;
-  options.verb = verbs.at(app.get_subcommands().front());
+  const CLI::App* verb = app.get_subcommands().front();
+  options.verb = verbs.at(verb);
+  if (options.verb == Verb::kCdi) {
+    const std::string& name = verb->get_subcommands().front()->get_name();
+    for (const auto& [known, value] : CdiVerbNames()) {
+      if (known == name) options.cdi_verb = value;
+    }
+  }
   const absl::Status status = Check(raw, environment, &options);
   if (!status.ok()) {
     environment.err << "devmgrctl: " << MessageOf(status) << "\n";

@@ -32,7 +32,10 @@ enum class Verb {
   kDiff,
   kFsck,
   kHandOver,
+  kCdi,
+  kInject,
 };
+enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
 enum class Kind { kPlugin, kResource, kClaim, kPod, kDevice, kClass, kDebt };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
@@ -77,6 +80,13 @@ struct Options {
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs;
+  bool cdi_edits = false;  ///< resolve: what is behind the names
+  bool fallback = false;   ///< resolve: for a runtime without CDI
+  CdiVerb cdi_verb = CdiVerb::kDirs;
+  std::string cdi_device;          ///< cdi show
+  std::vector<std::string> paths;  ///< cdi validate; cdi min-version: one
+  std::string spec;                ///< inject: the OCI configuration
+  std::string out_file;            ///< inject; empty: stdout
 
   bool offline() const { return !state_dir.empty(); }
 };

@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <set>
+#include <string>
 
 #include "commands.h"
 #include "objects.h"
+#include "resolve_edits.h"
 #include "sections.h"
 #include "text.h"
 
 namespace devmgr::ctl {
 namespace {
-
-absl::Status KeepContainer(const std::string& container, PodDevices& devices) {
-  if (container.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const ContainerDevices& candidate : devices.containers) {
-    names.push_back(candidate.name);
-  }
-  std::erase_if(devices.containers, [&](const ContainerDevices& candidate) {
-    return candidate.name != container;
-  });
-  if (!devices.containers.empty()) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kNotFound,
-      fmt::format("pod '{}' has no container '{}'; it has: {}",
-                  devices.name.ToString(), container, Join(names, ", ")));
-}
 
 void PrintNames(std::ostream& out, const PodDevices& devices) {
   std::set<std::string> printed;
@@ -49,6 +32,8 @@ absl::Status Resolve(const Session& session) {
   const absl::Status status =
       KeepContainer(session.options().container, *devices);
   if (!status.ok()) return status;
+  if (session.options().cdi_edits) return PrintCdiEdits(session, *devices);
+  if (session.options().fallback) return PrintFallback(session, *devices);
   if (session.is_document()) {
     PrintDocument(session.out(), DocumentOf("PodDevices", ItemOf(*devices)),
                   session.options().format);

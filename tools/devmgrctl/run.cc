@@ -40,6 +40,10 @@ absl::Status RunVerb(const Session& session) {
       return Diff(session);
     case Verb::kFsck:
       return Fsck(session);
+    case Verb::kCdi:
+      return Cdi(session);
+    case Verb::kInject:
+      return Inject(session);
   }
   return absl::OkStatus();
 }

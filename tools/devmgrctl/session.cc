@@ -40,6 +40,23 @@ absl::StatusOr<std::unique_ptr<Inspector>> Session::Open() const {
   return inspector;
 }
 
+absl::StatusOr<std::unique_ptr<CdiCache>> Session::OpenCdi() const {
+  return OpenCdi(options_.cdi_spec_dirs);
+}
+
+absl::StatusOr<std::unique_ptr<CdiCache>> Session::OpenCdi(
+    const std::vector<std::string>& directories) const {
+  CdiCacheOptions options;
+  options.directories.assign(directories.begin(), directories.end());
+  options.watch = false;
+  auto cache = environment_.open_cdi_dirs(options);
+  if (!cache.ok()) return cache.status();
+  for (const std::string& problem : (*cache)->Registry()->unread()) {
+    Note(problem);
+  }
+  return cache;
+}
+
 absl::Status Session::CheckOnline(const char* verb) const {
   if (!options_.offline()) return absl::OkStatus();
   return MakeError(

@@ -4,6 +4,8 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "options.h"
 #include "output.h"
@@ -31,6 +33,12 @@ class Session {
 
   /// Connects, or reads the state directory (a note on stderr says so).
   absl::StatusOr<std::unique_ptr<Inspector>> Open() const;
+
+  /// Reads the CDI directories of the options, or `directories`; a note on
+  /// stderr tells of each that cannot be read.
+  absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdi() const;
+  absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdi(
+      const std::vector<std::string>& directories) const;
 
   /// FailedPrecondition when the state directory is to be read.
   absl::Status CheckOnline(const char* verb) const;

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CDI specs on this machine, as runtimes see them. No daemon is asked.
+#include <devmgr/cdi_registry.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cdi_edits.h"
+#include "commands.h"
+#include "text.h"
+
+namespace devmgr::ctl {
+namespace {
+
+using Registry = std::shared_ptr<const CdiRegistry>;
+
+constexpr std::chrono::milliseconds kLookEvery{500};
+
+/// A device as one file defines it.
+struct Definition {
+  std::string name;
+  const CdiSpecFile* file = nullptr;
+  std::string state;                ///< Usable, Shadowed or Conflict.
+  std::vector<std::string> others;  ///< Files that make it so.
+};
+
+Definition Judge(const CdiRegistry& registry, const CdiSpecFile& file,
+                 std::string name) {
+  Definition definition{std::move(name), &file, "Usable", {}};
+  const CdiRegistryDevice* winner = registry.Find(definition.name);
+  if (winner != nullptr) {
+    if (winner->file == &file) return definition;
+    definition.state = "Shadowed";
+    definition.others = {winner->file->path};
+    return definition;
+  }
+  for (const CdiConflict& conflict : registry.conflicts()) {
+    if (conflict.device != definition.name || !conflict.is_effective) continue;
+    definition.state =
+        conflict.priority == file.priority ? "Conflict" : "Shadowed";
+    definition.others = conflict.paths;
+    std::erase(definition.others, file.path);
+  }
+  return definition;
+}
+
+/// By name; what counts first.
+std::vector<Definition> DefinitionsIn(const CdiRegistry& registry) {
+  std::vector<Definition> definitions;
+  for (const CdiSpecFile& file : registry.files()) {
+    if (file.spec == nullptr) continue;
+    for (const CdiSpecDevice& device : file.spec->devices) {
+      definitions.push_back(
+          Judge(registry, file, file.spec->kind + "=" + device.name));
+    }
+  }
+  std::stable_sort(definitions.begin(), definitions.end(),
+                   [](const Definition& a, const Definition& b) {
+                     if (a.name != b.name) return NaturalLess(a.name, b.name);
+                     return a.file->priority > b.file->priority;
+                   });
+  return definitions;
+}
+
+Tone ToneOf(const Definition& definition) {
+  if (definition.state == "Conflict") return Tone::kBad;
+  return definition.state == "Shadowed" ? Tone::kWarn : Tone::kPlain;
+}
+
+Json DefinitionItem(const Definition& definition) {
+  Json item = {{"name", definition.name},
+               {"state", definition.state},
+               {"path", definition.file->path},
+               {"priority", definition.file->priority}};
+  if (!definition.others.empty()) item["others"] = definition.others;
+  return item;
+}
+
+absl::Status List(const Session& session) {
+  const auto cache = session.OpenCdi();
+  if (!cache.ok()) return cache.status();
+  const Registry registry = (*cache)->Registry();
+  const std::vector<Definition> definitions = DefinitionsIn(*registry);
+  if (session.is_document()) {
+    std::vector<Json> items;
+    for (const Definition& definition : definitions) {
+      items.push_back(DefinitionItem(definition));
+    }
+    PrintDocument(session.out(), ListOf("CdiDeviceList", std::move(items)),
+                  session.options().format);
+    return absl::OkStatus();
+  }
+  if (session.options().format == Format::kName) {
+    for (const CdiRegistryDevice& device : registry->devices()) {
+      session.out() << Clean(device.name) << "\n";
+    }
+    return absl::OkStatus();
+  }
+  Table table = session.MakeTable({"DEVICE", "STATE", "FILE", "OTHER FILES"});
+  for (const Definition& definition : definitions) {
+    table.Add({definition.name,
+               {definition.state, ToneOf(definition)},
+               definition.file->path,
+               Join(definition.others, ", ")});
+  }
+  session.Print(table);
+  return absl::OkStatus();
+}
+
+absl::Status Dirs(const Session& session) {
+  const auto cache = session.OpenCdi();
+  if (!cache.ok()) return cache.status();
+  std::vector<Json> items;
+  Table table =
+      session.MakeTable({"DIRECTORY", "PRIORITY", "FILES", "PROBLEM"});
+  for (const CdiDirectoryInfo& info : (*cache)->Directories()) {
+    table.Add({info.path.string(),
+               fmt::format("{}", info.priority),
+               fmt::format("{}", info.files),
+               {info.problem, Tone::kWarn}});
+    Json item = {{"path", info.path.string()},
+                 {"priority", info.priority},
+                 {"files", info.files}};
+    if (!info.problem.empty()) item["problem"] = info.problem;
+    items.push_back(std::move(item));
+  }
+  if (session.is_document()) {
+    PrintDocument(session.out(), ListOf("CdiDirectoryList", std::move(items)),
+                  session.options().format);
+  } else if (session.options().format == Format::kName) {
+    for (const CdiDirectoryInfo& info : (*cache)->Directories()) {
+      session.out() << Clean(info.path.string()) << "\n";
+    }
+  } else {
+    session.Print(table);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Show(const Session& session) {
+  const Options& options = session.options();
+  const auto cache = session.OpenCdi();
+  if (!cache.ok()) return cache.status();
+  const Registry registry = (*cache)->Registry();
+  const CdiRegistryDevice* device = registry->Find(options.cdi_device);
+  if (device == nullptr) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     registry->WhyMissing(options.cdi_device));
+  }
+  const CdiSpec& spec = *device->file->spec;
+  if (options.format == Format::kName) {
+    session.out() << Clean(device->name) << "\n";
+    return absl::OkStatus();
+  }
+  if (session.is_document()) {
+    Json item = {{"name", device->name},
+                 {"path", device->file->path},
+                 {"priority", device->file->priority},
+                 {"cdiVersion", spec.version}};
+    if (!device->device->annotations.empty()) {
+      item["annotations"] = device->device->annotations;
+    }
+    item["containerEdits"] = ItemOf(device->device->edits);
+    item["specContainerEdits"] = ItemOf(spec.edits);
+    PrintDocument(session.out(), DocumentOf("CdiDevice", item), options.format);
+    return absl::OkStatus();
+  }
+  Fields fields(session.color());
+  fields.Add("Name", device->name);
+  fields.Add("File", device->file->path);
+  fields.Add("CDI version", spec.version);
+  for (const auto& [key, value] : device->device->annotations) {
+    fields.Add("Annotation", key + "=" + value);
+  }
+  fields.Print(session.out());
+  session.out() << "\n";
+  Table table = session.MakeTable({"EDIT", "VALUE", "OF"});
+  for (const EditRow& row : RowsOf(spec.edits, options.show_env)) {
+    table.Add({row.what, row.value, "all devices of the file"});
+  }
+  for (const EditRow& row : RowsOf(device->device->edits, options.show_env)) {
+    table.Add({row.what, row.value, "the device"});
+  }
+  table.Print(session.out());
+  return absl::OkStatus();
+}
+
+/// What is wrong with a file; nothing: all is well.
+struct Verdict {
+  std::string path;
+  std::vector<std::string> errors;
+  std::vector<std::string> warnings;
+};
+
+void JudgeDirectories(const CdiCache& cache, const CdiRegistry& registry,
+                      std::vector<Verdict>* verdicts) {
+  for (const CdiSpecFile& file : registry.files()) {
+    CdiRegistry::FileProblems problems = registry.ProblemsOf(file);
+    verdicts->push_back(
+        {file.path, std::move(problems.errors), std::move(problems.warnings)});
+  }
+  for (const std::string& problem : registry.unread()) {
+    verdicts->push_back({"", {problem}, {}});
+  }
+  for (const CdiDirectoryInfo& info : cache.Directories()) {
+    const bool is_told =
+        std::find(registry.unread().begin(), registry.unread().end(),
+                  info.problem) != registry.unread().end();
+    if (info.problem.empty() || is_told) continue;
+    verdicts->push_back({info.path.string(), {}, {info.problem}});
+  }
+}
+
+Verdict JudgeFile(const Session& session, const std::string& path) {
+  const auto text = session.environment().read_file(path);
+  if (!text.ok()) return {path, {MessageOf(text.status())}, {}};
+  const auto spec = ParseCdiSpec(*text, path);
+  if (!spec.ok()) return {path, {MessageOf(spec.status())}, {}};
+  return {path, {}, {}};
+}
+
+absl::StatusOr<std::vector<Verdict>> JudgeAll(const Session& session) {
+  std::vector<Verdict> verdicts;
+  std::vector<std::string> directories;
+  for (const std::string& path : session.options().paths) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      directories.push_back(path);
+    } else {
+      verdicts.push_back(JudgeFile(session, path));
+    }
+  }
+  if (session.options().paths.empty()) {
+    directories = session.options().cdi_spec_dirs;
+  }
+  if (directories.empty()) return verdicts;
+  CdiCacheOptions options;
+  options.directories.assign(directories.begin(), directories.end());
+  options.watch = false;
+  const auto cache = session.environment().open_cdi_dirs(options);
+  if (!cache.ok()) return cache.status();
+  JudgeDirectories(**cache, *(*cache)->Registry(), &verdicts);
+  return verdicts;
+}
+
+Json VerdictItem(const Verdict& verdict) {
+  Json item = {{"valid", verdict.errors.empty()}};
+  if (!verdict.path.empty()) item["path"] = verdict.path;
+  if (!verdict.errors.empty()) item["errors"] = verdict.errors;
+  if (!verdict.warnings.empty()) item["warnings"] = verdict.warnings;
+  return item;
+}
+
+void PrintVerdicts(const Session& session,
+                   const std::vector<Verdict>& verdicts) {
+  if (session.is_document()) {
+    std::vector<Json> items;
+    for (const Verdict& verdict : verdicts) {
+      items.push_back(VerdictItem(verdict));
+    }
+    PrintDocument(session.out(), ListOf("CdiFileList", std::move(items)),
+                  session.options().format);
+    return;
+  }
+  Table table = session.MakeTable({"FILE", "STATE", "MESSAGE"});
+  for (const Verdict& verdict : verdicts) {
+    const Cell state = !verdict.errors.empty() ? Cell("bad", Tone::kBad)
+                       : !verdict.warnings.empty()
+                           ? Cell("warning", Tone::kWarn)
+                           : Cell("ok", Tone::kGood);
+    table.Add({verdict.path, state,
+               Join(verdict.errors.empty() ? verdict.warnings : verdict.errors,
+                    "; ")});
+  }
+  session.Print(table);
+}
+
+absl::Status Validate(const Session& session) {
+  const auto verdicts = JudgeAll(session);
+  if (!verdicts.ok()) return verdicts.status();
+  PrintVerdicts(session, *verdicts);
+  const auto bad = std::count_if(
+      verdicts->begin(), verdicts->end(),
+      [](const Verdict& verdict) { return !verdict.errors.empty(); });
+  if (bad == 0) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   fmt::format("{} of {} are bad", bad, verdicts->size()));
+}
+
+/// Prints what is different from one look to the next.
+class Watcher {
+ public:
+  explicit Watcher(const Session& session)
+      : session_(session),
+        table_(session.MakeTable({"EVENT", "DEVICE", "STATE", "FILE"},
+                                 {8, 32, 8})) {}
+
+  void Show(const Registry& registry) {
+    if (registry == shown_) return;
+    std::map<std::pair<std::string, std::string>, Known> now;
+    for (const Definition& definition : DefinitionsIn(*registry)) {
+      now[{definition.name, definition.file->path}] = {
+          DefinitionItem(definition), definition.state, definition.file->spec};
+    }
+    for (const auto& [key, known] : known_) {
+      if (!now.contains(key)) Add("DELETED", key, known);
+    }
+    for (const auto& [key, known] : now) {
+      const auto before = known_.find(key);
+      if (before == known_.end()) {
+        Add("ADDED", key, known);
+      } else if (!(before->second == known)) {
+        Add("MODIFIED", key, known);
+      }
+    }
+    known_ = std::move(now);
+    shown_ = registry;
+    if (!session_.is_document()) table_.Print(session_.out());
+    session_.out().flush();
+    if (session_.environment().on_printed) session_.environment().on_printed();
+  }
+
+ private:
+  struct Known {
+    Json item;
+    std::string state;
+    /// The cache keeps one value while it means the same.
+    std::shared_ptr<const CdiSpec> spec;
+    friend bool operator==(const Known& a, const Known& b) {
+      return a.spec == b.spec && a.item == b.item;
+    }
+  };
+
+  void Add(const char* type, const std::pair<std::string, std::string>& key,
+           const Known& known) {
+    if (session_.is_document()) {
+      session_.out() << OneLine({{"type", type}, {"object", known.item}})
+                     << "\n";
+    } else {
+      table_.Add({type, key.first, known.state, key.second});
+    }
+  }
+
+  const Session& session_;
+  Table table_;
+  Registry shown_;
+  std::map<std::pair<std::string, std::string>, Known> known_;
+};
+
+absl::Status Watch(const Session& session) {
+  const Environment& environment = session.environment();
+  const auto cache = session.OpenCdi();
+  if (!cache.ok()) return cache.status();
+  Watcher watcher(session);
+  std::string told;
+  const auto began = environment.steady_now();
+  for (;;) {
+    watcher.Show((*cache)->Registry());
+    const auto& timeout = session.options().timeout;
+    const bool has_end = timeout.has_value() && timeout->count() > 0;
+    if (has_end && environment.steady_now() - began >= *timeout) break;
+    if (!session.out()) break;
+    environment.pause(kLookEvery);
+    const std::string problem = MessageOf((*cache)->Refresh());
+    if (problem != told && !problem.empty()) session.Note(problem);
+    told = problem;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MinVersion(const Session& session) {
+  const std::string& path = session.options().paths.front();
+  const auto text = session.environment().read_file(path);
+  if (!text.ok()) return text.status();
+  const auto spec = ParseCdiSpec(*text, path);
+  if (!spec.ok()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     MessageOf(spec.status()));
+  }
+  const std::string version = MinimumCdiVersion(*spec);
+  if (!session.is_document()) {
+    session.out() << version << "\n";
+    return absl::OkStatus();
+  }
+  PrintDocument(session.out(),
+                DocumentOf("CdiMinimumVersion", {{"path", path},
+                                                 {"cdiVersion", spec->version},
+                                                 {"minimum", version}}),
+                session.options().format);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Cdi(const Session& session) {
+  switch (session.options().cdi_verb) {
+    case CdiVerb::kDirs:
+      return Dirs(session);
+    case CdiVerb::kList:
+      return List(session);
+    case CdiVerb::kShow:
+      return Show(session);
+    case CdiVerb::kValidate:
+      return Validate(session);
+    case CdiVerb::kWatch:
+      return Watch(session);
+    case CdiVerb::kMinVersion:
+      return MinVersion(session);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::ctl
