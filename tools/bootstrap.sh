@@ -26,6 +26,7 @@ packages="
   libgmock-dev
   libgrpc++-dev
   libgtest-dev
+  libnghttp2-dev
   libprotobuf-dev
   librocksdb-dev
   libspdlog-dev
@@ -37,6 +38,7 @@ packages="
   prometheus-cpp-dev
   protobuf-compiler
   python3
+  zlib1g-dev
 "
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }

@@ -37,6 +37,7 @@ FOREIGN = (
     ('grpc/', 'grpc'),
     ('grpcpp/', 'grpc'),
     ('gtest/', 'gtest'),
+    ('nghttp2/', 'nghttp2'),
     ('nlohmann/', 'nlohmann_json'),
     ('prometheus/', 'prometheus'),
     ('rocksdb/', 'rocksdb'),
