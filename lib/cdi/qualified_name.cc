@@ -9,7 +9,8 @@
 #include "api/quote.h"
 #include "common/status.h"
 
-namespace devmgr::cdi {
+namespace devmgr {
+namespace cdi {
 namespace {
 
 using api::Quoted;
@@ -22,28 +23,34 @@ bool IsAlnum(char c) { return IsLetter(c) || (c >= '0' && c <= '9'); }
 
 /// Checks one part. What differs between parts: whether a digit may begin it,
 /// and whether `:` may stand inside.
-absl::Status CheckPart(std::string_view device, std::string_view what,
-                       std::string_view part, bool is_device_name) {
+absl::Status CheckPart(std::string_view what, std::string_view part,
+                       bool is_device_name) {
+  if (part.empty()) return InvalidArgumentError("{} is empty", what);
   if (is_device_name ? !IsAlnum(part.front()) : !IsLetter(part.front())) {
-    return InvalidArgumentError(
-        "invalid device {}: invalid {} {}: it must start with a letter{}",
-        Quoted(device), what, Quoted(part), is_device_name ? " or digit" : "");
+    return InvalidArgumentError("invalid {} {}: it must start with a letter{}",
+                                what, Quoted(part),
+                                is_device_name ? " or digit" : "");
   }
   if (!std::all_of(part.begin(), part.end(), [&](char c) {
         return IsAlnum(c) || c == '_' || c == '-' || c == '.' ||
                (is_device_name && c == ':');
       })) {
     return InvalidArgumentError(
-        "invalid device {}: invalid {} {}: it may hold only letters, digits, "
-        "'_', '-', '.'{}",
-        Quoted(device), what, Quoted(part), is_device_name ? " and ':'" : "");
+        "invalid {} {}: it may hold only letters, digits, '_', '-', '.'{}",
+        what, Quoted(part), is_device_name ? " and ':'" : "");
   }
   if (!IsAlnum(part.back())) {
     return InvalidArgumentError(
-        "invalid device {}: invalid {} {}: it must end with a letter or digit",
-        Quoted(device), what, Quoted(part));
+        "invalid {} {}: it must end with a letter or digit", what,
+        Quoted(part));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckParts(const QualifiedName& name) {
+  DEVMGR_RETURN_IF_ERROR(CheckPart("vendor", name.vendor, false));
+  DEVMGR_RETURN_IF_ERROR(CheckPart("class", name.device_class, false));
+  return CheckDeviceName(name.name);
 }
 
 /// Which part an unqualified device lacks.
@@ -76,21 +83,35 @@ QualifiedName SplitQualifiedName(std::string_view device) {
           std::string(device.substr(equals + 1))};
 }
 
-absl::StatusOr<QualifiedName> ParseQualifiedName(std::string_view device) {
-  QualifiedName name = SplitQualifiedName(device);
-  if (name.vendor.empty()) {
+absl::Status CheckQualifiedName(std::string_view device) {
+  return ParseCdiName(device).status();
+}
+
+absl::Status CheckKind(std::string_view kind) {
+  const std::size_t slash = kind.find('/');
+  if (slash == std::string_view::npos) {
+    return InvalidArgumentError("{} is not 'vendor/class'", Quoted(kind));
+  }
+  DEVMGR_RETURN_IF_ERROR(CheckPart("vendor", kind.substr(0, slash), false));
+  return CheckPart("class", kind.substr(slash + 1), false);
+}
+
+absl::Status CheckDeviceName(std::string_view name) {
+  return CheckPart("device name", name, true);
+}
+
+}  // namespace cdi
+
+absl::StatusOr<CdiName> ParseCdiName(std::string_view name) {
+  CdiName parts = cdi::SplitQualifiedName(name);
+  if (parts.vendor.empty()) {
     return InvalidArgumentError(
         "unqualified device {}: missing {}; 'vendor/class=name' is expected",
-        Quoted(device), MissingPart(device));
+        api::Quoted(name), cdi::MissingPart(name));
   }
-  DEVMGR_RETURN_IF_ERROR(CheckPart(device, "vendor", name.vendor, false));
-  DEVMGR_RETURN_IF_ERROR(CheckPart(device, "class", name.device_class, false));
-  DEVMGR_RETURN_IF_ERROR(CheckPart(device, "device name", name.name, true));
-  return name;
+  DEVMGR_RETURN_IF_ERROR(WithContext(cdi::CheckParts(parts),
+                                     "invalid device {}", api::Quoted(name)));
+  return parts;
 }
 
-absl::Status CheckQualifiedName(std::string_view device) {
-  return ParseQualifiedName(device).status();
-}
-
-}  // namespace devmgr::cdi
+}  // namespace devmgr

@@ -20,7 +20,7 @@ std::string ErrorOf(std::string_view device) {
 
 void ExpectParts(std::string_view device, std::string_view vendor,
                  std::string_view device_class, std::string_view name) {
-  const auto parsed = ParseQualifiedName(device);
+  const auto parsed = ParseCdiName(device);
   ASSERT_TRUE(parsed.ok()) << MessageOf(parsed.status());
   EXPECT_EQ(parsed->vendor, vendor);
   EXPECT_EQ(parsed->device_class, device_class);
@@ -32,7 +32,7 @@ void ExpectUnqualified(std::string_view device) {
   EXPECT_EQ(split.vendor, "") << device;
   EXPECT_EQ(split.device_class, "") << device;
   EXPECT_EQ(split.name, device);
-  const auto parsed = ParseQualifiedName(device);
+  const auto parsed = ParseCdiName(device);
   EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(parsed.status()), HasSubstr("unqualified device"));
   EXPECT_THAT(MessageOf(parsed.status()), HasSubstr("missing"));

@@ -196,7 +196,7 @@ TEST_F(FakeDraDriverTest, EveryDeviceIsInTheSpecFileOfItsClaim) {
     }
     for (const auto& device : claim.devices()) {
       for (const std::string& id : device.cdi_device_ids()) {
-        const auto name = cdi::ParseQualifiedName(id);
+        const auto name = ParseCdiName(id);
         ASSERT_TRUE(name.ok()) << name.status();
         EXPECT_EQ(name->vendor + "/" + name->device_class, spec["kind"]);
         EXPECT_EQ(in_spec.count(name->name), 1u) << id;

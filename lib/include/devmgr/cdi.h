@@ -15,6 +15,7 @@
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,13 +36,17 @@ struct HostPath {
   std::uint32_t gid = 0;
 };
 
-/// How the engine sees the host. Called on the caller's thread.
+/// How the engine sees the host. Called on the caller's thread; errors name the
+/// path.
 struct CdiHost {
-  /// What stands there; a link itself, or what it leads to. An error names the
-  /// path.
+  /// What stands there: a link itself, or what it leads to.
   std::function<absl::StatusOr<HostPath>(const std::string& path,
                                          bool follow_links)>
       look_at;
+  /// Names in a directory, sorted.
+  std::function<absl::StatusOr<std::vector<std::string>>(
+      const std::string& directory)>
+      list;
 };
 
 /// The host that this process sees. Blocks for the file system.
@@ -55,6 +60,9 @@ struct CdiEditsPart {
   std::shared_ptr<const CdiContainerEdits> edits;  ///< Never null.
 };
 using CdiEdits = std::vector<CdiEditsPart>;
+
+/// Edits of one injection.
+inline constexpr std::size_t kMaxCdiEdits = 10'000;
 
 /// The edits of devices, in the order of `names`: before the first device of a
 /// spec file its top-level edits, once; then the device's own. Repeated names
@@ -75,9 +83,8 @@ inline constexpr std::size_t kMaxOciConfigBytes = std::size_t{16} << 20;
 /// and groups as CDI runtimes write them. Host nodes are looked at anew each
 /// time. Nothing else changes, not a blank: unknown members, their order and
 /// large numbers stay. Without edits the text is returned as it is.
-///   InvalidArgument     the text is no JSON object, nested beyond 100 levels,
-///                       or a member on the way has another type, or is there
-///                       twice
+///   InvalidArgument     the text is no JSON object, or a member on the way has
+///                       another type, or is there twice
 ///   FailedPrecondition  a device node cannot be had from the host; the message
 ///                       names device, spec file and host path
 ///   ResourceExhausted   the text is longer than kMaxOciConfigBytes

@@ -85,8 +85,8 @@ struct CdiIntelRdt {
   std::optional<std::vector<std::string>> schemata;
   bool enable_monitoring = false;
   /// Versions 0.7.0 to 1.0.0 only; they mean monitoring to the engine.
-  bool enable_cmt = false;
-  bool enable_mbm = false;
+  std::optional<bool> enable_cmt;
+  std::optional<bool> enable_mbm;
   friend bool operator==(const CdiIntelRdt&, const CdiIntelRdt&) = default;
 };
 
@@ -124,19 +124,13 @@ struct CdiSpec {
   friend bool operator==(const CdiSpec&, const CdiSpec&) = default;
 };
 
-/// Edits of one spec, and of one injection, that are dealt with at most.
-inline constexpr std::size_t kMaxCdiEdits = 10'000;
-/// Devices of one spec.
-inline constexpr std::size_t kMaxCdiSpecDevices = 100'000;
-
 /// Reads the text of a spec file, JSON or YAML whatever its name. Strict:
 /// unknown members and members written twice are errors; case does not matter
 /// in names of members. Any error makes the whole file invalid. The text may
 /// have 8 MiB.
-///   InvalidArgument  one message with all problems, up to ten in full, each
-///                    as `FILE:LINE: FIELD: WHAT`; without the file where
+///   InvalidArgument  one message with all problems, the first ten in full,
+///                    each as `FILE:LINE: FIELD: WHAT`; without the file where
 ///                    `file_name` is empty. An empty text: `no spec data`
-///   ResourceExhausted  more devices or edits than the limits above
 DEVMGR_EXPORT absl::StatusOr<CdiSpec> ParseCdiSpec(std::string_view text,
                                                    std::string_view file_name);
 
@@ -154,7 +148,10 @@ DEVMGR_EXPORT const std::vector<std::string>& CdiVersions();
 enum class CdiFormat { kJson, kYaml };
 
 /// The text of a spec file, with the end of its last line. ParseCdiSpec makes
-/// the same spec of it.
+/// the same spec of it. Stricter than the reader: keys of annotations have to
+/// be qualified names of Kubernetes.
+///   ResourceExhausted  the text is longer than ParseCdiSpec takes
+///   InvalidArgument    a text in it is not UTF-8
 ///   as ValidateCdiSpec
 DEVMGR_EXPORT absl::StatusOr<std::string> EncodeCdiSpec(const CdiSpec& spec,
                                                         CdiFormat format);
