@@ -1,16 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/cri.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
+#include "cri/gate.h"
+#include "cri/link.h"
+#include "cri/loop.h"
+#include "rpc/unix_socket.h"
 
 namespace devmgr {
+namespace cri {
+namespace {
+
+constexpr mode_t kUsualMode = 0660;
+constexpr mode_t kPermissions = 0777;
+/// Out of descriptors: when to try again.
+constexpr std::chrono::milliseconds kAcceptAgain{100};
+/// Messages are below this on the wire.
+constexpr std::size_t kMaxMessageBytes = 0xffff'ffff;
+
+absl::Status Check(const CriProxyOptions& options) {
+  std::string wrong;
+  const auto require = [&](bool holds, std::string_view what) {
+    if (!holds) wrong += (wrong.empty() ? "" : "; ") + std::string(what);
+  };
+  require(!options.listen.empty(), "listen is missing");
+  require(!options.backend.empty(), "backend is missing");
+  require(options.listen != options.backend, "listen and backend are the same");
+  require(options.intercept.empty() || options.interceptor != nullptr,
+          "methods are intercepted, but there is no interceptor");
+  require(
+      options.max_held_bytes > 0 && options.max_held_bytes < kMaxMessageBytes,
+      "max_held_bytes is out of range");
+  require(options.decision_budget.count() > 0, "decision_budget is not > 0");
+  require(options.version_patience.count() >= 0, "version_patience is < 0");
+  require(options.max_connections > 0, "max_connections is 0");
+  if (wrong.empty()) return absl::OkStatus();
+  return InvalidArgumentError("options of the proxy: {}", wrong);
+}
+
+/// Listens with the rights that the runtime's socket has.
+absl::StatusOr<std::unique_ptr<rpc::SocketFile>> Listen(
+    const CriProxyOptions& options) {
+  struct stat like {};
+  const bool copies =
+      !options.mode && stat(options.backend.c_str(), &like) == 0;
+  const mode_t mode =
+      copies ? like.st_mode & kPermissions : options.mode.value_or(kUsualMode);
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::SocketFile> socket,
+                          rpc::SocketFile::Listen(options.listen, mode));
+  // Who is not root cannot give away a file; the mode is as good as it gets.
+  if (copies && lchown(options.listen.c_str(), like.st_uid, like.st_gid) != 0 &&
+      errno != EPERM) {
+    return ErrnoStatus(
+        errno, fmt::format("cannot give '{}' the owner of '{}'",
+                           options.listen.string(), options.backend.string()));
+  }
+  return socket;
+}
+
+class CriProxyImpl final : public CriProxy, public Readable {
+ public:
+  CriProxyImpl(CriProxyOptions options, std::unique_ptr<Loop> loop,
+               std::unique_ptr<rpc::SocketFile> socket)
+      : options_(std::move(options)),
+        loop_(std::move(loop)),
+        socket_(std::move(socket)),
+        gate_(options_, *loop_, counters_) {}
+
+  ~CriProxyImpl() override {
+    if (thread_.joinable()) {
+      loop_->mailbox()->Post([this] { StopAll(); });
+      thread_.join();
+    }
+    // Decisions may still come, from any thread.
+    loop_->mailbox()->Close();
+  }
+
+  absl::Status Run() {
+    DEVMGR_RETURN_IF_ERROR(loop_->Watch(socket_->fd(), EPOLLIN, this));
+    thread_ = std::thread([this] { loop_->Run(); });
+    pthread_setname_np(thread_.native_handle(), "devmgr-cri");
+    return absl::OkStatus();
+  }
+
+  CriProxyStats Stats() const override {
+    CriProxyStats stats;
+    stats.connections = counters_.connections;
+    stats.calls = counters_.calls;
+    stats.held = counters_.held;
+    stats.total_connections = counters_.total_connections;
+    stats.total_calls = counters_.total_calls;
+    stats.intercepted = counters_.intercepted;
+    stats.passed_unread = counters_.passed_unread;
+    stats.backend_connects = counters_.backend_connects;
+    stats.backend_losses = counters_.backend_losses;
+    return stats;
+  }
+
+  /// A caller, or several, want in.
+  void OnReady(std::uint32_t) override {
+    if (socket_ == nullptr) return;
+    for (;;) {
+      UniqueFd caller(accept4(socket_->fd(), nullptr, nullptr,
+                              SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (caller.valid()) {
+        if (links_.size() < options_.max_connections) Adopt(std::move(caller));
+        continue;
+      }
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) AcceptLater();
+      return;
+    }
+  }
+
+ private:
+  void Adopt(UniqueFd caller) {
+    auto link = std::make_unique<Link>(std::move(caller), gate_,
+                                       [this](Link* over) { Remove(over); });
+    if (!link->Start().ok()) return;  // out of descriptors: hung up on
+    counters_.connections++;
+    counters_.total_connections++;
+    Link* key = link.get();
+    links_.emplace(key, std::move(link));
+  }
+
+  void Remove(Link* link) {
+    const auto it = links_.find(link);
+    loop_->Bury(std::move(it->second));
+    links_.erase(it);
+    counters_.connections--;
+  }
+
+  /// Such as without descriptors: the listener would only keep us awake.
+  void AcceptLater() {
+    loop_->Rewatch(socket_->fd(), 0, this);
+    loop_->At(Loop::Clock::now() + kAcceptAgain, [this] {
+      if (socket_ != nullptr) loop_->Rewatch(socket_->fd(), EPOLLIN, this);
+    });
+  }
+
+  void StopAll() {
+    loop_->Unwatch(socket_->fd());
+    socket_.reset();
+    std::vector<Link*> links;
+    links.reserve(links_.size());
+    for (const auto& [link, owned] : links_) links.push_back(link);
+    for (Link* link : links) link->Stop(UnavailableError("the proxy stops"));
+    loop_->Stop();
+  }
+
+  const CriProxyOptions options_;
+  Counters counters_;
+  const std::unique_ptr<Loop> loop_;
+  std::unique_ptr<rpc::SocketFile> socket_;
+  Gate gate_;
+  std::unordered_map<Link*, std::unique_ptr<Link>> links_;
+  std::thread thread_;
+};
+
+}  // namespace
+}  // namespace cri
 
 absl::StatusOr<std::unique_ptr<CriProxy>> CriProxy::Start(
     const CriProxyOptions& options) {
-  if (options.listen.empty() || options.backend.empty()) {
-    return InvalidArgumentError("listen and backend are required");
-  }
-  return UnimplementedError("the proxy is being built");
+  DEVMGR_RETURN_IF_ERROR(cri::Check(options));
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<cri::Loop> loop, cri::Loop::Make());
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::SocketFile> socket,
+                          cri::Listen(options));
+  auto proxy = std::make_unique<cri::CriProxyImpl>(options, std::move(loop),
+                                                   std::move(socket));
+  DEVMGR_RETURN_IF_ERROR(proxy->Run());
+  return proxy;
 }
 
 }  // namespace devmgr

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cri/gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::cri {
+namespace {
+
+using Clock = Loop::Clock;
+
+/// What the runtime and the way back are left of the caller's time.
+constexpr std::chrono::seconds kReserve{5};
+/// A deadline is passed on as it is if no more than this was spent.
+constexpr std::chrono::milliseconds kNoTime{1};
+/// Deadlines beyond are as good as none, and would overflow.
+constexpr std::chrono::hours kLongest{24 * 365 * 10};
+
+std::string PathOf(const Headers& request) {
+  const std::string* path = FindHeader(request, ":path");
+  return path == nullptr ? "" : *path;
+}
+
+std::optional<Clock::time_point> DeadlineOf(const Headers& request,
+                                            Clock::time_point now) {
+  const std::string* value = FindHeader(request, "grpc-timeout");
+  if (value == nullptr) return std::nullopt;
+  const std::optional<std::chrono::nanoseconds> timeout = ParseTimeout(*value);
+  if (!timeout || *timeout > kLongest) return std::nullopt;
+  return now + *timeout;
+}
+
+}  // namespace
+
+/// The right to decide about one call, shared by the copies of Decide.
+class Gate::Ticket {
+ public:
+  Ticket(Gate* gate, std::uint64_t call)
+      : gate_(gate), mailbox_(gate->loop_.mailbox()), call_(call) {}
+  ~Ticket() {
+    Use(CriDecision::Fail(InternalError("nobody decided about the call")));
+  }
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+
+  void Use(CriDecision decision) {
+    if (used_.exchange(true)) return;
+    // The gate lives as long as its loop runs tasks.
+    mailbox_->Post(
+        [gate = gate_, call = call_, decision = std::move(decision)] {
+          gate->OnDecision(call, decision);
+        });
+  }
+
+ private:
+  Gate* const gate_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::uint64_t call_;
+  std::atomic<bool> used_ = false;
+};
+
+HeldCall::HeldCall(Gate& gate, const Headers& request, Decided decided)
+    : gate_(gate),
+      decided_(std::move(decided)),
+      request_(request),
+      came_(Clock::now()),
+      deadline_(DeadlineOf(request, came_)) {
+  gate_.counters_.held++;
+}
+
+HeldCall::~HeldCall() {
+  End(CancelledError("the caller gave up"), false);
+  if (!forwarded_) gate_.counters_.held--;
+}
+
+CriCall HeldCall::Describe(std::string message) {
+  CriCall call;
+  call.id = id_;
+  call.method = PathOf(request_);
+  for (Header& header : request_) {
+    if (header.name.starts_with(':')) continue;
+    call.metadata.emplace_back(std::move(header.name), std::move(header.value));
+  }
+  call.deadline = deadline_;
+  const auto now = Clock::now();
+  call.decide_by = now + gate_.options_.decision_budget;
+  if (deadline_) {
+    const auto left = *deadline_ - now;
+    call.decide_by =
+        std::min(call.decide_by, now + std::max(left - kReserve, left / 2));
+  }
+  call.message = std::move(message);
+  return call;
+}
+
+absl::Status HeldCall::Ask(const std::string& body) {
+  absl::StatusOr<std::string> message =
+      ReadOnlyMessage(body, FindHeader(request_, "grpc-encoding"),
+                      gate_.options_.max_held_bytes);
+  if (!message.ok()) {
+    phase_ = Phase::kOver;
+    return message.status();
+  }
+  phase_ = Phase::kDeciding;
+  id_ = ++gate_.last_call_;
+  gate_.undecided_[id_] = this;
+  gate_.counters_.intercepted++;
+  CriCall call = Describe(*std::move(message));
+  const auto budget = std::chrono::duration_cast<std::chrono::milliseconds>(
+      call.decide_by - Clock::now());
+  timer_ = gate_.loop_.At(call.decide_by, [this, budget, method = call.method] {
+    timer_ = 0;
+    Decide(CriDecision::Fail(DeadlineExceededError(
+        "no decision about {} within {} ms", method, budget.count())));
+  });
+  const auto ticket = std::make_shared<Gate::Ticket>(&gate_, id_);
+  gate_.options_.interceptor->OnCall(
+      std::move(call),
+      [ticket](CriDecision decision) { ticket->Use(std::move(decision)); });
+  return absl::OkStatus();
+}
+
+void HeldCall::Decide(CriDecision decision) {
+  gate_.undecided_.erase(id_);
+  gate_.loop_.Cancel(timer_);
+  timer_ = 0;
+  if (decision.kind() == CriDecision::Kind::kFail) {
+    if (decision.status().ok()) {
+      decision = CriDecision::Fail(
+          InternalError("a call was failed with a status that is OK"));
+    }
+    End(decision.status(), false);
+  } else {
+    phase_ = Phase::kForwarded;
+    forwarded_ = true;
+    gate_.counters_.held--;
+  }
+  // This may end with the call.
+  const Decided decided = std::move(decided_);
+  decided(std::move(decision));
+}
+
+std::optional<std::chrono::nanoseconds> HeldCall::TimeLeft() const {
+  const auto now = Clock::now();
+  if (!deadline_ || now - came_ < kNoTime) return std::nullopt;
+  return *deadline_ - now;
+}
+
+void HeldCall::ObserveHeaders(const Headers& headers) {
+  const std::string* encoding = FindHeader(headers, "grpc-encoding");
+  if (encoding != nullptr) answer_encoding_ = *encoding;
+}
+
+void HeldCall::ObserveData(std::string_view bytes) {
+  if (phase_ != Phase::kForwarded || answer_too_large_) return;
+  if (answer_.size() + bytes.size() >
+      gate_.options_.max_held_bytes + kPrefixBytes) {
+    answer_too_large_ = true;
+    answer_ = std::string();
+    return;
+  }
+  answer_.append(bytes);
+}
+
+void HeldCall::End(const absl::Status& status, bool answered) {
+  if (phase_ == Phase::kOver) return;
+  phase_ = Phase::kOver;
+  gate_.loop_.Cancel(timer_);
+  if (id_ == 0) return;  // nobody has heard of it
+  gate_.undecided_.erase(id_);
+  CriOutcome outcome{status, forwarded_, answered, ""};
+  if (status.ok() && !answer_too_large_) {
+    absl::StatusOr<std::string> message = ReadOnlyMessage(
+        answer_, answer_encoding_.empty() ? nullptr : &answer_encoding_,
+        gate_.options_.max_held_bytes);
+    // An answer that cannot be read is none to us; the caller has it.
+    if (message.ok()) outcome.message = *std::move(message);
+  }
+  gate_.options_.interceptor->OnEnd(id_, outcome);
+}
+
+std::unique_ptr<HeldCall> Gate::Hold(const Headers& request,
+                                     HeldCall::Decided decided) {
+  if (options_.intercept.count(PathOf(request)) == 0) return nullptr;
+  return std::make_unique<HeldCall>(*this, request, std::move(decided));
+}
+
+absl::Status Gate::Unreadable(const Headers& request, const absl::Status& why) {
+  if (options_.refuse_unreadable) {
+    return WithContext(why, "the request cannot be read");
+  }
+  counters_.passed_unread++;
+  options_.interceptor->OnPassedUnread(PathOf(request), MessageOf(why));
+  return absl::OkStatus();
+}
+
+void Gate::BackendConnected() {
+  counters_.backend_connects++;
+  if (std::exchange(backend_reachable_, true)) return;
+  if (options_.interceptor != nullptr) {
+    options_.interceptor->OnBackendConnected();
+  }
+}
+
+void Gate::BackendLost(const absl::Status& why) {
+  counters_.backend_losses++;
+  backend_reachable_ = false;
+  if (options_.interceptor != nullptr) options_.interceptor->OnBackendLost(why);
+}
+
+void Gate::OnDecision(std::uint64_t call, CriDecision decision) {
+  const auto it = undecided_.find(call);
+  if (it != undecided_.end()) it->second->Decide(std::move(decision));
+}
+
+}  // namespace devmgr::cri

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/cri.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "cri/grpc_message.h"
+#include "cri/loop.h"
+
+namespace devmgr::cri {
+
+/// CriProxyStats, counted on the loop and read anywhere.
+struct Counters {
+  std::atomic<std::uint64_t> connections = 0;
+  std::atomic<std::uint64_t> calls = 0;
+  std::atomic<std::uint64_t> held = 0;
+  std::atomic<std::uint64_t> total_connections = 0;
+  std::atomic<std::uint64_t> total_calls = 0;
+  std::atomic<std::uint64_t> intercepted = 0;
+  std::atomic<std::uint64_t> passed_unread = 0;
+  std::atomic<std::uint64_t> backend_connects = 0;
+  std::atomic<std::uint64_t> backend_losses = 0;
+};
+
+class Gate;
+
+/// A call of an intercepted method, from its headers to its end. First its
+/// request is collected, then it is decided about, then its answer observed.
+/// Belongs to the loop's thread.
+class HeldCall {
+ public:
+  /// Runs on the loop, once, unless the call ends before.
+  using Decided = std::function<void(CriDecision)>;
+
+  HeldCall(Gate& gate, const Headers& request, Decided decided);
+  /// Ends it as given up by the caller, if nothing else did.
+  ~HeldCall();
+  HeldCall(const HeldCall&) = delete;
+  HeldCall& operator=(const HeldCall&) = delete;
+
+  enum class Phase { kCollecting, kDeciding, kForwarded, kOver };
+  Phase phase() const { return phase_; }
+
+  /// Its request has come as a whole. An error: it cannot be read, and nobody
+  /// was asked.
+  absl::Status Ask(const std::string& body);
+  /// How long the caller waits from now on; nothing: as the headers say, since
+  /// next to no time has passed.
+  std::optional<std::chrono::nanoseconds> TimeLeft() const;
+
+  void ObserveHeaders(const Headers& headers);
+  void ObserveData(std::string_view bytes);
+  /// Only the first counts. Tells the interceptor if it was asked.
+  void End(const absl::Status& status, bool answered);
+
+ private:
+  friend class Gate;
+
+  void Decide(CriDecision decision);
+  CriCall Describe(std::string message);
+
+  Gate& gate_;
+  Decided decided_;
+  Headers request_;
+  const Loop::Clock::time_point came_;
+  std::optional<Loop::Clock::time_point> deadline_;
+  Phase phase_ = Phase::kCollecting;
+  std::uint64_t id_ = 0;  ///< 0 until it was asked about.
+  bool forwarded_ = false;
+  Loop::TimerId timer_ = 0;
+  std::string answer_;  ///< With prefix, as it came.
+  std::string answer_encoding_;
+  bool answer_too_large_ = false;
+};
+
+/// Between the links and the interceptor. Belongs to the loop's thread.
+class Gate {
+ public:
+  /// All borrowed.
+  Gate(const CriProxyOptions& options, Loop& loop, Counters& counters)
+      : options_(options), loop_(loop), counters_(counters) {}
+
+  /// Null when nobody wants to hear of such calls.
+  std::unique_ptr<HeldCall> Hold(const Headers& request,
+                                 HeldCall::Decided decided);
+
+  /// What becomes of a call that cannot be read: OK to pass it on.
+  absl::Status Unreadable(const Headers& request, const absl::Status& why);
+
+  void BackendConnected();
+  void BackendLost(const absl::Status& why);
+
+  const CriProxyOptions& options() const { return options_; }
+  Loop& loop() { return loop_; }
+  Counters& counters() { return counters_; }
+
+ private:
+  friend class HeldCall;
+  class Ticket;
+
+  void OnDecision(std::uint64_t call, CriDecision decision);
+
+  const CriProxyOptions& options_;
+  Loop& loop_;
+  Counters& counters_;
+  bool backend_reachable_ = false;
+  std::uint64_t last_call_ = 0;
+  std::unordered_map<std::uint64_t, HeldCall*> undecided_;
+};
+
+}  // namespace devmgr::cri

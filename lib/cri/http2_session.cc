@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cri/http2_session.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace devmgr::cri {
+namespace {
+
+/// Read at once, and the most that waits for a socket. A loop's sessions share
+/// the buffer for reading.
+constexpr std::size_t kReadBytes = 256 * 1024;
+constexpr std::size_t kOutBytes = 256 * 1024;
+/// What an idle session keeps of it.
+constexpr std::size_t kIdleOutBytes = 16 * 1024;
+constexpr std::uint32_t kFrameBytes = 64 * 1024;
+constexpr std::int32_t kConnectionWindow = 64 << 20;
+/// Frames that wait; then the other side is read no more.
+constexpr std::size_t kMaxWaitingFrames = 4096;
+constexpr std::size_t kMaxHeaderBlock = 4 << 20;
+/// Callers cancel in bursts: nothing that we should punish.
+constexpr std::uint64_t kResetBurst = 1'000'000;
+constexpr std::uint64_t kResetsPerSecond = 100'000;
+
+struct OptionDeleter {
+  void operator()(nghttp2_option* option) const { nghttp2_option_del(option); }
+};
+struct CallbacksDeleter {
+  void operator()(nghttp2_session_callbacks* callbacks) const {
+    nghttp2_session_callbacks_del(callbacks);
+  }
+};
+
+std::unique_ptr<nghttp2_option, OptionDeleter> MakeOptions() {
+  nghttp2_option* option = nullptr;
+  if (nghttp2_option_new(&option) != 0) throw std::bad_alloc();
+  nghttp2_option_set_no_http_messaging(option, 1);
+  nghttp2_option_set_no_auto_window_update(option, 1);
+  nghttp2_option_set_no_auto_ping_ack(option, 1);
+  nghttp2_option_set_no_closed_streams(option, 1);
+  nghttp2_option_set_max_send_header_block_length(option, kMaxHeaderBlock);
+  nghttp2_option_set_stream_reset_rate_limit(option, kResetBurst,
+                                             kResetsPerSecond);
+#ifdef DEVMGR_NGHTTP2_MAX_CONTINUATIONS
+  nghttp2_option_set_max_continuations(option, kMaxHeaderBlock / 16384);
+#endif
+  return std::unique_ptr<nghttp2_option, OptionDeleter>(option);
+}
+
+std::vector<nghttp2_nv> ToNv(const Headers& headers) {
+  std::vector<nghttp2_nv> nv;
+  nv.reserve(headers.size());
+  for (const Header& header : headers) {
+    constexpr std::uint8_t kNeverIndex = NGHTTP2_NV_FLAG_NO_INDEX;
+    constexpr std::uint8_t kPlain = NGHTTP2_NV_FLAG_NONE;
+    // nghttp2 copies them and writes to none.
+    const auto bytes = [](const std::string& text) {
+      return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
+    };
+    nv.push_back({bytes(header.name), bytes(header.value), header.name.size(),
+                  header.value.size(),
+                  header.never_index ? kNeverIndex : kPlain});
+  }
+  return nv;
+}
+
+std::string_view ToView(const std::uint8_t* bytes, std::size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+}  // namespace
+
+/// What nghttp2 calls; `self` is the session.
+struct SessionCallbacks {
+  static Http2Session& Of(void* self) {
+    return *static_cast<Http2Session*>(self);
+  }
+
+  static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame,
+                            void* self) {
+    Of(self).incoming_[frame->hd.stream_id].clear();
+    return 0;
+  }
+
+  static int OnHeader(nghttp2_session*, const nghttp2_frame* frame,
+                      const std::uint8_t* name, std::size_t name_size,
+                      const std::uint8_t* value, std::size_t value_size,
+                      std::uint8_t flags, void* self) {
+    Of(self).incoming_[frame->hd.stream_id].push_back(
+        {std::string(ToView(name, name_size)),
+         std::string(ToView(value, value_size)),
+         (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0});
+    return 0;
+  }
+
+  static int OnData(nghttp2_session* session, std::uint8_t, StreamId stream,
+                    const std::uint8_t* bytes, std::size_t size, void* self) {
+    // The connection's window never holds one stream back for another.
+    nghttp2_session_consume_connection(session, size);
+    Of(self).events_->OnData(stream, ToView(bytes, size));
+    return 0;
+  }
+
+  static int OnFrame(nghttp2_session* session, const nghttp2_frame* frame,
+                     void* self) {
+    Http2Session& me = Of(self);
+    const StreamId stream = frame->hd.stream_id;
+    const bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    switch (frame->hd.type) {
+      case NGHTTP2_HEADERS: {
+        auto headers = me.incoming_.extract(stream);
+        if (!headers.empty()) {
+          me.events_->OnHeaders(stream, std::move(headers.mapped()), end);
+        }
+        break;
+      }
+      case NGHTTP2_DATA:
+        // Padding is nobody's to pass on.
+        if (frame->data.padlen > 0) {
+          nghttp2_session_consume(session, stream, frame->data.padlen);
+        }
+        if (end) me.events_->OnEndOfData(stream);
+        break;
+      case NGHTTP2_PING:
+        me.events_->OnPing(frame->ping.opaque_data,
+                           (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0);
+        break;
+      case NGHTTP2_SETTINGS:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) me.events_->OnSettings();
+        break;
+      case NGHTTP2_GOAWAY:
+        me.events_->OnGoaway(
+            frame->goaway.last_stream_id, frame->goaway.error_code,
+            ToView(frame->goaway.opaque_data, frame->goaway.opaque_data_len));
+        break;
+      default:
+        break;
+    }
+    return 0;
+  }
+
+  static int OnStreamClose(nghttp2_session*, StreamId stream,
+                           std::uint32_t error, void* self) {
+    Of(self).incoming_.erase(stream);
+    Of(self).events_->OnStreamClosed(stream, error);
+    return 0;
+  }
+
+  static int OnFrameSend(nghttp2_session*, const nghttp2_frame* frame,
+                         void* self) {
+    const bool carries_end =
+        frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    if (carries_end && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+      Of(self).events_->OnEndSent(frame->hd.stream_id);
+    }
+    return 0;
+  }
+
+  static int OnFrameNotSend(nghttp2_session* session,
+                            const nghttp2_frame* frame, int error, void*) {
+    // Such as headers that are too large. A stream that could not even be
+    // opened is closed by nghttp2; any other would hang.
+    if (frame->hd.type == NGHTTP2_HEADERS &&
+        frame->headers.cat != NGHTTP2_HCAT_REQUEST &&
+        error != NGHTTP2_ERR_STREAM_CLOSED &&
+        error != NGHTTP2_ERR_STREAM_CLOSING) {
+      nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                NGHTTP2_INTERNAL_ERROR);
+    }
+    return 0;
+  }
+
+  static ssize_t ReadLength(nghttp2_session*, std::uint8_t, StreamId,
+                            std::int32_t session_window,
+                            std::int32_t stream_window, std::uint32_t max_frame,
+                            void*) {
+    const std::int64_t window = std::min(session_window, stream_window);
+    return static_cast<ssize_t>(
+        std::min<std::int64_t>({window, max_frame, kFrameBytes}));
+  }
+
+  static ssize_t ReadBody(nghttp2_session*, StreamId stream, std::uint8_t*,
+                          std::size_t length, std::uint32_t* flags,
+                          nghttp2_data_source*, void* self) {
+    Http2Session& me = Of(self);
+    const std::optional<Body> body = me.events_->BodyOf(stream);
+    if (!body) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    const std::size_t count = std::min(length, body->queue->size());
+    if (count == 0 && !body->ended) {
+      me.events_->OnBodyWaits(stream);
+      return NGHTTP2_ERR_DEFERRED;
+    }
+    if (count > 0) *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (body->ended && count == body->queue->size()) {
+      *flags |= NGHTTP2_DATA_FLAG_EOF;
+      if (body->trailers != nullptr) {
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        me.SubmitTrailers(stream, *body->trailers);
+      }
+      me.events_->OnBodyEnds(stream);
+    }
+    return static_cast<ssize_t>(count);
+  }
+
+  static int SendData(nghttp2_session*, nghttp2_frame* frame,
+                      const std::uint8_t* head, std::size_t length,
+                      nghttp2_data_source*, void* self) {
+    constexpr std::size_t kFrameHead = 9;
+    Http2Session& me = Of(self);
+    if (me.out_.size() - me.out_sent_ >= kOutBytes) {
+      return NGHTTP2_ERR_WOULDBLOCK;
+    }
+    const StreamId stream = frame->hd.stream_id;
+    const std::optional<Body> body = me.events_->BodyOf(stream);
+    if (!body || body->queue->size() < length) {
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    me.out_.append(reinterpret_cast<const char*>(head), kFrameHead);
+    body->queue->MoveTo(me.out_, length);
+    me.events_->OnBodySent(stream, length);
+    return 0;
+  }
+
+  static std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter> Make() {
+    nghttp2_session_callbacks* all = nullptr;
+    if (nghttp2_session_callbacks_new(&all) != 0) throw std::bad_alloc();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(all,
+                                                            OnBeginHeaders);
+    nghttp2_session_callbacks_set_on_header_callback(all, OnHeader);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, OnData);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(all, OnFrame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(all, OnStreamClose);
+    nghttp2_session_callbacks_set_on_frame_send_callback(all, OnFrameSend);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(all,
+                                                             OnFrameNotSend);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(all,
+                                                                   ReadLength);
+    nghttp2_session_callbacks_set_send_data_callback(all, SendData);
+    return std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter>(all);
+  }
+};
+
+Http2Session::Http2Session(Role role, UniqueFd fd, Loop& loop,
+                           SessionEvents* events, Readable* ready)
+    : role_(role),
+      fd_(std::move(fd)),
+      loop_(loop),
+      events_(events),
+      ready_(ready) {
+  const auto options = MakeOptions();
+  const auto callbacks = SessionCallbacks::Make();
+  const auto make = role == Role::kServer ? nghttp2_session_server_new2
+                                          : nghttp2_session_client_new2;
+  if (make(&session_, callbacks.get(), this, options.get()) != 0) {
+    throw std::bad_alloc();
+  }
+}
+
+Http2Session::~Http2Session() {
+  Close();
+  nghttp2_session_del(session_);
+}
+
+absl::Status Http2Session::Watch() {
+  watched_ = WantedEvents();
+  return loop_.Watch(fd_.get(), watched_, ready_);
+}
+
+void Http2Session::SetReading(bool reading) {
+  reading_ = reading;
+  UpdateWatch();
+}
+
+std::uint32_t Http2Session::WantedEvents() const {
+  std::uint32_t wanted = 0;
+  if (reading_) wanted |= EPOLLIN;
+  if (socket_full_) wanted |= EPOLLOUT;
+  return wanted;
+}
+
+void Http2Session::UpdateWatch() {
+  const std::uint32_t wanted = WantedEvents();
+  if (closed() || wanted == watched_) return;
+  watched_ = wanted;
+  loop_.Rewatch(fd_.get(), wanted, ready_);
+}
+
+void Http2Session::Close() {
+  if (closed()) return;
+  loop_.Unwatch(fd_.get());
+  fd_.Reset();
+}
+
+Http2Session::ReadResult Http2Session::Read() {
+  static thread_local const auto buffer =
+      std::make_unique<std::array<std::uint8_t, kReadBytes>>();
+  const ssize_t count = recv(fd_.get(), buffer->data(), buffer->size(), 0);
+  if (count == 0) return ReadResult::kEnd;
+  if (count < 0) {
+    const bool nothing = errno == EAGAIN || errno == EINTR;
+    return nothing ? ReadResult::kMore : ReadResult::kBroken;
+  }
+  const ssize_t used = nghttp2_session_mem_recv(session_, buffer->data(),
+                                                static_cast<size_t>(count));
+  // What nghttp2 finds wrong it tells the peer (GOAWAY); see finished().
+  if (used < 0) broken_ = true;
+  return used < 0 ? ReadResult::kBroken : ReadResult::kMore;
+}
+
+bool Http2Session::Fill() {
+  bool any = false;
+  if (out_sent_ > kOutBytes) {
+    out_.erase(0, out_sent_);
+    out_sent_ = 0;
+  }
+  while (out_.size() - out_sent_ < kOutBytes) {
+    const std::uint8_t* bytes = nullptr;
+    const std::size_t before = out_.size();
+    const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
+    if (count < 0) broken_ = true;
+    if (count > 0) {
+      out_.append(reinterpret_cast<const char*>(bytes),
+                  static_cast<std::size_t>(count));
+    }
+    any = any || out_.size() > before;
+    if (count <= 0) break;
+  }
+  return any;
+}
+
+bool Http2Session::Write() {
+  if (out_sent_ == out_.size()) return false;
+  const ssize_t count =
+      send(fd_.get(), out_.data() + out_sent_, out_.size() - out_sent_,
+           MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (count < 0) {
+    socket_full_ = errno == EAGAIN;
+    // A peer that is gone is noticed by reading: it may have left something.
+    if (!socket_full_ && errno != EINTR) out_sent_ = out_.size();
+    return false;
+  }
+  out_sent_ += static_cast<std::size_t>(count);
+  socket_full_ = out_sent_ < out_.size();
+  return true;
+}
+
+bool Http2Session::Flush() {
+  bool any = false;
+  while (!closed() && !socket_full_) {
+    const bool filled = !broken_ && Fill();
+    const bool written = Write();
+    any = any || filled || written;
+    if (out_sent_ == out_.size()) {
+      out_.clear();
+      out_sent_ = 0;
+    }
+    if (!filled && !written) break;
+  }
+  UpdateWatch();
+  return any;
+}
+
+void Http2Session::Trim() {
+  if (out_.empty() && out_.capacity() > kIdleOutBytes) {
+    std::string().swap(out_);
+  }
+}
+
+bool Http2Session::finished() const {
+  return broken_ || (out_.empty() && nghttp2_session_want_read(session_) == 0 &&
+                     nghttp2_session_want_write(session_) == 0);
+}
+
+bool Http2Session::congested() const {
+  return nghttp2_session_get_outbound_queue_size(session_) > kMaxWaitingFrames;
+}
+
+void Http2Session::SubmitSettings(
+    std::optional<std::uint32_t> max_streams,
+    std::optional<std::uint32_t> max_header_list) {
+  std::vector<nghttp2_settings_entry> entries;
+  if (role_ == Role::kClient) {
+    entries.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
+  }
+  entries.push_back({NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kStreamWindow});
+  entries.push_back({NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kFrameBytes});
+  if (max_streams) {
+    entries.push_back({NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, *max_streams});
+  }
+  if (max_header_list) {
+    entries.push_back(
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, *max_header_list});
+  }
+  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, entries.data(),
+                          entries.size());
+  nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
+                                        kConnectionWindow);
+}
+
+std::uint32_t Http2Session::PeerSetting(nghttp2_settings_id id) const {
+  return nghttp2_session_get_remote_settings(session_, id);
+}
+
+std::optional<StreamId> Http2Session::SubmitRequest(const Headers& headers,
+                                                    bool has_body) {
+  const std::vector<nghttp2_nv> nv = ToNv(headers);
+  nghttp2_data_provider provider{};
+  provider.read_callback = SessionCallbacks::ReadBody;
+  const StreamId stream =
+      nghttp2_submit_request(session_, nullptr, nv.data(), nv.size(),
+                             has_body ? &provider : nullptr, nullptr);
+  if (stream < 0) return std::nullopt;
+  return stream;
+}
+
+void Http2Session::SubmitResponse(StreamId stream, const Headers& headers,
+                                  bool has_body) {
+  const std::vector<nghttp2_nv> nv = ToNv(headers);
+  nghttp2_data_provider provider{};
+  provider.read_callback = SessionCallbacks::ReadBody;
+  nghttp2_submit_response(session_, stream, nv.data(), nv.size(),
+                          has_body ? &provider : nullptr);
+}
+
+void Http2Session::SubmitTrailers(StreamId stream, const Headers& trailers) {
+  const std::vector<nghttp2_nv> nv = ToNv(trailers);
+  nghttp2_submit_trailer(session_, stream, nv.data(), nv.size());
+}
+
+void Http2Session::SubmitReset(StreamId stream, std::uint32_t error) {
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, error);
+}
+
+void Http2Session::SubmitPing(const std::uint8_t* opaque, bool ack) {
+  nghttp2_submit_ping(session_, ack ? NGHTTP2_FLAG_ACK : NGHTTP2_FLAG_NONE,
+                      opaque);
+}
+
+void Http2Session::SubmitGoaway(std::uint32_t error, std::string_view debug) {
+  nghttp2_submit_goaway(
+      session_, NGHTTP2_FLAG_NONE,
+      nghttp2_session_get_last_proc_stream_id(session_), error,
+      reinterpret_cast<const std::uint8_t*>(debug.data()), debug.size());
+}
+
+void Http2Session::SubmitShutdownNotice() {
+  nghttp2_submit_shutdown_notice(session_);
+}
+
+void Http2Session::ResumeBody(StreamId stream) {
+  nghttp2_session_resume_data(session_, stream);
+}
+
+void Http2Session::Consumed(StreamId stream, std::size_t count) {
+  nghttp2_session_consume_stream(session_, stream, count);
+}
+
+}  // namespace devmgr::cri

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cri/link.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+#include "cri/link_sides.h"
+#include "rpc/unix_socket.h"
+
+namespace devmgr::cri {
+namespace {
+
+/// How often a call that may wait looks for the runtime.
+constexpr std::chrono::milliseconds kLookAgain{100};
+/// Open calls of one caller, if the runtime sets no lower limit.
+constexpr std::uint32_t kMaxStreams = 16384;
+/// Unanswered pings of one caller.
+constexpr std::size_t kMaxPings = 1024;
+/// "Any number", in SETTINGS.
+constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
+/// Of a GOAWAY that only says that the last one will follow.
+constexpr StreamId kLastStreamOfAll = std::numeric_limits<StreamId>::max();
+constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
+
+}  // namespace
+
+Link::Link(UniqueFd caller, Gate& gate, std::function<void(Link*)> over)
+    : gate_(gate),
+      loop_(gate.loop()),
+      over_(std::move(over)),
+      client_side_(std::make_unique<Side>(this, true)),
+      backend_side_(std::make_unique<Side>(this, false)),
+      client_(std::make_unique<Http2Session>(
+          Http2Session::Role::kServer, std::move(caller), loop_,
+          client_side_.get(), client_side_.get())),
+      client_header_list_(kUnlimited) {}
+
+Link::~Link() = default;
+
+absl::Status Link::Start() {
+  // The runtime's limits first: the caller is read once we know them.
+  client_->SetReading(false);
+  DEVMGR_RETURN_IF_ERROR(client_->Watch());
+  if (!ConnectBackend().ok()) StartClient();
+  Settle();
+  return absl::OkStatus();
+}
+
+void Link::Stop(const absl::Status& why) {
+  if (ended_) return;
+  for (const auto& [id, stream] : streams_) LoseCall(*stream, why);
+  client_->SubmitGoaway(NGHTTP2_NO_ERROR, "");
+  FlushBoth();
+  End();
+}
+
+void Link::OnClientReady(std::uint32_t events) {
+  if (client_->closed()) return;
+  if ((events & EPOLLOUT) != 0) client_->SocketHasRoom();
+  bool gone = false;
+  if ((events & (EPOLLIN | kGone)) != 0) {
+    // Who hung up before he was read has asked for nothing.
+    gone =
+        !client_started_ || client_->Read() != Http2Session::ReadResult::kMore;
+  }
+  if (!gone) return Settle();
+  FlushBoth();
+  End();
+}
+
+void Link::OnBackendReady(std::uint32_t events) {
+  Http2Session& session = backend_->session;
+  if ((events & EPOLLOUT) != 0) session.SocketHasRoom();
+  if ((events & (EPOLLIN | kGone)) != 0) {
+    switch (session.Read()) {
+      case Http2Session::ReadResult::kMore:
+        break;
+      case Http2Session::ReadResult::kEnd:
+        LoseBackend(UnavailableError("it closed the connection"));
+        break;
+      case Http2Session::ReadResult::kBroken:
+        LoseBackend(UnavailableError("the connection broke"));
+        break;
+    }
+  }
+  Settle();
+}
+
+void Link::StartClient() {
+  if (std::exchange(client_started_, true)) return;
+  if (told_streams_ == 0) told_streams_ = kMaxStreams;
+  std::optional<std::uint32_t> header_list;
+  if (told_header_list_ != 0 && told_header_list_ != kUnlimited) {
+    header_list = told_header_list_;
+  }
+  client_->SubmitSettings(told_streams_, header_list);
+  client_->SetReading(true);
+}
+
+void Link::OnClientSettings() {
+  client_header_list_ =
+      client_->PeerSetting(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
+  if (backend_ == nullptr || client_header_list_ == kUnlimited) return;
+  backend_->session.SubmitSettings(std::nullopt, client_header_list_);
+}
+
+void Link::OnBackendSettings() {
+  const std::uint32_t streams = std::min(
+      kMaxStreams,
+      backend_->session.PeerSetting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS));
+  const std::uint32_t header_list =
+      backend_->session.PeerSetting(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
+  const bool changed =
+      streams != told_streams_ || header_list != told_header_list_;
+  told_streams_ = streams;
+  told_header_list_ = header_list;
+  if (client_started_ && changed) {
+    client_->SubmitSettings(streams, header_list);
+  }
+  StartClient();
+  if (state_ != BackendState::kConnecting) return;
+  state_ = BackendState::kReady;
+  gate_.BackendConnected();
+  SubmitWaiting();
+}
+
+void Link::OnBackendGoaway(StreamId last, std::uint32_t error,
+                           std::string_view debug) {
+  state_ = BackendState::kLeaving;
+  if (last == kLastStreamOfAll) {
+    client_->SubmitShutdownNotice();
+  } else {
+    client_->SubmitGoaway(error, debug);
+  }
+  // Nobody has begun them; the caller may call again elsewhere.
+  SubmitWaiting();
+}
+
+void Link::OnPing(bool from_client, const std::uint8_t* opaque, bool ack) {
+  if (!from_client) {
+    client_->SubmitPing(opaque, ack);
+    if (ack && !pings_.empty()) pings_.pop_front();
+    return;
+  }
+  if (backend_ == nullptr) {
+    if (!ack) client_->SubmitPing(opaque, true);
+    return;
+  }
+  backend_->session.SubmitPing(opaque, ack);
+  if (ack) return;
+  std::memcpy(pings_.emplace_back().data(), opaque, 8);
+  if (pings_.size() > kMaxPings) cut_ = true;
+}
+
+absl::Status Link::AboutBackend(const absl::Status& why) const {
+  return WithContext(why, "runtime at '{}'", gate_.options().backend.string());
+}
+
+absl::Status Link::ConnectBackend() {
+  absl::StatusOr<UniqueFd> fd = rpc::ConnectUnix(gate_.options().backend);
+  if (!fd.ok()) {
+    // Whatever is wrong with the socket, to the caller the runtime is away.
+    return AboutBackend(UnavailableError("{}", MessageOf(fd.status())));
+  }
+  auto backend = std::make_unique<Backend>(*std::move(fd), this);
+  DEVMGR_RETURN_IF_ERROR(backend->session.Watch());
+  std::optional<std::uint32_t> header_list;
+  if (client_header_list_ != kUnlimited) header_list = client_header_list_;
+  backend->session.SubmitSettings(std::nullopt, header_list);
+  backend_ = std::move(backend);
+  backend_used_ = false;
+  state_ = BackendState::kConnecting;
+  return absl::OkStatus();
+}
+
+void Link::LoseBackend(const absl::Status& why) {
+  if (backend_ == nullptr) return;
+  backend_->session.Close();
+  loop_.Bury(std::move(backend_));
+  by_backend_.clear();
+  const BackendState before = std::exchange(state_, BackendState::kAbsent);
+  const absl::Status status = AboutBackend(why);
+  if (backend_used_) gate_.BackendLost(status);
+  for (const auto& [id, stream] : streams_) {
+    if (stream->backend_open) LoseCall(*stream, status);
+  }
+  for (const auto& ping : pings_) client_->SubmitPing(ping.data(), true);
+  pings_.clear();
+  if (before == BackendState::kLeaving) {
+    client_->SubmitGoaway(NGHTTP2_NO_ERROR, "");
+  }
+  StartClient();
+  // It may be back already; who cannot wait is told what we know.
+  if (!waiting_.empty()) FailImpatient(status);
+}
+
+void Link::LookForBackend() {
+  retry_ = 0;
+  if (state_ != BackendState::kAbsent || waiting_.empty()) return;
+  const absl::Status connected = ConnectBackend();
+  if (!connected.ok()) FailImpatient(connected);
+  Settle();
+}
+
+void Link::FlushBoth() {
+  // What one side takes gives the other one something to say.
+  for (bool any = true; any;) {
+    any = backend_ != nullptr && backend_->session.Flush();
+    any = client_->Flush() || any;
+  }
+}
+
+void Link::Settle() {
+  if (ended_) return;
+  FlushBoth();
+  if (backend_ != nullptr && backend_->session.finished()) {
+    LoseBackend(UnavailableError("the connection ended"));
+    FlushBoth();
+  }
+  for (const StreamId id : dead_) {
+    const auto it = streams_.find(id);
+    if (it == streams_.end()) continue;
+    by_backend_.erase(it->second->backend);
+    streams_.erase(it);
+    gate_.counters().calls--;
+  }
+  dead_.clear();
+  if (cut_ || client_->finished()) return End();
+  if (streams_.empty()) {
+    client_->Trim();
+    if (backend_ != nullptr) backend_->session.Trim();
+  }
+  if (backend_ != nullptr) {
+    backend_->session.SetReading(!client_->congested());
+    client_->SetReading(client_started_ && !backend_->session.congested());
+  }
+  if (!waiting_.empty() && state_ == BackendState::kAbsent && retry_ == 0) {
+    retry_ =
+        loop_.At(Loop::Clock::now() + kLookAgain, [this] { LookForBackend(); });
+  }
+}
+
+void Link::End() {
+  if (std::exchange(ended_, true)) return;
+  loop_.Cancel(retry_);
+  gate_.counters().calls -= streams_.size();
+  streams_.clear();
+  by_backend_.clear();
+  client_->Close();
+  if (backend_ != nullptr) backend_->session.Close();
+  over_(this);
+}
+
+}  // namespace devmgr::cri

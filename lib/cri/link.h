@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/unique_fd.h"
+#include "cri/gate.h"
+#include "cri/http2_session.h"
+#include "cri/loop.h"
+#include "cri/stream.h"
+
+namespace devmgr::cri {
+
+/// A caller's connection and the one to the runtime that belongs to it.
+/// Settings, pings and goodbyes go from one to the other; calls are mapped.
+///
+///               connect            SETTINGS            GOAWAY
+///   kAbsent ------------> kConnecting ------> kReady --------> kLeaving
+///      ^                       | lost            | lost           | lost
+///      +-----------------------+-----------------+        the caller's ends
+///      too
+///
+/// While it is absent, the next call tries to connect. Sessions only note what
+/// they are told while they read or write; what destroys anything happens in
+/// Settle, at the end of each event.
+class Link final : public Buried {
+ public:
+  /// `over` runs last, when the link has closed everything; bury it then.
+  Link(UniqueFd caller, Gate& gate, std::function<void(Link*)> over);
+  ~Link() override;
+
+  /// Begins. On an error nothing has, and `over` does not run.
+  absl::Status Start();
+  /// Answers all calls with `why`, tries once to send that, and ends.
+  void Stop(const absl::Status& why);
+
+ private:
+  enum class BackendState { kAbsent, kConnecting, kReady, kLeaving };
+
+  /// What one of the two sessions tells.
+  class Side;
+  /// A connection to the runtime; a link may have several in its life.
+  class Backend;
+
+  // link.cc: connections.
+  void OnClientReady(std::uint32_t events);
+  void OnBackendReady(std::uint32_t events);
+  void OnClientSettings();
+  void OnBackendSettings();
+  void OnBackendGoaway(StreamId last, std::uint32_t error,
+                       std::string_view debug);
+  void OnPing(bool from_client, const std::uint8_t* opaque, bool ack);
+  void StartClient();
+  absl::Status ConnectBackend();
+  void LoseBackend(const absl::Status& why);
+  absl::Status AboutBackend(const absl::Status& why) const;
+  void LookForBackend();
+  void Settle();
+  void FlushBoth();
+  void End();
+
+  // link_calls.cc: calls.
+  void OnClientHeaders(StreamId id, Headers headers, bool end);
+  void OnClientData(Stream& stream, std::string_view bytes);
+  void OnRequestEnded(Stream& stream);
+  void OnClientStreamClosed(Stream& stream, std::uint32_t error);
+  void OnBackendHeaders(Stream& stream, Headers headers, bool end);
+  void OnBackendData(Stream& stream, std::string_view bytes);
+  void OnAnswerEnded(Stream& stream);
+  void OnBackendStreamClosed(Stream& stream, std::uint32_t error);
+  void OnSent(Stream& stream, bool to_client, std::size_t count);
+  void OnEndSent(Stream& stream, bool to_client);
+  void OnDecision(StreamId client, CriDecision decision);
+  void PassUnread(Stream& stream, const absl::Status& why);
+  void Forward(Stream& stream);
+  void SubmitWaiting();
+  void FailImpatient(const absl::Status& why);
+  void Submit(Stream& stream);
+  void Fail(Stream& stream, const absl::Status& status);
+  void LoseCall(Stream& stream, const absl::Status& why);
+  void ResetClient(Stream& stream, std::uint32_t error);
+  void ResetBackend(Stream& stream, std::uint32_t error);
+  void GoIfOver(Stream& stream);
+  Stream* Find(StreamId id, bool of_client);
+
+  Gate& gate_;
+  Loop& loop_;
+  const std::function<void(Link*)> over_;
+  const std::unique_ptr<Side> client_side_;
+  const std::unique_ptr<Side> backend_side_;
+  const std::unique_ptr<Http2Session> client_;
+  std::unique_ptr<Backend> backend_;  ///< Null when absent.
+  BackendState state_ = BackendState::kAbsent;
+  bool backend_used_ = false;    ///< It has been called.
+  bool client_started_ = false;  ///< It has our settings.
+  bool cut_ = false;             ///< A message was cut: hang up, too.
+  bool ended_ = false;
+  /// Limits of the runtime that the caller was told.
+  std::uint32_t told_streams_ = 0;
+  std::uint32_t told_header_list_ = 0;
+  std::uint32_t client_header_list_;
+  /// Pings of the caller that the runtime has not answered.
+  std::deque<std::array<std::uint8_t, 8>> pings_;
+
+  std::unordered_map<StreamId, std::unique_ptr<Stream>> streams_;
+  std::unordered_map<StreamId, Stream*> by_backend_;
+  std::vector<StreamId> waiting_;  ///< For the runtime, in order.
+  std::vector<StreamId> dead_;     ///< To go in Settle.
+  Loop::TimerId retry_ = 0;
+};
+
+}  // namespace devmgr::cri

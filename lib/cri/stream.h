@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cri/byte_queue.h"
+#include "cri/gate.h"
+#include "cri/grpc_message.h"
+#include "cri/http2_session.h"
+
+namespace devmgr::cri {
+
+/// What goes from one side of a call to the other.
+struct Flow {
+  ByteQueue queue;
+  MessageBoundary boundary;  ///< Of all that came, sent or not.
+  std::size_t prepaid = 0;   ///< Bytes whose window was given back already.
+  bool ended = false;        ///< Nothing more comes.
+  std::optional<Headers> trailers;
+  /// Passed on when all before has gone.
+  std::optional<std::uint32_t> reset;
+  bool waits = false;     ///< The receiving session wants ResumeBody.
+  bool finished = false;  ///< The end is as good as sent.
+  bool end_sent = false;
+};
+
+/// One call. It goes when both sides are closed.
+struct Stream {
+  StreamId client = 0;
+  bool client_open = true;
+  StreamId backend = 0;  ///< 0: the runtime has not been called.
+  bool backend_open = false;
+  Headers request;        ///< Until the runtime is called.
+  bool answered = false;  ///< The client has the first headers of an answer.
+  Flow up;                ///< Client to backend.
+  Flow down;
+  std::unique_ptr<HeldCall> held;
+  std::optional<Loop::Clock::time_point> patience;  ///< It waits for a runtime.
+};
+
+}  // namespace devmgr::cri

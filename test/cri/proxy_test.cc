@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <atomic>
+
+#include "cri/fixture.h"
+#include "rpc/unix_socket.h"
+
+namespace devmgr::cri {
+namespace {
+
+using namespace std::chrono_literals;
+
+// BO-088, BO-089: no method and no service has to be known.
+TEST_F(ProxyTest, PassesMethodsNobodyKnows) {
+  StartBoth();
+  const auto client = Client();
+  const std::string body = Message(std::string(1 << 20, 'b'));
+  for (const char* method : {"/runtime.v1.RuntimeService/NotYetInvented",
+                             "/acme.v9.Unheard/Of", "no path at all"}) {
+    const RawMessage answer = Call(*client, method, {}, body);
+    EXPECT_EQ(StatusOf(answer), "0");
+    EXPECT_EQ(answer.body, body);
+  }
+}
+
+// BO-090: a slow caller holds its own call back, not the proxy's memory.
+TEST_F(ProxyTest, HoldsBackAStreamThatIsNotRead) {
+  StartBoth();
+  RawConnection::Options slow;
+  slow.gives_window = false;
+  slow.stream_window = 65535;
+  const auto client = Client(slow);
+  RawSend send;
+  send.headers = CallHeaders(
+      kList, {{"x-do", "stream"}, {"x-count", "10000"}, {"x-size", "1000"}});
+  const std::int32_t stream = client->Request(send);
+  ASSERT_TRUE(client->WaitFor(
+      stream, [](const RawMessage& m) { return m.body_bytes == 65535; }));
+  // Others are not held up meanwhile.
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  client->GiveWindow();
+  ASSERT_TRUE(client->WaitClosed(stream));
+  const RawMessage answer = client->Received(stream);
+  EXPECT_EQ(answer.body_bytes, 10000U * 1005);
+  EXPECT_EQ(StatusOf(answer), "0");
+}
+
+// BO-091: code, text, details and trailers are the runtime's.
+TEST_F(ProxyTest, PassesErrorsAsTheyAre) {
+  options_.intercept = {kCreate};
+  StartBoth();
+  const auto client = Client();
+  for (const char* method : {kList, kCreate}) {
+    const RawMessage answer = Call(*client, method,
+                                   {{"x-do", "error"},
+                                    {"x-code", "5"},
+                                    {"x-text", "no %E2%82%AC here"},
+                                    {"x-echo", "a trailer"}});
+    const RawHeaders expected = {{":status", "200"},
+                                 {"content-type", "application/grpc"},
+                                 {"x-echo", "a trailer"},
+                                 {"grpc-status", "5"},
+                                 {"grpc-message", "no %E2%82%AC here"},
+                                 {"grpc-status-details-bin", "CAUSAQ"}};
+    ASSERT_EQ(answer.headers.size(), 1U) << method;
+    EXPECT_EQ(answer.headers.front(), expected);
+  }
+  ASSERT_EQ(interceptor_.ends().size(), 1U);
+  const CriOutcome outcome = interceptor_.ends().front().second;
+  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(std::string(outcome.status.message()), "no \u20ac here");
+  EXPECT_TRUE(outcome.answered);
+}
+
+// BO-092
+TEST_F(ProxyTest, PassesUnimplementedOfAStream) {
+  StartBoth();
+  const RawMessage answer =
+      Call(*Client(), "/runtime.v1.RuntimeService/StreamContainers",
+           {{"x-do", "error"}, {"x-code", "12"}, {"x-text", "unknown method"}});
+  EXPECT_EQ(StatusOf(answer), "12");
+  EXPECT_EQ(TextOf(answer), "unknown method");
+}
+
+// BO-093: the runtime hears the deadline that the caller has.
+TEST_F(ProxyTest, PassesTheDeadline) {
+  StartBoth();
+  const auto client = Client();
+  const RawMessage answer =
+      Call(*client, kList, {{"grpc-timeout", "700m"}, {"x-do", "echo"}});
+  EXPECT_EQ(StatusOf(answer), "0");
+  std::string seen;
+  backend_->ForEach([&](RawConnection& connection) {
+    seen = HeaderOf(connection.Received(1).headers.front(), "grpc-timeout");
+  });
+  EXPECT_EQ(seen, "700m");
+}
+
+// BO-094: who gives up is heard of.
+TEST_F(ProxyTest, PassesResetsUp) {
+  StartBoth();
+  const auto client = Client();
+  RawSend send;
+  send.headers = CallHeaders(kList, {{"x-do", "never"}});
+  send.body = Message("question");
+  const std::int32_t stream = client->Request(send);
+  ASSERT_TRUE(Eventually([&] { return backend_->open_streams() == 1; }));
+  client->Reset(stream, NGHTTP2_CANCEL);
+  EXPECT_TRUE(NothingLeft());
+  backend_->ForEach([&](RawConnection& connection) {
+    EXPECT_EQ(connection.Received(1).reset, std::uint32_t{NGHTTP2_CANCEL});
+  });
+}
+
+TEST_F(ProxyTest, PassesResetsDownAfterWhatWasSaidBefore) {
+  StartBoth();
+  const auto client = Client();
+  for (const char* code : {"1", "7", "8", "11"}) {
+    RawMessage answer =
+        Call(*client, kList, {{"x-do", "half"}, {"x-code", code}});
+    EXPECT_EQ(answer.body, Message("half"));
+    EXPECT_EQ(StatusOf(answer), std::string("reset ") + code);
+    answer = Call(*client, kList, {{"x-do", "reset"}, {"x-code", code}});
+    EXPECT_EQ(StatusOf(answer), std::string("reset ") + code);
+  }
+  EXPECT_TRUE(NothingLeft());
+}
+
+// BO-095
+TEST_F(ProxyTest, PassesLargeAnswers) {
+  StartBoth();
+  const RawMessage answer =
+      Call(*Client(), kList,
+           {{"x-do", "stream"}, {"x-count", "1"}, {"x-size", "67108864"}});
+  EXPECT_EQ(StatusOf(answer), "0");
+  EXPECT_EQ(answer.body_bytes, 67108864U + 5);
+}
+
+// BO-098: what nobody changes stays as it is, to the byte.
+TEST_F(ProxyTest, ForwardsTheOriginalBytesOfAHeldCall) {
+  options_.intercept = {kCreate};
+  StartBoth();
+  const std::string body = Message(std::string("\x1a\x00\xff\xfe", 4));
+  const RawMessage answer =
+      Call(*Client(), kCreate, {{"x-id", "1"}, {"x-b-bin", "AAEC"}}, body);
+  EXPECT_EQ(answer.body, body);
+  ASSERT_EQ(interceptor_.calls().size(), 1U);
+  const CriCall call = interceptor_.calls().front();
+  EXPECT_EQ(call.method, kCreate);
+  EXPECT_EQ(call.message, body.substr(5));
+  EXPECT_FALSE(call.deadline);
+  const std::pair<std::string, std::string> expected = {"x-b-bin", "AAEC"};
+  EXPECT_EQ(call.metadata.back(), expected);
+  const auto ends = interceptor_.ends();
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends.front().first, call.id);
+  EXPECT_TRUE(ends.front().second.status.ok());
+  EXPECT_TRUE(ends.front().second.forwarded);
+  EXPECT_EQ(ends.front().second.message, body.substr(5));
+}
+
+TEST_F(ProxyTest, ForwardsAnotherRequestWhereOneIsGiven) {
+  options_.intercept = {kCreate};
+  const std::string other(3 << 20, 'o');
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    decide(CriDecision::Replace(other));
+  };
+  StartBoth();
+  const RawMessage answer =
+      Call(*Client(), kCreate, {{"content-length", "6"}}, Message("x"));
+  EXPECT_EQ(answer.body, Message(other));
+  backend_->ForEach([&](RawConnection& connection) {
+    EXPECT_EQ(
+        HeaderOf(connection.Received(1).headers.front(), "content-length"), "");
+  });
+}
+
+TEST_F(ProxyTest, FailsAHeldCallAsDecided) {
+  options_.intercept = {kCreate};
+  interceptor_.on_call = [](const CriCall&,
+                            const CriInterceptor::Decide& decide) {
+    // From another thread, and twice.
+    std::thread([decide] {
+      decide(CriDecision::Fail(
+          absl::FailedPreconditionError("100% of 'gpu' \u20ac")));
+      decide(CriDecision::Forward());
+    }).detach();
+  };
+  StartBoth();
+  const RawMessage answer = Call(*Client(), kCreate);
+  EXPECT_EQ(StatusOf(answer), "9");
+  EXPECT_EQ(TextOf(answer), "100%25 of 'gpu' %E2%82%AC");
+  EXPECT_EQ(answer.headers.size(), 1U);
+  EXPECT_TRUE(NothingLeft());
+  EXPECT_EQ(interceptor_.ends().size(), 1U);
+  EXPECT_FALSE(interceptor_.ends().front().second.forwarded);
+}
+
+TEST_F(ProxyTest, AnswersInternalWhenNobodyDecides) {
+  options_.intercept = {kCreate};
+  interceptor_.on_call = [](const CriCall&, const CriInterceptor::Decide&) {};
+  StartBoth();
+  EXPECT_EQ(StatusOf(Call(*Client(), kCreate)), "13");
+}
+
+// BO-099: a call that hangs delays no other one.
+TEST_F(ProxyTest, HeldCallsDelayNobody) {
+  options_.intercept = {kCreate};
+  std::atomic<bool> first = true;
+  CriInterceptor::Decide kept;
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    if (first.exchange(false)) {
+      kept = decide;
+    } else {
+      decide(CriDecision::Forward());
+    }
+  };
+  StartBoth();
+  const auto client = Client();
+  RawSend hanging;
+  hanging.headers = CallHeaders(kCreate);
+  hanging.body = Message("pod A");
+  const std::int32_t held = client->Request(hanging);
+  ASSERT_TRUE(Eventually([&] { return proxy_->Stats().intercepted == 1; }));
+  std::vector<std::int32_t> streams;
+  for (int i = 0; i < 1000; ++i) {
+    RawSend send;
+    send.headers =
+        CallHeaders(i % 3 == 0   ? kList
+                    : i % 3 == 1 ? "/runtime.v1.RuntimeService/Status"
+                                 : kCreate);
+    send.body = Message("pod B");
+    streams.push_back(client->Request(send));
+  }
+  for (const std::int32_t stream : streams) {
+    ASSERT_TRUE(client->WaitClosed(stream));
+    EXPECT_EQ(StatusOf(client->Received(stream)), "0");
+  }
+  EXPECT_FALSE(client->Received(held).closed);
+  EXPECT_EQ(proxy_->Stats().held, 1U);
+  kept(CriDecision::Forward());
+  kept = nullptr;
+  ASSERT_TRUE(client->WaitClosed(held));
+  EXPECT_EQ(StatusOf(client->Received(held)), "0");
+}
+
+TEST_F(ProxyTest, TellsWhenTheCallerOfAHeldCallGivesUp) {
+  options_.intercept = {kCreate};
+  std::vector<CriInterceptor::Decide> kept;
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    kept.push_back(decide);
+  };
+  StartBoth();
+  auto client = Client();
+  RawSend send;
+  send.headers = CallHeaders(kCreate);
+  send.body = Message("x");
+  const std::int32_t reset = client->Request(send);
+  client->Request(send);
+  ASSERT_TRUE(Eventually([&] { return interceptor_.calls().size() == 2; }));
+  client->Reset(reset, NGHTTP2_CANCEL);
+  ASSERT_TRUE(Eventually([&] { return interceptor_.ends().size() == 1; }));
+  client->Cut();
+  ASSERT_TRUE(Eventually([&] { return interceptor_.ends().size() == 2; }));
+  for (const auto& [id, outcome] : interceptor_.ends()) {
+    EXPECT_EQ(outcome.status.code(), absl::StatusCode::kCancelled);
+    EXPECT_FALSE(outcome.forwarded);
+  }
+  // Too late, and harmless; so it is after the proxy.
+  kept[0](CriDecision::Forward());
+  EXPECT_TRUE(NothingLeft());
+  proxy_.reset();
+  kept[1](CriDecision::Forward());
+  EXPECT_EQ(backend_->open_streams(), 0U);
+}
+
+TEST_F(ProxyTest, AnswersBeforeTheCallerGivesUp) {
+  options_.intercept = {kCreate};
+  std::vector<CriInterceptor::Decide> kept;
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    kept.push_back(decide);
+  };
+  StartBoth();
+  const RawMessage answer =
+      Call(*Client(), kCreate, {{"grpc-timeout", "100m"}});
+  EXPECT_EQ(StatusOf(answer), "4");
+  EXPECT_NE(TextOf(answer).find(kCreate), std::string::npos);
+  EXPECT_EQ(interceptor_.ends().front().second.status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(backend_->open_streams(), 0U);
+}
+
+TEST_F(ProxyTest, TellsTheRuntimeWhatTimeIsLeft) {
+  options_.intercept = {kCreate};
+  interceptor_.on_call = [&](const CriCall& call,
+                             const CriInterceptor::Decide& decide) {
+    EXPECT_TRUE(call.deadline);
+    std::thread([decide] {
+      std::this_thread::sleep_for(20ms);
+      decide(CriDecision::Forward());
+    }).detach();
+  };
+  StartBoth();
+  EXPECT_EQ(StatusOf(Call(*Client(), kCreate, {{"grpc-timeout", "60S"}})), "0");
+  std::string seen;
+  backend_->ForEach([&](RawConnection& connection) {
+    seen = HeaderOf(connection.Received(1).headers.front(), "grpc-timeout");
+  });
+  EXPECT_EQ(seen.back(), 'u') << seen;
+  EXPECT_LT(std::stol(seen), 60'000'000 - 19'000) << seen;
+}
+
+TEST_F(ProxyTest, PassesRequestsItCannotRead) {
+  options_.intercept = {kCreate};
+  options_.max_held_bytes = 1000;
+  StartBoth();
+  const auto client = Client();
+  const std::vector<std::string> bodies = {Message(std::string(1001, 'l')),
+                                           Message(std::string(5 << 20, 'l')),
+                                           "",
+                                           "abc",
+                                           Message("one") + Message("two"),
+                                           Message("zipped", true)};
+  for (const std::string& body : bodies) {
+    const RawMessage answer = Call(*client, kCreate, {}, body);
+    EXPECT_EQ(StatusOf(answer), "0");
+    EXPECT_EQ(answer.body, body);
+  }
+  EXPECT_EQ(interceptor_.unread().size(), bodies.size());
+  EXPECT_EQ(proxy_->Stats().passed_unread, bodies.size());
+  EXPECT_TRUE(interceptor_.calls().empty());
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(ProxyTest, RefusesRequestsItCannotReadWhereAskedTo) {
+  options_.intercept = {kCreate};
+  options_.max_held_bytes = 1000;
+  options_.refuse_unreadable = true;
+  StartBoth();
+  const auto client = Client();
+  EXPECT_EQ(StatusOf(Call(*client, kCreate, {}, "abc")), "3");
+  const RawMessage answer =
+      Call(*client, kCreate, {}, Message(std::string(5 << 20, 'l')));
+  EXPECT_EQ(HeaderOf(answer.headers.back(), "grpc-status"), "8");
+  EXPECT_TRUE(NothingLeft());
+}
+
+// BO-102
+TEST_F(ProxyTest, ReplacesAStaleSocketAndNoOther) {
+  StartBackend();
+  { RawServer stale(listen_path(), Runtime()); }
+  StartProxy();
+  EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
+  CriProxyOptions second = options_;
+  const absl::Status refused = CriProxy::Start(second).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
+}
+
+TEST_F(ProxyTest, HasTheRightsOfTheRuntimesSocket) {
+  StartBackend();
+  ASSERT_EQ(chmod(backend_path().c_str(), 0606), 0);
+  StartProxy();
+  struct stat status {};
+  ASSERT_EQ(stat(listen_path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0606U);
+  proxy_.reset();
+  EXPECT_NE(stat(listen_path().c_str(), &status), 0) << "the file stays";
+  options_.mode = 0600;
+  StartProxy();
+  ASSERT_EQ(stat(listen_path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST_F(ProxyTest, SaysThatTheRuntimeIsAway) {
+  options_.version_patience = 50ms;
+  StartProxy();
+  const auto client = Client();
+  RawMessage answer = Call(*client, kList);
+  EXPECT_EQ(StatusOf(answer), "14");
+  EXPECT_NE(TextOf(answer).find(backend_path().string()), std::string::npos);
+  answer = Call(*client, "/runtime.v1.RuntimeService/Version");
+  EXPECT_EQ(StatusOf(answer), "14");
+  // The same caller is served as soon as it is there.
+  StartBackend();
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+}
+
+TEST_F(ProxyTest, VersionWaitsForTheRuntime) {
+  options_.version_patience = 30s;
+  StartProxy();
+  const auto client = Client();
+  RawSend send;
+  send.headers = CallHeaders("/runtime.v1.RuntimeService/Version");
+  send.body = Message("v");
+  const std::int32_t stream = client->Request(send);
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "14");
+  StartBackend();
+  ASSERT_TRUE(client->WaitClosed(stream));
+  EXPECT_EQ(StatusOf(client->Received(stream)), "0");
+}
+
+// BO-101, and a runtime that dies in the middle of each kind of call.
+TEST_F(ProxyTest, EndsCallsWhenTheRuntimeDies) {
+  options_.intercept = {kCreate};
+  StartBoth();
+  const auto client = Client();
+  const auto begin = [&](const char* method, const RawHeaders& headers,
+                         bool open_end) {
+    RawSend send;
+    send.headers = CallHeaders(method, headers);
+    send.body = Message("x");
+    send.open_end = open_end;
+    return client->Request(send);
+  };
+  const std::vector<std::int32_t> streams = {
+      begin(kList, {{"x-do", "never"}}, false),
+      begin(kList, {{"x-do", "never"}}, true),
+      begin(kCreate, {{"x-do", "never"}}, false)};
+  ASSERT_TRUE(Eventually([&] { return backend_->open_streams() == 3; }));
+  backend_->Kill();
+  for (const std::int32_t stream : streams) {
+    ASSERT_TRUE(client->WaitClosed(stream));
+    const RawMessage answer = client->Received(stream);
+    ASSERT_FALSE(answer.headers.empty());
+    EXPECT_EQ(HeaderOf(answer.headers.back(), "grpc-status"), "14");
+  }
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "14");
+  StartBackend();
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  EXPECT_EQ(proxy_->Stats().backend_losses, 1U);
+  const std::vector<std::string> story = interceptor_.story();
+  ASSERT_EQ(story.size(), 3U);
+  EXPECT_EQ(story[0], "connected");
+  EXPECT_EQ(story[2], "connected");
+  const auto ends = interceptor_.ends();
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].second.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(ends[0].second.forwarded);
+  EXPECT_FALSE(ends[0].second.answered);
+}
+
+TEST_F(ProxyTest, EndsStreamsWhenTheRuntimeDies) {
+  RawConnection::Options events;
+  events.on_event = [](RawConnection& connection, std::int32_t stream,
+                       const RawMessage& request) {
+    if (!request.ended) return;
+    RawSend send;
+    send.headers = {{":status", "200"}};
+    send.body = Message("event") + Message("event");
+    if (HeaderOf(request.headers[0], "x-do") == "half") send.body += "\0\0";
+    send.open_end = true;
+    connection.Answer(stream, send);
+  };
+  StartBackend(events);
+  StartProxy();
+  for (const bool in_the_middle : {false, true}) {
+    const auto client = Client();
+    RawSend send;
+    send.headers = CallHeaders("/runtime.v1.RuntimeService/GetContainerEvents",
+                               {{"x-do", in_the_middle ? "half" : "whole"}});
+    const std::int32_t stream = client->Request(send);
+    const std::size_t expected = in_the_middle ? 21 : 20;
+    ASSERT_TRUE(client->WaitFor(stream, [&](const RawMessage& m) {
+      return m.body_bytes >= expected - (in_the_middle ? 1 : 0);
+    }));
+    backend_->Kill();
+    ASSERT_TRUE(client->WaitClosed(stream));
+    const RawMessage answer = client->Received(stream);
+    EXPECT_EQ(answer.body.substr(0, 20), Message("event") + Message("event"));
+    if (!answer.lost) EXPECT_EQ(StatusOf(answer), "14");
+    StartBackend(events);
+  }
+}
+
+TEST_F(ProxyTest, StopsAtOnceUnderLoad) {
+  options_.intercept = {kCreate};
+  std::vector<CriInterceptor::Decide> kept;
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    kept.push_back(decide);
+  };
+  StartBackend();
+  const int before = OpenDescriptors();
+  StartProxy();
+  std::vector<std::unique_ptr<RawConnection>> clients;
+  std::vector<std::int32_t> streams;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(Client());
+    RawSend send;
+    send.headers =
+        CallHeaders(i % 2 == 0 ? kList : kCreate, {{"x-do", "never"}});
+    send.body = Message("x");
+    streams.push_back(clients.back()->Request(send));
+  }
+  ASSERT_TRUE(Eventually([&] {
+    return backend_->open_streams() == 10 && interceptor_.calls().size() == 10;
+  }));
+  const auto begin = std::chrono::steady_clock::now();
+  proxy_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(clients[i]->WaitClosed(streams[i]));
+    EXPECT_EQ(StatusOf(clients[i]->Received(streams[i])), "14");
+  }
+  EXPECT_EQ(interceptor_.ends().size(), 10U);
+  clients.clear();
+  EXPECT_TRUE(Eventually([&] { return backend_->connections() == 0; }));
+  // Connections that are over keep the eventfd of their thread in this test.
+  backend_->Kill();
+  EXPECT_LE(OpenDescriptors(), before);
+}
+
+TEST_F(ProxyTest, PassesPings) {
+  StartBoth();
+  const auto client = Client();
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  client->Ping();
+  client->Ping();
+  EXPECT_TRUE(Eventually([&] { return client->pongs() == 2; }));
+  backend_->ForEach([](RawConnection& connection) { connection.Ping(); });
+  EXPECT_TRUE(Eventually([&] {
+    int pongs = 0;
+    backend_->ForEach(
+        [&](RawConnection& connection) { pongs += connection.pongs(); });
+    return pongs == 1;
+  }));
+}
+
+TEST_F(ProxyTest, PassesGoodbyes) {
+  StartBoth();
+  const auto client = Client();
+  RawSend send;
+  send.headers = CallHeaders(kList, {{"x-do", "never"}});
+  send.body = Message("x");
+  send.open_end = true;
+  const std::int32_t open = client->Request(send);
+  ASSERT_TRUE(Eventually([&] { return backend_->open_streams() == 1; }));
+  backend_->ForEach([](RawConnection& connection) {
+    connection.Goaway(NGHTTP2_ENHANCE_YOUR_CALM, false);
+  });
+  EXPECT_TRUE(Eventually([&] { return client->goaway().has_value(); }));
+  EXPECT_EQ(client->goaway(), std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM});
+  // Calls under way go on; the connection ends with the last one.
+  EXPECT_FALSE(client->Received(open).closed);
+  client->Reset(open, NGHTTP2_CANCEL);
+  EXPECT_TRUE(Eventually([&] { return client->over(); }));
+  EXPECT_TRUE(Eventually([&] { return proxy_->Stats().connections == 0; }));
+  EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
+}
+
+TEST_F(ProxyTest, TellsTheRuntimesLimitOfCalls) {
+  RawConnection::Options few = Runtime();
+  few.max_streams = 7;
+  StartBackend(few);
+  StartProxy();
+  const auto client = Client();
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  EXPECT_EQ(client->peer_max_streams(), 7U);
+}
+
+TEST_F(ProxyTest, HangsUpOnTooManyCallers) {
+  options_.max_connections = 2;
+  StartBoth();
+  const auto first = Client();
+  const auto second = Client();
+  ASSERT_EQ(StatusOf(Call(*first, kList)), "0");
+  ASSERT_EQ(StatusOf(Call(*second, kList)), "0");
+  const auto third = Client();
+  EXPECT_TRUE(Eventually([&] { return third->over(); }));
+  EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
+}
+
+TEST_F(ProxyTest, HangsUpOnWhoeverDoesNotSpeakHttp2) {
+  StartBoth();
+  for (const char* said : {"GET / HTTP/1.1\r\n\r\n", "",
+                           "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff"
+                           "\xff\xff\xff\xff\xff\xff\xff\xff"}) {
+    absl::StatusOr<UniqueFd> fd = rpc::ConnectUnix(listen_path());
+    ASSERT_TRUE(fd.ok());
+    const std::string bytes = said;
+    ASSERT_EQ(send(fd->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  EXPECT_TRUE(Eventually([&] { return proxy_->Stats().connections == 0; }));
+  EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
+  EXPECT_TRUE(Eventually([&] { return backend_->connections() == 0; }));
+}
+
+TEST_F(ProxyTest, ChecksItsOptions) {
+  CriProxyOptions options;
+  options.intercept = {kCreate};
+  options.max_held_bytes = 0;
+  const absl::Status status = CriProxy::Start(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"listen", "backend", "interceptor", "held"}) {
+    EXPECT_NE(std::string(status.message()).find(part), std::string::npos)
+        << part;
+  }
+}
+
+}  // namespace
+}  // namespace devmgr::cri
