@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The spec files of CDI directories, on disk.
+// What checks want from CDI directories: all of it, once, and files set aside.
 #pragma once
 
 #include <absl/status/status.h>
+#include <devmgr/cdi_registry.h>
 
 #include <filesystem>
+#include <memory>
 #include <vector>
-
-#include "cdi/spec.h"
 
 namespace devmgr::cdistore {
 
-/// Longest file that is read, and most files of one directory.
-inline constexpr std::size_t kMaxSpecBytes = std::size_t{4} << 20;
-inline constexpr std::size_t kMaxSpecFiles = 10'000;
-
-/// Reads all `*.json` and `*.yaml` of the directories, in order of name. A
-/// missing directory is an empty one; no other trouble is fatal either, each is
-/// told. Blocks for the disk.
-cdi::SpecFiles ReadSpecFiles(
+/// What the directories define. A missing one is an empty one; no other trouble
+/// is fatal either, each is told. Blocks for the disk.
+std::shared_ptr<const CdiRegistry> ReadSpecFiles(
     const std::vector<std::filesystem::path>& directories);
 
 /// What SetAside makes of a path. Its suffix hides the file from every reader.
@@ -29,6 +24,6 @@ std::filesystem::path AsidePath(const std::filesystem::path& file);
 /// now. Replaces what was set aside from the same path before.
 ///   NotFound            the file is gone
 ///   FailedPrecondition  it is not what was read
-absl::Status SetAside(const cdi::SpecFile& file);
+absl::Status SetAside(const CdiSpecFile& file);
 
 }  // namespace devmgr::cdistore

@@ -25,6 +25,7 @@ std::vector<Finding> CheckAnswers(const Input& input);
 std::vector<Finding> CheckUnreadableSpecs(const Input& input);
 std::vector<Finding> CheckMissingSpecs(const Input& input);
 std::vector<Finding> CheckOrphanedSpecs(const Input& input);
+std::vector<Finding> CheckConflictingSpecs(const Input& input);
 
 // Against the device plugins.
 std::vector<Finding> CheckHeldDevices(const Input& input);

@@ -13,11 +13,11 @@ namespace {
 
 /// Add your check here.
 constexpr Check kChecks[] = {
-    CheckInvariants,      CheckAnswers,  // the ledger
-    CheckUnreadableSpecs, CheckMissingSpecs,
-    CheckOrphanedSpecs,                                      // CDI directories
-    CheckHeldDevices,     CheckAbsentPlugins,                // device plugins
-    CheckAbsentDrivers,   CheckRefusals,      CheckGonePods  // drivers, source
+    CheckInvariants,       CheckAnswers,  // the ledger
+    CheckUnreadableSpecs,  CheckMissingSpecs,  CheckOrphanedSpecs,
+    CheckConflictingSpecs,                                    // CDI directories
+    CheckHeldDevices,      CheckAbsentPlugins,                // device plugins
+    CheckAbsentDrivers,    CheckRefusals,      CheckGonePods  // drivers, source
 };
 
 /// The decision of a repair, or nothing when there is nothing left to do.
@@ -70,14 +70,15 @@ std::vector<Finding> Common(std::vector<Finding> findings,
 }
 
 absl::StatusOr<state::Decision> DecideRepair(const Finding& finding,
-                                             const state::State& state) {
+                                             const state::State& state,
+                                             std::string_view found_by) {
   state::Decision decision = std::visit(Decider{state}, finding.repair);
   if (!state::IsWorthWriting(decision)) {
     return FailedPreconditionError("{}: there is nothing to repair any more",
                                    finding.shown.object);
   }
-  decision.message =
-      fmt::format("fsck: {}; {}", finding.shown.message, finding.shown.repair);
+  decision.message = fmt::format("{}: {}; {}", found_by, finding.shown.message,
+                                 finding.shown.repair);
   return decision;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <devmgr/cdi_registry.h>
 #include <devmgr/fsck.h>
 
 #include <cstdint>
@@ -12,11 +13,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "cdi/spec.h"
 #include "device/device.h"
 #include "state/state.h"
 
@@ -43,7 +44,7 @@ struct Input {
   const state::State& state;
   std::string boot_id;                       ///< Of this boot.
   const std::vector<state::Batch>& history;  ///< As far as it reaches.
-  const cdi::SpecFiles* specs = nullptr;     ///< Of all CDI directories.
+  const CdiRegistry* specs = nullptr;        ///< Of all CDI directories.
   const RunningView* running = nullptr;
 };
 
@@ -54,7 +55,7 @@ struct PrepareAgain {
 };
 /// Sets a spec file aside that nobody needs any more.
 struct SetAside {
-  cdi::SpecFile file;
+  CdiSpecFile file;
   ClaimUid claim;  ///< Whose devices it defines.
   ObjectName name;
 };
@@ -68,16 +69,25 @@ struct Finding {
 /// Runs all checks. Errors come first, then by check and object.
 std::vector<Finding> RunChecks(const Input& input);
 
+/// Of all checks the one that must hold before a container starts on a claim:
+/// what its drivers prepared in this boot and no spec file defines, one finding
+/// per driver. Nothing while some of the directories cannot be read.
+std::vector<Finding> FindMissingSpecs(const state::ClaimRecord& claim,
+                                      const std::string& boot_id,
+                                      const CdiRegistry& specs);
+
 /// Those of `findings` that `others` has too. A running node changes while it
 /// is looked at: what was found with the state before the look as well as with
 /// the state after it is no accident of time.
 std::vector<Finding> Common(std::vector<Finding> findings,
                             const std::vector<Finding>& others);
 
-/// The recorded decision of a repair, on the state that holds now.
+/// The recorded decision of a repair, on the state that holds now. `found_by`
+/// stands in the history.
 ///   FailedPrecondition  there is nothing to repair any more
-absl::StatusOr<state::Decision> DecideRepair(const Finding& finding,
-                                             const state::State& state);
+absl::StatusOr<state::Decision> DecideRepair(
+    const Finding& finding, const state::State& state,
+    std::string_view found_by = "fsck");
 
 /// A report of what was found; `repairs` are for the caller to fill in.
 FsckReport ReportOf(const std::vector<Finding>& findings,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include "cdi/qualified_name.h"
 #include "fsck/checks.h"
@@ -112,6 +113,9 @@ class Owners {
     return &found->second;
   }
 
+  /// Whether a claim or a pod of the ledger has the device.
+  bool IsHeld(const std::string& id) const { return held_.contains(id); }
+
   /// Whether a device looks as if made for a claim that nobody knows.
   bool LooksAbandoned(const std::string& kind,
                       const std::string& device) const {
@@ -135,7 +139,7 @@ class Owners {
   std::map<std::string, Claim> released_;  ///< By ID.
 };
 
-Finding OrphanOf(const cdi::SpecFile& file, const Owners::Claim& claim) {
+Finding OrphanOf(const CdiSpecFile& file, const Owners::Claim& claim) {
   Finding finding;
   finding.shown = {
       "orphaned-spec",
@@ -150,7 +154,7 @@ Finding OrphanOf(const cdi::SpecFile& file, const Owners::Claim& claim) {
   return finding;
 }
 
-Finding AbandonedOf(const cdi::SpecFile& file, const std::string& device) {
+Finding AbandonedOf(const CdiSpecFile& file, const std::string& device) {
   Finding finding;
   finding.shown = {
       "orphaned-spec",
@@ -158,7 +162,7 @@ Finding AbandonedOf(const cdi::SpecFile& file, const std::string& device) {
       "file/" + file.path,
       fmt::format("'{}' defines '{}={}', named as those of claims, and no such "
                   "claim is known",
-                  file.path, file.spec.kind, device),
+                  file.path, file.spec->kind, device),
       "",
       "another user of the driver may need it; if there is none, remove it"};
   return finding;
@@ -166,14 +170,51 @@ Finding AbandonedOf(const cdi::SpecFile& file, const std::string& device) {
 
 using Ids = std::set<std::string>;
 
+/// Of devices, in a message.
+constexpr std::size_t kMostNames = 16;
+
+Finding ConflictOf(const std::vector<std::string>& paths, const Ids& devices,
+                   bool is_effective, bool is_held) {
+  std::vector<std::string> names(devices.begin(), devices.end());
+  if (names.size() > kMostNames) {
+    names.resize(kMostNames);
+    names.emplace_back("...");
+  }
+  const std::string what =
+      fmt::format("{} devices are defined by each of '{}' ({})", devices.size(),
+                  fmt::join(paths, "', '"), fmt::join(names, ", "));
+  Finding finding =
+      is_effective
+          ? Error("conflicting-spec", "file/" + paths.front(),
+                  what + ": no runtime injects them",
+                  "have all of these files but one removed, or their devices "
+                  "named otherwise")
+          : Error("conflicting-spec", "file/" + paths.front(),
+                  what +
+                      ": a directory of higher priority defines them, but "
+                      "many runtimes inject none of them all the same",
+                  "have all of these files but one removed");
+  finding.shown.error = is_effective && is_held;
+  return finding;
+}
+
+/// Whether any spec file defines the device, be it in conflict with another.
+bool IsDefined(const CdiRegistry& specs, const std::string& id) {
+  if (specs.Find(id) != nullptr) return true;
+  const auto conflict = std::lower_bound(
+      specs.conflicts().begin(), specs.conflicts().end(), id,
+      [](const CdiConflict& a, const std::string& b) { return a.device < b; });
+  return conflict != specs.conflicts().end() && conflict->device == id;
+}
+
 /// What drivers prepared for a claim in this boot, and no spec defines.
 void AddMissing(const state::ClaimRecord& claim, const std::string& boot_id,
-                const Ids& defined, std::vector<Finding>* findings) {
+                const CdiRegistry& specs, std::vector<Finding>* findings) {
   std::map<std::string, Ids> missing;
   ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
     const state::DriverRecord& part = claim.drivers.at(driver);
     if (part.phase == state::DriverPhase::kPrepared &&
-        part.boot_id == boot_id && !defined.contains(id)) {
+        part.boot_id == boot_id && !IsDefined(specs, id)) {
       missing[driver].insert(id);
     }
   });
@@ -199,12 +240,12 @@ void AddMissing(const state::ClaimRecord& claim, const std::string& boot_id,
 /// What plugins answered for a pod that is Ready in this boot, and no spec
 /// defines.
 void AddMissing(const state::PodRecord& pod, const std::string& boot_id,
-                const Ids& defined, std::vector<Finding>* findings) {
+                const CdiRegistry& specs, std::vector<Finding>* findings) {
   if (pod.phase != state::PodPhase::kReady || pod.boot_id != boot_id) return;
   std::map<std::string, Ids> missing;
   for (const state::DeviceHold& hold : pod.holds) {
     for (const std::string& id : hold.edits.cdi_devices) {
-      if (!defined.contains(id)) missing[hold.resource].insert(id);
+      if (!IsDefined(specs, id)) missing[hold.resource].insert(id);
     }
   }
   for (const auto& [resource, ids] : missing) {
@@ -224,7 +265,7 @@ void AddMissing(const state::PodRecord& pod, const std::string& boot_id,
 std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
   std::vector<Finding> findings;
   if (input.specs == nullptr) return findings;
-  for (const std::string& problem : input.specs->unread) {
+  for (const std::string& problem : input.specs->unread()) {
     Finding finding;
     finding.shown = {"unreadable-spec",
                      true,
@@ -234,7 +275,7 @@ std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
                      "until it can be read, missing specs are not looked for"};
     findings.push_back(std::move(finding));
   }
-  for (const cdi::SpecFile& file : input.specs->files) {
+  for (const CdiSpecFile& file : input.specs->files()) {
     if (file.problem.empty()) continue;
     Finding finding;
     finding.shown = {"unreadable-spec",
@@ -252,19 +293,21 @@ std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
 
 std::vector<Finding> CheckMissingSpecs(const Input& input) {
   std::vector<Finding> findings;
-  if (input.specs == nullptr || !input.specs->unread.empty()) return findings;
-  Ids defined;
-  for (const cdi::SpecFile& file : input.specs->files) {
-    for (const std::string& device : file.spec.devices) {
-      defined.insert(file.spec.kind + "=" + device);
-    }
-  }
+  if (input.specs == nullptr || !input.specs->unread().empty()) return findings;
   for (const auto& [uid, claim] : input.state.claims) {
-    AddMissing(*claim, input.boot_id, defined, &findings);
+    AddMissing(*claim, input.boot_id, *input.specs, &findings);
   }
   for (const auto& [uid, pod] : input.state.pods) {
-    AddMissing(*pod, input.boot_id, defined, &findings);
+    AddMissing(*pod, input.boot_id, *input.specs, &findings);
   }
+  return findings;
+}
+
+std::vector<Finding> FindMissingSpecs(const state::ClaimRecord& claim,
+                                      const std::string& boot_id,
+                                      const CdiRegistry& specs) {
+  std::vector<Finding> findings;
+  if (specs.unread().empty()) AddMissing(claim, boot_id, specs, &findings);
   return findings;
 }
 
@@ -272,10 +315,11 @@ std::vector<Finding> CheckOrphanedSpecs(const Input& input) {
   std::vector<Finding> findings;
   if (input.specs == nullptr) return findings;
   const Owners owners(input);
-  for (const cdi::SpecFile& file : input.specs->files) {
-    const std::vector<std::string>& devices = file.spec.devices;
-    const auto owner_of = [&](const std::string& device) {
-      return owners.ReleasedOwnerOf(file.spec.kind, device);
+  for (const CdiSpecFile& file : input.specs->files()) {
+    if (file.spec == nullptr) continue;
+    const std::vector<CdiSpecDevice>& devices = file.spec->devices;
+    const auto owner_of = [&](const CdiSpecDevice& device) {
+      return owners.ReleasedOwnerOf(file.spec->kind, device.name);
     };
     if (!devices.empty() &&
         std::all_of(devices.begin(), devices.end(), owner_of)) {
@@ -284,11 +328,30 @@ std::vector<Finding> CheckOrphanedSpecs(const Input& input) {
     }
     const auto abandoned =
         std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
-          return owners.LooksAbandoned(file.spec.kind, device);
+          return owners.LooksAbandoned(file.spec->kind, device.name);
         });
     if (abandoned != devices.end()) {
-      findings.push_back(AbandonedOf(file, *abandoned));
+      findings.push_back(AbandonedOf(file, abandoned->name));
     }
+  }
+  return findings;
+}
+
+/// An error where somebody holds such a device: his containers cannot start.
+std::vector<Finding> CheckConflictingSpecs(const Input& input) {
+  std::vector<Finding> findings;
+  if (input.specs == nullptr) return findings;
+  const Owners owners(input);
+  // Files, whether it matters, whether somebody holds one: the devices.
+  std::map<std::tuple<std::vector<std::string>, bool, bool>, Ids> groups;
+  for (const CdiConflict& conflict : input.specs->conflicts()) {
+    groups[{conflict.paths, conflict.is_effective,
+            owners.IsHeld(conflict.device)}]
+        .insert(conflict.device);
+  }
+  for (const auto& [key, devices] : groups) {
+    const auto& [paths, is_effective, is_held] = key;
+    findings.push_back(ConflictOf(paths, devices, is_effective, is_held));
   }
   return findings;
 }

@@ -69,10 +69,31 @@ void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
                                   const std::string& container, Done done) {
   const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
   if (stopped_) return done(CancelledError("the manager stops"));
-  if (!pod.ok()) return done(pod.status());
+  if (!pod.ok()) return done(WhyNotReady(uid, pod.status()));
   const absl::Status healthy = parts_.health.CheckStart(**pod, container);
   if (!healthy.ok()) return done(healthy);
   pending_[id] = std::move(done);
+  parts_.specs.BeforeStart(
+      **pod, container, [this, id, uid, container](const absl::Status& status) {
+        OnSpecs(id, uid, container, status);
+      });
+}
+
+absl::Status ContainerStarts::WhyNotReady(const PodUid& uid,
+                                          const absl::Status& found) const {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) return found;
+  const absl::Status awaited = parts_.specs.Awaited(*pod);
+  return awaited.ok() ? found : awaited;
+}
+
+void ContainerStarts::OnSpecs(OperationId id, const PodUid& uid,
+                              const std::string& container,
+                              const absl::Status& status) {
+  if (!pending_.contains(id)) return;  // cancelled
+  if (!status.ok()) return End(id, status);
+  const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
+  if (!pod.ok()) return End(id, WhyNotReady(uid, pod.status()));
   if (LacksDevices(**pod, container)) {
     GetDevicesAnew(id, **pod, container);
   } else {

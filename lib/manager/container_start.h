@@ -13,6 +13,7 @@
 #include "manager/device_book.h"
 #include "manager/health_keeper.h"
 #include "manager/ledger.h"
+#include "manager/spec_keeper.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -34,6 +35,7 @@ class ContainerStarts {
     const HealthKeeper& health;
     DeviceAdmission& admission;
     plugin::Plugins& plugins;
+    SpecKeeper& specs;
     std::string boot_id;
     Profile profile = Profile::kDefault;
   };
@@ -41,8 +43,9 @@ class ContainerStarts {
 
   explicit ContainerStarts(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Gets devices for an init container that has given its own back, then asks
-  /// the plugins for PreStartContainer, all at once.
+  /// Looks for the CDI specs of its claims, gets devices for an init container
+  /// that has given its own back, then asks the plugins for PreStartContainer,
+  /// all at once.
   void BeforeStart(OperationId id, const PodUid& pod,
                    const std::string& container, Done done);
 
@@ -54,6 +57,9 @@ class ContainerStarts {
   void Stop();
 
  private:
+  absl::Status WhyNotReady(const PodUid& uid, const absl::Status& found) const;
+  void OnSpecs(OperationId id, const PodUid& uid, const std::string& container,
+               const absl::Status& status);
   void GetDevicesAnew(OperationId id, const state::PodRecord& pod,
                       const std::string& container);
   void AskPlugins(OperationId id, const state::PodRecord& pod,

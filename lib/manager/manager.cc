@@ -178,9 +178,11 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   };
   device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
+  specs_ = std::make_unique<SpecKeeper>(SpecKeeper::Parts{
+      *executor_, *ledger_, state_, events_, boot_id_, options_.cdi_spec_dirs});
   starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
       *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-      *plugins_, boot_id_, options_.profile});
+      *plugins_, *specs_, boot_id_, options_.profile});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -259,6 +261,7 @@ Manager::~Manager() {
     starts_->Stop();
     return 0;
   });
+  specs_->Stop();
   OnLoop([&] {
     doors_.reset();
     plugins_.reset();

@@ -30,6 +30,7 @@
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
 #include "manager/slice_keeper.h"
+#include "manager/spec_keeper.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -219,6 +220,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;
   std::unique_ptr<DeviceAdmission> device_admission_;
+  std::unique_ptr<SpecKeeper> specs_;
   std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;
   std::unique_ptr<DebtKeeper> debts_;

@@ -127,6 +127,7 @@ void Manager::OnClaim(const state::ClaimRecord* before,
                       const state::ClaimRecord* now,
                       state::DecisionKind decision) {
   debts_->OnClaim(before, now, decision);
+  if (now == nullptr) specs_->Forget(before->uid);
   const auto is_prepared = [](const state::ClaimRecord* claim,
                               const std::string& driver) {
     const auto part = claim->drivers.find(driver);

@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
     return OnLoop([&] { return std::pair(state_, ViewForFsck()); });
   };
   const auto before = look();
-  std::optional<cdi::SpecFiles> specs;
+  std::shared_ptr<const CdiRegistry> specs;
   if (!options_.cdi_spec_dirs.empty()) {
     specs = cdistore::ReadSpecFiles(options_.cdi_spec_dirs);
   }
@@ -73,8 +73,8 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
       ledger_->History(0, std::numeric_limits<std::size_t>::max()));
   const auto after = look();
   const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
-    return fsck::RunChecks({at.first, boot_id_, history,
-                            specs.has_value() ? &*specs : nullptr, &at.second});
+    return fsck::RunChecks(
+        {at.first, boot_id_, history, specs.get(), &at.second});
   };
   return fsck::Common(check(after), check(before));
 }

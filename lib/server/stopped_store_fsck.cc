@@ -19,10 +19,12 @@ absl::StatusOr<std::vector<fsck::Finding>> Check(
   if (boot_id.empty()) {
     DEVMGR_ASSIGN_OR_RETURN(boot_id, KernelBootId());
   }
-  const cdi::SpecFiles specs = cdistore::ReadSpecFiles(request.cdi_spec_dirs);
-  return fsck::RunChecks({contents.state, boot_id, contents.history,
-                          request.cdi_spec_dirs.empty() ? nullptr : &specs,
-                          nullptr});
+  std::shared_ptr<const CdiRegistry> specs;
+  if (!request.cdi_spec_dirs.empty()) {
+    specs = cdistore::ReadSpecFiles(request.cdi_spec_dirs);
+  }
+  return fsck::RunChecks(
+      {contents.state, boot_id, contents.history, specs.get(), nullptr});
 }
 
 std::int64_t UnixMs() {

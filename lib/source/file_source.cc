@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/poller.h"
+#include "common/snapshot_cell.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "source/change_tracker.h"
 #include "source/manifest_reader.h"
 #include "source/manifest_set.h"
-#include "source/snapshot_cell.h"
 #include "watcher/directory_watcher.h"
 
 namespace devmgr::source {
@@ -139,7 +139,7 @@ class FileSource final : public ObjectSource {
   const FileSourceOptions options_;
   const std::filesystem::path directory_;
   std::atomic<bool> stopping_ = false;
-  SnapshotCell cell_;
+  SnapshotCell<ObjectSnapshot> cell_;
 
   ManifestSet set_;
   ChangeTracker tracker_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/executor.h"
-#include "source/snapshot_cell.h"
+#include "common/snapshot_cell.h"
 
 namespace devmgr {
 namespace {
@@ -31,7 +31,7 @@ class MemoryObjectSourceImpl final : public MemoryObjectSource {
   std::string Describe() const override { return "memory"; }
 
  private:
-  source::SnapshotCell cell_;
+  SnapshotCell<ObjectSnapshot> cell_;
   /// Last, so that it is stopped before the cell goes.
   const std::unique_ptr<ThreadExecutor> executor_ =
       ThreadExecutor::Start("devmgr-objects");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/fake_device_plugin.h"
 
+#include <devmgr/cdi_cache.h>
+
 #include <utility>
 
 #include "common/status.h"
@@ -299,12 +301,15 @@ void FakeDevicePluginImpl::ReplaceDevices(PluginDevices devices) {
 
 void FakeDevicePluginImpl::WriteSpecFile() {
   if (!options_.cdi) return;
-  const auto file = options_.root / "cdi" / (names_.file + ".json");
-  absl::Status written = MakeDirectory(file.parent_path());
-  if (written.ok()) {
-    written = WriteFileAtomically(
-        file, EncodeCdiSpec(names_, lists_.devices(), state_dir_));
-  }
+  const auto directory = options_.root / "cdi";
+  const std::string name = names_.file + ".json";
+  const PluginDevices& devices = lists_.devices();
+  // A spec without devices is none.
+  const absl::Status written =
+      devices.empty() ? RemoveCdiSpec(directory, name)
+                      : WriteCdiSpec(CdiSpecOf(names_, devices, state_dir_),
+                                     directory, name)
+                            .status();
   if (!written.ok()) journal_.Note("spec-failed", MessageOf(written));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/fake_driver_store.h"
 
+#include <devmgr/cdi_cache.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -155,19 +157,19 @@ std::optional<PreparedClaim> DecodeRecord(const std::string& text) {
 
 /// 0.5.0: the first version whose device names may begin with a digit, as
 /// UIDs do.
-std::string EncodeSpec(const std::string& kind, const PreparedClaim& claim) {
-  Json devices = Json::array();
-  std::size_t number = 0;
+CdiSpec SpecOf(const std::string& kind, const PreparedClaim& claim) {
+  CdiSpec spec;
+  spec.version = "0.5.0";
+  spec.kind = kind;
   for (const PreparedDevice& device : claim.devices) {
-    const std::string edit =
-        fmt::format("{}={}/{}", EnvironmentName(claim.uid, number), device.pool,
-                    device.device);
-    devices.push_back(
-        {{"name", CdiDeviceName(claim.uid, device.device, number)},
-         {"containerEdits", {{"env", Json::array({edit})}}}});
-    ++number;
+    const std::size_t number = spec.devices.size();
+    CdiSpecDevice& defined = spec.devices.emplace_back();
+    defined.name = CdiDeviceName(claim.uid, device.device, number);
+    defined.edits.env = {fmt::format("{}={}/{}",
+                                     EnvironmentName(claim.uid, number),
+                                     device.pool, device.device)};
   }
-  return Dump({{"cdiVersion", "0.5.0"}, {"kind", kind}, {"devices", devices}});
+  return spec;
 }
 
 }  // namespace
@@ -230,8 +232,8 @@ std::filesystem::path FakeDriverStore::RecordFile(
   return state_ / (uid + ".json");
 }
 
-std::filesystem::path FakeDriverStore::SpecFile(const std::string& uid) const {
-  return cdi_ / fmt::format("{}-{}.json", driver_, uid);
+std::string FakeDriverStore::SpecName(const std::string& uid) const {
+  return fmt::format("{}-{}.json", driver_, uid);
 }
 
 absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(
@@ -262,19 +264,20 @@ absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(const std::string& uid,
 absl::Status FakeDriverStore::WriteSpecFile(const PreparedClaim& claim) const {
   // A spec file without devices is invalid and would hide nothing but errors.
   if (claim.devices.empty()) return absl::OkStatus();
-  const std::filesystem::path file = SpecFile(claim.uid);
-  const std::string wanted = EncodeSpec(CdiKindOfDriver(driver_), claim);
-  const absl::StatusOr<std::string> present = ReadFile(file, wanted.size());
+  const CdiSpec spec = SpecOf(CdiKindOfDriver(driver_), claim);
+  DEVMGR_ASSIGN_OR_RETURN(const std::string wanted,
+                          EncodeCdiSpec(spec, CdiFormat::kJson));
+  const std::string name = SpecName(claim.uid);
+  const absl::StatusOr<std::string> present =
+      ReadFile(cdi_ / name, wanted.size());
   if (present.ok() && *present == wanted) return absl::OkStatus();
-  // Directories for generated specs lie in memory and are gone after a reboot.
-  DEVMGR_RETURN_IF_ERROR(MakeDirectory(cdi_));
-  return WriteFileAtomically(file, wanted);
+  return WriteCdiSpec(spec, cdi_, name).status();
 }
 
 absl::Status FakeDriverStore::Unprepare(const std::string& uid) {
   const auto known = claims_.find(uid);
   if (known == claims_.end()) return absl::OkStatus();
-  DEVMGR_RETURN_IF_ERROR(RemoveFile(SpecFile(uid)));
+  DEVMGR_RETURN_IF_ERROR(RemoveCdiSpec(cdi_, SpecName(uid)));
   DEVMGR_RETURN_IF_ERROR(RemoveFile(RecordFile(uid)));
   claims_.erase(known);
   return absl::OkStatus();

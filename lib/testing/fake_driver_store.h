@@ -72,7 +72,7 @@ class FakeDriverStore {
   absl::StatusOr<PreparedClaim> Prepare(const std::string& uid,
                                         const Planner& plan);
   std::filesystem::path RecordFile(const std::string& uid) const;
-  std::filesystem::path SpecFile(const std::string& uid) const;
+  std::string SpecName(const std::string& uid) const;
   absl::Status Load();
   absl::Status WriteSpecFile(const PreparedClaim& claim) const;
 

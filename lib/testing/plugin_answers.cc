@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cdi/qualified_name.h"
@@ -14,7 +13,6 @@ namespace devmgr::testing {
 namespace {
 
 using Action = ScenarioStep::Action;
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxFileName = 100;
 constexpr char kVersionOfCdi[] = "0.5.0";
@@ -149,27 +147,24 @@ Edits GarbageEdits(const ScenarioStep& step) {
   return edits;
 }
 
-std::string EncodeCdiSpec(const PluginNames& names,
-                          const PluginDevices& devices,
-                          const std::filesystem::path& state) {
-  Json list = Json::array();
+CdiSpec CdiSpecOf(const PluginNames& names, const PluginDevices& devices,
+                  const std::filesystem::path& state) {
+  CdiSpec spec;
+  spec.version = kVersionOfCdi;
+  spec.kind = names.cdi_kind;
   for (const FakeDevicePlugin::Device& device : devices) {
     const DeviceNode node = NodeOf(device.id);
     const DeviceMount mount = MountOf(device.id, state);
-    const Json nodes = Json::array({{{"path", node.container_path},
-                                     {"hostPath", node.host_path},
-                                     {"permissions", node.permissions}}});
-    const Json mounts = Json::array({{{"hostPath", mount.host_path},
-                                      {"containerPath", mount.container_path},
-                                      {"options", {"ro", "bind"}}}});
-    list.push_back(
-        {{"name", device.id},
-         {"containerEdits", {{"deviceNodes", nodes}, {"mounts", mounts}}}});
+    CdiSpecDevice& defined = spec.devices.emplace_back();
+    defined.name = device.id;
+    CdiDeviceNode& cdi_node = defined.edits.device_nodes.emplace_back();
+    cdi_node.path = node.container_path;
+    cdi_node.host_path = node.host_path;
+    cdi_node.permissions = node.permissions;
+    defined.edits.mounts.push_back(
+        {mount.host_path, mount.container_path, {"ro", "bind"}, ""});
   }
-  const Json spec = {{"cdiVersion", kVersionOfCdi},
-                     {"kind", names.cdi_kind},
-                     {"devices", std::move(list)}};
-  return spec.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return spec;
 }
 
 }  // namespace devmgr::testing

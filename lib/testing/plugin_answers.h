@@ -3,6 +3,7 @@
 // What a fake device plugin says, well or badly: values in, values out.
 #pragma once
 
+#include <devmgr/cdi_spec.h>
 #include <devmgr/testing.h>
 
 #include <filesystem>
@@ -48,9 +49,8 @@ Edits CdiEditsFor(const PluginNames& names, const DeviceIds& ids);
 /// What no runtime takes.
 Edits GarbageEdits(const ScenarioStep& step);
 
-/// A CDI spec file with the devices and what each puts into a container.
-std::string EncodeCdiSpec(const PluginNames& names,
-                          const PluginDevices& devices,
-                          const std::filesystem::path& state);
+/// A CDI spec with the devices and what each puts into a container.
+CdiSpec CdiSpecOf(const PluginNames& names, const PluginDevices& devices,
+                  const std::filesystem::path& state);
 
 }  // namespace devmgr::testing

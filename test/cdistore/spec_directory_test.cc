@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 std::string Spec(const std::string& device) {
   return "cdiVersion: 0.5.0\nkind: a.com/gpu\ndevices: [{name: " + device +
-         "}]\n";
+         ", containerEdits: {env: [A=1]}}]\n";
 }
 
 class SpecDirectoryTest : public ::testing::Test {
@@ -42,15 +42,17 @@ TEST_F(SpecDirectoryTest, ReadsSpecFilesOfAllDirectoriesInOrder) {
     Write("a/" + name, Spec("three"));
   }
   Write("b/.5.yaml", Spec("five"));
-  const cdi::SpecFiles specs = ReadSpecFiles(
+  const auto specs = ReadSpecFiles(
       {folder_.path() / "a", folder_.path() / "none", folder_.path() / "b"});
-  EXPECT_THAT(specs.unread, IsEmpty());
+  EXPECT_THAT(specs->unread(), IsEmpty());
   std::vector<std::string> devices;
-  for (const cdi::SpecFile& file : specs.files) {
+  for (const CdiSpecFile& file : specs->files()) {
     EXPECT_EQ(file.problem, "");
-    EXPECT_EQ(file.spec.kind, "a.com/gpu");
-    devices.insert(devices.end(), file.spec.devices.begin(),
-                   file.spec.devices.end());
+    ASSERT_NE(file.spec, nullptr);
+    EXPECT_EQ(file.spec->kind, "a.com/gpu");
+    for (const CdiSpecDevice& device : file.spec->devices) {
+      devices.push_back(device.name);
+    }
   }
   EXPECT_THAT(devices, ElementsAre("one", "two", "five"));
 }
@@ -59,29 +61,29 @@ TEST_F(SpecDirectoryTest, FilesThatAreNoSpecsAreTold) {
   Write("a/bad.json", "{");
   Write("a/empty.json", "");
   ASSERT_EQ(::mkfifo((folder_.path() / "a/pipe.json").c_str(), 0600), 0);
-  const cdi::SpecFiles specs = ReadSpecFiles({folder_.path() / "a"});
-  EXPECT_THAT(specs.unread, IsEmpty());
-  ASSERT_THAT(specs.files, SizeIs(3));
-  for (const cdi::SpecFile& file : specs.files) {
+  const auto specs = ReadSpecFiles({folder_.path() / "a"});
+  EXPECT_THAT(specs->unread(), IsEmpty());
+  ASSERT_THAT(specs->files(), SizeIs(3));
+  for (const CdiSpecFile& file : specs->files()) {
     EXPECT_NE(file.problem, "") << file.path;
-    EXPECT_THAT(file.spec.devices, IsEmpty());
+    EXPECT_EQ(file.spec, nullptr);
   }
-  EXPECT_THAT(specs.files[2].problem, HasSubstr("regular file"));
+  EXPECT_THAT(specs->files()[2].problem, HasSubstr("regular file"));
 }
 
 TEST_F(SpecDirectoryTest, WhatCannotBeReadIsToldAndTheRestIsRead) {
   const fs::path file = Write("a/1.yaml", Spec("one"));
-  Write("a/big.yaml", std::string(kMaxSpecBytes + 1, ' '));
-  const cdi::SpecFiles specs = ReadSpecFiles({file, folder_.path() / "a"});
-  EXPECT_THAT(specs.files, SizeIs(1));
-  ASSERT_THAT(specs.unread, SizeIs(2));
-  EXPECT_THAT(specs.unread[0], HasSubstr("1.yaml'"));
-  EXPECT_THAT(specs.unread[1], HasSubstr("big.yaml' has more than"));
+  Write("a/big.yaml", std::string((4 << 20) + 1, ' '));
+  const auto specs = ReadSpecFiles({file, folder_.path() / "a"});
+  EXPECT_THAT(specs->files(), SizeIs(1));
+  ASSERT_THAT(specs->unread(), SizeIs(2));
+  EXPECT_THAT(specs->unread()[0], HasSubstr("1.yaml'"));
+  EXPECT_THAT(specs->unread()[1], HasSubstr("big.yaml' has more than"));
 }
 
 TEST_F(SpecDirectoryTest, SetsAsideOnlyWhatWasRead) {
   const fs::path path = Write("a/1.yaml", Spec("one"));
-  const cdi::SpecFile file = ReadSpecFiles({path.parent_path()}).files.at(0);
+  const CdiSpecFile file = ReadSpecFiles({path.parent_path()})->files().at(0);
   Write("a/1.yaml", Spec("other"));
   EXPECT_TRUE(absl::IsFailedPrecondition(SetAside(file)));
   EXPECT_TRUE(fs::exists(path));
@@ -89,7 +91,7 @@ TEST_F(SpecDirectoryTest, SetsAsideOnlyWhatWasRead) {
   EXPECT_TRUE(SetAside(file).ok());
   EXPECT_FALSE(fs::exists(path));
   EXPECT_TRUE(fs::exists(AsidePath(path)));
-  EXPECT_THAT(ReadSpecFiles({path.parent_path()}).files, IsEmpty());
+  EXPECT_THAT(ReadSpecFiles({path.parent_path()})->files(), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(SetAside(file)));
 }
 

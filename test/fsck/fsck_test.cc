@@ -13,6 +13,7 @@ namespace {
 
 using state::DriverPhase;
 using state::PodPhase;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,6 +39,37 @@ state::ClaimRecord PreparedClaim(const std::string& uid,
       kBoot};
   return claim;
 }
+
+/// Spec files of one directory, to be changed at will.
+struct SpecFiles {
+  struct Spec {
+    std::string kind;
+    std::vector<std::string> devices;
+  };
+  struct File {
+    std::string path;
+    Spec spec;
+    std::string problem;
+    int priority = 0;
+  };
+  std::vector<File> files;
+  std::vector<std::string> unread;
+
+  CdiRegistry Registry() const {
+    std::vector<CdiSpecFile> made;
+    for (const File& file : files) {
+      made.push_back({file.path, file.priority, nullptr, file.problem});
+      if (!file.problem.empty()) continue;
+      auto spec = std::make_shared<CdiSpec>();
+      spec->kind = file.spec.kind;
+      for (const std::string& device : file.spec.devices) {
+        spec->devices.push_back({device, {}, {}});
+      }
+      made.back().spec = std::move(spec);
+    }
+    return CdiRegistry(std::move(made), unread);
+  }
+};
 
 /// A node with a Ready pod `default/p`, whose claim `default/held` is defined
 /// in a spec file, and with a claim in its history that was released.
@@ -75,13 +107,14 @@ class FsckTest : public ::testing::Test {
   }
   void AddSpec(const std::string& path, const std::string& kind,
                const std::vector<std::string>& devices) {
-    specs_.files.push_back({path, {kind, devices}, ""});
+    specs_.files.push_back({path, {kind, devices}, "", 0});
   }
   state::ClaimRecord Held() { return *state_.FindClaim({kHeld}); }
   state::PodRecord Pod() { return *state_.FindPod({"pod-uid"}); }
 
   std::vector<Finding> Run() {
-    return RunChecks({state_, kBoot, history_, &specs_, &running_});
+    const CdiRegistry specs = specs_.Registry();
+    return RunChecks({state_, kBoot, history_, &specs, &running_});
   }
   /// The only finding there is, of this check.
   Finding Only(const std::string& check) {
@@ -94,7 +127,7 @@ class FsckTest : public ::testing::Test {
 
   state::State state_;
   std::vector<state::Batch> history_;
-  cdi::SpecFiles specs_;
+  SpecFiles specs_;
   RunningView running_;
 };
 
@@ -162,7 +195,7 @@ TEST_F(FsckTest, MissesNoSpecWhereItCouldNotLook) {
 }
 
 TEST_F(FsckTest, FindsFilesThatAreNoSpecs) {
-  specs_.files.push_back({"/cdi/bad.json", {}, "line 1: no"});
+  specs_.files.push_back({"/cdi/bad.json", {}, "line 1: no", 0});
   const Finding finding = Only("unreadable-spec");
   EXPECT_FALSE(finding.shown.error);
   EXPECT_EQ(finding.shown.object, "file//cdi/bad.json");
@@ -466,6 +499,31 @@ TEST_F(FsckTest, RepairOfAnOrphanIsARecordOnly) {
   Put(PreparedClaim(kReleased, "released"));
   EXPECT_TRUE(
       absl::IsFailedPrecondition(DecideRepair(finding, state_).status()));
+}
+
+TEST_F(FsckTest, AConflictIsAnErrorWhereSomebodyHoldsTheDevice) {
+  AddSpec("/cdi/other.json", "nvidia.com/gpu", {"0", "1", "all"});
+  const Finding warning = Only("conflicting-spec");
+  EXPECT_FALSE(warning.shown.error);
+  EXPECT_EQ(warning.shown.object, "file//cdi/static.json");
+  EXPECT_THAT(warning.shown.message,
+              AllOf(HasSubstr("/cdi/static.json"), HasSubstr("2 devices"),
+                    HasSubstr("nvidia.com/gpu=0, nvidia.com/gpu=all")));
+  specs_.files.pop_back();
+  AddSpec("/cdi/twin.json", kKind, {std::string(kHeld) + "-gpu-0"});
+  // It is defined, if twice: to prepare it again would not help.
+  const Finding error = Only("conflicting-spec");
+  EXPECT_TRUE(error.shown.error);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(error.repair));
+}
+
+TEST_F(FsckTest, AConflictBelowAnotherDefinitionIsAWarning) {
+  AddSpec("/cdi/twin.json", kKind, {std::string(kHeld) + "-gpu-0"});
+  AddSpec("/run/held.json", kKind, {std::string(kHeld) + "-gpu-0"});
+  specs_.files.back().priority = 1;
+  const Finding warning = Only("conflicting-spec");
+  EXPECT_FALSE(warning.shown.error);
+  EXPECT_THAT(warning.shown.message, HasSubstr("higher priority"));
 }
 
 TEST_F(FsckTest, ReportShowsTheFindings) {

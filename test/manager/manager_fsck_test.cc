@@ -31,7 +31,8 @@ class ManagerFsckTest : public ManagerTest {
   std::filesystem::path WriteSpec(const std::string& claim) {
     const std::filesystem::path file = folder_.path() / (claim + ".yaml");
     std::ofstream(file) << "cdiVersion: 0.5.0\nkind: " << kDriver
-                        << "/x\ndevices: [{name: " << claim << "}]\n";
+                        << "/x\ndevices: [{name: " << claim
+                        << ", containerEdits: {env: [A=1]}}]\n";
     return file;
   }
 

@@ -44,7 +44,8 @@ class StoppedStoreFsckTest : public ::testing::Test {
                                   const std::string& device) {
     std::filesystem::create_directories(cdi_);
     std::ofstream(cdi_ / file) << "cdiVersion: 0.5.0\nkind: example.com/gpu\n"
-                               << "devices: [{name: " << device << "}]\n";
+                               << "devices: [{name: " << device
+                               << ", containerEdits: {env: [A=1]}}]\n";
     return cdi_ / file;
   }
 
@@ -140,9 +141,11 @@ TEST_F(StoppedStoreFsckTest, NobodyRepairsWhatIsInUse) {
 class StoppedStoreDeviceFsckTest : public StoppedStoreFsckTest {
  protected:
   StoppedStoreDeviceFsckTest() {
-    std::ofstream(cdi_ / "tpu.json") << "cdiVersion: 0.5.0\n"
-                                        "kind: example.com/tpu\n"
-                                        "devices: [{name: \"0\"}]\n";
+    std::ofstream(cdi_ / "tpu.json")
+        << "cdiVersion: 0.5.0\n"
+           "kind: example.com/tpu\n"
+           "devices: [{name: \"0\", containerEdits: "
+           "{env: [A=1]}}]\n";
     Append({state::MakeBatch(5, state::DecisionKind::kAllocated,
                              {state::Put(PodB())})});
   }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cdistore/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace devmgr::cdistore {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".tmp";
+
+absl::Status Failed(const char* doing, const fs::path& path) {
+  const int error = errno;
+  return ErrnoStatus(error, fmt::format("{} '{}'", doing, path.string()));
+}
+
+absl::Status MakeDirectories(const fs::path& directory) {
+  if (directory.empty() || ::mkdir(directory.c_str(), 0755) == 0 ||
+      errno == EEXIST) {
+    return absl::OkStatus();
+  }
+  if (errno != ENOENT) return Failed("cannot make directory", directory);
+  DEVMGR_RETURN_IF_ERROR(MakeDirectories(directory.parent_path()));
+  if (::mkdir(directory.c_str(), 0755) == 0 || errno == EEXIST) {
+    return absl::OkStatus();
+  }
+  return Failed("cannot make directory", directory);
+}
+
+/// Makes renames and removals in the directory of `file` durable.
+absl::Status SyncDirectoryOf(const fs::path& file) {
+  const fs::path directory =
+      file.parent_path().empty() ? fs::path(".") : file.parent_path();
+  const UniqueFd fd(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Failed("cannot open", directory);
+  if (::fsync(fd.get()) != 0) return Failed("cannot sync", directory);
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(int fd, std::string_view content, const fs::path& file) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed("cannot write", file);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  // The mode of the temporary file is 0600, less what the umask takes.
+  if (::fchmod(fd, 0644) != 0) return Failed("cannot open to readers", file);
+  if (::fsync(fd) != 0) return Failed("cannot sync", file);
+  return absl::OkStatus();
+}
+
+absl::Status MoveIntoPlace(const std::string& temporary, const fs::path& file,
+                           IfPresent if_present) {
+  if (if_present == IfPresent::kReplace) {
+    if (::rename(temporary.c_str(), file.c_str()) == 0) return absl::OkStatus();
+    return Failed("cannot rename into place", file);
+  }
+  // As renameat2(RENAME_NOREPLACE), which not every file system has.
+  if (::link(temporary.c_str(), file.c_str()) == 0) {
+    ::unlink(temporary.c_str());
+    return absl::OkStatus();
+  }
+  if (errno != EEXIST) return Failed("cannot link into place", file);
+  return MakeStatus(absl::StatusCode::kAlreadyExists,
+                    fmt::format("'{}' is there already", file.string()));
+}
+
+}  // namespace
+
+absl::Status WriteFileAtomically(const fs::path& file, std::string_view content,
+                                 IfPresent if_present) {
+  DEVMGR_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
+  std::string temporary = file.string() + ".XXXXXX" + std::string(kSuffix);
+  const UniqueFd fd(::mkostemps(temporary.data(),
+                                static_cast<int>(kSuffix.size()), O_CLOEXEC));
+  if (!fd.valid()) return Failed("cannot create", temporary);
+  absl::Status status = WriteAll(fd.get(), content, temporary);
+  if (status.ok()) status = MoveIntoPlace(temporary, file, if_present);
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return SyncDirectoryOf(file);
+}
+
+absl::Status RemoveFile(const fs::path& file) {
+  if (::unlink(file.c_str()) == 0) return SyncDirectoryOf(file);
+  return errno == ENOENT ? absl::OkStatus() : Failed("cannot remove", file);
+}
+
+}  // namespace devmgr::cdistore
