@@ -334,29 +334,6 @@ absl::StatusOr<std::vector<Sandbox>> ReadListPodSandbox(
   return result;
 }
 
-absl::StatusOr<Sandbox> ReadPodSandboxStatus(std::string_view response) {
-  namespace f = field::pod_sandbox_status;
-  Sandbox sandbox;
-  std::uint64_t state = 0;
-  Walk walk;
-  Merged status;
-  walk.Over(response, "PodSandboxStatusResponse", [&](const WireField& field) {
-    if (field.number == field::pod_sandbox_status_response::kStatus) {
-      status.Add(field);
-    }
-  });
-  walk.Over(status.bytes, "PodSandboxStatus", [&](const WireField& field) {
-    if (field.number == f::kId) Take(field, &sandbox.id);
-    if (field.number == f::kState) Take(field, &state);
-    if (field.number == f::kMetadata && field.type == WireType::kBytes) {
-      ReadSandboxMetadata(walk, field.bytes, &sandbox.identity);
-    }
-  });
-  sandbox.ready = state == 0;
-  DEVMGR_RETURN_IF_ERROR(walk.status());
-  return sandbox;
-}
-
 absl::StatusOr<std::vector<Container>> ReadListContainers(
     std::string_view response) {
   std::vector<Container> result;

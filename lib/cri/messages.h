@@ -70,7 +70,7 @@ struct RestorePodResponse {
   std::vector<Restored> containers;
 };
 
-/// An item of a list, or what a status says.
+/// An item of a list.
 struct Sandbox {
   std::string id;
   SandboxIdentity identity;
@@ -109,7 +109,6 @@ absl::StatusOr<RestorePodResponse> ReadRestorePodResponse(
     std::string_view response);
 absl::StatusOr<std::vector<Sandbox>> ReadListPodSandbox(
     std::string_view response);
-absl::StatusOr<Sandbox> ReadPodSandboxStatus(std::string_view response);
 absl::StatusOr<std::vector<Container>> ReadListContainers(
     std::string_view response);
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response);

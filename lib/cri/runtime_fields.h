@@ -20,16 +20,14 @@ inline constexpr std::string_view kRemovePodSandbox =
     "/runtime.v1.RuntimeService/RemovePodSandbox";
 inline constexpr std::string_view kListPodSandbox =
     "/runtime.v1.RuntimeService/ListPodSandbox";
-inline constexpr std::string_view kPodSandboxStatus =
-    "/runtime.v1.RuntimeService/PodSandboxStatus";
 inline constexpr std::string_view kCreateContainer =
     "/runtime.v1.RuntimeService/CreateContainer";
 inline constexpr std::string_view kStartContainer =
     "/runtime.v1.RuntimeService/StartContainer";
+inline constexpr std::string_view kRemoveContainer =
+    "/runtime.v1.RuntimeService/RemoveContainer";
 inline constexpr std::string_view kListContainers =
     "/runtime.v1.RuntimeService/ListContainers";
-inline constexpr std::string_view kContainerStatus =
-    "/runtime.v1.RuntimeService/ContainerStatus";
 inline constexpr std::string_view kRestorePod =
     "/runtime.v1.RuntimeService/RestorePod";
 }  // namespace method
@@ -89,6 +87,10 @@ inline constexpr std::uint32_t kAnnotations = 10;
 inline constexpr std::uint32_t kLinux = 15;
 inline constexpr std::uint32_t kCdiDevices = 17;
 }  // namespace container_config
+
+namespace remove_container_request {
+inline constexpr std::uint32_t kContainerId = 1;
+}  // namespace remove_container_request
 
 namespace container_metadata {
 inline constexpr std::uint32_t kName = 1;
@@ -150,20 +152,6 @@ inline constexpr std::uint32_t kState = 3;
 inline constexpr std::uint32_t kLabels = 5;
 inline constexpr std::uint32_t kAnnotations = 6;
 }  // namespace pod_sandbox
-
-namespace pod_sandbox_status_request {
-inline constexpr std::uint32_t kPodSandboxId = 1;
-}  // namespace pod_sandbox_status_request
-
-namespace pod_sandbox_status_response {
-inline constexpr std::uint32_t kStatus = 1;
-}  // namespace pod_sandbox_status_response
-
-namespace pod_sandbox_status {
-inline constexpr std::uint32_t kId = 1;
-inline constexpr std::uint32_t kMetadata = 2;
-inline constexpr std::uint32_t kState = 3;
-}  // namespace pod_sandbox_status
 
 namespace list_containers_response {
 inline constexpr std::uint32_t kContainers = 1;

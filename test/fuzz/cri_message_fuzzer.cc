@@ -17,7 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   (void)cri::ReadListContainers(bytes);
   (void)cri::ReadListPodSandbox(bytes);
-  (void)cri::ReadPodSandboxStatus(bytes);
   (void)cri::ReadRestorePodResponse(bytes);
   (void)cri::ReadRunPodSandbox(bytes);
   (void)cri::ReadStatusInfo(bytes);
