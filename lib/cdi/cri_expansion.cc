@@ -21,9 +21,9 @@ namespace {
 /// Bytes of the list of obstacles in a refusal.
 constexpr std::size_t kMaxRefusal = 8'000;
 
-/// Replaces the item that `is_same` finds, or appends.
+/// Takes out the item that `is_same` finds, and appends.
 template <typename T, typename IsSame>
-void Put(std::vector<T>& list, T item, IsSame is_same) {
+void Replace(std::vector<T>& list, T item, IsSame is_same) {
   const auto found = std::find_if(list.begin(), list.end(), is_same);
   if (found != list.end()) list.erase(found);
   list.push_back(std::move(item));
@@ -81,8 +81,8 @@ class Expander {
     const std::size_t equals = env.find('=');
     NamedValue variable{env.substr(0, equals), env.substr(equals + 1)};
     const std::string name = variable.name;
-    Put(result_.edits.env, std::move(variable),
-        [&](const NamedValue& other) { return other.name == name; });
+    Replace(result_.edits.env, std::move(variable),
+            [&](const NamedValue& other) { return other.name == name; });
   }
 
   void AddNode(const CdiDeviceNode& node) {
@@ -93,9 +93,10 @@ class Expander {
     }
     DeviceNode device{node.path, cdi::HostPathOf(node),
                       node.permissions.empty() ? "rwm" : node.permissions};
-    Put(result_.edits.devices, std::move(device), [&](const DeviceNode& other) {
-      return other.container_path == node.path;
-    });
+    Replace(result_.edits.devices, std::move(device),
+            [&](const DeviceNode& other) {
+              return other.container_path == node.path;
+            });
   }
 
   /// Why a runtime would make another node of the host's; empty if it would
@@ -140,9 +141,10 @@ class Expander {
           "mounts", target_.mounts,
           fmt::format("mount of '{}' {}", mount.container_path, problem));
     }
-    Put(result_.edits.mounts, std::move(result), [&](const CriMount& other) {
-      return other.container_path == mount.container_path;
-    });
+    Replace(result_.edits.mounts, std::move(result),
+            [&](const CriMount& other) {
+              return other.container_path == mount.container_path;
+            });
   }
 
   /// Why CRI cannot make this mount; empty if it can.
@@ -221,7 +223,7 @@ class Expander {
       last = &obstacle;
     }
     if (sentences.empty()) return absl::OkStatus();
-    const std::string_view runtime =
+    const std::string runtime =
         target_.runtime.empty() ? "runtime" : target_.runtime;
     return FailedPreconditionError(
         "container '{}' of pod '{}': without CDI the {} cannot give it its "

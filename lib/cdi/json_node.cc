@@ -83,6 +83,11 @@ bool IsNamed(std::string_view member, std::string_view key) {
   return Json::parse(quoted).get<std::string>() == key;
 }
 
+/// Whether a list or an object is written as empty.
+bool IsBlankWithin(std::string_view text) {
+  return text.find_first_not_of(kBlanks, 1) + 1 == text.size();
+}
+
 std::string WhyNotJson(std::string_view text) {
   try {
     return Json::parse(text).type_name();
@@ -195,7 +200,7 @@ void JsonNode::Permute(const std::vector<std::size_t>& order) {
 }
 
 void JsonNode::AppendTo(std::string* out) const {
-  if (!is_open_) {
+  if (!is_open_ || (values_.empty() && IsBlankWithin(text_))) {
     *out += text_;
     return;
   }
@@ -221,7 +226,6 @@ void JsonNode::Open() {
   do {
     scanner.Skip();
     Frame frame{scanner.Blanks(), "", {}};
-    // Blanks in an empty one are lost.
     if (scanner.Peek() == '}' || scanner.Peek() == ']') return;
     if (IsObject()) frame.key = std::string(scanner.Key());
     values_.push_back(JsonNode(scanner.Value()));
