@@ -63,8 +63,7 @@ inline void Play(RawConnection& connection, std::int32_t stream,
   const RawHeaders& headers = request.headers.front();
   const std::string what = HeaderOf(headers, "x-do");
   if (what == "never") return;
-  const bool first = request.headers.size() == 1 && request.body_bytes == 0;
-  if (what == "early" ? !first || request.ended : !request.ended) return;
+  if (what == "early" ? request.events > 1 : !request.ended) return;
   RawSend send;
   send.headers = {{":status", "200"}, {"content-type", "application/grpc"}};
   send.trailers = {{"grpc-status", "0"}};

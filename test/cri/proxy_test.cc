@@ -474,7 +474,9 @@ TEST_F(ProxyTest, EndsStreamsWhenTheRuntimeDies) {
     ASSERT_TRUE(client->WaitClosed(stream));
     const RawMessage answer = client->Received(stream);
     EXPECT_EQ(answer.body.substr(0, 20), Message("event") + Message("event"));
-    if (!answer.lost) EXPECT_EQ(StatusOf(answer), "14");
+    if (!answer.lost) {
+      EXPECT_EQ(StatusOf(answer), "14");
+    }
     StartBackend(events);
   }
 }

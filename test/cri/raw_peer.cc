@@ -94,7 +94,11 @@ struct RawCallbacks {
       if (frame->hd.type == NGHTTP2_GOAWAY) {
         me.goaway_ = frame->goaway.error_code;
       }
-      if (message && me.options_.on_event) event = me.received_[stream];
+      const bool tells = frame->hd.type == NGHTTP2_HEADERS || end;
+      if (message && tells && me.options_.on_event) {
+        ++me.received_[stream].events;
+        event = me.received_[stream];
+      }
       me.changed_.notify_all();
     }
     if (message && me.options_.on_event &&

@@ -34,6 +34,7 @@ struct RawMessage {
   bool closed = false;      ///< Nothing more happens.
   std::uint32_t reset = 0;  ///< Error the stream was closed with.
   bool lost = false;        ///< The connection went first.
+  int events = 0;           ///< How often `on_event` heard of it.
 };
 
 /// What is sent on one stream.

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call and a stream through the CRI proxy, beside the same without it and
+// through a program that only copies bytes; what stalled streams cost, and what
+// it does while nothing passes. Each of the four is a process of its own; the
+// ways take turns, so that whatever else runs here hurts all of them.
+#include <devmgr/cri.h>
+#include <fmt/format.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "bench/support.h"
+#include "rpc/server.h"
+#include "rpc/unix_socket.h"
+#include "support/stream_client.h"
+#include "support/temp_folder.h"
+
+namespace devmgr::bench {
+namespace {
+
+constexpr char kEcho[] = "/bench.Echo/Echo";
+constexpr char kStream[] = "/bench.Echo/Stream";
+constexpr int kStreamMiB = 60;
+constexpr double kGoalLatency = 1.45;
+constexpr double kGoalThroughput = 0.6;
+constexpr int kStalled = 64;
+constexpr double kGoalStalledMiB = 80;
+constexpr double kGoalIdleMiB = 6;
+
+/// A child that serves until this process ends.
+class Child {
+ public:
+  /// `serve` calls its argument when it is ready and then waits.
+  explicit Child(
+      const std::function<void(const std::function<void()>&)>& serve) {
+    int ends[2];
+    if (pipe(ends) != 0) Fail("no pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      close(ends[0]);
+      serve([&] {
+        const char ready = 'r';
+        if (write(ends[1], &ready, 1) != 1) _exit(1);
+      });
+      _exit(0);
+    }
+    close(ends[1]);
+    char ready = 0;
+    if (read(ends[0], &ready, 1) != 1) Fail("a peer does not start");
+    close(ends[0]);
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  double ResidentMiB() const {
+    return Number(fmt::format("/proc/{}/status", pid_), "VmRSS:") / 1024;
+  }
+  /// How often any of its threads has woken up.
+  double WakeUps() const {
+    double sum = 0;
+    for (const auto& task : std::filesystem::directory_iterator(
+             fmt::format("/proc/{}/task", pid_))) {
+      sum += Number(task.path() / "status", "voluntary_ctxt_switches:");
+    }
+    return sum;
+  }
+
+ private:
+  static double Number(const std::filesystem::path& file,
+                       const std::string& name) {
+    std::ifstream in(file);
+    std::string word;
+    double value = 0;
+    while (in >> word) {
+      if (word == name && in >> value) return value;
+    }
+    Fail(fmt::format("no {} in {}", name, file.string()));
+  }
+
+  pid_t pid_ = 0;
+};
+
+void ServeRuntime(const std::filesystem::path& socket,
+                  const std::function<void()>& ready) {
+  const auto runtime = Must(rpc::Runtime::Start());
+  rpc::ServerOptions options;
+  options.socket = socket;
+  options.methods[kEcho] = [](std::string request,
+                              const rpc::Respond& respond) {
+    respond(std::move(request));
+  };
+  options.streams[kStream] = [](const std::string&,
+                                const std::shared_ptr<rpc::ServerStream>& to) {
+    const std::string message(1 << 20, 's');
+    for (int i = 0; i < kStreamMiB; ++i) to->Write(message);
+    to->Finish(absl::OkStatus());
+  };
+  const auto server = Must(rpc::Server::Start(*runtime, options));
+  ready();
+  pause();
+}
+
+void ServeProxy(const std::filesystem::path& listen,
+                const std::filesystem::path& backend,
+                const std::function<void()>& ready) {
+  CriProxyOptions options;
+  options.listen = listen;
+  options.backend = backend;
+  const auto proxy = Must(CriProxy::Start(options));
+  ready();
+  pause();
+}
+
+/// Reads here, writes there: what any proxy costs at least.
+void ServeCopier(const std::filesystem::path& listen,
+                 const std::filesystem::path& backend,
+                 const std::function<void()>& ready) {
+  const auto socket = Must(rpc::SocketFile::Listen(listen, 0600));
+  const UniqueFd epoll(epoll_create1(0));
+  std::map<int, int> other;
+  const auto watch = [&](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
+  };
+  watch(socket->fd());
+  ready();
+  std::vector<char> buffer(256 * 1024);
+  for (;;) {
+    epoll_event event{};
+    if (epoll_wait(epoll.get(), &event, 1, -1) != 1) continue;
+    if (event.data.fd == socket->fd()) {
+      // Blocking, so that a full socket holds the copier back.
+      const int caller = accept4(socket->fd(), nullptr, nullptr, 0);
+      const int callee = Must(rpc::ConnectUnix(backend)).Release();
+      other[caller] = callee;
+      other[callee] = caller;
+      watch(caller);
+      watch(callee);
+      continue;
+    }
+    const int from = event.data.fd;
+    const ssize_t count = read(from, buffer.data(), buffer.size());
+    if (count <= 0) {
+      const int to = other[from];
+      close(from);
+      close(to);
+      other.erase(from);
+      other.erase(to);
+      continue;
+    }
+    for (ssize_t sent = 0; sent < count;) {
+      const ssize_t more = write(other[from], buffer.data() + sent,
+                                 static_cast<std::size_t>(count - sent));
+      if (more < 0 && errno != EAGAIN) break;
+      if (more > 0) sent += more;
+    }
+  }
+}
+
+/// A caller as clients of runtimes are: gRPC.
+class Caller {
+ public:
+  explicit Caller(const std::filesystem::path& socket)
+      : socket_(socket), stub_(Channel(socket)) {}
+
+  void Call() {
+    grpc::ClientContext context;
+    const grpc::Slice slice(request_);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    const auto reader = stub_.PrepareUnaryCall(
+        &context, kEcho, grpc::ByteBuffer(&slice, 1), &queue_);
+    reader->StartCall();
+    reader->Finish(&answer, &status, this);
+    void* tag = nullptr;
+    bool ok = false;
+    if (!queue_.Next(&tag, &ok) || !status.ok()) {
+      Fail("a call failed: " + status.error_message());
+    }
+  }
+
+  void Stream() const {
+    StreamClient client(socket_, kStream, "", {}, std::chrono::minutes(2));
+    int count = 0;
+    while (client.Next()) ++count;
+    if (count != kStreamMiB) Fail("a stream was cut");
+  }
+
+  Samples busy;
+  Samples idle;
+  Samples stream;
+
+ private:
+  static std::shared_ptr<grpc::Channel> Channel(
+      const std::filesystem::path& socket) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    return grpc::CreateCustomChannel("unix:" + socket.string(),
+                                     grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+
+  const std::filesystem::path socket_;
+  const std::string request_ = std::string(200, 'x');
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+};
+
+struct Ways {
+  Caller direct;
+  Caller proxied;
+  Caller copied;
+
+  template <typename Act>
+  void Each(Act act) {
+    for (Caller* caller : {&direct, &proxied, &copied}) act(*caller);
+  }
+};
+
+void MeasureCalls(Report& report, Ways& ways) {
+  for (int i = 0; i < 200; ++i) ways.Each([](Caller& one) { one.Call(); });
+  const int calls = report.brief() ? 50 : 5000;
+  for (int i = 0; i < calls; ++i) {
+    ways.Each(
+        [](Caller& one) { one.busy.Add(Microseconds([&] { one.Call(); })); });
+  }
+  for (int i = 0; i < (report.brief() ? 1 : 10); ++i) {
+    ways.Each([](Caller& one) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      one.idle.Add(Microseconds([&] { one.Call(); }));
+    });
+  }
+  const auto row = [&](const char* when, Samples Caller::*samples) {
+    const double direct = (ways.direct.*samples).Median();
+    report.Add({fmt::format("call through the proxy, {}", when), "us",
+                (ways.proxied.*samples).Median(), direct, "a direct call",
+                kGoalLatency * direct});
+    report.Add({fmt::format("call through a byte copier, {}", when), "us",
+                (ways.copied.*samples).Median(), direct, "a direct call",
+                std::nullopt});
+  };
+  row("right away", &Caller::busy);
+  row("after 2 s of idleness", &Caller::idle);
+}
+
+void MeasureStreams(Report& report, Ways& ways) {
+  for (int i = 0; i < (report.brief() ? 1 : 10); ++i) {
+    ways.Each([](Caller& one) {
+      one.stream.Add(Microseconds([&] { one.Stream(); }) / 1000);
+    });
+  }
+  const double direct = ways.direct.stream.Median();
+  report.Add({fmt::format("stream of {} MiB through the proxy", kStreamMiB),
+              "ms", ways.proxied.stream.Median(), direct, "a direct stream",
+              direct / kGoalThroughput});
+  report.Add({fmt::format("stream of {} MiB through a byte copier", kStreamMiB),
+              "ms", ways.copied.stream.Median(), direct, "a direct stream",
+              std::nullopt});
+}
+
+void MeasureStalled(Report& report, const std::filesystem::path& socket,
+                    Ways& ways, const Child& proxy) {
+  const double before = proxy.ResidentMiB();
+  std::vector<std::unique_ptr<StreamClient>> stalled;
+  for (int i = 0; i < kStalled; ++i) {
+    stalled.push_back(std::make_unique<StreamClient>(
+        socket, kStream, "", std::map<std::string, std::string>{},
+        std::chrono::minutes(2)));
+    if (!stalled.back()->Next()) Fail("a stream does not begin");
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  report.Add({fmt::format("memory for {} stalled streams", kStalled), "MiB",
+              proxy.ResidentMiB() - before, std::nullopt, "", kGoalStalledMiB});
+  Samples others;
+  for (int i = 0; i < (report.brief() ? 10 : 500); ++i) {
+    others.Add(Microseconds([&] { ways.proxied.Call(); }));
+  }
+  report.Add({"call beside stalled streams", "us", others.Median(),
+              ways.proxied.busy.Median(), "a call without them", std::nullopt});
+  const double woken = proxy.WakeUps();
+  std::this_thread::sleep_for(std::chrono::seconds(report.brief() ? 1 : 20));
+  report.Add({"wake-ups while streams are stalled", "in 20 s",
+              proxy.WakeUps() - woken, std::nullopt, "", std::nullopt});
+}
+
+void MeasureIdle(Report& report, const Child& proxy) {
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double woken = proxy.WakeUps();
+  std::this_thread::sleep_for(std::chrono::seconds(report.brief() ? 1 : 20));
+  report.Add({"wake-ups while idle", "in 20 s", proxy.WakeUps() - woken,
+              std::nullopt, "", 0});
+}
+
+}  // namespace
+}  // namespace devmgr::bench
+
+int main(int argc, char** argv) {
+  using namespace devmgr;
+  using namespace devmgr::bench;
+  Report report(argc, argv);
+  const TempFolder folder;
+  const auto runtime_socket = folder.path() / "cri";
+  const auto proxy_socket = folder.path() / "shim";
+  const auto copier_socket = folder.path() / "copy";
+  // Before gRPC is up, which does not live through a fork.
+  const Child bare([](const std::function<void()>& ready) {
+    ready();
+    pause();
+  });
+  const Child runtime([&](const std::function<void()>& ready) {
+    ServeRuntime(runtime_socket, ready);
+  });
+  const Child proxy([&](const std::function<void()>& ready) {
+    ServeProxy(proxy_socket, runtime_socket, ready);
+  });
+  const Child copier([&](const std::function<void()>& ready) {
+    ServeCopier(copier_socket, runtime_socket, ready);
+  });
+  const double bare_mib = bare.ResidentMiB();
+  report.Add({"memory of the proxy before its first call", "MiB",
+              proxy.ResidentMiB() - bare_mib, bare_mib,
+              "the same process without it", kGoalIdleMiB});
+  Ways ways{Caller(runtime_socket), Caller(proxy_socket),
+            Caller(copier_socket)};
+  MeasureCalls(report, ways);
+  MeasureIdle(report, proxy);
+  MeasureStreams(report, ways);
+  MeasureStalled(report, proxy_socket, ways, proxy);
+}
