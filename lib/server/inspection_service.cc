@@ -9,6 +9,7 @@
 #include "api/quote.h"
 #include "common/status.h"
 #include "rpc/message.h"
+#include "server/pod_lookup.h"
 
 namespace devmgr::server {
 namespace {
@@ -234,6 +235,20 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         if (!report.ok()) return AboutOurs(report.status());
         return ToProto(*report);
       });
+  methods[Path("PodDevicesOf")] = Method<pb::PodDevicesRequest>(
+      [](Self& self,
+         const pb::PodDevicesRequest& request) -> StatusOr<pb::PodDevices> {
+        const auto devices = LookUpPod(self.manager_, {request.uid()},
+                                       FromProto(request.name()));
+        if (!devices.ok()) return devices.status();
+        return ToProto(**devices);
+      });
+  methods[Path("BeforeContainerStart")] =
+      Handler<pb::BeforeContainerStartRequest>(
+          [](Self& self, const pb::BeforeContainerStartRequest& request,
+             rpc::Respond respond) {
+            self.BeforeContainerStart(request, std::move(respond));
+          });
   methods[Path("Events")] = Handler<pb::EventsRequest>(
       [](Self& self, const pb::EventsRequest& request, rpc::Respond respond) {
         self.Events(request, std::move(respond));
@@ -353,6 +368,16 @@ absl::Status InspectionService::HandOverResource(
   }
   return AboutOurs(
       manager_.HandOverResource(request.resource(), *owner, request.reason()));
+}
+
+void InspectionService::BeforeContainerStart(
+    const pb::BeforeContainerStartRequest& request, rpc::Respond respond) {
+  manager_.StartBeforeContainerStart(
+      {request.uid()}, request.container(),
+      [respond = std::move(respond)](const absl::Status& status) {
+        if (!status.ok()) return respond(status);
+        respond(rpc::Encode(pb::BeforeContainerStartResponse()));
+      });
 }
 
 void InspectionService::Events(const pb::EventsRequest& request,

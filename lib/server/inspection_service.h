@@ -76,6 +76,8 @@ class InspectionService : public DeviceManagerObserver {
                                  const std::string& reason);
   absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
   absl::Status CheckActuator() const;
+  void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,
+                            rpc::Respond respond);
   void Events(const pb::EventsRequest& request, rpc::Respond respond);
   void WaitForChange(const pb::WaitForChangeRequest& request,
                      rpc::Respond respond);

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// devmgr-cri-shim: stands between a CRI client and a container runtime, and
+// gives each container its devices (docs/cri-shim.md). All it does lives in
+// devmgr/cri_shim.h.
+#include <devmgr/actuator.h>
+#include <devmgr/cri_shim.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/inspection.h>
+#include <devmgr/version.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+using devmgr::CriPolicy;
+using devmgr::RuntimeCdi;
+using devmgr::UnknownSandbox;
+
+const std::map<std::string, RuntimeCdi> kRuntimeCdi = {
+    {"none", RuntimeCdi::kNone},
+    {"annotations", RuntimeCdi::kAnnotations},
+    {"field", RuntimeCdi::kField},
+    {"both", RuntimeCdi::kFieldAndAnnotations},
+};
+const std::map<std::string, UnknownSandbox> kUnknownSandbox = {
+    {"wait", UnknownSandbox::kWait},
+    {"pass", UnknownSandbox::kPass},
+    {"refuse", UnknownSandbox::kRefuse},
+};
+const std::map<std::string, CriPolicy> kPolicies = {
+    {"refuse", CriPolicy::kRefuse},
+    {"warn", CriPolicy::kWarn},
+};
+const std::vector<std::string> kActuate = {"none", "cri", "manifests"};
+
+struct Flags {
+  std::string listen;
+  std::string runtime;
+  std::string mode;
+  std::string devmgrd;
+  std::string root;
+  std::string actuate = "none";
+  std::string node_name;
+  std::vector<std::string> cdi_spec_dirs;
+  std::string runtime_cdi;
+  std::string unknown_sandbox = "wait";
+  int unknown_sandbox_wait_ms = 2'000;
+  int call_timeout_ms = 30'000;
+  std::string inexpressible = "refuse";
+  std::vector<std::string> allowed_hooks;
+  bool mount_options = false;
+  bool strict = false;
+};
+
+void Print(std::string_view text) {
+  std::fprintf(stderr, "devmgr-cri-shim: %.*s\n", static_cast<int>(text.size()),
+               text.data());
+}
+
+void Log(devmgr::LogLevel level, std::string_view text) {
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  if (level == devmgr::LogLevel::kDebug) return;
+  std::fprintf(stderr, "devmgr-cri-shim: %s: %.*s\n",
+               kNames[static_cast<int>(level)], static_cast<int>(text.size()),
+               text.data());
+}
+
+void DeclareDevices(CLI::App* app, Flags* flags) {
+  auto* daemon = app->add_option("--devmgrd", flags->devmgrd,
+                                 "devices come from the devmgrd that has this "
+                                 "inspection socket")
+                     ->type_name("SOCKET");
+  auto* root = app->add_option("--root", flags->root,
+                               "devices are managed in this process, below "
+                               "DIR as `devmgrd --root DIR` does")
+                   ->type_name("DIR");
+  daemon->excludes(root);
+  app->add_option("--actuate", flags->actuate,
+                  "with --root, what has pods prepared: `cri`, that the client "
+                  "runs their sandboxes; `manifests`, that they are in "
+                  "DIR/manifests. Otherwise `none`: somebody else")
+      ->check(CLI::IsMember(kActuate))
+      ->capture_default_str();
+  app->add_option("--node-name", flags->node_name,
+                  "with --root: pods of other nodes do not count")
+      ->type_name("NAME");
+  app->add_option("--unknown-sandbox", flags->unknown_sandbox,
+                  "what becomes of containers of pods that nobody knows")
+      ->check(CLI::IsMember(kUnknownSandbox))
+      ->capture_default_str();
+  app->add_option("--unknown-sandbox-wait-ms", flags->unknown_sandbox_wait_ms,
+                  "how long `wait` waits before it passes them")
+      ->check(CLI::Range(0, 600'000))
+      ->capture_default_str();
+  app->add_option("--call-timeout-ms", flags->call_timeout_ms,
+                  "longest wait for plugins before a start, and for devmgrd")
+      ->check(CLI::Range(1, 600'000))
+      ->capture_default_str();
+}
+
+void DeclareRuntime(CLI::App* app, Flags* flags) {
+  app->add_option("--listen", flags->listen, "where CRI clients connect")
+      ->required()
+      ->type_name("SOCKET");
+  app->add_option("--runtime", flags->runtime, "where the runtime listens")
+      ->required()
+      ->type_name("SOCKET");
+  app->add_option("--mode", flags->mode,
+                  "of the socket, octal; default: as the runtime's")
+      ->type_name("0660");
+  app->add_option("--runtime-cdi", flags->runtime_cdi,
+                  "how the runtime takes CDI names; default: it is asked")
+      ->check(CLI::IsMember(kRuntimeCdi));
+  app->add_option("--cdi-spec-dir", flags->cdi_spec_dirs,
+                  "where CDI specs are; may be repeated, the later the higher "
+                  "its priority; default: /etc/cdi, /var/run/cdi and, with "
+                  "--root, DIR/cdi")
+      ->type_name("DIR");
+  app->add_option("--inexpressible", flags->inexpressible,
+                  "edits that a runtime without CDI cannot be told: refuse the "
+                  "container, or leave them out and tell")
+      ->check(CLI::IsMember(kPolicies))
+      ->capture_default_str();
+  app->add_option("--allow-hook", flags->allowed_hooks,
+                  "leave this hook out, whatever --inexpressible says: the "
+                  "last part of its path, perhaps with its first arguments; "
+                  "may be repeated")
+      ->type_name("HOOK");
+  app->add_flag("--mount-options", flags->mount_options,
+                "the runtime takes mount options");
+  app->add_flag("--strict", flags->strict,
+                "refuse requests that cannot be read; otherwise they pass");
+}
+
+/// Reads an octal mode. False: that is none.
+bool ReadMode(const std::string& text, std::optional<mode_t>* mode) {
+  if (text.empty()) return true;
+  if (text.size() > 4 ||
+      text.find_first_not_of("01234567") != std::string::npos) {
+    return false;
+  }
+  *mode = static_cast<mode_t>(std::stoul(text, nullptr, 8));
+  return *mode <= 0777;
+}
+
+std::vector<std::filesystem::path> SpecDirs(const Flags& flags) {
+  if (!flags.cdi_spec_dirs.empty()) {
+    return {flags.cdi_spec_dirs.begin(), flags.cdi_spec_dirs.end()};
+  }
+  std::vector<std::filesystem::path> dirs = {"/etc/cdi", "/var/run/cdi"};
+  if (!flags.root.empty()) {
+    dirs.push_back(std::filesystem::path(flags.root) / "cdi");
+  }
+  return dirs;
+}
+
+/// False: they make no sense together; the reason was printed.
+bool OptionsOf(const Flags& flags, devmgr::CriShimOptions* options) {
+  if (flags.root.empty() != (flags.actuate == "none")) {
+    Print(
+        "--root needs --actuate cri or --actuate manifests, and the other "
+        "way round");
+    return false;
+  }
+  if (!ReadMode(flags.mode, &options->proxy.mode)) {
+    Print("--mode '" + flags.mode + "' is not an octal mode such as 0660");
+    return false;
+  }
+  options->proxy.listen = flags.listen;
+  options->proxy.backend = flags.runtime;
+  options->devmgrd = flags.devmgrd;
+  options->unknown_sandbox = kUnknownSandbox.at(flags.unknown_sandbox);
+  options->unknown_sandbox_wait =
+      std::chrono::milliseconds(flags.unknown_sandbox_wait_ms);
+  options->call_timeout = std::chrono::milliseconds(flags.call_timeout_ms);
+  if (!flags.runtime_cdi.empty()) {
+    options->runtime_cdi = kRuntimeCdi.at(flags.runtime_cdi);
+  }
+  options->cdi_spec_dirs = SpecDirs(flags);
+  devmgr::CriTarget& fallback = options->fallback;
+  const CriPolicy policy = kPolicies.at(flags.inexpressible);
+  fallback.hooks = policy;
+  fallback.device_nodes = policy;
+  fallback.net_devices = policy;
+  fallback.mounts = policy;
+  fallback.intel_rdt = policy;
+  if (policy == CriPolicy::kRefuse && !flags.allowed_hooks.empty()) {
+    fallback.hooks = CriPolicy::kAllowList;
+    fallback.allowed_hooks = flags.allowed_hooks;
+  }
+  fallback.mount_options = flags.mount_options;
+  options->strict = flags.strict;
+  options->log = Log;
+  return true;
+}
+
+/// Logs what happens to pods and plugins.
+class EventLogger final : public devmgr::DeviceManagerObserver {
+ public:
+  void OnEvent(const devmgr::EventInfo& event) override {
+    Log(event.warning ? devmgr::LogLevel::kWarning : devmgr::LogLevel::kInfo,
+        event.reason + " " + event.object_kind + " " + event.object.ToString() +
+            ": " + event.message);
+  }
+};
+
+/// A device manager in this process, with its inspection socket.
+class OwnManager {
+ public:
+  ~OwnManager() {
+    server_.reset();
+    actuator_.reset();
+    if (manager_ != nullptr) manager_->RemoveObserver(&events_);
+  }
+
+  absl::Status Open(const Flags& flags) {
+    const std::filesystem::path root = flags.root;
+    devmgr::DeviceManagerOptions options;
+    options.state_dir = root / "state";
+    options.plugin_registry_dir = root / "plugins_registry";
+    options.device_plugin_dir = root / "device-plugins";
+    options.cdi_spec_dirs = SpecDirs(flags);
+    options.node_name = flags.node_name;
+    for (const char* folder : {"manifests", "plugins", "cdi"}) {
+      std::error_code error;
+      std::filesystem::create_directories(root / folder, error);
+      if (!error) continue;
+      const std::string message = "cannot make directory '" +
+                                  (root / folder).string() +
+                                  "': " + error.message();
+      return absl::PermissionDeniedError(absl::string_view(message));
+    }
+    source_ = devmgr::WatchManifests(root / "manifests", flags.node_name);
+    devmgr::Host host;
+    host.objects = source_.get();
+    host.log = Log;
+    auto manager = devmgr::DeviceManager::Open(options, host);
+    if (!manager.ok()) return manager.status();
+    manager_ = *std::move(manager);
+    manager_->AddObserver(&events_);
+    devmgr::ActuatorOptions actuator;
+    actuator.follow_source = flags.actuate == "manifests";
+    actuator_ = devmgr::Actuator::Start(*manager_, actuator);
+    auto server = devmgr::InspectionServer::Start(*manager_, actuator_.get(),
+                                                  root / "devmgr.sock");
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    return absl::OkStatus();
+  }
+
+  devmgr::DeviceManager* manager() const { return manager_.get(); }
+  /// That the shim is to drive; null when manifests do.
+  devmgr::Actuator* actuator_for_shim() const {
+    return actuator_->follows_source() ? nullptr : actuator_.get();
+  }
+
+ private:
+  EventLogger events_;
+  std::unique_ptr<devmgr::ObjectSource> source_;
+  std::unique_ptr<devmgr::DeviceManager> manager_;
+  std::unique_ptr<devmgr::Actuator> actuator_;
+  std::unique_ptr<devmgr::InspectionServer> server_;
+};
+
+/// Runs until SIGTERM or SIGINT.
+absl::Status Serve(const Flags& flags, devmgr::CriShimOptions options,
+                   const sigset_t& signals) {
+  OwnManager own;
+  if (!flags.root.empty()) {
+    if (absl::Status status = own.Open(flags); !status.ok()) return status;
+    options.manager = own.manager();
+    options.actuator = own.actuator_for_shim();
+  }
+  const auto shim = devmgr::CriShim::Start(options);
+  if (!shim.ok()) return shim.status();
+  Log(devmgr::LogLevel::kInfo, std::string(devmgr::Version()) + " listens at " +
+                                   flags.listen + ", for " + flags.runtime);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  Log(devmgr::LogLevel::kInfo,
+      "stopping on signal " + std::to_string(signal) + "; containers run on");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Before any thread starts, so that all of them leave the signals to us.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app(
+      "Gives containers their devices, between a CRI client and a container\n"
+      "runtime. Without --devmgrd and --root it only sees to CDI device names\n"
+      "that the client sends, as a kubelet does: for a runtime without CDI "
+      "they\n"
+      "become plain variables, mounts and device nodes.",
+      "devmgr-cri-shim");
+  Flags flags;
+  app.set_version_flag("--version",
+                       "devmgr-cri-shim " + std::string(devmgr::Version()));
+  DeclareRuntime(&app, &flags);
+  DeclareDevices(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  devmgr::CriShimOptions options;
+  if (!OptionsOf(flags, &options)) return kUsage;
+  const absl::Status status = Serve(flags, std::move(options), signals);
+  if (status.ok()) return 0;
+  Print(std::string(status.message()));
+  return status.code() == absl::StatusCode::kInvalidArgument ? kUsage : kFailed;
+}

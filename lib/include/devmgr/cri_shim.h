@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CRI shim: between any CRI client and a container runtime, it gives each
+// container its devices when the client creates it.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/actuator.h>
+#include <devmgr/cdi.h>
+#include <devmgr/cri.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/export.h>
+#include <devmgr/host.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace devmgr {
+
+/// How a runtime takes CDI device names.
+enum class RuntimeCdi { kNone, kAnnotations, kField, kFieldAndAnnotations };
+
+/// `none`, `annotations`, `field`, `both`.
+DEVMGR_EXPORT std::string_view RuntimeCdiName(RuntimeCdi cdi);
+
+/// What becomes of a container whose pod the source of devices does not know.
+enum class UnknownSandbox {
+  kWait,    ///< It is waited for, then kPass.
+  kPass,    ///< Created without devices; told as an event.
+  kRefuse,  ///< The caller gets FailedPrecondition.
+};
+
+/// A mount and a device node replace nothing of the request; names and
+/// variables are merged in the kubelet's order (docs/cri-shim.md).
+struct CriShimOptions {
+  /// Between which sockets. `intercept`, `interceptor` and `refuse_unreadable`
+  /// are set by the shim.
+  CriProxyOptions proxy;
+
+  // Where devices come from: one of these two, or neither. Without, only the
+  // names that the client sends are dealt with, as below a kubelet.
+  DeviceManager* manager = nullptr;  ///< Borrowed: must outlive the shim.
+  std::filesystem::path devmgrd;     ///< Its inspection socket.
+
+  /// With `manager`: RunPodSandbox wants the pod of the manager's source, and
+  /// is held until it is Ready; when the pod's last sandbox is removed and the
+  /// source lacks the pod, it is released. Borrowed: must outlive the shim. It
+  /// must not follow the source. Null: somebody else prepares and releases.
+  Actuator* actuator = nullptr;
+
+  UnknownSandbox unknown_sandbox = UnknownSandbox::kWait;
+  std::chrono::milliseconds unknown_sandbox_wait{2'000};
+
+  /// Longest wait for plugins before a container starts, and for an answer of
+  /// `devmgrd`. Must be positive.
+  std::chrono::milliseconds call_timeout{30'000};
+
+  /// Says how the runtime takes names; otherwise it is asked.
+  std::optional<RuntimeCdi> runtime_cdi;
+  /// Where names are looked up for a runtime without CDI.
+  std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
+                                                      "/var/run/cdi"};
+  /// Policies for what a runtime without CDI cannot be told. `pod`, `container`
+  /// and `runtime` are filled in by the shim.
+  CriTarget fallback;
+
+  /// Requests that cannot be read are refused; otherwise they pass as they came
+  /// and are counted.
+  bool strict = false;
+
+  /// What happened that somebody should know; on a thread of the shim's, must
+  /// not block.
+  std::function<void(const EventInfo&)> on_event;
+  LogSink log;  ///< Default: nothing is logged.
+};
+
+/// What the shim knows of the runtime, and what it did.
+struct CriShimInfo {
+  bool runtime_known = false;  ///< It answered; else the rest says nothing.
+  std::string runtime_name;
+  std::string runtime_version;
+  RuntimeCdi runtime_cdi = RuntimeCdi::kNone;
+  /// What decided about `runtime_cdi`: `override`, `status`, `version`,
+  /// `default`; with a sentence for people.
+  std::string runtime_cdi_source;
+  std::string runtime_cdi_reason;
+  std::string runtime_error;  ///< Why the runtime could not be asked.
+
+  std::uint64_t sandboxes = 0;          ///< That are known.
+  std::uint64_t foreign_sandboxes = 0;  ///< Of them: of no pod.
+  std::uint64_t containers = 0;
+  std::uint64_t injected = 0;    ///< Containers changed so far.
+  std::uint64_t unchanged = 0;   ///< Containers passed as they came.
+  std::uint64_t refused = 0;     ///< Calls answered with an error of ours.
+  std::uint64_t unreadable = 0;  ///< Requests nobody could read.
+};
+
+/// Annotation of a container that the shim changed: a digest of what it was
+/// given, so that a list of containers tells who holds what.
+inline constexpr std::string_view kAllocationAnnotation = "devmgr/allocation";
+
+/// Thread-safe. Two threads: that of its proxy, and `devmgr-shim`, which
+/// decides.
+class DEVMGR_EXPORT CriShim {
+ public:
+  /// Listens from here on; the runtime is asked about itself as soon as it is
+  /// there, and containers wait for that.
+  ///   InvalidArgument  an option is out of range, or they contradict each
+  ///                    other
+  ///   as CriProxy::Start
+  static absl::StatusOr<std::unique_ptr<CriShim>> Start(
+      const CriShimOptions& options);
+  /// As of CriProxy. Containers that run are not touched.
+  virtual ~CriShim() = default;
+
+  virtual CriShimInfo Info() const = 0;
+  virtual CriProxyStats Stats() const = 0;
+};
+
+}  // namespace devmgr

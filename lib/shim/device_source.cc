@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/device_source.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "rpc/message.h"
+#include "server/convert.h"
+#include "server/pod_lookup.h"
+
+namespace devmgr::shim {
+namespace {
+
+namespace pb = server::pb;
+
+class ManagerSource : public DeviceSource {
+ public:
+  explicit ManagerSource(DeviceManager& manager) : manager_(manager) {}
+
+  void DevicesOf(const PodUid& pod, const ObjectName& name,
+                 DevicesDone done) override {
+    done(server::LookUpPod(manager_, pod, name));
+  }
+
+  void BeforeContainerStart(const PodUid& pod, const std::string& container,
+                            std::chrono::milliseconds timeout,
+                            Done done) override {
+    // Of two ends the first counts; both come on the manager's thread.
+    const auto once =
+        [done = std::move(done),
+         ended = std::make_shared<bool>(false)](const absl::Status& status) {
+          if (!std::exchange(*ended, true)) done(status);
+        };
+    const OperationId operation =
+        manager_.StartBeforeContainerStart(pod, container, once);
+    manager_.RunAfter(
+        timeout, [once, timeout, operation, &manager = manager_, container] {
+          once(DeadlineExceededError(
+              "container '{}': plugins have not answered within {} ms",
+              container, timeout.count()));
+          manager.Cancel(operation);
+        });
+  }
+
+ private:
+  DeviceManager& manager_;
+};
+
+class DaemonSource : public DeviceSource {
+ public:
+  DaemonSource(rpc::Runtime& runtime, std::filesystem::path endpoint,
+               std::chrono::milliseconds timeout)
+      : runtime_(runtime), endpoint_(std::move(endpoint)), timeout_(timeout) {}
+
+  void DevicesOf(const PodUid& pod, const ObjectName& name,
+                 DevicesDone done) override {
+    pb::PodDevicesRequest request;
+    request.set_uid(pod.value);
+    *request.mutable_name() = server::ToProto(name);
+    Call(
+        "PodDevicesOf", request, timeout_,
+        [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+          if (!bytes.ok()) return done(bytes.status());
+          const auto message = rpc::Decode<pb::PodDevices>(*bytes);
+          if (!message.ok()) {
+            return done(UnavailableError("devmgrd's answer makes no sense: {}",
+                                         MessageOf(message.status())));
+          }
+          done(std::make_shared<const PodDevices>(server::FromProto(*message)));
+        });
+  }
+
+  void BeforeContainerStart(const PodUid& pod, const std::string& container,
+                            std::chrono::milliseconds timeout,
+                            Done done) override {
+    pb::BeforeContainerStartRequest request;
+    request.set_uid(pod.value);
+    request.set_container(container);
+    Call("BeforeContainerStart", request, timeout,
+         [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+           done(bytes.status());
+         });
+  }
+
+ private:
+  void Call(std::string_view method,
+            const google::protobuf::MessageLite& request,
+            std::chrono::milliseconds timeout, rpc::CallDone done) {
+    if (connection_ == nullptr || connection_->over()) {
+      connection_.reset();
+      auto dialed = rpc::Dial(runtime_, endpoint_, [] {});
+      if (!dialed.ok()) {
+        return done(UnavailableError("devmgrd is away: {}",
+                                     MessageOf(dialed.status())));
+      }
+      connection_ = *std::move(dialed);
+    }
+    connection_->Call(
+        std::string(server::kServicePath) + std::string(method),
+        rpc::Encode(request), {timeout},
+        [endpoint = endpoint_.string(),
+         done = std::move(done)](absl::StatusOr<std::string> bytes) {
+          if (const auto code = bytes.status().code();
+              code == absl::StatusCode::kCancelled ||
+              code == absl::StatusCode::kUnimplemented) {
+            // It stops, or is too old to tell.
+            bytes = UnavailableError("no answer from devmgrd at '{}': {}",
+                                     endpoint, MessageOf(bytes.status()));
+          }
+          done(std::move(bytes));
+        });
+  }
+
+  rpc::Runtime& runtime_;
+  const std::filesystem::path endpoint_;
+  const std::chrono::milliseconds timeout_;
+  std::unique_ptr<rpc::Connection> connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager) {
+  return std::make_unique<ManagerSource>(manager);
+}
+
+std::unique_ptr<DeviceSource> MakeDaemonSource(
+    rpc::Runtime& runtime, std::filesystem::path endpoint,
+    std::chrono::milliseconds timeout) {
+  return std::make_unique<DaemonSource>(runtime, std::move(endpoint), timeout);
+}
+
+}  // namespace devmgr::shim

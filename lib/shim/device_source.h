@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/device_manager.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rpc/connection.h"
+
+namespace devmgr::shim {
+
+/// Who knows which devices a pod has. Called on one thread; answers come once,
+/// on any thread, perhaps within the call, perhaps after this is gone.
+class DeviceSource {
+ public:
+  using DevicesDone =
+      std::function<void(absl::StatusOr<std::shared_ptr<const PodDevices>>)>;
+  using Done = std::function<void(absl::Status)>;
+
+  virtual ~DeviceSource() = default;
+
+  ///   NotFound            the pod is not known
+  ///   Unavailable         it has no answer yet, or the source is away
+  ///   FailedPrecondition  it will get none
+  virtual void DevicesOf(const PodUid& pod, const ObjectName& name,
+                         DevicesDone done) = 0;
+
+  /// As DeviceManager::StartBeforeContainerStart; DeadlineExceeded after
+  /// `timeout`.
+  virtual void BeforeContainerStart(const PodUid& pod,
+                                    const std::string& container,
+                                    std::chrono::milliseconds timeout,
+                                    Done done) = 0;
+};
+
+/// A manager in this process; borrowed.
+std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager);
+
+/// A daemon, by its inspection socket. `runtime` is borrowed. Connects when
+/// something is asked; a call waits `timeout` at most.
+std::unique_ptr<DeviceSource> MakeDaemonSource(
+    rpc::Runtime& runtime, std::filesystem::path endpoint,
+    std::chrono::milliseconds timeout);
+
+}  // namespace devmgr::shim

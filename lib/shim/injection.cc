@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/injection.h"
+
+#include <devmgr/cdi_spec.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::shim {
+namespace {
+
+using Names = std::vector<std::string>;
+
+bool Contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Adds those that are not there yet.
+void AddMissing(Names* to, const Names& names) {
+  for (const std::string& name : names) {
+    if (!Contains(*to, name)) to->push_back(name);
+  }
+}
+
+bool IsCdiAnnotation(const std::string& key) {
+  return key.starts_with(kCdiAnnotationPrefix);
+}
+
+/// One container's config on its way to the runtime.
+class Plan {
+ public:
+  Plan(const cri::ContainerConfig& config, const ContainerDevices* devices,
+       const InjectionTarget& target)
+      : config_(config), devices_(devices), target_(target) {}
+
+  absl::StatusOr<Injection> Make() {
+    if (devices_ != nullptr) AddPluginEdits();
+    DEVMGR_RETURN_IF_ERROR(PlaceNames());
+    if (!result_.edits.empty()) Stamp();
+    return std::move(result_);
+  }
+
+ private:
+  std::string Where() const {
+    return fmt::format("container '{}' of pod '{}'", config_.name,
+                       target_.fallback.pod);
+  }
+
+  /// Of plugins (borders between pod and plugin as the kubelet draws them).
+  void AddPluginEdits() {
+    cri::ConfigEdits& edits = result_.edits;
+    edits.env.first = devices_->env;
+    for (const DeviceMount& mount : devices_->mounts) {
+      edits.mounts.first.push_back(
+          {mount.container_path, mount.host_path, mount.read_only});
+    }
+    edits.devices.first = devices_->devices;
+    for (const NamedValue& annotation : devices_->annotations) {
+      if (config_.annotations.contains(annotation.name)) continue;
+      edits.annotations.first.push_back(annotation);
+    }
+    for (const DeviceNode& node : devices_->devices) {
+      if (!node.permissions.empty() &&
+          node.permissions.find_first_not_of("rwm") == std::string::npos) {
+        continue;
+      }
+      result_.warnings.push_back(fmt::format(
+          "{}: resource '{}' gives device '{}' the permissions '{}', which "
+          "runtimes may refuse",
+          Where(), node.resource, node.container_path, node.permissions));
+    }
+  }
+
+  absl::Status PlaceNames() {
+    // All annotations the runtime would see.
+    cri::TextMap annotations = config_.annotations;
+    for (const NamedValue& added : result_.edits.annotations.first) {
+      annotations.emplace(added.name, added.value);
+    }
+    const bool annotated = std::any_of(
+        annotations.begin(), annotations.end(),
+        [](const auto& entry) { return IsCdiAnnotation(entry.first); });
+    Names by_annotation;
+    const bool reads_annotations =
+        target_.runtime == RuntimeCdi::kAnnotations ||
+        target_.runtime == RuntimeCdi::kFieldAndAnnotations;
+    if (annotated) {
+      auto names = ParseCdiAnnotations(annotations);
+      if (names.ok()) {
+        by_annotation = *std::move(names);
+      } else if (!reads_annotations) {
+        // A runtime that reads them says so itself.
+        return FailedPreconditionError("{}: {}", Where(),
+                                       MessageOf(names.status()));
+      }
+    }
+    Names ours;
+    if (devices_ != nullptr) {
+      for (const CdiDevice& device : devices_->cdi_devices) {
+        ours.push_back(device.name);
+      }
+    }
+    switch (target_.runtime) {
+      case RuntimeCdi::kFieldAndAnnotations:
+        AppendToField(ours, by_annotation);
+        return absl::OkStatus();
+      case RuntimeCdi::kField:
+        if (annotated) DropCdiAnnotations(annotations);
+        AddMissing(&by_annotation, ours);
+        AppendToField(by_annotation, {});
+        return absl::OkStatus();
+      case RuntimeCdi::kAnnotations:
+        return Annotate(ours, by_annotation);
+      case RuntimeCdi::kNone:
+        break;
+    }
+    Names all = config_.cdi_devices;
+    AddMissing(&all, by_annotation);
+    AddMissing(&all, ours);
+    if (all.empty()) return absl::OkStatus();
+    DEVMGR_RETURN_IF_ERROR(Expand(all));
+    DropNamesOfField();
+    if (annotated) DropCdiAnnotations(annotations);
+    return absl::OkStatus();
+  }
+
+  void AppendToField(const Names& names, const Names& there_already) {
+    Names all = config_.cdi_devices;
+    AddMissing(&all, there_already);
+    for (const std::string& name : names) {
+      if (Contains(all, name)) continue;
+      all.push_back(name);
+      result_.edits.cdi_devices.last.push_back(name);
+    }
+  }
+
+  absl::Status Annotate(const Names& ours, const Names& there_already) {
+    Names names;
+    for (const Names* from : {&config_.cdi_devices, &ours}) {
+      for (const std::string& name : *from) {
+        if (!Contains(there_already, name)) AddMissing(&names, {name});
+      }
+    }
+    DropNamesOfField();
+    if (names.empty()) return absl::OkStatus();
+    const auto annotation =
+        MakeCdiAnnotation("devmgr", AllocationDigest(nullptr, names), names);
+    if (!annotation.ok()) {
+      return FailedPreconditionError("{}: {}", Where(),
+                                     MessageOf(annotation.status()));
+    }
+    result_.edits.annotations.drop.insert(annotation->name);
+    result_.edits.annotations.last.push_back(*annotation);
+    return absl::OkStatus();
+  }
+
+  void DropNamesOfField() {
+    result_.edits.cdi_devices.drop.insert(config_.cdi_devices.begin(),
+                                          config_.cdi_devices.end());
+  }
+
+  void DropCdiAnnotations(const cri::TextMap& annotations) {
+    auto& edit = result_.edits.annotations;
+    for (const auto& [key, value] : annotations) {
+      if (IsCdiAnnotation(key)) edit.drop.insert(key);
+    }
+    std::erase_if(edit.first, [](const NamedValue& annotation) {
+      return IsCdiAnnotation(annotation.name);
+    });
+  }
+
+  absl::Status Expand(const Names& names) {
+    const auto cdi_edits = CdiEditsOf(target_.registry, names);
+    if (!cdi_edits.ok()) {
+      return FailedPreconditionError("{}: {}; searched in {}", Where(),
+                                     MessageOf(cdi_edits.status()),
+                                     target_.searched);
+    }
+    CriExpansion expansion =
+        ExpandCdiForCri(*cdi_edits, target_.fallback, target_.host);
+    DEVMGR_RETURN_IF_ERROR(expansion.verdict);
+    for (const CriObstacle& obstacle : expansion.obstacles) {
+      result_.warnings.push_back(fmt::format(
+          "{}: device '{}' from '{}', {} left out: {}", Where(),
+          obstacle.device, obstacle.path, obstacle.edit, obstacle.what));
+    }
+    cri::ConfigEdits& edits = result_.edits;
+    Replace(&edits.env, std::move(expansion.edits.env),
+            [](const auto& entry) { return entry.name; });
+    const auto path = [](const auto& entry) { return entry.container_path; };
+    Replace(&edits.mounts, std::move(expansion.edits.mounts), path);
+    Replace(&edits.devices, std::move(expansion.edits.devices), path);
+    for (const std::uint32_t group : expansion.edits.supplemental_groups) {
+      const auto& there = config_.supplemental_groups;
+      if (std::find(there.begin(), there.end(), group) == there.end()) {
+        edits.supplemental_groups.push_back(group);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// `entries` in place of all of the same key, the plugins' included.
+  template <typename Entry, typename Key>
+  static void Replace(cri::ListEdit<Entry>* edit, std::vector<Entry> entries,
+                      Key key) {
+    for (const Entry& entry : entries) edit->drop.insert(key(entry));
+    std::erase_if(edit->first, [&](const Entry& entry) {
+      return edit->drop.contains(key(entry));
+    });
+    edit->last = std::move(entries);
+  }
+
+  void Stamp() {
+    const std::string key(kAllocationAnnotation);
+    result_.edits.annotations.drop.insert(key);
+    result_.edits.annotations.last.push_back(
+        {key, AllocationDigest(devices_, config_.cdi_devices)});
+  }
+
+  const cri::ContainerConfig& config_;
+  const ContainerDevices* const devices_;
+  const InjectionTarget& target_;
+  Injection result_;
+};
+
+/// FNV-1a, 64 bits, over texts with their lengths.
+class Digest {
+ public:
+  void Add(std::string_view text) {
+    for (std::size_t size = text.size(); size > 0; size >>= 8) Add(size & 0xFF);
+    Add(std::uint64_t{0x100});
+    for (const char c : text) Add(static_cast<std::uint8_t>(c));
+  }
+  std::string ToString() const { return fmt::format("{:016x}", state_); }
+
+ private:
+  void Add(std::uint64_t value) {
+    state_ = (state_ ^ value) * 0x100000001B3ULL;
+  }
+  std::uint64_t state_ = 0xCBF29CE484222325ULL;
+};
+
+}  // namespace
+
+absl::StatusOr<Injection> PlanInjection(const cri::ContainerConfig& config,
+                                        const ContainerDevices* devices,
+                                        const InjectionTarget& target) {
+  return Plan(config, devices, target).Make();
+}
+
+std::string AllocationDigest(const ContainerDevices* devices,
+                             const std::vector<std::string>& cdi_devices) {
+  Digest digest;
+  for (const std::string& name : cdi_devices) digest.Add(name);
+  if (devices == nullptr) return digest.ToString();
+  for (const CdiDevice& device : devices->cdi_devices) digest.Add(device.name);
+  for (const auto* values : {&devices->env, &devices->annotations}) {
+    digest.Add("values");
+    for (const NamedValue& value : *values) {
+      digest.Add(value.name);
+      digest.Add(value.value);
+    }
+  }
+  digest.Add("mounts");
+  for (const DeviceMount& mount : devices->mounts) {
+    digest.Add(mount.container_path);
+    digest.Add(mount.host_path);
+    digest.Add(mount.read_only ? "ro" : "rw");
+  }
+  digest.Add("devices");
+  for (const DeviceNode& node : devices->devices) {
+    digest.Add(node.container_path);
+    digest.Add(node.host_path);
+    digest.Add(node.permissions);
+  }
+  digest.Add("resources");
+  for (const HeldResource& resource : devices->resources) {
+    digest.Add(resource.name);
+    for (const std::string& id : resource.devices) digest.Add(id);
+  }
+  return digest.ToString();
+}
+
+}  // namespace devmgr::shim

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/runtime_client.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "cri/runtime_fields.h"
+#include "cri/wire.h"
+
+namespace devmgr::shim {
+namespace {
+
+constexpr std::chrono::milliseconds kCallTimeout{10'000};
+/// CRI-O sends lists of up to 80 MiB.
+constexpr int kMaxListBytes = 128 * 1024 * 1024;
+
+std::string VersionRequest() {
+  std::string request;
+  cri::AppendBytesField(&request, cri::field::version_response::kVersion, "v1");
+  return request;
+}
+
+std::string VerboseStatusRequest() {
+  std::string request;
+  cri::AppendVarintField(&request, cri::field::status_request::kVerbose, 1);
+  return request;
+}
+
+}  // namespace
+
+class RuntimeClient::Looking
+    : public std::enable_shared_from_this<RuntimeClient::Looking> {
+ public:
+  Looking(RuntimeClient& client, Done<RuntimeView> done)
+      : client_(client), done_(std::move(done)) {}
+
+  void Start() {
+    Ask<cri::VersionResponse>(
+        cri::method::kVersion, VersionRequest(), cri::ReadVersion,
+        &view_.version, [this] {
+          Ask<cri::TextMap>(cri::method::kStatus, VerboseStatusRequest(),
+                            cri::ReadStatusInfo, &view_.status_info,
+                            [this] { AskForLists(); });
+        });
+  }
+
+ private:
+  void AskForLists() {
+    Ask<std::vector<cri::Sandbox>>(
+        cri::method::kListPodSandbox, "", cri::ReadListPodSandbox,
+        &view_.sandboxes, [this] {
+          Ask<std::vector<cri::Container>>(
+              cri::method::kListContainers, "", cri::ReadListContainers,
+              &view_.containers, [this] { done_(std::move(view_)); });
+        });
+  }
+
+  template <typename T>
+  void Ask(std::string_view method, std::string request,
+           absl::StatusOr<T> (*read)(std::string_view), T* to,
+           std::function<void()> next) {
+    client_.Call(
+        method, std::move(request),
+        [self = shared_from_this(), method, read, to,
+         next = std::move(next)](absl::StatusOr<std::string> bytes) {
+          absl::StatusOr<T> answer =
+              bytes.ok() ? read(*bytes) : absl::StatusOr<T>(bytes.status());
+          if (!answer.ok()) {
+            return self->done_(UnavailableError(
+                "runtime at '{}', {}: {}", self->client_.endpoint_.string(),
+                method, MessageOf(answer.status())));
+          }
+          *to = *std::move(answer);
+          next();
+        });
+  }
+
+  RuntimeClient& client_;
+  const Done<RuntimeView> done_;
+  RuntimeView view_;
+};
+
+void RuntimeClient::Look(Done<RuntimeView> done) {
+  std::make_shared<Looking>(*this, std::move(done))->Start();
+}
+
+void RuntimeClient::Call(
+    std::string_view method, std::string request,
+    std::function<void(absl::StatusOr<std::string>)> done) {
+  if (connection_ == nullptr || connection_->over()) {
+    connection_.reset();
+    auto dialed = rpc::Dial(runtime_, endpoint_, [] {}, {kMaxListBytes});
+    if (!dialed.ok()) {
+      return executor_.Post(
+          [done = std::move(done), status = dialed.status()] { done(status); });
+    }
+    connection_ = *std::move(dialed);
+  }
+  connection_->Call(std::string(method), std::move(request), {kCallTimeout},
+                    [&executor = executor_, done = std::move(done)](
+                        absl::StatusOr<std::string> bytes) {
+                      executor.Post([done, bytes = std::move(bytes)] {
+                        done(std::move(bytes));
+                      });
+                    });
+}
+
+}  // namespace devmgr::shim

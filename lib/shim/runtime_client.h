@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "cri/messages.h"
+#include "rpc/connection.h"
+
+namespace devmgr::shim {
+
+/// What the runtime says of itself and of what it runs.
+struct RuntimeView {
+  cri::VersionResponse version;
+  cri::TextMap status_info;
+  std::vector<cri::Sandbox> sandboxes;
+  std::vector<cri::Container> containers;
+};
+
+/// The shim's own questions to the runtime, beside what passes. Lives on
+/// `executor`, where completions run, too; not destroyed from one.
+class RuntimeClient {
+ public:
+  template <typename T>
+  using Done = std::function<void(absl::StatusOr<T>)>;
+
+  /// Both borrowed. `executor` must have stopped before this is destroyed.
+  RuntimeClient(rpc::Runtime& runtime, Executor& executor,
+                std::filesystem::path endpoint)
+      : runtime_(runtime),
+        executor_(executor),
+        endpoint_(std::move(endpoint)) {}
+
+  /// Errors name the endpoint and what was asked.
+  ///   Unavailable  it is not there
+  void Look(Done<RuntimeView> done);
+
+ private:
+  /// Asks one thing after the other.
+  class Looking;
+
+  void Call(std::string_view method, std::string request,
+            std::function<void(absl::StatusOr<std::string>)> done);
+
+  rpc::Runtime& runtime_;
+  Executor& executor_;
+  const std::filesystem::path endpoint_;
+  std::unique_ptr<rpc::Connection> connection_;
+};
+
+}  // namespace devmgr::shim

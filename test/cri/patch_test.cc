@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cri/patch.h"
+
+#include <container.pb.h>
+#include <gmock/gmock.h>
+#include <google/protobuf/reflection.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cri/messages.h"
+#include "cri/wire.h"
+#include "support/status_matchers.h"
+#include "support/test_scale.h"
+
+namespace devmgr::cri {
+namespace {
+
+namespace pb = test::cri;
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Random = std::mt19937;
+
+int Below(Random& random, int limit) {
+  return static_cast<int>(random() % static_cast<unsigned>(limit));
+}
+
+/// Of few texts, so that keys meet; some with bytes that are no UTF-8 (BO-097).
+std::string RandomText(Random& random) {
+  static const std::vector<std::string> kTexts = {
+      "", "A", "B", "/dev/x", "/data", "v/c=1", "\xFF\xFE", "v/c=2"};
+  const int pick = Below(random, 9);
+  if (pick < 8) return kTexts[static_cast<std::size_t>(pick)];
+  return std::string(static_cast<std::size_t>(Below(random, 400)), 'x');
+}
+
+void AddUnknown(Random& random, Message* message) {
+  auto* unknown = message->GetReflection()->MutableUnknownFields(message);
+  // BO-096.
+  if (Below(random, 3) == 0) unknown->AddLengthDelimited(999, "kept");
+  if (Below(random, 4) == 0) unknown->AddVarint(1000, random());
+  if (Below(random, 4) == 0) unknown->AddFixed32(1001, random());
+  if (Below(random, 4) == 0) unknown->AddFixed64(1002, random());
+  if (Below(random, 4) == 0) unknown->AddGroup(1003)->AddVarint(1, 7);
+}
+
+/// Fills a message with anything.
+void Fill(Random& random, Message* message) {
+  const Descriptor& type = *message->GetDescriptor();
+  const auto& reflection = *message->GetReflection();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    const int count =
+        field->is_repeated() ? Below(random, 4) : Below(random, 2);
+    for (int n = 0; n < count; ++n) {
+      const bool many = field->is_repeated();
+      switch (field->cpp_type()) {
+        case FieldDescriptor::CPPTYPE_MESSAGE:
+          Fill(random, many ? reflection.AddMessage(message, field)
+                            : reflection.MutableMessage(message, field));
+          break;
+        case FieldDescriptor::CPPTYPE_STRING:
+          many ? reflection.AddString(message, field, RandomText(random))
+               : reflection.SetString(message, field, RandomText(random));
+          break;
+        case FieldDescriptor::CPPTYPE_BOOL:
+          reflection.SetBool(message, field, true);
+          break;
+        case FieldDescriptor::CPPTYPE_INT32:
+          reflection.SetInt32(message, field, Below(random, 3));
+          break;
+        case FieldDescriptor::CPPTYPE_UINT32:
+          reflection.SetUInt32(message, field, random());
+          break;
+        case FieldDescriptor::CPPTYPE_INT64:
+          reflection.AddInt64(message, field, Below(random, 70'000));
+          break;
+        default:
+          FAIL() << field->full_name();
+      }
+    }
+  }
+  AddUnknown(random, message);
+}
+
+template <typename Entry, typename Make>
+ListEdit<Entry> RandomEdit(Random& random, Make make) {
+  ListEdit<Entry> edit;
+  for (int i = Below(random, 3); i > 0; --i) edit.first.push_back(make());
+  for (int i = Below(random, 3); i > 0; --i) edit.last.push_back(make());
+  for (int i = Below(random, 3); i > 0; --i) {
+    edit.drop.insert(RandomText(random));
+  }
+  return edit;
+}
+
+ConfigEdits RandomEdits(Random& random) {
+  const auto text = [&] { return RandomText(random); };
+  const auto value = [&] { return NamedValue{text(), text()}; };
+  ConfigEdits edits;
+  edits.env = RandomEdit<NamedValue>(random, value);
+  edits.annotations = RandomEdit<NamedValue>(random, value);
+  edits.cdi_devices = RandomEdit<std::string>(random, text);
+  edits.devices = RandomEdit<DeviceNode>(random, [&] {
+    return DeviceNode{text(), text(), text()};
+  });
+  edits.mounts = RandomEdit<CriMount>(random, [&] {
+    CriMount mount{text(), text(), Below(random, 2) == 0};
+    mount.propagation = static_cast<CriMount::Propagation>(Below(random, 3));
+    mount.options.assign(static_cast<std::size_t>(Below(random, 2)), text());
+    return mount;
+  });
+  edits.supplemental_groups.assign(static_cast<std::size_t>(Below(random, 3)),
+                                   random());
+  return edits;
+}
+
+// The same edits on what generated code has parsed.
+
+pb::KeyValue ToProto(const NamedValue& value) {
+  pb::KeyValue message;
+  message.set_key(value.name);
+  message.set_value(value.value);
+  return message;
+}
+
+pb::CDIDevice ToProto(const std::string& name) {
+  pb::CDIDevice message;
+  message.set_name(name);
+  return message;
+}
+
+pb::Device ToProto(const DeviceNode& device) {
+  pb::Device message;
+  message.set_container_path(device.container_path);
+  message.set_host_path(device.host_path);
+  message.set_permissions(device.permissions);
+  return message;
+}
+
+pb::Mount ToProto(const CriMount& mount) {
+  pb::Mount message;
+  message.set_container_path(mount.container_path);
+  message.set_host_path(mount.host_path);
+  message.set_readonly(mount.read_only);
+  message.set_propagation(static_cast<int>(mount.propagation));
+  for (const std::string& option : mount.options) {
+    message.add_mount_options(option);
+  }
+  return message;
+}
+
+template <typename Repeated, typename Entry, typename Key>
+void Edit(Repeated* list, const ListEdit<Entry>& edit, Key key) {
+  Repeated result;
+  for (const Entry& entry : edit.first) *result.Add() = ToProto(entry);
+  for (const auto& entry : *list) {
+    if (!edit.drop.contains(key(entry))) *result.Add() = entry;
+  }
+  for (const Entry& entry : edit.last) *result.Add() = ToProto(entry);
+  *list = result;
+}
+
+void Edit(pb::ContainerConfig* config, const ConfigEdits& edits) {
+  const auto key = [](const auto& entry) { return entry.key(); };
+  const auto path = [](const auto& entry) { return entry.container_path(); };
+  Edit(config->mutable_envs(), edits.env, key);
+  Edit(config->mutable_mounts(), edits.mounts, path);
+  Edit(config->mutable_devices(), edits.devices, path);
+  Edit(config->mutable_annotations(), edits.annotations, key);
+  Edit(config->mutable_cdi_devices(), edits.cdi_devices,
+       [](const auto& entry) { return entry.name(); });
+  for (const std::uint32_t group : edits.supplemental_groups) {
+    config->mutable_linux()
+        ->mutable_security_context()
+        ->add_supplemental_groups(group);
+  }
+}
+
+template <typename T>
+T Parse(const std::string& bytes) {
+  T message;
+  EXPECT_TRUE(message.ParseFromString(bytes));
+  return message;
+}
+
+int Rounds() { return 500 * TestScale(); }
+
+TEST(PatchCreateContainer, IsTheSameAsToParseAndEdit) {
+  Random random(TestSeed(11));
+  for (int round = 0; round < Rounds(); ++round) {
+    pb::CreateContainerRequest request;
+    Fill(random, &request);
+    const ConfigEdits edits = RandomEdits(random);
+    const auto patched =
+        PatchCreateContainer(request.SerializeAsString(), edits);
+    ASSERT_THAT(patched, IsOk());
+    pb::CreateContainerRequest expected = request;
+    if (!edits.empty()) Edit(expected.mutable_config(), edits);
+    ASSERT_TRUE(MessageDifferencer::Equals(
+        Parse<pb::CreateContainerRequest>(*patched), expected))
+        << "round " << round << "\n"
+        << request.DebugString();
+  }
+}
+
+TEST(PatchCreateContainer, EditsAConfigThatComesInParts) {
+  Random random(TestSeed(12));
+  for (int round = 0; round < Rounds(); ++round) {
+    std::string bytes;
+    for (int part = 0; part < 3; ++part) {
+      pb::CreateContainerRequest request;
+      Fill(random, &request);
+      bytes += request.SerializeAsString();
+    }
+    const ConfigEdits edits = RandomEdits(random);
+    const auto patched = PatchCreateContainer(bytes, edits);
+    ASSERT_THAT(patched, IsOk());
+    auto expected = Parse<pb::CreateContainerRequest>(bytes);
+    if (!edits.empty()) Edit(expected.mutable_config(), edits);
+    ASSERT_TRUE(MessageDifferencer::Equals(
+        Parse<pb::CreateContainerRequest>(*patched), expected))
+        << "round " << round;
+  }
+}
+
+// BO-100.
+TEST(PatchRestorePod, EditsEachConfigByItself) {
+  Random random(TestSeed(13));
+  for (int round = 0; round < Rounds(); ++round) {
+    pb::RestorePodRequest request;
+    Fill(random, &request);
+    std::vector<ConfigEdits> edits;
+    for (int i = Below(random, 4); i > 0; --i) {
+      edits.push_back(Below(random, 3) == 0 ? ConfigEdits()
+                                            : RandomEdits(random));
+    }
+    const auto patched = PatchRestorePod(request.SerializeAsString(), edits);
+    ASSERT_THAT(patched, IsOk());
+    pb::RestorePodRequest expected = request;
+    for (std::size_t i = 0; i < edits.size(); ++i) {
+      if (static_cast<int>(i) < expected.container_configs_size()) {
+        Edit(expected.mutable_container_configs(static_cast<int>(i)), edits[i]);
+      }
+    }
+    ASSERT_TRUE(MessageDifferencer::Equals(
+        Parse<pb::RestorePodRequest>(*patched), expected));
+  }
+}
+
+// BO-098.
+TEST(PatchCreateContainer, LeavesBytesAloneWhenThereIsNothingToDo) {
+  // Not in order, a varint with needless bytes, a field twice.
+  const std::string request(
+      "\x1A\x00\x12\x80\x00\x0A\x01"
+      "a\x0A\x01"
+      "b",
+      11);
+  EXPECT_EQ(PatchCreateContainer(request, {}).value(), request);
+  EXPECT_EQ(PatchRestorePod(request, {}).value(), request);
+  // Nor does a drop that meets nothing change them.
+  ConfigEdits drop;
+  drop.env.drop = {"NOT_THERE"};
+  EXPECT_EQ(PatchCreateContainer(request, drop).value(), request);
+}
+
+// BO-096, BO-097: of what is around nothing changes, not its encoding either.
+TEST(PatchCreateContainer, ChangesOnlyTheConfigsLengthAndWhatIsAdded) {
+  std::string config;
+  AppendBytesField(&config, 999, "?");
+  AppendBytesField(&config, 6, std::string("\x0A\x01K\x12\x02\xFF\xFE", 7));
+  config += std::string("\x70\x81\x80\x00", 4);  // `tty` in three bytes.
+  std::string request = std::string("\xBA\x3E\x01?\x0A\x01s", 7);
+  std::string expected = request;
+  AppendBytesField(&request, 2, config);
+  AppendBytesField(&config, 17, std::string("\x0A\x05v/c=1", 7));
+  AppendBytesField(&expected, 2, config);
+  AppendBytesField(&request, 999, "!");
+  AppendBytesField(&expected, 999, "!");
+  ConfigEdits edits;
+  edits.cdi_devices.last = {"v/c=1"};
+  EXPECT_EQ(PatchCreateContainer(request, edits).value(), expected);
+}
+
+TEST(PatchCreateContainer, RefusesWhatIsNoRequest) {
+  ConfigEdits edits;
+  edits.cdi_devices.last = {"v/c=1"};
+  for (const std::string& bytes :
+       {std::string("\x12\x05"), std::string("\x12\x02\x0A\x07"),
+        std::string("\x0C"), std::string("\x0B"), std::string("\x00\x00", 2),
+        std::string(11, '\xFF')}) {
+    EXPECT_THAT(
+        PatchCreateContainer(bytes, edits),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("are not a")));
+  }
+}
+
+TEST(ReadCreateContainer, TellsWhoAndWhat) {
+  pb::CreateContainerRequest request;
+  request.set_pod_sandbox_id("s-1");
+  auto& metadata = *request.mutable_sandbox_config()->mutable_metadata();
+  metadata.set_name("train");
+  metadata.set_uid("u-1");
+  metadata.set_namespace_("ns");
+  metadata.set_attempt(3);
+  pb::ContainerConfig& config = *request.mutable_config();
+  config.mutable_metadata()->set_name("main");
+  config.mutable_metadata()->set_attempt(2);
+  *config.add_envs() = ToProto(NamedValue{"K", "\xFF"});
+  *config.add_mounts() = ToProto(CriMount{"/c", "/h", true});
+  *config.add_devices() = ToProto(DeviceNode{"/dev/c", "/dev/h", "rw"});
+  *config.add_annotations() = ToProto(NamedValue{"a", "1"});
+  *config.add_annotations() = ToProto(NamedValue{"a", "2"});
+  config.add_cdi_devices()->set_name("v/c=1");
+  auto& context = *config.mutable_linux()->mutable_security_context();
+  context.add_supplemental_groups(44);
+  context.add_supplemental_groups(50'000);
+  const auto read = ReadCreateContainer(request.SerializeAsString());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->sandbox_id, "s-1");
+  EXPECT_EQ(read->sandbox.identity,
+            (SandboxIdentity{{"u-1"}, {"ns", "train"}, 3}));
+  EXPECT_EQ(read->config.name, "main");
+  EXPECT_EQ(read->config.attempt, 2U);
+  EXPECT_THAT(read->config.env, ElementsAre(NamedValue{"K", "\xFF"}));
+  EXPECT_THAT(read->config.mounts, ElementsAre(DeviceMount{"/c", "/h", true}));
+  EXPECT_THAT(read->config.devices,
+              ElementsAre(DeviceNode{"/dev/c", "/dev/h", "rw"}));
+  EXPECT_THAT(read->config.annotations, ElementsAre(std::pair("a", "2")));
+  EXPECT_THAT(read->config.cdi_devices, ElementsAre("v/c=1"));
+  EXPECT_THAT(read->config.supplemental_groups, ElementsAre(44, 50'000));
+}
+
+TEST(ReadCreateContainer, FindsTheIdentityInLabels) {
+  pb::CreateContainerRequest request;
+  for (const auto& [key, value] :
+       {std::pair("io.kubernetes.pod.uid", "u-1"),
+        std::pair("io.kubernetes.pod.name", "p"),
+        std::pair("io.kubernetes.pod.namespace", "ns")}) {
+    *request.mutable_sandbox_config()->add_labels() =
+        ToProto(NamedValue{key, value});
+  }
+  request.mutable_sandbox_config()->mutable_metadata()->set_name("by metadata");
+  const auto read = ReadCreateContainer(request.SerializeAsString());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->sandbox.identity,
+            (SandboxIdentity{{"u-1"}, {"ns", "by metadata"}, 0}));
+}
+
+// What generated code takes, this takes, and the other way round for the whole
+// request.
+TEST(ReadCreateContainer, AgreesWithGeneratedCodeOnWhatIsARequest) {
+  Random random(TestSeed(14));
+  int good = 0;
+  for (int round = 0; round < 4 * Rounds(); ++round) {
+    pb::CreateContainerRequest request;
+    Fill(random, &request);
+    std::string bytes = request.SerializeAsString();
+    if (bytes.empty()) continue;
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (!pb::CreateContainerRequest().ParseFromString(bytes)) continue;
+    ++good;
+    EXPECT_THAT(ReadCreateContainer(bytes), IsOk());
+    EXPECT_THAT(PatchCreateContainer(bytes, RandomEdits(random)), IsOk());
+  }
+  EXPECT_GT(good, 0);
+}
+
+}  // namespace
+}  // namespace devmgr::cri

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <container.pb.h>
+#include <devmgr/cri_shim.h>
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cri/runtime_fields.h"
+#include "cri/wire.h"
+#include "rpc/rpc_fixture.h"
+#include "support/fake_device_manager.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+
+/// A manager that also knows how starts of containers end.
+class PodManager : public FakeDeviceManager {
+ public:
+  OperationId StartBeforeContainerStart(const PodUid& pod,
+                                        const std::string& container,
+                                        Done done) override {
+    started.Put(pod.value + "/" + container);
+    done(start_status);
+    return 0;
+  }
+  Mailbox<std::string> started;
+  absl::Status start_status;
+};
+
+/// Answers as a runtime does, and keeps what it was asked.
+class FakeRuntime {
+ public:
+  FakeRuntime(rpc::Runtime& runtime, std::filesystem::path socket)
+      : runtime_(runtime), socket_(std::move(socket)) {}
+
+  void Start(const std::string& name, const std::string& version) {
+    std::string answer;
+    cri::AppendBytesField(&answer, 1, "0.1.0");
+    cri::AppendBytesField(&answer, 2, name);
+    cri::AppendBytesField(&answer, 3, version);
+    cri::AppendBytesField(&answer, 4, "v1");
+    rpc::ServerOptions options;
+    options.socket = socket_;
+    Fixed(&options, cri::method::kVersion, answer);
+    Fixed(&options, cri::method::kStatus, "");
+    Fixed(&options, cri::method::kListPodSandbox, sandboxes);
+    Fixed(&options, cri::method::kListContainers, containers);
+    Kept(&options, cri::method::kRunPodSandbox, "sandbox-1");
+    Kept(&options, cri::method::kRemovePodSandbox, "");
+    Kept(&options, cri::method::kRemoveContainer, "");
+    Kept(&options, cri::method::kCreateContainer, "container-1");
+    Kept(&options, cri::method::kStartContainer, "");
+    Kept(&options, cri::method::kRestorePod, "sandbox-1");
+    auto server = rpc::Server::Start(runtime_, std::move(options));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  void Stop() { server_.reset(); }
+
+  /// Requests of the intercepted methods.
+  Mailbox<std::string> requests;
+  /// When set, answers those methods in place of us.
+  std::function<void(const std::string& request, rpc::Respond)> answer_instead;
+  std::string sandboxes, containers;  ///< Answers; to be set before Start.
+
+ private:
+  static void Fixed(rpc::ServerOptions* options, std::string_view method,
+                    const std::string& answer) {
+    options->methods[std::string(method)] =
+        [answer](const std::string&, const rpc::Respond& respond) {
+          respond(answer);
+        };
+  }
+  void Kept(rpc::ServerOptions* options, std::string_view method,
+            const std::string& id) {
+    std::string answer;
+    if (!id.empty()) cri::AppendBytesField(&answer, 1, id);
+    options->methods[std::string(method)] = [this, answer](
+                                                const std::string& request,
+                                                const rpc::Respond& respond) {
+      requests.Put(request);
+      if (answer_instead) return answer_instead(request, respond);
+      respond(answer);
+    };
+  }
+
+  rpc::Runtime& runtime_;
+  const std::filesystem::path socket_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+/// The shim between a client and a runtime of the test's own, over real
+/// sockets. Pod `ns/p` has container `c`, with devices, and `none`.
+class ShimTest : public rpc::RpcTest {
+ protected:
+  using Request = test::cri::CreateContainerRequest;
+  static constexpr char kUid[] = "u-1";
+
+  void SetUp() override {
+    RpcTest::SetUp();
+    fake_ = std::make_unique<FakeRuntime>(*runtime_, Path("runtime.sock"));
+    options_.proxy.listen = Path();
+    options_.proxy.backend = Path("runtime.sock");
+    options_.manager = &manager_;
+    options_.cdi_spec_dirs = {Path("cdi")};
+    options_.on_event = [this](const EventInfo& event) { events_.Put(event); };
+  }
+  void TearDown() override {
+    client_.reset();
+    shim_.reset();
+    fake_->Stop();
+  }
+
+  /// Starts all; the runtime is of that version of containerd.
+  void Start(const std::string& version = "2.0.1") {
+    fake_->Start("containerd", version);
+    auto shim = CriShim::Start(options_);
+    ASSERT_TRUE(shim.ok()) << shim.status();
+    shim_ = *std::move(shim);
+    client_ = Connect();
+    ASSERT_NE(client_, nullptr);
+  }
+
+  rpc::Result Call(std::string_view method, const std::string& request) {
+    return CallAndWait(*client_, std::string(method), request);
+  }
+  /// A call that may take its time.
+  std::shared_ptr<Mailbox<rpc::Result>> Begin(std::string_view method,
+                                              const std::string& request) {
+    auto answers = std::make_shared<Mailbox<rpc::Result>>();
+    client_->Call(std::string(method), request, {kPatience},
+                  [answers](rpc::Result result) { answers->Put(result); });
+    return answers;
+  }
+  static absl::Status StatusOfNext(Mailbox<rpc::Result>& answers) {
+    const auto answer = answers.Take();
+    return answer ? answer->status() : absl::InternalError("no answer");
+  }
+
+  /// The config that reaches the runtime, of a request that has to end well.
+  test::cri::ContainerConfig Created(const Request& request) {
+    EXPECT_THAT(
+        Call(cri::method::kCreateContainer, request.SerializeAsString()),
+        IsOk());
+    return TakeRequest<Request>().config();
+  }
+  template <typename Message>
+  Message TakeRequest() {
+    Message seen;
+    EXPECT_TRUE(seen.ParseFromString(fake_->requests.Take().value_or("?")));
+    return seen;
+  }
+  absl::Status Refused(const Request& request) {
+    const auto answer =
+        Call(cri::method::kCreateContainer, request.SerializeAsString());
+    EXPECT_EQ(fake_->requests.size(), 0U) << "the runtime was called";
+    return answer.status();
+  }
+
+  static Request ForContainer(const std::string& container = "c",
+                              const std::string& uid = kUid) {
+    Request request;
+    request.set_pod_sandbox_id("sandbox-1");
+    auto& metadata = *request.mutable_sandbox_config()->mutable_metadata();
+    metadata.set_name("p");
+    metadata.set_namespace_("ns");
+    metadata.set_uid(uid);
+    request.mutable_config()->mutable_metadata()->set_name(container);
+    return request;
+  }
+  static std::string WithId(const std::string& id) {
+    std::string request;
+    cri::AppendBytesField(&request, 1, id);
+    return request;
+  }
+
+  void ChangePod(PodState state, const std::string& reason,
+                 const std::string& message) {
+    PodInfo pod;
+    pod.name = {"ns", "p"};
+    pod.uid = {kUid};
+    pod.state = state;
+    pod.reason = reason;
+    pod.message = message;
+    manager_.ChangePod(pod);
+  }
+  /// The pod is Ready, and `c` has these.
+  void Give(ContainerDevices devices) {
+    devices.name = "c";
+    PodDevices pod{{"ns", "p"}, {kUid}, {std::move(devices)}};
+    pod.containers.emplace_back().name = "none";
+    manager_.Set([&](FakeDeviceManager::World& world) {
+      world.answers[{kUid}] = std::make_shared<const PodDevices>(pod);
+    });
+    ChangePod(PodState::kReady, "", "");
+  }
+  static ContainerDevices OneOfEach() {
+    ContainerDevices devices;
+    devices.cdi_devices = {{"v.com/c=1", {}}};
+    devices.env = {{"K", "plugin", "r"}};
+    devices.mounts = {{"/run/x", "/host/x", true, "r"}};
+    devices.devices = {{"/dev/x", "/dev/null", "rw", "r"}};
+    devices.annotations = {{"plugin", "1", "r"}, {"mine", "plugin", "r"}};
+    return devices;
+  }
+
+  /// Device `v.com/c=1`.
+  void WriteSpec(const std::string& edits) {
+    std::filesystem::create_directories(Path("cdi"));
+    std::ofstream(Path("cdi") / "v.json")
+        << R"({"cdiVersion": "0.6.0", "kind": "v.com/c", "devices": [{"name": )"
+        << R"("1", "containerEdits": )" << edits << "}]}";
+  }
+
+  /// Reason of the next warning.
+  std::string NextWarning() {
+    for (;;) {
+      const auto event = events_.Take();
+      if (!event) return "no event";
+      if (event->warning) return event->reason;
+    }
+  }
+
+  PodManager manager_;
+  CriShimOptions options_;
+  std::unique_ptr<FakeRuntime> fake_;
+  std::unique_ptr<CriShim> shim_;
+  std::unique_ptr<rpc::Connection> client_;
+  Mailbox<EventInfo> events_;
+};
+
+template <typename KeyValues>
+std::vector<std::string> PairsOf(const KeyValues& values) {
+  std::vector<std::string> pairs;
+  for (const auto& value : values) {
+    if (value.key() == kAllocationAnnotation) continue;
+    pairs.push_back(value.key() + "=" + value.value());
+  }
+  return pairs;
+}
+
+inline std::vector<std::string> NamesOf(
+    const test::cri::ContainerConfig& config) {
+  std::vector<std::string> names;
+  for (const auto& device : config.cdi_devices()) {
+    names.push_back(device.name());
+  }
+  return names;
+}
+
+}  // namespace devmgr

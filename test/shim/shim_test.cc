@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/inspection.h>
+
+#include <thread>
+
+#include "shim/shim_fixture.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// BO-098: a container without devices, in odd encoding.
+TEST_F(ShimTest, PassesBytesOfContainersWithoutDevices) {
+  Give({});
+  Start();
+  const std::string request = ForContainer("none").SerializeAsString() +
+                              std::string("\xBA\x3E\x01?", 4);
+  EXPECT_THAT(Call(cri::method::kCreateContainer, request), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), request);
+  EXPECT_EQ(shim_->Info().unchanged, 1U);
+}
+
+// BO-087, BO-106, BO-109, BO-110.
+TEST_F(ShimTest, InjectsInTheKubeletsOrder) {
+  Give(OneOfEach());
+  Start();
+  Request request = ForContainer();
+  auto& config = *request.mutable_config();
+  auto& env = *config.add_envs();
+  env.set_key("K");
+  env.set_value("pod");
+  auto& mine = *config.add_annotations();
+  mine.set_key("mine");
+  mine.set_value("kubelet");
+  config.add_devices()->set_container_path("/dev/block");
+  config.add_cdi_devices()->set_name("w.com/c=7");
+  const auto seen = Created(request);
+  EXPECT_THAT(PairsOf(seen.envs()), ElementsAre("K=plugin", "K=pod"));
+  EXPECT_THAT(PairsOf(seen.annotations()),
+              ElementsAre("plugin=1", "mine=kubelet"));
+  EXPECT_THAT(NamesOf(seen), ElementsAre("w.com/c=7", "v.com/c=1"));
+  ASSERT_EQ(seen.mounts_size(), 1);
+  EXPECT_EQ(seen.mounts(0).host_path(), "/host/x");
+  EXPECT_TRUE(seen.mounts(0).readonly());
+  ASSERT_EQ(seen.devices_size(), 2);
+  EXPECT_EQ(seen.devices(0).container_path(), "/dev/x");
+  EXPECT_EQ(seen.annotations().rbegin()->key(), kAllocationAnnotation);
+  EXPECT_EQ(seen.annotations().rbegin()->value().size(), 16U);
+}
+
+// BO-076, BO-080, BO-081: names become plain fields.
+TEST_F(ShimTest, ExpandsForARuntimeWithoutCdi) {
+  WriteSpec(R"({"env": ["K=cdi"], "deviceNodes": [{"path": "/dev/y",
+                "hostPath": "/dev/null"}]})");
+  Give(OneOfEach());
+  Start("1.6.33");
+  Request request = ForContainer();
+  request.mutable_config()->add_cdi_devices()->set_name("v.com/c=1");
+  auto& env = *request.mutable_config()->add_envs();
+  env.set_key("K");
+  env.set_value("pod");
+  const auto seen = Created(request);
+  EXPECT_THAT(PairsOf(seen.envs()), ElementsAre("K=cdi"));
+  EXPECT_THAT(NamesOf(seen), IsEmpty());
+  ASSERT_EQ(seen.devices_size(), 2);
+  EXPECT_EQ(seen.devices(1).container_path(), "/dev/y");
+  EXPECT_EQ(seen.devices(1).permissions(), "rwm");
+  const CriShimInfo info = shim_->Info();
+  EXPECT_EQ(info.runtime_cdi, RuntimeCdi::kNone);
+  EXPECT_EQ(info.runtime_cdi_source, "version");
+}
+
+// A kubelet above: there is nobody to be asked about pods.
+TEST_F(ShimTest, ExpandsNamesThatTheClientSends) {
+  WriteSpec(R"({"env": ["K=cdi"]})");
+  options_.manager = nullptr;
+  Start("1.6.33");
+  Request request = ForContainer();
+  auto& annotation = *request.mutable_config()->add_annotations();
+  annotation.set_key("cdi.k8s.io/x");
+  annotation.set_value("v.com/c=1");
+  const auto seen = Created(request);
+  EXPECT_THAT(PairsOf(seen.envs()), ElementsAre("K=cdi"));
+  EXPECT_THAT(PairsOf(seen.annotations()), IsEmpty());
+  EXPECT_THAT(PairsOf(Created(ForContainer("other")).envs()), IsEmpty());
+}
+
+// BO-082.
+TEST_F(ShimTest, RefusesHooksWithTheFullText) {
+  WriteSpec(R"({"hooks": [{"hookName": "createContainer", "path":
+                "/usr/bin/setup"}]})");
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(Refused(ForContainer()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'c'"), HasSubstr("ns/p"),
+                             HasSubstr("v.com/c=1"), HasSubstr("v.json"),
+                             HasSubstr("createContainer"),
+                             HasSubstr("containerd 1.6.33"))));
+}
+
+TEST_F(ShimTest, NamesWhatCannotBeResolved) {
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(
+      Refused(ForContainer()),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("v.com/c=1"), HasSubstr(Path("cdi").string()))));
+}
+
+// BO-104.
+TEST_F(ShimTest, HoldsBackAContainerWhoseClaimIsNotPrepared) {
+  ChangePod(PodState::kPreparing, "DriverError",
+            "claim 'ns/x': driver 'gpu.example.com' has not answered");
+  Start();
+  EXPECT_THAT(
+      Refused(ForContainer()),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("claim 'ns/x'"), HasSubstr("gpu.example.com"))));
+  Give(OneOfEach());
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+TEST_F(ShimTest, RefusesContainersOfARejectedPod) {
+  ChangePod(PodState::kRejected, "UnexpectedAdmissionError", "no");
+  Start();
+  EXPECT_THAT(Refused(ForContainer()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("UnexpectedAdmissionError")));
+}
+
+TEST_F(ShimTest, PassesUnknownPodsAfterAWhile) {
+  options_.unknown_sandbox_wait = std::chrono::milliseconds(100);
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer())), IsEmpty());
+  EXPECT_EQ(NextWarning(), "UnknownSandbox");
+}
+
+TEST_F(ShimTest, WaitsForAPodToBecomeKnown) {
+  options_.unknown_sandbox_wait = kPatience;
+  Start();
+  const auto answers =
+      Begin(cri::method::kCreateContainer, ForContainer().SerializeAsString());
+  EXPECT_FALSE(answers->Take(std::chrono::milliseconds(150)).has_value());
+  Give(OneOfEach());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
+  EXPECT_THAT(NamesOf(TakeRequest<Request>().config()),
+              ElementsAre("v.com/c=1"));
+}
+
+TEST_F(ShimTest, RefusesUnknownPodsIfToldTo) {
+  options_.unknown_sandbox = UnknownSandbox::kRefuse;
+  Start();
+  EXPECT_THAT(Refused(ForContainer()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("is not known")));
+  // One of no pod has no devices to miss.
+  EXPECT_THAT(NamesOf(Created(ForContainer("c", ""))), IsEmpty());
+}
+
+// The client leaves the pod out; the shim saw the sandbox being made.
+TEST_F(ShimTest, KnowsSandboxesThatPassed) {
+  Give(OneOfEach());
+  Start();
+  Request request = ForContainer();
+  std::string run;
+  cri::AppendBytesField(&run, 1, request.sandbox_config().SerializeAsString());
+  ASSERT_THAT(Call(cri::method::kRunPodSandbox, run), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), run);
+  request.clear_sandbox_config();
+  EXPECT_THAT(NamesOf(Created(request)), ElementsAre("v.com/c=1"));
+  EXPECT_EQ(shim_->Info().sandboxes, 1U);
+}
+
+// The same after a restart of the shim: the runtime is asked.
+TEST_F(ShimTest, AsksTheRuntimeForSandboxesAndContainers) {
+  Give(OneOfEach());
+  Request request = ForContainer();
+  std::string sandbox, container;
+  cri::AppendBytesField(&sandbox, 1, "sandbox-1");
+  cri::AppendBytesField(
+      &sandbox, 2, request.sandbox_config().metadata().SerializeAsString());
+  cri::AppendBytesField(&container, 1, "container-9");
+  cri::AppendBytesField(&container, 2, "sandbox-1");
+  cri::AppendBytesField(&container, 3,
+                        request.config().metadata().SerializeAsString());
+  cri::AppendBytesField(&fake_->sandboxes, 1, sandbox);
+  cri::AppendBytesField(&fake_->containers, 1, container);
+  Start();
+  request.clear_sandbox_config();
+  EXPECT_THAT(NamesOf(Created(request)), ElementsAre("v.com/c=1"));
+  EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-9")),
+              IsOk());
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+}
+
+TEST_F(ShimTest, CallsPluginsBeforeAStart) {
+  Give(OneOfEach());
+  Start();
+  Created(ForContainer());
+  const std::string start = WithId("container-1");
+  manager_.start_status = absl::UnavailableError("plugin 'r' is away");
+  EXPECT_THAT(Call(cri::method::kStartContainer, start),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("'c'"), HasSubstr("plugin 'r'"))));
+  EXPECT_EQ(fake_->requests.size(), 0U);
+  manager_.start_status = absl::OkStatus();
+  EXPECT_THAT(Call(cri::method::kStartContainer, start), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), start);
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+}
+
+// BO-091: what the runtime says is not ours to change.
+TEST_F(ShimTest, HandsOnErrorsOfTheRuntime) {
+  Give(OneOfEach());
+  fake_->answer_instead = [](const std::string&, const rpc::Respond& respond) {
+    respond(absl::NotFoundError("no such sandbox"));
+  };
+  Start();
+  EXPECT_THAT(
+      Call(cri::method::kCreateContainer, ForContainer().SerializeAsString()),
+      StatusIs(absl::StatusCode::kNotFound, "no such sandbox"));
+}
+
+// BO-099.
+TEST_F(ShimTest, OneCreationThatHangsDelaysNobody) {
+  Give(OneOfEach());
+  Mailbox<rpc::Respond> hanging;
+  fake_->answer_instead = [&](const std::string& request,
+                              const rpc::Respond& respond) {
+    if (request.find("other") == std::string::npos) return hanging.Put(respond);
+    respond(WithId("container-2"));
+  };
+  Start();
+  const auto answers =
+      Begin(cri::method::kCreateContainer, ForContainer().SerializeAsString());
+  const auto respond = hanging.Take();
+  ASSERT_TRUE(respond.has_value());
+  EXPECT_THAT(Call(cri::method::kListContainers, ""), IsOk());
+  EXPECT_THAT(Call(cri::method::kStatus, ""), IsOk());
+  EXPECT_THAT(Call(cri::method::kCreateContainer,
+                   ForContainer("other", "").SerializeAsString()),
+              IsOk());
+  EXPECT_EQ(answers->size(), 0U);
+  (*respond)(std::string());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
+}
+
+// BO-100.
+TEST_F(ShimTest, InjectsIntoContainersThatAreRestored) {
+  Give(OneOfEach());
+  Start();
+  test::cri::RestorePodRequest request;
+  *request.mutable_config() = ForContainer().sandbox_config();
+  for (const char* name : {"c", "none", "c"}) {
+    *request.add_container_configs() = ForContainer(name).config();
+  }
+  EXPECT_THAT(Call(cri::method::kRestorePod, request.SerializeAsString()),
+              IsOk());
+  const auto seen = TakeRequest<test::cri::RestorePodRequest>();
+  ASSERT_EQ(seen.container_configs_size(), 3);
+  EXPECT_THAT(NamesOf(seen.container_configs(0)), ElementsAre("v.com/c=1"));
+  EXPECT_THAT(NamesOf(seen.container_configs(1)), IsEmpty());
+  EXPECT_THAT(NamesOf(seen.container_configs(2)), ElementsAre("v.com/c=1"));
+}
+
+// BO-101: the runtime comes back as another one.
+TEST_F(ShimTest, AsksARuntimeThatComesBackAgain) {
+  WriteSpec(R"({"env": ["K=cdi"]})");
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(NamesOf(Created(ForContainer())), IsEmpty());
+  fake_->Stop();
+  EXPECT_THAT(
+      Call(cri::method::kCreateContainer, ForContainer().SerializeAsString()),
+      StatusIs(absl::StatusCode::kUnavailable));
+  fake_->Start("containerd", "2.0.1");
+  client_ = Connect();
+  EXPECT_THAT(Call(cri::method::kVersion, ""), IsOk());
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+TEST_F(ShimTest, PassesWhatItCannotRead) {
+  Start();
+  const std::string garbage("\x12\x7F?", 3);
+  EXPECT_THAT(Call(cri::method::kCreateContainer, garbage), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), garbage);
+  EXPECT_EQ(shim_->Info().unreadable, 1U);
+}
+
+TEST_F(ShimTest, RefusesWhatItCannotReadIfStrict) {
+  options_.strict = true;
+  Start();
+  EXPECT_THAT(Call(cri::method::kCreateContainer, "\x12\x7F?"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(fake_->requests.size(), 0U);
+}
+
+// BO-079.
+TEST_F(ShimTest, TakesTheOperatorsWordAboutTheRuntime) {
+  options_.runtime_cdi = RuntimeCdi::kField;
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+  EXPECT_EQ(shim_->Info().runtime_cdi_source, "override");
+  EXPECT_EQ(NextWarning(), "RuntimeCdiOverridden");
+}
+
+TEST_F(ShimTest, LooksDevicesUpInADaemon) {
+  Give(OneOfEach());
+  auto server = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  ASSERT_THAT(server, IsOk());
+  options_.manager = nullptr;
+  options_.devmgrd = Path("devmgr.sock");
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+  const std::string start = WithId("container-1");
+  EXPECT_THAT(Call(cri::method::kStartContainer, start), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), start);
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  // While it is away, nobody knows what a pod has.
+  server->reset();
+  EXPECT_THAT(Refused(ForContainer()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("devmgr")));
+  EXPECT_THAT(NamesOf(Created(ForContainer("c", ""))), IsEmpty());
+  auto again = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  ASSERT_THAT(again, IsOk());
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+/// With an actuator: `actuate: cri`.
+class ActuatingShimTest : public ShimTest {
+ protected:
+  void SetUp() override {
+    ShimTest::SetUp();
+    options_.actuator = &actuator_;
+    SetSource(true);
+    cri::AppendBytesField(&run_, 1,
+                          ForContainer().sandbox_config().SerializeAsString());
+  }
+
+  void SetSource(bool has_pod) {
+    auto objects = std::make_shared<ObjectSnapshot>();
+    objects->complete = true;
+    if (has_pod) {
+      auto pod = std::make_shared<Pod>();
+      pod->metadata.ns = "ns";
+      pod->metadata.name = "p";
+      pod->metadata.uid = kUid;
+      objects->pods[{"ns", "p"}] = pod;
+    }
+    manager_.Set(
+        [&](FakeDeviceManager::World& world) { world.objects = objects; });
+  }
+
+  FakeActuator actuator_{false};
+  std::string run_;
+};
+
+TEST_F(ActuatingShimTest, HoldsASandboxUntilItsPodIsReady) {
+  Start();
+  const auto answers = Begin(cri::method::kRunPodSandbox, run_);
+  while (actuator_.wanted().empty()) std::this_thread::yield();
+  EXPECT_EQ(answers->size(), 0U);
+  EXPECT_EQ(fake_->requests.size(), 0U);
+  Give(OneOfEach());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
+  EXPECT_EQ(fake_->requests.Take(), run_);
+}
+
+TEST_F(ActuatingShimTest, TellsInTimeWhatAPodWaitsFor) {
+  options_.proxy.decision_budget = std::chrono::milliseconds(400);
+  ChangePod(PodState::kWaiting, "PluginMissing",
+            "nobody serves 'example.com/tpu'");
+  Start();
+  EXPECT_THAT(Call(cri::method::kRunPodSandbox, run_),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("nobody serves 'example.com/tpu'")));
+  EXPECT_EQ(fake_->requests.size(), 0U);
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+}
+
+TEST_F(ActuatingShimTest, ReleasesAPodThatNeitherRuntimeNorSourceHas) {
+  Give(OneOfEach());
+  Start();
+  ASSERT_THAT(Call(cri::method::kRunPodSandbox, run_), IsOk());
+  fake_->requests.Take();
+  ASSERT_THAT(Call(cri::method::kRemovePodSandbox, WithId("sandbox-1")),
+              IsOk());
+  fake_->requests.Take();
+  // Another call is dealt with after what that one had to say.
+  Created(ForContainer("none"));
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "the source has it";
+  SetSource(false);
+  manager_.RemovePod({"another"});
+  while (actuator_.unwanted().empty()) std::this_thread::yield();
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+}
+
+TEST(CriShim, RefusesOptionsThatContradictEachOther) {
+  FakeDeviceManager manager;
+  FakeActuator follows(true);
+  CriShimOptions options;
+  options.proxy.listen = "/tmp/x";
+  options.proxy.backend = "/tmp/y";
+  options.manager = &manager;
+  options.devmgrd = "/tmp/z";
+  EXPECT_THAT(CriShim::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("both")));
+  options.devmgrd.clear();
+  options.actuator = &follows;
+  EXPECT_THAT(CriShim::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  options.actuator = nullptr;
+  options.call_timeout = {};
+  EXPECT_THAT(
+      CriShim::Start(options),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("call_timeout")));
+}
+
+}  // namespace
+}  // namespace devmgr
