@@ -5,13 +5,14 @@
   interop_test.py BUILD_ROOT SOURCE_ROOT
 
 A driver on the official helper and a device plugin on the official stubs are
-served by devmgrd, and our fake driver by a client with the official stubs. A kubelet on the official stubs takes our fake
+served by devmgrd (more of drivers in drivers/), and our fake driver by a client with the official stubs. A kubelet on the official stubs takes our fake
 device plugin, and the plugin that is built on them, through all calls. Skipped
 where Go, or its modules, are absent.
 """
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -79,9 +80,11 @@ def build(source, out):
   if modules.returncode != 0:
     return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
   os.makedirs(out, exist_ok=True)
-  built = run(['go', 'build', '-o', out + '/', './...'], cwd=source)
-  if built.returncode != 0:
-    raise RuntimeError(built.stderr)
+  for command in (['go', 'build', '-o', out + '/', './...'],
+                  ['go', 'test', '-c', '-o', out + '/', './drivers']):
+    built = run(command, cwd=source)
+    if built.returncode != 0:
+      raise RuntimeError(built.stderr)
   return ''
 
 
@@ -298,6 +301,22 @@ def device_plugins(tap, build_root, go):
            'notified'])
 
 
+def go_cases(tap, tools, go):
+  """Each subtest of the Go tests is a case."""
+  environment = {**os.environ, 'DEVMGR_TOOLS': tools, 'DEVMGR_INTEROP_BIN': go}
+  done = run([go + '/drivers.test', '-test.v', '-test.timeout', '600s'],
+             env=environment)
+  text = done.stdout + done.stderr
+  verdicts = re.findall(r'^ *--- (PASS|FAIL): (\S+)', text, re.MULTILINE)
+  failed = [name for verdict, name in verdicts if verdict == 'FAIL']
+  for verdict, name in verdicts:
+    # What failed outside of its cases is told by its own name.
+    inside = any(other.startswith(name + '/') for other in failed)
+    if '/' in name or (verdict == 'FAIL' and not inside):
+      tap.check(verdict == 'PASS', 'drivers: ' + name.replace('_', ' '), text)
+  tap.check(done.returncode == 0 or failed, 'drivers: the Go tests end', text)
+
+
 def main():
   build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
   tap = Tap()
@@ -319,6 +338,7 @@ def main():
     finally:
       node.daemon.stop()
   device_plugins(tap, build_root, go)
+  go_cases(tap, build_root + '/tools', go)
   tap.finish()
 
 

@@ -5,6 +5,12 @@
 // one, with the claims of a manifest. Prints one line per event.
 //
 //	driver --name DRIVER --root DIR --manifest FILE [--instance UID]
+//	       [--api v1,v1beta1] [--health] [--orders DIR]
+//
+// While DIR holds a file `prepare-hang`, `prepare-fail` (the whole call, with
+// what the file says) or `prepare-fail-claim` (each claim of it), calls do
+// that; the same with `unprepare-`. The file `health`, if there is one, says
+// how its devices are: `Healthy` or `Unhealthy`.
 package main
 
 import (
@@ -17,9 +23,14 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
+	"time"
 
+	"google.golang.org/grpc"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,13 +38,60 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	health "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 )
 
-type driver struct{ name string }
+// glance is how often orders are looked at.
+const glance = 10 * time.Millisecond
+
+// orders are files by which a test tells the driver what to do.
+type orders string
+
+func (o orders) read(name string) (string, bool) {
+	if o == "" {
+		return "", false
+	}
+	text, err := os.ReadFile(filepath.Join(string(o), name))
+	return strings.TrimSpace(string(text)), err == nil
+}
+
+// before is what a call does before its work: an error of the whole call, and
+// one for each claim.
+func (o orders) before(call string) (whole, claim error) {
+	for {
+		if _, hang := o.read(call + "-hang"); !hang {
+			break
+		}
+		time.Sleep(glance)
+	}
+	if text, fail := o.read(call + "-fail"); fail {
+		return errors.New(text), nil
+	}
+	if text, fail := o.read(call + "-fail-claim"); fail {
+		return nil, errors.New(text)
+	}
+	return nil, nil
+}
+
+type driver struct {
+	name   string
+	orders orders
+}
 
 func (d driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	for _, claim := range claims {
+		fmt.Printf("preparing %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
+	}
+	whole, failure := d.orders.before("prepare")
+	if whole != nil {
+		return nil, whole
+	}
 	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, claim := range claims {
+		if failure != nil {
+			results[claim.UID] = kubeletplugin.PrepareResult{Err: failure}
+			continue
+		}
 		var devices []kubeletplugin.Device
 		for _, result := range claim.Status.Allocation.Devices.Results {
 			if result.Driver != d.name {
@@ -54,16 +112,70 @@ func (d driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.R
 }
 
 func (d driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	for _, claim := range claims {
+		fmt.Printf("unpreparing %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
+	}
+	whole, failure := d.orders.before("unprepare")
+	if whole != nil {
+		return nil, whole
+	}
 	results := map[types.UID]error{}
 	for _, claim := range claims {
-		results[claim.UID] = nil
-		fmt.Printf("unprepared %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
+		results[claim.UID] = failure
+		if failure == nil {
+			fmt.Printf("unprepared %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
+		}
 	}
 	return results, nil
 }
 
 func (d driver) HandleError(_ context.Context, err error, message string) {
 	log.Printf("%s: %v", message, err)
+}
+
+// healthy is a driver that tells of the health of all devices of its claims.
+// The helper of v0.34 knows v1alpha1 of that service, and no other.
+type healthy struct {
+	driver
+	health.UnimplementedDRAResourceHealthServer
+	claims []runtime.Object
+}
+
+func (d healthy) NodeWatchResources(_ *health.NodeWatchResourcesRequest, stream health.DRAResourceHealth_NodeWatchResourcesServer) error {
+	fmt.Println("watched")
+	defer fmt.Println("watched no more")
+	said := health.HealthStatus(-1)
+	for at := time.Now(); ; {
+		status := health.HealthStatus_HEALTHY
+		if text, _ := d.orders.read("health"); text == "Unhealthy" {
+			status = health.HealthStatus_UNHEALTHY
+		}
+		if status != said || time.Since(at) > 10*time.Second {
+			if err := stream.Send(d.report(status)); err != nil {
+				return err
+			}
+			said, at = status, time.Now()
+		}
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-time.After(glance):
+		}
+	}
+}
+
+func (d healthy) report(status health.HealthStatus) *health.NodeWatchResourcesResponse {
+	report := &health.NodeWatchResourcesResponse{}
+	for _, object := range d.claims {
+		for _, result := range object.(*resourceapi.ResourceClaim).Status.Allocation.Devices.Results {
+			report.Devices = append(report.Devices, &health.DeviceHealth{
+				Device:          &health.DeviceIdentifier{PoolName: result.Pool, DeviceName: result.Device},
+				Health:          status,
+				LastUpdatedTime: time.Now().Unix(),
+			})
+		}
+	}
+	return report
 }
 
 // claimsOf reads the ResourceClaims of a manifest.
@@ -91,11 +203,25 @@ func claimsOf(path string) ([]runtime.Object, error) {
 	}
 }
 
+// printMethods tells of each call by which method it came.
+func printMethods() grpc.UnaryServerInterceptor {
+	var mutex sync.Mutex
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		mutex.Lock()
+		fmt.Printf("call %s %s\n", path.Base(info.FullMethod), path.Dir(info.FullMethod))
+		mutex.Unlock()
+		return handler(ctx, request)
+	}
+}
+
 func main() {
 	name := flag.String("name", "", "driver name")
 	root := flag.String("root", "", "as devmgrd --root")
 	manifest := flag.String("manifest", "", "file with the claims")
 	instance := flag.String("instance", "", "pod UID for a rolling update")
+	api := flag.String("api", "v1,v1beta1", "services to offer")
+	tells := flag.Bool("health", false, "tell of the health of devices")
+	directory := flag.String("orders", "", "folder with orders")
 	flag.Parse()
 
 	claims, err := claimsOf(*manifest)
@@ -112,13 +238,21 @@ func main() {
 		kubeletplugin.KubeClient(fake.NewClientset(claims...)),
 		kubeletplugin.RegistrarDirectoryPath(filepath.Join(*root, "plugins_registry")),
 		kubeletplugin.PluginDataDirectoryPath(data),
+		kubeletplugin.NodeV1(strings.Contains(","+*api+",", ",v1,")),
+		kubeletplugin.NodeV1beta1(strings.Contains(","+*api+",", ",v1beta1,")),
+		kubeletplugin.GRPCInterceptor(printMethods()),
 	}
 	if *instance != "" {
 		options = append(options, kubeletplugin.RollingUpdate(types.UID(*instance)))
 	}
+	plain := driver{*name, orders(*directory)}
+	var plugin kubeletplugin.DRAPlugin = plain
+	if *tells {
+		plugin = healthy{driver: plain, claims: claims}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	helper, err := kubeletplugin.Start(ctx, driver{*name}, options...)
+	helper, err := kubeletplugin.Start(ctx, plugin, options...)
 	if err != nil {
 		log.Fatal(err)
 	}
