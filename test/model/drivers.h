@@ -46,7 +46,8 @@ class Drivers {
     kTooMany,     ///< With more devices than anybody may have.
   };
   static constexpr std::size_t kManners = 13;
-  static constexpr std::size_t kEndpoints = 2;
+  /// Instances, the newest API first.
+  static constexpr std::size_t kEndpoints = 3;
 
   /// Looks at what reaches the drivers. `what` fails the run.
   struct Witness {

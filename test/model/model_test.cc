@@ -124,6 +124,8 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
     all.pods_ready += simulation.counts().pods_ready;
     all.managers += simulation.counts().managers;
     all.reopened += simulation.counts().reopened;
+    all.debts += simulation.counts().debts;
+    all.given_up += simulation.counts().given_up;
     if (!failure.has_value()) continue;
     const Operations shrunk = ShrinkFailure(operations, *failure);
     std::string story;
@@ -135,12 +137,14 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
   }
   std::printf(
       "%zu operations, %lu decisions, %lu calls of drivers, %lu pods Ready, "
-      "%lu managers, %lu stores reopened\n",
+      "%lu managers, %lu stores reopened, %lu debts, %lu given up\n",
       lives * kLength, all.decisions, all.driver_calls, all.pods_ready,
-      all.managers, all.reopened);
+      all.managers, all.reopened, all.debts, all.given_up);
   // The lives are worth something only if much happens in them.
   EXPECT_GT(all.pods_ready, lives * kLength / 50);
   EXPECT_GT(all.driver_calls, lives * kLength / 20);
+  EXPECT_GT(all.debts, lives);
+  EXPECT_GT(all.given_up, lives);
   EXPECT_EQ(all.reopened, lives * 2);
 }
 

@@ -17,7 +17,7 @@ struct Weighted {
   int weight;
 };
 
-constexpr std::array<Weighted, 30> kKinds = {{
+constexpr std::array<Weighted, 32> kKinds = {{
     {Kind::kPublishPod, "PublishPod", 100},
     {Kind::kChangePod, "ChangePod", 40},
     {Kind::kWithdrawPod, "WithdrawPod", 60},
@@ -29,6 +29,7 @@ constexpr std::array<Weighted, 30> kKinds = {{
     {Kind::kRegister, "Register", 50},
     {Kind::kDeregister, "Deregister", 12},
     {Kind::kHangUp, "HangUp", 20},
+    {Kind::kRoll, "Roll", 12},
     {Kind::kBehave, "Behave", 40},
     {Kind::kAnswer, "Answer", 90},
     {Kind::kFailWrite, "FailWrite", 15},
@@ -37,12 +38,13 @@ constexpr std::array<Weighted, 30> kKinds = {{
     {Kind::kPrepare, "Prepare", 15},
     {Kind::kUnprepare, "Unprepare", 8},
     {Kind::kRelease, "Release", 8},
+    {Kind::kForce, "Force", 6},
     {Kind::kCancel, "Cancel", 15},
     {Kind::kRunLoop, "RunLoop", 140},
     {Kind::kRunLedger, "RunLedger", 100},
     {Kind::kSettle, "Settle", 120},
     {Kind::kAdvance, "Advance", 60},
-    {Kind::kRestart, "Restart", 3},
+    {Kind::kRestart, "Restart", 5},
     {Kind::kKill, "Kill", 4},
     {Kind::kReboot, "Reboot", 3},
     {Kind::kReopen, "Reopen", 0},

@@ -26,6 +26,7 @@ struct Operation {
     kRegister,
     kDeregister,
     kHangUp,
+    kRoll,    ///< Another instance registers, and the one before leaves.
     kBehave,  ///< Another way to answer, from now on.
     kAnswer,  ///< One call that waits is answered.
     // The disk.
@@ -36,13 +37,14 @@ struct Operation {
     kPrepare,
     kUnprepare,
     kRelease,
+    kForce,  ///< An operator drops a claim.
     kCancel,
     // The order of things.
     kRunLoop,    ///< Some tasks of the manager's thread.
     kRunLedger,  ///< What the ledger has to write.
     kSettle,     ///< All of that, maybe answers, too, until nothing moves.
     kAdvance,    ///< Time passes.
-    // Ends of the manager.
+    // Ends of the manager. The next one may have other debt policies and gates.
     kRestart,
     kKill,
     kReboot,

@@ -190,7 +190,8 @@ std::string Obstacle(const Pod& pod, const std::string& pod_uid,
 std::map<std::string, std::string> Obstacles(const Pod& pod,
                                              const std::string& uid,
                                              const State& ledger,
-                                             const Objects& objects) {
+                                             const Objects& objects,
+                                             const Rules& rules) {
   std::map<std::string, std::string> obstacles;
   const auto look = [&](const std::string& claim, bool made) {
     auto text = Obstacle(pod, uid, claim, made, ledger, objects);
@@ -206,10 +207,11 @@ std::map<std::string, std::string> Obstacles(const Pod& pod,
     }
   }
   const auto& special = pod.status.extended_resource_claim_status;
-  if (special.has_value()) look(special->resource_claim_name, false);
+  const bool mapped = special.has_value() && rules.extended_resources;
+  if (mapped) look(special->resource_claim_name, false);
   const bool wants_resource =
       pod.spec.containers.back().resources.requests.contains(kResource);
-  if (wants_resource && !special.has_value()) obstacles[""] = "no mapping";
+  if (wants_resource && !mapped) obstacles[""] = "no mapping";
   for (const PodUid& other : ledger.PodsNamed(pod.metadata.FullName())) {
     if (other.value == uid) break;
     obstacles[""] = "an older pod of its name";
@@ -234,7 +236,7 @@ std::map<std::string, ObjectName> WantedPods(const State& ledger,
 
 std::string CheckPodAtRest(const std::string& uid, const ObjectName& name,
                            const State& ledger, const Objects& objects,
-                           const std::string& boot_id) {
+                           const std::string& boot_id, const Rules& rules) {
   const PodRecord* record = ledger.FindPod(PodUid{uid});
   if (record == nullptr) {
     return fmt::format("pod {} ({}) is not known", name.name, uid);
@@ -257,7 +259,7 @@ std::string CheckPodAtRest(const std::string& uid, const ObjectName& name,
                        record->boot_id);
   }
   const auto obstacles =
-      Obstacles(*objects.pods().at(name), uid, ledger, objects);
+      Obstacles(*objects.pods().at(name), uid, ledger, objects, rules);
   if (!obstacles.empty()) return "";
   return fmt::format("pod {} ({}) is {} and could be Ready", name.name, uid,
                      PodPhaseName(record->phase));
@@ -289,6 +291,30 @@ std::string AnswerHistory::Add(const State& before, const state::Batch& batch) {
     answers_[pod.uid] = {pod.boot_id, pod.answer};
   }
   return "";
+}
+
+void NoteGivenUp(const State& before, const state::Batch& batch,
+                 GivenUp* given_up) {
+  const bool forgiven = batch.decision.kind == state::DecisionKind::kForgiven;
+  for (const state::Change& change : batch.decision.changes) {
+    const auto* erased = std::get_if<state::EraseClaim>(&change);
+    const auto* put = std::get_if<state::PutClaim>(&change);
+    if (erased == nullptr && put == nullptr) continue;
+    const ClaimUid& uid = erased != nullptr ? erased->uid : put->claim->uid;
+    const ClaimRecord* record = before.FindClaim(uid);
+    if (forgiven && record != nullptr) {
+      for (const auto& [driver, part] : record->drivers) {
+        if (put != nullptr && put->claim->drivers.contains(driver)) continue;
+        given_up->emplace(driver, uid.value);
+      }
+    }
+    if (put == nullptr) continue;
+    for (const auto& [driver, part] : put->claim->drivers) {
+      if (part.phase == DriverPhase::kPrepared) {
+        given_up->erase({driver, uid.value});
+      }
+    }
+  }
 }
 
 std::string CheckCall(const State& ledger, bool prepare,
@@ -356,11 +382,12 @@ std::string CheckAnswer(const State& ledger, const Drivers& drivers,
 
 std::string CheckRest(const State& ledger, const Drivers& drivers,
                       const Objects& objects, const std::string& boot_id,
-                      const std::set<std::string>& spared) {
+                      const std::set<std::string>& spared, const Rules& rules) {
   const auto wanted = WantedPods(ledger, objects);
   for (const auto& [uid, name] : wanted) {
     if (spared.contains(uid)) continue;
-    std::string text = CheckPodAtRest(uid, name, ledger, objects, boot_id);
+    std::string text =
+        CheckPodAtRest(uid, name, ledger, objects, boot_id, rules);
     if (!text.empty()) return text;
   }
   for (const auto& [uid, pod] : ledger.pods) {
@@ -370,6 +397,7 @@ std::string CheckRest(const State& ledger, const Drivers& drivers,
   }
   for (const std::string& driver : kDrivers) {
     for (const auto& [uid, devices] : drivers.prepared(driver)) {
+      if (rules.given_up.contains({driver, uid})) continue;
       const ClaimRecord* claim = ledger.FindClaim(ClaimUid{uid});
       if (claim == nullptr || !claim->drivers.contains(driver)) {
         return fmt::format("claim {} stays prepared at driver {}", uid, driver);
@@ -388,7 +416,8 @@ std::string CheckRest(const State& ledger, const Drivers& drivers,
 
 std::string CheckUndemanding(const State& ledger, const Objects& objects,
                              const std::string& boot_id,
-                             const std::set<std::string>& spared) {
+                             const std::set<std::string>& spared,
+                             const Rules& rules) {
   for (const auto& [name, pod] : objects.Snapshot().pods) {
     const auto& containers = pod->spec.containers;
     if (!pod->spec.resource_claims.empty() || IsOver(*pod) ||
@@ -404,7 +433,7 @@ std::string CheckUndemanding(const State& ledger, const Objects& objects,
          record->phase == PodPhase::kReleasing || !record->claims.empty())) {
       continue;  // it was something else before
     }
-    if (!Obstacles(*pod, uid, ledger, objects).empty()) continue;
+    if (!Obstacles(*pod, uid, ledger, objects, rules).empty()) continue;
     if (record == nullptr || record->phase != PodPhase::kReady ||
         record->boot_id != boot_id) {
       return fmt::format("pod {} ({}) needs nothing and is not Ready",
@@ -415,7 +444,7 @@ std::string CheckUndemanding(const State& ledger, const Objects& objects,
 }
 
 std::string CheckWait(const PodInfo& info, const State& ledger,
-                      const Objects& objects) {
+                      const Objects& objects, const Rules& rules) {
   const auto found = objects.pods().find(info.name);
   if (info.state != PodState::kWaiting || found == objects.pods().end()) {
     return "";
@@ -428,7 +457,7 @@ std::string CheckWait(const PodInfo& info, const State& ledger,
                        info.message);
   };
   if (info.waiting_for.empty()) return complain("nothing", "");
-  const auto obstacles = Obstacles(pod, info.uid.value, ledger, objects);
+  const auto obstacles = Obstacles(pod, info.uid.value, ledger, objects, rules);
   for (const WaitingFor& what : info.waiting_for) {
     switch (what.kind) {
       case WaitingFor::Kind::kDriver:  // all are there

@@ -9,7 +9,9 @@
 #include <devmgr/status_types.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/drivers.h"
@@ -33,6 +35,20 @@ class AnswerHistory {
   std::map<PodUid, Answer> answers_;
 };
 
+/// Driver and claim: nobody waits for the driver to unprepare it any more.
+using GivenUp = std::set<std::pair<std::string, std::string>>;
+
+/// What makes a difference beside ledger and objects.
+struct Rules {
+  bool extended_resources = true;  ///< The feature gate.
+  GivenUp given_up;
+};
+
+/// What a decision gives up, and what of that it takes up again. `before` is
+/// the projection without `batch`.
+void NoteGivenUp(const state::State& before, const state::Batch& batch,
+                 GivenUp* given_up);
+
 /// A call that reaches a driver: its intent is on disk, and nobody who is alive
 /// is robbed.
 std::string CheckCall(const state::State& ledger, bool prepare,
@@ -52,16 +68,17 @@ std::string CheckAnswer(const state::State& ledger, const Drivers& drivers,
 /// else.
 std::string CheckRest(const state::State& ledger, const Drivers& drivers,
                       const Objects& objects, const std::string& boot_id,
-                      const std::set<std::string>& spared);
+                      const std::set<std::string>& spared, const Rules& rules);
 
 /// Whatever drivers do: pods that need nothing are Ready once all tasks ran and
 /// all is written (invariant 7).
 std::string CheckUndemanding(const state::State& ledger, const Objects& objects,
                              const std::string& boot_id,
-                             const std::set<std::string>& spared);
+                             const std::set<std::string>& spared,
+                             const Rules& rules);
 
 /// Does the pod wait for something that is really missing?
 std::string CheckWait(const PodInfo& pod, const state::State& ledger,
-                      const Objects& objects);
+                      const Objects& objects, const Rules& rules);
 
 }  // namespace devmgr::model

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "claim/release.h"
 #include "common/status.h"
 #include "manager/manager.h"
 
@@ -14,6 +16,10 @@ namespace {
 
 using Kind = Operation::Kind;
 using std::chrono::milliseconds;
+
+/// What instances announce, by endpoint.
+constexpr std::array<std::string_view, Drivers::kEndpoints> kVersions = {
+    "v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha3.NodeService"};
 
 std::string DriverOf(std::uint32_t a) { return kDrivers[a % kDrivers.size()]; }
 
@@ -28,6 +34,8 @@ Simulation::Simulation(Options options)
                        const std::vector<std::string>& claims) {
                   ++counts_.driver_calls;
                   for (const std::string& claim : claims) {
+                    // Given up a moment ago.
+                    if (rules_.given_up.contains({driver, claim})) continue;
                     Complain("every call has its intent on disk",
                              CheckCall(ledger_, prepare, driver, claim));
                     if (drivers_.IsAsked(driver, claim)) {
@@ -37,7 +45,9 @@ Simulation::Simulation(Options options)
                     }
                   }
                 },
-                [this](const std::string&, const std::string& claim) {
+                [this](const std::string& driver, const std::string& claim) {
+                  // Asked before it was given up: the next pod waits for it.
+                  if (rules_.given_up.contains({driver, claim})) return;
                   Complain("no claim is unprepared under a pod",
                            CheckUnprepare(ledger_, claim, boot_id_));
                 }}) {
@@ -115,7 +125,7 @@ registration::Plugin Simulation::PluginAt(const std::string& driver,
   return {dra::DriverRegistry::kPluginType,
           driver,
           Drivers::Endpoint(driver, endpoint),
-          {"v1.DRAPlugin"},
+          {std::string(kVersions[endpoint % kVersions.size()])},
           "/registry/" + driver};
 }
 
@@ -126,7 +136,8 @@ void Simulation::Register(const std::string& driver, std::size_t endpoint) {
 
 std::string Simulation::DoDriver(const Operation& operation) {
   const std::string driver = DriverOf(operation.a);
-  const std::size_t endpoint = operation.b % 8 == 0 ? 1 : 0;
+  const std::size_t endpoint =
+      operation.b % 4 == 0 ? operation.b / 4 % Drivers::kEndpoints : 0;
   Luck luck(operation.b);
   switch (operation.kind) {
     case Kind::kRegister:
@@ -144,6 +155,8 @@ std::string Simulation::DoDriver(const Operation& operation) {
       return fmt::format("driver {} hangs up{}", driver,
                          listen ? "" : " and is away");
     }
+    case Kind::kRoll:
+      return Roll(driver, luck);
     case Kind::kBehave: {
       const auto manner =
           luck.Chance(50)
@@ -211,6 +224,16 @@ std::string Simulation::DoEmbedder(const Operation& operation) {
         return manager.StartReleasePod(PodUid{uid}, done);
       });
       return "release " + uid;
+    case Kind::kForce: {
+      if (ledger_.claims.empty()) return "force nothing";
+      auto claim = ledger_.claims.begin();
+      std::advance(claim, operation.a % ledger_.claims.size());
+      const ObjectName name = claim->second->name;
+      Begin([&](auto done) {
+        return manager.StartForceReleaseClaim(name, "the model says so", done);
+      });
+      return "force claim " + name.name;
+    }
     default: {
       if (started_.empty()) return "cancel nothing";
       const auto& chosen = started_[operation.a % started_.size()];
@@ -237,7 +260,7 @@ std::string Simulation::DoOrder(const Operation& operation) {
       // A write that failed is tried again later.
       if (disk_.failures() > 0) break;
       Complain("who needs nothing is not delayed",
-               CheckUndemanding(ledger_, objects_, boot_id_, dropped_));
+               CheckUndemanding(ledger_, objects_, boot_id_, dropped_, rules_));
       break;
     default: {
       const milliseconds time = kTimes[operation.a % std::size(kTimes)];
@@ -251,13 +274,16 @@ std::string Simulation::DoOrder(const Operation& operation) {
 std::string Simulation::DoLife(const Operation& operation) {
   Luck luck(operation.b);
   const bool kill = operation.kind == Kind::kKill || luck.Chance(50);
+  if (operation.kind == Kind::kHeal) {
+    Heal();
+    return "all is well";
+  }
+  if (operation.kind == Kind::kDrain) {
+    Drain();
+    return "all is gone";
+  }
+  const std::string config = Configure(luck);
   switch (operation.kind) {
-    case Kind::kHeal:
-      Heal();
-      return "all is well";
-    case Kind::kDrain:
-      Drain();
-      return "all is gone";
     case Kind::kReopen:
       Stop(kill);
       Start(Reopen());
@@ -277,7 +303,46 @@ std::string Simulation::DoLife(const Operation& operation) {
   for (const std::string& driver : kDrivers) {
     if (luck.Chance(80)) Register(driver, 0);
   }
-  return fmt::format("after decision {}, in {}", ledger_.seq, boot_id_);
+  return fmt::format("after decision {}, in {}{}", ledger_.seq, boot_id_,
+                     config);
+}
+
+std::string Simulation::Configure(Luck& luck) {
+  if (luck.Chance(30)) return "";
+  std::string text;
+  debt_policies_.clear();
+  for (const std::string& driver : kDrivers) {
+    const auto kind = static_cast<DebtPolicy::Kind>(luck.Below(3));
+    DebtPolicy policy{kind, milliseconds(0)};
+    if (kind == DebtPolicy::Kind::kForgive) {
+      policy.forgive_after = milliseconds(1'000 * (1 + luck.Below(30)));
+    }
+    debt_policies_[driver] = policy;
+    text += fmt::format(", {} {}", driver, claim::DebtPolicyText(policy));
+  }
+  rules_.extended_resources = luck.Chance(60);
+  if (!rules_.extended_resources) text += ", no extended resources";
+  return text;
+}
+
+/// As in a rolling update: the new instance comes before the old one goes, or,
+/// if it is a bad one, afterwards.
+std::string Simulation::Roll(const std::string& driver, Luck& luck) {
+  std::size_t old = 0;
+  while (old < Drivers::kEndpoints &&
+         !life_.registered.contains({driver, old})) {
+    ++old;
+  }
+  const std::size_t next = (old + 1) % Drivers::kEndpoints;
+  const bool first = luck.Chance(70);
+  drivers_.Listen(driver);
+  if (first) Register(driver, next);
+  if (first && luck.Chance(50)) Settle(false);
+  if (life_.registered.erase({driver, old}) > 0) {
+    life_.registry->Deregister(PluginAt(driver, old));
+  }
+  if (!first) Register(driver, next);
+  return fmt::format("driver {} goes from {} to {}", driver, old, next);
 }
 
 void Simulation::Start(const state::State& state) {
@@ -293,6 +358,9 @@ void Simulation::Start(const state::State& state) {
   manager::ManagerParts parts;
   parts.options.max_driver_calls = 3;
   parts.options.max_events = 50;
+  parts.options.debt_policies = debt_policies_;
+  parts.options.feature_gates["DRAExtendedResource"] =
+      rules_.extended_resources;
   parts.host.objects = &source_;
   parts.host.boot_id = [id = boot_id_] { return id; };
   parts.host.now = [this, loop = life_.loop] {
@@ -307,6 +375,7 @@ void Simulation::Start(const state::State& state) {
       -> std::unique_ptr<dra::Drivers> {
     dra::DriverRegistryOptions options;
     options.instance = {milliseconds(10'000), 3};
+    options.api.compat = true;
     options.now = now;
     options.on_change = std::move(on_change);
     auto registry = std::make_unique<dra::DriverRegistry>(

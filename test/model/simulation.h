@@ -50,6 +50,8 @@ class Simulation {
     std::uint64_t pods_ready = 0;
     std::uint64_t managers = 0;
     std::uint64_t reopened = 0;
+    std::uint64_t debts = 0;     ///< That were written anew.
+    std::uint64_t given_up = 0;  ///< By time or by force.
   };
 
   explicit Simulation(Options options);
@@ -87,6 +89,8 @@ class Simulation {
   std::string DoOrder(const Operation& operation);
   std::string DoLife(const Operation& operation);
 
+  /// For the next manager: whose debts may wait, which gates are on.
+  std::string Configure(Luck& luck);
   void Start(const state::State& state);
   void Stop(bool kill);
   void Restart(bool kill) {
@@ -97,6 +101,7 @@ class Simulation {
   registration::Plugin PluginAt(const std::string& driver,
                                 std::size_t endpoint) const;
   void Register(const std::string& driver, std::size_t endpoint);
+  std::string Roll(const std::string& driver, Luck& luck);
   void RegisterAll();
   /// Notes an operation of the embedder's that `operate` starts.
   template <typename Operate>
@@ -133,6 +138,8 @@ class Simulation {
   Objects objects_;
   DirectSource source_;
   Life life_;
+  std::map<std::string, DebtPolicy> debt_policies_;
+  Rules rules_;
   std::string boot_id_ = "boot-0";
   std::chrono::milliseconds clock_{1'700'000'000'000};  ///< When life_ began.
   int boots_ = 0;

@@ -36,6 +36,10 @@ std::string Text(const PodInfo& pod) {
 void Simulation::OnBatch(const state::Batch& batch, bool told) {
   ++counts_.decisions;
   Complain("answers do not change", history_.Add(ledger_, batch));
+  const std::size_t given_up = rules_.given_up.size();
+  NoteGivenUp(ledger_, batch, &rules_.given_up);
+  if (rules_.given_up.size() > given_up) ++counts_.given_up;
+  if (batch.decision.kind == state::DecisionKind::kDebt) ++counts_.debts;
   const absl::Status applied = state::Apply(ledger_, batch);
   if (!applied.ok())
     Complain("decisions follow each other", MessageOf(applied));
@@ -176,13 +180,14 @@ void Simulation::CheckRest() {
              fmt::format("it knows {} of {}", seen_.seq, ledger_.seq));
   }
   Complain("what can be done is done at last",
-           model::CheckRest(ledger_, drivers_, objects_, boot_id_, dropped_));
+           model::CheckRest(ledger_, drivers_, objects_, boot_id_, dropped_,
+                            rules_));
   CheckFsck();
   for (const PodInfo& pod : life_.manager->Pods()) {
     if (dropped_.contains(pod.uid.value)) continue;
     if (judged_.contains(pod.uid.value)) continue;
     Complain("who waits, waits for something",
-             CheckWait(pod, ledger_, objects_));
+             CheckWait(pod, ledger_, objects_, rules_));
   }
 }
 
