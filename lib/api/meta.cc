@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -13,7 +14,15 @@
 namespace devmgr::api {
 namespace {
 
+/// Of a time, up to its seconds; `0` stands for a digit.
+constexpr std::string_view kShape = "0000-00-00T00:00:00";
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// The number that stands at `at`.
+int TwoDigits(std::string_view text, std::size_t at) {
+  return (text[at] - '0') * 10 + (text[at + 1] - '0');
+}
 
 std::string ReadTimestamp(const Field& field) {
   std::string text = field.StringOr("");
@@ -27,20 +36,18 @@ std::string ReadTimestamp(const Field& field) {
 }  // namespace
 
 bool IsTimestamp(std::string_view text) {
-  // `0` stands for a digit.
-  constexpr std::string_view kShape = "0000-00-00T00:00:00";
   if (text.size() <= kShape.size()) return false;
   for (std::size_t i = 0; i < kShape.size(); ++i) {
     const bool is_digit = IsDigit(text[i]);
     if (kShape[i] == '0' ? !is_digit : text[i] != kShape[i]) return false;
   }
-  auto number = [&](std::size_t at) {
-    return (text[at] - '0') * 10 + (text[at + 1] - '0');
-  };
-  const int month = number(5);
-  const int day = number(8);
+  const int month = TwoDigits(text, 5);
+  const int day = TwoDigits(text, 8);
   if (month < 1 || month > 12 || day < 1 || day > 31) return false;
-  if (number(11) > 23 || number(14) > 59 || number(17) > 60) return false;
+  if (TwoDigits(text, 11) > 23 || TwoDigits(text, 14) > 59 ||
+      TwoDigits(text, 17) > 60) {
+    return false;
+  }
   std::string_view rest = text.substr(kShape.size());
   if (rest.front() == '.') {
     const std::size_t end = rest.find_first_not_of("0123456789", 1);
@@ -51,6 +58,22 @@ bool IsTimestamp(std::string_view text) {
   return rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') &&
          IsDigit(rest[1]) && IsDigit(rest[2]) && rest[3] == ':' &&
          IsDigit(rest[4]) && IsDigit(rest[5]);
+}
+
+std::optional<std::int64_t> UnixSecondsOf(std::string_view text) {
+  if (!IsTimestamp(text)) return std::nullopt;
+  const int year = TwoDigits(text, 0) * 100 + TwoDigits(text, 2);
+  const std::chrono::sys_days days =
+      std::chrono::year(year) /
+      std::chrono::month(static_cast<unsigned>(TwoDigits(text, 5))) /
+      std::chrono::day(static_cast<unsigned>(TwoDigits(text, 8)));
+  std::int64_t seconds = std::chrono::seconds(days.time_since_epoch()).count() +
+                         TwoDigits(text, 11) * 3600 + TwoDigits(text, 14) * 60 +
+                         TwoDigits(text, 17);
+  if (text.back() == 'Z') return seconds;
+  const std::string_view zone = text.substr(text.size() - 6);
+  const int offset = TwoDigits(zone, 1) * 3600 + TwoDigits(zone, 4) * 60;
+  return zone[0] == '+' ? seconds - offset : seconds + offset;
 }
 
 ObjectMeta DecodeMeta(const Field& root, Scope scope) {

@@ -3,6 +3,8 @@
 
 #include <devmgr/objects.h>
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "api/field.h"
@@ -23,5 +25,9 @@ void CheckMeta(const Field& root, const ObjectMeta& metadata);
 /// Whether `text` is a time as RFC 3339 writes it. The calendar is checked as
 /// far as digits go (months to 12, days to 31).
 bool IsTimestamp(std::string_view text);
+
+/// Unix time in seconds of such a text, its fraction left out; nothing when it
+/// is no timestamp.
+std::optional<std::int64_t> UnixSecondsOf(std::string_view text);
 
 }  // namespace devmgr::api

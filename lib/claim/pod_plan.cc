@@ -8,6 +8,7 @@
 #include <set>
 
 #include "api/names.h"
+#include "claim/claim_names.h"
 
 namespace devmgr::claim {
 namespace {
@@ -26,137 +27,6 @@ Verdict Reject(std::string reason, std::string message, WaitingFor what) {
           std::move(message),
           {std::move(what)}};
 }
-
-/// A claim that the pod names, before anything is known about the object.
-struct NamedClaim {
-  std::string pod_claim;  ///< Empty for the special claim.
-  std::string name;
-  bool made_for_pod = false;  ///< From a template: the owner is checked.
-};
-
-constexpr char kSchedulingGroup[] = "scheduling.k8s.io";
-
-/// The group of the pod, where groups count; empty: none.
-const std::string& GroupOf(const Pod& pod, const PlanOptions& options) {
-  static const std::string none;
-  return options.pod_groups ? pod.spec.pod_group : none;
-}
-
-bool IsPodGroup(const OwnerReference& owner, const std::string& group) {
-  const std::string& version = owner.api_version;
-  return !group.empty() && owner.kind == "PodGroup" && owner.name == group &&
-         version.substr(0, version.find('/')) == kSchedulingGroup;
-}
-
-/// The pod owns the claim when the claim's controller is the pod, or its group.
-/// A file may leave out the UID that it cannot know; then the name stands for
-/// it.
-bool IsOwner(const Pod& pod, const ResourceClaim& claim,
-             const PlanOptions& options) {
-  for (const OwnerReference& owner : claim.metadata.owner_references) {
-    if (!owner.controller) continue;
-    if (IsPodGroup(owner, GroupOf(pod, options))) return true;
-    if (!owner.uid.empty()) return owner.uid == pod.metadata.uid;
-    return owner.kind == "Pod" && owner.name == pod.metadata.name;
-  }
-  return false;
-}
-
-/// The name of a claim that Kubernetes 1.26 and 1.27 made for a pod.
-std::string NameWithoutStatus(const Pod& pod, const PodResourceClaim& entry) {
-  return pod.metadata.name + "-" + entry.name;
-}
-
-/// Names of the pod's claims in order; those that need none are left out.
-class ClaimNames {
- public:
-  ClaimNames(const Pod& pod, const ObjectSnapshot& objects,
-             const PlanOptions& options, Verdict* verdict) {
-    for (const PodResourceClaim& entry : pod.spec.resource_claims) {
-      if (options.claim_names_without_status &&
-          AddClaimWithoutStatus(pod, entry, objects, options)) {
-        continue;
-      }
-      AddPodClaim(pod, entry, options, verdict);
-    }
-    const auto& special = pod.status.extended_resource_claim_status;
-    if (options.extended_resources && special.has_value()) {
-      claims_.push_back({"", special->resource_claim_name, false});
-    }
-  }
-
-  const std::vector<NamedClaim>& claims() const { return claims_; }
-
-  const NamedClaim* ForPodClaim(const std::string& pod_claim) const {
-    for (const NamedClaim& claim : claims_) {
-      if (!claim.pod_claim.empty() && claim.pod_claim == pod_claim) {
-        return &claim;
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  /// False when there is no such claim, or it is somebody else's.
-  bool AddClaimWithoutStatus(const Pod& pod, const PodResourceClaim& entry,
-                             const ObjectSnapshot& objects,
-                             const PlanOptions& options) {
-    if (!entry.resource_claim_template_name.has_value() ||
-        !pod.status.resource_claim_statuses.empty()) {
-      return false;
-    }
-    const std::string name = NameWithoutStatus(pod, entry);
-    const auto claim = objects.claims.find({pod.metadata.ns, name});
-    if (claim == objects.claims.end() ||
-        !IsOwner(pod, *claim->second, options)) {
-      return false;
-    }
-    claims_.push_back({entry.name, name, true});
-    return true;
-  }
-
-  void AddPodClaim(const Pod& pod, const PodResourceClaim& entry,
-                   const PlanOptions& options, Verdict* verdict) {
-    const std::string pod_name = pod.metadata.FullName().ToString();
-    if (entry.resource_claim_name.has_value()) {
-      claims_.push_back({entry.name, *entry.resource_claim_name, false});
-      return;
-    }
-    if (!entry.resource_claim_template_name.has_value()) {
-      Worsen(*verdict,
-             Reject("InvalidPod",
-                    fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none "
-                                "of the supported fields are set",
-                                pod_name, entry.name),
-                    {WaitingFor::Kind::kPod, pod_name}));
-      return;
-    }
-    const auto& statuses = pod.status.resource_claim_statuses;
-    const auto status = std::find_if(
-        statuses.begin(), statuses.end(),
-        [&](const PodResourceClaimStatus& s) { return s.name == entry.name; });
-    if (status == statuses.end()) {
-      Verdict wait =
-          Wait("ClaimNotCreated",
-               fmt::format("pod \"{}\": ResourceClaim not created yet (pod "
-                           "claim \"{}\", template \"{}\")",
-                           pod_name, entry.name,
-                           *entry.resource_claim_template_name),
-               {WaitingFor::Kind::kPod, pod_name});
-      if (options.claim_names_without_status) {
-        const ObjectName claim{pod.metadata.ns, NameWithoutStatus(pod, entry)};
-        wait.waiting_for.push_back(
-            {WaitingFor::Kind::kClaim, claim.ToString()});
-      }
-      Worsen(*verdict, wait);
-      return;
-    }
-    if (!status->resource_claim_name.has_value()) return;  // none is needed
-    claims_.push_back({entry.name, *status->resource_claim_name, true});
-  }
-
-  std::vector<NamedClaim> claims_;
-};
 
 std::string NotOwnedText(const Pod& pod, const ResourceClaim& claim,
                          const PlanOptions& options) {
@@ -311,25 +181,14 @@ void WantExtendedResources(const Pod& pod, const Container& container,
                            const PlanOptions& options,
                            const std::map<std::string, ClaimUid>& uids,
                            state::ContainerNeed* need, Verdict* verdict) {
-  const auto& status = pod.status.extended_resource_claim_status;
-  const bool mapped = options.extended_resources && status.has_value();
   std::set<std::string> served;
-  if (mapped) {
-    for (const auto& mapping : status->request_mappings) {
-      const auto wanted =
-          container.resources.requests.find(mapping.resource_name);
-      if (mapping.container_name != container.name ||
-          wanted == container.resources.requests.end() ||
-          wanted->second.IsZero() ||
-          !api::CanBeDraExtendedResource(mapping.resource_name)) {
-        continue;
-      }
-      served.insert(mapping.resource_name);
-      const auto uid = uids.find(status->resource_claim_name);
-      if (uid == uids.end()) continue;  // the claim has its own problem
-      need->wants.push_back(
-          {uid->second, mapping.request_name, mapping.resource_name});
-    }
+  for (const auto& mapping : MappedRequests(pod, container, options)) {
+    served.insert(mapping.resource_name);
+    const auto uid = uids.find(
+        pod.status.extended_resource_claim_status->resource_claim_name);
+    if (uid == uids.end()) continue;  // the claim has its own problem
+    need->wants.push_back(
+        {uid->second, mapping.request_name, mapping.resource_name});
   }
   for (const auto& [resource, quantity] : container.resources.requests) {
     if (quantity.IsZero() || served.contains(resource) ||

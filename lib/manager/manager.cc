@@ -224,10 +224,11 @@ void Manager::Start(const DriversFactory& drivers,
     Wake(changed);
   };
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
+  plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
   lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
       *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
-      metrics_, boot_id_, OptionsOfPlans(), rules, now_ms, post,
+      metrics_, boot_id_, plan_options_, rules, now_ms, post,
       [this](const PodUid& uid) { OnPodChanged(uid); }});
   debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,

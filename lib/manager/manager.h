@@ -111,6 +111,8 @@ class Manager final : public DeviceManager {
   std::vector<DeviceClassInfo> DeviceClasses() const override;
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
       const PodUid& pod, std::string_view container) const override;
+  absl::StatusOr<ContainerClaims> HeldClaims(
+      const PodUid& pod, std::string_view container) const override;
   std::vector<ResourceDevices> AllocatableDevices() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
@@ -211,6 +213,7 @@ class Manager final : public DeviceManager {
   std::vector<DeviceManagerObserver*> observers_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;
+  claim::PlanOptions plan_options_;
   std::unique_ptr<BackingBook> backing_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "claim/device_class.h"
+#include "claim/held_claims.h"
 #include "common/status.h"
 #include "manager/doors.h"
 #include "manager/manager.h"
@@ -16,13 +18,18 @@
 namespace devmgr::manager {
 namespace {
 
-DeviceClassInfo InfoOf(const DeviceClass& item) {
+/// `owner`: the class that has its extended resource name; null when it has
+/// none.
+DeviceClassInfo InfoOf(const DeviceClass& item, const DeviceClass* owner) {
   DeviceClassInfo info;
   info.name = item.metadata.name;
   info.extended_resource_name = item.extended_resource_name;
   info.implicit_resource_name = ImplicitResourceName(item.metadata.name);
   if (info.implicit_resource_name.empty()) {
     info.note = "no implicit name: set extendedResourceName";
+  }
+  if (owner != nullptr && owner != &item) {
+    info.shadowed_by = owner->metadata.name;
   }
   return info;
 }
@@ -68,6 +75,17 @@ void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
       devices->push_back(std::move(info));
     }
   }
+}
+
+/// Null when there is none of this UID.
+const Pod* FindObject(const ObjectSnapshot& objects, const PodUid& uid) {
+  for (const auto& [name, pod] : objects.pods) {
+    if (pod->metadata.uid == uid.value) return pod.get();
+  }
+  for (const auto& [name, malformed] : objects.malformed_pods) {
+    if (malformed->pod.metadata.uid == uid.value) return &malformed->pod;
+  }
+  return nullptr;
 }
 
 void CountPods(const std::vector<PodInfo>& pods, NodeInfo* node) {
@@ -125,6 +143,24 @@ absl::StatusOr<std::vector<ResourceDevices>> Manager::HeldDevices(
       return NotFoundError("pod with UID '{}' is not known", pod.value);
     }
     return state::HeldDevicesOf(*record, container);
+  });
+}
+
+absl::StatusOr<ContainerClaims> Manager::HeldClaims(
+    const PodUid& pod, std::string_view container) const {
+  return OnLoop([&]() -> absl::StatusOr<ContainerClaims> {
+    const state::PodRecord* record = state_.FindPod(pod);
+    // Its needs are booked with its claims.
+    if (record != nullptr && !record->needs.empty()) {
+      return claim::HeldClaimsOf(state_, *record, container);
+    }
+    const auto objects = objects_->Current();
+    if (const Pod* object = FindObject(*objects, pod)) {
+      return claim::MissingClaimsOf(*object, container, *objects,
+                                    plan_options_);
+    }
+    if (record != nullptr) return ContainerClaims();
+    return NotFoundError("pod with UID '{}' is not known", pod.value);
   });
 }
 
@@ -194,9 +230,13 @@ std::vector<ResourceInfo> Manager::Resources() const {
 }
 
 std::vector<DeviceClassInfo> Manager::DeviceClasses() const {
+  const auto objects = objects_->Current();
+  const auto owners = claim::ClassesByResource(objects->device_classes);
   std::vector<DeviceClassInfo> classes;
-  for (const auto& [name, item] : objects_->Current()->device_classes) {
-    classes.push_back(devmgr::manager::InfoOf(*item));
+  for (const auto& [name, item] : objects->device_classes) {
+    const auto owner = owners.find(item->extended_resource_name);
+    classes.push_back(devmgr::manager::InfoOf(
+        *item, owner != owners.end() ? owner->second : nullptr));
   }
   return classes;
 }

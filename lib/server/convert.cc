@@ -399,12 +399,13 @@ pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {
   message.set_extended_resource_name(ValidUtf8(info.extended_resource_name));
   message.set_implicit_resource_name(ValidUtf8(info.implicit_resource_name));
   message.set_note(ValidUtf8(info.note));
+  message.set_shadowed_by(ValidUtf8(info.shadowed_by));
   return message;
 }
 
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info) {
   return {info.name(), info.extended_resource_name(),
-          info.implicit_resource_name(), info.note()};
+          info.implicit_resource_name(), info.note(), info.shadowed_by()};
 }
 
 pb::EventInfo ToProto(const EventInfo& info) {

@@ -144,12 +144,14 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(device_back.used_by, device.used_by);
   EXPECT_EQ(device_back.cdi_devices, device.cdi_devices);
 
-  const DeviceClassInfo cls{"gpu", "example.com/gpu", "implicit/gpu", "note"};
+  const DeviceClassInfo cls{"gpu", "example.com/gpu", "implicit/gpu", "note",
+                            "newer"};
   const DeviceClassInfo cls_back = FromProto(OverTheWire(ToProto(cls)));
   EXPECT_EQ(cls_back.name, cls.name);
   EXPECT_EQ(cls_back.extended_resource_name, cls.extended_resource_name);
   EXPECT_EQ(cls_back.implicit_resource_name, cls.implicit_resource_name);
   EXPECT_EQ(cls_back.note, cls.note);
+  EXPECT_EQ(cls_back.shadowed_by, cls.shadowed_by);
 }
 
 TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {

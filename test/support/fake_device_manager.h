@@ -193,6 +193,10 @@ class FakeDeviceManager : public DeviceManager {
       const PodUid&, std::string_view) const override {
     return absl::UnimplementedError("fake");
   }
+  absl::StatusOr<ContainerClaims> HeldClaims(const PodUid&,
+                                             std::string_view) const override {
+    return absl::UnimplementedError("fake");
+  }
   std::vector<ResourceDevices> AllocatableDevices() const override {
     return {};
   }

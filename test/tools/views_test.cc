@@ -153,8 +153,27 @@ TEST_F(ViewsTest, PluginsDevicesAndClasses) {
 
   node_.classes = {{"gpu", "", "deviceclass.resource.kubernetes.io/gpu", ""}};
   EXPECT_EQ(Run({"get", "classes", "--no-headers"}).out,
-            "gpu   <none>   deviceclass.resource.kubernetes.io/gpu\n");
+            "gpu   <none>   <none>   deviceclass.resource.kubernetes.io/gpu\n");
   EXPECT_EQ(Run({"get", "class", "-o", "name"}).out, "class/gpu\n");
+}
+
+TEST_F(ViewsTest, ClassesTellWhichOfThemHasAName) {
+  const std::string implicit = "deviceclass.resource.kubernetes.io/";
+  node_.classes = {
+      {"new", "example.com/gpu", implicit + "new", "", ""},
+      {"old", "example.com/gpu", implicit + "old", "", "new"},
+      {"long", "example.com/nic", "", "no implicit name: ...", ""}};
+  EXPECT_EQ(Run({"get", "classes"}).out,
+            "NAME   EXTENDED RESOURCE   SHADOWED BY   IMPLICIT RESOURCE\n"
+            "long   example.com/nic     <none>        <none>\n"
+            "new    example.com/gpu     <none>        "
+            "deviceclass.resource.kubernetes.io/new\n"
+            "old    example.com/gpu     new           "
+            "deviceclass.resource.kubernetes.io/old\n");
+  const auto items = RunJson({"get", "classes"})["items"];
+  ASSERT_EQ(items.size(), 3u);
+  EXPECT_FALSE(items[1]["status"].contains("shadowedBy"));
+  EXPECT_EQ(items[2]["status"]["shadowedBy"], "new");
 }
 
 TEST_F(ViewsTest, ForeignTextDoesNotDriveTheTerminal) {

@@ -293,14 +293,14 @@ const Listing<DeviceInfo> kDevices = {
 const Listing<DeviceClassInfo> kClasses = {
     "DeviceClassList",
     "class",
-    {"NAME", "EXTENDED RESOURCE", "IMPLICIT RESOURCE"},
+    {"NAME", "EXTENDED RESOURCE", "SHADOWED BY", "IMPLICIT RESOURCE"},
     {"NOTE"},
     [](const DeviceClassInfo& item) {
       return std::vector<std::string>{item.name};
     },
     [](const DeviceClassInfo& item) { return item.name; },
     [](const Session&, const DeviceClassInfo& item) {
-      return Row{item.name, item.extended_resource_name,
+      return Row{item.name, item.extended_resource_name, item.shadowed_by,
                  item.implicit_resource_name};
     },
     [](const Session&, const DeviceClassInfo& item) { return Row{item.note}; }};

@@ -240,6 +240,9 @@ Json ItemOf(const DeviceInfo& device) {
 Json ItemOf(const DeviceClassInfo& device_class) {
   Json status;
   status["extendedResourceName"] = device_class.extended_resource_name;
+  if (!device_class.shadowed_by.empty()) {
+    status["shadowedBy"] = device_class.shadowed_by;
+  }
   status["implicitResourceName"] = device_class.implicit_resource_name;
   status["note"] = device_class.note;
   return Json{{"metadata", Metadata(device_class.name)},

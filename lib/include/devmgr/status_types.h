@@ -185,6 +185,34 @@ struct ResourceDevices {
                          const ResourceDevices&) = default;
 };
 
+/// A device of a claim, as a pod-resources endpoint tells of it. Only CDI names
+/// are known of what a driver of an API up to v1alpha3 prepared.
+struct ClaimDevice {
+  std::string driver;
+  std::string pool;
+  std::string device;
+  std::string share_id;                  ///< Empty when absent.
+  std::vector<std::string> cdi_devices;  ///< Its own, qualified.
+  friend bool operator==(const ClaimDevice&, const ClaimDevice&) = default;
+};
+
+struct HeldClaim {
+  ObjectName name;
+  ClaimUid uid;
+  /// By driver, then as it answered; none before it has.
+  std::vector<ClaimDevice> devices;
+  friend bool operator==(const HeldClaim&, const HeldClaim&) = default;
+};
+
+/// The claims of a container.
+struct ContainerClaims {
+  /// As in the pod, the one for extended resources last; once each, with the
+  /// devices that serve what the container asks for.
+  std::vector<HeldClaim> claims;
+  /// For people: why claims that it uses are not among these, a text for each.
+  std::vector<std::string> missing;
+};
+
 /// An extended resource that a device plugin serves, or has served.
 struct ResourceInfo {
   std::string name;
@@ -203,6 +231,9 @@ struct DeviceClassInfo {
   std::string extended_resource_name;  ///< Empty when none is set.
   std::string implicit_resource_name;  ///< Empty when there can be none.
   std::string note;                    ///< For people; may be empty.
+  /// The class that has the extended resource name instead: the newest of that
+  /// name, of several the first by their own names. Empty: this one has it.
+  std::string shadowed_by;
 };
 
 /// Something that happened, kept in memory for a while.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/device_class.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace devmgr::claim {
+namespace {
+
+class DeviceClassTest : public testing::Test {
+ protected:
+  void Add(const std::string& name, const std::string& resource,
+           const std::string& created) {
+    DeviceClass item;
+    item.metadata.name = name;
+    item.metadata.creation_timestamp = created;
+    item.extended_resource_name = resource;
+    classes_[{"", name}] = std::make_shared<const DeviceClass>(item);
+  }
+  std::string OwnerOf(const std::string& resource) const {
+    const auto owners = ClassesByResource(classes_);
+    const auto owner = owners.find(resource);
+    return owner != owners.end() ? owner->second->metadata.name : "";
+  }
+
+  ObjectMap<DeviceClass> classes_;
+};
+
+TEST_F(DeviceClassTest, OfSeveralWithOneNameTheNewestHasIt) {
+  Add("a", "example.com/gpu", "2026-01-01T00:00:00Z");
+  Add("b", "example.com/gpu", "2026-03-01T00:00:00Z");
+  Add("c", "example.com/gpu", "2026-02-01T00:00:00Z");
+  EXPECT_EQ(OwnerOf("example.com/gpu"), "b");
+  // Its runner-up, when it goes, though nobody tells of that one again.
+  classes_.erase({"", "b"});
+  EXPECT_EQ(OwnerOf("example.com/gpu"), "c");
+  // And when a loser goes, nothing changes.
+  classes_.erase({"", "a"});
+  EXPECT_EQ(OwnerOf("example.com/gpu"), "c");
+}
+
+TEST_F(DeviceClassTest, OfThoseOfOneAgeTheFirstByNameHasIt) {
+  Add("b", "example.com/gpu", "2026-01-01T01:00:00+01:00");
+  Add("a", "example.com/gpu", "2026-01-01T00:00:00Z");
+  Add("c", "example.com/gpu", "");
+  EXPECT_EQ(OwnerOf("example.com/gpu"), "a");
+  EXPECT_EQ(OwnerOf("example.com/nic"), "");
+}
+
+TEST_F(DeviceClassTest, AgesAreMomentsAndNotTexts) {
+  Add("a", "example.com/gpu", "2026-01-01T09:00:00+09:00");
+  Add("b", "example.com/gpu", "2026-01-01T01:00:00Z");
+  EXPECT_EQ(OwnerOf("example.com/gpu"), "b");
+}
+
+TEST_F(DeviceClassTest, AClassWithoutAnExplicitNameHasNone) {
+  Add("a", "", "2026-01-01T00:00:00Z");
+  EXPECT_TRUE(ClassesByResource(classes_).empty());
+}
+
+}  // namespace
+}  // namespace devmgr::claim
