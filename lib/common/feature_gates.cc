@@ -8,6 +8,8 @@ namespace devmgr {
 
 std::span<const FeatureGate> FeatureGates() {
   static constexpr std::array kGates = {
+      FeatureGate{Feature::kDraConsumableCapacity, "DRAConsumableCapacity",
+                  true},
       FeatureGate{Feature::kDraExtendedResource, "DRAExtendedResource", true},
       FeatureGate{Feature::kDraOptionalNodeOperations,
                   "DRAOptionalNodeOperations", false},

@@ -13,6 +13,9 @@
 namespace devmgr {
 
 enum class Feature {
+  /// Devices that several claims share, each with an ID of its share. Off: the
+  /// IDs that drivers answer are not kept.
+  kDraConsumableCapacity,
   /// Extended resources through claims (KEP-5004): the special claim exists.
   kDraExtendedResource,
   /// Drivers and devices that want no prepare or unprepare calls.

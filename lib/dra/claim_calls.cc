@@ -12,6 +12,8 @@ namespace {
 
 /// Of one batch, where each claim has a call of its own.
 constexpr std::size_t kCallsAtOnce = 16;
+/// So many batches fit side by side into what an instance may have under way.
+constexpr std::size_t kBatches = 4;
 
 /// One of the protocol's calls, and how its answer is read.
 template <typename Answer>
@@ -82,9 +84,7 @@ struct Series {
   std::shared_ptr<DriverInstance> instance;
   std::vector<ClaimReference> claims;
   std::function<void(Answer)> done;
-  std::size_t left;  ///< Calls without an answer.
   std::size_t next = 0;
-  Answer answer = {};
 };
 
 template <typename Answer>
@@ -92,10 +92,7 @@ void AskNext(const std::shared_ptr<Series<Answer>>& series) {
   if (series->next == series->claims.size()) return;
   Ask<Answer>(series->question, series->instance,
               {series->claims[series->next++]}, [series](Answer answer) {
-                series->answer.merge(answer);
-                if (--series->left == 0) {
-                  return series->done(std::move(series->answer));
-                }
+                series->done(std::move(answer));
                 AskNext(series);
               });
 }
@@ -107,11 +104,11 @@ void Ask(const Question<Answer>& question,
   if (instance->api().current().batched || claims.size() <= 1) {
     return AskOnce(question, instance, std::move(claims), std::move(done));
   }
-  const std::size_t count = claims.size();
   const std::size_t at_once =
-      std::min({count, kCallsAtOnce, instance->max_calls()});
+      std::min({claims.size(), kCallsAtOnce,
+                std::max<std::size_t>(instance->max_calls() / kBatches, 1)});
   auto series = std::make_shared<Series<Answer>>(Series<Answer>{
-      question, instance, std::move(claims), std::move(done), count});
+      question, instance, std::move(claims), std::move(done)});
   for (std::size_t i = 0; i < at_once; ++i) AskNext(series);
 }
 

@@ -14,7 +14,7 @@ namespace devmgr::dra {
 // or, where the API has one claim in each call, side by side, so many at a time
 // that others get their turn. A method that the driver does not know is
 // followed by that of the next older API that it may speak. On the instance's
-// executor; `done` runs there once, later.
+// executor; `done` runs there later, as in Drivers.
 
 void PrepareClaims(const std::shared_ptr<DriverInstance>& instance,
                    std::vector<ClaimReference> claims,

@@ -59,7 +59,9 @@ class Drivers {
   virtual bool IsRegistered(const std::string& driver) const = 0;
   /// One of its instances is connected.
   virtual bool IsConnected(const std::string& driver) const = 0;
-  /// One call with all claims. `done` runs once, later.
+  /// One call with all claims. `done` runs later, with what came; where the
+  /// driver's API has a call for each claim, for each by itself as it is
+  /// answered. In all, each claim is answered once.
   virtual void Prepare(const std::string& driver,
                        std::vector<ClaimReference> claims,
                        std::function<void(PrepareAnswer)> done) = 0;

@@ -42,6 +42,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
   void OnObjects() override {
+    ArmSweep();
     if (options_.follow_source) FollowSource();
   }
 
@@ -57,6 +58,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
   void OnWake(const std::vector<WaitingFor>& changes) override {
+    ArmSweep();
     std::vector<PodUid> woken;
     for (auto& [uid, entry] : entries_) {
       if (entry.busy) {
@@ -113,6 +115,33 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     std::vector<PodUid> all;
     for (const auto& [uid, entry] : entries_) all.push_back(uid);
     for (const PodUid& uid : all) Step(uid);
+  }
+
+  void ArmSweep() {
+    if (std::exchange(sweep_armed_, true)) return;
+    Post(
+        [this] {
+          sweep_armed_ = false;
+          Sweep();
+        },
+        options_.sweep);
+  }
+
+  /// What nobody was woken for is done all the same, if late.
+  void Sweep() {
+    if (options_.follow_source) FollowSource();
+    std::vector<PodUid> astray;
+    for (const auto& [uid, entry] : entries_) {
+      if (!entry.busy && !IsWhereItShouldBe(uid, entry)) astray.push_back(uid);
+    }
+    for (const PodUid& uid : astray) Step(uid);
+  }
+
+  bool IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const {
+    if (!entry.wanted) return false;
+    const auto pod = manager_.PodInfoOf(uid);
+    return pod.ok() && (pod->state == PodState::kReady ||
+                        pod->state == PodState::kRejected);
   }
 
   void WantPod(const std::shared_ptr<const Pod>& pod) {
@@ -325,6 +354,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   DeviceManager& manager_;
   const ActuatorOptions options_;
   std::map<PodUid, Entry> entries_;
+  bool sweep_armed_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

@@ -23,30 +23,99 @@ ClaimReference ReferenceTo(const state::ClaimRecord& claim,
   return reference;
 }
 
+void DropShareIds(std::vector<state::PreparedDevice>* devices) {
+  for (state::PreparedDevice& device : *devices) device.share_id.clear();
+}
+
 }  // namespace
 
 void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
   if (stopped_) return;
-  std::map<std::string, std::vector<ClaimReference>> prepare;
-  std::map<std::string, std::vector<ClaimReference>> unprepare;
+  std::set<std::string> drivers;
   for (const ClaimUid& uid : claims) {
     const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
     if (claim == nullptr) continue;
     for (const auto& [driver, part] : claim->drivers) {
       if (part.phase == DriverPhase::kPrepared) continue;
-      const bool is_prepare = part.phase == DriverPhase::kPreparing;
-      if (!under_way_.emplace(ClaimAtDriver(uid, driver), is_prepare).second) {
+      if (!under_way_.emplace(ClaimAtDriver(uid, driver), Stage::kDue).second) {
         continue;
       }
-      auto& due = is_prepare ? prepare : unprepare;
-      due[driver].push_back(ReferenceTo(*claim, part));
+      queue_.Add(driver, uid);
+      drivers.insert(driver);
     }
   }
-  for (const auto& [driver, due] : prepare) Prepare(driver, due);
-  for (const auto& [driver, due] : unprepare) Unprepare(driver, due);
+  for (const std::string& driver : drivers) Dispatch(driver);
+}
+
+CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
+                                    const ClaimUid& uid) const {
+  const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+  if (claim == nullptr) return CallQueue::Need::kNothing;
+  const auto part = claim->drivers.find(driver);
+  if (part == claim->drivers.end()) return CallQueue::Need::kNothing;
+  switch (part->second.phase) {
+    case DriverPhase::kPreparing:
+      return CallQueue::Need::kPrepare;
+    case DriverPhase::kUnpreparing:
+      return CallQueue::Need::kUnprepare;
+    case DriverPhase::kPrepared:
+      break;
+  }
+  return CallQueue::Need::kNothing;
+}
+
+void DriverCalls::Dispatch(const std::string& driver) {
+  if (stopped_) return;
+  std::map<ClaimUid, absl::Status> idle;
+  const auto need = [&](const ClaimUid& claim) {
+    return NeedOf(driver, claim);
+  };
+  while (const auto due = queue_.Next(driver, need)) {
+    if (due->need != CallQueue::Need::kNothing) {
+      Begin(driver, *due);
+      continue;
+    }
+    for (const ClaimUid& claim : due->claims) idle[claim] = absl::OkStatus();
+  }
+  if (!idle.empty()) Settle({driver, true, false, {}}, idle);
+}
+
+void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
+  const CallId id = ++last_call_;
+  std::vector<ClaimReference> references;
+  for (const ClaimUid& uid : due.claims) {
+    under_way_[{uid, driver}] = Stage::kAsked;
+    const state::ClaimRecord& claim = *parts_.state.FindClaim(uid);
+    references.push_back(ReferenceTo(claim, claim.drivers.at(driver)));
+  }
+  const bool prepare = due.need == CallQueue::Need::kPrepare;
+  calls_[id] = {driver,
+                prepare,
+                due.claims.size() > 1,
+                {due.claims.begin(), due.claims.end()}};
+  if (prepare) {
+    parts_.drivers.Prepare(driver, std::move(references),
+                           [this, id](dra::PrepareAnswer answer) {
+                             OnPrepared(id, std::move(answer));
+                           });
+  } else {
+    parts_.drivers.Unprepare(driver, std::move(references),
+                             [this, id](dra::UnprepareAnswer answer) {
+                               OnUnprepared(id, std::move(answer));
+                             });
+  }
 }
 
 void DriverCalls::Forget(const ClaimUid& claim) {
+  queue_.Drop(claim);
+  for (auto it = under_way_.lower_bound({claim, ""});
+       it != under_way_.end() && it->first.first == claim;) {
+    if (it->second == Stage::kDue) {
+      it = under_way_.erase(it);
+    } else {
+      (it++)->second = Stage::kForgotten;
+    }
+  }
   const auto is_its = [&](const auto& entry) {
     return entry.first.first == claim;
   };
@@ -71,85 +140,102 @@ std::vector<std::pair<std::string, absl::Status>> DriverCalls::Errors(
   return errors;
 }
 
-void DriverCalls::Prepare(const std::string& driver,
-                          const std::vector<ClaimReference>& claims) {
-  parts_.drivers.Prepare(driver, claims,
-                         [this, driver](dra::PrepareAnswer answer) {
-                           OnPrepared(driver, std::move(answer));
-                         });
+template <typename Answer>
+std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
+  const auto found = calls_.find(id);
+  if (found == calls_.end()) return std::nullopt;
+  Call call = found->second;
+  std::map<ClaimUid, absl::Status> forgotten;
+  std::erase_if(*answer, [&](const auto& word) {
+    if (found->second.waiting.erase(word.first) == 0) return true;
+    if (under_way_.at({word.first, call.driver}) == Stage::kAsked) return false;
+    forgotten[word.first] = absl::OkStatus();
+    return true;
+  });
+  if (found->second.waiting.empty()) {
+    calls_.erase(found);
+    queue_.End(call.driver);
+  }
+  if (!forgotten.empty()) Settle(call, forgotten);
+  return call;
 }
 
-void DriverCalls::Unprepare(const std::string& driver,
-                            const std::vector<ClaimReference>& claims) {
-  parts_.drivers.Unprepare(driver, claims,
-                           [this, driver](dra::UnprepareAnswer answer) {
-                             OnUnprepared(driver, std::move(answer));
-                           });
+void DriverCalls::JudgeTimeout(const Call& call, const ClaimUid& claim,
+                               const absl::Status& status) {
+  if (call.shared && absl::IsDeadlineExceeded(status)) {
+    queue_.Suspect(call.driver, claim);
+  } else if (!absl::IsDeadlineExceeded(status)) {
+    queue_.Clear(call.driver, claim);
+  }
 }
 
-void DriverCalls::OnPrepared(const std::string& driver,
-                             dra::PrepareAnswer answer) {
-  std::set<ClaimUid> failed;
+void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
+  const auto call = Take(id, &answer);
+  if (!call.has_value()) return;
+  std::map<ClaimUid, absl::Status> failed;
   std::set<ClaimUid> succeeded;
   std::map<ClaimUid, std::vector<state::PreparedDevice>> prepared;
   for (auto& [uid, devices] : answer) {
+    JudgeTimeout(*call, uid, devices.status());
     if (devices.ok()) {
+      if (!parts_.keep_share_ids) DropShareIds(&*devices);
       succeeded.insert(uid);
       prepared.emplace(uid, *std::move(devices));
     } else {
-      failed.insert(uid);
-      errors_[{uid, driver}] = devices.status();
+      failed.emplace(uid, devices.status());
     }
   }
-  if (!failed.empty()) Settle(driver, failed);
-  if (prepared.empty()) return;
-  Record(driver, std::move(succeeded), {},
-         [driver, prepared = std::move(prepared),
-          boot_id = parts_.boot_id](const state::State& state) {
-           return claim::RecordPrepared(state, driver, prepared, boot_id);
-         });
+  if (!prepared.empty()) {
+    Record(*call, std::move(succeeded), {},
+           [driver = call->driver, prepared = std::move(prepared),
+            boot_id = parts_.boot_id](const state::State& state) {
+             return claim::RecordPrepared(state, driver, prepared, boot_id);
+           });
+  }
+  if (!failed.empty()) Settle(*call, failed);
+  Dispatch(call->driver);
 }
 
-void DriverCalls::OnUnprepared(const std::string& driver,
-                               dra::UnprepareAnswer answer) {
+void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
+  const auto call = Take(id, &answer);
+  if (!call.has_value()) return;
   std::map<ClaimUid, absl::Status> failed;
   std::set<ClaimUid> unprepared;
   for (auto& [uid, status] : answer) {
+    JudgeTimeout(*call, uid, status);
     if (status.ok()) {
       unprepared.insert(uid);
     } else {
       failed.emplace(uid, std::move(status));
     }
   }
-  if (!failed.empty()) RecordDebts(driver, failed);
-  if (unprepared.empty()) return;
-  Record(driver, unprepared, {},
-         [driver, unprepared,
-          rules = parts_.debt_rules](const state::State& state) {
-           return claim::RecordUnprepared(state, driver, unprepared, rules);
-         });
+  if (!failed.empty()) RecordDebts(*call, failed);
+  if (!unprepared.empty()) {
+    Record(*call, unprepared, {},
+           [driver = call->driver, unprepared,
+            rules = parts_.debt_rules](const state::State& state) {
+             return claim::RecordUnprepared(state, driver, unprepared, rules);
+           });
+  }
+  Dispatch(call->driver);
 }
 
-void DriverCalls::RecordDebts(const std::string& driver,
+void DriverCalls::RecordDebts(const Call& call,
                               const std::map<ClaimUid, absl::Status>& failed) {
-  if (stopped_) {  // The call did not fail, we ended it.
-    std::set<ClaimUid> claims;
-    for (const auto& [uid, error] : failed) claims.insert(uid);
-    Settle(driver, claims);
-    return;
-  }
+  // The call did not fail, we ended it.
+  if (stopped_) return Settle(call, failed);
   // Where nobody is, nobody was asked.
-  const std::uint32_t more = parts_.drivers.IsRegistered(driver) ? 1 : 0;
+  const std::uint32_t more = parts_.drivers.IsRegistered(call.driver) ? 1 : 0;
   std::map<ClaimUid, claim::FailedTries> tries;
   std::set<ClaimUid> claims;
   for (const auto& [uid, error] : failed) {
-    const std::uint32_t attempts = Attempts(uid, driver) + more;
-    attempts_[{uid, driver}] = attempts;
+    const std::uint32_t attempts = Attempts(uid, call.driver) + more;
+    attempts_[{uid, call.driver}] = attempts;
     tries[uid] = {attempts, MessageOf(error)};
     claims.insert(uid);
   }
-  Record(driver, std::move(claims), failed,
-         [driver, tries, rules = parts_.debt_rules,
+  Record(call, std::move(claims), failed,
+         [driver = call.driver, tries, rules = parts_.debt_rules,
           now = parts_.now_ms()](const state::State& state) {
            return claim::RecordDebts(state, driver, tries, rules, now);
          });
@@ -166,22 +252,18 @@ std::uint32_t DriverCalls::Attempts(const ClaimUid& claim,
   return part->second.debt->attempts;
 }
 
-void DriverCalls::Record(const std::string& driver, std::set<ClaimUid> claims,
+void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
                          std::map<ClaimUid, absl::Status> errors,
                          Ledger::Decide decide) {
-  const auto settle = [this, driver, claims = std::move(claims),
+  const auto settle = [this, call, claims = std::move(claims),
                        errors = std::move(errors)](const absl::Status& status) {
+    std::map<ClaimUid, absl::Status> outcomes;
     for (const ClaimUid& claim : claims) {
       const auto error = errors.find(claim);
-      if (!status.ok()) {
-        errors_[{claim, driver}] = status;
-      } else if (error != errors.end()) {
-        errors_[{claim, driver}] = error->second;
-      } else {
-        errors_.erase({claim, driver});
-      }
+      outcomes[claim] =
+          status.ok() && error != errors.end() ? error->second : status;
     }
-    Settle(driver, claims);
+    Settle(call, outcomes);
   };
   parts_.ledger.Submit(std::move(decide), [post = parts_.post,
                                            settle](const absl::Status& status) {
@@ -189,25 +271,34 @@ void DriverCalls::Record(const std::string& driver, std::set<ClaimUid> claims,
   });
 }
 
-void DriverCalls::Settle(const std::string& driver,
-                         const std::set<ClaimUid>& claims) {
-  std::vector<ClaimUid> given_up;
-  for (const ClaimUid& uid : claims) {
-    const auto call = under_way_.find({uid, driver});
-    const bool was_prepare = call != under_way_.end() && call->second;
-    if (call != under_way_.end()) under_way_.erase(call);
-    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
-    if (claim == nullptr || !claim->drivers.contains(driver)) {
-      errors_.erase({uid, driver});
-      attempts_.erase({uid, driver});
-    } else if (was_prepare &&
-               claim->drivers.at(driver).phase == DriverPhase::kUnpreparing) {
-      given_up.push_back(uid);
+void DriverCalls::Settle(const Call& call,
+                         const std::map<ClaimUid, absl::Status>& outcomes) {
+  const auto done =
+      call.prepare ? CallQueue::Need::kPrepare : CallQueue::Need::kUnprepare;
+  std::set<ClaimUid> settled;
+  std::vector<ClaimUid> turned;
+  for (const auto& [uid, status] : outcomes) {
+    const ClaimAtDriver key(uid, call.driver);
+    const auto ended = under_way_.extract(key);
+    const bool counts = ended.mapped() != Stage::kForgotten;
+    settled.insert(uid);
+    const CallQueue::Need need = NeedOf(call.driver, uid);
+    if (status.ok() || !counts || need == CallQueue::Need::kNothing) {
+      errors_.erase(key);
+    } else {
+      errors_[key] = status;
+    }
+    if (need == CallQueue::Need::kNothing) {
+      attempts_.erase(key);
+      queue_.Clear(call.driver, uid);
+    } else if (need != done || !counts) {
+      turned.push_back(uid);
     }
   }
-  // The last pod gave these up while the driver was still preparing them.
-  Drive(given_up);
-  parts_.on_settled(claims);
+  // The last pod gave these up while the driver was still preparing them, or
+  // they came again while it was still at what they were before.
+  Drive(turned);
+  parts_.on_settled(settled);
 }
 
 }  // namespace devmgr::manager

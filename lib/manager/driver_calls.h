@@ -3,9 +3,11 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,15 +16,17 @@
 #include "claim/release.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
+#include "manager/call_queue.h"
 #include "manager/ledger.h"
 #include "state/state.h"
 
 namespace devmgr::manager {
 
 /// The calls that recorded intents ask for: never two at once for one claim at
-/// one driver, one RPC per driver with all claims that are due, drivers in
-/// parallel. What a driver answers is on disk before it is told.
-/// Lives on the manager's thread.
+/// one driver, drivers in parallel, claims that are due at the same time
+/// together (CallQueue). What a driver answers is on disk before it is told,
+/// and each claim by itself: none waits for others of its call. Lives on the
+/// manager's thread.
 class DriverCalls {
  public:
   using ClaimAtDriver = std::pair<ClaimUid, std::string>;
@@ -38,20 +42,28 @@ class DriverCalls {
     std::function<void(Task)> post;  ///< Runs a task on this thread.
     /// Calls for these claims ended, one way or another.
     std::function<void(const std::set<ClaimUid>&)> on_settled;
+    /// Calls under way at one driver; at least one.
+    std::size_t calls_at_once = CallQueue::kCallsAtOnce;
+    /// Of devices that drivers answer: feature gate DRAConsumableCapacity.
+    bool keep_share_ids = true;
   };
-  explicit DriverCalls(Parts parts) : parts_(std::move(parts)) {}
+  explicit DriverCalls(Parts parts)
+      : parts_(std::move(parts)), queue_(parts_.calls_at_once) {}
 
   /// Makes the calls that these claims need: NodePrepareResources for every
   /// driver that is kPreparing, NodeUnprepareResources for kUnpreparing. A call
-  /// that is under way is joined.
+  /// that is due or under way is joined.
   void Drive(const std::vector<ClaimUid>& claims);
 
-  /// The claim is gone: nothing is to be told of its calls any more.
+  /// The claim is gone, whatever its drivers are doing. What they will say of
+  /// it counts no more; but as long as one is at it, it is asked nothing else
+  /// about the claim, should that come again.
   void Forget(const ClaimUid& claim);
 
   /// No call begins from now on.
   void Stop() { stopped_ = true; }
 
+  /// Or due.
   bool IsUnderWay(const ClaimUid& claim) const;
 
   /// How the last calls for these claims failed, one error per claim and
@@ -64,25 +76,54 @@ class DriverCalls {
                          const std::string& driver) const;
 
  private:
-  void Prepare(const std::string& driver,
-               const std::vector<dra::ClaimReference>& claims);
-  void Unprepare(const std::string& driver,
-                 const std::vector<dra::ClaimReference>& claims);
-  void OnPrepared(const std::string& driver, dra::PrepareAnswer answer);
-  void OnUnprepared(const std::string& driver, dra::UnprepareAnswer answer);
+  using CallId = std::uint64_t;
+
+  struct Call {
+    std::string driver;
+    bool prepare = true;
+    bool shared = false;         ///< By several claims.
+    std::set<ClaimUid> waiting;  ///< Not answered yet.
+  };
+
+  enum class Stage {
+    kDue,
+    kAsked,      ///< Or its answer is being recorded.
+    kForgotten,  ///< Asked, and the answer does not count.
+  };
+
+  CallQueue::Need NeedOf(const std::string& driver,
+                         const ClaimUid& claim) const;
+  /// Begins what may begin at this driver.
+  void Dispatch(const std::string& driver);
+  void Begin(const std::string& driver, const CallQueue::Call& due);
+  void OnPrepared(CallId id, dra::PrepareAnswer answer);
+  void OnUnprepared(CallId id, dra::UnprepareAnswer answer);
+  /// The call has an answer for these claims; leaves those that count, and
+  /// settles the others. Nothing when it had all its answers before. The call
+  /// is over with the last one.
+  template <typename Answer>
+  std::optional<Call> Take(CallId id, Answer* answer);
+  /// What a claim's answer means for its next call.
+  void JudgeTimeout(const Call& call, const ClaimUid& claim,
+                    const absl::Status& status);
   /// The driver has not unprepared these: what it owes is recorded, then they
   /// are settled.
-  void RecordDebts(const std::string& driver,
+  void RecordDebts(const Call& call,
                    const std::map<ClaimUid, absl::Status>& failed);
   /// Writes `decide`, then settles `claims`, each with its error from `errors`
   /// or none; a failed write is the error of all of them.
-  void Record(const std::string& driver, std::set<ClaimUid> claims,
+  void Record(const Call& call, std::set<ClaimUid> claims,
               std::map<ClaimUid, absl::Status> errors, Ledger::Decide decide);
-  void Settle(const std::string& driver, const std::set<ClaimUid>& claims);
+  /// The call is over for these claims, each with its error or none.
+  void Settle(const Call& call,
+              const std::map<ClaimUid, absl::Status>& outcomes);
 
   const Parts parts_;
   bool stopped_ = false;
-  std::map<ClaimAtDriver, bool> under_way_;  ///< True: a prepare call.
+  CallQueue queue_;
+  CallId last_call_ = 0;
+  std::map<CallId, Call> calls_;  ///< Under way.
+  std::map<ClaimAtDriver, Stage> under_way_;
   std::map<ClaimAtDriver, absl::Status> errors_;
   /// Unprepare calls that failed, of what is owed; the ledger's number may be
   /// behind.

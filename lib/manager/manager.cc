@@ -228,9 +228,13 @@ void Manager::Start(const DriversFactory& drivers,
   objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
   plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
+  const auto calls_at_once = std::min(
+      CallQueue::kCallsAtOnce,
+      static_cast<std::size_t>(std::max(options_.max_driver_calls, 1)));
   lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
       *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
-      metrics_, boot_id_, plan_options_, rules, now_ms, post,
+      metrics_, boot_id_, plan_options_, rules, calls_at_once,
+      IsOn(Feature::kDraConsumableCapacity), now_ms, post,
       [this](const PodUid& uid) { OnPodChanged(uid); }});
   debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,
@@ -361,20 +365,27 @@ void Manager::OnDriverChange(const std::string& driver) {
   const bool connected = drivers_->IsConnected(driver);
   slices_->OnDriver(driver);
   const auto known = driver_connected_.find(driver);
-  const bool lost_connection = known != driver_connected_.end() &&
-                               known->second && registered && !connected;
-  if (registered) {
-    driver_connected_[driver] = connected;
-  } else {
-    driver_connected_.erase(driver);
+  if (!registered) {
+    // Its connection ended, then it left: it is told once that it is gone.
+    if (known == driver_connected_.end()) return;
+    driver_connected_.erase(known);
+    TellOfDriver(driver, false);
+    return;
   }
+  const bool lost_connection =
+      known != driver_connected_.end() && known->second && !connected;
+  driver_connected_[driver] = connected;
   // Nobody waits for that; it is dialled again.
   if (lost_connection) return;
-  events_.Add(false, registered ? "DriverAvailable" : "DriverGone", "Plugin",
+  TellOfDriver(driver, true);
+  debts_->OnDriver(driver);
+}
+
+void Manager::TellOfDriver(const std::string& driver, bool available) {
+  events_.Add(false, available ? "DriverAvailable" : "DriverGone", "Plugin",
               {"", driver},
-              registered ? "driver is registered" : "driver deregistered");
+              available ? "driver is registered" : "driver deregistered");
   Wake({{WaitingFor::Kind::kDriver, driver}});
-  if (registered) debts_->OnDriver(driver);
 }
 
 void Manager::OnPodChanged(const PodUid& uid) {

@@ -184,6 +184,7 @@ class Manager final : public DeviceManager {
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
   absl::Status Repair(const fsck::Finding& finding);
   void OnDriverChange(const std::string& driver);
+  void TellOfDriver(const std::string& driver, bool available);
   void OnPodChanged(const PodUid& uid);
   void Wake(const std::vector<WaitingFor>& changes);
   PodInfo InfoOf(const state::PodRecord& pod) const;

@@ -89,7 +89,15 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   for (const auto& [before, now] : passages.claims) {
     OnClaim(before.get(), now.get(), batch.decision.kind);
   }
+  for (const auto& [before, now] : passages.pods) {
+    if (IsReleasing(now) && !IsReleasing(before)) {
+      lifecycle_->CarryOutRelease(now->uid);
+    }
+  }
   OnLastWord(batch.decision);
+  if (batch.decision.kind == state::DecisionKind::kIdentity) {
+    objects_->OnIdentities();
+  }
   if (batch.decision.kind == state::DecisionKind::kForgiven) {
     OnForgiven(passages);
   }

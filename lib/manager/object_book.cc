@@ -158,6 +158,13 @@ void ObjectBook::Refresh() {
       });
 }
 
+void ObjectBook::OnIdentities() {
+  // Who is deciding looks at what the ledger holds by then.
+  if (options_.source == nullptr || deciding_) return;
+  const auto snapshot = options_.source->Snapshot();
+  if (!DecideIdentities(state_, *snapshot).changes.empty()) Refresh();
+}
+
 state::Decision ObjectBook::DecideIdentities(
     const state::State& state, const ObjectSnapshot& snapshot) const {
   state::Decision decision;

@@ -43,6 +43,11 @@ class ObjectBook {
   /// Takes in what the source has now.
   void Refresh();
 
+  /// The ledger has other identities: by our decision, or by one of which it
+  /// was told that it failed and that holds after all. Then the objects may
+  /// have gone meanwhile, and so do these.
+  void OnIdentities();
+
   /// What was published last; never null. Thread-safe.
   std::shared_ptr<const ObjectSnapshot> Current() const;
 

@@ -62,10 +62,10 @@ constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
 
 PodLifecycle::PodLifecycle(Parts parts)
     : parts_(std::move(parts)),
-      calls_(
-          {parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
-           parts_.debt_rules, parts_.now_ms, parts_.post,
-           [this](const std::set<ClaimUid>& claims) { OnSettled(claims); }}) {}
+      calls_({parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
+              parts_.debt_rules, parts_.now_ms, parts_.post,
+              [this](const std::set<ClaimUid>& claims) { OnSettled(claims); },
+              parts_.calls_at_once, parts_.keep_share_ids}) {}
 
 std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
     std::function<void(const absl::Status&)> next) {
@@ -396,14 +396,25 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::BeginRelease(state, pod, terms);
       },
-      OnLoop([this, id](const absl::Status& status) {
-        if (!operations_.contains(id)) return;  // cancelled
-        if (status.ok()) {
+      OnLoop([this, id, pod](const absl::Status& status) {
+        if (!operations_.contains(id)) {  // cancelled
+          CarryOutRelease(pod);
+        } else if (status.ok()) {
           AskDrivers(id);
         } else {
           Finish(id, WithContext(status, "unprepare dynamic resources"));
         }
       }));
+}
+
+void PodLifecycle::CarryOutRelease(const PodUid& uid) {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr || pod->phase != PodPhase::kReleasing) return;
+  const bool is_asked = std::any_of(
+      operations_.begin(), operations_.end(), [&](const auto& operation) {
+        return operation.second.pod == uid && !operation.second.prepare;
+      });
+  if (!is_asked) calls_.Drive(pod->claims);
 }
 
 std::map<std::string, std::string> PodLifecycle::AbsentDrivers(

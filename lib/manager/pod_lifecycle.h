@@ -5,6 +5,7 @@
 #include <devmgr/metrics.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,8 @@ class PodLifecycle {
     std::string boot_id;
     claim::PlanOptions plan_options;
     claim::DebtRules debt_rules;
+    std::size_t calls_at_once = CallQueue::kCallsAtOnce;  ///< At one driver.
+    bool keep_share_ids = true;  ///< As in DriverCalls.
     std::function<std::int64_t()> now_ms;
     std::function<void(Task)> post;
     /// The pod may look different to people now.
@@ -73,6 +76,11 @@ class PodLifecycle {
 
   /// A pod left the ledger.
   void Forget(const PodUid& pod);
+
+  /// The pod gives up its claims, says the ledger: has the drivers asked,
+  /// unless an operation is about to. So that who cancels an operation, or
+  /// hears of a failed write that holds after all, leaves nothing undone.
+  void CarryOutRelease(const PodUid& pod);
 
   /// Asks drivers for what they owe of these claims; joins calls under way.
   void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }

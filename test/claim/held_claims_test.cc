@@ -83,7 +83,7 @@ TEST_F(HeldClaimsTest, HaveTheClaimForExtendedResources) {
                       .SpecialClaim("S")
                       .Maps("c", kGpu, "r");
   ASSERT_EQ(Prepare(pod).kind, Kind::kAdmit);
-  Answers(kDriver, {"u-C", "u-S"});
+  Answers(kDriver, std::set<std::string>{"u-C", "u-S"});
   const ContainerClaims held = Held("c");
   ASSERT_THAT(held.claims, SizeIs(2));
   EXPECT_EQ(held.claims[0].name, NameOf("C"));

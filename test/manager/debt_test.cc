@@ -87,6 +87,23 @@ TEST_F(DebtTest, OfADriverThatFailsIsRecordedWithItsErrorAndOutlivesARestart) {
   EXPECT_EQ(Debts().front().since, since);
 }
 
+TEST_F(DebtTest, OfAFirstFailureIsSeenBeforeAnyRetry) {
+  node_.actuator_options.min_retry = std::chrono::hours(1);
+  node_.actuator_options.max_retry = std::chrono::hours(1);
+  before_end_ = [&] {
+    node_.drivers.Answer(kDriver, FailTimes(false, "c1", 1'000));
+  };
+  EndPod();
+  ASSERT_TRUE(WaitForDebt());
+  EXPECT_EQ(Debts().front().attempts, 1u);
+  EXPECT_THAT(Debts().front().last_error, HasSubstr("boom"));
+  EXPECT_THAT(node_.drivers.calls(), SizeIs(2))
+      << "one to prepare, one to unprepare";
+  const auto decisions = node_.manager().History(0);
+  ASSERT_THAT(decisions, IsOk());
+  EXPECT_EQ(decisions->back().kind, "Debt");
+}
+
 TEST_F(DebtTest, IsAskedForWhenTheDriverIsBackThoughNobodyDrivesThePod) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +

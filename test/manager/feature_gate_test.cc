@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each gate changes what it is for, and what pods hold outlives its turning.
-// DRAExtendedResource: manager_life_test.cc; ResourceHealthStatus:
-// device_health_test.cc.
+// Health: dra_health_test.cc and device_health_test.cc, too.
+#include "common/feature_gates.h"
 #include "manager/manager_fixture.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -59,6 +60,9 @@ TEST_F(FeatureGateTest, PodGroupsHaveClaimsReservedWithTheGateOnly) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(node_.Resolve("p", "c"),
               UnorderedElementsAre("d.example.com/x=c1"));
+  RestartWith(kGroups, true);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  RestartWith(kGroups, false);
   node_.Publish("");
   EXPECT_TRUE(node_.WaitUntilGone("p"));
 }
@@ -108,6 +112,112 @@ TEST_F(FeatureGateTest, DevicesDoWithoutCallsWithTheGateOnly) {
   EXPECT_TRUE(node_.WaitUntilGone("p"));
   EXPECT_THAT(node_.manager().Claims(), IsEmpty());
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+}
+
+// DRA-073, DRA-074
+TEST_F(FeatureGateTest, ExtendedResourcesComeByClaimsWithTheGateOnly) {
+  constexpr char kGate[] = "DRAExtendedResource";
+  node_.options.feature_gates[kGate] = false;
+  node_.Start();
+  node_.Publish(
+      ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\nspec:\n"
+      "  containers: [{name: c, resources: {limits: {example.com/gpu: 1}}}]\n"
+      "status:\n  extendedResourceClaimStatus:\n    resourceClaimName: c1\n"
+      "    requestMappings:\n    - {containerName: c, resourceName: "
+      "example.com/gpu, requestName: r}\n");
+  ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  RestartWith(kGate, true);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  RestartWith(kGate, false);
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  RestartWith(kGate, true);
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  RestartWith(kGate, false);
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-075
+TEST_F(FeatureGateTest, SharesOfDevicesHaveIdsWithTheGateOnly) {
+  constexpr char kGate[] = "DRAConsumableCapacity";
+  const auto share_of = [&](const std::string& pod) -> std::string {
+    const auto held = node_.manager().HeldClaims(node_.UidOf(pod), "c");
+    if (!held.ok() || held->claims.size() != 1) return "no claim";
+    if (held->claims[0].devices.size() != 1) return "no device";
+    return held->claims[0].devices[0].share_id;
+  };
+  node_.drivers.Prepares("c1", {{{}, "pool-1", "dev-1", {"v.com/c=1"}, "s1"}});
+  node_.drivers.Prepares("c2", {{{}, "pool-1", "dev-1", {"v.com/c=2"}, "s2"}});
+  const std::string first =
+      ClaimYaml("c1", "u-c1", {kDriver}, {"u-p"}) + PodYaml("p", "u-p", {"c1"});
+  const std::string second =
+      ClaimYaml("c2", "u-c2", {kDriver}, {"u-q"}) + PodYaml("q", "u-q", {"c2"});
+  node_.Start();
+  node_.Publish(first);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(share_of("p"), "s1");
+  RestartWith(kGate, false);
+  EXPECT_EQ(share_of("p"), "s1") << "it keeps what it has";
+  node_.Publish(first + second);
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_EQ(share_of("q"), "");
+  RestartWith(kGate, true);
+  EXPECT_EQ(share_of("p"), "s1");
+  EXPECT_EQ(share_of("q"), "");
+  EXPECT_THAT(node_.Resolve("q", "c"), ElementsAre("v.com/c=2"));
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-164, DRA-166
+TEST_F(FeatureGateTest, HealthAndItsTextsAreToldWithTheirGatesOnly) {
+  constexpr char kHealth[] = "ResourceHealthStatus";
+  constexpr char kTexts[] = "ResourceHealthStatusMessage";
+  const auto told = [&]() -> std::string {
+    const PodInfo pod = node_.PodNamed("p");
+    if (pod.allocated_resources.empty()) return "nothing";
+    const ResourceHealth& device =
+        pod.allocated_resources[0].resources[0].resources[0];
+    return device.health + ":" + device.message;
+  };
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.drivers.ReportHealth(
+      kDriver,
+      {{{"pool-1", "dev-1"}, device::Health::kUnhealthy, "too hot", 600'000}});
+  ASSERT_TRUE(node_.WaitUntil(
+      "it is on disk", [&] { return !node_.store.Load().healths.empty(); }));
+  EXPECT_EQ(told(), "Unhealthy:too hot");
+  RestartWith(kTexts, false);
+  EXPECT_EQ(told(), "Unhealthy:");
+  RestartWith(kHealth, false);
+  EXPECT_EQ(told(), "nothing");
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
+  RestartWith(kHealth, true);
+  RestartWith(kTexts, true);
+  EXPECT_EQ(told(), "Unhealthy:too hot");
+}
+
+// A gate that is added has its test here.
+TEST_F(FeatureGateTest, TheseAreAllThatThereAre) {
+  std::vector<std::string> names;
+  for (const FeatureGate& gate : FeatureGates()) {
+    names.push_back((gate.on_by_default ? "on " : "off ") +
+                    std::string(gate.name));
+  }
+  EXPECT_THAT(
+      names,
+      ElementsAre("on DRAConsumableCapacity", "on DRAExtendedResource",
+                  "off DRAOptionalNodeOperations",
+                  "off DRAWorkloadResourceClaims", "on ResourceHealthStatus",
+                  "on ResourceHealthStatusMessage"));
 }
 
 TEST_F(FeatureGateTest, AnUnknownGateIsRefusedByName) {

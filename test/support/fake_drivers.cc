@@ -122,11 +122,13 @@ class FakeDriversView final : public dra::Drivers {
 };
 
 void FakeDrivers::Register(const std::string& driver) {
-  {
-    MutexLock lock(mutex_);
-    drivers_[driver].registered = true;
-  }
+  RegisterSilently(driver);
   Changed(driver);
+}
+
+void FakeDrivers::RegisterSilently(const std::string& driver) {
+  MutexLock lock(mutex_);
+  drivers_[driver].registered = true;
 }
 
 void FakeDrivers::Deregister(const std::string& driver) {

@@ -30,6 +30,8 @@ class FakeDrivers {
 
   void Register(const std::string& driver);
   void Deregister(const std::string& driver);
+  /// Registers it, and the manager is not told.
+  void RegisterSilently(const std::string& driver);
   /// Applies from the next call on.
   void Answer(const std::string& driver, Script script);
   /// Holds answers of this driver back until `Let`.

@@ -128,7 +128,9 @@ class TestNode::Waiter final : public DeviceManagerObserver {
   std::uint64_t version_ DEVMGR_GUARDED_BY(mutex_) = 0;
 };
 
-TestNode::TestNode() = default;
+TestNode::TestNode() {
+  actuator_options.min_retry = std::chrono::milliseconds(5);
+}
 TestNode::~TestNode() { Stop(); }
 
 void TestNode::Start(bool with_actuator) {
@@ -152,8 +154,6 @@ void TestNode::Start(bool with_actuator) {
   waiter_ = std::make_unique<Waiter>();
   manager_->AddObserver(waiter_.get());
   if (!with_actuator) return;
-  ActuatorOptions actuator_options;
-  actuator_options.min_retry = std::chrono::milliseconds(5);
   actuator_ = Actuator::Start(*manager_, actuator_options);
 }
 

@@ -99,6 +99,7 @@ class TestNode {
   FakePlugins plugins;
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
   DeviceManagerOptions options;
+  ActuatorOptions actuator_options;  ///< With retries that come soon.
   std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
   MetricsSink* metrics = nullptr;
   std::string boot_id = "boot-1";

@@ -18,6 +18,10 @@ struct ActuatorOptions {
   /// `max_retry`, with jitter. What was missing and appears cuts it short.
   std::chrono::milliseconds min_retry{1'000};
   std::chrono::milliseconds max_retry{60'000};
+  /// This long after the objects or what pods may wait for changed, pods that
+  /// are not where they should be are looked at once more, woken or not. While
+  /// nothing changes there is no such look, and no timer.
+  std::chrono::milliseconds sweep{60'000};
 };
 
 /// Drives wanted pods to Ready and unwanted ones to released: admits,

@@ -79,10 +79,10 @@ struct DeviceManagerOptions {
   Profile profile = Profile::kDefault;
 
   /// Upstream's gate names. A gate governs new decisions only: what pods hold
-  /// stays theirs when it is turned. On by default: `DRAExtendedResource`;
-  /// `ResourceHealthStatus`, without which PodInfo::allocated_resources stays
-  /// empty, OnResourceHealth is not called, and drivers are not asked for
-  /// health; `ResourceHealthStatusMessage`, without which that has no messages.
+  /// stays theirs when it is turned. On: `DRAExtendedResource`;
+  /// `DRAConsumableCapacity` (IDs of shares); `ResourceHealthStatus`, else
+  /// PodInfo::allocated_resources is empty, OnResourceHealth is not called, and
+  /// drivers are not asked; `ResourceHealthStatusMessage`, else without texts.
   /// Off: `DRAWorkloadResourceClaims` (claims of pod groups),
   /// `DRAOptionalNodeOperations` (devices that need no calls).
   std::map<std::string, bool> feature_gates;
