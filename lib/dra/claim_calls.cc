@@ -107,8 +107,8 @@ void Ask(const Question<Answer>& question,
   const std::size_t at_once =
       std::min({claims.size(), kCallsAtOnce,
                 std::max<std::size_t>(instance->max_calls() / kBatches, 1)});
-  auto series = std::make_shared<Series<Answer>>(Series<Answer>{
-      question, instance, std::move(claims), std::move(done)});
+  auto series = std::make_shared<Series<Answer>>(
+      Series<Answer>{question, instance, std::move(claims), std::move(done)});
   for (std::size_t i = 0; i < at_once; ++i) AskNext(series);
 }
 
