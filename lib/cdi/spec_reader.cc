@@ -169,9 +169,10 @@ class Reader {
     }
     std::vector<const std::string*> seen(members.size());
     for (const auto& [key, member] : value.members) {
-      const auto* const found = std::find_if(
-          members.begin(), members.end(),
-          [&](const Member& m) { return EqualInAnyCase(m.name, key); });
+      const auto* found = members.begin();
+      while (found != members.end() && !EqualInAnyCase(found->name, key)) {
+        ++found;
+      }
       if (found == members.end()) {
         problems_.Error(member.line, place.ToString(),
                         fmt::format("unknown member {}", Quoted(key)));
