@@ -105,13 +105,14 @@ TEST_F(AtomicFileTest, AFailureChangesNothing) {
 
 TEST_F(AtomicFileTest, WhoMayNotWriteIsTold) {
   ASSERT_THAT(WriteFileAtomically(file_, "one"), IsOk());
-  fs::permissions(folder_.path(), fs::perms{0755});
+  fs::permissions(folder_.path(), fs::perms{0555});
   EXPECT_TRUE(AsNobody([this] {
     return absl::IsPermissionDenied(WriteFileAtomically(file_, "two")) &&
            absl::IsPermissionDenied(RemoveFile(file_)) &&
            absl::IsPermissionDenied(
                WriteFileAtomically(folder_.path() / "d/e.json", "two"));
   }));
+  fs::permissions(folder_.path(), fs::perms{0755});
   EXPECT_EQ(Content(file_), "one");
   EXPECT_THAT(Names(), ElementsAre("a.json"));
 }

@@ -240,7 +240,7 @@ TEST_F(CdiCacheTest, AnUnreadableDirectoryIsToldAndTheOthersAreRead) {
 TEST_F(CdiCacheTest, AnUnreadableFileIsToldByItsPath) {
   Write(low_ / "a.yaml", Spec({"a"}));
   Write(low_ / "b.yaml", Spec({"b"}));
-  fs::permissions(low_ / "a.yaml", fs::perms{0600});
+  fs::permissions(low_ / "a.yaml", fs::perms{0});
   EXPECT_TRUE(AsNobody([this] {
     const auto cache = OpenManual();
     const auto registry = cache->Registry();
@@ -254,7 +254,9 @@ TEST_F(CdiCacheTest, AnUnreadableFileIsToldByItsPath) {
 TEST_F(CdiCacheTest, ADirectoryThatBecomesReadableIsFollowed) {
   Write(low_ / "a.yaml", Spec({"a"}));
   fs::permissions(low_, fs::perms{0});
-  ASSERT_EQ(::chown(low_.c_str(), 65'534, 65'534), 0) << "run as root";
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(low_.c_str(), kNobody, kNobody), 0);
+  }
   EXPECT_TRUE(AsNobody([this] {
     const auto cache = OpenWatched();
     if (!cache->Registry()->devices().empty()) return false;

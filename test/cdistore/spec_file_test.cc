@@ -56,10 +56,11 @@ TEST_F(SpecFileTest, AMissingDirectoryIsNotAnUnreadableOne) {
   EXPECT_TRUE(absl::IsNotFound(ListSpecs(folder_.path() / "none", 9).status()));
   const fs::path file = Write("a.json", "");
   EXPECT_TRUE(absl::IsUnavailable(ListSpecs(file, 9).status()));
-  fs::permissions(folder_.path(), fs::perms{0711});
+  fs::permissions(folder_.path(), fs::perms{0111});
   EXPECT_TRUE(AsNobody([this] {
     return absl::IsPermissionDenied(ListSpecs(folder_.path(), 9).status());
   }));
+  fs::permissions(folder_.path(), fs::perms{0755});
 }
 
 TEST_F(SpecFileTest, ReadsRegularFilesOnlyAndNoLongerThanAllowed) {
@@ -82,7 +83,7 @@ TEST_F(SpecFileTest, ReadsRegularFilesOnlyAndNoLongerThanAllowed) {
 TEST_F(SpecFileTest, WhoMayNotReadIsTold) {
   const fs::path file = Write("a.json", "text");
   fs::permissions(folder_.path(), fs::perms{0755});
-  fs::permissions(file, fs::perms{0600});
+  fs::permissions(file, fs::perms{0});
   EXPECT_TRUE(AsNobody([&] {
     return absl::IsPermissionDenied(ReadSpecText(file, 9).status());
   }));

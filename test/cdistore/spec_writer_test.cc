@@ -93,11 +93,12 @@ TEST_F(SpecWriterTest, DoesNotReplaceWhenToldSo) {
 }
 
 TEST_F(SpecWriterTest, WhoMayNotWriteIsTold) {
-  fs::permissions(folder_.path(), fs::perms{0755});
+  fs::permissions(folder_.path(), fs::perms{0555});
   EXPECT_TRUE(AsNobody([this] {
     return absl::IsPermissionDenied(
         WriteCdiSpec(SpecOf("d"), directory_, "a").status());
   }));
+  fs::permissions(folder_.path(), fs::perms{0755});
 }
 
 }  // namespace

@@ -8,12 +8,13 @@
 
 namespace devmgr {
 
+inline constexpr uid_t kNobody = 65'534;
+
 /// Runs `act` in a child process that may do no more than anybody else:
 /// permissions count there, also when root runs the test, and the threads of
 /// this process keep their rights. True when `act` returned true. `act` must
 /// not use threads that were there before.
 inline bool AsNobody(const std::function<bool()>& act) {
-  constexpr uid_t kNobody = 65'534;
   const pid_t child = ::fork();
   if (child == 0) {
     const bool is_root = ::geteuid() == 0;
