@@ -70,6 +70,12 @@ absl::StatusOr<std::string> Inflate(std::string_view bytes, std::size_t limit) {
   return result;
 }
 
+/// A foreign text that a message of ours can stand.
+std::string Quotable(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  return EncodeStatusMessage(text.substr(0, kMost));
+}
+
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -116,7 +122,7 @@ absl::StatusOr<std::string> ReadOnlyMessage(std::string_view body,
     return InvalidArgumentError("a compressed message without encoding");
   }
   if (*encoding != "gzip" && *encoding != "deflate") {
-    return UnimplementedError("encoding '{}'", *encoding);
+    return UnimplementedError("encoding '{}'", Quotable(*encoding));
   }
   return Inflate(message.bytes, limit);
 }
@@ -227,7 +233,7 @@ absl::Status StatusIn(const Headers& trailers) {
   if (error != std::errc() || end != code->data() + code->size() ||
       number < 0 || number > 16) {
     return MakeStatus(absl::StatusCode::kUnknown,
-                      fmt::format("status '{}'", *code));
+                      fmt::format("status '{}'", Quotable(*code)));
   }
   const std::string* message = FindHeader(trailers, "grpc-message");
   return MakeStatus(static_cast<absl::StatusCode>(number),

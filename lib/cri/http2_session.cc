@@ -49,9 +49,6 @@ std::unique_ptr<nghttp2_option, OptionDeleter> MakeOptions() {
   nghttp2_option_set_max_send_header_block_length(option, kMaxHeaderBlock);
   nghttp2_option_set_stream_reset_rate_limit(option, kResetBurst,
                                              kResetsPerSecond);
-#ifdef DEVMGR_NGHTTP2_MAX_CONTINUATIONS
-  nghttp2_option_set_max_continuations(option, kMaxHeaderBlock / 16384);
-#endif
   return std::unique_ptr<nghttp2_option, OptionDeleter>(option);
 }
 

@@ -18,7 +18,8 @@
 namespace devmgr::cri {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+/// For 64 MiB on a machine that has much else to do.
+constexpr std::chrono::seconds kPatience{120};
 
 std::vector<nghttp2_nv> Nv(const RawHeaders& headers) {
   std::vector<nghttp2_nv> nv;

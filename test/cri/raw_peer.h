@@ -81,7 +81,7 @@ class RawConnection {
   /// Closes the socket at once.
   void Cut();
 
-  /// Waits for it; false after 30 s.
+  /// Waits for it; false after two minutes.
   bool WaitFor(std::int32_t stream,
                const std::function<bool(const RawMessage&)>& holds);
   bool WaitClosed(std::int32_t stream) {
