@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of lib/claim/README.md where a driver answers late: what it was
+// asked is not what is wanted any more. (test/claim/claim_walk_test.cc walks
+// the rest.)
+#include "manager/manager_fixture.h"
+#include "manager/outage_node.h"
+
+namespace devmgr {
+namespace {
+
+using Manner = OutageNode::Manner;
+using Phase = std::optional<state::DriverPhase>;
+using state::DriverPhase;
+
+constexpr char kUid[] = "u-c1";
+
+class LateAnswerTest : public ::testing::Test {
+ protected:
+  /// The driver has a call in its hands, and has not acted.
+  void AskToPrepare() {
+    node_.Hold(kDriver);
+    node_.WantClaim("c1", {kDriver}, {"p", "q"});
+    node_.WantPod("p", {"c1"});
+    ASSERT_TRUE(node_.Until("it is asked to prepare",
+                            [this] { return node_.waiting() == 1; }));
+    ASSERT_EQ(node_.PhaseOf(kUid, kDriver), DriverPhase::kPreparing);
+  }
+  void AskToUnprepare() {
+    AskToPrepare();
+    node_.Let(kDriver);
+    ASSERT_TRUE(
+        node_.Until("p is Ready", [this] { return node_.IsReady("p"); }));
+    node_.Hold(kDriver);
+    node_.Drop("p");
+    ASSERT_TRUE(node_.Until("it is asked to unprepare",
+                            [this] { return node_.waiting() == 1; }));
+    ASSERT_EQ(node_.PhaseOf(kUid, kDriver), DriverPhase::kUnpreparing);
+  }
+  void GiveUp() {
+    node_.Drop("p");
+    node_.Unprepare("p");
+    ASSERT_TRUE(node_.Until("it is given up", [this] {
+      return node_.PhaseOf(kUid, kDriver) == DriverPhase::kUnpreparing;
+    }));
+  }
+  void DropByForce() {
+    node_.ForceRelease("c1");
+    ASSERT_TRUE(node_.Until("it is dropped", [this] {
+      return !node_.PhaseOf(kUid, kDriver).has_value();
+    }));
+  }
+  /// The one call that waits is answered; where the ledger has it then.
+  void Answers(Manner manner, Phase expected) {
+    const std::uint64_t calls = node_.calls();
+    node_.Behave(kDriver, {manner, manner});
+    node_.Let(kDriver);
+    ASSERT_TRUE(
+        node_.Until("it answers", [&] { return node_.calls() > calls; }));
+    EXPECT_EQ(node_.PhaseOf(kUid, kDriver), expected);
+  }
+  void Ends() {
+    ASSERT_TRUE(node_.Finish());
+    EXPECT_EQ(node_.PhaseOf(kUid, kDriver), std::nullopt);
+  }
+
+  OutageNode node_{{kDriver}, {}, {}, 0};
+};
+
+TEST_F(LateAnswerTest, PrepareFailedWhilePreparingIsAskedAgain) {
+  AskToPrepare();
+  Answers(Manner::kActsAndFails, DriverPhase::kPreparing);
+  EXPECT_FALSE(node_.IsReady("p"));
+  Ends();
+}
+
+TEST_F(LateAnswerTest, PrepareDoneWhileUnpreparingIsUnpreparedAfterIt) {
+  AskToPrepare();
+  GiveUp();
+  EXPECT_EQ(node_.waiting(), 1u) << "one call at a time";
+  Answers(Manner::kHonest, std::nullopt);
+  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+  Ends();
+}
+
+TEST_F(LateAnswerTest, PrepareFailedWhileUnpreparingIsUnpreparedAllTheSame) {
+  AskToPrepare();
+  GiveUp();
+  Answers(Manner::kActsAndFails, DriverPhase::kUnpreparing);
+  EXPECT_TRUE(node_.Owes(kUid, kDriver));
+  Ends();
+  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+}
+
+TEST_F(LateAnswerTest, PrepareDoneOfAClaimThatIsNoMoreChangesNothing) {
+  AskToPrepare();
+  GiveUp();
+  DropByForce();
+  Answers(Manner::kHonest, std::nullopt);
+  Ends();
+}
+
+TEST_F(LateAnswerTest, PrepareFailedOfAClaimThatIsNoMoreChangesNothing) {
+  AskToPrepare();
+  GiveUp();
+  DropByForce();
+  Answers(Manner::kRefuses, std::nullopt);
+  Ends();
+}
+
+TEST_F(LateAnswerTest, UnprepareDoneOfAClaimThatIsNoMoreChangesNothing) {
+  AskToUnprepare();
+  DropByForce();
+  Answers(Manner::kHonest, std::nullopt);
+  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+  Ends();
+}
+
+TEST_F(LateAnswerTest, UnprepareFailedOfAClaimThatIsNoMoreIsNotOwed) {
+  AskToUnprepare();
+  DropByForce();
+  Answers(Manner::kRefuses, std::nullopt);
+  Ends();
+}
+
+}  // namespace
+}  // namespace devmgr
