@@ -18,7 +18,8 @@
 namespace devmgr {
 namespace {
 
-/// Bytes of the list of obstacles in a refusal.
+/// Bytes of one obstacle, and of all of them in a refusal.
+constexpr std::size_t kMaxWhat = 500;
 constexpr std::size_t kMaxRefusal = 8'000;
 
 /// Takes out the item that `is_same` finds, and appends.
@@ -72,9 +73,10 @@ class Expander {
   }
 
  private:
-  void Obstacle(const char* edit, CriPolicy policy, std::string what) {
+  void Obstacle(const char* edit, CriPolicy policy, const std::string& what) {
     result_.obstacles.push_back({part_->device, part_->path, edit,
-                                 std::move(what), policy == CriPolicy::kWarn});
+                                 api::Readable(what, kMaxWhat),
+                                 policy == CriPolicy::kWarn});
   }
 
   void AddEnv(const std::string& env) {
