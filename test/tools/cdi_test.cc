@@ -86,14 +86,14 @@ TEST_F(CdiCommandTest, ListMarksWhatDoesNotCountAndWhy) {
   EXPECT_EQ(list["kind"], "CdiDeviceList");
   ASSERT_EQ(list["items"].size(), 4u);
   EXPECT_EQ(list["items"][0]["state"], "Usable");
-  EXPECT_EQ(list["items"][0]["path"], high_ / "b.yaml");
+  EXPECT_EQ(list["items"][0]["path"], (high_ / "b.yaml").string());
   EXPECT_EQ(list["items"][1]["state"], "Shadowed");
-  EXPECT_EQ(list["items"][1]["others"][0], high_ / "b.yaml");
+  EXPECT_EQ(list["items"][1]["others"][0], (high_ / "b.yaml").string());
   for (const std::size_t i : {2u, 3u}) {
     EXPECT_EQ(list["items"][i]["name"], "v.com/c=twice");
     EXPECT_EQ(list["items"][i]["state"], "Conflict");
   }
-  EXPECT_EQ(list["items"][2]["others"][0], low_ / "d.yaml");
+  EXPECT_EQ(list["items"][2]["others"][0], (low_ / "d.yaml").string());
   EXPECT_EQ(RunCdi({"list", "-o", "name"}).out, "v.com/c=over\n");
 }
 
