@@ -28,7 +28,7 @@ std::string Spec(const std::string& device, const std::string& edits) {
 
 constexpr char kEnv[] = "{env: [A=hidden]}";
 constexpr char kHook[] =
-    "{hooks: [{hookName: createContainer, path: /bin/x, args: [x, y]}]}";
+    "{hooks: [{hookName: createContainer, path: /bin/x, args: [x, arg]}]}";
 
 class CdiCommandTest : public CommandLineTest {
  protected:
@@ -210,7 +210,7 @@ TEST_F(CdiCommandTest, ResolveShowsTheEditsBehindTheNames) {
   GivePod({"v.com/c=a"});
   const Result result = Run(With({"resolve", "p", "--cdi"}));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("G=***"), HasSubstr("/bin/x y"),
+  EXPECT_THAT(result.out, AllOf(HasSubstr("G=***"), HasSubstr("/bin/x arg"),
                                 HasSubstr(low_ / "a.yaml")));
   const auto shown = RunJson(With({"resolve", "p", "--cdi"}));
   EXPECT_EQ(shown["kind"], "PodCdiEdits");
