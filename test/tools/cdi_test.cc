@@ -28,7 +28,7 @@ std::string Spec(const std::string& device, const std::string& edits) {
 
 constexpr char kEnv[] = "{env: [A=hidden]}";
 constexpr char kHook[] =
-    "{hooks: [{hookName: createContainer, path: /bin/x, args: [x, y]}]}";
+    "{hooks: [{hookName: createContainer, path: /bin/x, args: [x, arg]}]}";
 
 class CdiCommandTest : public CommandLineTest {
  protected:
@@ -86,14 +86,14 @@ TEST_F(CdiCommandTest, ListMarksWhatDoesNotCountAndWhy) {
   EXPECT_EQ(list["kind"], "CdiDeviceList");
   ASSERT_EQ(list["items"].size(), 4u);
   EXPECT_EQ(list["items"][0]["state"], "Usable");
-  EXPECT_EQ(list["items"][0]["path"], high_ / "b.yaml");
+  EXPECT_EQ(list["items"][0]["path"], (high_ / "b.yaml").string());
   EXPECT_EQ(list["items"][1]["state"], "Shadowed");
-  EXPECT_EQ(list["items"][1]["others"][0], high_ / "b.yaml");
+  EXPECT_EQ(list["items"][1]["others"][0], (high_ / "b.yaml").string());
   for (const std::size_t i : {2u, 3u}) {
     EXPECT_EQ(list["items"][i]["name"], "v.com/c=twice");
     EXPECT_EQ(list["items"][i]["state"], "Conflict");
   }
-  EXPECT_EQ(list["items"][2]["others"][0], low_ / "d.yaml");
+  EXPECT_EQ(list["items"][2]["others"][0], (low_ / "d.yaml").string());
   EXPECT_EQ(RunCdi({"list", "-o", "name"}).out, "v.com/c=over\n");
 }
 
@@ -210,7 +210,7 @@ TEST_F(CdiCommandTest, ResolveShowsTheEditsBehindTheNames) {
   GivePod({"v.com/c=a"});
   const Result result = Run(With({"resolve", "p", "--cdi"}));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("G=***"), HasSubstr("/bin/x y"),
+  EXPECT_THAT(result.out, AllOf(HasSubstr("G=***"), HasSubstr("/bin/x arg"),
                                 HasSubstr(low_ / "a.yaml")));
   const auto shown = RunJson(With({"resolve", "p", "--cdi"}));
   EXPECT_EQ(shown["kind"], "PodCdiEdits");
