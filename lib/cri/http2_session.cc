@@ -18,7 +18,7 @@ namespace {
 /// Read at once, and the most that waits for a socket. A loop's sessions share
 /// the buffer for reading.
 constexpr std::size_t kReadBytes = 256 * 1024;
-constexpr std::size_t kOutBytes = 256 * 1024;
+constexpr std::size_t kOutBytes = 64 * 1024;
 /// What an idle session keeps of it.
 constexpr std::size_t kIdleOutBytes = 16 * 1024;
 constexpr std::uint32_t kFrameBytes = 64 * 1024;
@@ -220,6 +220,10 @@ struct SessionCallbacks {
     if (!body || body->queue->size() < length) {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
+    if (length > kIdleOutBytes) {
+      // Not twice as much as is ever needed.
+      me.out_.reserve(2 * kOutBytes + kFrameBytes);
+    }
     me.out_.append(reinterpret_cast<const char*>(head), kFrameHead);
     body->queue->MoveTo(me.out_, length);
     me.events_->OnBodySent(stream, length);
@@ -314,7 +318,7 @@ Http2Session::ReadResult Http2Session::Read() {
 
 bool Http2Session::Fill() {
   bool any = false;
-  if (out_sent_ > kOutBytes) {
+  if (out_sent_ >= kOutBytes / 2) {
     out_.erase(0, out_sent_);
     out_sent_ = 0;
   }

@@ -7,7 +7,6 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/export.h>
-#include <sys/types.h>
 
 #include <chrono>
 #include <cstddef>
@@ -130,9 +129,9 @@ struct CriProxyOptions {
   std::filesystem::path listen;
   /// Where the runtime listens; it need not be there yet.
   std::filesystem::path backend;
-  /// Of the socket; none: that of the runtime's socket with its owner and
-  /// group, or 0660 if that is not there yet.
-  std::optional<mode_t> mode;
+  /// Permissions of the socket, such as 0600; none: that of the runtime's
+  /// socket with its owner and group, or 0660 if that is not there yet.
+  std::optional<std::uint32_t> mode;
 
   /// Full paths of unary methods that `interceptor` decides about.
   std::set<std::string> intercept;
