@@ -9,11 +9,13 @@ set -eu
 packages="
   binutils
   build-essential
+  busybox-static
   ca-certificates
   ccache
   clang-14
   clang-format-14
   clang-tidy-14
+  containerd
   g++
   gcovr
   git
@@ -38,6 +40,7 @@ packages="
   prometheus-cpp-dev
   protobuf-compiler
   python3
+  runc
   zlib1g-dev
 "
 

@@ -327,7 +327,9 @@ TEST_F(ShimTest, LooksDevicesUpInADaemon) {
   server->reset();
   EXPECT_THAT(Refused(ForContainer()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("devmgr")));
-  EXPECT_THAT(NamesOf(Created(ForContainer("c", ""))), IsEmpty());
+  Request of_no_pod = ForContainer("c", "");
+  of_no_pod.set_pod_sandbox_id("sandbox-2");
+  EXPECT_THAT(NamesOf(Created(of_no_pod)), IsEmpty());
   auto again = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
   ASSERT_THAT(again, IsOk());
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "e2e/containerd.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/mailbox.h"
+
+namespace devmgr {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadAll(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+pid_t Spawn(const std::vector<std::string>& words, const fs::path& output) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) {
+    argv.push_back(const_cast<char*>(word.c_str()));
+  }
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(out, STDERR_FILENO);
+  ::execvp(argv[0], argv.data());
+  ::_exit(127);
+}
+
+/// The image as `docker save` writes it. Returns what went wrong.
+std::string MakeImage(const fs::path& folder) {
+  static constexpr char kScript[] = R"sh(
+set -e
+cd "$1"
+mkdir -p image/rootfs/bin image/rootfs/dev image/rootfs/proc \
+  image/rootfs/sys image/rootfs/tmp image/rootfs/etc image/rootfs/run
+cp "$(command -v busybox)" image/rootfs/bin/busybox
+for name in sh cat ls env sleep echo test stat;
+  do
+  ln -sf busybox "image/rootfs/bin/$name"
+done
+tar -C image/rootfs --owner=0 --group=0 -cf image/layer.tar .
+layer=$(sha256sum image/layer.tar | cut -d' ' -f1)
+printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/bin/sleep","1000000"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+  "$3" "$layer" >image/config.json
+printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' \
+  "$2" >image/manifest.json
+tar -C image -cf image.tar manifest.json config.json layer.tar
+rm -r image
+)sh";
+#if defined(__aarch64__)
+  const std::string machine = "arm64";
+#else
+  const std::string machine = "amd64";
+#endif
+  std::string output;
+  const int code = RunProgram(
+      {"sh", "-c", kScript, "sh", folder.string(), Containerd::kImage, machine},
+      &output);
+  return code == 0 ? "" : "no image: " + output;
+}
+
+void WriteConfig(const fs::path& folder) {
+  std::ofstream(folder / "config.toml") << fmt::format(
+      R"(version = 2
+root = "{0}/root"
+state = "{0}/state"
+[grpc]
+  address = "{0}/c.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{0}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{1}"
+  disable_tcp_service = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{0}/cni/bin"
+    conf_dir = "{0}/cni/net.d"
+)",
+      folder.string(), Containerd::kImage);
+}
+
+pid_t ParentOf(const fs::path& process) {
+  // `pid (name) state parent ...`, where the name may have anything.
+  const std::string stat = ReadAll(process / "stat");
+  const auto name_end = stat.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > stat.size()) return 0;
+  return static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4));
+}
+
+/// Processes whose command line names the folder, and what they have started:
+/// the processes of containers name nothing.
+std::set<pid_t> ProcessesOf(const fs::path& folder) {
+  std::set<pid_t> found;
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const pid_t pid = static_cast<pid_t>(std::stol(name));
+    if (pid == ::getpid()) continue;
+    children.emplace(ParentOf(entry.path()), pid);
+    const std::string words = ReadAll(entry.path() / "cmdline");
+    if (words.find(folder.string() + "/") != std::string::npos) {
+      found.insert(pid);
+    }
+  }
+  std::vector<pid_t> todo(found.begin(), found.end());
+  while (!todo.empty()) {
+    const auto [begin, end] = children.equal_range(todo.back());
+    todo.pop_back();
+    for (auto child = begin; child != end; ++child) {
+      if (found.insert(child->second).second) todo.push_back(child->second);
+    }
+  }
+  return found;
+}
+
+void UnmountBelow(const fs::path& folder) {
+  std::vector<std::string> mounts;
+  std::ifstream table("/proc/self/mounts");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string device, place;
+    words >> device >> place;
+    if (place.starts_with(folder.string() + "/")) mounts.push_back(place);
+  }
+  // The innermost first.
+  for (auto place = mounts.rbegin(); place != mounts.rend(); ++place) {
+    if (::umount2(place->c_str(), MNT_DETACH) != 0) {
+      ADD_FAILURE() << "cannot unmount " << *place;
+    }
+  }
+}
+
+}  // namespace
+
+int RunProgram(const std::vector<std::string>& words, std::string* output) {
+  const TempFolder folder;
+  const pid_t pid = Spawn(words, folder.path() / "out");
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid) return -1;
+  *output = ReadAll(folder.path() / "out");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// One container that runs to its end tells it all.
+struct ContainerdTrial {
+  ContainerdTrial() {
+    if (::geteuid() != 0) {
+      why = "containers need root";
+      return;
+    }
+    for (const char* program : {"containerd", "ctr", "runc", "busybox"}) {
+      std::string output;
+      if (RunProgram({"sh", "-c", std::string("command -v ") + program},
+                     &output) != 0) {
+        why = std::string(program) + " is not installed";
+        return;
+      }
+    }
+    Containerd containerd;
+    why = containerd.TryToRun();
+  }
+  std::string why;
+};
+
+const std::string& Containerd::WhyNot() {
+  static const ContainerdTrial trial;
+  return trial.why;
+}
+
+Containerd::Containerd() {
+  WriteConfig(folder());
+  if (const std::string problem = MakeImage(folder()); !problem.empty()) {
+    ADD_FAILURE() << problem;
+  }
+  Restart();
+}
+
+Containerd::~Containerd() {
+  Kill();
+  // The processes that hold containers, then what ran in them.
+  for (int round = 0; round < 50; ++round) {
+    const auto processes = ProcessesOf(folder());
+    for (const pid_t pid : processes) ::kill(pid, SIGKILL);
+    if (processes.empty()) break;
+    ::poll(nullptr, 0, 20);
+  }
+  UnmountBelow(folder());
+}
+
+void Containerd::Kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+void Containerd::Restart() {
+  Kill();
+  pid_ = Spawn({"containerd", "--config", (folder() / "config.toml").string()},
+               folder() / "log");
+}
+
+std::string Containerd::log() const { return ReadAll(folder() / "log"); }
+
+int Containerd::Ctl(std::vector<std::string> words, std::string* output) const {
+  words.insert(words.begin(), {"ctr", "--address", socket().string(),
+                               "--namespace", "k8s.io"});
+  return RunProgram(words, output);
+}
+
+std::string Containerd::MakeReady() {
+  std::string output;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (Ctl({"version"}, &output) != 0) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return "containerd does not answer: " + log();
+    }
+    ::poll(nullptr, 0, 50);
+  }
+  if (Ctl({"images", "import", "--snapshotter", "native",
+           (folder() / "image.tar").string()},
+          &output) != 0) {
+    return "the image cannot be imported: " + output;
+  }
+  return "";
+}
+
+std::string Containerd::TryToRun() {
+  if (std::string problem = MakeReady(); !problem.empty()) return problem;
+  std::string output;
+  const int code = Ctl({"run", "--rm", "--snapshotter", "native", "--net-host",
+                        kImage, "trial", "/bin/echo", "it runs"},
+                       &output);
+  if (code == 0 && output == "it runs\n") return "";
+  return "a container does not run: " + output;
+}
+
+ShimProgram::ShimProgram(fs::path log, std::vector<std::string> flags)
+    : log_(std::move(log)) {
+  flags.insert(flags.begin(),
+               std::string(DEVMGR_EXAMPLES_DIR) + "/cri-shim/devmgr-cri-shim");
+  pid_ = Spawn(flags, log_);
+}
+
+void ShimProgram::Kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+int ShimProgram::Terminate() {
+  ::kill(pid_, SIGTERM);
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string ShimProgram::log() const { return ReadAll(log_); }
+
+}  // namespace devmgr
