@@ -47,7 +47,7 @@ std::string GroupClaim(const std::string& group) {
 TEST_F(FeatureGateTest, PodGroupsHaveClaimsReservedWithTheGateOnly) {
   node_.Start();
   node_.Publish(GroupClaim("g") + GroupPod("c1"));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
   EXPECT_THAT(node_.PodNamed("p").message,
               HasSubstr("is not allowed to use ResourceClaim c1"));
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
@@ -72,7 +72,7 @@ TEST_F(FeatureGateTest, AnotherGroupsReservationIsNotThePods) {
   node_.options.feature_gates[kGroups] = true;
   node_.Start();
   node_.Publish(GroupClaim("other") + GroupPod("c1"));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
   EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("is not allowed to use"));
 }
 
@@ -81,7 +81,7 @@ TEST_F(FeatureGateTest, APodOfNoGroupIsNotOfEveryGroup) {
   node_.options.feature_gates[kGroups] = true;
   node_.Start();
   node_.Publish(GroupClaim("g") + PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
   EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("is not allowed to use"));
 }
 
@@ -99,7 +99,7 @@ std::string SkippingClaim() {
 TEST_F(FeatureGateTest, DevicesDoWithoutCallsWithTheGateOnly) {
   node_.Start();
   node_.Publish(SkippingClaim() + PodYaml("p", "u-p", {"c1"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitForReason("p", "FeatureGateDisabled"));
   EXPECT_THAT(node_.PodNamed("p").message,
               HasSubstr("DRAOptionalNodeOperations feature gate is disabled on "
                         "kubelet"));
