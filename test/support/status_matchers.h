@@ -36,7 +36,7 @@ MATCHER_P2(StatusIs, code, message,
                " and a message that fits") {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).code() == code &&
-         testing::ExplainMatchResult(message, MessageOf(StatusOf(arg)),
+         ::testing::ExplainMatchResult(message, MessageOf(StatusOf(arg)),
                                      result_listener);
 }
 
