@@ -202,7 +202,10 @@ class Caller {
     StreamClient client(socket_, kStream, "", {}, std::chrono::minutes(2));
     int count = 0;
     while (client.Next()) ++count;
-    if (count != kStreamMiB) Fail("a stream was cut");
+    if (count != kStreamMiB) {
+      Fail(fmt::format("a stream of '{}' was cut after {} messages: {}",
+                       socket_.string(), count, client.End().error_message()));
+    }
   }
 
   Samples busy;
