@@ -192,8 +192,7 @@ TEST_F(FeatureGateTest, HealthAndItsTextsAreToldWithTheirGatesOnly) {
   node_.drivers.ReportHealth(
       kDriver,
       {{{"pool-1", "dev-1"}, device::Health::kUnhealthy, "too hot", 600'000}});
-  ASSERT_TRUE(node_.WaitUntil(
-      "it is on disk", [&] { return !node_.store.Load().healths.empty(); }));
+  while (node_.store.Load().healths.empty()) node_.manager().Node();
   EXPECT_EQ(told(), "Unhealthy:too hot");
   RestartWith(kTexts, false);
   EXPECT_EQ(told(), "Unhealthy:");
