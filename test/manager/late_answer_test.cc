@@ -123,5 +123,21 @@ TEST_F(LateAnswerTest, UnprepareFailedOfAClaimThatIsNoMoreIsNotOwed) {
   Ends();
 }
 
+// It was given to the next pod in the middle of the old call, which would have
+// taken it away again.
+TEST_F(LateAnswerTest, TheNextPodWaitsForTheCallThatIsUnderWay) {
+  AskToUnprepare();
+  DropByForce();
+  node_.WantPod("q", {"c1"});
+  ASSERT_TRUE(node_.Until("q has booked it", [this] {
+    return node_.PhaseOf(kUid, kDriver) == DriverPhase::kPreparing;
+  }));
+  EXPECT_EQ(node_.waiting(), 1u) << "one call at a time";
+  Answers(Manner::kHonest, DriverPhase::kPrepared);  // And it is asked at once.
+  EXPECT_TRUE(node_.IsReady("q"));
+  EXPECT_TRUE(node_.Holds(kDriver, kUid));
+  Ends();
+}
+
 }  // namespace
 }  // namespace devmgr
