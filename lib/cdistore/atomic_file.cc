@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -18,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of a temporary file: `FILE.XXXXXX.tmp`.
+constexpr std::string_view kRandomPart = ".XXXXXX";
 constexpr std::string_view kSuffix = ".tmp";
 
 absl::Status Failed(const char* doing, const fs::path& path) {
@@ -78,12 +81,38 @@ absl::Status MoveIntoPlace(const std::string& temporary, const fs::path& file,
                     fmt::format("'{}' is there already", file.string()));
 }
 
+bool IsTemporaryOf(const std::string& name, const std::string& file) {
+  return name.size() == file.size() + kRandomPart.size() + kSuffix.size() &&
+         name.starts_with(file + ".") && name.ends_with(kSuffix);
+}
+
+absl::Status RemoveLeftovers(const fs::path& file) {
+  const fs::path directory =
+      file.parent_path().empty() ? fs::path(".") : file.parent_path();
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  while (!error && entries != fs::directory_iterator()) {
+    const fs::path path = entries->path();
+    if (IsTemporaryOf(path.filename(), file.filename()) &&
+        ::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      return Failed("cannot remove", path);
+    }
+    entries.increment(error);
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(error.value(),
+                     fmt::format("cannot list '{}'", directory.string()));
+}
+
 }  // namespace
 
 absl::Status WriteFileAtomically(const fs::path& file, std::string_view content,
                                  IfPresent if_present) {
   DEVMGR_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
-  std::string temporary = file.string() + ".XXXXXX" + std::string(kSuffix);
+  std::string temporary =
+      file.string() + std::string(kRandomPart) + std::string(kSuffix);
   const UniqueFd fd(::mkostemps(temporary.data(),
                                 static_cast<int>(kSuffix.size()), O_CLOEXEC));
   if (!fd.valid()) return Failed("cannot create", temporary);
@@ -97,6 +126,7 @@ absl::Status WriteFileAtomically(const fs::path& file, std::string_view content,
 }
 
 absl::Status RemoveFile(const fs::path& file) {
+  DEVMGR_RETURN_IF_ERROR(RemoveLeftovers(file));
   if (::unlink(file.c_str()) == 0) return SyncDirectoryOf(file);
   return errno == ENOENT ? absl::OkStatus() : Failed("cannot remove", file);
 }

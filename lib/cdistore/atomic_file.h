@@ -23,7 +23,8 @@ absl::Status WriteFileAtomically(const std::filesystem::path& file,
                                  std::string_view content,
                                  IfPresent if_present = IfPresent::kReplace);
 
-/// Removes `file`, which need not be there. On return that is on disk.
+/// Removes `file`, which need not be there, and what writers of it that were
+/// killed have left beside it. On return that is on disk.
 absl::Status RemoveFile(const std::filesystem::path& file);
 
 }  // namespace devmgr::cdistore

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class AtomicFileTest : public ::testing::Test {
  protected:
@@ -118,6 +119,16 @@ TEST_F(AtomicFileTest, WhoMayNotWriteIsTold) {
 }
 
 // BO-047
+TEST_F(AtomicFileTest, WhatAKilledWriterLeftGoesWithTheFile) {
+  ASSERT_THAT(WriteFileAtomically(folder_.path() / "a.json", "{}"), IsOk());
+  std::ofstream(folder_.path() / "a.json.x1Y2z3.tmp") << "{";
+  std::ofstream(folder_.path() / "a.json.other.txt") << "kept";
+  std::ofstream(folder_.path() / "aa.json.x1Y2z3.tmp") << "kept";
+  ASSERT_THAT(RemoveFile(folder_.path() / "a.json"), IsOk());
+  EXPECT_THAT(Names(),
+              UnorderedElementsAre("a.json.other.txt", "aa.json.x1Y2z3.tmp"));
+}
+
 TEST_F(AtomicFileTest, RemovingWhatIsGoneIsFine) {
   ASSERT_THAT(WriteFileAtomically(file_, "one"), IsOk());
   EXPECT_THAT(RemoveFile(file_), IsOk());

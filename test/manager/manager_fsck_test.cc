@@ -224,7 +224,7 @@ class ManagerDeviceFsckTest : public ManagerFsckTest {
   void WriteGpuSpec() {
     std::ofstream(folder_.path() / "gpu.yaml")
         << "cdiVersion: 0.5.0\nkind: " << kGpu
-        << "\ndevices: [{name: \"0\"}]\n";
+        << "\ndevices: [{name: \"0\", containerEdits: {env: [A=0]}}]\n";
   }
   /// What is told before this is heard before the checks look.
   std::vector<std::string> Checks() {

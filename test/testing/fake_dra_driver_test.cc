@@ -361,7 +361,7 @@ TEST_F(FakeDraDriverTest, LeftoversOfAKilledProcessGoWithTheClaim) {
   ASSERT_TRUE(Prepare({{"c1", "uid-1"}}).ok());
   driver_.reset();
   // As if it had been killed between writing and renaming.
-  std::ofstream(root_ / "cdi/gpu.example.com-uid-1.json.tmp") << "{";
+  std::ofstream(root_ / "cdi/gpu.example.com-uid-1.json.a1B2c3.tmp") << "{";
   std::ofstream(root_ / "plugins/gpu.example.com/claims/uid-2.json.tmp") << "{";
   StartDriver();
   EXPECT_THAT(FilesIn("plugins/gpu.example.com/claims"),
