@@ -10,7 +10,9 @@
 
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "support/mailbox.h"
 
@@ -114,6 +116,46 @@ std::unique_ptr<Inspector> Daemon::Inspect() const {
   }
   ADD_FAILURE() << "devmgrd does not answer:\n" << log();
   return nullptr;
+}
+
+DriverInstance::DriverInstance(const fs::path& root, std::string instance)
+    : log_(root / ("driver-" + instance + ".log")) {
+  pid_ = Spawn("fake-dra-driver",
+               {"--name", "gpu.example.com", "--root", root.string(),
+                "--instance", std::move(instance)},
+               log_, log_);
+}
+
+DriverInstance::~DriverInstance() { Kill(); }
+
+void DriverInstance::Kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  WaitForExit(std::exchange(pid_, -1));
+}
+
+int DriverInstance::Terminate() {
+  ::kill(pid_, SIGTERM);
+  return WaitForExit(std::exchange(pid_, -1));
+}
+
+std::string DriverInstance::log() const { return ReadAll(log_); }
+
+int DriverInstance::CallsFor(const std::string& method,
+                             const std::string& claim) const {
+  int count = 0;
+  std::istringstream lines(log());
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (!event.is_object() || event.value("event", "") != "call" ||
+        event.value("method", "") != method) {
+      continue;
+    }
+    for (const auto& each : event["claims"]) {
+      count += each.value("name", "") == claim ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 NodeFolder::NodeFolder() { fs::create_directories(root() / "manifests"); }

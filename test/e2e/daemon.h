@@ -50,6 +50,26 @@ class Daemon {
   pid_t pid_ = -1;
 };
 
+/// A fake-dra-driver process for `gpu.example.com`, as an instance of its own.
+/// Killed in the destructor.
+class DriverInstance {
+ public:
+  DriverInstance(const std::filesystem::path& root, std::string instance);
+  ~DriverInstance();
+
+  void Kill();
+  /// SIGTERM; its exit code.
+  int Terminate();
+  /// Events so far, one JSON object on each line.
+  std::string log() const;
+  /// Calls of `method` that came for this claim object.
+  int CallsFor(const std::string& method, const std::string& claim) const;
+
+ private:
+  const std::filesystem::path log_;
+  pid_t pid_ = -1;
+};
+
 /// A folder as `devmgrd --root` has it, and what the test puts there.
 class NodeFolder {
  public:
