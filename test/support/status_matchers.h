@@ -37,7 +37,7 @@ MATCHER_P2(StatusIs, code, message,
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).code() == code &&
          ::testing::ExplainMatchResult(message, MessageOf(StatusOf(arg)),
-                                     result_listener);
+                                       result_listener);
 }
 
 }  // namespace devmgr
