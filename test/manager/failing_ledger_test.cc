@@ -113,6 +113,7 @@ class LedgerOnDisk {
     for (int i = 1; i < count; ++i) answers.push_back(Submit());
     all_queued.set_value();
     for (auto& answer : answers) EXPECT_TRUE(answer.get().ok());
+    disk_.SetHook(nullptr);  // It refers to what ends here.
   }
 
   /// What is on the disk must be what was published, no less and no more.
