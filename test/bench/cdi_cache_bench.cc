@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thousand spec files with ten devices each: the first load, and what one
-// changed file, or none, costs after that. Reading all of it again is what a
-// cache has to beat.
+// A thousand spec files with ten devices each, as JSON and as YAML: the first
+// load, beside reading and parsing the same files with nothing but the library,
+// and what one changed file, or none, costs after that. Reading all of it again
+// is what a cache has to beat.
 #include <devmgr/cdi_cache.h>
 #include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "bench/support.h"
@@ -35,12 +39,26 @@ CdiSpec SpecOf(int file, int devices, int generation) {
 
 class Directory {
  public:
-  Directory(int files, int devices) : devices_(devices) {
+  /// `format`: "json" or "yaml".
+  Directory(int files, int devices, std::string format)
+      : devices_(devices), format_(std::move(format)) {
     for (int i = 0; i < files; ++i) Write(i, 0);
   }
   void Write(int file, int generation) {
     Must(WriteCdiSpec(SpecOf(file, devices_, generation), folder_.path(),
-                      fmt::format("spec-{}", file), CdiIfPresent::kReplace));
+                      fmt::format("spec-{}.{}", file, format_),
+                      CdiIfPresent::kReplace));
+  }
+  /// What any reader of these files has to do at least.
+  void ParseOnly() const {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_.path())) {
+      std::ifstream file(entry.path());
+      const bool is_parsed = format_ == "json"
+                                 ? nlohmann::json::parse(file).is_object()
+                                 : YAML::Load(file).IsMap();
+      if (!is_parsed) Fail("a spec is no object");
+    }
   }
   std::unique_ptr<CdiCache> Open() const {
     CdiCacheOptions options;
@@ -51,13 +69,17 @@ class Directory {
 
  private:
   const int devices_;
+  const std::string format_;
   TempFolder folder_;
 };
 
-void Measure(Report& report, int files, int devices) {
-  Directory directory(files, devices);
+void Measure(Report& report, int files, int devices,
+             const std::string& format) {
+  Directory directory(files, devices, format);
   Samples first;
+  Samples bare;
   for (Rounds rounds(10, std::chrono::seconds(30)); rounds.Next();) {
+    bare.Add(Microseconds([&] { directory.ParseOnly(); }));
     std::unique_ptr<CdiCache> cache;
     first.Add(Microseconds([&] { cache = directory.Open(); }));
     if (cache->Registry()->devices().size() !=
@@ -79,8 +101,9 @@ void Measure(Report& report, int files, int devices) {
   }
   const double all = first.Median();
   const std::string what =
-      fmt::format("CDI cache, {} files of {} devices: ", files, devices);
-  report.Add({what + "first load", "us", all, {}, "", {}});
+      fmt::format("CDI cache, {} {} files of {} devices: ", files,
+                  format == "json" ? "JSON" : "YAML", devices);
+  report.Add({what + "first load", "us", all, bare.Median(), "bare parse", {}});
   report.Add({what + "one file changed", "us", changed.Median(), all,
               "reading all", all / 10});
   report.Add({what + "nothing changed", "us", same.Median(), all, "reading all",
@@ -92,10 +115,8 @@ void Measure(Report& report, int files, int devices) {
 
 int main(int argc, char** argv) {
   devmgr::bench::Report report(argc, argv);
-  if (report.brief()) {
-    devmgr::bench::Measure(report, 20, 10);
-  } else {
-    devmgr::bench::Measure(report, 1'000, 10);
+  for (const char* format : {"json", "yaml"}) {
+    devmgr::bench::Measure(report, report.brief() ? 20 : 1'000, 10, format);
   }
   return 0;
 }
