@@ -113,8 +113,10 @@ class DEVMGR_EXPORT DeviceManager {
   ///   NotFound            the pod or container is not known
   ///   FailedPrecondition  the pod is not Ready; or its device is Unhealthy and
   ///                       pods with such are to fail (HealthPolicy)
-  ///   Unavailable         a plugin that must be asked is not there, or there
-  ///                       are no devices for the init container now
+  ///   Unavailable         a plugin that must be asked is not there; there are
+  ///                       no devices for the init container now; or CDI specs
+  ///                       of a claim are lost and its driver, asked again, has
+  ///                       not brought them back yet
   ///   others              as the plugin answered
   virtual OperationId StartBeforeContainerStart(const PodUid& pod,
                                                 const std::string& container,
