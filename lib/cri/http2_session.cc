@@ -127,7 +127,7 @@ struct SessionCallbacks {
         if (end) me.events_->OnEndOfData(stream);
         break;
       case NGHTTP2_PING:
-        me.events_->OnPing(frame->ping.opaque_data,
+        me.events_->OnPing(std::to_array(frame->ping.opaque_data),
                            (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0);
         break;
       case NGHTTP2_SETTINGS:
@@ -440,9 +440,9 @@ void Http2Session::SubmitReset(StreamId stream, std::uint32_t error) {
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, error);
 }
 
-void Http2Session::SubmitPing(const std::uint8_t* opaque, bool ack) {
+void Http2Session::SubmitPing(const Ping& ping, bool ack) {
   nghttp2_submit_ping(session_, ack ? NGHTTP2_FLAG_ACK : NGHTTP2_FLAG_NONE,
-                      opaque);
+                      ping.data());
 }
 
 void Http2Session::SubmitGoaway(std::uint32_t error, std::string_view debug) {

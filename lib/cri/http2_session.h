@@ -15,6 +15,7 @@
 #include "cri/byte_queue.h"
 #include "cri/grpc_message.h"
 #include "cri/loop.h"
+#include "cri/pings.h"
 
 namespace devmgr::cri {
 
@@ -43,7 +44,7 @@ class SessionEvents {
   virtual void OnEndOfData(StreamId stream) = 0;
   /// Both sides ended (NO_ERROR), or it was reset, by either side.
   virtual void OnStreamClosed(StreamId stream, std::uint32_t error) = 0;
-  virtual void OnPing(const std::uint8_t* opaque, bool ack) = 0;
+  virtual void OnPing(const Ping& ping, bool ack) = 0;
   virtual void OnSettings() = 0;
   virtual void OnGoaway(StreamId last, std::uint32_t error,
                         std::string_view debug) = 0;
@@ -111,7 +112,7 @@ class Http2Session {
   /// Headers that end the stream, right away.
   void SubmitTrailers(StreamId stream, const Headers& trailers);
   void SubmitReset(StreamId stream, std::uint32_t error);
-  void SubmitPing(const std::uint8_t* opaque, bool ack);
+  void SubmitPing(const Ping& ping, bool ack);
   void SubmitGoaway(std::uint32_t error, std::string_view debug);
   void SubmitShutdownNotice();
   void ResumeBody(StreamId stream);

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -142,20 +141,29 @@ void Link::OnBackendGoaway(StreamId last, std::uint32_t error,
   SubmitWaiting();
 }
 
-void Link::OnPing(bool from_client, const std::uint8_t* opaque, bool ack) {
-  if (!from_client) {
-    client_->SubmitPing(opaque, ack);
-    if (ack && !pings_.empty()) pings_.pop_front();
+void Link::OnClientPing(const Ping& ping, bool ack) {
+  if (ack) {
+    if (backend_ != nullptr) backend_->session.SubmitPing(ping, true);
     return;
   }
-  if (backend_ == nullptr) {
-    if (!ack) client_->SubmitPing(opaque, true);
-    return;
+  if (backend_ == nullptr) return client_->SubmitPing(ping, true);
+  switch (pings_.Come(ping, !by_backend_.empty(), Loop::Clock::now())) {
+    case Pings::Way::kForward:
+      return backend_->session.SubmitPing(ping, false);
+    case Pings::Way::kAnswer:
+      return client_->SubmitPing(ping, true);
+    case Pings::Way::kWait:
+      if (pings_.under_way() > kMaxPings) cut_ = true;
   }
-  backend_->session.SubmitPing(opaque, ack);
-  if (ack) return;
-  std::memcpy(pings_.emplace_back().data(), opaque, 8);
-  if (pings_.size() > kMaxPings) cut_ = true;
+}
+
+void Link::OnBackendPing(const Ping& ping, bool ack) {
+  if (!ack) return client_->SubmitPing(ping, false);
+  AnswerPings();
+}
+
+void Link::AnswerPings() {
+  for (const Ping& ping : pings_.Answered()) client_->SubmitPing(ping, true);
 }
 
 absl::Status Link::AboutBackend(const absl::Status& why) const {
@@ -190,8 +198,8 @@ void Link::LoseBackend(const absl::Status& why) {
   for (const auto& [id, stream] : streams_) {
     if (stream->backend_open) LoseCall(*stream, status);
   }
-  for (const auto& ping : pings_) client_->SubmitPing(ping.data(), true);
-  pings_.clear();
+  AnswerPings();
+  pings_ = Pings();
   if (before == BackendState::kLeaving) {
     client_->SubmitGoaway(NGHTTP2_NO_ERROR, "");
   }

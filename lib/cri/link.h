@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include "cri/gate.h"
 #include "cri/http2_session.h"
 #include "cri/loop.h"
+#include "cri/pings.h"
 #include "cri/stream.h"
 
 namespace devmgr::cri {
@@ -56,7 +55,9 @@ class Link final : public Buried {
   void OnBackendSettings();
   void OnBackendGoaway(StreamId last, std::uint32_t error,
                        std::string_view debug);
-  void OnPing(bool from_client, const std::uint8_t* opaque, bool ack);
+  void OnClientPing(const Ping& ping, bool ack);
+  void OnBackendPing(const Ping& ping, bool ack);
+  void AnswerPings();
   void StartClient();
   absl::Status ConnectBackend();
   void LoseBackend(const absl::Status& why);
@@ -106,8 +107,7 @@ class Link final : public Buried {
   std::uint32_t told_streams_ = 0;
   std::uint32_t told_header_list_ = 0;
   std::uint32_t client_header_list_;
-  /// Pings of the caller that the runtime has not answered.
-  std::deque<std::array<std::uint8_t, 8>> pings_;
+  Pings pings_;
 
   std::unordered_map<StreamId, std::unique_ptr<Stream>> streams_;
   std::unordered_map<StreamId, Stream*> by_backend_;

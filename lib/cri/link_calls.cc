@@ -137,6 +137,7 @@ void Link::OnClientStreamClosed(Stream& stream, std::uint32_t error) {
 // ---- From the runtime.
 
 void Link::OnBackendHeaders(Stream& stream, Headers headers, bool end) {
+  pings_.RuntimeSpoke();
   if (stream.held != nullptr) {
     stream.held->ObserveHeaders(headers);
     if (end) stream.held->End(StatusIn(headers), true);
@@ -160,6 +161,7 @@ void Link::OnBackendHeaders(Stream& stream, Headers headers, bool end) {
 }
 
 void Link::OnBackendData(Stream& stream, std::string_view bytes) {
+  pings_.RuntimeSpoke();
   if (!stream.client_open || !stream.answered) {
     backend_->session.Consumed(stream.backend, bytes.size());
     return;

@@ -41,8 +41,8 @@ class Link::Side final : public SessionEvents, public Readable {
     of_client_ ? link_.OnClientStreamClosed(*stream, error)
                : link_.OnBackendStreamClosed(*stream, error);
   }
-  void OnPing(const std::uint8_t* opaque, bool ack) override {
-    link_.OnPing(of_client_, opaque, ack);
+  void OnPing(const Ping& ping, bool ack) override {
+    of_client_ ? link_.OnClientPing(ping, ack) : link_.OnBackendPing(ping, ack);
   }
   void OnSettings() override {
     of_client_ ? link_.OnClientSettings() : link_.OnBackendSettings();

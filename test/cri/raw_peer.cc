@@ -88,9 +88,8 @@ struct RawCallbacks {
     {
       const std::lock_guard lock(me.mutex_);
       if (message && end) me.received_[stream].ended = true;
-      if (frame->hd.type == NGHTTP2_PING &&
-          (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
-        ++me.pongs_;
+      if (frame->hd.type == NGHTTP2_PING) {
+        ++((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 ? me.pongs_ : me.pings_);
       }
       if (frame->hd.type == NGHTTP2_GOAWAY) {
         me.goaway_ = frame->goaway.error_code;
@@ -372,6 +371,11 @@ RawMessage RawConnection::Take(std::int32_t stream) {
 bool RawConnection::over() {
   const std::lock_guard lock(mutex_);
   return over_;
+}
+
+int RawConnection::pings() {
+  const std::lock_guard lock(mutex_);
+  return pings_;
 }
 
 int RawConnection::pongs() {

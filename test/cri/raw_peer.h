@@ -92,6 +92,7 @@ class RawConnection {
   /// Removes what is known of it, for tests with many streams.
   RawMessage Take(std::int32_t stream);
   bool over();
+  int pings();  ///< Those that came.
   int pongs();
   std::optional<std::uint32_t> goaway();
   std::uint32_t peer_max_streams();
@@ -122,6 +123,7 @@ class RawConnection {
   bool stopping_ = false;
   bool over_ = false;
   bool gives_window_;
+  int pings_ = 0;
   int pongs_ = 0;
   std::optional<std::uint32_t> goaway_;
   std::map<std::int32_t, RawMessage> received_;

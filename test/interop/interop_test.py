@@ -6,8 +6,9 @@
 
 A driver on the official helper and a device plugin on the official stubs are
 served by devmgrd (more of drivers in drivers/), and our fake driver by a client with the official stubs. A kubelet on the official stubs takes our fake
-device plugin, and the plugin that is built on them, through all calls. Skipped
-where Go, or its modules, are absent.
+device plugin, and the plugin that is built on them, through all calls. grpc-go
+is a client of the CRI proxy, and the runtime behind it (proxy/). Skipped where
+Go, or its modules, are absent.
 """
 
 import json
@@ -81,7 +82,7 @@ def build(source, out):
     return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
   os.makedirs(out, exist_ok=True)
   for command in (['go', 'build', '-o', out + '/', './...'],
-                  ['go', 'test', '-c', '-o', out + '/', './drivers']):
+                  ['go', 'test', '-c', '-o', out + '/', './drivers', './proxy']):
     built = run(command, cwd=source)
     if built.returncode != 0:
       raise RuntimeError(built.stderr)
@@ -301,10 +302,12 @@ def device_plugins(tap, build_root, go):
            'notified'])
 
 
-def go_cases(tap, tools, go):
+def go_cases(tap, build_root, go, package):
   """Each subtest of the Go tests is a case."""
-  environment = {**os.environ, 'DEVMGR_TOOLS': tools, 'DEVMGR_INTEROP_BIN': go}
-  done = run([go + '/drivers.test', '-test.v', '-test.timeout', '600s'],
+  environment = {**os.environ, 'DEVMGR_TOOLS': build_root + '/tools',
+                 'DEVMGR_CRI_PEER': build_root + '/test/interop/cri_peer',
+                 'DEVMGR_INTEROP_BIN': go}
+  done = run([f'{go}/{package}.test', '-test.v', '-test.timeout', '600s'],
              env=environment)
   text = done.stdout + done.stderr
   verdicts = re.findall(r'^ *--- (PASS|FAIL): (\S+)', text, re.MULTILINE)
@@ -313,8 +316,8 @@ def go_cases(tap, tools, go):
     # What failed outside of its cases is told by its own name.
     inside = any(other.startswith(name + '/') for other in failed)
     if '/' in name or (verdict == 'FAIL' and not inside):
-      tap.check(verdict == 'PASS', 'drivers: ' + name.replace('_', ' '), text)
-  tap.check(done.returncode == 0 or failed, 'drivers: the Go tests end', text)
+      tap.check(verdict == 'PASS', f'{package}: ' + name.replace('_', ' '), text)
+  tap.check(done.returncode == 0 or failed, f'{package}: the Go tests end', text)
 
 
 def main():
@@ -338,7 +341,8 @@ def main():
     finally:
       node.daemon.stop()
   device_plugins(tap, build_root, go)
-  go_cases(tap, build_root + '/tools', go)
+  for package in ('drivers', 'proxy'):
+    go_cases(tap, build_root, go, package)
   tap.finish()
 
 
