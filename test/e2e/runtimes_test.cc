@@ -205,7 +205,9 @@ CONTAINERS_CONF=/dev/null podman --root "$folder/root" \
   --runtime runc --cgroup-manager cgroupfs --events-backend none \
   run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
   --cgroups no-conmon --cgroup-parent "/${folder##*/}" "$@" || code=$?
-find /sys/fs/cgroup -depth -type d -name "${folder##*/}" -exec rmdir {} +
+# Cgroups are the machine's. There is one or many, depending on its version.
+rmdir "/sys/fs/cgroup/${folder##*/}" /sys/fs/cgroup/*/"${folder##*/}" \
+  2>/dev/null || true
 exit $code
 )sh";
     const TempFolder folder;
