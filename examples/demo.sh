@@ -17,6 +17,29 @@ devices() { # pod, container
 }
 ids() { devmgrctl resolve "$1" -o name; }
 
+# A container made of one program, which tells what devices it has, and ends.
+write_config() {
+  mkdir -p "$root/rootfs/bin"
+  cp "$(command -v busybox)" "$root/rootfs/bin/"
+  ctr oci spec | jq --arg rootfs "$root/rootfs" '.root.path = $rootfs |
+    del(.linux.cgroupsPath) | .process.args = ["/bin/busybox", "sh", "-c",
+    "busybox env | busybox grep -E \"FAKE_DEVICE|TPU\" | busybox sort
+     for file in /dev/tpu-*; do
+       [ ! -c $file ] || busybox stat -c \"%n is device %t:%T\" $file
+     done
+     for file in /run/devices/*; do [ ! -e $file ] || echo $file; done"]' \
+    >"$root/config.json"
+}
+in_containerd() { # name, seconds at most; leaves what it said in $root/seen
+  local code=0
+  examples/run-in-containerd.sh "$root" "$(basename "$root")-$1" \
+    "$root/config.json" "$2" >"$root/seen" &
+  container=$!
+  wait "$container" || code=$?
+  container=
+  return $code
+}
+
 step "A driver registers"
 start_daemon
 start_driver
@@ -66,6 +89,21 @@ run wait pod training --for=ready --timeout 10s
 expect "answers after the restart" "$before" "$(ids demo; ids training)"
 echo "the same $(wc -w <<<"$before") device IDs, with no driver running"
 run wait pod mixed --for=ready --timeout 10s
+
+step "A container of containerd, without and with what a pod was given"
+if { write_config && in_containerd without 10; } 2>"$root/reason"; then
+  expect "what a container sees that was given nothing" "" "$(cat "$root/seen")"
+  echo "without: no device and no variable"
+  run inject --pod mixed -c worker --cdi-spec-dir "$root/cdi" \
+    --spec "$root/config.json" -o "$root/config.json"
+  in_containerd with 20
+  cat "$root/seen"
+  expect "what the container sees" \
+    "node-1/gpu-5 tpu-0 /dev/tpu-0 is device 1:3 /run/devices/tpu-0" \
+    "$(sed 's/^[A-Z].*=//' "$root/seen" | xargs)"
+else
+  echo "cannot run containers here: $(cat "$root/reason")"
+fi
 
 step "The pods go: released, unprepared, nothing left"
 start_driver

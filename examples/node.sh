@@ -19,9 +19,11 @@ ninja -C "$build" tools/devmgrd/devmgrd tools/devmgrctl/devmgrctl \
 
 root=$(mktemp -d "/tmp/devmgr-$name-XXXXXX")
 export DEVMGR_ENDPOINT=$root/devmgr.sock
-daemon= driver= plugin=
+daemon= driver= plugin= container=
 finish() {
   local code=$?
+  # Ends by itself, soon, and with all it has started.
+  [ -z "$container" ] || wait "$container" || true
   for process in $daemon $driver $plugin; do
     kill -9 "$process" 2>/dev/null && wait "$process" 2>/dev/null || true
   done

@@ -37,6 +37,7 @@ packages="
   ninja-build
   nlohmann-json3-dev
   pkg-config
+  podman
   prometheus-cpp-dev
   protobuf-compiler
   python3

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "e2e/containerd.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "e2e/real_runtime.h"
 #include "support/mailbox.h"
 
 namespace devmgr {
@@ -31,43 +31,22 @@ std::string ReadAll(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-pid_t Spawn(const std::vector<std::string>& words, const fs::path& output) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) {
-    argv.push_back(const_cast<char*>(word.c_str()));
-  }
-  argv.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(out, STDERR_FILENO);
-  ::execvp(argv[0], argv.data());
-  ::_exit(127);
-}
-
 /// The image as `docker save` writes it. Returns what went wrong.
 std::string MakeImage(const fs::path& folder) {
   static constexpr char kScript[] = R"sh(
 set -e
-cd "$1"
-mkdir -p image/rootfs/bin image/rootfs/dev image/rootfs/proc \
-  image/rootfs/sys image/rootfs/tmp image/rootfs/etc image/rootfs/run
-cp "$(command -v busybox)" image/rootfs/bin/busybox
-for name in sh cat ls env sleep echo test stat;
-  do
-  ln -sf busybox "image/rootfs/bin/$name"
-done
-tar -C image/rootfs --owner=0 --group=0 -cf image/layer.tar .
-layer=$(sha256sum image/layer.tar | cut -d' ' -f1)
+cd "$1/image"
+tar -C rootfs --owner=0 --group=0 -cf layer.tar .
+layer=$(sha256sum layer.tar | cut -d' ' -f1)
 printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/bin/sleep","1000000"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-  "$3" "$layer" >image/config.json
+  "$3" "$layer" >config.json
 printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' \
-  "$2" >image/manifest.json
-tar -C image -cf image.tar manifest.json config.json layer.tar
-rm -r image
+  "$2" >manifest.json
+tar -cf ../image.tar manifest.json config.json layer.tar
+rm -r ../image
 )sh";
+  std::string problem = MakeRootFolder(folder / "image" / "rootfs");
+  if (!problem.empty()) return problem;
 #if defined(__aarch64__)
   const std::string machine = "arm64";
 #else
@@ -157,30 +136,11 @@ void UnmountBelow(const fs::path& folder) {
 
 }  // namespace
 
-int RunProgram(const std::vector<std::string>& words, std::string* output) {
-  const TempFolder folder;
-  const pid_t pid = Spawn(words, folder.path() / "out");
-  int status = 0;
-  if (::waitpid(pid, &status, 0) != pid) return -1;
-  *output = ReadAll(folder.path() / "out");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /// One container that runs to its end tells it all.
 struct ContainerdTrial {
   ContainerdTrial() {
-    if (::geteuid() != 0) {
-      why = "containers need root";
-      return;
-    }
-    for (const char* program : {"containerd", "ctr", "runc", "busybox"}) {
-      std::string output;
-      if (RunProgram({"sh", "-c", std::string("command -v ") + program},
-                     &output) != 0) {
-        why = std::string(program) + " is not installed";
-        return;
-      }
-    }
+    why = WhyNoContainers({"containerd", "ctr", "runc"});
+    if (!why.empty()) return;
     Containerd containerd;
     why = containerd.TryToRun();
   }
@@ -221,8 +181,9 @@ void Containerd::Kill() {
 
 void Containerd::Restart() {
   Kill();
-  pid_ = Spawn({"containerd", "--config", (folder() / "config.toml").string()},
-               folder() / "log");
+  pid_ = SpawnProgram(
+      {"containerd", "--config", (folder() / "config.toml").string()},
+      folder() / "log");
 }
 
 std::string Containerd::log() const { return ReadAll(folder() / "log"); }
@@ -264,7 +225,7 @@ ShimProgram::ShimProgram(fs::path log, std::vector<std::string> flags)
     : log_(std::move(log)) {
   flags.insert(flags.begin(),
                std::string(DEVMGR_EXAMPLES_DIR) + "/cri-shim/devmgr-cri-shim");
-  pid_ = Spawn(flags, log_);
+  pid_ = SpawnProgram(flags, log_);
 }
 
 void ShimProgram::Kill() {

@@ -61,7 +61,4 @@ class ShimProgram {
   pid_t pid_ = -1;
 };
 
-/// Runs a program of the system to its end; its exit code.
-int RunProgram(const std::vector<std::string>& words, std::string* output);
-
 }  // namespace devmgr

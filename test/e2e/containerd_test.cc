@@ -17,6 +17,7 @@
 
 #include "e2e/cri_client.h"
 #include "e2e/daemon.h"
+#include "e2e/real_runtime.h"
 #include "support/mailbox.h"
 
 namespace devmgr {
@@ -24,66 +25,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
-
-constexpr char kPodUid[] = "5a1f3c4e-0000-4000-8000-000000000021";
-
-/// A pod with a device of a plugin, a claim, and an extended resource that a
-/// class backs; with the claims that a scheduler made.
-constexpr char kManifest[] = R"(apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: gpu.example.com}
-spec: {extendedResourceName: example.com/gpu}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: p, uid: 5a1f3c4e-0000-4000-8000-000000000021}
-spec:
-  containers:
-  - name: c
-    resources:
-      claims: [{name: x}]
-      limits: {example.com/tpu: "1", example.com/gpu: "1"}
-  - name: plain
-  resourceClaims: [{name: x, resourceClaimName: own}]
-status:
-  extendedResourceClaimStatus:
-    resourceClaimName: special
-    requestMapping:
-    - {containerName: c, extendedResourceName: example.com/gpu, requestName: r}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata: {name: own, uid: own-uid}
-spec: {devices: {requests: [{name: r, exactly: {deviceClassName: c}}]}}
-status:
-  allocation: {devices: {results: [
-    {request: r, driver: gpu.example.com, pool: pool-0, device: gpu-0}]}}
-  reservedFor: [{resource: pods, name: p,
-                 uid: 5a1f3c4e-0000-4000-8000-000000000021}]
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata:
-  name: special
-  uid: special-uid
-  annotations: {resource.kubernetes.io/extended-resource-claim: "true"}
-  ownerReferences:
-  - {apiVersion: v1, kind: Pod, name: p, controller: true,
-     uid: 5a1f3c4e-0000-4000-8000-000000000021}
-spec:
-  devices: {requests: [{name: r, exactly: {deviceClassName: gpu.example.com}}]}
-status:
-  allocation: {devices: {results: [
-    {request: r, driver: gpu.example.com, pool: pool-0, device: gpu-1}]}}
-  reservedFor: [{resource: pods, name: p,
-                 uid: 5a1f3c4e-0000-4000-8000-000000000021}]
-)";
-
-/// Tells all that a container may have been given.
-constexpr char kLook[] =
-    "env; for node in /dev/tpu-*; do stat -c 'node %n %t:%T' $node; done; "
-    "ls -d /run/devices/tpu-* && echo mounted";
 
 class ContainerdTest : public ::testing::Test {
  protected:
@@ -97,7 +38,7 @@ class ContainerdTest : public ::testing::Test {
     testing::FakeDevicePluginOptions plugin;
     plugin.resource = "example.com/tpu";
     plugin_ = node_.StartPlugin(plugin);
-    node_.Write("pod.yaml", kManifest);
+    node_.Write("pod.yaml", kRuntimePod);
   }
 
   void TearDown() override {
@@ -173,20 +114,8 @@ class ContainerdTest : public ::testing::Test {
     return CriClient::Output(sandbox, container);
   }
 
-  static auto HasAllDevices() {
-    return AllOf(HasSubstr("EXAMPLE_COM_TPU=tpu-"),
-                 HasSubstr("DEVMGR_FAKE_DEVICE_own_uid_0="),
-                 HasSubstr("DEVMGR_FAKE_DEVICE_special_uid_0="),
-                 HasSubstr("node /dev/tpu-"), HasSubstr(" 1:3"),
-                 HasSubstr("mounted"));
-  }
-  static auto HasNoDevices() {
-    return AllOf(HasSubstr("PATH="), Not(HasSubstr("EXAMPLE_COM")),
-                 Not(HasSubstr("DEVMGR_FAKE")), Not(HasSubstr("node /dev")),
-                 Not(HasSubstr("mounted")));
-  }
   static TestContainer Looking(const std::string& name) {
-    return {name, {"/bin/sh", "-c", kLook}};
+    return {name, LookingCommand()};
   }
 
   NodeFolder node_;
@@ -201,7 +130,7 @@ class ContainerdTest : public ::testing::Test {
 
 TEST_F(ContainerdTest, AContainerGetsItsDevicesAndNobodyElseDoes) {
   StartWithDaemon();
-  const TestSandbox pod = Sandbox("p", kPodUid);
+  const TestSandbox pod = Sandbox("p", kRuntimePodUid);
   const std::string sandbox = Run(pod);
   EXPECT_THAT(OutputOf(sandbox, pod, Looking("c")), HasAllDevices());
   EXPECT_THAT(OutputOf(sandbox, pod, Looking("plain")), HasNoDevices());
@@ -216,7 +145,7 @@ TEST_F(ContainerdTest, AContainerGetsItsDevicesAndNobodyElseDoes) {
 
 TEST_F(ContainerdTest, ContainersOutliveTheShim) {
   StartWithDaemon();
-  const TestSandbox pod = Sandbox("p", kPodUid);
+  const TestSandbox pod = Sandbox("p", kRuntimePodUid);
   const std::string sandbox = Run(pod);
   const TestContainer sleeper = {"plain", {"/bin/sleep", "100000"}};
   const std::string running = Start(sandbox, pod, sleeper);
@@ -253,7 +182,7 @@ TEST_F(ContainerdTest, ContainersOutliveTheShim) {
 // BO-101.
 TEST_F(ContainerdTest, TheShimOutlivesContainerd) {
   StartWithDaemon();
-  const TestSandbox pod = Sandbox("p", kPodUid);
+  const TestSandbox pod = Sandbox("p", kRuntimePodUid);
   const std::string sandbox = Run(pod);
   const std::string running =
       Start(sandbox, pod, {"plain", {"/bin/sleep", "100000"}});
@@ -298,7 +227,7 @@ TEST_F(ContainerdTest, RefusesWhatItCannotTellContainerd) {
 TEST_F(ContainerdTest, SandboxesHaveTheirPodsPrepared) {
   StartShim({"--root", node_.root().string(), "--actuate", "cri"});
   EXPECT_EQ(node_.cdi_files(), 0U);
-  const TestSandbox pod = Sandbox("p", kPodUid);
+  const TestSandbox pod = Sandbox("p", kRuntimePodUid);
   const std::string sandbox = Run(pod);
   EXPECT_EQ(node_.cdi_files(), 2U);
   EXPECT_THAT(OutputOf(sandbox, pod, Looking("c")), HasAllDevices());

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs one container with a containerd of its own, and tells what the container
+# tells. Needs root, containerd, runc and util-linux; touches nothing of a
+# containerd that may run on this machine.
+#
+#   run-in-containerd.sh FOLDER NAME CONFIG SECONDS
+#
+#   FOLDER   where it may write; absolute
+#   NAME     of the container; unique on the machine, cgroups are named so
+#   CONFIG   the container's OCI runtime configuration (config.json)
+#   SECONDS  all of it may take
+set -euo pipefail
+folder=$1 name=$2 config=$3 limit=$4
+socket=/run/c.sock
+
+# Processes, mounts and sockets are in namespaces of their own and go with
+# their first process, however that ends.
+if [ "${5:-}" != inside ]; then
+  [ "$(id -u)" -eq 0 ] || { echo "containers need root" >&2; exit 1; }
+  for program in containerd ctr runc unshare; do
+    command -v "$program" >/dev/null ||
+      { echo "$program is not installed" >&2; exit 1; }
+  done
+  exec unshare --mount --pid --fork --kill-child --mount-proc "$0" "$@" inside
+fi
+
+# containerd, its shims and ctr have places below /run that no option moves.
+mount -t tmpfs tmpfs /run
+cat >"$folder/containerd.toml" <<END
+version = 2
+root = "$folder/containerd"
+state = "/run/state"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+  address = "$socket"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$folder/opt"
+END
+
+wait_a_moment() {
+  [ "$SECONDS" -lt "$limit" ] || { echo "it took $limit s" >&2; exit 1; }
+  sleep 0.05
+}
+containerd --config "$folder/containerd.toml" 2>"$folder/containerd.log" &
+until [ -S "$socket" ]; do
+  kill -0 $! 2>/dev/null || { tail -n 1 "$folder/containerd.log" >&2; exit 1; }
+  wait_a_moment
+done
+ctr --address "$socket" run --rm --config "$config" "$name" &
+while kill -0 $! 2>/dev/null; do wait_a_moment; done
+wait $!
