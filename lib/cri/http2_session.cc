@@ -106,8 +106,7 @@ struct SessionCallbacks {
     return 0;
   }
 
-  static int OnFrame(nghttp2_session* session, const nghttp2_frame* frame,
-                     void* self) {
+  static int OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* self) {
     Http2Session& me = Of(self);
     const StreamId stream = frame->hd.stream_id;
     const bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
@@ -120,10 +119,7 @@ struct SessionCallbacks {
         break;
       }
       case NGHTTP2_DATA:
-        // Padding is nobody's to pass on.
-        if (frame->data.padlen > 0) {
-          nghttp2_session_consume(session, stream, frame->data.padlen);
-        }
+        // Padding is nobody's to pass on; nghttp2 gives its window back.
         if (end) me.events_->OnEndOfData(stream);
         break;
       case NGHTTP2_PING:
@@ -343,9 +339,11 @@ bool Http2Session::Write() {
       send(fd_.get(), out_.data() + out_sent_, out_.size() - out_sent_,
            MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count < 0) {
-    socket_full_ = errno == EAGAIN;
+    // Without memory for buffers the kernel has no room either.
+    socket_full_ = errno == EAGAIN || errno == EINTR || errno == ENOBUFS ||
+                   errno == ENOMEM;
     // A peer that is gone is noticed by reading: it may have left something.
-    if (!socket_full_ && errno != EINTR) out_sent_ = out_.size();
+    if (!socket_full_) out_sent_ = out_.size();
     return false;
   }
   out_sent_ += static_cast<std::size_t>(count);

@@ -119,6 +119,14 @@ struct RawCallbacks {
     return 0;
   }
 
+  static ssize_t Pad(nghttp2_session*, const nghttp2_frame* frame,
+                     std::size_t most, void* self) {
+    const std::size_t length = frame->hd.length;
+    const bool pads = frame->hd.type == NGHTTP2_DATA;
+    const std::size_t padding = pads ? Of(self).options_.padding : 0;
+    return static_cast<ssize_t>(std::min(length + padding, most));
+  }
+
   static ssize_t Read(nghttp2_session* session, std::int32_t stream,
                       std::uint8_t* buffer, std::size_t length,
                       std::uint32_t* flags, nghttp2_data_source*, void* self) {
@@ -130,6 +138,10 @@ struct RawCallbacks {
         {length, sending.send.piece, sending.send.body.size() - sending.sent});
     std::memcpy(buffer, sending.send.body.data() + sending.sent, count);
     sending.sent += count;
+    {
+      const std::lock_guard lock(me.mutex_);
+      me.sent_[stream] = sending.sent;
+    }
     if (sending.sent < sending.send.body.size()) {
       return static_cast<ssize_t>(count);
     }
@@ -172,6 +184,8 @@ RawConnection::RawConnection(UniqueFd fd, Options options)
                                                        RawCallbacks::Frame);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
                                                          RawCallbacks::Close);
+  nghttp2_session_callbacks_set_select_padding_callback(callbacks,
+                                                        RawCallbacks::Pad);
   nghttp2_option* option = nullptr;
   nghttp2_option_new(&option);
   nghttp2_option_set_no_http_messaging(option, 1);
@@ -371,6 +385,11 @@ RawMessage RawConnection::Take(std::int32_t stream) {
 bool RawConnection::over() {
   const std::lock_guard lock(mutex_);
   return over_;
+}
+
+std::size_t RawConnection::sent(std::int32_t stream) {
+  const std::lock_guard lock(mutex_);
+  return sent_[stream];
 }
 
 int RawConnection::pings() {

@@ -58,6 +58,7 @@ class RawConnection {
     std::uint32_t max_streams = 0;  ///< 0: not said.
     bool gives_window = true;       ///< What comes may be followed by more.
     bool keeps_bodies = true;
+    std::size_t padding = 0;  ///< Of each DATA frame, at most 256.
     /// Server: what to answer when headers (then `ended` may be false) and
     /// when the end of a request have come. Runs on the connection's thread.
     std::function<void(RawConnection&, std::int32_t, const RawMessage&)>
@@ -92,6 +93,8 @@ class RawConnection {
   /// Removes what is known of it, for tests with many streams.
   RawMessage Take(std::int32_t stream);
   bool over();
+  /// Of the body of `stream`.
+  std::size_t sent(std::int32_t stream);
   int pings();  ///< Those that came.
   int pongs();
   std::optional<std::uint32_t> goaway();
@@ -123,6 +126,7 @@ class RawConnection {
   bool stopping_ = false;
   bool over_ = false;
   bool gives_window_;
+  std::map<std::int32_t, std::size_t> sent_;
   int pings_ = 0;
   int pongs_ = 0;
   std::optional<std::uint32_t> goaway_;

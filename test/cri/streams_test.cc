@@ -92,6 +92,48 @@ TEST_F(StreamsTest, AreWholeWithGrpcOnBothEnds) {
   }
 }
 
+// BO-090: padding buys no room for what is not read.
+TEST_F(StreamsTest, HoldsBackPaddedStreams) {
+  const std::string body = Message(Pattern(3, 8 * kMiB));
+  RawConnection::Options padded;
+  padded.padding = 256;
+  padded.on_event = [&](RawConnection& connection, std::int32_t stream,
+                        const RawMessage& request) {
+    if (!request.ended) return;
+    RawSend send;
+    send.headers = {{":status", "200"}};
+    send.body = stream == 1 ? body : request.body;
+    send.piece = 250;
+    send.trailers = {{"grpc-status", "0"}};
+    connection.Answer(stream, std::move(send));
+  };
+  StartBackend(padded);
+  StartProxy();
+  RawConnection::Options slow;
+  slow.gives_window = false;
+  slow.stream_window = 1000;
+  const auto client = Client(slow);
+  RawSend send;
+  send.headers = CallHeaders(kList);
+  send.body = Message("x");
+  const std::int32_t stream = client->Request(send);
+  ASSERT_TRUE(client->WaitFor(
+      stream, [](const RawMessage& m) { return m.body_bytes == 1000; }));
+  // Others pass meanwhile, until the runtime has sent no more for a while.
+  std::size_t sent = 0;
+  for (int quiet = 0; quiet < 50 && sent < body.size(); ++quiet) {
+    EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+    std::size_t now = 0;
+    backend_->ForEach([&](RawConnection& one) { now += one.sent(1); });
+    if (now != sent) quiet = 0;
+    sent = now;
+  }
+  EXPECT_LT(sent, 2 * kMiB);
+  client->GiveWindow();
+  ASSERT_TRUE(client->WaitClosed(stream));
+  EXPECT_TRUE(client->Take(stream).body == body);
+}
+
 // Servers of gRPC hang up on the third ping without anything that they sent.
 TEST_F(StreamsTest, TheRuntimeHearsNoMorePingsThanItStands) {
   StartBoth();
