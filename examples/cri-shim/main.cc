@@ -92,7 +92,8 @@ void DeclareDevices(CLI::App* app, Flags* flags) {
   app->add_option("--actuate", flags->actuate,
                   "with --root, what has pods prepared: `cri`, that the client "
                   "runs their sandboxes; `manifests`, that they are in "
-                  "DIR/manifests. Otherwise `none`: somebody else")
+                  "DIR/manifests. Otherwise `none`: somebody else, such as the "
+                  "daemon of --devmgrd")
       ->check(CLI::IsMember(kActuate))
       ->capture_default_str();
   app->add_option("--node-name", flags->node_name,
@@ -170,6 +171,13 @@ std::vector<std::filesystem::path> SpecDirs(const Flags& flags) {
 
 /// False: they make no sense together; the reason was printed.
 bool OptionsOf(const Flags& flags, devmgr::CriShimOptions* options) {
+  if (!flags.devmgrd.empty() && flags.actuate != "none") {
+    Print("--actuate " + flags.actuate +
+          " is not for --devmgrd: that daemon prepares and releases by "
+          "itself, and does not tell whether its source still has a pod. "
+          "Leave --actuate out, or let --root manage devices here");
+    return false;
+  }
   if (flags.root.empty() != (flags.actuate == "none")) {
     Print(
         "--root needs --actuate cri or --actuate manifests, and the other "

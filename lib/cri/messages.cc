@@ -245,6 +245,21 @@ Container ReadContainerItem(Walk& walk, std::string_view bytes) {
   return container;
 }
 
+/// The embedded messages in field `number` of `response`, which is a `what`.
+template <typename Item>
+absl::StatusOr<std::vector<Item>> ReadItems(
+    std::string_view response, std::string_view what, std::uint32_t number,
+    Item (*read)(Walk&, std::string_view)) {
+  std::vector<Item> items;
+  Walk walk;
+  walk.Over(response, what, [&](const WireField& field) {
+    if (field.number != number || field.type != WireType::kBytes) return;
+    items.push_back(read(walk, field.bytes));
+  });
+  DEVMGR_RETURN_IF_ERROR(walk.status());
+  return items;
+}
+
 }  // namespace
 
 absl::StatusOr<CreateContainerRequest> ReadCreateContainer(
@@ -322,30 +337,15 @@ absl::StatusOr<RestorePodResponse> ReadRestorePodResponse(
 
 absl::StatusOr<std::vector<Sandbox>> ReadListPodSandbox(
     std::string_view response) {
-  std::vector<Sandbox> result;
-  Walk walk;
-  walk.Over(response, "ListPodSandboxResponse", [&](const WireField& field) {
-    if (field.number == field::list_pod_sandbox_response::kItems &&
-        field.type == WireType::kBytes) {
-      result.push_back(ReadSandboxItem(walk, field.bytes));
-    }
-  });
-  DEVMGR_RETURN_IF_ERROR(walk.status());
-  return result;
+  return ReadItems(response, "ListPodSandboxResponse",
+                   field::list_pod_sandbox_response::kItems, ReadSandboxItem);
 }
 
 absl::StatusOr<std::vector<Container>> ReadListContainers(
     std::string_view response) {
-  std::vector<Container> result;
-  Walk walk;
-  walk.Over(response, "ListContainersResponse", [&](const WireField& field) {
-    if (field.number == field::list_containers_response::kContainers &&
-        field.type == WireType::kBytes) {
-      result.push_back(ReadContainerItem(walk, field.bytes));
-    }
-  });
-  DEVMGR_RETURN_IF_ERROR(walk.status());
-  return result;
+  return ReadItems(response, "ListContainersResponse",
+                   field::list_containers_response::kContainers,
+                   ReadContainerItem);
 }
 
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response) {

@@ -2,7 +2,9 @@
 #include "shim/device_source.h"
 
 #include <utility>
+#include <vector>
 
+#include "common/mutex.h"
 #include "common/status.h"
 #include "rpc/message.h"
 #include "server/convert.h"
@@ -13,9 +15,47 @@ namespace {
 
 namespace pb = server::pb;
 
+constexpr std::chrono::seconds kLongPoll{20};
+
+/// Counts changes. Thread-safe.
+class Changes : public DeviceManagerObserver {
+ public:
+  void OnPod(const PodInfo&, bool) override { Count(); }
+  void OnObjects() override { Count(); }
+
+  void WaitFor(std::uint64_t version, DeviceSource::VersionDone done) {
+    std::uint64_t now = 0;
+    {
+      const MutexLock lock(mutex_);
+      if (version == version_) return waiting_.push_back(std::move(done));
+      now = version_;
+    }
+    done(now);
+  }
+
+ private:
+  void Count() {
+    std::uint64_t now = 0;
+    std::vector<DeviceSource::VersionDone> waiting;
+    {
+      const MutexLock lock(mutex_);
+      now = ++version_;
+      waiting.swap(waiting_);
+    }
+    for (const auto& done : waiting) done(now);
+  }
+
+  Mutex mutex_;
+  std::uint64_t version_ DEVMGR_GUARDED_BY(mutex_) = 1;
+  std::vector<DeviceSource::VersionDone> waiting_ DEVMGR_GUARDED_BY(mutex_);
+};
+
 class ManagerSource : public DeviceSource {
  public:
-  explicit ManagerSource(DeviceManager& manager) : manager_(manager) {}
+  explicit ManagerSource(DeviceManager& manager) : manager_(manager) {
+    manager_.AddObserver(&changes_);
+  }
+  ~ManagerSource() override { manager_.RemoveObserver(&changes_); }
 
   void DevicesOf(const PodUid& pod, const ObjectName& name,
                  DevicesDone done) override {
@@ -42,8 +82,13 @@ class ManagerSource : public DeviceSource {
         });
   }
 
+  void WaitForChange(std::uint64_t version, VersionDone done) override {
+    changes_.WaitFor(version, std::move(done));
+  }
+
  private:
   DeviceManager& manager_;
+  Changes changes_;
 };
 
 class DaemonSource : public DeviceSource {
@@ -79,6 +124,22 @@ class DaemonSource : public DeviceSource {
     Call("BeforeContainerStart", request, timeout,
          [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
            done(bytes.status());
+         });
+  }
+
+  void WaitForChange(std::uint64_t version, VersionDone done) override {
+    pb::WaitForChangeRequest request;
+    request.set_version(version);
+    request.set_wait_ms(version == 0 ? 0 : kLongPoll.count());
+    Call("WaitForChange", request, kLongPoll + timeout_,
+         [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+           if (!bytes.ok()) return done(bytes.status());
+           const auto message = rpc::Decode<pb::WaitForChangeResponse>(*bytes);
+           if (!message.ok()) {
+             return done(UnavailableError("devmgrd's answer makes no sense: {}",
+                                          MessageOf(message.status())));
+           }
+           done(message->version());
          });
   }
 

@@ -6,6 +6,7 @@
 #include <devmgr/device_manager.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -22,6 +23,7 @@ class DeviceSource {
   using DevicesDone =
       std::function<void(absl::StatusOr<std::shared_ptr<const PodDevices>>)>;
   using Done = std::function<void(absl::Status)>;
+  using VersionDone = std::function<void(absl::StatusOr<std::uint64_t>)>;
 
   virtual ~DeviceSource() = default;
 
@@ -37,6 +39,12 @@ class DeviceSource {
                                     const std::string& container,
                                     std::chrono::milliseconds timeout,
                                     Done done) = 0;
+
+  /// Ends when pods may have changed since `version`, sooner or later also
+  /// without. Gives the version to go on with; begin with 0, which never
+  /// waits.
+  ///   Unavailable  the source is away
+  virtual void WaitForChange(std::uint64_t version, VersionDone done) = 0;
 };
 
 /// A manager in this process; borrowed.

@@ -31,10 +31,7 @@ cri::SandboxIdentity PodBook::RemoveSandbox(const std::string& id) {
   if (found == sandboxes_.end()) return {};
   const cri::SandboxIdentity identity = std::move(found->second);
   sandboxes_.erase(found);
-  const bool more = std::any_of(
-      sandboxes_.begin(), sandboxes_.end(),
-      [&](const auto& entry) { return entry.second.uid == identity.uid; });
-  return more ? cri::SandboxIdentity() : identity;
+  return HasSandboxOf(identity.uid) ? cri::SandboxIdentity() : identity;
 }
 
 void PodBook::RemoveContainer(const std::string& id) {
@@ -47,9 +44,11 @@ void PodBook::BeginLook() {
   touched_.clear();
 }
 
-void PodBook::Reconcile(const std::vector<cri::Sandbox>& sandboxes,
-                        const std::vector<cri::Container>& containers) {
+std::set<PodUid> PodBook::Reconcile(
+    const std::vector<cri::Sandbox>& sandboxes,
+    const std::vector<cri::Container>& containers) {
   looking_ = false;
+  std::set<PodUid> gone = Pods();
   const auto untouched = [this](const auto& entry) {
     return !touched_.contains(entry.first);
   };
@@ -64,6 +63,8 @@ void PodBook::Reconcile(const std::vector<cri::Sandbox>& sandboxes,
     containers_[container.id] = {container.sandbox_id, container.name};
   }
   touched_.clear();
+  for (const PodUid& pod : Pods()) gone.erase(pod);
+  return gone;
 }
 
 const cri::SandboxIdentity* PodBook::FindSandbox(const std::string& id) const {
@@ -75,6 +76,12 @@ const PodBook::KnownContainer* PodBook::FindContainer(
     const std::string& id) const {
   const auto found = containers_.find(id);
   return found == containers_.end() ? nullptr : &found->second;
+}
+
+bool PodBook::HasSandboxOf(const PodUid& pod) const {
+  return std::any_of(
+      sandboxes_.begin(), sandboxes_.end(),
+      [&](const auto& entry) { return entry.second.uid == pod; });
 }
 
 std::set<PodUid> PodBook::Pods() const {

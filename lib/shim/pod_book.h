@@ -31,14 +31,16 @@ class PodBook {
   /// The runtime is asked for its lists from now on, until Reconcile: what
   /// comes and goes meanwhile is newer than they are.
   void BeginLook();
-  /// Takes complete lists for the truth of when they were asked for.
-  void Reconcile(const std::vector<cri::Sandbox>& sandboxes,
-                 const std::vector<cri::Container>& containers);
+  /// Takes complete lists for the truth of when they were asked for. Returns
+  /// the pods that have no sandbox any more.
+  std::set<PodUid> Reconcile(const std::vector<cri::Sandbox>& sandboxes,
+                             const std::vector<cri::Container>& containers);
 
   /// nullptr when it is not known.
   const cri::SandboxIdentity* FindSandbox(const std::string& id) const;
   const KnownContainer* FindContainer(const std::string& id) const;
 
+  bool HasSandboxOf(const PodUid& pod) const;
   /// UIDs of pods with a sandbox.
   std::set<PodUid> Pods() const;
 

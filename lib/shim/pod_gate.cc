@@ -9,11 +9,32 @@
 namespace devmgr::shim {
 namespace {
 
-const Pod* FindPod(const ObjectSnapshot& objects, const PodUid& uid) {
-  for (const auto& [name, pod] : objects.pods) {
-    if (pod->metadata.uid == uid.value) return pod.get();
-  }
-  return nullptr;
+template <typename Objects, typename UidOf>
+auto FindByUid(const Objects& objects, const PodUid& uid, UidOf uid_of) ->
+    typename Objects::mapped_type {
+  const auto found = std::find_if(
+      objects.begin(), objects.end(),
+      [&](const auto& entry) { return uid_of(*entry.second) == uid.value; });
+  return found == objects.end() ? nullptr : found->second;
+}
+
+const std::string& UidOf(const Pod& pod) { return pod.metadata.uid; }
+const std::string& UidOfMalformed(const MalformedPod& pod) {
+  return pod.pod.metadata.uid;
+}
+
+std::shared_ptr<const Pod> FindPod(const ObjectSnapshot& objects,
+                                   const PodUid& uid) {
+  return FindByUid(objects.pods, uid, UidOf);
+}
+
+std::shared_ptr<const MalformedPod> FindMalformed(const ObjectSnapshot& objects,
+                                                  const PodUid& uid) {
+  return FindByUid(objects.malformed_pods, uid, UidOfMalformed);
+}
+
+bool IsTerminal(const Pod& pod) {
+  return pod.status.phase == "Succeeded" || pod.status.phase == "Failed";
 }
 
 }  // namespace
@@ -27,15 +48,18 @@ class PodGate::Watcher : public DeviceManagerObserver {
 
  private:
   void Post() {
-    gate_.executor_->Post([&gate = gate_] { gate.JudgeAll(); });
+    gate_.executor_->Post([&gate = gate_] { gate.OnChange(); });
   }
   PodGate& gate_;
 };
 
 PodGate::PodGate(DeviceManager& manager, Actuator& actuator,
+                 const PodBook& book, bool pods_from_source,
                  std::shared_ptr<Executor> executor)
     : manager_(manager),
       actuator_(actuator),
+      book_(book),
+      pods_from_source_(pods_from_source),
       executor_(std::move(executor)),
       watcher_(std::make_unique<Watcher>(*this)) {
   manager_.AddObserver(watcher_.get());
@@ -43,104 +67,155 @@ PodGate::PodGate(DeviceManager& manager, Actuator& actuator,
 
 PodGate::~PodGate() { manager_.RemoveObserver(watcher_.get()); }
 
-void PodGate::Admit(const cri::SandboxIdentity& pod, const Patience& patience,
-                    Done done) {
-  without_sandbox_.erase(pod.uid);
+void PodGate::OnChange() {
   const auto objects = manager_.Objects();
-  if (const Pod* known = FindPod(*objects, pod.uid)) actuator_.Want(*known);
-  const std::uint64_t id = ++last_;
-  Waiting& waiting = waiting_[id];
-  waiting.pod = pod;
-  waiting.patience = patience;
-  waiting.done = std::move(done);
-  if (Judge(waiting)) {
-    waiting_.erase(id);
-  } else {
-    Arm(id, std::min(patience.unknown, patience.ready));
+  for (auto& [call, run] : runs_) {
+    if (run.done == nullptr) continue;
+    WantAsInSource(run, *objects);
+    JudgeRun(run, *objects);
   }
+  // Whether an idle pod is over only the source can say.
+  if (objects != std::exchange(judged_, objects)) ReleaseAllThatAreOver();
 }
 
-void PodGate::Arm(std::uint64_t id, Time when) {
+// --- Before a pod runs ------------------------------------------------------
+
+void PodGate::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
+                    const Patience& patience, Done done) {
+  idle_.erase(pod.uid);
+  Run& run = runs_[call];
+  run.pod = pod;
+  run.patience = patience;
+  run.done = std::move(done);
+  const auto objects = manager_.Objects();
+  WantAsInSource(run, *objects);
+  JudgeRun(run, *objects);
+  if (run.done != nullptr)
+    Arm(call, std::min(patience.unknown, patience.ready));
+}
+
+/// Again whenever it is another object: it may name claims only now.
+void PodGate::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
+  if (!pods_from_source_) return;
+  auto pod = FindPod(objects, run.pod.uid);
+  if (pod == nullptr || IsTerminal(*pod)) return;
+  const bool lost = !manager_.PodInfoOf(run.pod.uid).ok();
+  if (pod == run.wanted && !lost) return;
+  actuator_.Want(*pod);
+  run.wanted = std::move(pod);
+}
+
+void PodGate::JudgeRun(Run& run, const ObjectSnapshot& objects) {
+  const auto verdict = Verdict(run, objects);
+  if (!verdict.has_value()) return;
+  executor_->Cancel(std::exchange(run.timer, 0));
+  std::exchange(run.done, nullptr)(*verdict);
+}
+
+std::optional<absl::Status> PodGate::Verdict(
+    const Run& run, const ObjectSnapshot& objects) const {
+  const std::string name = run.pod.pod.ToString();
+  const PodUid& uid = run.pod.uid;
+  const auto pod = pods_from_source_ ? FindPod(objects, uid) : nullptr;
+  if (pod != nullptr && IsTerminal(*pod)) {
+    return FailedPreconditionError("pod '{}' is over: {}", name,
+                                   pod->status.phase);
+  }
+  const auto info = manager_.PodInfoOf(uid);
+  if (info.ok() && info->state == PodState::kReady) return absl::OkStatus();
+  if (info.ok() && info->state == PodState::kRejected) {
+    return FailedPreconditionError("pod '{}' is rejected: {}: {}", name,
+                                   info->reason, info->message);
+  }
+  const auto malformed =
+      pods_from_source_ ? FindMalformed(objects, uid) : nullptr;
+  if (!info.ok() && malformed != nullptr) {
+    return FailedPreconditionError("pod '{}' is malformed: {}", name,
+                                   malformed->problem.ToString());
+  }
+  const bool known = info.ok() || pod != nullptr;
+  if (!known && executor_->Now() >= run.patience.unknown) {
+    return NotFoundError("pod '{}' with UID '{}' is not known", name,
+                         uid.value);
+  }
+  if (executor_->Now() < run.patience.ready) return std::nullopt;
+  return UnavailableError(
+      "pod '{}' is not Ready: {}; it keeps its place", name,
+      info.ok() ? info->reason + ": " + info->message : "not admitted yet");
+}
+
+void PodGate::Arm(std::uint64_t call, Time when) {
   const auto delay = std::max(
       std::chrono::milliseconds(0),
       std::chrono::ceil<std::chrono::milliseconds>(when - executor_->Now()));
-  waiting_.at(id).timer = executor_->PostAfter(delay, [this, id] {
-    const auto found = waiting_.find(id);
-    if (found == waiting_.end()) return;
-    if (Judge(found->second)) {
-      waiting_.erase(found);
-    } else {
-      Arm(id, found->second.patience.ready);
-    }
+  runs_.at(call).timer = executor_->PostAfter(delay, [this, call] {
+    const auto found = runs_.find(call);
+    if (found == runs_.end() || found->second.done == nullptr) return;
+    JudgeRun(found->second, *manager_.Objects());
+    if (found->second.done != nullptr) Arm(call, found->second.patience.ready);
   });
 }
 
-bool PodGate::Judge(const Waiting& waiting) {
-  const std::string name = waiting.pod.pod.ToString();
-  const auto info = manager_.PodInfoOf(waiting.pod.uid);
-  if (info.ok() && info->state == PodState::kReady) {
-    waiting.done(absl::OkStatus());
-    return true;
-  }
-  if (info.ok() && info->state == PodState::kRejected) {
-    waiting.done(FailedPreconditionError("pod '{}' is rejected: {}: {}", name,
-                                         info->reason, info->message));
-    return true;
-  }
-  const bool known =
-      info.ok() || FindPod(*manager_.Objects(), waiting.pod.uid) != nullptr;
-  if (!known && executor_->Now() >= waiting.patience.unknown) {
-    waiting.done(NotFoundError("pod '{}' with UID '{}' is not known", name,
-                               waiting.pod.uid.value));
-    return true;
-  }
-  if (executor_->Now() < waiting.patience.ready) return false;
-  waiting.done(UnavailableError(
-      "pod '{}' is not Ready: {}; it keeps its place", name,
-      info.ok() ? info->reason + ": " + info->message : "not admitted yet"));
-  return true;
-}
-
-void PodGate::JudgeAll() {
-  const auto objects = manager_.Objects();
-  for (auto entry = waiting_.begin(); entry != waiting_.end();) {
-    // It may have appeared in the source only now.
-    if (!manager_.PodInfoOf(entry->second.pod.uid).ok()) {
-      if (const Pod* pod = FindPod(*objects, entry->second.pod.uid)) {
-        actuator_.Want(*pod);
-      }
-    }
-    if (Judge(entry->second)) {
-      executor_->Cancel(entry->second.timer);
-      entry = waiting_.erase(entry);
-    } else {
-      ++entry;
-    }
-  }
-  const std::set<PodUid> candidates = without_sandbox_;
-  for (const PodUid& pod : candidates) ReleaseIfOver(pod);
-}
-
-void PodGate::OnLastSandboxGone(const PodUid& pod) {
-  without_sandbox_.insert(pod);
+void PodGate::OnCallOver(std::uint64_t call) {
+  const auto found = runs_.find(call);
+  if (found == runs_.end()) return;
+  executor_->Cancel(found->second.timer);
+  const PodUid pod = found->second.pod.uid;
+  runs_.erase(found);
+  // One that never ran is over, too, when the source lacks it. Without a
+  // source the caller may try again.
+  if (!pods_from_source_) return;
+  idle_.insert(pod);
   ReleaseIfOver(pod);
 }
 
-void PodGate::OnSandboxes(std::set<PodUid> pods) {
-  for (const PodInfo& pod : manager_.Pods()) {
-    if (!pods.contains(pod.uid)) OnLastSandboxGone(pod.uid);
+// --- After it has run -------------------------------------------------------
+
+void PodGate::OnLastSandboxGone(const PodUid& pod) {
+  // A newer attempt is on its way.
+  if (IsRunBy(pod)) return;
+  idle_.insert(pod);
+  ReleaseIfOver(pod);
+}
+
+void PodGate::OnLook() {
+  in_doubt_ = false;
+  if (pods_from_source_) {
+    for (const PodInfo& pod : manager_.Pods()) idle_.insert(pod.uid);
   }
+  ReleaseAllThatAreOver();
+}
+
+bool PodGate::IsRunBy(const PodUid& pod) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    return entry.second.pod.uid == pod;
+  });
+}
+
+void PodGate::ReleaseAllThatAreOver() {
+  const std::set<PodUid> idle = idle_;
+  for (const PodUid& pod : idle) ReleaseIfOver(pod);
 }
 
 void PodGate::ReleaseIfOver(const PodUid& pod) {
-  const auto objects = manager_.Objects();
-  if (!objects->complete || FindPod(*objects, pod) != nullptr) return;
-  const bool held = std::any_of(
-      waiting_.begin(), waiting_.end(),
-      [&](const auto& entry) { return entry.second.pod.uid == pod; });
-  if (held) return;
-  without_sandbox_.erase(pod);
+  if (in_doubt_) return;
+  if (IsRunBy(pod) || book_.HasSandboxOf(pod)) {
+    idle_.erase(pod);  // It comes back when that ends.
+    return;
+  }
+  if (pods_from_source_ && !IsOverForSource(pod)) return;
+  idle_.erase(pod);
   actuator_.Unwant(pod);
+}
+
+bool PodGate::IsOverForSource(const PodUid& pod) const {
+  const auto objects = manager_.Objects();
+  if (const auto found = FindPod(*objects, pod)) return IsTerminal(*found);
+  if (FindMalformed(*objects, pod) != nullptr) return false;
+  if (objects->complete) return true;
+  // Absence proves nothing here, but that another pod has its name does.
+  const auto info = manager_.PodInfoOf(pod);
+  return info.ok() && objects->pods.contains(info->name);
 }
 
 }  // namespace devmgr::shim

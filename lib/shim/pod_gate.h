@@ -6,29 +6,35 @@
 #include <devmgr/device_manager.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "common/executor.h"
 #include "cri/messages.h"
+#include "shim/pod_book.h"
 
 namespace devmgr::shim {
 
-/// `actuate: cri`: pods are wanted when their first sandbox is to run, held
-/// until they are Ready, and released when they are over: when neither the
-/// runtime nor a complete source has them. A pod keeps its place while nobody
-/// holds a call for it. Lives on `executor`.
+/// `actuate: cri`: holds what would run a sandbox until its pod is Ready, and
+/// releases pods that are over. Pods come either from the manager's source,
+/// which the runtime and the source both have to lack, or from somebody who
+/// wants them by himself; then their sandboxes alone decide. Lives on
+/// `executor`.
+///
+/// A pod keeps its place while nobody holds a call for it.
 class PodGate {
  public:
   using Done = std::function<void(absl::Status)>;
 
-  /// All borrowed; must be destroyed once `executor` has stopped.
-  PodGate(DeviceManager& manager, Actuator& actuator,
-          std::shared_ptr<Executor> executor);
+  /// All borrowed; must be destroyed once `executor` has stopped. `book` is
+  /// changed before this is told.
+  PodGate(DeviceManager& manager, Actuator& actuator, const PodBook& book,
+          bool pods_from_source, std::shared_ptr<Executor> executor);
   ~PodGate();
 
   using Time = std::chrono::steady_clock::time_point;
@@ -37,41 +43,60 @@ class PodGate {
     Time ready;
   };
 
-  /// Ends with OK when the pod is Ready.
+  /// `call` is to run a sandbox of `pod`. Ends with OK when that is Ready, and
+  /// not at all when the call is over before.
   ///   NotFound            nobody knows it
   ///   Unavailable         not Ready in time; the message says what it waits
   ///                       for
-  ///   FailedPrecondition  it is rejected
-  void Admit(const cri::SandboxIdentity& pod, const Patience& patience,
-             Done done);
+  ///   FailedPrecondition  it is rejected, malformed or over
+  void Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
+             const Patience& patience, Done done);
+  /// Of any call, also one that was not admitted.
+  void OnCallOver(std::uint64_t call);
 
-  /// The last sandbox of a pod is gone, by UID.
+  /// The last sandbox of a pod has left the book.
   void OnLastSandboxGone(const PodUid& pod);
-  /// The pods that have sandboxes now, after a look at the runtime.
-  void OnSandboxes(std::set<PodUid> pods);
+  /// There may be sandboxes that the book lacks, until OnLook: nothing is
+  /// released meanwhile.
+  void OnDoubt() { in_doubt_ = true; }
+  bool in_doubt() const { return in_doubt_; }
+  /// The book was compared with the runtime.
+  void OnLook();
 
  private:
   class Watcher;
-  struct Waiting {
+  struct Run {
     cri::SandboxIdentity pod;
     Patience patience;
-    Done done;
+    Done done;  ///< Null: it was answered.
     TimerId timer = 0;
+    std::shared_ptr<const Pod> wanted;  ///< As the source had it.
   };
 
-  void JudgeAll();
-  /// True when it was answered.
-  bool Judge(const Waiting& waiting);
-  void Arm(std::uint64_t id, Time when);
+  void OnChange();
+  void WantAsInSource(Run& run, const ObjectSnapshot& objects);
+  void JudgeRun(Run& run, const ObjectSnapshot& objects);
+  /// Nothing: it is held on.
+  std::optional<absl::Status> Verdict(const Run& run,
+                                      const ObjectSnapshot& objects) const;
+  void Arm(std::uint64_t call, Time when);
+
+  bool IsRunBy(const PodUid& pod) const;
   void ReleaseIfOver(const PodUid& pod);
+  void ReleaseAllThatAreOver();
+  bool IsOverForSource(const PodUid& pod) const;
 
   DeviceManager& manager_;
   Actuator& actuator_;
+  const PodBook& book_;
+  const bool pods_from_source_;
   const std::shared_ptr<Executor> executor_;
   std::unique_ptr<Watcher> watcher_;
-  std::map<std::uint64_t, Waiting> waiting_;
-  std::uint64_t last_ = 0;
-  std::set<PodUid> without_sandbox_;  ///< May be over; the source decides.
+  std::map<std::uint64_t, Run> runs_;  ///< By call, until it is over.
+  /// Pods that may be over: without sandbox when last looked at.
+  std::set<PodUid> idle_;
+  std::shared_ptr<const ObjectSnapshot> judged_;  ///< By which `idle_` was.
+  bool in_doubt_ = true;
 };
 
 }  // namespace devmgr::shim

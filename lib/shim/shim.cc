@@ -4,20 +4,14 @@
 #include <devmgr/cdi_cache.h>
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
 #include "common/status.h"
-#include "cri/patch.h"
 #include "cri/runtime_fields.h"
-#include "shim/injection.h"
 
 namespace devmgr {
 namespace shim {
 namespace {
-
-/// How often an unknown pod is looked for again.
-constexpr std::chrono::milliseconds kLookAgain{50};
 
 std::set<std::string> MethodsToHold(const CriShimOptions& options) {
   std::set<std::string> methods;
@@ -41,12 +35,20 @@ absl::Status CheckOptions(const CriShimOptions& options) {
         options.devmgrd.string());
   }
   if (options.actuator != nullptr && options.manager == nullptr) {
-    return InvalidArgumentError("an actuator needs its manager");
+    return InvalidArgumentError(
+        "an actuator needs its manager in this process: a daemon prepares and "
+        "releases pods by itself");
   }
   if (options.actuator != nullptr && options.actuator->follows_source()) {
     return InvalidArgumentError(
         "an actuator that follows the source cannot be told which pods to "
         "want");
+  }
+  // As NodeInfo says it of a manager without source.
+  if (options.actuator != nullptr && options.pods_from_source &&
+      options.manager->Node().source == "none") {
+    return InvalidArgumentError(
+        "pods are to come from the manager's source, and it has none");
   }
   if (options.call_timeout.count() <= 0) {
     return InvalidArgumentError("call_timeout of {} ms: must be positive",
@@ -58,28 +60,6 @@ absl::Status CheckOptions(const CriShimOptions& options) {
         options.unknown_sandbox_wait.count());
   }
   return absl::OkStatus();
-}
-
-/// What a caller is told when we cannot go on: to try again, unless that would
-/// not help.
-absl::Status ForCaller(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kDeadlineExceeded:
-      return status;
-    default:
-      return UnavailableError("{}", MessageOf(status));
-  }
-}
-
-const ContainerDevices* FindContainer(const PodDevices* pod,
-                                      const std::string& name) {
-  if (pod == nullptr) return nullptr;
-  const auto found = std::find_if(
-      pod->containers.begin(), pod->containers.end(),
-      [&](const ContainerDevices& devices) { return devices.name == name; });
-  return found == pod->containers.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -121,8 +101,9 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
         MakeDaemonSource(*runtime_, options_.devmgrd, options_.call_timeout);
   }
   if (options_.actuator != nullptr) {
-    gate_ = std::make_unique<PodGate>(*options_.manager, *options_.actuator,
-                                      executor_);
+    gate_ =
+        std::make_unique<PodGate>(*options_.manager, *options_.actuator, book_,
+                                  options_.pods_from_source, executor_);
   }
 }
 
@@ -137,19 +118,6 @@ CriShimInfo Shim::Info() const {
   return info_;
 }
 
-template <typename Change>
-void Shim::Count(Change change) {
-  const MutexLock lock(mutex_);
-  change(info_);
-}
-
-template <typename Answer>
-std::function<void(Answer)> Shim::OnExecutor(std::function<void(Answer)> done) {
-  return [executor = executor_, done = std::move(done)](Answer answer) {
-    executor->Post([done, answer = std::move(answer)] { done(answer); });
-  };
-}
-
 // --- On the proxy's thread --------------------------------------------------
 
 void Shim::OnCall(CriCall call, Decide decide) {
@@ -159,14 +127,7 @@ void Shim::OnCall(CriCall call, Decide decide) {
 }
 
 void Shim::OnEnd(std::uint64_t call, const CriOutcome& outcome) {
-  const bool good = outcome.forwarded && outcome.status.ok();
-  executor_->Post([this, call, good, answer = outcome.message] {
-    const auto found = calls_.find(call);
-    if (found == calls_.end()) return;
-    const auto run = std::move(found->second);
-    calls_.erase(found);
-    if (good && run) run(answer);
-  });
+  executor_->Post([this, call, outcome] { OnOver(call, outcome); });
 }
 
 void Shim::OnPassedUnread(const std::string& method, const std::string& why) {
@@ -176,9 +137,17 @@ void Shim::OnPassedUnread(const std::string& method, const std::string& why) {
   });
 }
 
+void Shim::OnBackendLost(const absl::Status&) {
+  executor_->Post([this] {
+    runtime_lost_ = true;
+    if (gate_ != nullptr) gate_->OnDoubt();
+  });
+}
+
 void Shim::OnBackendConnected() {
   executor_->Post([this] {
     runtime_known_ = false;
+    if (std::exchange(runtime_lost_, false)) return Doubt();
     Look([](const absl::Status&) {});
   });
 }
@@ -195,11 +164,22 @@ void Shim::Dispatch(const HeldCall& held) {
   Observe(held);
 }
 
-void Shim::WhenAnswered(std::uint64_t call,
-                        std::function<void(const std::string&)> run) {
+void Shim::WhenOver(std::uint64_t call, Over run) {
   if (const auto found = calls_.find(call); found != calls_.end()) {
     found->second = std::move(run);
   }
+}
+
+void Shim::OnOver(std::uint64_t call, const CriOutcome& outcome) {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return;
+  const Over run = std::move(found->second);
+  calls_.erase(found);
+  if (run) run(outcome);
+  if (gate_ == nullptr) return;
+  gate_->OnCallOver(call);
+  // Of what failed before: something passes, so the runtime may be back.
+  if (gate_->in_doubt() && !looking_) Look([](const absl::Status&) {});
 }
 
 void Shim::Observe(const HeldCall& held) {
@@ -210,7 +190,11 @@ void Shim::Observe(const HeldCall& held) {
               : cri::field::remove_container_request::kContainerId,
       sandbox ? "RemovePodSandboxRequest" : "RemoveContainerRequest");
   if (!id.ok()) return Unreadable(held, id.status());
-  WhenAnswered(held->call.id, [this, id = *id, sandbox](const std::string&) {
+  WhenOver(held->call.id, [this, id = *id, sandbox](const CriOutcome& outcome) {
+    if (IsLost(outcome) && sandbox) return Doubt();
+    // What is not there has been removed.
+    const bool gone = outcome.status.ok() || absl::IsNotFound(outcome.status);
+    if (!outcome.answered || !gone) return;
     if (sandbox) {
       const cri::SandboxIdentity last = book_.RemoveSandbox(id);
       if (gate_ != nullptr && !last.uid.value.empty()) {
@@ -221,29 +205,40 @@ void Shim::Observe(const HeldCall& held) {
     }
     CountBook();
   });
-  Forward(held);
+  if (!sandbox || gate_ == nullptr || !gate_->in_doubt()) return Forward(held);
+  // Afterwards nobody could say whose it was.
+  Look([this, held](const absl::Status&) { Forward(held); });
 }
 
 void Shim::RunSandbox(const HeldCall& held) {
   const auto request = cri::ReadRunPodSandbox(held->call.message);
   if (!request.ok()) return Unreadable(held, request.status());
   const cri::SandboxIdentity identity = request->sandbox.identity;
-  WhenAnswered(held->call.id, [this, identity](const std::string& answer) {
+  WhenOver(held->call.id, [this, identity](const CriOutcome& outcome) {
+    if (IsLost(outcome)) return Doubt();
+    if (!IsGood(outcome)) return;
     const auto id = cri::ReadText(
-        answer, cri::field::run_pod_sandbox_response::kPodSandboxId,
+        outcome.message, cri::field::run_pod_sandbox_response::kPodSandboxId,
         "RunPodSandboxResponse");
-    if (!id.ok() || id->empty()) return;
+    if (!id.ok() || id->empty()) return Doubt();
     book_.AddSandbox(*id, identity);
     CountBook();
   });
-  if (gate_ == nullptr || identity.uid.value.empty()) return Forward(held);
+  WhenAdmitted(held, identity, [this, held] { Forward(held); });
+}
+
+void Shim::WhenAdmitted(const HeldCall& held,
+                        const cri::SandboxIdentity& identity,
+                        std::function<void()> then) {
+  if (gate_ == nullptr || identity.uid.value.empty()) return then();
   constexpr std::chrono::milliseconds kAnswerBefore{100};
   const bool wait = options_.unknown_sandbox == UnknownSandbox::kWait;
   const PodGate::Patience patience = {
       executor_->Now() +
           (wait ? options_.unknown_sandbox_wait : std::chrono::milliseconds(0)),
       held->call.decide_by - kAnswerBefore};
-  gate_->Admit(identity, patience, [this, held, identity](absl::Status status) {
+  const auto done = [this, held, identity,
+                     then = std::move(then)](absl::Status status) {
     if (status.code() == absl::StatusCode::kNotFound &&
         options_.unknown_sandbox != UnknownSandbox::kRefuse) {
       Tell(true, "UnknownSandbox", identity,
@@ -253,30 +248,9 @@ void Shim::RunSandbox(const HeldCall& held) {
     if (status.code() == absl::StatusCode::kNotFound) {
       status = FailedPreconditionError("{}", MessageOf(status));
     }
-    status.ok() ? Forward(held) : Fail(held, ForCaller(status));
-  });
-}
-
-void Shim::Create(const HeldCall& held) {
-  auto request = cri::ReadCreateContainer(held->call.message);
-  if (!request.ok()) return Unreadable(held, request.status());
-  auto creation = std::make_shared<Creation>();
-  creation->held = held;
-  creation->sandbox_id = request->sandbox_id;
-  creation->identity = request->sandbox.identity;
-  creation->configs.push_back(std::move(request->config));
-  WhenRuntimeKnown(held, [this, creation] { Identify(creation); });
-}
-
-void Shim::Restore(const HeldCall& held) {
-  auto request = cri::ReadRestorePod(held->call.message);
-  if (!request.ok()) return Unreadable(held, request.status());
-  auto creation = std::make_shared<Creation>();
-  creation->held = held;
-  creation->restore = true;
-  creation->identity = request->sandbox.identity;
-  creation->configs = std::move(request->containers);
-  WhenRuntimeKnown(held, [this, creation] { Identify(creation); });
+    status.ok() ? then() : Fail(held, ForCaller(status));
+  };
+  gate_->Admit(held->call.id, identity, patience, done);
 }
 
 void Shim::StartContainer(const HeldCall& held) {
@@ -315,6 +289,7 @@ void Shim::StartContainer(const HeldCall& held) {
 void Shim::Look(std::function<void(const absl::Status&)> then) {
   waiting_for_look_.push_back(std::move(then));
   if (std::exchange(looking_, true)) return;
+  look_again_ = false;
   book_.BeginLook();
   client_.Look([this](const absl::StatusOr<RuntimeView>& view) {
     looking_ = false;
@@ -322,7 +297,14 @@ void Shim::Look(std::function<void(const absl::Status&)> then) {
     for (const auto& waiting : std::exchange(waiting_for_look_, {})) {
       waiting(view.status());
     }
+    if (look_again_ && view.ok()) Look([](const absl::Status&) {});
   });
+}
+
+void Shim::Doubt() {
+  look_again_ = true;
+  if (gate_ != nullptr) gate_->OnDoubt();
+  if (!looking_) Look([](const absl::Status&) {});
 }
 
 void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
@@ -332,9 +314,14 @@ void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
     });
     return;
   }
-  book_.Reconcile(view->sandboxes, view->containers);
+  const std::set<PodUid> gone =
+      book_.Reconcile(view->sandboxes, view->containers);
   CountBook();
-  if (gate_ != nullptr) gate_->OnSandboxes(book_.Pods());
+  if (gate_ != nullptr) {
+    for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
+    if (!look_again_) gate_->OnLook();
+    if (!std::exchange(looked_, true)) TellOfStrays();
+  }
   runtime_known_ = true;
   runtime_name_ =
       view->version.runtime_name + " " + view->version.runtime_version;
@@ -361,6 +348,20 @@ void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
   }
 }
 
+/// Nobody but who gave them knows whether they ran while we did not.
+void Shim::TellOfStrays() {
+  if (options_.pods_from_source) return;
+  for (const PodInfo& pod : options_.manager->Pods()) {
+    if (pod.state == PodState::kRejected || book_.HasSandboxOf(pod.uid)) {
+      continue;
+    }
+    Tell(false, "PodWithoutSandbox", {pod.uid, pod.name, 0},
+         fmt::format("pod '{}' has no sandbox: it keeps its place until it "
+                     "has run, or until it is not wanted any more",
+                     pod.name.ToString()));
+  }
+}
+
 void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
   if (runtime_known_) return then();
   Look([this, held, then = std::move(then)](const absl::Status& status) {
@@ -369,161 +370,21 @@ void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
   });
 }
 
-void Shim::Identify(const CreationPtr& creation) {
-  creation->patience = executor_->Now() + options_.unknown_sandbox_wait;
-  if (!creation->identity.uid.value.empty() || creation->restore) {
-    return FindDevices(creation);
-  }
-  const auto from_book = [this, creation](const absl::Status&) {
-    const auto* identity = book_.FindSandbox(creation->sandbox_id);
-    if (identity != nullptr) creation->identity = *identity;
-    FindDevices(creation);
-  };
-  if (book_.FindSandbox(creation->sandbox_id) != nullptr) {
-    return from_book(absl::OkStatus());
-  }
-  Look(from_book);
-}
-
-void Shim::FindDevices(const CreationPtr& creation) {
-  if (source_ == nullptr || creation->identity.uid.value.empty()) {
-    return Inject(creation, nullptr);
-  }
-  source_->DevicesOf(
-      creation->identity.uid, creation->identity.pod,
-      OnExecutor<absl::StatusOr<std::shared_ptr<const PodDevices>>>(
-          [this, creation](
-              const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
-            OnDevices(creation, pod);
-          }));
-}
-
-void Shim::OnDevices(
-    const CreationPtr& creation,
-    const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
-  if (pod.status().code() == absl::StatusCode::kNotFound) {
-    return OnUnknownPod(creation, pod.status());
-  }
-  if (!pod.ok()) {
-    return Fail(
-        creation->held,
-        ForCaller(WithContext(
-            pod.status(), "container '{}'",
-            creation->configs.empty() ? "" : creation->configs.front().name)));
-  }
-  for (const cri::ContainerConfig& config : creation->configs) {
-    const ContainerDevices* devices = FindContainer(pod->get(), config.name);
-    if (devices != nullptr && devices->devices_released) {
-      return TakeBackFirst(creation, config.name);
-    }
-  }
-  Inject(creation, pod->get());
-}
-
-/// An init container that runs again has to get devices again.
-void Shim::TakeBackFirst(const CreationPtr& creation,
-                         const std::string& container) {
-  if (std::exchange(creation->given_back_again, true)) {
-    return Fail(creation->held,
-                UnavailableError("container '{}' of pod '{}' has given its "
-                                 "devices back and got none since",
-                                 container, creation->identity.pod.ToString()));
-  }
-  source_->BeforeContainerStart(
-      creation->identity.uid, container, options_.call_timeout,
-      OnExecutor<absl::Status>([this, creation](const absl::Status& status) {
-        if (!status.ok()) return Fail(creation->held, ForCaller(status));
-        FindDevices(creation);
-      }));
-}
-
-void Shim::OnUnknownPod(const CreationPtr& creation, const absl::Status& why) {
-  if (options_.unknown_sandbox == UnknownSandbox::kRefuse) {
-    return Fail(creation->held, FailedPreconditionError("{}", MessageOf(why)));
-  }
-  if (options_.unknown_sandbox == UnknownSandbox::kWait &&
-      executor_->Now() < creation->patience) {
-    executor_->PostAfter(kLookAgain,
-                         [this, creation] { FindDevices(creation); });
-    return;
-  }
-  Tell(true, "UnknownSandbox", creation->identity,
-       "created without devices: " + MessageOf(why));
-  Inject(creation, nullptr);
-}
-
-void Shim::Inject(const CreationPtr& creation, const PodDevices* pod) {
-  const auto is_named = [](const cri::ContainerConfig& config) {
-    return !config.cdi_devices.empty() || !config.annotations.empty();
-  };
-  const bool names =
-      pod != nullptr ||
-      std::any_of(creation->configs.begin(), creation->configs.end(), is_named);
-  if (support_.cdi == RuntimeCdi::kNone && names) {
-    // What is wrong with a wanted file is told with the name that needs it.
-    specs_->Refresh().IgnoreError();
-  }
-  const auto registry = specs_->Registry();
-  InjectionTarget target{support_.cdi, options_.fallback, *registry, searched_,
-                         host_};
-  target.fallback.pod = creation->identity.pod.ToString();
-  target.fallback.runtime = runtime_name_;
-  std::vector<cri::ConfigEdits> edits;
-  for (const cri::ContainerConfig& config : creation->configs) {
-    target.fallback.container = config.name;
-    auto injection =
-        PlanInjection(config, FindContainer(pod, config.name), target);
-    if (!injection.ok()) return Fail(creation->held, injection.status());
-    for (const std::string& warning : injection->warnings) {
-      Tell(true, "DeviceEdit", creation->identity, warning);
-    }
-    edits.push_back(std::move(injection->edits));
-  }
-  WhenAnswered(
-      creation->held->call.id,
-      [this, creation](const std::string& answer) { Learn(creation, answer); });
-  const auto changed = static_cast<std::uint64_t>(
-      std::count_if(edits.begin(), edits.end(),
-                    [](const auto& edit) { return !edit.empty(); }));
-  Count([&](CriShimInfo& info) {
-    info.injected += changed;
-    info.unchanged += edits.size() - changed;
-  });
-  if (changed == 0) return Forward(creation->held);
-  const std::string& request = creation->held->call.message;
-  auto patched = creation->restore
-                     ? cri::PatchRestorePod(request, edits)
-                     : cri::PatchCreateContainer(request, edits.front());
-  if (!patched.ok()) return Unreadable(creation->held, patched.status());
-  creation->held->decide(CriDecision::Replace(*std::move(patched)));
-}
-
-/// The ids that the runtime gave.
-void Shim::Learn(const CreationPtr& creation, const std::string& answer) {
-  if (creation->restore) {
-    const auto response = cri::ReadRestorePodResponse(answer);
-    if (!response.ok()) return;
-    book_.AddSandbox(response->sandbox_id, creation->identity);
-    for (const auto& container : response->containers) {
-      book_.AddContainer(container.container_id,
-                         {response->sandbox_id, container.name});
-    }
-  } else {
-    const auto id = cri::ReadText(
-        answer, cri::field::create_container_response::kContainerId,
-        "CreateContainerResponse");
-    if (!id.ok() || id->empty()) return;
-    book_.AddContainer(*id,
-                       {creation->sandbox_id, creation->configs.front().name});
-    if (book_.FindSandbox(creation->sandbox_id) == nullptr) {
-      book_.AddSandbox(creation->sandbox_id, creation->identity);
-    }
-  }
-  CountBook();
-}
-
 void Shim::Forward(const HeldCall& held) {
   held->decide(CriDecision::Forward());
+}
+
+// What a caller is told when we cannot go on: to try again, unless that would
+// not help.
+absl::Status Shim::ForCaller(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDeadlineExceeded:
+      return status;
+    default:
+      return UnavailableError("{}", MessageOf(status));
+  }
 }
 
 void Shim::Fail(const HeldCall& held, const absl::Status& status) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/executor.h"
@@ -50,6 +51,7 @@ class Shim final : public CriShim, private CriInterceptor {
     std::vector<cri::ContainerConfig> configs;
     /// Until when an unknown pod is waited for.
     std::chrono::steady_clock::time_point patience;
+    std::uint64_t asked_at = 0;  ///< `source_version_` then.
     bool given_back_again = false;
   };
   using CreationPtr = std::shared_ptr<Creation>;
@@ -62,33 +64,45 @@ class Shim final : public CriShim, private CriInterceptor {
   void OnEnd(std::uint64_t call, const CriOutcome& outcome) override;
   void OnPassedUnread(const std::string& method,
                       const std::string& why) override;
+  void OnBackendLost(const absl::Status& why) override;
   void OnBackendConnected() override;
 
   // On the executor.
   void Dispatch(const HeldCall& held);
-  /// What to do with the answer of a call, if it has not ended by now.
-  void WhenAnswered(std::uint64_t call,
-                    std::function<void(const std::string& answer)> run);
+  using Over = std::function<void(const CriOutcome&)>;
+  /// What to do when a call is over, if it is not by now.
+  void WhenOver(std::uint64_t call, Over run);
+  void OnOver(std::uint64_t call, const CriOutcome& outcome);
   void Observe(const HeldCall& held);
-  void Create(const HeldCall& held);
-  void Restore(const HeldCall& held);
   void StartContainer(const HeldCall& held);
   void RunSandbox(const HeldCall& held);
+  /// Goes on when the pod is Ready, if that is ours to see to.
+  void WhenAdmitted(const HeldCall& held, const cri::SandboxIdentity& identity,
+                    std::function<void()> then);
 
   /// Asks the runtime what it is and what it runs; calls that come meanwhile
   /// share the answer.
   void Look(std::function<void(const absl::Status&)> then);
   void OnLook(const absl::StatusOr<RuntimeView>& view);
   void WhenRuntimeKnown(const HeldCall& held, std::function<void()> then);
+  /// The runtime may have sandboxes that the book lacks, or the other way
+  /// round.
+  void Doubt();
+  void TellOfStrays();
 
+  // shim_creation.cc
+  void Create(const HeldCall& held);
+  void Restore(const HeldCall& held);
   void Identify(const CreationPtr& creation);
   void FindDevices(const CreationPtr& creation);
   void OnDevices(const CreationPtr& creation,
                  const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod);
   void OnUnknownPod(const CreationPtr& creation, const absl::Status& why);
+  void WaitForPod(const CreationPtr& creation);
+  void WatchSource();
   void TakeBackFirst(const CreationPtr& creation, const std::string& container);
   void Inject(const CreationPtr& creation, const PodDevices* pod);
-  void Learn(const CreationPtr& creation, const std::string& answer);
+  void Learn(const CreationPtr& creation, const CriOutcome& outcome);
 
   void Forward(const HeldCall& held);
   void Fail(const HeldCall& held, const absl::Status& status);
@@ -97,10 +111,25 @@ class Shim final : public CriShim, private CriInterceptor {
             const cri::SandboxIdentity& identity, const std::string& message);
   void CountBook();
   template <typename Change>
-  void Count(Change change);
+  void Count(Change change) {
+    const MutexLock lock(mutex_);
+    change(info_);
+  }
   /// `done` with whatever it gets, on the executor.
   template <typename Answer>
-  std::function<void(Answer)> OnExecutor(std::function<void(Answer)> done);
+  std::function<void(Answer)> OnExecutor(std::function<void(Answer)> done) {
+    return [executor = executor_, done = std::move(done)](Answer answer) {
+      executor->Post([done, answer = std::move(answer)] { done(answer); });
+    };
+  }
+  static absl::Status ForCaller(const absl::Status& status);
+  static bool IsGood(const CriOutcome& outcome) {
+    return outcome.forwarded && outcome.status.ok();
+  }
+  /// The runtime was called, and nobody knows what it did.
+  static bool IsLost(const CriOutcome& outcome) {
+    return outcome.forwarded && !outcome.answered;
+  }
 
   const CriShimOptions options_;
   const CdiHost host_ = SystemCdiHost();
@@ -115,15 +144,24 @@ class Shim final : public CriShim, private CriInterceptor {
   // On the executor.
   RuntimeClient client_;
   std::unique_ptr<DeviceSource> source_;  ///< Null: there is none.
-  std::unique_ptr<PodGate> gate_;         ///< Null: pods are not ours to want.
   PodBook book_;
+  std::unique_ptr<PodGate> gate_;  ///< Null: pods are not ours to want.
   bool runtime_known_ = false;
+  bool runtime_lost_ = false;  ///< And not connected since.
+  bool looked_ = false;        ///< At least once.
   bool looking_ = false;
+  bool look_again_ = false;  ///< What is looked at now may be old by then.
   std::vector<std::function<void(const absl::Status&)>> waiting_for_look_;
   RuntimeSupport support_;
   std::string runtime_name_;
-  /// Calls that have not ended, with what is to be done with their answers.
-  std::map<std::uint64_t, std::function<void(const std::string&)>> calls_;
+  std::map<std::uint64_t, Over> calls_;  ///< That are not over.
+  struct Unknown {
+    CreationPtr creation;
+    TimerId timer = 0;
+  };
+  std::map<std::uint64_t, Unknown> unknown_;  ///< By call: its pod is.
+  std::uint64_t source_version_ = 0;
+  bool watching_source_ = false;
   std::uint64_t last_event_ = 0;
 
   std::unique_ptr<CriProxy> proxy_;

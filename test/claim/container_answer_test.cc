@@ -112,6 +112,14 @@ TEST_F(ContainerAnswerTest, ARequestGivesItsOwnIdsOnly) {
   EXPECT_THAT(NamesForRequest("r1"), ElementsAre("d/x=1", "d/x=3"));
 }
 
+TEST_F(ContainerAnswerTest, ARequestGivesItsOwnIdsAndThoseOfNone) {  // BO-111
+  Claim(
+      "C", kDriver,
+      {Prepared("dev-1", {"d/x=1"}, {"a"}), Prepared("dev-2", {"d/x=2"}, {"b"}),
+       Prepared("dev-3", {"d/x=3"}, {})});
+  EXPECT_THAT(NamesForRequest("a"), ElementsAre("d/x=1", "d/x=3"));
+}
+
 TEST_F(ContainerAnswerTest, ARequestThatNoDeviceServesGivesNothing) {
   Claim("C", kDriver, {Prepared("dev-1", {"d/x=1"}, {"r1"})});
   EXPECT_THAT(NamesForRequest("r"), IsEmpty());
@@ -133,7 +141,7 @@ TEST_F(ContainerAnswerTest, AContainerWithoutWantsGetsNothing) {
   EXPECT_THAT(NamesOf("c"), ElementsAre("d/x=1"));
 }
 
-// DRA-117
+// DRA-117, BO-114
 TEST_F(ContainerAnswerTest, AClaimWithoutRecordIsAnInternalError) {
   Container("c", {{kC, "", ""}});
   EXPECT_THAT(Answer(),
@@ -208,7 +216,20 @@ TEST_F(ContainerAnswerTest, SeveralRequestsOfAClaimAddUp) {
   EXPECT_EQ(devices[1].origin.resource, "example.com/nic");
 }
 
-// DRA-124, DRA-125: a mapping that adds no want adds no device.
+// BO-112
+TEST_F(ContainerAnswerTest, SeveralRequestsOfAResourceAddUp) {
+  Claim("S", kDriver,
+        {Prepared("dev-1", {"d/x=1"}, {"req-0"}),
+         Prepared("dev-2", {"d/x=2"}, {"req-1"}),
+         Prepared("dev-3", {"d/x=3"}, {"req-2"})});
+  Container("c1",
+            {{kS, "req-0", "example.com/r1"}, {kS, "req-1", "example.com/r1"}});
+  Container("c2", {{kS, "req-2", "example.com/r1"}});
+  EXPECT_THAT(NamesOf("c1"), ElementsAre("d/x=1", "d/x=2"));
+  EXPECT_THAT(NamesOf("c2"), ElementsAre("d/x=3"));
+}
+
+// DRA-124, DRA-125, BO-113: a mapping that adds no want adds no device.
 TEST_F(ContainerAnswerTest, WithoutAWantTheSpecialClaimGivesNothing) {
   Claim("S", kDriver, {Prepared("dev-1", {"d/x=1"}, {"req-0"})});
   Container("c", {});

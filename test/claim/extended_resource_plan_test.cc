@@ -128,20 +128,24 @@ TEST_F(ExtendedResourcePlanTest, TwoResourcesOfAContainerAreServed) {
                                       Want{kSpecial, "req-1", kNic})));
 }
 
-// DRA-123
+// DRA-123, BO-112
 TEST_F(ExtendedResourcePlanTest, OneResourceMayBeMappedToTwoRequests) {
   const Pod pod = PodBuilder()
                       .Container("a")
                       .Requests(kGpu, 2)
+                      .Container("b")
+                      .Requests(kGpu)
                       .SpecialClaim("S")
                       .Maps("a", kGpu, "req-0")
-                      .Maps("a", kGpu, "req-1");
+                      .Maps("a", kGpu, "req-1")
+                      .Maps("b", kGpu, "req-2");
   EXPECT_THAT(WantsOf(pod),
               ElementsAre(ElementsAre(Want{kSpecial, "req-0", kGpu},
-                                      Want{kSpecial, "req-1", kGpu})));
+                                      Want{kSpecial, "req-1", kGpu}),
+                          ElementsAre(Want{kSpecial, "req-2", kGpu})));
 }
 
-// DRA-124
+// DRA-124, BO-113
 TEST_F(ExtendedResourcePlanTest, AMappingOfAResourceOfQuantityZeroAddsNothing) {
   const Pod pod =
       PodBuilder().Container("a").Requests(kGpu, 0).SpecialClaim("S").Maps(

@@ -70,21 +70,23 @@ TEST(MergeEditsTest, TheSameThingTwiceIsNoConflict) {  // DP-103
   EXPECT_EQ(Merged({one, {"r2", one.edits}}), one.edits);
 }
 
-TEST(MergeEditsTest, TheFirstResourceWinsAConflict) {  // W-27
+// W-27, BO-107, BO-108
+TEST(MergeEditsTest, TheFirstResourceWinsAConflict) {
   const MergedEdits merged = MergeEdits({{"r2",
                                           {.env = {{"A", "2"}},
                                            .mounts = {{"/m", "/h", false}},
-                                           .devices = {{"/d", "/h", "r"}},
+                                           .devices = {{"/d", "/h2", "r"}},
                                            .annotations = {{"k", "w"}}}},
                                          {"r1",
                                           {.env = {{"A", "1"}},
                                            .mounts = {{"/m", "/h", true}},
-                                           .devices = {{"/d", "/h", "rw"}},
+                                           .devices = {{"/d", "/h1", "rw"}},
                                            .annotations = {{"k", "v"}}}}});
   EXPECT_THAT(merged.env,
               ElementsAre(FromResource<NamedValue>{{"A", "1"}, "r1"}));
   EXPECT_TRUE(merged.mounts[0].value.read_only);
-  EXPECT_EQ(merged.devices[0].value.permissions, "rw");
+  EXPECT_THAT(merged.devices,
+              ElementsAre(FromResource<DeviceNode>{{"/d", "/h1", "rw"}, "r1"}));
   EXPECT_EQ(merged.annotations[0].value.value, "v");
   EXPECT_THAT(merged.conflicts,
               ElementsAre(EditConflict{"annotation", "k", "r1", "r2"},

@@ -51,13 +51,14 @@ TEST_F(DeviceNodeTest, APodGetsItsDevices) {
                           "'1'"));
 }
 
-// W-27: who comes first by name wins, and it is told.
+// W-27, BO-107, BO-108: who comes first by name wins, and it is told.
 TEST_F(DeviceNodeTest, WhatPluginsDisagreeOnIsTold) {
   node_.Start();
   for (const char* resource : {kGpu, kNic}) {
     node_.plugins.Serve(resource, 1);
     device::ContainerEdits edits;
     edits.env = {{"MODE", resource}};
+    edits.devices = {{"/dev/x", std::string("/dev/of/") + resource, "rw"}};
     node_.plugins.Answer(resource, [=](const auto&) { return edits; });
   }
   node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
@@ -65,8 +66,13 @@ TEST_F(DeviceNodeTest, WhatPluginsDisagreeOnIsTold) {
   const auto answer = node_.manager().ContainerDevicesOf(node_.UidOf("p"), "c");
   ASSERT_THAT(answer.status(), IsOk());
   EXPECT_THAT((*answer)->env, ElementsAre(NamedValue{"MODE", kGpu, kGpu}));
+  EXPECT_THAT((*answer)->devices,
+              ElementsAre(DeviceNode{"/dev/x", std::string("/dev/of/") + kGpu,
+                                     "rw", kGpu}));
   EXPECT_THAT(MessagesOf("DeviceEditConflict"),
-              ElementsAre(AllOf(HasSubstr("container 'c'"), HasSubstr("MODE"),
+              ElementsAre(AllOf(HasSubstr("container 'c'"), HasSubstr("/dev/x"),
+                                HasSubstr(kNic)),
+                          AllOf(HasSubstr("container 'c'"), HasSubstr("MODE"),
                                 HasSubstr(kNic))));
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/inspection.h>
 
-#include <thread>
-
 #include "shim/shim_fixture.h"
 
 namespace devmgr {
@@ -152,6 +150,29 @@ TEST_F(ShimTest, WaitsForAPodToBecomeKnown) {
               ElementsAre("v.com/c=1"));
 }
 
+TEST_F(ShimTest, WaitsForADaemonToKnowAPod) {
+  auto server = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  ASSERT_THAT(server, IsOk());
+  options_.manager = nullptr;
+  options_.devmgrd = Path("devmgr.sock");
+  options_.unknown_sandbox_wait = 2 * kPatience;
+  Start();
+  const auto answers =
+      Begin(cri::method::kCreateContainer, ForContainer().SerializeAsString());
+  EXPECT_FALSE(answers->Take(std::chrono::milliseconds(150)).has_value());
+  Give(OneOfEach());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
+  EXPECT_THAT(NamesOf(TakeRequest<Request>().config()),
+              ElementsAre("v.com/c=1"));
+  // One that goes while somebody waits for it.
+  const auto waiting =
+      Begin(cri::method::kCreateContainer,
+            ForContainer("c", "of another").SerializeAsString());
+  EXPECT_FALSE(waiting->Take(std::chrono::milliseconds(150)).has_value());
+  server->reset();
+  EXPECT_THAT(StatusOfNext(*waiting), StatusIs(absl::StatusCode::kUnavailable));
+}
+
 TEST_F(ShimTest, RefusesUnknownPodsIfToldTo) {
   options_.unknown_sandbox = UnknownSandbox::kRefuse;
   Start();
@@ -196,6 +217,27 @@ TEST_F(ShimTest, AsksTheRuntimeForSandboxesAndContainers) {
   EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-9")),
               IsOk());
   EXPECT_EQ(manager_.started.Take(), "u-1/c");
+}
+
+// BO-103: what a list leaves out is there all the same.
+TEST_F(ShimTest, DropsNothingThatAFilteredListLacks) {
+  Give(OneOfEach());
+  Start();
+  Created(ForContainer());
+  std::string filter, request;
+  cri::AppendBytesField(&filter, 1, "another");
+  cri::AppendBytesField(&request, 1, filter);
+  for (const std::string_view list :
+       {cri::method::kListContainers, cri::method::kListPodSandbox}) {
+    const auto answer = Call(list, request);
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_EQ(*answer, "");
+  }
+  EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-1")),
+              IsOk());
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  EXPECT_EQ(shim_->Info().containers, 1U);
+  EXPECT_EQ(shim_->Info().sandboxes, 1U);
 }
 
 TEST_F(ShimTest, CallsPluginsBeforeAStart) {
@@ -335,75 +377,6 @@ TEST_F(ShimTest, LooksDevicesUpInADaemon) {
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
-/// With an actuator: `actuate: cri`.
-class ActuatingShimTest : public ShimTest {
- protected:
-  void SetUp() override {
-    ShimTest::SetUp();
-    options_.actuator = &actuator_;
-    SetSource(true);
-    cri::AppendBytesField(&run_, 1,
-                          ForContainer().sandbox_config().SerializeAsString());
-  }
-
-  void SetSource(bool has_pod) {
-    auto objects = std::make_shared<ObjectSnapshot>();
-    objects->complete = true;
-    if (has_pod) {
-      auto pod = std::make_shared<Pod>();
-      pod->metadata.ns = "ns";
-      pod->metadata.name = "p";
-      pod->metadata.uid = kUid;
-      objects->pods[{"ns", "p"}] = pod;
-    }
-    manager_.Set(
-        [&](FakeDeviceManager::World& world) { world.objects = objects; });
-  }
-
-  FakeActuator actuator_{false};
-  std::string run_;
-};
-
-TEST_F(ActuatingShimTest, HoldsASandboxUntilItsPodIsReady) {
-  Start();
-  const auto answers = Begin(cri::method::kRunPodSandbox, run_);
-  while (actuator_.wanted().empty()) std::this_thread::yield();
-  EXPECT_EQ(answers->size(), 0U);
-  EXPECT_EQ(fake_->requests.size(), 0U);
-  Give(OneOfEach());
-  EXPECT_THAT(StatusOfNext(*answers), IsOk());
-  EXPECT_EQ(fake_->requests.Take(), run_);
-}
-
-TEST_F(ActuatingShimTest, TellsInTimeWhatAPodWaitsFor) {
-  options_.proxy.decision_budget = std::chrono::milliseconds(400);
-  ChangePod(PodState::kWaiting, "PluginMissing",
-            "nobody serves 'example.com/tpu'");
-  Start();
-  EXPECT_THAT(Call(cri::method::kRunPodSandbox, run_),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("nobody serves 'example.com/tpu'")));
-  EXPECT_EQ(fake_->requests.size(), 0U);
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
-}
-
-TEST_F(ActuatingShimTest, ReleasesAPodThatNeitherRuntimeNorSourceHas) {
-  Give(OneOfEach());
-  Start();
-  ASSERT_THAT(Call(cri::method::kRunPodSandbox, run_), IsOk());
-  fake_->requests.Take();
-  ASSERT_THAT(Call(cri::method::kRemovePodSandbox, WithId("sandbox-1")),
-              IsOk());
-  fake_->requests.Take();
-  // Another call is dealt with after what that one had to say.
-  Created(ForContainer("none"));
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "the source has it";
-  SetSource(false);
-  manager_.RemovePod({"another"});
-  while (actuator_.unwanted().empty()) std::this_thread::yield();
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
-}
-
 TEST(CriShim, RefusesOptionsThatContradictEachOther) {
   FakeDeviceManager manager;
   FakeActuator follows(true);
@@ -418,6 +391,13 @@ TEST(CriShim, RefusesOptionsThatContradictEachOther) {
   options.actuator = &follows;
   EXPECT_THAT(CriShim::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument));
+  FakeActuator told(false);
+  options.actuator = &told;
+  manager.Set(
+      [](FakeDeviceManager::World& world) { world.node.source = "none"; });
+  EXPECT_THAT(CriShim::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("source, and it has none")));
   options.actuator = nullptr;
   options.call_timeout = {};
   EXPECT_THAT(

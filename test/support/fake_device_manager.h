@@ -274,6 +274,11 @@ class FakeActuator : public Actuator {
     unwanted_.push_back(pod.value);
   }
 
+  void Clear() {
+    const MutexLock lock(mutex_);
+    wanted_.clear();
+    unwanted_.clear();
+  }
   std::vector<std::string> wanted() const {
     const MutexLock lock(mutex_);
     return wanted_;

@@ -50,11 +50,17 @@ struct CriShimOptions {
   DeviceManager* manager = nullptr;  ///< Borrowed: must outlive the shim.
   std::filesystem::path devmgrd;     ///< Its inspection socket.
 
-  /// With `manager`: RunPodSandbox wants the pod of the manager's source, and
-  /// is held until it is Ready; when the pod's last sandbox is removed and the
-  /// source lacks the pod, it is released. Borrowed: must outlive the shim. It
-  /// must not follow the source. Null: somebody else prepares and releases.
+  /// With `manager`: RunPodSandbox is held until its pod is Ready, and the pod
+  /// is released when it is over. Borrowed: must outlive the shim. It must not
+  /// follow the source. Null: somebody else prepares and releases.
   Actuator* actuator = nullptr;
+  /// With `actuator`, who knows the pods. True: the manager's source.
+  /// RunPodSandbox wants the pod it has; a pod is over when its last sandbox is
+  /// gone and the source calls it Succeeded or Failed, or, being complete,
+  /// lacks it. False: whoever calls Actuator::Want, before or soon after
+  /// RunPodSandbox; a pod is over when its last sandbox is removed, and one
+  /// that never ran keeps its place until Actuator::Unwant.
+  bool pods_from_source = true;
 
   UnknownSandbox unknown_sandbox = UnknownSandbox::kWait;
   std::chrono::milliseconds unknown_sandbox_wait{2'000};

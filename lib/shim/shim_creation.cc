@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a container that is to be created to the request that goes on.
+#include <devmgr/cdi_cache.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "cri/patch.h"
+#include "cri/runtime_fields.h"
+#include "shim/injection.h"
+#include "shim/shim.h"
+
+namespace devmgr::shim {
+namespace {
+
+const ContainerDevices* FindContainer(const PodDevices* pod,
+                                      const std::string& name) {
+  if (pod == nullptr) return nullptr;
+  const auto found = std::find_if(
+      pod->containers.begin(), pod->containers.end(),
+      [&](const ContainerDevices& devices) { return devices.name == name; });
+  return found == pod->containers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void Shim::Create(const HeldCall& held) {
+  auto request = cri::ReadCreateContainer(held->call.message);
+  if (!request.ok()) return Unreadable(held, request.status());
+  auto creation = std::make_shared<Creation>();
+  creation->held = held;
+  creation->sandbox_id = request->sandbox_id;
+  creation->identity = request->sandbox.identity;
+  creation->configs.push_back(std::move(request->config));
+  WhenRuntimeKnown(held, [this, creation] { Identify(creation); });
+}
+
+void Shim::Restore(const HeldCall& held) {
+  auto request = cri::ReadRestorePod(held->call.message);
+  if (!request.ok()) return Unreadable(held, request.status());
+  auto creation = std::make_shared<Creation>();
+  creation->held = held;
+  creation->restore = true;
+  creation->identity = request->sandbox.identity;
+  creation->configs = std::move(request->containers);
+  WhenRuntimeKnown(held, [this, creation] {
+    WhenAdmitted(creation->held, creation->identity,
+                 [this, creation] { Identify(creation); });
+  });
+}
+
+void Shim::Identify(const CreationPtr& creation) {
+  creation->patience = executor_->Now() + options_.unknown_sandbox_wait;
+  if (!creation->identity.uid.value.empty() || creation->restore) {
+    return FindDevices(creation);
+  }
+  const auto from_book = [this, creation](const absl::Status&) {
+    const auto* identity = book_.FindSandbox(creation->sandbox_id);
+    if (identity != nullptr) creation->identity = *identity;
+    FindDevices(creation);
+  };
+  if (book_.FindSandbox(creation->sandbox_id) != nullptr) {
+    return from_book(absl::OkStatus());
+  }
+  Look(from_book);
+}
+
+void Shim::FindDevices(const CreationPtr& creation) {
+  if (source_ == nullptr || creation->identity.uid.value.empty()) {
+    return Inject(creation, nullptr);
+  }
+  creation->asked_at = source_version_;
+  source_->DevicesOf(
+      creation->identity.uid, creation->identity.pod,
+      OnExecutor<absl::StatusOr<std::shared_ptr<const PodDevices>>>(
+          [this, creation](
+              const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
+            OnDevices(creation, pod);
+          }));
+}
+
+void Shim::OnDevices(
+    const CreationPtr& creation,
+    const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
+  if (pod.status().code() == absl::StatusCode::kNotFound) {
+    return OnUnknownPod(creation, pod.status());
+  }
+  if (!pod.ok()) {
+    return Fail(
+        creation->held,
+        ForCaller(WithContext(
+            pod.status(), "container '{}'",
+            creation->configs.empty() ? "" : creation->configs.front().name)));
+  }
+  for (const cri::ContainerConfig& config : creation->configs) {
+    const ContainerDevices* devices = FindContainer(pod->get(), config.name);
+    if (devices != nullptr && devices->devices_released) {
+      return TakeBackFirst(creation, config.name);
+    }
+  }
+  Inject(creation, pod->get());
+}
+
+/// An init container that runs again has to get devices again.
+void Shim::TakeBackFirst(const CreationPtr& creation,
+                         const std::string& container) {
+  if (std::exchange(creation->given_back_again, true)) {
+    return Fail(creation->held,
+                UnavailableError("container '{}' of pod '{}' has given its "
+                                 "devices back and got none since",
+                                 container, creation->identity.pod.ToString()));
+  }
+  source_->BeforeContainerStart(
+      creation->identity.uid, container, options_.call_timeout,
+      OnExecutor<absl::Status>([this, creation](const absl::Status& status) {
+        if (!status.ok()) return Fail(creation->held, ForCaller(status));
+        FindDevices(creation);
+      }));
+}
+
+void Shim::OnUnknownPod(const CreationPtr& creation, const absl::Status& why) {
+  if (options_.unknown_sandbox == UnknownSandbox::kRefuse) {
+    return Fail(creation->held, FailedPreconditionError("{}", MessageOf(why)));
+  }
+  if (options_.unknown_sandbox == UnknownSandbox::kWait &&
+      executor_->Now() < creation->patience) {
+    return WaitForPod(creation);
+  }
+  Tell(true, "UnknownSandbox", creation->identity,
+       "created without devices: " + MessageOf(why));
+  Inject(creation, nullptr);
+}
+
+void Shim::WaitForPod(const CreationPtr& creation) {
+  // Something has changed since it was asked for.
+  if (creation->asked_at != source_version_) return FindDevices(creation);
+  const std::uint64_t call = creation->held->call.id;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      creation->patience - executor_->Now());
+  unknown_[call] = {creation, executor_->PostAfter(left, [this, call] {
+                      const auto found = unknown_.find(call);
+                      if (found == unknown_.end()) return;
+                      const CreationPtr over = found->second.creation;
+                      unknown_.erase(found);
+                      FindDevices(over);
+                    })};
+  WatchSource();
+}
+
+/// Only while somebody waits.
+void Shim::WatchSource() {
+  if (unknown_.empty() || std::exchange(watching_source_, true)) return;
+  source_->WaitForChange(
+      source_version_,
+      OnExecutor<absl::StatusOr<std::uint64_t>>(
+          [this](const absl::StatusOr<std::uint64_t>& version) {
+            watching_source_ = false;
+            if (version.ok()) source_version_ = *version;
+            for (const auto& [call, unknown] : std::exchange(unknown_, {})) {
+              executor_->Cancel(unknown.timer);
+              version.ok()
+                  ? FindDevices(unknown.creation)
+                  : Fail(unknown.creation->held, ForCaller(version.status()));
+            }
+          }));
+}
+
+void Shim::Inject(const CreationPtr& creation, const PodDevices* pod) {
+  const auto is_named = [](const cri::ContainerConfig& config) {
+    return !config.cdi_devices.empty() || !config.annotations.empty();
+  };
+  const bool names =
+      pod != nullptr ||
+      std::any_of(creation->configs.begin(), creation->configs.end(), is_named);
+  if (support_.cdi == RuntimeCdi::kNone && names) {
+    // What is wrong with a wanted file is told with the name that needs it.
+    specs_->Refresh().IgnoreError();
+  }
+  const auto registry = specs_->Registry();
+  InjectionTarget target{support_.cdi, options_.fallback, *registry, searched_,
+                         host_};
+  target.fallback.pod = creation->identity.pod.ToString();
+  target.fallback.runtime = runtime_name_;
+  std::vector<cri::ConfigEdits> edits;
+  for (const cri::ContainerConfig& config : creation->configs) {
+    target.fallback.container = config.name;
+    auto injection =
+        PlanInjection(config, FindContainer(pod, config.name), target);
+    if (!injection.ok()) return Fail(creation->held, injection.status());
+    for (const std::string& warning : injection->warnings) {
+      Tell(true, "DeviceEdit", creation->identity, warning);
+    }
+    edits.push_back(std::move(injection->edits));
+  }
+  WhenOver(creation->held->call.id,
+           [this, creation](const CriOutcome& outcome) {
+             Learn(creation, outcome);
+           });
+  const auto changed = static_cast<std::uint64_t>(
+      std::count_if(edits.begin(), edits.end(),
+                    [](const auto& edit) { return !edit.empty(); }));
+  Count([&](CriShimInfo& info) {
+    info.injected += changed;
+    info.unchanged += edits.size() - changed;
+  });
+  if (changed == 0) return Forward(creation->held);
+  const std::string& request = creation->held->call.message;
+  auto patched = creation->restore
+                     ? cri::PatchRestorePod(request, edits)
+                     : cri::PatchCreateContainer(request, edits.front());
+  if (!patched.ok()) return Unreadable(creation->held, patched.status());
+  creation->held->decide(CriDecision::Replace(*std::move(patched)));
+}
+
+/// The ids that the runtime gave.
+void Shim::Learn(const CreationPtr& creation, const CriOutcome& outcome) {
+  if (creation->restore && IsLost(outcome)) return Doubt();
+  if (!IsGood(outcome)) return;
+  const std::string& answer = outcome.message;
+  if (creation->restore) {
+    const auto response = cri::ReadRestorePodResponse(answer);
+    if (!response.ok() || response->sandbox_id.empty()) return Doubt();
+    book_.AddSandbox(response->sandbox_id, creation->identity);
+    for (const auto& container : response->containers) {
+      book_.AddContainer(container.container_id,
+                         {response->sandbox_id, container.name});
+    }
+  } else {
+    const auto id = cri::ReadText(
+        answer, cri::field::create_container_response::kContainerId,
+        "CreateContainerResponse");
+    if (!id.ok() || id->empty()) return;
+    book_.AddContainer(*id,
+                       {creation->sandbox_id, creation->configs.front().name});
+    if (book_.FindSandbox(creation->sandbox_id) == nullptr) {
+      book_.AddSandbox(creation->sandbox_id, creation->identity);
+    }
+  }
+  CountBook();
+}
+
+}  // namespace devmgr::shim

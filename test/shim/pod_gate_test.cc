@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/pod_gate.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/fake_device_manager.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::shim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::chrono::seconds kUnknown{2};
+constexpr std::chrono::seconds kReady{60};
+
+/// A gate on a clock that the test moves. Calls have small numbers.
+class PodGateTest : public ::testing::Test {
+ protected:
+  void Start(bool pods_from_source = true) {
+    gate_ = std::make_unique<PodGate>(manager_, actuator_, book_,
+                                      pods_from_source, executor_);
+    gate_->OnLook();
+  }
+
+  static cri::SandboxIdentity Identity(const std::string& uid,
+                                       std::uint32_t attempt = 0) {
+    return {{uid}, {"ns", uid}, attempt};
+  }
+
+  /// What the source has from now on; a phase for each, by UID.
+  void Source(const std::map<std::string, std::string>& phases,
+              bool complete = true) {
+    auto objects = std::make_shared<ObjectSnapshot>();
+    objects->complete = complete;
+    for (const auto& [uid, phase] : phases) {
+      auto pod = std::make_shared<Pod>();
+      pod->metadata.ns = "ns";
+      pod->metadata.name = uid;
+      pod->metadata.uid = uid;
+      pod->status.phase = phase;
+      objects->pods[{"ns", uid}] = pod;
+    }
+    Publish(objects);
+  }
+  void Publish(std::shared_ptr<const ObjectSnapshot> objects) {
+    manager_.Set([&](auto& world) { world.objects = objects; });
+    manager_.RemovePod({"nobody"});  // tells observers
+    executor_->RunPending();
+  }
+
+  void State(const std::string& uid, PodState state,
+             const std::string& reason = "") {
+    PodInfo pod;
+    pod.uid = {uid};
+    pod.name = {"ns", uid};
+    pod.state = state;
+    pod.reason = reason;
+    manager_.ChangePod(pod);
+    executor_->RunPending();
+  }
+
+  void Run(std::uint64_t call, const std::string& uid) {
+    const auto now = executor_->Now();
+    gate_->Admit(
+        call, Identity(uid), {now + kUnknown, now + kReady},
+        [this](const absl::Status& status) { answers_.push_back(status); });
+  }
+  void SandboxRuns(const std::string& id, const std::string& uid,
+                   std::uint32_t attempt = 0) {
+    book_.AddSandbox(id, Identity(uid, attempt));
+  }
+  /// As Shim does it.
+  void SandboxGoes(const std::string& id) {
+    const auto last = book_.RemoveSandbox(id);
+    if (!last.uid.value.empty()) gate_->OnLastSandboxGone(last.uid);
+  }
+  /// One that is Ready and has run.
+  void HasRun(const std::string& id, const std::string& uid) {
+    State(uid, PodState::kReady);
+    Run(1, uid);
+    SandboxRuns(id, uid);
+    gate_->OnCallOver(1);
+    ASSERT_THAT(actuator_.unwanted(), IsEmpty());
+  }
+
+  /// Nobody remembers the pod.
+  void StartOver(const std::string& uid) {
+    gate_.reset();
+    actuator_.Clear();
+    manager_.RemovePod({uid});
+  }
+
+  FakeDeviceManager manager_;
+  FakeActuator actuator_{false};
+  PodBook book_;
+  const std::shared_ptr<ManualExecutor> executor_ =
+      std::make_shared<ManualExecutor>();
+  std::unique_ptr<PodGate> gate_;
+  std::vector<absl::Status> answers_;
+};
+
+TEST_F(PodGateTest, AnswersWhenThePodIsReady) {
+  Start();
+  Source({{"u", "Pending"}});
+  Run(1, "u");
+  EXPECT_THAT(actuator_.wanted(), ElementsAre("ns/u"));
+  State("u", PodState::kPreparing);
+  EXPECT_THAT(answers_, IsEmpty());
+  State("u", PodState::kReady);
+  EXPECT_THAT(answers_, ElementsAre(IsOk()));
+  EXPECT_EQ(executor_->timers(), 0U);
+  State("u", PodState::kPreparing);
+  EXPECT_THAT(answers_, SizeIs(1)) << "once";
+}
+
+TEST_F(PodGateTest, GivesUpInTime) {
+  Start();
+  Source({{"u", ""}});
+  Run(1, "u");
+  State("u", PodState::kWaiting, "PluginMissing");
+  Run(2, "nobody knows");
+  executor_->Advance(kUnknown);
+  EXPECT_THAT(answers_, ElementsAre(StatusIs(absl::StatusCode::kNotFound)));
+  executor_->Advance(kReady);
+  EXPECT_THAT(answers_.back(), StatusIs(absl::StatusCode::kUnavailable,
+                                        HasSubstr("PluginMissing")));
+  gate_->OnCallOver(1);
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "it keeps its place";
+}
+
+TEST_F(PodGateTest, AnswersNobodyWhoHasGone) {
+  Start();
+  Source({{"u", ""}});
+  Run(1, "u");
+  gate_->OnCallOver(1);
+  State("u", PodState::kReady);
+  executor_->Advance(kReady);
+  EXPECT_THAT(answers_, IsEmpty());
+  EXPECT_EQ(executor_->timers(), 0U);
+}
+
+// A claim that is made from a template is named in the pod's status later.
+TEST_F(PodGateTest, WantsThePodAgainWhenTheSourceChangesIt) {
+  Start();
+  Source({{"u", ""}});
+  Run(1, "u");
+  State("u", PodState::kWaiting);
+  EXPECT_THAT(actuator_.wanted(), SizeIs(1));
+  Source({{"u", "Pending"}});
+  EXPECT_THAT(actuator_.wanted(), SizeIs(2));
+  State("u", PodState::kWaiting);
+  EXPECT_THAT(actuator_.wanted(), SizeIs(2));
+}
+
+TEST_F(PodGateTest, RefusesPodsThatWillNotRun) {
+  Start();
+  auto objects = std::make_shared<ObjectSnapshot>();
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod.metadata.uid = "m";
+  objects->malformed_pods[{"ns", "m"}] = malformed;
+  Publish(objects);
+  Run(1, "m");
+  Source({{"over", "Failed"}});
+  State("over", PodState::kReady);
+  Run(2, "over");
+  State("no", PodState::kRejected, "OutOfDevices");
+  Run(3, "no");
+  ASSERT_THAT(answers_, SizeIs(3));
+  const char* why[] = {"malformed", "is over: Failed", "OutOfDevices"};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(answers_[i], StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr(why[i])));
+  }
+  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+}
+
+TEST_F(PodGateTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
+  Start();
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  Source({});
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+  SandboxGoes("s");
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+}
+
+TEST_F(PodGateTest, ReleasesWhatTheSourceDropsLater) {
+  Start();
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  SandboxGoes("s");
+  Source({{"u", "Running"}, {"another", ""}});
+  Source({}, /*complete=*/false);
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  Source({});
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  Source({{"another", ""}});
+  EXPECT_THAT(actuator_.unwanted(), SizeIs(1)) << "once";
+}
+
+TEST_F(PodGateTest, ReleasesWhatTheSourceCallsTerminal) {
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    const std::string uid = phase;
+    Start();
+    Source({{uid, "Running"}});
+    HasRun("s", uid);
+    // An incomplete snapshot has seen this pod, too.
+    Source({{uid, phase}}, /*complete=*/false);
+    EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+    SandboxGoes("s");
+    EXPECT_THAT(actuator_.unwanted(), ElementsAre(uid));
+    StartOver(uid);
+  }
+  Start();
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  SandboxGoes("s");
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  Source({{"u", "Succeeded"}});
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+}
+
+TEST_F(PodGateTest, ReleasesAPodWhoseNameIsAnothers) {
+  Start();
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  SandboxGoes("s");
+  auto objects = std::make_shared<ObjectSnapshot>();
+  auto newer = std::make_shared<Pod>();
+  newer->metadata.uid = "newer";
+  objects->pods[{"ns", "u"}] = newer;
+  Publish(objects);
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+}
+
+TEST_F(PodGateTest, KeepsAPodWhoseManifestTurnsBad) {
+  Start();
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  auto objects = std::make_shared<ObjectSnapshot>();
+  objects->complete = true;
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod.metadata.uid = "u";
+  objects->malformed_pods[{"ns", "u"}] = malformed;
+  Publish(objects);
+  SandboxGoes("s");
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+}
+
+TEST_F(PodGateTest, ReleasesAPodThatNeverCameToRun) {
+  Start();
+  Source({{"u", ""}});
+  Run(1, "u");
+  Source({});
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "somebody runs it";
+  gate_->OnCallOver(1);
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+}
+
+TEST_F(PodGateTest, AnOldSandboxSaysNothingOfANewerAttempt) {
+  for (const bool from_source : {true, false}) {
+    Start(from_source);
+    Source({});
+    HasRun("s-0", "u");
+    Run(2, "u");
+    SandboxGoes("s-0");
+    EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "a call is under way";
+    SandboxRuns("s-1", "u", 1);
+    gate_->OnCallOver(2);
+    SandboxGoes("s-0");
+    EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+    SandboxGoes("s-1");
+    EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+    StartOver("u");
+  }
+}
+
+// borders.md 2.6, rule 3.
+TEST_F(PodGateTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
+  State("kept", PodState::kReady);
+  State("over", PodState::kReady);
+  State("runs", PodState::kReady);
+  State("done", PodState::kReady);
+  Source({{"kept", "Running"}, {"done", "Succeeded"}});
+  SandboxRuns("s", "runs");
+  Start();
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("done", "over"));
+  manager_.RemovePod({"done"});
+  manager_.RemovePod({"over"});
+  gate_->OnDoubt();
+  SandboxGoes("s");
+  EXPECT_THAT(actuator_.unwanted(), SizeIs(2)) << "another may be there";
+  gate_->OnLook();
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("done", "over", "runs"));
+}
+
+TEST_F(PodGateTest, WithoutASourceTheLastSandboxDecides) {
+  State("given", PodState::kReady);
+  Start(/*pods_from_source=*/false);
+  Source({{"u", "Running"}});
+  HasRun("s", "u");
+  EXPECT_THAT(actuator_.wanted(), IsEmpty()) << "that is the giver's";
+  SandboxRuns("s-2", "given");
+  gate_->OnLook();
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  SandboxGoes("s");
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+}
+
+TEST_F(PodGateTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
+  State("given", PodState::kReady);
+  Start(/*pods_from_source=*/false);
+  Run(1, "given");
+  gate_->OnCallOver(1);
+  gate_->OnLook();
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+}
+
+// The answer about a newer sandbox was lost.
+TEST_F(PodGateTest, WithoutASourceADoubtIsClearedFirst) {
+  Start(/*pods_from_source=*/false);
+  HasRun("s-0", "u");
+  HasRun("t-0", "t");
+  gate_->OnDoubt();
+  SandboxGoes("s-0");
+  SandboxGoes("t-0");
+  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  SandboxRuns("s-1", "u", 1);
+  gate_->OnLook();
+  EXPECT_THAT(actuator_.unwanted(), ElementsAre("t"));
+}
+
+}  // namespace
+}  // namespace devmgr::shim
