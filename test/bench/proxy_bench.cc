@@ -6,22 +6,17 @@
 // ways take turns, so that whatever else runs here hurts all of them.
 #include <devmgr/cri.h>
 #include <fmt/format.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <csignal>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "bench/child.h"
 #include "bench/support.h"
+#include "bench/unary_caller.h"
 #include "rpc/server.h"
 #include "rpc/unix_socket.h"
 #include "support/stream_client.h"
@@ -38,64 +33,6 @@ constexpr double kGoalThroughput = 0.6;
 constexpr int kStalled = 64;
 constexpr double kGoalStalledMiB = 80;
 constexpr double kGoalIdleMiB = 6;
-
-/// A child that serves until this process ends.
-class Child {
- public:
-  /// `serve` calls its argument when it is ready and then waits.
-  explicit Child(
-      const std::function<void(const std::function<void()>&)>& serve) {
-    int ends[2];
-    if (pipe(ends) != 0) Fail("no pipe");
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      close(ends[0]);
-      serve([&] {
-        const char ready = 'r';
-        if (write(ends[1], &ready, 1) != 1) _exit(1);
-      });
-      _exit(0);
-    }
-    close(ends[1]);
-    char ready = 0;
-    if (read(ends[0], &ready, 1) != 1) Fail("a peer does not start");
-    close(ends[0]);
-  }
-  ~Child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  double ResidentMiB() const {
-    return Number(fmt::format("/proc/{}/status", pid_), "VmRSS:") / 1024;
-  }
-  /// How often any of its threads has woken up.
-  double WakeUps() const {
-    double sum = 0;
-    for (const auto& task : std::filesystem::directory_iterator(
-             fmt::format("/proc/{}/task", pid_))) {
-      sum += Number(task.path() / "status", "voluntary_ctxt_switches:");
-    }
-    return sum;
-  }
-
- private:
-  static double Number(const std::filesystem::path& file,
-                       const std::string& name) {
-    std::ifstream in(file);
-    std::string word;
-    double value = 0;
-    while (in >> word) {
-      if (word == name && in >> value) return value;
-    }
-    Fail(fmt::format("no {} in {}", name, file.string()));
-  }
-
-  pid_t pid_ = 0;
-};
 
 void ServeRuntime(const std::filesystem::path& socket,
                   const std::function<void()>& ready) {
@@ -176,27 +113,12 @@ void ServeCopier(const std::filesystem::path& listen,
   }
 }
 
-/// A caller as clients of runtimes are: gRPC.
 class Caller {
  public:
   explicit Caller(const std::filesystem::path& socket)
-      : socket_(socket), stub_(Channel(socket)) {}
+      : socket_(socket), caller_(socket) {}
 
-  void Call() {
-    grpc::ClientContext context;
-    const grpc::Slice slice(request_);
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    const auto reader = stub_.PrepareUnaryCall(
-        &context, kEcho, grpc::ByteBuffer(&slice, 1), &queue_);
-    reader->StartCall();
-    reader->Finish(&answer, &status, this);
-    void* tag = nullptr;
-    bool ok = false;
-    if (!queue_.Next(&tag, &ok) || !status.ok()) {
-      Fail("a call failed: " + status.error_message());
-    }
-  }
+  void Call() { caller_.Call(kEcho, request_); }
 
   void Stream() const {
     StreamClient client(socket_, kStream, "", {}, std::chrono::minutes(2));
@@ -213,20 +135,9 @@ class Caller {
   Samples stream;
 
  private:
-  static std::shared_ptr<grpc::Channel> Channel(
-      const std::filesystem::path& socket) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-    return grpc::CreateCustomChannel("unix:" + socket.string(),
-                                     grpc::InsecureChannelCredentials(),
-                                     arguments);
-  }
-
   const std::filesystem::path socket_;
   const std::string request_ = std::string(200, 'x');
-  grpc::GenericStub stub_;
-  grpc::CompletionQueue queue_;
+  UnaryCaller caller_;
 };
 
 struct Ways {
@@ -325,7 +236,6 @@ int main(int argc, char** argv) {
   const auto runtime_socket = folder.path() / "cri";
   const auto proxy_socket = folder.path() / "shim";
   const auto copier_socket = folder.path() / "copy";
-  // Before gRPC is up, which does not live through a fork.
   const Child bare([](const std::function<void()>& ready) {
     ready();
     pause();

@@ -239,5 +239,18 @@ TEST_F(ContainerdTest, SandboxesHaveTheirPodsPrepared) {
   EXPECT_EQ(node_.cdi_files(), 0U);
 }
 
+// Needs no runtime.
+TEST(CriShimProgram, SaysThatADaemonPreparesByItself) {
+  std::string output;
+  EXPECT_EQ(RunProgram(
+                {std::string(DEVMGR_EXAMPLES_DIR) + "/cri-shim/devmgr-cri-shim",
+                 "--listen", "/nowhere/a", "--runtime", "/nowhere/b",
+                 "--devmgrd", "/nowhere/c", "--actuate", "cri"},
+                &output),
+            2);
+  EXPECT_THAT(output, AllOf(HasSubstr("--actuate cri is not for --devmgrd"),
+                            HasSubstr("prepares and releases by itself")));
+}
+
 }  // namespace
 }  // namespace devmgr
