@@ -6,6 +6,8 @@
 namespace devmgr::ctl {
 namespace {
 
+constexpr char kRuntimeVariable[] = "CONTAINER_RUNTIME_ENDPOINT";
+
 void AddCdiSpecDirs(CLI::App* command, Raw& raw) {
   command
       ->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
@@ -22,6 +24,34 @@ const Names<CdiVerb>& CdiVerbNames() {
   return names;
 }
 
+/// An empty text is a variable of a script that is not set.
+std::string NotEmpty(const std::string& text) {
+  return text.empty() ? "is empty" : "";
+}
+
+absl::Status Wrong(const char* text) {
+  return MakeError(absl::StatusCode::kInvalidArgument, text);
+}
+
+/// A container tells its pod by itself.
+absl::Status CheckDiff(const Raw& raw, const Environment& environment,
+                       Options* options) {
+  if (raw.diff_container.empty()) {
+    return raw.runtime_endpoint.empty()
+               ? absl::OkStatus()
+               : Wrong("--runtime-endpoint is for --diff CONTAINER_ID");
+  }
+  if (!options->runtime_endpoint.empty()) return absl::OkStatus();
+  const char* value = environment.getenv(kRuntimeVariable);
+  if (value == nullptr || *value == '\0') {
+    return Wrong(
+        "--diff: say which runtime has the container, with "
+        "--runtime-endpoint SOCKET or CONTAINER_RUNTIME_ENDPOINT");
+  }
+  options->runtime_endpoint = WithoutScheme(value);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddShowEnv(CLI::App* command, Raw& raw) {
@@ -29,20 +59,44 @@ void AddShowEnv(CLI::App* command, Raw& raw) {
                     "show values of environment variables in tables");
 }
 
+CLI::Option* AddRuntimeEndpoint(CLI::App* command, Raw& raw,
+                                const std::string& description) {
+  return command
+      ->add_option("-r,--runtime-endpoint", raw.runtime_endpoint, description)
+      ->type_name("SOCKET")
+      ->check(NotEmpty);
+}
+
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::App* resolve =
       AddVerb(app, verbs, Verb::kResolve, "resolve",
               "what to inject into the containers of a pod that is Ready");
-  resolve->add_option("POD", raw.name, "[NAMESPACE/]NAME")->required();
-  resolve->add_option("-c,--container", raw.container, "only this container");
+  CLI::Option* pod = resolve->add_option("POD", raw.name, "[NAMESPACE/]NAME");
+  CLI::Option* container = resolve->add_option("-c,--container", raw.container,
+                                               "only this container");
   CLI::Option* edits = resolve->add_flag(
       "--cdi", raw.cdi_edits,
       "the edits behind the CDI devices of claims and plugins");
+  CLI::Option* fallback =
+      resolve
+          ->add_flag("--fallback", raw.fallback,
+                     "all of it in plain CRI fields, as for a runtime without "
+                     "CDI, or why that cannot be")
+          ->excludes(edits);
   resolve
-      ->add_flag("--fallback", raw.fallback,
-                 "all of it in plain CRI fields, as for a runtime without CDI, "
-                 "or why that cannot be")
-      ->excludes(edits);
+      ->add_option("--diff", raw.diff_container,
+                   "in place of POD: how what this container of the runtime "
+                   "holds differs from it; an ID, or its beginning. Exit code "
+                   "1 if it does")
+      ->type_name("CONTAINER_ID")
+      ->check(NotEmpty)
+      ->excludes(pod)
+      ->excludes(container)
+      ->excludes(edits)
+      ->excludes(fallback);
+  AddRuntimeEndpoint(resolve, raw,
+                     "of --diff: CRI socket of the runtime (or " +
+                         std::string(kRuntimeVariable) + ")");
   AddCdiSpecDirs(resolve, raw);
   AddShowEnv(resolve, raw);
 }
@@ -94,16 +148,22 @@ CdiVerb CdiVerbOf(const CLI::App& verb) {
   return found;
 }
 
-void TakeContainerOptions(const Raw& raw, Options* options) {
+absl::Status CheckContainerOptions(const Raw& raw,
+                                   const Environment& environment,
+                                   Options* options) {
   options->container = raw.container;
   options->show_env = raw.show_env;
   options->cdi_spec_dirs = raw.cdi_spec_dirs;
   options->cdi_edits = raw.cdi_edits;
   options->fallback = raw.fallback;
+  options->diff_container = raw.diff_container;
+  options->runtime_endpoint = WithoutScheme(raw.runtime_endpoint);
   options->cdi_device = raw.cdi_device;
   options->paths = raw.paths;
   options->spec = raw.spec;
   options->out_file = raw.out_file;
+  if (options->verb != Verb::kResolve) return absl::OkStatus();
+  return CheckDiff(raw, environment, options);
 }
 
 }  // namespace devmgr::ctl

@@ -198,6 +198,9 @@ void AddFsck(CLI::App& app, Raw& raw, VerbMap& verbs) {
   fsck->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
                    "with --state-dir: where CDI specs are, instead of "
                    "/etc/cdi and /var/run/cdi; may be repeated");
+  AddRuntimeEndpoint(fsck, raw,
+                     "CRI socket of the runtime: check its running containers "
+                     "against the ledger, too");
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -333,8 +336,12 @@ absl::Status CheckName(const Raw& raw, Options* options) {
   if (options->verb == Verb::kHistory) return CheckSubject(raw, options);
   if (raw.name.empty()) {
     switch (options->verb) {
-      case Verb::kDescribe:
       case Verb::kResolve:
+        if (!raw.diff_container.empty()) return absl::OkStatus();
+        return MakeError(absl::StatusCode::kInvalidArgument,
+                         "the name of a POD is empty; give one, or --diff "
+                         "CONTAINER_ID");
+      case Verb::kDescribe:
       case Verb::kExplain:
       case Verb::kWait:
       case Verb::kPrepare:
@@ -366,10 +373,7 @@ std::string Endpoint(const Raw& raw, const Environment& environment) {
     endpoint = value != nullptr ? value : "";
   }
   if (endpoint.empty()) endpoint = kDefaultEndpoint;
-  for (const std::string prefix : {"unix://", "unix:"}) {
-    if (endpoint.rfind(prefix, 0) == 0) return endpoint.substr(prefix.size());
-  }
-  return endpoint;
+  return WithoutScheme(endpoint);
 }
 
 /// What is decided over the manager's head has a reason, and is meant.
@@ -417,6 +421,9 @@ absl::Status Check(const Raw& raw, const Environment& environment,
                     NamesOf(ConditionNames()), &options->condition);
   }
   if (status.ok()) status = CheckOperator(raw, options);
+  if (status.ok()) {
+    status = CheckContainerOptions(raw, environment, options);
+  }
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;
@@ -424,11 +431,17 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->follow = raw.follow;
   options->repair = raw.repair;
   options->yes = raw.yes;
-  TakeContainerOptions(raw, options);
   return status;
 }
 
 }  // namespace
+
+std::string WithoutScheme(const std::string& endpoint) {
+  for (const std::string prefix : {"unix://", "unix:"}) {
+    if (endpoint.rfind(prefix, 0) == 0) return endpoint.substr(prefix.size());
+  }
+  return endpoint;
+}
 
 std::variant<Options, ExitCode> ParseCommandLine(
     std::vector<std::string> arguments, const Environment& environment) {

@@ -46,6 +46,8 @@ struct Raw {
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
   bool cdi_edits = false;
   bool fallback = false;
+  std::string diff_container;
+  std::string runtime_endpoint;
   std::string cdi_device;
   std::vector<std::string> paths;
   std::string spec;
@@ -85,13 +87,20 @@ std::string NamesOf(const Names<T>& names) {
   return Join(all, ", ");
 }
 
+/// `unix:///run/x.sock` is a path, too.
+std::string WithoutScheme(const std::string& endpoint);
+
 // What is asked about containers (container_options.cc).
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs);
 void AddInject(CLI::App& app, Raw& raw, VerbMap& verbs);
 void AddCdi(CLI::App& app, Raw& raw, VerbMap& verbs);
 void AddShowEnv(CLI::App* command, Raw& raw);
+CLI::Option* AddRuntimeEndpoint(CLI::App* command, Raw& raw,
+                                const std::string& description);
 /// `verb` was given; the verb behind `cdi`.
 CdiVerb CdiVerbOf(const CLI::App& verb);
-void TakeContainerOptions(const Raw& raw, Options* options);
+absl::Status CheckContainerOptions(const Raw& raw,
+                                   const Environment& environment,
+                                   Options* options);
 
 }  // namespace devmgr::ctl
