@@ -91,13 +91,13 @@ echo "the same $(wc -w <<<"$before") device IDs, with no driver running"
 run wait pod mixed --for=ready --timeout 10s
 
 step "A container of containerd, without and with what a pod was given"
-until=$((SECONDS + 30))
+deadline=$((SECONDS + 30))
 if { write_config && in_containerd without 15; } 2>"$root/reason"; then
   expect "what a container sees that was given nothing" "" "$(cat "$root/seen")"
   echo "without: no device and no variable"
   run inject --pod mixed -c worker --cdi-spec-dir "$root/cdi" \
     --spec "$root/config.json" -o "$root/config.json"
-  in_containerd with $((until - SECONDS))
+  in_containerd with $((deadline - SECONDS))
   cat "$root/seen"
   expect "what the container sees" \
     "node-1/gpu-5 tpu-0 /dev/tpu-0 is device 1:3 /run/devices/tpu-0" \

@@ -348,6 +348,26 @@ absl::StatusOr<std::vector<Container>> ReadListContainers(
                    ReadContainerItem);
 }
 
+absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response) {
+  namespace f = field::container_status_response;
+  namespace s = field::container_status;
+  ContainerStatus result;
+  Walk walk;
+  walk.Over(response, "ContainerStatusResponse", [&](const WireField& field) {
+    if (field.type != WireType::kBytes) return;
+    if (field.number == f::kInfo) ReadEntry(walk, field.bytes, &result.info);
+    if (field.number != f::kStatus) return;
+    walk.Over(field.bytes, "ContainerStatus", [&](const WireField& inner) {
+      if (inner.number == s::kId) Take(inner, &result.id);
+      if (inner.number == s::kAnnotations && inner.type == WireType::kBytes) {
+        ReadEntry(walk, inner.bytes, &result.annotations);
+      }
+    });
+  });
+  DEVMGR_RETURN_IF_ERROR(walk.status());
+  return result;
+}
+
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response) {
   namespace f = field::version_response;
   VersionResponse version;

@@ -94,6 +94,13 @@ struct Container {
   TextMap annotations;
 };
 
+/// What a verbose ContainerStatus adds to the list.
+struct ContainerStatus {
+  std::string id;
+  TextMap annotations;
+  TextMap info;  ///< The runtime's own: names and formats are no promise.
+};
+
 struct VersionResponse {
   std::string runtime_name;
   std::string runtime_version;
@@ -111,6 +118,7 @@ absl::StatusOr<std::vector<Sandbox>> ReadListPodSandbox(
     std::string_view response);
 absl::StatusOr<std::vector<Container>> ReadListContainers(
     std::string_view response);
+absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response);
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response);
 /// The map `info` of a verbose Status.
 absl::StatusOr<TextMap> ReadStatusInfo(std::string_view response);

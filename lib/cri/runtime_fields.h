@@ -28,6 +28,8 @@ inline constexpr std::string_view kRemoveContainer =
     "/runtime.v1.RuntimeService/RemoveContainer";
 inline constexpr std::string_view kListContainers =
     "/runtime.v1.RuntimeService/ListContainers";
+inline constexpr std::string_view kContainerStatus =
+    "/runtime.v1.RuntimeService/ContainerStatus";
 inline constexpr std::string_view kRestorePod =
     "/runtime.v1.RuntimeService/RestorePod";
 }  // namespace method
@@ -164,6 +166,21 @@ inline constexpr std::uint32_t kMetadata = 3;
 inline constexpr std::uint32_t kState = 6;
 inline constexpr std::uint32_t kAnnotations = 9;
 }  // namespace container
+
+namespace container_status_request {
+inline constexpr std::uint32_t kContainerId = 1;
+inline constexpr std::uint32_t kVerbose = 2;
+}  // namespace container_status_request
+
+namespace container_status_response {
+inline constexpr std::uint32_t kStatus = 1;
+inline constexpr std::uint32_t kInfo = 2;
+}  // namespace container_status_response
+
+namespace container_status {
+inline constexpr std::uint32_t kId = 1;
+inline constexpr std::uint32_t kAnnotations = 13;
+}  // namespace container_status
 
 namespace version_response {
 inline constexpr std::uint32_t kVersion = 1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "shim/allocation_stamp.h"
 
 namespace devmgr::shim {
 namespace {
@@ -147,7 +148,7 @@ class Plan {
     DropNamesOfField();
     if (names.empty()) return absl::OkStatus();
     const auto annotation =
-        MakeCdiAnnotation("devmgr", AllocationDigest(nullptr, names), names);
+        MakeCdiAnnotation("devmgr", NamesDigest(names), names);
     if (!annotation.ok()) {
       return FailedPreconditionError("{}: {}", Where(),
                                      MessageOf(annotation.status()));
@@ -216,8 +217,22 @@ class Plan {
   void Stamp() {
     const std::string key(kAllocationAnnotation);
     result_.edits.annotations.drop.insert(key);
+    const Names names = NamesOfClient();
     result_.edits.annotations.last.push_back(
-        {key, AllocationDigest(devices_, config_.cdi_devices)});
+        {key, WriteStamp({AllocationDigest(devices_),
+                          names.empty() ? "" : NamesDigest(names)})});
+  }
+
+  /// Those that are not ours as well.
+  Names NamesOfClient() const {
+    Names names = config_.cdi_devices;
+    const auto annotated = ParseCdiAnnotations(config_.annotations);
+    if (annotated.ok()) AddMissing(&names, *annotated);
+    if (devices_ == nullptr) return names;
+    for (const CdiDevice& device : devices_->cdi_devices) {
+      std::erase(names, device.name);
+    }
+    return names;
   }
 
   const cri::ContainerConfig& config_;
@@ -226,62 +241,12 @@ class Plan {
   Injection result_;
 };
 
-/// FNV-1a, 64 bits, over texts with their lengths.
-class Digest {
- public:
-  void Add(std::string_view text) {
-    for (std::size_t size = text.size(); size > 0; size >>= 8) Add(size & 0xFF);
-    Add(std::uint64_t{0x100});
-    for (const char c : text) Add(static_cast<std::uint8_t>(c));
-  }
-  std::string ToString() const { return fmt::format("{:016x}", state_); }
-
- private:
-  void Add(std::uint64_t value) {
-    state_ = (state_ ^ value) * 0x100000001B3ULL;
-  }
-  std::uint64_t state_ = 0xCBF29CE484222325ULL;
-};
-
 }  // namespace
 
 absl::StatusOr<Injection> PlanInjection(const cri::ContainerConfig& config,
                                         const ContainerDevices* devices,
                                         const InjectionTarget& target) {
   return Plan(config, devices, target).Make();
-}
-
-std::string AllocationDigest(const ContainerDevices* devices,
-                             const std::vector<std::string>& cdi_devices) {
-  Digest digest;
-  for (const std::string& name : cdi_devices) digest.Add(name);
-  if (devices == nullptr) return digest.ToString();
-  for (const CdiDevice& device : devices->cdi_devices) digest.Add(device.name);
-  for (const auto* values : {&devices->env, &devices->annotations}) {
-    digest.Add("values");
-    for (const NamedValue& value : *values) {
-      digest.Add(value.name);
-      digest.Add(value.value);
-    }
-  }
-  digest.Add("mounts");
-  for (const DeviceMount& mount : devices->mounts) {
-    digest.Add(mount.container_path);
-    digest.Add(mount.host_path);
-    digest.Add(mount.read_only ? "ro" : "rw");
-  }
-  digest.Add("devices");
-  for (const DeviceNode& node : devices->devices) {
-    digest.Add(node.container_path);
-    digest.Add(node.host_path);
-    digest.Add(node.permissions);
-  }
-  digest.Add("resources");
-  for (const HeldResource& resource : devices->resources) {
-    digest.Add(resource.name);
-    for (const std::string& id : resource.devices) digest.Add(id);
-  }
-  return digest.ToString();
 }
 
 }  // namespace devmgr::shim

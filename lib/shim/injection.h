@@ -43,9 +43,4 @@ absl::StatusOr<Injection> PlanInjection(const cri::ContainerConfig& config,
                                         const ContainerDevices* devices,
                                         const InjectionTarget& target);
 
-/// What kAllocationAnnotation says: 16 hexadecimal digits; equal for equal
-/// devices.
-std::string AllocationDigest(const ContainerDevices* devices,
-                             const std::vector<std::string>& cdi_devices);
-
 }  // namespace devmgr::shim

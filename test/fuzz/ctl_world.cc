@@ -89,6 +89,12 @@ void CtlWorld::Furnish() {
   main.annotations = {{"note", text_}};
   node_.answer = PodDevices{{"default", "p"}, {"uid-p"}, {main}};
 
+  using State = RuntimeContainer::State;
+  runtime_.containers = {
+      {"0f3a", "main", 0, State::kRunning, {"uid-p"}, {"default", "p"}, text_},
+      {text_, text_, 1, State::kCreated, {text_}, {text_, text_}, text_}};
+  runtime_.config.oci = text_;
+
   node_.on_wait = [this](std::chrono::milliseconds time) { Pass(time); };
   node_.on_prepare = [](const ObjectName&) { return absl::OkStatus(); };
   node_.on_release = [this](const ObjectName& name) {

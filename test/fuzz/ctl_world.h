@@ -10,6 +10,7 @@
 
 #include "devmgrctl/environment.h"
 #include "support/fake_inspector.h"
+#include "support/fake_runtime_inspector.h"
 
 namespace devmgr::fuzz {
 
@@ -35,6 +36,10 @@ class CtlWorld {
         .getenv = [](const char*) -> const char* { return nullptr; },
         .connect = [this](const auto&, auto) { return Connect(); },
         .open_state_dir = [this](const auto&) { return Connect(); },
+        .connect_runtime = [this](const auto&, auto)
+            -> absl::StatusOr<std::unique_ptr<RuntimeInspector>> {
+          return std::make_unique<FakeRuntimeInspector>(runtime_);
+        },
         .now = [this] { return now_; },
         .steady_now = [this] { return steady_now_; },
         .pause = [this](std::chrono::milliseconds time) { Pass(time); },
@@ -80,6 +85,7 @@ class CtlWorld {
   void AddPod(const std::string& ns, const std::string& name, PodState state);
 
   FakeNode node_;
+  FakeRuntimeView runtime_;
   absl::Status connect_;
   std::string text_;
   bool terminal_ = false;

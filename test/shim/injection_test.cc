@@ -184,6 +184,10 @@ TEST_F(PlanInjectionTest, StampsWhatAContainerWasGiven) {
   const NamedValue first = stamp();
   EXPECT_EQ(first.name, kAllocationAnnotation);
   EXPECT_EQ(stamp(), first);
+  // What the client names comes behind that; what is ours is not the client's.
+  config_.cdi_devices = {"v.com/client=1"};
+  EXPECT_THAT(stamp().value, StartsWith(first.value + "."));
+  config_.cdi_devices.clear();
   devices_.resources = {{"r", {"id-1"}}};
   EXPECT_NE(stamp().value, first.value);
 }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <thread>
 
 #include "support/temp_folder.h"
 #include "tools/command_line.h"
@@ -164,22 +166,60 @@ TEST_F(CdiCommandTest, MinVersionIsWhatTheContentNeeds) {
   EXPECT_EQ(Run({"cdi", "min-version", folder_.path() / "none"}).code, 3);
 }
 
+/// A CDI cache that changes when the test says so.
+class FakeCdiCache : public CdiCache {
+ public:
+  explicit FakeCdiCache(std::vector<CdiSpecFile> files)
+      : registry_(std::make_shared<const CdiRegistry>(std::move(files))) {}
+
+  std::shared_ptr<const CdiRegistry> Registry() override {
+    ++asked;
+    if (at_asked) at_asked();
+    return registry_;
+  }
+  absl::Status Refresh() override { return absl::OkStatus(); }
+  std::vector<CdiDirectoryInfo> Directories() const override {
+    return {{"/d", 0, 1, "", watch_problem}};
+  }
+  void Subscribe(std::function<void()> changed) override {
+    changed_ = std::move(changed);
+  }
+  void Unsubscribe() override { changed_ = {}; }
+
+  void Set(std::vector<CdiSpecFile> files) {
+    registry_ = std::make_shared<const CdiRegistry>(std::move(files));
+    if (changed_) changed_();
+  }
+
+  int asked = 0;
+  std::function<void()> at_asked;
+  std::string watch_problem;
+
+ private:
+  std::shared_ptr<const CdiRegistry> registry_;
+  std::function<void()> changed_;
+};
+
+// Each change is made when the one before it has been shown.
 TEST_F(CdiCommandTest, WatchPrintsWhatIsThereAndThenChanges) {
-  Write(low_ / "a.yaml", Spec("a", kEnv));
-  int pauses = 0;
-  on_pause_ = [&] {
-    switch (++pauses) {
+  const auto replace = [this](const fs::path& file, const std::string& text) {
+    Write(folder_.path() / "new", text);
+    fs::rename(folder_.path() / "new", file);
+  };
+  replace(low_ / "a.yaml", Spec("a", kEnv));
+  on_printed_ = [&] {
+    switch (printed_) {
       case 1:
-        return (void)Write(high_ / "b.yaml", Spec("a", kEnv));
+        return replace(high_ / "b.yaml", Spec("a", kEnv));
       case 2:
         return (void)fs::remove(high_ / "b.yaml");
       case 3:
-        return (void)Write(low_ / "a.yaml", Spec("a", "{env: [A=other]}"));
+        return replace(low_ / "a.yaml", Spec("a", "{env: [A=other]}"));
       default:
-        return;
+        return Pass(std::chrono::seconds(60));
     }
   };
-  const Result result = RunCdi({"watch", "--timeout", "3s", "-o", "json"});
+  const Result result = RunCdi({"watch", "--timeout", "60s", "-o", "json"});
   EXPECT_EQ(result.code, 0) << result.err;
   std::vector<std::string> seen;
   std::istringstream lines(result.out);
@@ -192,7 +232,60 @@ TEST_F(CdiCommandTest, WatchPrintsWhatIsThereAndThenChanges) {
               ::testing::ElementsAre("ADDED Usable", "ADDED Usable",
                                      "MODIFIED Shadowed", "DELETED Usable",
                                      "MODIFIED Usable", "MODIFIED Usable"));
-  EXPECT_GE(printed_, 1);
+  EXPECT_EQ(printed_, 4);
+}
+
+TEST_F(CdiCommandTest, WatchSleepsUntilSomethingChanges) {
+  FakeCdiCache* cache = nullptr;
+  std::thread other;
+  open_cdi_dirs_ = [&](const CdiCacheOptions& options) {
+    EXPECT_TRUE(options.watch);
+    auto made = std::make_unique<FakeCdiCache>(std::vector<CdiSpecFile>{
+        MakeCdiSpecFile("/d/a.yaml", 0, Spec("a", kEnv))});
+    cache = made.get();
+    return made;
+  };
+  on_printed_ = [&] {
+    if (printed_ == 1) {
+      // From another thread, as the cache does it.
+      other = std::thread([&] {
+        cache->Set({MakeCdiSpecFile("/d/a.yaml", 0, Spec("b", kEnv)),
+                    MakeCdiSpecFile("/d/bad.yaml", 0, "{")});
+      });
+    } else {
+      other.join();
+      EXPECT_EQ(cache->asked, 2);
+      Pass(std::chrono::seconds(60));
+    }
+  };
+  const Result result = RunCdi({"watch", "--timeout", "60s", "--no-headers"});
+  if (other.joinable()) other.join();
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(printed_, 2);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("DELETED"), HasSubstr("v.com/c=b")));
+  EXPECT_THAT(result.err, HasSubstr("/d/bad.yaml"));
+}
+
+TEST_F(CdiCommandTest, WatchLooksAgainWhereNobodyWouldTell) {
+  open_cdi_dirs_ = [&](const CdiCacheOptions&) {
+    auto made = std::make_unique<FakeCdiCache>(std::vector<CdiSpecFile>());
+    made->watch_problem = "'/d' cannot be watched";
+    made->at_asked = [this, cache = made.get()] {
+      if (cache->asked == 3) Pass(std::chrono::seconds(60));
+    };
+    return made;
+  };
+  const Result result = RunCdi({"watch", "--timeout", "60s"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("cannot be watched"));
+  EXPECT_EQ(printed_, 1);
+}
+
+TEST_F(CdiCommandTest, WatchEndsByItsTimeout) {
+  Write(low_ / "a.yaml", Spec("a", kEnv));
+  const Result result = RunCdi({"watch", "--timeout", "1ms"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("v.com/c=a"));
 }
 
 TEST_F(CdiCommandTest, CdiWantsASubcommand) {

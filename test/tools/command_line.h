@@ -12,6 +12,7 @@
 #include "devmgrctl/files.h"
 #include "devmgrctl/run.h"
 #include "support/fake_inspector.h"
+#include "support/fake_runtime_inspector.h"
 
 namespace devmgr::ctl {
 
@@ -47,6 +48,12 @@ class CommandLineTest : public ::testing::Test {
           if (!state_dir_error_.ok()) return state_dir_error_;
           return std::make_unique<FakeInspector>(node_);
         },
+        .connect_runtime = [this](const std::filesystem::path& endpoint,
+                                  std::chrono::milliseconds)
+            -> absl::StatusOr<std::unique_ptr<RuntimeInspector>> {
+          runtimes_.push_back(endpoint.string());
+          return std::make_unique<FakeRuntimeInspector>(runtime_);
+        },
         .now = [this] { return now_; },
         .steady_now = [this] { return steady_now_; },
         .pause =
@@ -54,8 +61,12 @@ class CommandLineTest : public ::testing::Test {
               Pass(time);
               if (on_pause_) on_pause_();
             },
-        .on_printed = [this] { ++printed_; },
-        .open_cdi_dirs = CdiCache::Open,
+        .on_printed =
+            [this] {
+              ++printed_;
+              if (on_printed_) on_printed_();
+            },
+        .open_cdi_dirs = open_cdi_dirs_,
         .read_file = ReadFile,
         .replace_file = ReplaceFile,
     };
@@ -88,6 +99,7 @@ class CommandLineTest : public ::testing::Test {
   }
 
   FakeNode node_;
+  FakeRuntimeView runtime_;
   absl::Status connect_error_;
   absl::Status state_dir_error_;
   std::map<std::string, std::string> variables_;
@@ -98,6 +110,10 @@ class CommandLineTest : public ::testing::Test {
   std::vector<std::string> endpoints_;
   std::vector<std::chrono::milliseconds> timeouts_;
   std::vector<std::string> state_dirs_;
+  std::vector<std::string> runtimes_;
+  std::function<void()> on_printed_;
+  std::function<absl::StatusOr<std::unique_ptr<CdiCache>>(CdiCacheOptions)>
+      open_cdi_dirs_ = CdiCache::Open;
   int printed_ = 0;
 
  private:

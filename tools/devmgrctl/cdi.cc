@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@ namespace {
 
 using Registry = std::shared_ptr<const CdiRegistry>;
 
+/// At what cannot be watched.
 constexpr std::chrono::milliseconds kLookEvery{500};
 
 /// A device as one file defines it.
@@ -303,6 +307,8 @@ class Watcher {
 
   void Show(const Registry& registry) {
     if (registry == shown_) return;
+    const bool is_first = shown_ == nullptr;
+    const std::size_t rows_before = rows_;
     std::map<std::pair<std::string, std::string>, Known> now;
     for (const Definition& definition : DefinitionsIn(*registry)) {
       now[{definition.name, definition.file->path}] = {
@@ -321,6 +327,7 @@ class Watcher {
     }
     known_ = std::move(now);
     shown_ = registry;
+    if (!is_first && rows_ == rows_before) return;
     if (!session_.is_document()) table_.Print(session_.out());
     session_.out().flush();
     if (session_.environment().on_printed) session_.environment().on_printed();
@@ -339,6 +346,7 @@ class Watcher {
 
   void Add(const char* type, const std::pair<std::string, std::string>& key,
            const Known& known) {
+    ++rows_;
     if (session_.is_document()) {
       session_.out() << OneLine({{"type", type}, {"object", known.item}})
                      << "\n";
@@ -350,27 +358,98 @@ class Watcher {
   const Session& session_;
   Table table_;
   Registry shown_;
+  std::size_t rows_ = 0;  ///< That were shown so far.
   std::map<std::pair<std::string, std::string>, Known> known_;
 };
 
-absl::Status Watch(const Session& session) {
-  const Environment& environment = session.environment();
-  const auto cache = session.OpenCdi();
-  if (!cache.ok()) return cache.status();
-  Watcher watcher(session);
-  std::string told;
-  const auto began = environment.steady_now();
-  for (;;) {
-    watcher.Show((*cache)->Registry());
-    const auto& timeout = session.options().timeout;
-    const bool has_end = timeout.has_value() && timeout->count() > 0;
-    if (has_end && environment.steady_now() - began >= *timeout) break;
-    if (!session.out()) break;
-    environment.pause(kLookEvery);
-    const std::string problem = MessageOf((*cache)->Refresh());
-    if (problem != told && !problem.empty()) session.Note(problem);
-    told = problem;
+/// What another thread has to tell.
+class Signal {
+ public:
+  void Tell() {
+    const std::lock_guard lock(mutex_);
+    is_told_ = true;
+    told_.notify_one();
   }
+  /// Sleeps until something was told since the last time. False: it was not,
+  /// for as long as `limit`.
+  bool Wait(std::optional<std::chrono::milliseconds> limit) {
+    std::unique_lock lock(mutex_);
+    const auto is_told = [this] { return std::exchange(is_told_, false); };
+    if (limit.has_value()) return told_.wait_for(lock, *limit, is_told);
+    told_.wait(lock, is_told);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  bool is_told_ = false;
+};
+
+/// Tells of each thing that is wrong when it becomes so.
+class ProblemTeller {
+ public:
+  explicit ProblemTeller(const Session& session) : session_(session) {}
+
+  void Tell(const CdiCache& cache, const CdiRegistry& registry) {
+    std::set<std::string> now;
+    std::vector<Verdict> verdicts;
+    JudgeDirectories(cache, registry, &verdicts);
+    for (const Verdict& verdict : verdicts) {
+      for (const std::string& error : verdict.errors) {
+        now.insert(verdict.path.empty() ? error : verdict.path + ": " + error);
+      }
+    }
+    for (const CdiDirectoryInfo& info : cache.Directories()) {
+      if (!info.watch_problem.empty()) now.insert(info.watch_problem);
+    }
+    for (const std::string& problem : now) {
+      if (!told_.contains(problem)) session_.Note(problem);
+    }
+    told_ = std::move(now);
+  }
+
+ private:
+  const Session& session_;
+  std::set<std::string> told_;
+};
+
+/// Where a directory cannot be watched, the cache has to be asked again.
+bool IsBlind(const CdiCache& cache) {
+  const auto infos = cache.Directories();
+  return std::any_of(infos.begin(), infos.end(), [](const auto& info) {
+    return !info.watch_problem.empty();
+  });
+}
+
+/// Sleeps while nothing changes.
+absl::Status Watch(const Session& session) {
+  Signal changed;  // Outlives the cache, which tells it.
+  const auto cache = session.OpenCdi(true);
+  if (!cache.ok()) return cache.status();
+  (*cache)->Subscribe([&changed] { changed.Tell(); });
+  Watcher watcher(session);
+  ProblemTeller problems(session);
+  const auto& timeout = session.options().timeout;
+  const bool has_end = timeout.has_value() && timeout->count() > 0;
+  const auto began = session.environment().steady_now();
+  bool is_over = false;
+  while (!is_over && session.out()) {
+    const Registry registry = (*cache)->Registry();
+    watcher.Show(registry);
+    problems.Tell(**cache, *registry);
+    std::optional<std::chrono::milliseconds> left;
+    if (has_end) {
+      left = *timeout - std::chrono::duration_cast<std::chrono::milliseconds>(
+                            session.environment().steady_now() - began);
+      if (left->count() <= 0) break;
+    }
+    const bool is_blind = IsBlind(**cache);
+    const auto limit =
+        is_blind ? std::min(left.value_or(kLookEvery), kLookEvery) : left;
+    is_over = !changed.Wait(limit) && !is_blind;
+  }
+  (*cache)->Unsubscribe();
   return absl::OkStatus();
 }
 

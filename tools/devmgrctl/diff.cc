@@ -81,12 +81,6 @@ void Print(const Session& session, const LedgerView& from, const LedgerView& to,
   for (const LedgerChange& change : changes) PrintChange(session, change);
 }
 
-/// 1 says that there are differences, so nothing else may.
-absl::Status AsTrouble(const absl::Status& status) {
-  if (status.ok() || ExitCodeOf(status) != kExitFailed) return status;
-  return MakeError(absl::StatusCode::kAborted, MessageOf(status));
-}
-
 absl::Status Compare(const Session& session, std::size_t* differences) {
   auto inspector = session.Open();
   if (!inspector.ok()) return inspector.status();

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/cdi_cache.h>
 #include <devmgr/inspection.h>
+#include <devmgr/runtime_inspection.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -30,6 +31,10 @@ struct Environment {
   std::function<absl::StatusOr<std::unique_ptr<Inspector>>(
       const std::filesystem::path&)>
       open_state_dir;
+  /// As RuntimeInspector::Connect.
+  std::function<absl::StatusOr<std::unique_ptr<RuntimeInspector>>(
+      const std::filesystem::path&, std::chrono::milliseconds)>
+      connect_runtime;
   std::function<WallTime()> now;
   std::function<std::chrono::steady_clock::time_point()> steady_now;
   /// Lets time pass between two attempts.
@@ -81,6 +86,12 @@ inline absl::Status MakeError(absl::StatusCode code, const std::string& text) {
 
 inline std::string MessageOf(const absl::Status& status) {
   return std::string(status.message());
+}
+
+/// Where 1 says that something was found, nothing else may.
+inline absl::Status AsTrouble(const absl::Status& status) {
+  if (status.ok() || ExitCodeOf(status) != kExitFailed) return status;
+  return MakeError(absl::StatusCode::kAborted, MessageOf(status));
 }
 
 }  // namespace devmgr::ctl

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "objects.h"
+#include "runtime_ledger.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -75,10 +76,17 @@ void PrintReport(const Session& session, const FsckReport& report) {
   }
 }
 
-/// Only a problem ends with 1; who cannot even look ends with more.
-absl::Status Trouble(const absl::Status& status) {
-  if (ExitCodeOf(status) != kExitFailed) return status;
-  return MakeError(absl::StatusCode::kAborted, MessageOf(status));
+/// What the runtime's containers add; errors stay first.
+absl::Status AddRuntime(const Session& session, Inspector& inspector,
+                        FsckReport* report) {
+  if (session.options().runtime_endpoint.empty()) return absl::OkStatus();
+  const auto findings = CheckRuntime(session, inspector);
+  if (!findings.ok()) return findings.status();
+  auto& all = report->findings;
+  all.insert(all.end(), findings->begin(), findings->end());
+  std::stable_partition(all.begin(), all.end(),
+                        [](const FsckFinding& f) { return f.error; });
+  return absl::OkStatus();
 }
 
 FsckRequest RequestOf(const Options& options) {
@@ -94,14 +102,17 @@ FsckRequest RequestOf(const Options& options) {
 absl::Status Fsck(const Session& session) {
   const Options& options = session.options();
   auto inspector = session.Open();
-  if (!inspector.ok()) return Trouble(inspector.status());
+  if (!inspector.ok()) return AsTrouble(inspector.status());
   if (options.offline()) {
     session.Note("CDI specs are read from " +
                  Join(options.cdi_spec_dirs, ", ") + " (--cdi-spec-dir)");
   }
-  const auto report = (*inspector)->Fsck(RequestOf(options));
-  if (!report.ok()) return Trouble(report.status());
+  auto report = (*inspector)->Fsck(RequestOf(options));
+  if (!report.ok()) return AsTrouble(report.status());
+  const absl::Status status = AddRuntime(session, **inspector, &*report);
+  // Repairs that were made are told whatever becomes of the rest.
   PrintReport(session, *report);
+  if (!status.ok()) return AsTrouble(status);
   const std::size_t errors = CountOf(*report, true);
   const auto failed = static_cast<std::size_t>(std::count_if(
       report->repairs.begin(), report->repairs.end(),

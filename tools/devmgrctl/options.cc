@@ -4,13 +4,11 @@
 #include <devmgr/version.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <utility>
 
+#include "raw_options.h"
 #include "shared/duration.h"
-#include "text.h"
 
 namespace devmgr::ctl {
 namespace {
@@ -22,9 +20,6 @@ constexpr char kDescribedKinds[] = "pod, claim, plugin, resource, device";
 constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
 constexpr char kTimeForm[] =
     "a time such as 2026-11-21T10:00:00Z, or a duration ago such as 10m";
-
-template <typename T>
-using Names = std::vector<std::pair<std::string, T>>;
 
 const Names<Format>& FormatNames() {
   static const Names<Format> names = {{"table", Format::kTable},
@@ -72,61 +67,6 @@ const Names<Kind>& KindNames() {
   return names;
 }
 
-template <typename T>
-absl::Status Choose(const Names<T>& names, const std::string& what,
-                    const std::string& text, const std::string& allowed,
-                    T* value) {
-  for (const auto& [name, candidate] : names) {
-    if (name != text) continue;
-    *value = candidate;
-    return absl::OkStatus();
-  }
-  return MakeError(
-      absl::StatusCode::kInvalidArgument,
-      fmt::format("{} '{}' is not known; use one of: {}", what, text, allowed));
-}
-
-template <typename T>
-std::string NamesOf(const Names<T>& names) {
-  std::vector<std::string> all;
-  for (const auto& [name, value] : names) all.push_back(name);
-  return Join(all, ", ");
-}
-
-/// The command line as text, before any of it is checked.
-struct Raw {
-  std::string endpoint;
-  std::string state_dir;
-  std::string format = "table";
-  std::string color = "auto";
-  std::string timeout;
-  std::string ns;
-  bool all_namespaces = false;
-  bool no_headers = false;
-  std::string kind;
-  std::string name;
-  std::string container;
-  bool show_env = false;
-  std::string condition;
-  bool follow = false;
-  std::string since;
-  std::string at;
-  std::string from;
-  std::string to;
-  bool repair = false;
-  bool force = false;
-  std::string reason;
-  std::string owner;
-  bool yes = false;
-  std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
-  bool cdi_edits = false;
-  bool fallback = false;
-  std::string cdi_device;
-  std::vector<std::string> paths;
-  std::string spec;
-  std::string out_file;
-};
-
 void AddGlobalFlags(CLI::App& app, Raw& raw) {
   const auto last = CLI::MultiOptionPolicy::TakeLast;
   CLI::Option* endpoint =
@@ -155,30 +95,14 @@ void AddGlobalFlags(CLI::App& app, Raw& raw) {
       ->multi_option_policy(last);
 }
 
-CLI::App* AddVerb(CLI::App& app, std::map<const CLI::App*, Verb>& verbs,
-                  Verb verb, const char* name, const char* description) {
-  CLI::App* command = app.add_subcommand(name, description);
-  verbs[command] = verb;
-  return command;
-}
-
 /// Of what an operator decides over the manager's head.
 void AddOperatorFlags(CLI::App* command, Raw& raw) {
   command->add_option("--reason", raw.reason, "why, for the history");
   command->add_flag("--yes", raw.yes, "do it; else it is only shown");
 }
 
-void AddCdiSpecDirs(CLI::App* command, Raw& raw) {
-  command
-      ->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
-                   "where CDI specs are, instead of /etc/cdi and "
-                   "/var/run/cdi; may be repeated, the last one wins")
-      ->allow_extra_args(false);
-}
-
 /// What looks back into the ledger.
-void AddLedgerVerbs(CLI::App& app, Raw& raw,
-                    std::map<const CLI::App*, Verb>& verbs) {
+void AddLedgerVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::App* history = AddVerb(app, verbs, Verb::kHistory, "history",
                               "decisions, as far as the ledger remembers");
   history->add_option("POD|CLAIM", raw.name,
@@ -198,7 +122,7 @@ void AddLedgerVerbs(CLI::App& app, Raw& raw,
   for (CLI::App* command : {history, state, diff}) command->footer(forms);
 }
 
-void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
+void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   const auto positional = [&](CLI::App* command, const char* name,
                               std::string& value, const char* description) {
     command->add_option(name, value, description)->required();
@@ -216,24 +140,8 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   positional(describe, "NAME", raw.name,
              "[NAMESPACE/]NAME; of a device RESOURCE/ID, DRIVER/POOL/DEVICE, "
              "or its ID if no other has it");
-  CLI::App* resolve =
-      AddVerb(app, verbs, Verb::kResolve, "resolve",
-              "what to inject into the containers of a pod that is Ready");
-  positional(resolve, "POD", raw.name, "[NAMESPACE/]NAME");
-  resolve->add_option("-c,--container", raw.container, "only this container");
-  CLI::Option* edits = resolve->add_flag(
-      "--cdi", raw.cdi_edits,
-      "the edits behind the CDI devices of claims and plugins");
-  resolve
-      ->add_flag("--fallback", raw.fallback,
-                 "all of it in plain CRI fields, as for a runtime without CDI, "
-                 "or why that cannot be")
-      ->excludes(edits);
-  AddCdiSpecDirs(resolve, raw);
-  for (CLI::App* command : {describe, resolve}) {
-    command->add_flag("--show-env", raw.show_env,
-                      "show values of environment variables in tables");
-  }
+  AddShowEnv(describe, raw);
+  AddResolve(app, raw, verbs);
   CLI::App* explain =
       AddVerb(app, verbs, Verb::kExplain, "explain",
               "why a pod is in its state: what it waits for and who has that, "
@@ -277,7 +185,7 @@ void AddVerbs(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   AddLedgerVerbs(app, raw, verbs);
 }
 
-void AddFsck(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
+void AddFsck(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::App* fsck =
       AddVerb(app, verbs, Verb::kFsck, "fsck",
               "check ledger, CDI specs and drivers against each other; exits "
@@ -290,54 +198,9 @@ void AddFsck(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
   fsck->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
                    "with --state-dir: where CDI specs are, instead of "
                    "/etc/cdi and /var/run/cdi; may be repeated");
-}
-
-const Names<CdiVerb>& CdiVerbNames() {
-  static const Names<CdiVerb> names = {
-      {"dirs", CdiVerb::kDirs},   {"list", CdiVerb::kList},
-      {"show", CdiVerb::kShow},   {"validate", CdiVerb::kValidate},
-      {"watch", CdiVerb::kWatch}, {"min-version", CdiVerb::kMinVersion}};
-  return names;
-}
-
-void AddCdi(CLI::App& app, Raw& raw, std::map<const CLI::App*, Verb>& verbs) {
-  CLI::App* cdi = AddVerb(app, verbs, Verb::kCdi, "cdi",
-                          "CDI specs on this machine; asks no daemon");
-  cdi->require_subcommand(1);
-  AddCdiSpecDirs(cdi, raw);
-  cdi->add_subcommand("dirs", "the directories, and what is wrong with them");
-  cdi->add_subcommand("list",
-                      "the devices; which definitions do not count, and why");
-  CLI::App* show = cdi->add_subcommand(
-      "show", "what one device changes in a container, and where it is from");
-  show->add_option("NAME", raw.cdi_device, "VENDOR/CLASS=DEVICE")->required();
-  show->add_flag("--show-env", raw.show_env,
-                 "show values of environment variables in tables");
-  cdi->add_subcommand("validate", "check spec files; exit code 1 if any is bad")
-      ->add_option("PATH", raw.paths,
-                   "files, or directories (default: all directories)");
-  cdi->add_subcommand("watch",
-                      "the devices, then what changes, until --timeout");
-  cdi->add_subcommand("min-version",
-                      "the oldest CDI version that has all that is in a spec")
-      ->add_option("FILE", raw.paths, "the spec file")
-      ->required()
-      ->expected(1);
-}
-
-void AddInject(CLI::App& app, Raw& raw,
-               std::map<const CLI::App*, Verb>& verbs) {
-  CLI::App* inject =
-      AddVerb(app, verbs, Verb::kInject, "inject",
-              "put what a container gets into its OCI runtime configuration");
-  inject->add_option("--pod", raw.name, "[NAMESPACE/]NAME")->required();
-  inject->add_option("-c,--container", raw.container, "the container")
-      ->required();
-  inject->add_option("--spec", raw.spec, "its config.json")->required();
-  inject->add_option("-o,--output", raw.out_file,
-                     "the file to write, in one step; it may be that of "
-                     "--spec (default: stdout)");
-  AddCdiSpecDirs(inject, raw);
+  AddRuntimeEndpoint(fsck, raw,
+                     "CRI socket of the runtime: check its running containers "
+                     "against the ledger, too");
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -473,8 +336,12 @@ absl::Status CheckName(const Raw& raw, Options* options) {
   if (options->verb == Verb::kHistory) return CheckSubject(raw, options);
   if (raw.name.empty()) {
     switch (options->verb) {
-      case Verb::kDescribe:
       case Verb::kResolve:
+        if (!raw.diff_container.empty()) return absl::OkStatus();
+        return MakeError(absl::StatusCode::kInvalidArgument,
+                         "the name of a POD is empty; give one, or --diff "
+                         "CONTAINER_ID");
+      case Verb::kDescribe:
       case Verb::kExplain:
       case Verb::kWait:
       case Verb::kPrepare:
@@ -506,10 +373,7 @@ std::string Endpoint(const Raw& raw, const Environment& environment) {
     endpoint = value != nullptr ? value : "";
   }
   if (endpoint.empty()) endpoint = kDefaultEndpoint;
-  for (const std::string prefix : {"unix://", "unix:"}) {
-    if (endpoint.rfind(prefix, 0) == 0) return endpoint.substr(prefix.size());
-  }
-  return endpoint;
+  return WithoutScheme(endpoint);
 }
 
 /// What is decided over the manager's head has a reason, and is meant.
@@ -557,33 +421,34 @@ absl::Status Check(const Raw& raw, const Environment& environment,
                     NamesOf(ConditionNames()), &options->condition);
   }
   if (status.ok()) status = CheckOperator(raw, options);
+  if (status.ok()) {
+    status = CheckContainerOptions(raw, environment, options);
+  }
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;
   options->no_headers = raw.no_headers;
-  options->container = raw.container;
-  options->show_env = raw.show_env;
   options->follow = raw.follow;
   options->repair = raw.repair;
   options->yes = raw.yes;
-  options->cdi_spec_dirs = raw.cdi_spec_dirs;
-  options->cdi_edits = raw.cdi_edits;
-  options->fallback = raw.fallback;
-  options->cdi_device = raw.cdi_device;
-  options->paths = raw.paths;
-  options->spec = raw.spec;
-  options->out_file = raw.out_file;
   return status;
 }
 
 }  // namespace
+
+std::string WithoutScheme(const std::string& endpoint) {
+  for (const std::string prefix : {"unix://", "unix:"}) {
+    if (endpoint.rfind(prefix, 0) == 0) return endpoint.substr(prefix.size());
+  }
+  return endpoint;
+}
 
 std::variant<Options, ExitCode> ParseCommandLine(
     std::vector<std::string> arguments, const Environment& environment) {
   CLI::App app("Shows what a device manager of this node knows and does",
                "devmgrctl");
   Raw raw;
-  std::map<const CLI::App*, Verb> verbs;
+  VerbMap verbs;
   app.set_version_flag("--version", "devmgrctl " + std::string(Version()));
   // At most one, so that a pod may have a verb's name; none is told below.
   app.require_subcommand(0, 1);
@@ -609,12 +474,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   Options options;
   const CLI::App* verb = app.get_subcommands().front();
   options.verb = verbs.at(verb);
-  if (options.verb == Verb::kCdi) {
-    const std::string& name = verb->get_subcommands().front()->get_name();
-    for (const auto& [known, value] : CdiVerbNames()) {
-      if (known == name) options.cdi_verb = value;
-    }
-  }
+  if (options.verb == Verb::kCdi) options.cdi_verb = CdiVerbOf(*verb);
   const absl::Status status = Check(raw, environment, &options);
   if (!status.ok()) {
     environment.err << "devmgrctl: " << MessageOf(status) << "\n";

@@ -80,8 +80,11 @@ struct Options {
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs;
-  bool cdi_edits = false;  ///< resolve: what is behind the names
-  bool fallback = false;   ///< resolve: for a runtime without CDI
+  bool cdi_edits = false;      ///< resolve: what is behind the names
+  bool fallback = false;       ///< resolve: for a runtime without CDI
+  std::string diff_container;  ///< resolve: ID or prefix; else empty
+  /// Socket of a runtime: of resolve with a container; of fsck empty for none.
+  std::string runtime_endpoint;
   CdiVerb cdi_verb = CdiVerb::kDirs;
   std::string cdi_device;          ///< cdi show
   std::vector<std::string> paths;  ///< cdi validate; cdi min-version: one

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "objects.h"
+#include "resolve_diff.h"
 #include "resolve_edits.h"
 #include "sections.h"
 #include "text.h"
@@ -25,6 +26,7 @@ void PrintNames(std::ostream& out, const PodDevices& devices) {
 }  // namespace
 
 absl::Status Resolve(const Session& session) {
+  if (!session.options().diff_container.empty()) return DiffContainer(session);
   auto inspector = session.Open();
   if (!inspector.ok()) return inspector.status();
   auto devices = (*inspector)->Resolve(session.options().name);

@@ -40,21 +40,22 @@ absl::StatusOr<std::unique_ptr<Inspector>> Session::Open() const {
   return inspector;
 }
 
-absl::StatusOr<std::unique_ptr<CdiCache>> Session::OpenCdi() const {
-  return OpenCdi(options_.cdi_spec_dirs);
-}
-
-absl::StatusOr<std::unique_ptr<CdiCache>> Session::OpenCdi(
-    const std::vector<std::string>& directories) const {
+absl::StatusOr<std::unique_ptr<CdiCache>> Session::OpenCdi(bool watch) const {
+  const auto& directories = options_.cdi_spec_dirs;
   CdiCacheOptions options;
   options.directories.assign(directories.begin(), directories.end());
-  options.watch = false;
+  options.watch = watch;
   auto cache = environment_.open_cdi_dirs(options);
-  if (!cache.ok()) return cache.status();
+  if (!cache.ok() || watch) return cache;
   for (const std::string& problem : (*cache)->Registry()->unread()) {
     Note(problem);
   }
   return cache;
+}
+
+absl::StatusOr<std::unique_ptr<RuntimeInspector>> Session::OpenRuntime() const {
+  return environment_.connect_runtime(options_.runtime_endpoint,
+                                      CallTimeout(options_));
 }
 
 absl::Status Session::CheckOnline(const char* verb) const {

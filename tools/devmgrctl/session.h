@@ -34,11 +34,12 @@ class Session {
   /// Connects, or reads the state directory (a note on stderr says so).
   absl::StatusOr<std::unique_ptr<Inspector>> Open() const;
 
-  /// Reads the CDI directories of the options, or `directories`; a note on
-  /// stderr tells of each that cannot be read.
-  absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdi() const;
-  absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdi(
-      const std::vector<std::string>& directories) const;
+  /// Reads the CDI directories of the options; a note on stderr tells of each
+  /// that cannot be read. `watch`: as of CdiCacheOptions, and tells nothing.
+  absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdi(bool watch = false) const;
+
+  /// Connects to the runtime of the options.
+  absl::StatusOr<std::unique_ptr<RuntimeInspector>> OpenRuntime() const;
 
   /// FailedPrecondition when the state directory is to be read.
   absl::Status CheckOnline(const char* verb) const;

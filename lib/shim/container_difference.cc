@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both sides as parts of an OCI configuration: the runtime's, and an empty one
+// into which was injected what the ledger says.
+#include <devmgr/cri_shim.h>
+#include <devmgr/runtime_inspection.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/status.h"
+#include "shim/allocation_stamp.h"
+
+namespace devmgr {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kEnvironment[] = "environment";
+constexpr char kMount[] = "mount";
+constexpr char kDeviceNode[] = "device node";
+constexpr char kCdiDevice[] = "CDI device";
+constexpr char kAnnotation[] = "annotation";
+
+/// What and name, with the value.
+using Parts = std::map<std::pair<std::string, std::string>, std::string>;
+
+/// The member at the end of `path`; null when there is none.
+template <typename... Rest>
+const Json& MemberOf(const Json& json, const char* name, Rest... rest) {
+  static const Json none;
+  if (!json.is_object()) return none;
+  const auto found = json.find(name);
+  if (found == json.end()) return none;
+  if constexpr (sizeof...(rest) == 0) {
+    return *found;
+  } else {
+    return MemberOf(*found, rest...);
+  }
+}
+
+std::string TextOf(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : std::string();
+}
+
+/// Numbers that are not there are any number: -1.
+std::int64_t NumberOf(const Json& json) {
+  return json.is_number_integer() ? json.get<std::int64_t>() : -1;
+}
+
+/// Of a path in a container: `/a/b/` is `/a/b`.
+std::string PathOf(const Json& json) {
+  std::string path =
+      std::filesystem::path(TextOf(json)).lexically_normal().string();
+  if (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+/// Runtimes follow links before they mount.
+std::string SourceOf(const Json& json) {
+  const std::string source = TextOf(json);
+  if (!source.starts_with('/')) return source;
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(source, error);
+  return error ? source : path.string();
+}
+
+void TakeEnv(const Json& config, Parts* parts) {
+  for (const Json& variable : MemberOf(config, "process", "env")) {
+    const std::string text = TextOf(variable);
+    const std::size_t equals = text.find('=');
+    (*parts)[{kEnvironment, text.substr(0, equals)}] =
+        equals == std::string::npos ? "" : text.substr(equals + 1);
+  }
+}
+
+void TakeMounts(const Json& config, Parts* parts) {
+  for (const Json& mount : MemberOf(config, "mounts")) {
+    const Json& options = MemberOf(mount, "options");
+    const bool read_only =
+        std::find(options.begin(), options.end(), Json("ro")) != options.end();
+    (*parts)[{kMount, PathOf(MemberOf(mount, "destination"))}] =
+        SourceOf(MemberOf(mount, "source")) + (read_only ? " ro" : " rw");
+  }
+}
+
+/// What the device cgroup permits, after all rules, in order.
+class DeviceAccess {
+ public:
+  explicit DeviceAccess(const Json& config) {
+    for (const Json& rule : MemberOf(config, "linux", "resources", "devices")) {
+      Take(rule);
+    }
+  }
+
+  /// Every device of the host, as for privileged containers.
+  bool all() const { return all_; }
+  std::string Of(char type, std::int64_t major, std::int64_t minor) const {
+    const auto rule = rules_.find({type, major, minor});
+    std::string access;
+    for (const char letter : std::string_view("rwm")) {
+      const bool is_permitted =
+          rule != rules_.end() && rule->second.contains(letter);
+      if (is_permitted) access += letter;
+    }
+    return access;
+  }
+
+ private:
+  void Take(const Json& rule) {
+    const bool allow = MemberOf(rule, "allow") == Json(true);
+    const std::string type = TextOf(MemberOf(rule, "type"));
+    const std::int64_t major = NumberOf(MemberOf(rule, "major"));
+    const std::int64_t minor = NumberOf(MemberOf(rule, "minor"));
+    std::string access = TextOf(MemberOf(rule, "access"));
+    if (access.empty()) access = "rwm";
+    const bool is_of_all =
+        (type.empty() || type == "a") && major < 0 && minor < 0;
+    if (is_of_all) {
+      if (!allow) rules_.clear();
+      all_ = allow && access.size() >= 3;
+      return;
+    }
+    // Rules for many devices are those of runtimes for all containers.
+    if (type.size() != 1 || major < 0 || minor < 0) return;
+    std::set<char>& letters = rules_[{type.front(), major, minor}];
+    for (const char letter : access) {
+      if (allow) {
+        letters.insert(letter);
+      } else {
+        letters.erase(letter);
+      }
+    }
+  }
+
+  bool all_ = false;
+  std::map<std::tuple<char, std::int64_t, std::int64_t>, std::set<char>> rules_;
+};
+
+void TakeDevices(const Json& config, Parts* parts) {
+  const DeviceAccess access(config);
+  for (const Json& node : MemberOf(config, "linux", "devices")) {
+    std::string type = TextOf(MemberOf(node, "type"));
+    if (type == "u") type = "c";
+    std::string& text =
+        (*parts)[{kDeviceNode, PathOf(MemberOf(node, "path"))}] = type;
+    if (type != "c" && type != "b") continue;
+    const std::int64_t major = NumberOf(MemberOf(node, "major"));
+    const std::int64_t minor = NumberOf(MemberOf(node, "minor"));
+    text += fmt::format(" {}:{} {}", major, minor,
+                        access.Of(type.front(), major, minor));
+  }
+}
+
+void TakeHooks(const Json& config, Parts* parts) {
+  const Json& hooks = MemberOf(config, "hooks");
+  if (!hooks.is_object()) return;
+  for (const auto& [point, list] : hooks.items()) {
+    for (const Json& hook : list) {
+      std::string name = point + " " + TextOf(MemberOf(hook, "path"));
+      const Json& args = MemberOf(hook, "args");
+      // The first argument is the program's name.
+      for (std::size_t i = 1; args.is_array() && i < args.size(); ++i) {
+        name += " " + TextOf(args.at(i));
+      }
+      (*parts)[{"hook", name}] = "";
+    }
+  }
+}
+
+void TakeOthers(const Json& config, Parts* parts) {
+  const Json& interfaces = MemberOf(config, "linux", "netDevices");
+  if (interfaces.is_object()) {
+    for (const auto& [name, device] : interfaces.items()) {
+      (*parts)[{"net device", name}] = TextOf(MemberOf(device, "name"));
+    }
+  }
+  for (const Json& gid :
+       MemberOf(config, "process", "user", "additionalGids")) {
+    (*parts)[{"group", fmt::format("{}", NumberOf(gid))}] = "";
+  }
+  const Json& rdt = MemberOf(config, "linux", "intelRdt");
+  if (rdt.is_object()) {
+    (*parts)[{"RDT", "intelRdt"}] =
+        rdt.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+Parts PartsOf(const Json& config) {
+  Parts parts;
+  TakeEnv(config, &parts);
+  TakeMounts(config, &parts);
+  TakeDevices(config, &parts);
+  TakeHooks(config, &parts);
+  TakeOthers(config, &parts);
+  return parts;
+}
+
+/// Runtimes make these in every container.
+bool IsEverywhere(const std::string& path) {
+  static constexpr std::array kPaths = {
+      "/dev/null",    "/dev/zero", "/dev/full",    "/dev/random",
+      "/dev/urandom", "/dev/tty",  "/dev/console", "/dev/ptmx"};
+  return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
+}
+
+/// Collects what differs.
+class Comparison {
+ public:
+  void Compare(const Parts& ledger, const Parts& container) {
+    for (const auto& [key, value] : ledger) {
+      const auto found = container.find(key);
+      if (found == container.end()) {
+        Add(HeldDifference::Kind::kMissing, key, value, "");
+      } else if (found->second != value) {
+        Add(HeldDifference::Kind::kDiffers, key, value, found->second);
+      }
+    }
+  }
+
+  /// What of `what` the ledger knows nothing of.
+  void FindAdditional(const std::string& what, const Parts& ledger,
+                      const Parts& container) {
+    for (const auto& [key, value] : container) {
+      if (key.first != what || ledger.contains(key)) continue;
+      if (what == kDeviceNode && IsEverywhere(key.second)) continue;
+      Add(HeldDifference::Kind::kAdditional, key, "", value);
+    }
+  }
+
+  void Add(HeldDifference::Kind kind,
+           const std::pair<std::string, std::string>& key, std::string ledger,
+           std::string container) {
+    differences_.push_back(
+        {kind, key.first, key.second, std::move(ledger), std::move(container)});
+  }
+
+  std::vector<HeldDifference> Take() && {
+    std::sort(differences_.begin(), differences_.end(),
+              [](const HeldDifference& a, const HeldDifference& b) {
+                return std::tie(a.what, a.name) < std::tie(b.what, b.name);
+              });
+    return std::move(differences_);
+  }
+
+ private:
+  std::vector<HeldDifference> differences_;
+};
+
+/// A privileged container reaches all devices: its nodes say nothing.
+void CompareConfigs(const Json& container, const Json& ledger,
+                    Comparison* comparison) {
+  const Parts has = PartsOf(container);
+  Parts should = PartsOf(ledger);
+  if (!DeviceAccess(container).all()) {
+    comparison->Compare(should, has);
+    comparison->FindAdditional(kDeviceNode, should, has);
+    return;
+  }
+  std::erase_if(should, [&](const auto& part) {
+    return part.first.first == kDeviceNode && has.contains(part.first);
+  });
+  comparison->Compare(should, has);
+  comparison->Add(HeldDifference::Kind::kAdditional,
+                  {kDeviceNode, "all of the host"}, "", "rwm");
+}
+
+void CompareNames(const RuntimeContainerConfig& config,
+                  const ContainerDevices& devices, Comparison* comparison) {
+  // None: they were expanded, or the runtime does not tell.
+  if (config.cdi_devices.empty()) return;
+  Parts has;
+  Parts should;
+  for (const std::string& name : config.cdi_devices) has[{kCdiDevice, name}];
+  for (const CdiDevice& device : devices.cdi_devices) {
+    should[{kCdiDevice, device.name}];
+  }
+  comparison->Compare(should, has);
+  comparison->FindAdditional(kCdiDevice, should, has);
+}
+
+void CompareAnnotations(const RuntimeContainerConfig& config,
+                        const ContainerDevices& devices,
+                        Comparison* comparison) {
+  Parts has;
+  Parts should;
+  for (const auto& [name, value] : config.annotations) {
+    has[{kAnnotation, name}] = value;
+  }
+  for (const NamedValue& annotation : devices.annotations) {
+    // Those are names of devices, which are looked at by themselves.
+    if (annotation.name.starts_with(kCdiAnnotationPrefix)) continue;
+    should[{kAnnotation, annotation.name}] = annotation.value;
+  }
+  comparison->Compare(should, has);
+}
+
+}  // namespace
+
+std::string_view HeldDifferenceKindName(HeldDifference::Kind kind) {
+  switch (kind) {
+    case HeldDifference::Kind::kMissing:
+      return "missing";
+    case HeldDifference::Kind::kAdditional:
+      return "additional";
+    case HeldDifference::Kind::kDiffers:
+      break;
+  }
+  return "differs";
+}
+
+absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
+    const RuntimeContainer& container, const RuntimeContainerConfig& config,
+    const ContainerDevices& devices, const CdiRegistry& registry,
+    const CdiHost& host) {
+  const Json has = Json::parse(config.oci, nullptr, false);
+  if (!has.is_object()) {
+    return FailedPreconditionError(
+        "the OCI configuration of container {} is no JSON object",
+        container.id);
+  }
+  const auto injected = InjectIntoOciConfig("{}", devices, registry, host);
+  if (!injected.ok()) {
+    return FailedPreconditionError("container '{}': {}", devices.name,
+                                   MessageOf(injected.status()));
+  }
+  const Json should = Json::parse(*injected, nullptr, false);
+  Comparison comparison;
+  CompareConfigs(has, should, &comparison);
+  CompareNames(config, devices, &comparison);
+  CompareAnnotations(config, devices, &comparison);
+  const std::string stamp = shim::ReadStamp(container.allocation).ledger;
+  const std::string digest = shim::AllocationDigest(&devices);
+  if (!stamp.empty() && stamp != digest) {
+    comparison.Add(HeldDifference::Kind::kDiffers,
+                   {kAnnotation, std::string(kAllocationAnnotation)}, digest,
+                   stamp);
+  }
+  return std::move(comparison).Take();
+}
+
+}  // namespace devmgr

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A command line on its way to Options: what options.cc and
+// container_options.cc share.
+#pragma once
+
+#include <absl/status/status.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "options.h"
+#include "text.h"
+
+namespace devmgr::ctl {
+
+/// The command line as text, before any of it is checked.
+struct Raw {
+  std::string endpoint;
+  std::string state_dir;
+  std::string format = "table";
+  std::string color = "auto";
+  std::string timeout;
+  std::string ns;
+  bool all_namespaces = false;
+  bool no_headers = false;
+  std::string kind;
+  std::string name;
+  std::string container;
+  bool show_env = false;
+  std::string condition;
+  bool follow = false;
+  std::string since;
+  std::string at;
+  std::string from;
+  std::string to;
+  bool repair = false;
+  bool force = false;
+  std::string reason;
+  std::string owner;
+  bool yes = false;
+  std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
+  bool cdi_edits = false;
+  bool fallback = false;
+  std::string diff_container;
+  std::string runtime_endpoint;
+  std::string cdi_device;
+  std::vector<std::string> paths;
+  std::string spec;
+  std::string out_file;
+};
+
+using VerbMap = std::map<const CLI::App*, Verb>;
+
+inline CLI::App* AddVerb(CLI::App& app, VerbMap& verbs, Verb verb,
+                         const char* name, const char* description) {
+  CLI::App* command = app.add_subcommand(name, description);
+  verbs[command] = verb;
+  return command;
+}
+
+template <typename T>
+using Names = std::vector<std::pair<std::string, T>>;
+
+template <typename T>
+absl::Status Choose(const Names<T>& names, const std::string& what,
+                    const std::string& text, const std::string& allowed,
+                    T* value) {
+  for (const auto& [name, candidate] : names) {
+    if (name != text) continue;
+    *value = candidate;
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      fmt::format("{} '{}' is not known; use one of: {}", what, text, allowed));
+}
+
+template <typename T>
+std::string NamesOf(const Names<T>& names) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : names) all.push_back(name);
+  return Join(all, ", ");
+}
+
+/// `unix:///run/x.sock` is a path, too.
+std::string WithoutScheme(const std::string& endpoint);
+
+// What is asked about containers (container_options.cc).
+void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs);
+void AddInject(CLI::App& app, Raw& raw, VerbMap& verbs);
+void AddCdi(CLI::App& app, Raw& raw, VerbMap& verbs);
+void AddShowEnv(CLI::App* command, Raw& raw);
+CLI::Option* AddRuntimeEndpoint(CLI::App* command, Raw& raw,
+                                const std::string& description);
+/// `verb` was given; the verb behind `cdi`.
+CdiVerb CdiVerbOf(const CLI::App& verb);
+absl::Status CheckContainerOptions(const Raw& raw,
+                                   const Environment& environment,
+                                   Options* options);
+
+}  // namespace devmgr::ctl
