@@ -105,8 +105,10 @@ void ServeCopier(const std::filesystem::path& listen,
       continue;
     }
     for (ssize_t sent = 0; sent < count;) {
-      const ssize_t more = write(other[from], buffer.data() + sent,
-                                 static_cast<std::size_t>(count - sent));
+      // Who has hung up in the meantime must not end the copier by a signal.
+      const ssize_t more =
+          send(other[from], buffer.data() + sent,
+               static_cast<std::size_t>(count - sent), MSG_NOSIGNAL);
       if (more < 0 && errno != EAGAIN) break;
       if (more > 0) sent += more;
     }
