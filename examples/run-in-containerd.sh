@@ -5,19 +5,18 @@
 # tells. Needs root, containerd, runc and util-linux; touches nothing of a
 # containerd that may run on this machine.
 #
-#   run-in-containerd.sh FOLDER NAME CONFIG SECONDS
+#   run-in-containerd.sh NAME CONFIG SECONDS
 #
-#   FOLDER   where it may write; absolute
 #   NAME     of the container; unique on the machine, cgroups are named so
 #   CONFIG   the container's OCI runtime configuration (config.json)
 #   SECONDS  all of it may take
 set -euo pipefail
-folder=$1 name=$2 config=$3 limit=$4
+name=$1 config=$2 limit=$3
 socket=/run/c.sock
 
 # Processes, mounts and sockets are in namespaces of their own and go with
 # their first process, however that ends.
-if [ "${5:-}" != inside ]; then
+if [ "${4:-}" != inside ]; then
   [ "$(id -u)" -eq 0 ] || { echo "containers need root" >&2; exit 1; }
   for program in containerd ctr runc unshare; do
     command -v "$program" >/dev/null ||
@@ -26,26 +25,27 @@ if [ "${5:-}" != inside ]; then
   exec unshare --mount --pid --fork --kill-child --mount-proc "$0" "$@" inside
 fi
 
-# containerd, its shims and ctr have places below /run that no option moves.
+# containerd, its shims and ctr have places below /run that no option moves;
+# all else is there, too, in memory: there is nothing to keep.
 mount -t tmpfs tmpfs /run
-cat >"$folder/containerd.toml" <<END
+cat >/run/containerd.toml <<END
 version = 2
-root = "$folder/containerd"
+root = "/run/root"
 state = "/run/state"
 disabled_plugins = ["io.containerd.grpc.v1.cri"]
 [grpc]
   address = "$socket"
 [plugins."io.containerd.internal.v1.opt"]
-  path = "$folder/opt"
+  path = "/run/opt"
 END
 
 wait_a_moment() {
   [ "$SECONDS" -lt "$limit" ] || { echo "it took $limit s" >&2; exit 1; }
   sleep 0.05
 }
-containerd --config "$folder/containerd.toml" 2>"$folder/containerd.log" &
+containerd --config /run/containerd.toml 2>/run/containerd.log &
 until [ -S "$socket" ]; do
-  kill -0 $! 2>/dev/null || { tail -n 1 "$folder/containerd.log" >&2; exit 1; }
+  kill -0 $! 2>/dev/null || { tail -n 1 /run/containerd.log >&2; exit 1; }
   wait_a_moment
 done
 ctr --address "$socket" run --rm --config "$config" "$name" &
