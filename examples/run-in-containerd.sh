@@ -25,6 +25,8 @@ if [ "${4:-}" != inside ]; then
   exec unshare --mount --pid --fork --kill-child --mount-proc "$0" "$@" inside
 fi
 
+[ $$ -eq 1 ] || { echo "not in a namespace of its own" >&2; exit 1; }
+
 # containerd, its shims and ctr have places below /run that no option moves;
 # all else is there, too, in memory: there is nothing to keep.
 mount -t tmpfs tmpfs /run
@@ -39,15 +41,28 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   path = "/run/opt"
 END
 
-wait_a_moment() {
-  [ "$SECONDS" -lt "$limit" ] || { echo "it took $limit s" >&2; exit 1; }
-  sleep 0.05
+# All processes but this one, then the cgroups that they leave when killed.
+finish() {
+  disown -a
+  kill -9 -1 2>/dev/null || true
+  for _ in $(seq 20); do
+    find /sys/fs/cgroup -depth -type d -name "$name" -exec rmdir {} + \
+      2>/dev/null && return 0
+    sleep 0.05
+  done
 }
+trap finish EXIT
+too_slow() { echo "it took $limit s" >&2; exit 1; }
+
 containerd --config /run/containerd.toml 2>/run/containerd.log &
 until [ -S "$socket" ]; do
   kill -0 $! 2>/dev/null || { tail -n 1 /run/containerd.log >&2; exit 1; }
-  wait_a_moment
+  [ "$SECONDS" -lt "$limit" ] || too_slow
+  sleep 0.1
 done
 ctr --address "$socket" run --rm --config "$config" "$name" &
-while kill -0 $! 2>/dev/null; do wait_a_moment; done
-wait $!
+container=$! code=0
+sleep $((limit - SECONDS)) &
+wait -n -p ended "$container" $! || code=$?
+[ "$ended" = "$container" ] || too_slow
+exit $code
