@@ -32,8 +32,8 @@ write_config() {
 }
 in_containerd() { # name, seconds at most; leaves what it said in $root/seen
   local code=0
-  examples/run-in-containerd.sh "$root" "$(basename "$root")-$1" \
-    "$root/config.json" "$2" >"$root/seen" &
+  examples/run-in-containerd.sh "$(basename "$root")-$1" "$root/config.json" \
+    "$2" >"$root/seen" &
   container=$!
   wait "$container" || code=$?
   container=

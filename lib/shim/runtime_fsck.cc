@@ -94,9 +94,7 @@ class Judge {
         has_pod ? fmt::format("container/{}/{}", container_.pod.ToString(),
                               container_.name)
                 : "container/" + container_.id;
-    finding.message =
-        fmt::format("container {} is {}: {}", container_.id,
-                    RuntimeContainerStateName(container_.state), why);
+    finding.message = fmt::format("container {}: {}", container_.id, why);
     finding.hint = hint;
     return finding;
   }
