@@ -35,9 +35,10 @@ bool HasBody(const Flow& flow) {
   return !flow.ended || !flow.queue.empty() || flow.trailers;
 }
 
-void SetHeader(Headers& headers, std::string_view name, std::string value) {
+void SetHeader(Headers& headers, std::string_view name,
+               const std::string& value) {
   for (Header& header : headers) {
-    if (header.name == name) header.value = std::move(value);
+    if (header.name == name) header.value = value;
   }
 }
 
