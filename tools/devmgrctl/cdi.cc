@@ -180,7 +180,7 @@ absl::Status Show(const Session& session) {
   fields.Add("File", device->file->path);
   fields.Add("CDI version", spec.version);
   for (const auto& [key, value] : device->device->annotations) {
-    fields.Add("Annotation", key + "=" + value);
+    fields.Add("Annotation", fmt::format("{}={}", key, value));
   }
   fields.Print(session.out());
   session.out() << "\n";
