@@ -160,7 +160,7 @@ void MeasureCalls(Report& report, Ways& ways) {
     ways.Each(
         [](Caller& one) { one.busy.Add(Microseconds([&] { one.Call(); })); });
   }
-  for (int i = 0; i < (report.brief() ? 1 : 10); ++i) {
+  for (int i = 0; i < (report.brief() ? 1 : 30); ++i) {
     ways.Each([](Caller& one) {
       std::this_thread::sleep_for(std::chrono::seconds(2));
       one.idle.Add(Microseconds([&] { one.Call(); }));
