@@ -17,10 +17,12 @@
 
 #include "common/status.h"
 #include "shim/allocation_stamp.h"
+#include "shim/json_member.h"
 
 namespace devmgr {
 namespace {
 
+using shim::MemberOf;
 using Json = nlohmann::json;
 
 constexpr char kEnvironment[] = "environment";
@@ -31,20 +33,6 @@ constexpr char kAnnotation[] = "annotation";
 
 /// What and name, with the value.
 using Parts = std::map<std::pair<std::string, std::string>, std::string>;
-
-/// The member at the end of `path`; null when there is none.
-template <typename... Rest>
-const Json& MemberOf(const Json& json, const char* name, Rest... rest) {
-  static const Json none;
-  if (!json.is_object()) return none;
-  const auto found = json.find(name);
-  if (found == json.end()) return none;
-  if constexpr (sizeof...(rest) == 0) {
-    return *found;
-  } else {
-    return MemberOf(*found, rest...);
-  }
-}
 
 std::string TextOf(const Json& json) {
   return json.is_string() ? json.get<std::string>() : std::string();

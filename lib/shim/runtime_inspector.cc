@@ -12,10 +12,12 @@
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
 #include "rpc/connection.h"
+#include "shim/json_member.h"
 
 namespace devmgr {
 namespace {
 
+using shim::MemberOf;
 using Json = nlohmann::json;
 
 /// CRI-O sends lists of up to 80 MiB.
@@ -53,18 +55,10 @@ RuntimeContainer ContainerOf(
   return container;
 }
 
-/// The member, if `json` is an object that has it; null otherwise.
-const Json& MemberOf(const Json& json, const char* name) {
-  static const Json none;
-  if (!json.is_object()) return none;
-  const auto found = json.find(name);
-  return found == json.end() ? none : *found;
-}
-
 /// From containerd's copy of the request.
 std::vector<std::string> NamesInRequest(const Json& info) {
   std::vector<std::string> names;
-  for (const Json& device : MemberOf(MemberOf(info, "config"), "CDI_devices")) {
+  for (const Json& device : MemberOf(info, "config", "CDI_devices")) {
     const Json& name = MemberOf(device, "name");
     if (name.is_string()) names.push_back(name.get<std::string>());
   }
