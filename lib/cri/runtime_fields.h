@@ -182,6 +182,10 @@ inline constexpr std::uint32_t kId = 1;
 inline constexpr std::uint32_t kAnnotations = 13;
 }  // namespace container_status
 
+namespace version_request {
+inline constexpr std::uint32_t kVersion = 1;
+}  // namespace version_request
+
 namespace version_response {
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kRuntimeName = 2;

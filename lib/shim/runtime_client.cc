@@ -11,14 +11,6 @@ namespace devmgr::shim {
 namespace {
 
 constexpr std::chrono::milliseconds kCallTimeout{10'000};
-/// CRI-O sends lists of up to 80 MiB.
-constexpr int kMaxListBytes = 128 * 1024 * 1024;
-
-std::string VersionRequest() {
-  std::string request;
-  cri::AppendBytesField(&request, cri::field::version_response::kVersion, "v1");
-  return request;
-}
 
 std::string VerboseStatusRequest() {
   std::string request;
@@ -27,6 +19,12 @@ std::string VerboseStatusRequest() {
 }
 
 }  // namespace
+
+std::string VersionRequest() {
+  std::string request;
+  cri::AppendBytesField(&request, cri::field::version_request::kVersion, "v1");
+  return request;
+}
 
 class RuntimeClient::Looking
     : public std::enable_shared_from_this<RuntimeClient::Looking> {

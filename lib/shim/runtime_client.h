@@ -16,6 +16,12 @@
 
 namespace devmgr::shim {
 
+/// CRI-O sends lists of up to 80 MiB.
+inline constexpr int kMaxListBytes = 128 * 1024 * 1024;
+
+/// A VersionRequest, encoded.
+std::string VersionRequest();
+
 /// What the runtime says of itself and of what it runs.
 struct RuntimeView {
   cri::VersionResponse version;

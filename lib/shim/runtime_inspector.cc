@@ -13,15 +13,13 @@
 #include "cri/wire.h"
 #include "rpc/connection.h"
 #include "shim/json_member.h"
+#include "shim/runtime_client.h"
 
 namespace devmgr {
 namespace {
 
 using shim::MemberOf;
 using Json = nlohmann::json;
-
-/// CRI-O sends lists of up to 80 MiB.
-constexpr int kMaxListBytes = 128 * 1024 * 1024;
 
 RuntimeContainer::State StateOf(cri::ContainerState state) {
   switch (state) {
@@ -112,11 +110,9 @@ class ConnectedRuntime : public RuntimeInspector {
         connection_(std::move(connection)) {}
 
   absl::Status Meet() {
-    std::string request;
-    cri::AppendBytesField(&request, cri::field::version_response::kVersion,
-                          "v1");
     DEVMGR_ASSIGN_OR_RETURN(
-        version_, Ask(cri::method::kVersion, request, cri::ReadVersion));
+        version_,
+        Ask(cri::method::kVersion, shim::VersionRequest(), cri::ReadVersion));
     return absl::OkStatus();
   }
 
@@ -199,7 +195,7 @@ absl::StatusOr<std::unique_ptr<RuntimeInspector>> RuntimeInspector::Connect(
     const std::filesystem::path& endpoint, std::chrono::milliseconds timeout) {
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
                           rpc::Runtime::Start());
-  auto connection = rpc::Dial(*runtime, endpoint, [] {}, {kMaxListBytes});
+  auto connection = rpc::Dial(*runtime, endpoint, [] {}, {shim::kMaxListBytes});
   if (!connection.ok()) {
     const absl::Status& status = connection.status();
     if (status.code() == absl::StatusCode::kPermissionDenied) return status;
