@@ -97,7 +97,7 @@ void RuntimeClient::Call(
   connection_->Call(std::string(method), std::move(request), {kCallTimeout},
                     [&executor = executor_, done = std::move(done)](
                         absl::StatusOr<std::string> bytes) {
-                      executor.Post([done, bytes = std::move(bytes)] {
+                      executor.Post([done, bytes = std::move(bytes)]() mutable {
                         done(std::move(bytes));
                       });
                     });
