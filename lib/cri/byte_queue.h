@@ -23,7 +23,7 @@ class ByteQueue {
     while (!bytes.empty()) {
       if (blocks_.size() == first_ || blocks_.back().room() == 0) {
         const std::size_t size = std::clamp(bytes.size(), kMinBlock, kMaxBlock);
-        blocks_.push_back({std::make_unique<char[]>(size), size});
+        blocks_.push_back({std::make_unique_for_overwrite<char[]>(size), size});
       }
       Block& block = blocks_.back();
       const std::size_t count = std::min(block.room(), bytes.size());

@@ -25,6 +25,7 @@ constexpr std::uint32_t kFrameBytes = 64 * 1024;
 constexpr std::int32_t kConnectionWindow = 64 << 20;
 /// Frames that wait; then the other side is read no more.
 constexpr std::size_t kMaxWaitingFrames = 4096;
+constexpr std::size_t kUsualHeaders = 16;
 constexpr std::size_t kMaxHeaderBlock = 4 << 20;
 /// Callers cancel in bursts: nothing that we should punish.
 constexpr std::uint64_t kResetBurst = 1'000'000;
@@ -83,18 +84,20 @@ struct SessionCallbacks {
 
   static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame,
                             void* self) {
-    Of(self).incoming_[frame->hd.stream_id].clear();
+    Http2Session& me = Of(self);
+    me.incoming_stream_ = frame->hd.stream_id;
+    me.incoming_.clear();
+    me.incoming_.reserve(kUsualHeaders);
     return 0;
   }
 
-  static int OnHeader(nghttp2_session*, const nghttp2_frame* frame,
+  static int OnHeader(nghttp2_session*, const nghttp2_frame*,
                       const std::uint8_t* name, std::size_t name_size,
                       const std::uint8_t* value, std::size_t value_size,
                       std::uint8_t flags, void* self) {
-    Of(self).incoming_[frame->hd.stream_id].push_back(
-        {std::string(ToView(name, name_size)),
-         std::string(ToView(value, value_size)),
-         (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0});
+    Of(self).incoming_.push_back({std::string(ToView(name, name_size)),
+                                  std::string(ToView(value, value_size)),
+                                  (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0});
     return 0;
   }
 
@@ -111,13 +114,11 @@ struct SessionCallbacks {
     const StreamId stream = frame->hd.stream_id;
     const bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
-      case NGHTTP2_HEADERS: {
-        auto headers = me.incoming_.extract(stream);
-        if (!headers.empty()) {
-          me.events_->OnHeaders(stream, std::move(headers.mapped()), end);
+      case NGHTTP2_HEADERS:
+        if (std::exchange(me.incoming_stream_, 0) == stream) {
+          me.events_->OnHeaders(stream, std::exchange(me.incoming_, {}), end);
         }
         break;
-      }
       case NGHTTP2_DATA:
         // Padding is nobody's to pass on; nghttp2 gives its window back.
         if (end) me.events_->OnEndOfData(stream);
@@ -142,7 +143,6 @@ struct SessionCallbacks {
 
   static int OnStreamClose(nghttp2_session*, StreamId stream,
                            std::uint32_t error, void* self) {
-    Of(self).incoming_.erase(stream);
     Of(self).events_->OnStreamClosed(stream, error);
     return 0;
   }

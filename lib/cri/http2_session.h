@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "common/unique_fd.h"
 #include "cri/byte_queue.h"
@@ -140,8 +139,10 @@ class Http2Session {
   bool reading_ = true;
   bool broken_ = false;  ///< nghttp2 gave up on it.
   std::uint32_t watched_ = 0;
-  /// Headers that are coming in, by stream.
-  std::unordered_map<StreamId, Headers> incoming_;
+  /// Headers that are coming in. One list at a time: HTTP/2 lets nothing come
+  /// between its frames.
+  StreamId incoming_stream_ = 0;
+  Headers incoming_;
 };
 
 }  // namespace devmgr::cri
