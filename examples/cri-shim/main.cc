@@ -284,6 +284,35 @@ class OwnManager {
   std::unique_ptr<devmgr::InspectionServer> server_;
 };
 
+/// What SIGUSR1 asks for.
+std::string Describe(const devmgr::CriShim& shim) {
+  const devmgr::CriShimInfo info = shim.Info();
+  const devmgr::CriProxyStats stats = shim.Stats();
+  const std::string runtime =
+      info.runtime_known
+          ? info.runtime_name + " " + info.runtime_version + ", CDI names: " +
+                std::string(devmgr::RuntimeCdiName(info.runtime_cdi)) + " (" +
+                info.runtime_cdi_source + ": " + info.runtime_cdi_reason + ")"
+          : "unknown: " + info.runtime_error;
+  std::string text = "runtime " + runtime;
+  const auto count = [&text](const char* name, std::uint64_t value) {
+    text += "; " + std::string(name) + ": " + std::to_string(value);
+  };
+  count("sandboxes", info.sandboxes);
+  count("of no pod", info.foreign_sandboxes);
+  count("containers", info.containers);
+  count("containers changed", info.injected);
+  count("passed as they came", info.unchanged);
+  count("calls refused", info.refused);
+  count("requests nobody could read", info.unreadable);
+  count("connections", stats.connections);
+  count("calls", stats.calls);
+  count("held", stats.held);
+  count("calls so far", stats.total_calls);
+  count("runtime lost", stats.backend_losses);
+  return text;
+}
+
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Flags& flags, devmgr::CriShimOptions options,
                    const sigset_t& signals) {
@@ -298,7 +327,9 @@ absl::Status Serve(const Flags& flags, devmgr::CriShimOptions options,
   Log(devmgr::LogLevel::kInfo, std::string(devmgr::Version()) + " listens at " +
                                    flags.listen + ", for " + flags.runtime);
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGUSR1) {
+    Log(devmgr::LogLevel::kInfo, Describe(**shim));
+  }
   Log(devmgr::LogLevel::kInfo,
       "stopping on signal " + std::to_string(signal) + "; containers run on");
   return absl::OkStatus();
@@ -312,6 +343,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 

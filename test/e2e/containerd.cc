@@ -16,6 +16,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "e2e/real_runtime.h"
@@ -244,5 +245,14 @@ int ShimProgram::Terminate() {
 }
 
 std::string ShimProgram::log() const { return ReadAll(log_); }
+
+bool ShimProgram::Logs(std::string_view text) const {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    if (log().find(text) != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
 
 }  // namespace devmgr

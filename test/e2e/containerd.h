@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/temp_folder.h"
@@ -54,7 +55,10 @@ class ShimProgram {
   void Kill();
   /// SIGTERM; its exit code.
   int Terminate();
+  pid_t pid() const { return pid_; }
   std::string log() const;
+  /// Waits until the log has it.
+  bool Logs(std::string_view text) const;
 
  private:
   const std::filesystem::path log_;

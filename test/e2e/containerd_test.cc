@@ -6,6 +6,7 @@
 #include "e2e/containerd.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
 // clang-format off: before there is a namespace devmgr::testing
 #include "support/status_matchers.h"
@@ -160,6 +161,8 @@ TEST_F(ContainerdTest, ContainersOutliveTheShim) {
   shim_->Kill();
   RestartShim();
   EXPECT_TRUE(client_->IsRunning(running).value_or(false));
+  ASSERT_EQ(::kill(shim_->pid(), SIGUSR1), 0);
+  EXPECT_TRUE(shim_->Logs("CDI names: none (version: ")) << shim_->log();
   // Between creation and start there was another shim.
   EXPECT_THAT(client_->StartContainer(*created), IsOk()) << shim_->log();
   EXPECT_THAT(client_->WaitForExit(*created), IsOk());
@@ -239,7 +242,19 @@ TEST_F(ContainerdTest, SandboxesHaveTheirPodsPrepared) {
   EXPECT_EQ(node_.cdi_files(), 0U);
 }
 
-// Needs no runtime.
+// These need no runtime.
+TEST(CriShimProgram, TellsOnASignalWhatItKnowsAndDid) {
+  const TempFolder folder;
+  ShimProgram shim(folder.path() / "log",
+                   {"--listen", (folder.path() / "shim.sock").string(),
+                    "--runtime", (folder.path() / "cri.sock").string()});
+  ASSERT_TRUE(shim.Logs("listens at")) << shim.log();
+  ASSERT_EQ(::kill(shim.pid(), SIGUSR1), 0);
+  EXPECT_TRUE(shim.Logs("requests nobody could read: 0")) << shim.log();
+  EXPECT_THAT(shim.log(), HasSubstr("info: runtime unknown: "));
+  EXPECT_EQ(shim.Terminate(), 0);
+}
+
 TEST(CriShimProgram, SaysThatADaemonPreparesByItself) {
   std::string output;
   EXPECT_EQ(RunProgram(
