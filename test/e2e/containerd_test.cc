@@ -214,7 +214,9 @@ TEST_F(ContainerdTest, RefusesWhatItCannotTellContainerd) {
           absl::StatusCode::kFailedPrecondition,
           AllOf(HasSubstr("'train'"), HasSubstr("default/other"),
                 HasSubstr("v.com/hooked=1"), HasSubstr("hooked.json"),
-                HasSubstr("createContainer"), HasSubstr("containerd 1."))));
+                HasSubstr("createContainer"), HasSubstr("/usr/bin/vendor-hook"),
+                HasSubstr("containerd 1.6"),
+                HasSubstr("enable CDI in the runtime (containerd 1.7.2"))));
   // Names of a client that manages devices by itself, as a kubelet does.
   std::ofstream(node_.root() / "cdi" / "plain.json") << R"({
     "cdiVersion": "0.6.0", "kind": "v.com/plain", "devices": [{"name": "1",
