@@ -177,11 +177,14 @@ void FillFromLabels(const TextMap& labels, SandboxIdentity* identity) {
 }
 
 /// The merged bytes of an embedded message, however often it occurs: to put
-/// them one after the other is what merging means on the wire.
+/// them one after the other is what merging means on the wire. Each part has to
+/// be whole.
 struct Merged {
   std::string bytes;
-  void Add(const WireField& field) {
-    if (field.type == WireType::kBytes) bytes.append(field.bytes);
+  void Add(Walk& walk, const WireField& field, std::string_view what) {
+    if (field.type != WireType::kBytes) return;
+    walk.Over(field.bytes, what, [](const WireField&) {});
+    bytes.append(field.bytes);
   }
 };
 
@@ -270,8 +273,10 @@ absl::StatusOr<CreateContainerRequest> ReadCreateContainer(
   Merged config, sandbox;
   walk.Over(request, "CreateContainerRequest", [&](const WireField& field) {
     if (field.number == f::kPodSandboxId) Take(field, &result.sandbox_id);
-    if (field.number == f::kConfig) config.Add(field);
-    if (field.number == f::kSandboxConfig) sandbox.Add(field);
+    if (field.number == f::kConfig) config.Add(walk, field, "ContainerConfig");
+    if (field.number == f::kSandboxConfig) {
+      sandbox.Add(walk, field, "PodSandboxConfig");
+    }
   });
   ReadConfig(walk, config.bytes, &result.config);
   result.sandbox = ReadSandbox(walk, sandbox.bytes);
@@ -286,7 +291,9 @@ absl::StatusOr<RunPodSandboxRequest> ReadRunPodSandbox(
   Walk walk;
   Merged sandbox;
   walk.Over(request, "RunPodSandboxRequest", [&](const WireField& field) {
-    if (field.number == f::kConfig) sandbox.Add(field);
+    if (field.number == f::kConfig) {
+      sandbox.Add(walk, field, "PodSandboxConfig");
+    }
     if (field.number == f::kRuntimeHandler) {
       Take(field, &result.runtime_handler);
     }
@@ -302,7 +309,9 @@ absl::StatusOr<RestorePodRequest> ReadRestorePod(std::string_view request) {
   Walk walk;
   Merged sandbox;
   walk.Over(request, "RestorePodRequest", [&](const WireField& field) {
-    if (field.number == f::kConfig) sandbox.Add(field);
+    if (field.number == f::kConfig) {
+      sandbox.Add(walk, field, "PodSandboxConfig");
+    }
     if (field.number == f::kContainerConfigs &&
         field.type == WireType::kBytes) {
       ReadConfig(walk, field.bytes, &result.containers.emplace_back());

@@ -231,6 +231,17 @@ TEST(PatchCreateContainer, EditsAConfigThatComesInParts) {
   }
 }
 
+// Together they would be one, but no reader of protobuf puts them together.
+TEST(PatchCreateContainer, PartsOfAConfigHaveToBeWhole) {
+  const std::string start = "\x12\x02\x25\xFE";     // a fixed32, cut short
+  const std::string rest = "\x12\x03\x75\x2D\x31";  // its other bytes
+  pb::CreateContainerRequest request;
+  ASSERT_FALSE(request.ParseFromString(start + rest));
+  EXPECT_THAT(ReadCreateContainer(start + rest),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not a ContainerConfig")));
+}
+
 // BO-100.
 TEST(PatchRestorePod, EditsEachConfigByItself) {
   Random random(TestSeed(13));
