@@ -131,6 +131,11 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
     if (driver.has_structured_handle()) {
       record.handle.structured = Read(driver.structured_handle());
     }
+    for (const pb::AllocatedDevice& device : driver.allocated()) {
+      record.allocated.push_back(
+          {device.pool(), device.device(), device.shared()});
+    }
+    record.void_cdi_device_ids = ReadTexts(driver.void_cdi_device_ids());
     if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
       return DataLossError("record '{}': driver {} stands there twice", key,
                            api::Quoted(driver.name()));

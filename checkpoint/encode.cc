@@ -68,6 +68,15 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
     if (driver.handle.structured.has_value()) {
       Write(*driver.handle.structured, record->mutable_structured_handle());
     }
+    for (const state::AllocatedDevice& device : driver.allocated) {
+      pb::AllocatedDevice* allocated = record->add_allocated();
+      allocated->set_pool(device.pool);
+      allocated->set_device(device.device);
+      allocated->set_shared(device.shared);
+    }
+    for (const std::string& id : driver.void_cdi_device_ids) {
+      record->add_void_cdi_device_ids(id);
+    }
   }
   out->set_network_attached(claim.network_attached);
 }

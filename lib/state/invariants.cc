@@ -169,6 +169,7 @@ class Checker {
       Violation("{} devices are prepared for claims, {} are found by name",
                 prepared.size(), state_.device_claims.size());
     }
+    CheckKept();
     const std::tuple<std::string, std::string, PodUid>* last = nullptr;
     for (const auto& holder : holders) {
       const auto& [resource, device, pod] = holder;
@@ -178,6 +179,21 @@ class Checker {
                   device, resource, std::get<2>(*last).value, pod.value);
       }
       last = &holder;
+    }
+  }
+
+  void CheckKept() {
+    std::set<std::pair<DeviceKey, ClaimUid>> kept;
+    for (const auto& [uid, claim] : state_.claims) {
+      if (!claim->pods.empty()) continue;
+      for (const DeviceKey& device : OwnDevices(*claim)) {
+        kept.emplace(device, uid);
+      }
+    }
+    if (kept != state_.kept_devices) {
+      Violation(
+          "{} devices are kept by claims without pods, {} are found by name",
+          kept.size(), state_.kept_devices.size());
     }
   }
 

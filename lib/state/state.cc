@@ -258,6 +258,21 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          SameRecord(a.answer, b.answer) && a.boot_id == b.boot_id;
 }
 
+std::set<DeviceKey> OwnDevices(const ClaimRecord& claim) {
+  std::set<DeviceKey> own;
+  for (const auto& [driver, record] : claim.drivers) {
+    for (const AllocatedDevice& device : record.allocated) {
+      if (!device.shared) own.emplace(driver, device.pool, device.device);
+    }
+    if (!record.allocated.empty()) continue;
+    for (const PreparedDevice& device : record.devices) {
+      if (device.device.empty()) continue;  // Of an API without such names.
+      own.emplace(driver, device.pool, device.device);
+    }
+  }
+  return own;
+}
+
 std::set<std::string> ResourcesByClaims(const PodRecord& pod) {
   std::set<std::string> resources;
   for (const ContainerNeed& need : pod.needs) {
@@ -294,6 +309,11 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
                             claim->uid);
     }
   }
+  if (claim->pods.empty()) {
+    for (const DeviceKey& device : OwnDevices(*claim)) {
+      kept_devices.emplace(device, claim->uid);
+    }
+  }
   PutNamed(claims, claim_names, std::move(claim));
 }
 
@@ -318,6 +338,10 @@ void State::ForgetDevices(const ClaimRecord* claim) {
     for (const PreparedDevice& device : record.devices) {
       device_claims.erase({{driver, device.pool, device.device}, claim->uid});
     }
+  }
+  if (!claim->pods.empty()) return;
+  for (const DeviceKey& device : OwnDevices(*claim)) {
+    kept_devices.erase({device, claim->uid});
   }
 }
 
@@ -411,6 +435,12 @@ std::vector<ClaimUid> State::ClaimsOf(const DeviceKey& device) const {
   return uids;
 }
 
+const ClaimUid* State::KeeperOf(const DeviceKey& device) const {
+  const auto item = kept_devices.lower_bound({device, ClaimUid{}});
+  if (item == kept_devices.end() || item->first != device) return nullptr;
+  return &item->second;
+}
+
 std::vector<PodUid> State::PodsNamed(const ObjectName& name) const {
   std::vector<PodUid> uids = UidsNamed(pod_names, name);
   std::stable_sort(
@@ -480,10 +510,22 @@ absl::Status Revert(State& state, const Batch& batch) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> DriverRecord::LastCdiDeviceIds() const {
+  if (devices.empty()) return void_cdi_device_ids;
+  std::vector<std::string> ids;
+  for (const PreparedDevice& device : devices) {
+    ids.insert(ids.end(), device.cdi_device_ids.begin(),
+               device.cdi_device_ids.end());
+  }
+  return ids;
+}
+
 DriverRecord DriverRecord::Anew() const {
   DriverRecord anew;
   anew.skipped = skipped;
   anew.handle = handle;
+  anew.allocated = allocated;
+  anew.void_cdi_device_ids = LastCdiDeviceIds();
   return anew;
 }
 

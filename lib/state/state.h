@@ -52,6 +52,15 @@ struct PreparedDevice {
                          const PreparedDevice&) = default;
 };
 
+/// A device as the claim's allocation names it.
+struct AllocatedDevice {
+  std::string pool;
+  std::string device;
+  bool shared = false;  ///< Others may have it, too: admin access, a share.
+  friend bool operator==(const AllocatedDevice&,
+                         const AllocatedDevice&) = default;
+};
+
 /// A driver was to unprepare a claim and has not: it was not there, or failed.
 struct Debt {
   std::int64_t since_ms = 0;   ///< Unix time of the first failure.
@@ -77,8 +86,16 @@ struct DriverRecord {
   SkippedOperations skipped;            ///< As its allocation says.
   /// What the driver gets with each call; of claims up to v1alpha2.
   ResourceHandle handle = {};
+  /// Known before the driver is asked. Empty when the allocation names none, as
+  /// up to v1alpha2, or when it was booked before this was kept.
+  std::vector<AllocatedDevice> allocated = {};
+  /// Of the driver's last answer, where `devices` are void: it may still have
+  /// them, and v1alpha1 wants to hear of them when they are unprepared.
+  std::vector<std::string> void_cdi_device_ids = {};
+  /// `void_cdi_device_ids`, or those of `devices`.
+  std::vector<std::string> LastCdiDeviceIds() const;
   /// Before the driver was asked for the first time: kPreparing, with all that
-  /// the claim's allocation says.
+  /// the claim's allocation says, and with what the driver may still have.
   DriverRecord Anew() const;
   friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
 };
@@ -197,6 +214,10 @@ struct PodRecord {
 };
 bool operator==(const PodRecord& a, const PodRecord& b);
 
+/// Devices that the claim has for itself: as allocated, and where that is not
+/// known as its drivers answered.
+std::set<DeviceKey> OwnDevices(const ClaimRecord& claim);
+
 /// The extended resources for which the pod holds claims.
 std::set<std::string> ResourcesByClaims(const PodRecord& pod);
 
@@ -228,6 +249,8 @@ struct State {
   std::set<std::pair<std::string, PodUid>> class_holders;
   /// Prepared device, which claim has it.
   std::set<std::pair<DeviceKey, ClaimUid>> device_claims;
+  /// Device that nobody else may have, which claim without pods keeps it.
+  std::set<std::pair<DeviceKey, ClaimUid>> kept_devices;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
@@ -260,6 +283,10 @@ struct State {
 
   /// Claims that have a prepared device, in order of UID.
   std::vector<ClaimUid> ClaimsOf(const DeviceKey& device) const;
+  /// A claim whose pods have gone and which a driver has yet to unprepare, so
+  /// that nobody else may have the device; null when there is none. Valid until
+  /// the next change.
+  const ClaimUid* KeeperOf(const DeviceKey& device) const;
 
   /// Null when there is none.
   const PodRecord* FindPod(const PodUid& uid) const;

@@ -114,6 +114,8 @@ state::ClaimRecord OwedClaim() {
   driver.handle.data = "handle";
   driver.handle.structured =
       StructuredResourceHandle{"{}", "{\"a\": 1}", "node-1", {{"{}", "gpu-0"}}};
+  driver.allocated = {{"pool", "gpu-0", false}, {"pool", "gpu-1", true}};
+  driver.void_cdi_device_ids = {"example.com/gpu=gpu-0"};
   claim.drivers["e.example.com"] = driver;
   claim.drivers["e.example.com"].skipped = {false, true};
   return claim;

@@ -131,6 +131,12 @@ Json ToJson(const state::ClaimRecord& claim) {
             {result.vendor_request_parameters, result.named_resource});
       }
     }
+    for (const state::AllocatedDevice& device : driver.allocated) {
+      part["allocated"].push_back({device.pool, device.device, device.shared});
+    }
+    for (const std::string& id : driver.void_cdi_device_ids) {
+      part["voidCdiDeviceIds"].push_back(id);
+    }
     if (driver.skipped.prepare) part["skipsPrepare"] = true;
     if (driver.skipped.unprepare) part["skipsUnprepare"] = true;
     json["drivers"][name] = part;
