@@ -72,19 +72,21 @@ std::vector<std::string> DriversOf(const ClaimRecord& claim) {
 }
 
 /// The pods of a claim that a driver owes may have gone: its devices are held
-/// all the same.
+/// all the same, whether the driver ever answered for them or not.
 Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
-  for (const state::DeviceKey& device : planned.devices) {
-    for (const ClaimUid& uid : state.ClaimsOf(device)) {
-      const ClaimRecord& holder = *state.FindClaim(uid);
-      if (uid == planned.uid || !holder.pods.empty()) continue;
+  for (const auto& [driver, devices] : planned.devices) {
+    for (const state::AllocatedDevice& device : devices) {
+      if (device.shared) continue;
+      const ClaimUid* keeper =
+          state.KeeperOf({driver, device.pool, device.device});
+      if (keeper == nullptr || *keeper == planned.uid) continue;
+      const ObjectName& claim = state.FindClaim(*keeper)->name;
       return WaitForClaim(
           "DeviceBeingUnprepared",
           fmt::format("device {}/{} of driver {} is held by ResourceClaim {}, "
                       "which the driver has not unprepared",
-                      std::get<1>(device), std::get<2>(device),
-                      std::get<0>(device), holder.name.ToString()),
-          holder.name);
+                      device.pool, device.device, driver, claim.ToString()),
+          claim);
     }
   }
   return {};
@@ -98,6 +100,11 @@ void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
       record->network_attached || planned.network_attached;
   for (const std::string& driver : planned.drivers) {
     const auto [part, fresh] = record->drivers.try_emplace(driver);
+    const auto devices = planned.devices.find(driver);
+    // Also where it was booked before this was kept.
+    if (part->second.allocated.empty() && devices != planned.devices.end()) {
+      part->second.allocated = devices->second;
+    }
     if (!fresh) continue;
     const auto skipped = planned.skipped.find(driver);
     if (skipped != planned.skipped.end()) {

@@ -133,9 +133,9 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
     all.unprepare = all.unprepare && skipped.unprepare;
     planned.network_attached =
         planned.network_attached || IsNetworkAttached(result, objects);
-    if (!result.admin_access && result.share_id.empty()) {
-      planned.devices.insert({result.driver, result.pool, result.device});
-    }
+    planned.devices[result.driver].push_back(
+        {result.pool, result.device,
+         result.admin_access || !result.share_id.empty()});
   }
   planned.handles = claim.status.allocation->resource_handles;
   for (const auto& [driver, handle] : planned.handles) drivers[driver] = {};

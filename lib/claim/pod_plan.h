@@ -28,8 +28,8 @@ struct PlannedClaim {
   /// Of drivers that do without calls for it; others are not there.
   std::map<std::string, state::SkippedOperations> skipped = {};
   bool network_attached = false;  ///< As in state::ClaimRecord.
-  /// Devices that nobody shares with it.
-  std::set<state::DeviceKey> devices = {};
+  /// By driver; those without devices are not there.
+  std::map<std::string, std::vector<state::AllocatedDevice>> devices = {};
   /// By driver, where the allocation has one.
   std::map<std::string, ResourceHandle> handles = {};
 };

@@ -46,8 +46,9 @@ TEST_F(PrepareTest, BooksThePodAndIsReadyWithTheAnswer) {
   const auto device = Prepared("dev-1", {"cdi.example.com/x=1"});
   Answers(kDriver, {{ClaimUid{"u-C"}, {device}}});
   EXPECT_THAT(ToPrepare(), IsEmpty());
-  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver),
-            (state::DriverRecord{DriverPhase::kPrepared, {device}, "boot-1"}));
+  state::DriverRecord expected{DriverPhase::kPrepared, {device}, "boot-1"};
+  expected.allocated = {{"pool-1", "dev-1", false}};
+  EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver), expected);
   EXPECT_EQ(PodOf(p_).phase, PodPhase::kReady);
   EXPECT_EQ(PodOf(p_).boot_id, "boot-1");
   EXPECT_THAT(CdiOf(p_, "c"), ElementsAre("cdi.example.com/x=1"));

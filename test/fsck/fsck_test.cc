@@ -463,7 +463,8 @@ TEST_F(FsckTest, RepairHasTheDriverPrepareAgain) {
   EXPECT_THAT(decision->claims, ElementsAre(ObjectName{"default", "held"}));
   EXPECT_THAT(decision->pods, ElementsAre(ObjectName{"default", "p"}));
   ASSERT_TRUE(state::Apply(state_, {5, 0, *decision, {}}).ok());
-  EXPECT_EQ(Held().drivers[kDriver], state::DriverRecord{});
+  EXPECT_EQ(Held().drivers[kDriver].phase, state::DriverPhase::kPreparing);
+  EXPECT_THAT(Held().drivers[kDriver].devices, IsEmpty());
   EXPECT_EQ(Pod().phase, PodPhase::kPreparing);
   EXPECT_EQ(Pod().answer, nullptr);
   EXPECT_THAT(Run(), IsEmpty());
