@@ -345,13 +345,17 @@ Decision RecordPrepared(
     if (claim == nullptr) continue;
     const auto part = claim->drivers.find(driver);
     if (part == claim->drivers.end() ||
-        part->second.phase != DriverPhase::kPreparing) {
+        part->second.phase == DriverPhase::kPrepared) {
       continue;
     }
-    DriverRecord& prepared_part = draft.EditClaim(uid)->drivers[driver];
-    prepared_part.phase = DriverPhase::kPrepared;
-    prepared_part.devices = devices;
-    prepared_part.boot_id = boot_id;
+    DriverRecord& answered = draft.EditClaim(uid)->drivers[driver];
+    // Given up meanwhile, it stays so; but the driver has these now.
+    if (answered.phase == DriverPhase::kPreparing) {
+      answered.phase = DriverPhase::kPrepared;
+    }
+    answered.devices = devices;
+    answered.boot_id = boot_id;
+    answered.void_cdi_device_ids.clear();
     pods.insert(claim->pods.begin(), claim->pods.end());
   }
   for (const PodUid& uid : pods) {

@@ -72,8 +72,9 @@ absl::StatusOr<BookResult> BookPod(const state::State& state,
                                    const PodPlan* plan,
                                    const std::string& boot_id);
 
-/// What `driver` prepared in this boot. Claims that are not kPreparing any more
-/// are left alone. Pods for which this was the last thing become kReady.
+/// What `driver` prepared in this boot. Claims that were given up meanwhile
+/// stay kUnpreparing, with what there is to unprepare. Pods for which this was
+/// the last thing become kReady.
 state::Decision RecordPrepared(
     const state::State& state, const std::string& driver,
     const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,

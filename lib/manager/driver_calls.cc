@@ -14,13 +14,7 @@ namespace {
 /// All that any API of the driver needs, from the ledger alone.
 ClaimReference ReferenceTo(const state::ClaimRecord& claim,
                            const state::DriverRecord& part) {
-  ClaimReference reference{claim.uid, claim.name, part.handle, {}};
-  for (const state::PreparedDevice& device : part.devices) {
-    reference.cdi_device_ids.insert(reference.cdi_device_ids.end(),
-                                    device.cdi_device_ids.begin(),
-                                    device.cdi_device_ids.end());
-  }
-  return reference;
+  return {claim.uid, claim.name, part.handle, part.LastCdiDeviceIds()};
 }
 
 void DropShareIds(std::vector<state::PreparedDevice>* devices) {

@@ -120,12 +120,52 @@ TEST_F(ReleaseTest, WhatAnotherBootPreparedIsUnpreparedToo) {
   EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
 }
 
-TEST_F(ReleaseTest, ALateAnswerToPrepareDoesNotReviveTheClaim) {
+// dra.md 1.7: v1alpha1 is told which CDI devices it is to unprepare.
+TEST_F(ReleaseTest, ALateAnswerToPrepareTellsOnlyWhatThereIsToUnprepare) {
   Prepare(p_);
   Release(p_);
-  const state::State before = state();
   Answers(kDriver, {"u-C"});
-  EXPECT_TRUE(state() == before);
+  EXPECT_THAT(ToPrepare(), IsEmpty());
+  EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
+  EXPECT_EQ(PodOf(p_).phase, state::PodPhase::kReleasing);
+  EXPECT_THAT(ClaimOf("u-C").drivers.at(kDriver).LastCdiDeviceIds(),
+              ElementsAre(kDriver + std::string("/x=u-C")));
+}
+
+// The same where the answer is void, and the driver has not given another.
+TEST_F(ReleaseTest, WhatTheDriverSaidBeforeARebootIsWhatItUnprepares) {
+  Prepare(p_);
+  AnswerAll();
+  ledger_.Reboot("boot-2");
+  Book(p_, nullptr);
+  EXPECT_THAT(ClaimOf("u-C").drivers.at(kDriver).devices, IsEmpty());
+  // Nor does another reboot lose it.
+  ledger_.Reboot("boot-3");
+  Book(p_, nullptr);
+  Release(p_);
+  EXPECT_THAT(ClaimOf("u-C").drivers.at(kDriver).LastCdiDeviceIds(),
+              ElementsAre(kDriver + std::string("/x=u-C")));
+}
+
+TEST_F(ReleaseTest, WhatTheDriverSaidBeforeARepairIsWhatItUnprepares) {
+  Prepare(p_);
+  AnswerAll();
+  ledger_.Take(PrepareAgain(state(), ClaimUid{"u-C"}, kDriver));
+  Release(p_);
+  EXPECT_THAT(ClaimOf("u-C").drivers.at(kDriver).LastCdiDeviceIds(),
+              ElementsAre(kDriver + std::string("/x=u-C")));
+}
+
+TEST_F(ReleaseTest, ANewAnswerReplacesWhatWasSaidBefore) {
+  Prepare(p_);
+  AnswerAll();
+  ledger_.Reboot("boot-2");
+  Book(p_, nullptr);
+  Answers(kDriver, {{ClaimUid{"u-C"}, {Prepared("dev-1", {"a/b=new"})}}});
+  Release(p_);
+  const auto& part = ClaimOf("u-C").drivers.at(kDriver);
+  EXPECT_THAT(part.LastCdiDeviceIds(), ElementsAre("a/b=new"));
+  EXPECT_THAT(part.void_cdi_device_ids, IsEmpty());
 }
 
 TEST_F(ReleaseTest, ALateAnswerToUnprepareDoesNotTouchAPreparedClaim) {

@@ -14,6 +14,7 @@
 namespace devmgr {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -90,8 +91,12 @@ TEST_F(StoppedStoreFsckTest, MissingSpecIsPreparedAgainByTheNextDaemon) {
   const checkpoint::StoreContents contents = Contents();
   EXPECT_EQ(contents.state.FindPod(state::kPodA)->phase,
             state::PodPhase::kPreparing);
-  EXPECT_EQ(contents.state.FindClaim(state::kGpu)->drivers.at(state::kDriver),
-            state::DriverRecord{});
+  const state::DriverRecord& driver =
+      contents.state.FindClaim(state::kGpu)->drivers.at(state::kDriver);
+  EXPECT_EQ(driver.phase, state::DriverPhase::kPreparing);
+  EXPECT_THAT(driver.devices, IsEmpty());
+  // It may still have it.
+  EXPECT_THAT(driver.void_cdi_device_ids, ElementsAre("example.com/gpu=gpu-0"));
   const state::Batch& repair = contents.history.back();
   EXPECT_EQ(repair.decision.kind, state::DecisionKind::kRepair);
   EXPECT_THAT(repair.decision.message, HasSubstr("example.com/gpu=gpu-0"));
