@@ -323,6 +323,14 @@ void OutageNode::AnswerOne(std::size_t which) {
   const Call call = std::move(*at);
   calls_.erase(at);
   ++calls_made_;
+  if (!call.prepare) {
+    unprepared_cdi_ids_.clear();
+    for (const dra::ClaimReference& claim : call.claims) {
+      unprepared_cdi_ids_.insert(unprepared_cdi_ids_.end(),
+                                 claim.cdi_device_ids.begin(),
+                                 claim.cdi_device_ids.end());
+    }
+  }
   auto answer = Carry(call);
   Moment();
   if (over_.has_value()) return;

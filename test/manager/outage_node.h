@@ -109,6 +109,11 @@ class OutageNode {
   /// How many calls wait for an answer.
   std::size_t waiting() const { return calls_.size(); }
 
+  /// Of the claims in the unprepare call that was answered last.
+  const std::vector<std::string>& unprepared_cdi_ids() const {
+    return unprepared_cdi_ids_;
+  }
+
   const state::State& ledger() const { return ledger_; }
   std::uint64_t moments() const { return moments_; }
   std::uint64_t calls() const { return calls_made_; }
@@ -168,6 +173,7 @@ class OutageNode {
 
   std::uint64_t moments_ = 0;
   std::uint64_t calls_made_ = 0;
+  std::vector<std::string> unprepared_cdi_ids_;
   std::optional<Outage> over_;  ///< The outage that ended this life.
   enum class Fault { kNone, kLost, kWritten } fault_ = Fault::kNone;
 
