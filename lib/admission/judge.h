@@ -33,6 +33,9 @@ struct Judgement {
   /// True: admitted by what the ledger holds; there is no plan and none is
   /// needed.
   bool from_ledger = false;
+  /// The pod holds a claim that was replaced since, and may give it up: it is
+  /// to be released, and judged anew after that.
+  bool book_anew = false;
 };
 
 /// Judges a pod that has a UID.

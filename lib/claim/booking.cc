@@ -71,6 +71,18 @@ std::vector<std::string> DriversOf(const ClaimRecord& claim) {
   return drivers;
 }
 
+/// Of a claim that was replaced, and what a pod does that is to have the new
+/// one.
+std::string_view WhatIsNext(const State& state, const ClaimRecord& replaced,
+                            const PodUid& pod, const std::string& boot_id) {
+  if (!replaced.pods.contains(pod)) {
+    return "waiting for it to be unprepared";
+  }
+  return MayBookAnew(*state.FindPod(pod), boot_id)
+             ? "the pod gives up the old one first"
+             : "the pod may run with the old one and has to be re-created";
+}
+
 /// The pods of a claim that a driver owes may have gone: its devices are held
 /// all the same, whether the driver ever answered for them or not.
 Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
@@ -202,14 +214,16 @@ std::shared_ptr<PodRecord> NewPod(const State& state, const PodIdentity& pod,
   return record;
 }
 
-Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
+Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
+                     const PodUid& pod, const std::string& boot_id) {
   for (const ClaimUid& uid : state.ClaimsNamed(planned.name)) {
     if (uid == planned.uid) continue;
     return WaitForClaim(
         "ClaimRecreated",
         fmt::format("old ResourceClaim with same name {} and different UID {} "
-                    "still exists: waiting for it to be unprepared",
-                    planned.name.name, uid.value),
+                    "still exists, the new one has UID {}: {}",
+                    planned.name.name, uid.value, planned.uid.value,
+                    WhatIsNext(state, *state.FindClaim(uid), pod, boot_id)),
         planned.name);
   }
   if (const Verdict owed = CheckNotOwed(state, planned);
@@ -232,12 +246,27 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned) {
     return WaitForClaim(
         "ClaimAllocationChanged",
         fmt::format("ResourceClaim {} was allocated from [{}] when a pod took "
-                    "it, and now from [{}]",
+                    "it, and now from [{}]: {}",
                     planned.name.name, fmt::join(drivers, ", "),
-                    fmt::join(planned.drivers, ", ")),
+                    fmt::join(planned.drivers, ", "),
+                    WhatIsNext(state, *record, pod, boot_id)),
         planned.name);
   }
   return {};
+}
+
+bool HoldsReplaced(const State& state, const PlannedClaim& planned,
+                   const PodUid& pod) {
+  const std::vector<ClaimUid> named = state.ClaimsNamed(planned.name);
+  return std::any_of(named.begin(), named.end(), [&](const ClaimUid& uid) {
+    const ClaimRecord& claim = *state.FindClaim(uid);
+    return claim.pods.contains(pod) &&
+           (uid != planned.uid || DriversOf(claim) != planned.drivers);
+  });
+}
+
+bool MayBookAnew(const PodRecord& pod, const std::string& boot_id) {
+  return pod.phase == PodPhase::kPreparing && pod.boot_id != boot_id;
 }
 
 Verdict CheckPlannedNames(const State& state, const PodPlan& plan,
@@ -310,7 +339,7 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
   if (was_ready) plan = nullptr;
   if (plan != nullptr) {
     for (const PlannedClaim& planned : plan->claims) {
-      Worsen(result.verdict, CheckPlanned(state, planned));
+      Worsen(result.verdict, CheckPlanned(state, planned, pod.uid, boot_id));
     }
     Worsen(result.verdict, CheckPlannedNames(state, *plan, pod.uid));
     if (result.verdict.kind != Verdict::Kind::kAdmit) return result;

@@ -270,6 +270,8 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       manager_.StartPreparePod(uid, Then(&ActuatorImpl::OnPrepared, uid));
       return;
     }
+    // It gives up claims that were replaced, and is admitted anew after that.
+    if (IsReleasing(uid)) entry.again = true;
     Rest(uid, false);
   }
 

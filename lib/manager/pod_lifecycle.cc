@@ -99,6 +99,10 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
   const auto objects = parts_.objects.Current();
   admission::Judgement judgement = admission::Judge(pod, Input(*objects));
   const claim::PodIdentity identity = IdentityOf(pod);
+  if (judgement.book_anew) {
+    LetGo(id, identity.uid, judgement.verdict, std::move(done));
+    return;
+  }
   if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
@@ -391,8 +395,7 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
   admitted_.erase(pod);
   notes_.erase(pod);
   parts_.ledger.Submit(
-      [pod, terms = claim::ReleaseTerms{AbsentDrivers(pod), parts_.debt_rules,
-                                        parts_.now_ms()}](
+      [pod, terms = Terms(pod)](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::BeginRelease(state, pod, terms);
       },
@@ -404,6 +407,33 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
         } else {
           Finish(id, WithContext(status, "unprepare dynamic resources"));
         }
+      }));
+}
+
+claim::ReleaseTerms PodLifecycle::Terms(const PodUid& pod) const {
+  return {AbsentDrivers(pod), parts_.debt_rules, parts_.now_ms()};
+}
+
+void PodLifecycle::LetGo(OperationId id, const PodUid& pod,
+                         const Verdict& verdict,
+                         DeviceManager::AdmitDone done) {
+  simple_.insert(id);
+  admitted_.erase(pod);
+  parts_.ledger.Submit(
+      [pod, terms = Terms(pod), boot_id = parts_.boot_id](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        const PodRecord* record = state.FindPod(pod);
+        // It has become Ready meanwhile.
+        if (record == nullptr || !claim::MayBookAnew(*record, boot_id)) {
+          return state::Decision();
+        }
+        return claim::BeginRelease(state, pod, terms);
+      },
+      OnLoop([this, id, pod, verdict, done](const absl::Status& status) {
+        if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
+        if (!status.ok()) return done(status);
+        Note(pod, verdict);
+        done(verdict);
       }));
 }
 

@@ -133,6 +133,11 @@ class PodLifecycle {
                  const DeviceManager::AdmitDone& done);
   void RecordVerdict(OperationId id, const claim::PodIdentity& pod,
                      const Verdict& verdict, DeviceManager::AdmitDone done);
+  /// The pod holds claims that were replaced, and no container runs with them:
+  /// they are unprepared. It is to be released, and then admitted anew.
+  void LetGo(OperationId id, const PodUid& pod, const Verdict& verdict,
+             DeviceManager::AdmitDone done);
+  claim::ReleaseTerms Terms(const PodUid& pod) const;
   void OnBooked(OperationId id, const absl::Status& status,
                 const Verdict& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.

@@ -250,6 +250,50 @@ TEST_F(JudgeTest, WaitsForAnOlderClaimOfTheName) {
   EXPECT_THAT(judgement.verdict.message, HasSubstr("different UID u-C"));
 }
 
+// DW-14: nobody else would ever unprepare the old one.
+TEST_F(JudgeTest, APodWhoseOwnClaimWasReplacedIsToBeBookedAnew) {
+  Book(p_);
+  EXPECT_FALSE(JudgePod(p_).book_anew);
+  objects_ = SnapshotOf({ClaimForP().Uid("new")});
+  const Judgement judgement = JudgePod(p_);
+  EXPECT_EQ(judgement.verdict.reason, "ClaimRecreated");
+  EXPECT_THAT(judgement.verdict.message,
+              AllOf(HasSubstr("different UID u-C"), HasSubstr("has UID new"),
+                    HasSubstr("the pod gives up the old one first")));
+  EXPECT_TRUE(judgement.book_anew);
+  EXPECT_FALSE(
+      JudgePod(PodBuilder("P").Uid("u-other").Claim("c1", "C")).book_anew)
+      << "another pod's claim is not its own to give up";
+}
+
+TEST_F(JudgeTest, APodWhoseOwnClaimHasOtherDriversIsToBeBookedAnew) {
+  Book(p_);
+  drivers_.insert(kOtherDriver);
+  objects_ = SnapshotOf({ClaimForP().From(kOtherDriver)});
+  const Judgement judgement = JudgePod(p_);
+  EXPECT_EQ(judgement.verdict.reason, "ClaimAllocationChanged");
+  EXPECT_TRUE(judgement.book_anew);
+}
+
+TEST_F(JudgeTest, APodThatMayRunKeepsItsClaimThoughItWasReplaced) {
+  objects_ = SnapshotOf({ClaimForP()});
+  Book(p_);
+  Answer(kDriver, "u-C");
+  objects_ = SnapshotOf({ClaimForP().Uid("new")});
+  EXPECT_EQ(JudgePod(p_).verdict.kind, Kind::kAdmit) << "the ledger counts";
+  // Its devices are repaired while it runs.
+  ledger_.Take(claim::PrepareAgain(ledger_.state(), ClaimUid{"u-C"}, kDriver));
+  Judgement judgement = JudgePod(p_);
+  EXPECT_THAT(judgement.verdict.message,
+              HasSubstr("the pod may run with the old one and has to be "
+                        "re-created"));
+  EXPECT_FALSE(judgement.book_anew);
+  // After a reboot nothing runs.
+  ledger_.Reboot("boot-2");
+  judgement = JudgePod(p_);
+  EXPECT_TRUE(judgement.book_anew);
+}
+
 TEST(WakesTest, OnlyAChangeOfWhatIsWaitedForWakes) {
   const std::vector<WaitingFor> waits = {Claim("C"), Driver("d")};
   EXPECT_TRUE(Wakes({Driver("x"), Driver("d")}, waits));
