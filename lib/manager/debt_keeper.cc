@@ -33,9 +33,10 @@ std::vector<std::string> DriversThatOwe(const state::ClaimRecord* claim) {
 }  // namespace
 
 void DebtKeeper::Start() {
-  // No driver is there yet; each is asked when it is.
-  if (!claim::OwedClaims(parts_.state, "").empty()) ArmSweep();
   Forgive();
+  // A driver that is not there, or fails, owes from now on what was to be
+  // unprepared when the last process ended.
+  parts_.executor.Post([this] { Sweep(); });
 }
 
 void DebtKeeper::OnDriver(const std::string& driver) {

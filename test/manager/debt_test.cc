@@ -122,6 +122,29 @@ TEST_F(DebtTest, IsAskedForWhenTheDriverIsBackThoughNobodyDrivesThePod) {
   EXPECT_THAT(node_.manager().ReleasePod(PodUid{"u-p"}), IsOk());
 }
 
+// The process died between the intent and the call, and the driver does not
+// come back.
+TEST_F(DebtTest, OfTheProcessBeforeIsSeenAtOnce) {
+  node_.Start(false);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
+  ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
+  ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
+  node_.drivers.Hold(kDriver);
+  node_.manager().StartUnpreparePod(PodUid{"u-p"}, [](const absl::Status&) {});
+  ASSERT_TRUE(node_.drivers.WaitForCalls(2));
+  node_.Stop();
+  node_.drivers.Deregister(kDriver);
+  node_.drivers.Let(kDriver);
+  node_.Start(false);  // Nobody drives the pod.
+  ASSERT_TRUE(WaitForDebt());
+  EXPECT_THAT(Debts().front().last_error, HasSubstr("is not registered"));
+  node_.drivers.Register(kDriver);
+  EXPECT_TRUE(WaitUntilSettled());
+}
+
 TEST_F(DebtTest, DeferLetsThePodGoAndTheDebtIsSettledLater) {
   node_.options.debt_policies[kDriver] = {Policy::kDefer};
   before_end_ = [&] { node_.drivers.Deregister(kDriver); };
