@@ -41,7 +41,7 @@ void DebtKeeper::Start() {
 
 void DebtKeeper::OnDriver(const std::string& driver) {
   const auto owed = claim::OwedClaims(parts_.state, driver);
-  if (!owed.empty()) parts_.drive(owed);
+  if (!owed.empty()) parts_.drive_anew(driver, owed);
 }
 
 void DebtKeeper::OnClaim(const state::ClaimRecord* before,

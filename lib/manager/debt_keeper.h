@@ -34,6 +34,9 @@ class DebtKeeper {
     std::function<std::int64_t()> now_ms;
     /// Has the drivers of these claims asked for what they owe.
     std::function<void(const std::vector<ClaimUid>&)> drive;
+    /// The same, for a driver that came or connected.
+    std::function<void(const std::string& driver, const std::vector<ClaimUid>&)>
+        drive_anew;
     /// Unprepare calls for it that failed.
     std::function<std::uint32_t(const ClaimUid&, const std::string& driver)>
         attempts;

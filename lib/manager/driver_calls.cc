@@ -41,6 +41,17 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
   for (const std::string& driver : drivers) Dispatch(driver);
 }
 
+void DriverCalls::DriveAnew(const std::string& driver,
+                            const std::vector<ClaimUid>& claims) {
+  for (const ClaimUid& uid : claims) {
+    const auto asked = under_way_.find({uid, driver});
+    if (asked != under_way_.end() && asked->second == Stage::kAsked) {
+      asked->second = Stage::kAskAgain;
+    }
+  }
+  Drive(claims);
+}
+
 CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
                                     const ClaimUid& uid) const {
   const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
@@ -142,7 +153,9 @@ std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
   std::map<ClaimUid, absl::Status> forgotten;
   std::erase_if(*answer, [&](const auto& word) {
     if (found->second.waiting.erase(word.first) == 0) return true;
-    if (under_way_.at({word.first, call.driver}) == Stage::kAsked) return false;
+    if (under_way_.at({word.first, call.driver}) != Stage::kForgotten) {
+      return false;
+    }
     forgotten[word.first] = absl::OkStatus();
     return true;
   });
@@ -253,6 +266,9 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
                        errors = std::move(errors)](const absl::Status& status) {
     std::map<ClaimUid, absl::Status> outcomes;
     for (const ClaimUid& claim : claims) {
+      // What is on disk is not known: nobody is asked by what was before.
+      Stage& stage = under_way_.at({claim, call.driver});
+      if (!status.ok() && stage == Stage::kAskAgain) stage = Stage::kAsked;
       const auto error = errors.find(claim);
       outcomes[claim] =
           status.ok() && error != errors.end() ? error->second : status;
@@ -285,12 +301,14 @@ void DriverCalls::Settle(const Call& call,
     if (need == CallQueue::Need::kNothing) {
       attempts_.erase(key);
       queue_.Clear(call.driver, uid);
-    } else if (need != done || !counts) {
+    } else if (need != done || !counts ||
+               (!status.ok() && ended.mapped() == Stage::kAskAgain)) {
       turned.push_back(uid);
     }
   }
   // The last pod gave these up while the driver was still preparing them, or
-  // they came again while it was still at what they were before.
+  // they came again while it was still at what they were before, or the driver
+  // itself did.
   Drive(turned);
   parts_.on_settled(settled);
 }

@@ -55,6 +55,11 @@ class DriverCalls {
   /// that is due or under way is joined.
   void Drive(const std::vector<ClaimUid>& claims);
 
+  /// The same, for a driver that came or connected: a call that is under way
+  /// may have missed it, so that if it fails, another one follows at once.
+  void DriveAnew(const std::string& driver,
+                 const std::vector<ClaimUid>& claims);
+
   /// The claim is gone, whatever its drivers are doing. What they will say of
   /// it counts no more; but as long as one is at it, it is asked nothing else
   /// about the claim, should that come again.
@@ -88,6 +93,7 @@ class DriverCalls {
   enum class Stage {
     kDue,
     kAsked,      ///< Or its answer is being recorded.
+    kAskAgain,   ///< The same; if it failed, it is asked again.
     kForgotten,  ///< Asked, and the answer does not count.
   };
 

@@ -241,6 +241,9 @@ void Manager::Start(const DriversFactory& drivers,
       [this](const std::vector<ClaimUid>& claims) {
         lifecycle_->Drive(claims);
       },
+      [this](const std::string& driver, const std::vector<ClaimUid>& claims) {
+        lifecycle_->DriveAnew(driver, claims);
+      },
       [this](const ClaimUid& claim, const std::string& driver) {
         return lifecycle_->Attempts(claim, driver);
       }});

@@ -84,6 +84,11 @@ class PodLifecycle {
 
   /// Asks drivers for what they owe of these claims; joins calls under way.
   void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }
+  /// The same, for a driver that came or connected.
+  void DriveAnew(const std::string& driver,
+                 const std::vector<ClaimUid>& claims) {
+    calls_.DriveAnew(driver, claims);
+  }
 
   /// The claim left the ledger, and not by a driver's word: its last errors
   /// go, and who waits for its end goes on.

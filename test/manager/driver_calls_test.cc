@@ -173,6 +173,32 @@ class DriverCallsTest : public testing::Test {
   std::unique_ptr<DriverCalls> calls_;
 };
 
+TEST_F(DriverCallsTest, ADriverThatComesDuringARefusalIsAskedAgainAtOnce) {
+  Book(0);
+  Drive(0);
+  made_[0].AnswerAll();
+  Run();
+  Release(0);
+  Drive(0);
+  ASSERT_THAT(made_, SizeIs(2));
+  made_[1].AnswerAll(UnavailableError("it is not there"));
+  calls_->DriveAnew(kDriver, {Uid(0)});  // The refusal is being recorded.
+  EXPECT_THAT(made_, SizeIs(2));
+  Run();
+  ASSERT_THAT(made_, SizeIs(3));
+  // Once only: nobody has come since.
+  made_[2].AnswerAll(UnavailableError("it is not well"));
+  Run();
+  EXPECT_THAT(made_, SizeIs(3));
+  Drive(0);
+  ASSERT_THAT(made_, SizeIs(4));
+  calls_->DriveAnew(kDriver, {Uid(0)});
+  made_[3].AnswerAll();  // It had come before it answered.
+  Run();
+  EXPECT_THAT(made_, SizeIs(4));
+  EXPECT_FALSE(Knows(0));
+}
+
 TEST_F(DriverCallsTest, EachAnswerIsRecordedThoughOthersOfItsCallAreLate) {
   for (int i = 0; i < 3; ++i) Book(i);
   calls_->Drive({Uid(0), Uid(1), Uid(2)});
