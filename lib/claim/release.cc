@@ -115,17 +115,6 @@ std::set<std::string> DriversThat(const ClaimRecord& claim,
   return drivers;
 }
 
-/// When the debt is forgiven; nothing: never.
-std::optional<std::int64_t> ForgivenAt(const ClaimRecord& claim,
-                                       const std::string& name,
-                                       const DriverRecord& driver,
-                                       const DebtRules& rules) {
-  if (!driver.debt.has_value()) return std::nullopt;
-  const DebtPolicy policy = rules.For(claim, name);
-  if (policy.kind != DebtPolicy::Kind::kForgive) return std::nullopt;
-  return driver.debt->since_ms + policy.forgive_after.count();
-}
-
 }  // namespace
 
 DebtPolicy DebtRules::For(const ClaimRecord& claim,
@@ -231,31 +220,30 @@ Decision RecordDebts(const State& state, const std::string& driver,
                       fmt::format("driver {} has not unprepared", driver));
 }
 
-std::optional<DebtAtDriver> NextForgiven(const State& state,
-                                         const DebtRules& rules) {
-  std::optional<DebtAtDriver> next;
+std::vector<ForgivableDebt> ForgivableDebts(const State& state,
+                                            const DebtRules& rules) {
+  std::vector<ForgivableDebt> debts;
   for (const auto& [uid, claim] : state.claims) {
     for (const auto& [name, driver] : claim->drivers) {
-      const auto due = ForgivenAt(*claim, name, driver, rules);
-      if (due && (!next || *due < next->forgiven_ms)) {
-        next = DebtAtDriver{uid, name, *due};
-      }
+      if (!driver.debt.has_value()) continue;
+      const DebtPolicy policy = rules.For(*claim, name);
+      if (policy.kind != DebtPolicy::Kind::kForgive) continue;
+      debts.push_back({uid, name, driver.debt->since_ms, policy.forgive_after});
     }
   }
-  return next;
+  return debts;
 }
 
-Decision ForgiveDue(const State& state, const DebtRules& rules,
-                    std::int64_t now_ms) {
+Decision ForgiveDebts(const State& state, const DebtRules& rules,
+                      const std::vector<ForgivableDebt>& due) {
   Draft draft(state);
-  for (const auto& [uid, claim] : state.claims) {
-    const auto is_due = [&, &record = *claim](const auto& name,
-                                              const auto& driver) {
-      const auto due = ForgivenAt(record, name, driver, rules);
-      return due.has_value() && *due <= now_ms;
-    };
-    const auto due = DriversThat(*claim, is_due);
-    if (!due.empty()) DropDrivers(draft, state, uid, due, rules);
+  std::map<ClaimUid, std::set<std::string>> drivers;
+  for (const ForgivableDebt& debt : ForgivableDebts(state, rules)) {
+    if (std::find(due.begin(), due.end(), debt) == due.end()) continue;
+    drivers[debt.claim].insert(debt.driver);
+  }
+  for (const auto& [uid, dropped] : drivers) {
+    DropDrivers(draft, state, uid, dropped, rules);
   }
   return draft.Finish(DecisionKind::kForgiven,
                       "drivers have owed it for too long");

@@ -8,6 +8,7 @@
 #include <devmgr/options.h>
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,19 +69,22 @@ state::Decision RecordDebts(const state::State& state,
                             const DebtRules& rules, std::int64_t now_ms);
 
 /// A debt that is forgiven some time.
-struct DebtAtDriver {
+struct ForgivableDebt {
   ClaimUid claim;
   std::string driver;
-  std::int64_t forgiven_ms = 0;  ///< Unix time.
+  std::int64_t since_ms = 0;  ///< Unix time; tells it from one before.
+  std::chrono::milliseconds forgive_after{0};
+  friend auto operator<=>(const ForgivableDebt&,
+                          const ForgivableDebt&) = default;
 };
 
-/// Of all debts that are forgiven some time the one whose time comes first.
-std::optional<DebtAtDriver> NextForgiven(const state::State& state,
-                                         const DebtRules& rules);
+/// All debts that are forgiven some time.
+std::vector<ForgivableDebt> ForgivableDebts(const state::State& state,
+                                            const DebtRules& rules);
 
-/// Drops the debts whose time has come.
-state::Decision ForgiveDue(const state::State& state, const DebtRules& rules,
-                           std::int64_t now_ms);
+/// Drops these debts, if they are still what they were.
+state::Decision ForgiveDebts(const state::State& state, const DebtRules& rules,
+                             const std::vector<ForgivableDebt>& due);
 
 /// Claims of this name that are being unprepared are gone.
 ///   InvalidArgument     no reason

@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "state/views.h"
 
 namespace devmgr::manager {
 namespace {
 
+using std::chrono::milliseconds;
+
 /// A failed write is tried again after this; the ledger tells of it itself.
-constexpr std::chrono::milliseconds kRetry(1'000);
+constexpr milliseconds kRetry(1'000);
 
 const state::Debt* DebtOf(const state::ClaimRecord* claim,
                           const std::string& driver) {
@@ -33,6 +37,12 @@ std::vector<std::string> DriversThatOwe(const state::ClaimRecord* claim) {
 }  // namespace
 
 void DebtKeeper::Start() {
+  const std::int64_t now_ms = parts_.now_ms();
+  for (const auto& debt : claim::ForgivableDebts(parts_.state, parts_.rules)) {
+    const std::int64_t since_ms = std::max<std::int64_t>(debt.since_ms, 0);
+    owed_since_[debt] =
+        Now() - milliseconds(std::max<std::int64_t>(now_ms - since_ms, 0));
+  }
   Forgive();
   // A driver that is not there, or fails, owes from now on what was to be
   // unprepared when the last process ended.
@@ -84,7 +94,7 @@ void DebtKeeper::ArmSweep() {
   });
 }
 
-void DebtKeeper::ArmForgive(std::chrono::milliseconds delay) {
+void DebtKeeper::ArmForgive(milliseconds delay) {
   if (forgive_ != 0) parts_.executor.Cancel(forgive_);
   forgive_ = parts_.executor.PostAfter(delay, [this] {
     forgive_ = 0;
@@ -94,21 +104,37 @@ void DebtKeeper::ArmForgive(std::chrono::milliseconds delay) {
 
 void DebtKeeper::Forgive() {
   if (!parts_.rules.Forgive()) return;
-  const auto next = claim::NextForgiven(parts_.state, parts_.rules);
-  if (!next.has_value()) return;
-  const std::int64_t now = parts_.now_ms();
-  if (next->forgiven_ms > now) {
-    ArmForgive(std::chrono::milliseconds(next->forgiven_ms - now));
-    return;
+  const auto known = std::exchange(owed_since_, {});
+  std::vector<claim::ForgivableDebt> due;
+  std::optional<milliseconds> next;
+  for (auto& debt : claim::ForgivableDebts(parts_.state, parts_.rules)) {
+    const auto since = known.find(debt);
+    const milliseconds owed_since =
+        since != known.end() ? since->second : Now();
+    owed_since_[debt] = owed_since;
+    const milliseconds left = debt.forgive_after - (Now() - owed_since);
+    if (left.count() > 0) {
+      next = std::min(next.value_or(left), left);
+    } else {
+      due.push_back(std::move(debt));
+    }
   }
-  parts_.ledger.Submit(
-      [rules = parts_.rules,
-       now](const state::State& state) -> absl::StatusOr<state::Decision> {
-        return claim::ForgiveDue(state, rules, now);
-      },
-      [](const absl::Status&) {});
-  // Whether that got to the disk or not, it looks again.
-  ArmForgive(kRetry);
+  if (!due.empty()) {
+    parts_.ledger.Submit(
+        [rules = parts_.rules,
+         due](const state::State& state) -> absl::StatusOr<state::Decision> {
+          return claim::ForgiveDebts(state, rules, due);
+        },
+        [](const absl::Status&) {});
+    // Whether that got to the disk or not, it looks again.
+    next = std::min(next.value_or(kRetry), kRetry);
+  }
+  if (next.has_value()) ArmForgive(*next);
+}
+
+milliseconds DebtKeeper::Now() const {
+  return std::chrono::duration_cast<milliseconds>(
+      parts_.executor.Now().time_since_epoch());
 }
 
 std::vector<DebtInfo> DebtKeeper::Debts() const {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ namespace devmgr::manager {
 
 /// What drivers owe: claims that they were to unprepare and have not. Asks them
 /// again as soon as they are back, and every minute else; forgives what the
-/// rules say is not to be waited for any longer. Lives on the manager's thread.
+/// rules say is not to be waited for any longer. How long that is is told by
+/// the clock that does not jump; by the calendar only for the time before the
+/// start. Lives on the manager's thread.
 class DebtKeeper {
  public:
   static constexpr std::chrono::milliseconds kSweep{60'000};
@@ -61,10 +64,14 @@ class DebtKeeper {
   void ArmForgive(std::chrono::milliseconds delay);
   /// Has what is due forgiven, and wakes up for what comes next.
   void Forgive();
+  /// By a clock that does not jump.
+  std::chrono::milliseconds Now() const;
 
   const Parts parts_;
   TimerId sweep_ = 0;    ///< 0: none is armed.
   TimerId forgive_ = 0;  ///< The same.
+  /// Since when each is owed, as Now tells it.
+  std::map<claim::ForgivableDebt, std::chrono::milliseconds> owed_since_;
 };
 
 }  // namespace devmgr::manager

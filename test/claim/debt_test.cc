@@ -167,17 +167,17 @@ TEST_F(DebtTest, APodWithExtendedResourcesIsNotDeferred) {
               ElementsAre(PodUid{"u-R"}));
 }
 
-TEST_F(DebtTest, ForgivenAfterItsTimeAndNotBefore) {
+TEST_F(DebtTest, ForgivenIsWhatIsDueAndNothingElse) {
   rules_.by_driver[kDriver] = {Policy::kForgive, std::chrono::hours(1)};
   ReleaseP();
-  EXPECT_FALSE(NextForgiven(state(), rules_).has_value());
+  EXPECT_THAT(ForgivableDebts(state(), rules_), IsEmpty());
   Fails(1, "busy");
-  const auto next = NextForgiven(state(), rules_);
-  ASSERT_TRUE(next.has_value());
-  EXPECT_EQ(next->forgiven_ms, kNow + 3'600'000);
-  EXPECT_FALSE(ledger_.Take(ForgiveDue(state(), rules_, kNow + 3'599'999)));
+  const auto debts = ForgivableDebts(state(), rules_);
+  ASSERT_THAT(debts, ElementsAre(ForgivableDebt{
+                         {"u-C"}, kDriver, kNow, std::chrono::hours(1)}));
+  EXPECT_FALSE(ledger_.Take(ForgiveDebts(state(), rules_, {})));
   EXPECT_THAT(ClaimsOfP(), ElementsAre(ClaimUid{"u-C"}));
-  EXPECT_TRUE(ledger_.Take(ForgiveDue(state(), rules_, kNow + 3'600'000)));
+  EXPECT_TRUE(ledger_.Take(ForgiveDebts(state(), rules_, debts)));
   EXPECT_FALSE(Knows("u-C"));
   EXPECT_THAT(ClaimsOfP(), IsEmpty());
 }
@@ -189,7 +189,16 @@ TEST_F(DebtTest, ForgivingLeavesClaimsInUseAlone) {
   objects_ = SnapshotOf({ClaimBuilder("C").For("u-P")});
   Prepare(p_);
   rules_.fallback = {Policy::kForgive, std::chrono::hours(1)};
-  EXPECT_FALSE(ledger_.Take(ForgiveDue(state(), rules_, kNow * 1'000)));
+  EXPECT_FALSE(ledger_.Take(ForgiveDebts(
+      state(), rules_, {{{"u-C"}, kDriver, kNow, std::chrono::hours(1)}})));
+  EXPECT_TRUE(Knows("u-C"));
+}
+
+TEST_F(DebtTest, ForgivingLeavesADebtAloneThatIsAnotherByNow) {
+  rules_.fallback = {Policy::kForgive, std::chrono::hours(1)};
+  ReleaseP({{kDriver, "away"}});
+  EXPECT_FALSE(ledger_.Take(ForgiveDebts(
+      state(), rules_, {{{"u-C"}, kDriver, kNow - 1, std::chrono::hours(1)}})));
   EXPECT_TRUE(Knows("u-C"));
 }
 

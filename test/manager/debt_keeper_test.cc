@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long drivers have owed what they owe, on clocks that the test moves.
+#include "manager/debt_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/ledger_store.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::manager {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr char kDriver[] = "d.example.com";
+constexpr std::int64_t kHourMs = 3'600'000;
+constexpr std::int64_t kFiftyYearsMs = 50 * 365 * 24 * kHourMs;
+
+class DebtKeeperTest : public testing::Test {
+ protected:
+  DebtKeeperTest() { rules_.fallback = {DebtPolicy::Kind::kForgive, hours(1)}; }
+
+  static std::shared_ptr<state::ClaimRecord> Claim(const std::string& name) {
+    auto claim = std::make_shared<state::ClaimRecord>();
+    claim->uid = ClaimUid{"u-" + name};
+    claim->name = {"ns", name};
+    claim->drivers[kDriver].phase = state::DriverPhase::kUnpreparing;
+    return claim;
+  }
+  std::shared_ptr<state::ClaimRecord> OwedClaim(const std::string& name,
+                                                std::int64_t since_ms) const {
+    auto claim = Claim(name);
+    claim->drivers[kDriver].debt = state::Debt{since_ms, 1, "busy", {}};
+    return claim;
+  }
+
+  /// With what state_ holds.
+  void Start() {
+    auto ledger_executor = std::make_unique<ManualExecutor>();
+    ledger_loop_ = ledger_executor.get();
+    ledger_ = std::make_unique<Ledger>(
+        checkpoint::NewInMemoryStore(), state_, [this] { return wall_ms_; },
+        [this](const state::Batch& batch) {
+          loop_.Post([this, batch] { Apply(batch); });
+        },
+        std::move(ledger_executor));
+    keeper_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
+        loop_, *ledger_, state_, events_, rules_, [this] { return wall_ms_; },
+        [this](const std::vector<ClaimUid>& claims) {
+          driven_.insert(driven_.end(), claims.begin(), claims.end());
+        },
+        [](const std::string&, const std::vector<ClaimUid>&) {},
+        [](const ClaimUid&, const std::string&) { return 1U; }});
+    keeper_->Start();
+    Run();
+  }
+  /// As the manager does.
+  void Apply(const state::Batch& batch) {
+    for (const state::Change& change : batch.decision.changes) {
+      std::shared_ptr<const state::ClaimRecord> now;
+      ClaimUid uid;
+      if (const auto* put = std::get_if<state::PutClaim>(&change)) {
+        now = put->claim;
+        uid = now->uid;
+      } else {
+        uid = std::get<state::EraseClaim>(change).uid;
+      }
+      const auto found = state_.claims.find(uid);
+      const auto before = found != state_.claims.end()
+                              ? found->second
+                              : std::shared_ptr<const state::ClaimRecord>();
+      if (now != nullptr) {
+        state_.Put(now);
+      } else {
+        state_.Erase(uid);
+      }
+      keeper_->OnClaim(before.get(), now.get(), batch.decision.kind);
+    }
+    state_.seq = batch.seq;
+  }
+  void Run() {
+    while (loop_.RunPending() + ledger_loop_->RunPending() > 0) {
+    }
+  }
+  void Owes(const std::string& name) {
+    state::Decision decision;
+    decision.kind = state::DecisionKind::kDebt;
+    decision.changes = {state::PutClaim{OwedClaim(name, wall_ms_)}};
+    ledger_->Submit(
+        [decision](const state::State&) { return decision; },
+        [](const absl::Status& status) { EXPECT_THAT(status, IsOk()); });
+    Run();
+  }
+  /// Both clocks go on, as they should.
+  void Pass(milliseconds time) {
+    wall_ms_ += time.count();
+    loop_.Advance(time);
+    Run();
+  }
+  std::vector<std::string> Owed() const {
+    std::vector<std::string> names;
+    for (const auto& [uid, claim] : state_.claims) {
+      names.push_back(claim->name.name);
+    }
+    return names;
+  }
+
+  std::int64_t wall_ms_ = kHourMs;
+  claim::DebtRules rules_;
+  ManualExecutor loop_;
+  ManualExecutor* ledger_loop_ = nullptr;
+  state::State state_;
+  EventLog events_{100, [] { return WallTime(); }, [](const EventInfo&) {}};
+  std::vector<ClaimUid> driven_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<DebtKeeper> keeper_;
+};
+
+TEST_F(DebtKeeperTest, ForgivesAfterTheTime) {
+  Start();
+  Owes("a");
+  Pass(minutes(30));
+  Owes("b");
+  Pass(minutes(30) - milliseconds(1));
+  EXPECT_THAT(Owed(), ElementsAre("a", "b"));
+  Pass(milliseconds(1));
+  EXPECT_THAT(Owed(), ElementsAre("b"));
+  Pass(minutes(30));
+  EXPECT_THAT(Owed(), IsEmpty());
+}
+
+// A board without a battery for its clock, at its first synchronisation.
+TEST_F(DebtKeeperTest, ACalendarThatJumpsForgivesNothing) {
+  Start();
+  Owes("a");
+  Pass(minutes(1));
+  wall_ms_ += kFiftyYearsMs;
+  Owes("b");
+  Pass(minutes(58));
+  EXPECT_THAT(Owed(), ElementsAre("a", "b"));
+  Pass(minutes(1));
+  EXPECT_THAT(Owed(), ElementsAre("b"));
+  Pass(minutes(1));
+  EXPECT_THAT(Owed(), IsEmpty());
+}
+
+TEST_F(DebtKeeperTest, OfTheTimeBeforeTheStartTheCalendarTells) {
+  wall_ms_ = 10 * kHourMs;
+  state_.Put(OwedClaim("a", wall_ms_ - 59 * 60'000));
+  state_.Put(OwedClaim("long", 0));
+  state_.Put(OwedClaim("not-yet", wall_ms_ + kFiftyYearsMs));
+  Start();
+  EXPECT_THAT(Owed(), ElementsAre("a", "not-yet"));
+  Pass(minutes(1));
+  EXPECT_THAT(Owed(), ElementsAre("not-yet"));
+  Pass(minutes(58));
+  EXPECT_THAT(Owed(), ElementsAre("not-yet"));
+  Pass(minutes(1));
+  EXPECT_THAT(Owed(), IsEmpty());
+}
+
+TEST_F(DebtKeeperTest, WhatIsOwedAnewIsOwedFromThenOn) {
+  Start();
+  Owes("a");
+  Pass(minutes(59));
+  Owes("a");  // It was done, and had again, and is owed since now.
+  Pass(minutes(59));
+  EXPECT_THAT(Owed(), ElementsAre("a"));
+  Pass(minutes(1));
+  EXPECT_THAT(Owed(), IsEmpty());
+}
+
+TEST_F(DebtKeeperTest, AsksAtTheStartForWhatWasToBeUnprepared) {
+  state_.Put(Claim("a"));
+  Start();
+  EXPECT_THAT(driven_, ElementsAre(ClaimUid{"u-a"}));
+  Pass(DebtKeeper::kSweep);
+  EXPECT_THAT(driven_, ElementsAre(ClaimUid{"u-a"}, ClaimUid{"u-a"}));
+}
+
+}  // namespace
+}  // namespace devmgr::manager
