@@ -113,19 +113,18 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     AdmitDevices(id, std::move(request), std::move(done));
     return;
   }
-  // Prepare finds the plan once the devices are there, too.
-  const auto plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
-  done = [this, identity, plan,
-          done = std::move(done)](absl::StatusOr<Verdict> verdict) {
-    if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
-      admitted_[identity.uid] = {identity, plan};
-    }
-    done(std::move(verdict));
-  };
   DeviceRequest request{
       identity, pod.spec.priority,
       device::NeedsOf(pod, parts_.plan_options.extended_resources)};
   DropGivenBack(parts_.state.FindPod(identity.uid), &request);
+  // Prepare finds the pod once the devices are there, too.
+  done = [this, admitted = std::make_shared<const Pod>(std::move(pod)),
+          done = std::move(done)](absl::StatusOr<Verdict> verdict) {
+    if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+      admitted_[PodUid{admitted->metadata.uid}] = admitted;
+    }
+    done(std::move(verdict));
+  };
   AdmitDevices(id, std::move(request), std::move(done));
 }
 
@@ -249,24 +248,31 @@ void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
   if (stopped_) return done(Stopped());
   Begin(id, pod, true, std::move(done));
-  const auto admitted = admitted_.find(pod);
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
-  if (admitted != admitted_.end()) {
-    identity = admitted->second.identity;
-    plan = admitted->second.plan;
-  }
   auto verdict = std::make_shared<Verdict>();
+  if (const auto admitted = admitted_.find(pod); admitted != admitted_.end()) {
+    identity = IdentityOf(*admitted->second);
+    // What it was admitted for may have been withdrawn since.
+    const auto objects = parts_.objects.Current();
+    auto judgement = admission::Judge(*admitted->second, Input(*objects));
+    if (!judgement.from_ledger) {
+      *verdict = std::move(judgement.verdict);
+      plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
+    }
+  }
   parts_.ledger.Submit(
       [identity, plan, verdict, now = parts_.now_ms(),
        boot_id = parts_.boot_id](
           const state::State& state) -> absl::StatusOr<state::Decision> {
-        DEVMGR_ASSIGN_OR_RETURN(
-            claim::BookResult booked,
-            claim::BookPod(state, identity, now, plan.get(), boot_id));
-        *verdict = std::move(booked.verdict);
         if (verdict->kind == Verdict::Kind::kAdmit) {
-          return std::move(booked.decision);
+          DEVMGR_ASSIGN_OR_RETURN(
+              claim::BookResult booked,
+              claim::BookPod(state, identity, now, plan.get(), boot_id));
+          *verdict = std::move(booked.verdict);
+          if (verdict->kind == Verdict::Kind::kAdmit) {
+            return std::move(booked.decision);
+          }
         }
         // Somebody was faster. Who waits is known.
         return claim::SeePod(state, identity, now, verdict->message);
@@ -286,8 +292,11 @@ void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
   }
   if (verdict.kind != Verdict::Kind::kAdmit) {
     Note(operation->second.pod, verdict);
-    Finish(id, FailedPreconditionError("prepare dynamic resources: {}",
-                                       verdict.message));
+    // Who is to be rejected has to be admitted again; a wait ends by itself.
+    Finish(id, MakeStatus(verdict.kind == Verdict::Kind::kReject
+                              ? absl::StatusCode::kAborted
+                              : absl::StatusCode::kFailedPrecondition,
+                          "prepare dynamic resources: " + verdict.message));
     return;
   }
   AskDrivers(id);

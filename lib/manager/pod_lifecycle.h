@@ -119,10 +119,6 @@ class PodLifecycle {
     /// What the pod held then: as drivers let go, it holds less.
     std::vector<ClaimUid> claims = {};
   };
-  struct Admitted {
-    claim::PodIdentity identity;
-    std::shared_ptr<const claim::PodPlan> plan;
-  };
 
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
   /// The pod's claims can be had; now its devices, if it wants any.
@@ -166,7 +162,8 @@ class PodLifecycle {
   std::map<OperationId, Operation> operations_;
   /// Completions of admit and release operations under way.
   std::set<OperationId> simple_;
-  std::map<PodUid, Admitted> admitted_;
+  /// As they were admitted; what for is judged again when they are prepared.
+  std::map<PodUid, std::shared_ptr<const Pod>> admitted_;
   std::map<PodUid, Verdict> notes_;
 };
 

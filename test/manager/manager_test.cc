@@ -386,21 +386,30 @@ TEST_F(ManagerTest, UnprepareThatSucceedsInPartIsRetried) {
                           Unprepare(kDriver, {"c1"})));
 }
 
-// Admitted side by side, both by what the ledger held then.
+// Admitted side by side, both by what the ledger held then; the claim is
+// another one by now.
 TEST_F(ManagerTest, PodThatComesTooLateForAClaimIsKnownToWaitForIt) {
   node_.Start(false);
-  const auto admit = [&](const std::string& claim_uid, const std::string& pod) {
+  const auto publish = [&](const std::string& claim_uid,
+                           const std::string& pod) {
     node_.Publish(ClaimYaml("c1", claim_uid, {kDriver}, {"u-" + pod}) +
                   PodYaml(pod, "u-" + pod, {"c1"}));
     while (!node_.manager().Objects()->pods.contains({"default", pod})) {
       node_.manager().Node();
     }
-    return node_.manager().AdmitPod(
-        *node_.manager().Objects()->pods.at({"default", pod}));
   };
-  ASSERT_TRUE(admit("u-old", "p").ok());
-  ASSERT_TRUE(admit("u-new", "q").ok());
+  const auto admit = [&](const std::string& pod) {
+    return node_.manager()
+        .AdmitPod(*node_.manager().Objects()->pods.at({"default", pod}))
+        .status();
+  };
+  publish("u-old", "p");
+  ASSERT_TRUE(admit("p").ok());
+  publish("u-new", "q");
+  ASSERT_TRUE(admit("q").ok());
+  publish("u-old", "p");
   ASSERT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+  publish("u-new", "q");
   EXPECT_EQ(node_.manager().PreparePod(PodUid{"u-q"}).code(),
             absl::StatusCode::kFailedPrecondition);
   const PodInfo late = node_.PodNamed("q");

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DW-14: a claim is deleted and created anew, or allocated anew, while the pod
-// that booked it is still waiting for a driver.
+// that booked it is still waiting for a driver; and other objects that change
+// between admission and prepare.
 #include "manager/manager_fixture.h"
+#include "support/status_matchers.h"
 
 namespace devmgr {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class ReplacedClaimTest : public ManagerTest {
@@ -20,6 +23,16 @@ class ReplacedClaimTest : public ManagerTest {
     node_.Start();
     node_.Publish(ClaimYaml("c1", "u-old", {kDriver, kOther}, pods) + P());
     ASSERT_TRUE(node_.WaitForReason("p", "FailedPrepareDynamicResources"));
+  }
+  /// Admits `p` by hand as the objects are, without preparing it.
+  void Admit(const std::string& objects) {
+    node_.Start(false);
+    node_.Publish(objects);
+    while (node_.manager().Objects()->pods.empty()) node_.manager().Node();
+    const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
+    const auto verdict = node_.manager().AdmitPod(pod);
+    ASSERT_THAT(verdict, IsOk());
+    ASSERT_EQ(verdict->kind, Verdict::Kind::kAdmit) << verdict->message;
   }
 };
 
@@ -51,6 +64,66 @@ TEST_F(ReplacedClaimTest, TwoPodsThatShareTheOldClaimBothGetTheNew) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
   EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
+}
+
+// dra.md 3.3, 3.4: the same is looked at again before the intent is written.
+TEST_F(ReplacedClaimTest, AReservationThatIsWithdrawnBeforePrepareCounts) {
+  Admit(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + P());
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-q"}) + P());
+  ASSERT_TRUE(node_.WaitUntil("the manager sees it", [&] {
+    const auto objects = node_.manager().Objects();
+    return objects->claims.at({"default", "c1"})
+               ->status.reserved_for.front()
+               .uid == "u-q";
+  }));
+  EXPECT_THAT(node_.manager().PreparePod(PodUid{"u-p"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("is not allowed to use ResourceClaim c1")));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
+  EXPECT_EQ(node_.PodNamed("p").reason, "ClaimNotReserved");
+}
+
+TEST_F(ReplacedClaimTest, AClaimThatIsCreatedAnewBeforePrepareIsTheOneBooked) {
+  Admit(ClaimYaml("c1", "u-old", {kOther}, {"u-p"}) + P());
+  node_.Publish(ClaimYaml("c1", "u-new", {kDriver}, {"u-p"}) + P());
+  ASSERT_TRUE(node_.WaitUntil("the manager sees it", [&] {
+    const auto objects = node_.manager().Objects();
+    return objects->claims.at({"default", "c1"})->metadata.uid == "u-new";
+  }));
+  EXPECT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
+}
+
+TEST_F(ReplacedClaimTest, AnOwnerThatChangesBeforePrepareIsToldToAdmitAgain) {
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
+      "spec:\n  containers: [{name: c}]\n"
+      "  resourceClaims: [{name: a, resourceClaimTemplateName: t}]\n"
+      "status: {resourceClaimStatuses: [{name: a, resourceClaimName: c1}]}\n"
+      "---\n";
+  const auto claim = [](const std::string& owner) {
+    std::string yaml = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+    const std::string uid = "uid: u-c";
+    return yaml.replace(yaml.find(uid), uid.size(),
+                        uid +
+                            ", ownerReferences: [{apiVersion: v1, kind: Pod, "
+                            "name: p, controller: true, uid: " +
+                            owner + "}]");
+  };
+  Admit(claim("u-p") + pod);
+  node_.Publish(claim("u-q") + pod);
+  ASSERT_TRUE(node_.WaitUntil("the manager sees it", [&] {
+    const auto objects = node_.manager().Objects();
+    return objects->claims.at({"default", "c1"})
+               ->metadata.owner_references.front()
+               .uid == "u-q";
+  }));
+  EXPECT_THAT(node_.manager().PreparePod(PodUid{"u-p"}),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("was not created for Pod")));
+  EXPECT_THAT(node_.drivers.calls(), IsEmpty());
 }
 
 }  // namespace
