@@ -15,6 +15,7 @@ using Failure = SharedStore::Failure;
 
 using ManagerLifeTest = ManagerTest;
 
+// DRA-064
 TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -33,6 +34,7 @@ TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
   EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
 }
 
+// A write that failed but is on disk is adopted: it was decided.
 TEST_F(ManagerLifeTest, AdoptsADecisionThatIsOnDiskAfterAll) {
   node_.Start();
   node_.store.FailNext(Failure::kWritten);
@@ -98,6 +100,7 @@ TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
                   absl::StatusCode::kCancelled));
 }
 
+// DRA-101, DRA-102, DRA-103 improved: in the same boot the ledger is enough.
 TEST_F(ManagerLifeTest, RestartAnswersFromTheLedgerAlone) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -112,6 +115,7 @@ TEST_F(ManagerLifeTest, RestartAnswersFromTheLedgerAlone) {
   EXPECT_THAT(node_.drivers.calls(), SizeIs(1));
 }
 
+// DRA-103: one call, and what it answers replaces what there was.
 TEST_F(ManagerLifeTest, RebootPreparesAgainBeforeItAnswers) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -130,8 +134,12 @@ TEST_F(ManagerLifeTest, RebootPreparesAgainBeforeItAnswers) {
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
   EXPECT_THAT(node_.drivers.calls(),
               ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kDriver, {"c1"})));
+  EXPECT_THAT(
+      node_.store.Load().claims.begin()->second->drivers.at(kDriver).devices,
+      SizeIs(1));
 }
 
+// DRA-080, DRA-104: booked, never prepared, and gone when we are back.
 TEST_F(ManagerLifeTest, ClaimBookedBeforeACrashIsUnpreparedWhenItsPodIsGone) {
   node_.drivers.Hold(kDriver);
   node_.Start();
@@ -171,16 +179,37 @@ TEST_F(ManagerLifeTest, PodThatComesBackIsReleasedFirst) {
   }
 }
 
-// DRA-097
+// DRA-106
 TEST_F(ManagerLifeTest, UnprepareNeedsNoObject) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  node_.Publish(PodYaml("p", "u-p", {"c1"}));  // the claim object is gone
+  node_.Publish(PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitUntil("the claim object is gone", [&] {
+    return node_.manager().Objects()->claims.empty();
+  }));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
   node_.Publish("");
   ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"}),
+                                                 Unprepare(kDriver, {"c1"})));
   EXPECT_THAT(node_.drivers.prepared(kDriver), IsEmpty());
+}
+
+// DRA-097: the pod has gone while nobody looked.
+TEST_F(ManagerLifeTest, ClaimOfAPodThatIsNoMoreIsUnpreparedOnce) {
+  node_.Start();
+  const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
+  node_.Publish(claim + PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Stop();
+  node_.Publish(claim);
+  node_.Start();
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"}),
+                                                 Unprepare(kDriver, {"c1"})));
+  EXPECT_THAT(node_.store.Load().claims, IsEmpty());
 }
 
 TEST_F(ManagerLifeTest, FinishedPodIsGone) {
@@ -213,6 +242,7 @@ TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
   EXPECT_TRUE(node_.WaitUntilGone("p"));
 }
 
+// DRA-050: final for that UID, over a restart, until the pod goes.
 TEST_F(ManagerLifeTest, ClaimOfAnotherOwnerRejectsForGood) {
   node_.Start();
   const std::string pod =
@@ -308,6 +338,7 @@ std::string ExtendedStatus() {
          "requestName: r}\n";
 }
 
+// DRA-073
 TEST_F(ManagerLifeTest, MappingAddedLaterIsJudgedAgain) {
   node_.Start();
   const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"});
@@ -321,6 +352,7 @@ TEST_F(ManagerLifeTest, MappingAddedLaterIsJudgedAgain) {
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
 }
 
+// DRA-074
 TEST_F(ManagerLifeTest, WithTheGateOffTheSpecialClaimIsIgnored) {
   node_.options.feature_gates["DRAExtendedResource"] = false;
   node_.Start();
@@ -330,6 +362,7 @@ TEST_F(ManagerLifeTest, WithTheGateOffTheSpecialClaimIsIgnored) {
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
 }
 
+// A gate governs new decisions only.
 TEST_F(ManagerLifeTest, GateTurnedOffUnderARunningPodLosesNothing) {
   node_.Start();
   const std::string all = ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +

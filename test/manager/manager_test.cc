@@ -16,7 +16,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // DRA-057, DRA-084
-
 TEST_F(ManagerTest, PreparesOnceAndUnpreparesOnce) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -42,7 +41,6 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsReadyWithOneWrite) {
 }
 
 // Invariant 7: however many calls hang at however many drivers.
-
 TEST_F(ManagerTest, PodThatNeedsNothingIsNeverDelayedByADriver) {
   constexpr int kOthers = 100;
   node_.drivers.Hold(kDriver);
@@ -78,7 +76,6 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsNeverDelayedByADriver) {
 }
 
 // Budget: the slowest driver and two syncs, admission included.
-
 TEST_F(ManagerTest, PreparingTakesTwoWrites) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -88,7 +85,6 @@ TEST_F(ManagerTest, PreparingTakesTwoWrites) {
 }
 
 // DRA-060
-
 TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
   node_.drivers.Answer(kDriver, FailTimes(true, "c1", 1'000'000));
   node_.Start();
@@ -119,7 +115,6 @@ TEST_F(ManagerTest, DriversCodeDoesNotEndTheRetries) {
 }
 
 // DRA-062, improved: the retry asks only for the claim that failed.
-
 TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
   node_.drivers.Answer(kDriver, FailTimes(true, "c2", 1));
   node_.Start();
@@ -135,7 +130,6 @@ TEST_F(ManagerTest, RetryAsksOnlyForTheClaimThatHasNoAnswer) {
 // DRA-070, DRA-076 and DRA-077, improved: each driver is asked until it
 
 // answers, and no more.
-
 TEST_F(ManagerTest, RetryAsksOnlyTheDriverThatFailed) {
   node_.drivers.Answer(kOther, FailTimes(true, "c1", 1));
   node_.Start();
@@ -168,7 +162,6 @@ TEST_F(ManagerTest, UnprepareRetryAsksOnlyTheDriverThatFailed) {
 }
 
 // DRA-063, improved: the pod waits for the driver, by name.
-
 TEST_F(ManagerTest, WaitsForADriverThatIsNotThere) {
   node_.drivers.Deregister(kDriver);
   node_.Start();
@@ -183,7 +176,6 @@ TEST_F(ManagerTest, WaitsForADriverThatIsNotThere) {
 }
 
 // DRA-047, DRA-048, DRA-051
-
 TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
   node_.Start();
   const std::string pod = PodYaml("p", "u-p", {"c1"});
@@ -196,13 +188,7 @@ TEST_F(ManagerTest, WaitsForTheClaimStepByStep) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
-// DRA-064
-
-// A write that failed but is on disk is adopted: it was decided.
-
-// DRA-066, DRA-085
-
-// DRA-098
+// DRA-066, DRA-085, DRA-098
 TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
   node_.Start();
   const std::string claim = ClaimYaml("c1", "u-c", {kDriver}, {"u-p", "u-q"});
@@ -224,7 +210,6 @@ TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
 }
 
 // Two pods on one unprepared claim join one call (kubelet: both call).
-
 TEST_F(ManagerTest, TwoPodsJoinOneCall) {
   node_.drivers.Hold(kDriver);
   node_.Start();
@@ -239,7 +224,6 @@ TEST_F(ManagerTest, TwoPodsJoinOneCall) {
 }
 
 // DRA-067
-
 TEST_F(ManagerTest, ClaimThatNoContainerUsesIsPrepared) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
@@ -252,7 +236,6 @@ TEST_F(ManagerTest, ClaimThatNoContainerUsesIsPrepared) {
 }
 
 // The kubelet fails for ever on this (DW-16).
-
 TEST_F(ManagerTest, TwoPodClaimsMayNameOneClaim) {
   node_.Start();
   node_.Publish(
@@ -266,7 +249,6 @@ TEST_F(ManagerTest, TwoPodClaimsMayNameOneClaim) {
 }
 
 // DRA-052
-
 TEST_F(ManagerTest, AllocationWithoutResultsNeedsNoDriver) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {}, {"u-p"}) +
@@ -279,14 +261,7 @@ TEST_F(ManagerTest, AllocationWithoutResultsNeedsNoDriver) {
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
 }
 
-// DRA-101, DRA-102, DRA-103 improved: in the same boot the ledger is enough.
-
-// DRA-080, DRA-104: booked, never prepared, and gone when we are back.
-
-// DRA-106, DRA-107
-
 // DRA-082, DRA-105 improved: the new pod waits instead of failing.
-
 TEST_F(ManagerTest, RecreatedClaimWaitsForTheOldOne) {
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-old", {kDriver}, {"u-p"}) +
@@ -320,14 +295,7 @@ TEST_F(ManagerTest, PodOfTheSameNameWaitsForItsPredecessor) {
   EXPECT_THAT(node_.store.Load().pods, SizeIs(1));
 }
 
-// DRA-050: final for that UID, over a restart, until the pod goes.
-
-// DRA-073, DRA-074, DRA-120: the main job, and its gate.
-
-// A gate governs new decisions only.
-
 // DRA-079
-
 TEST_F(ManagerTest, CancelledPrepareKeepsTheReference) {
   node_.drivers.Hold(kDriver);
   node_.Start(false);
@@ -419,7 +387,6 @@ TEST_F(ManagerTest, PodThatComesTooLateForAClaimIsKnownToWaitForIt) {
 }
 
 // DRA-081
-
 TEST_F(ManagerTest, ThirtyPodsInParallel) {
   node_.Start();
   std::string all;
