@@ -84,6 +84,14 @@ TEST_F(MetricsPageTest, ClaimsInUse) {
                                 std::string(driver) + "\"} 1\n"));
   }
   EXPECT_THAT(page, HasSubstr("devmgr_debts{driver_name=\"a.com\"} 2\n"));
+  // After the deletion only the sum is left.
+  manager_.Set([](World& world) { world.claims.clear(); });
+  const std::string empty = Page();
+  EXPECT_THAT(
+      empty,
+      HasSubstr("dra_resource_claims_in_use{driver_name=\"<any>\"} 0\n"));
+  EXPECT_THAT(empty, testing::Not(HasSubstr(
+                         "dra_resource_claims_in_use{driver_name=\"a.com\"}")));
 }
 
 // DRA-168
