@@ -11,6 +11,7 @@
 
 #include "api/meta.h"
 #include "api/names.h"
+#include "api/old_handles.h"
 #include "api/quote.h"
 #include "api/resource.h"
 
@@ -159,8 +160,10 @@ std::string CheckRequestReference(std::string_view text) {
 
 AllocationResult DecodeAllocation(const Field& field) {
   AllocationResult allocation;
+  std::string node;
   if (const Field selector = field["nodeSelector"]; selector.IsMap()) {
-    allocation.many_nodes = !SelectsOneNode(selector);
+    node = OnlyNodeOf(selector);
+    allocation.many_nodes = node.empty();
   }
   const Field devices = field["devices"];
   if (!devices.IsMap()) return allocation;
@@ -180,6 +183,7 @@ AllocationResult DecodeAllocation(const Field& field) {
     }
     allocation.results.push_back(std::move(result));
   }
+  AddOldHandles(field, node, &allocation);
   return allocation;
 }
 
@@ -213,15 +217,17 @@ ResourceClaimStatus DecodeClaimStatus(const Field& field,
 
 }  // namespace
 
-bool SelectsOneNode(const Field& selector) {
+std::string OnlyNodeOf(const Field& selector) {
   const std::vector<Field> terms = selector["nodeSelectorTerms"].Items();
-  if (terms.size() != 1) return false;
-  const std::vector<Field> fields = terms.front()["matchFields"].Items();
-  return std::any_of(fields.begin(), fields.end(), [](const Field& field) {
-    return field["key"].StringOr("") == "metadata.name" &&
-           field["operator"].StringOr("") == "In" &&
-           field["values"].Items().size() == 1;
-  });
+  if (terms.size() != 1) return "";
+  for (const Field& field : terms.front()["matchFields"].Items()) {
+    const std::vector<Field> values = field["values"].Items();
+    if (field["key"].StringOr("") == "metadata.name" &&
+        field["operator"].StringOr("") == "In" && values.size() == 1) {
+      return values.front().StringOr("");
+    }
+  }
+  return "";
 }
 
 std::vector<std::string> DecodeSelectors(const Field& selectors) {

@@ -62,7 +62,11 @@ ResourceHandle DecodeHandle(const Field& item) {
   const Field data = item["data"];
   handle.data = Bounded(data, data.StringOr(""));
   const Field structured = item["structuredData"];
-  if (structured.IsMap()) handle.structured = DecodeStructured(structured);
+  if (!structured.IsMap()) return handle;
+  handle.structured = DecodeStructured(structured);
+  // Only one of the two is meant to be there.
+  const bool is_empty = handle.structured == StructuredResourceHandle();
+  if (is_empty && !handle.data.empty()) handle.structured.reset();
   return handle;
 }
 
@@ -81,7 +85,7 @@ AllocationResult DecodeResourceHandles(const Field& status) {
   AllocationResult decoded;
   const Field allocation = status["allocation"];
   if (const Field nodes = allocation["availableOnNodes"]; nodes.IsMap()) {
-    decoded.many_nodes = !SelectsOneNode(nodes);
+    decoded.many_nodes = OnlyNodeOf(nodes).empty();
   }
   // The claim's driver, where a handle names none; without any handle it has
   // an empty one.

@@ -7,6 +7,7 @@
 
 #include <devmgr/objects.h>
 
+#include <string>
 #include <string_view>
 
 #include "api/field.h"
@@ -46,8 +47,8 @@ Node DecodeNode(const Field& root);
 /// The allocation of a claim up to v1alpha2, by its `status`.
 AllocationResult DecodeResourceHandles(const Field& status);
 
-/// A node selector of devices that only one node reaches: for its name.
-bool SelectsOneNode(const Field& selector);
+/// The node of a selector that one node alone passes, by its name; else empty.
+std::string OnlyNodeOf(const Field& selector);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.
 std::vector<std::string> DecodeSelectors(const Field& selectors);

@@ -121,7 +121,8 @@ bool IsNetworkAttached(const DeviceRequestAllocationResult& result,
 
 /// Of an allocated claim.
 PlannedClaim PlanClaim(const ResourceClaim& claim,
-                       const ObjectSnapshot& objects) {
+                       const ObjectSnapshot& objects,
+                       const PlanOptions& options) {
   PlannedClaim planned{ClaimUid{claim.metadata.uid}, claim.metadata.FullName()};
   // What every device of a driver does without.
   std::map<std::string, state::SkippedOperations> drivers;
@@ -137,8 +138,13 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
         {result.pool, result.device,
          result.admin_access || !result.share_id.empty()});
   }
-  planned.handles = claim.status.allocation->resource_handles;
-  for (const auto& [driver, handle] : planned.handles) drivers[driver] = {};
+  const AllocationResult& allocation = *claim.status.allocation;
+  if (allocation.results.empty() || options.old_drivers) {
+    planned.handles = allocation.resource_handles;
+  }
+  for (const auto& [driver, handle] : planned.handles) {
+    drivers.try_emplace(driver);
+  }
   for (const auto& [driver, skipped] : drivers) {
     planned.drivers.push_back(driver);
     if (skipped != state::SkippedOperations())
@@ -169,7 +175,7 @@ std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
     Worsen(result->verdict, checked);
     if (checked.kind != Verdict::Kind::kAdmit) continue;
     if (uids.emplace(named.name, ClaimUid{claim.metadata.uid}).second) {
-      result->plan.claims.push_back(PlanClaim(claim, objects));
+      result->plan.claims.push_back(PlanClaim(claim, objects, options));
     }
   }
   return uids;

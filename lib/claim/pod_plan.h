@@ -58,6 +58,9 @@ struct PlanOptions {
   /// Kubernetes 1.26 and 1.27: a claim made for a pod whose status says nothing
   /// of any is known by its name, `<pod>-<pod claim>`, and its owner.
   bool claim_names_without_status = false;
+  /// Of Kubernetes 1.30 and before: what was allocated goes to drivers as a
+  /// handle, too.
+  bool old_drivers = false;
 };
 
 /// A verdict, and with kAdmit the plan.

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "api/old_handles.h"
 #include "cdi/qualified_name.h"
 #include "common/status.h"
 #include "devmgr/wire/dra/v1/dra.pb.h"
@@ -82,11 +84,12 @@ void WriteStructured(const StructuredResourceHandle& handle, Message* wire) {
 /// What else the message of a claim, or of a call for it, has room for.
 template <typename Message>
 void WriteHandle(const ClaimReference& claim, Message* wire) {
+  const bool is_sayable = api::WhyNotSayable(claim.handle).empty();
   if constexpr (requires { wire->resource_handle(); }) {
-    wire->set_resource_handle(claim.handle.data);
+    if (is_sayable) wire->set_resource_handle(claim.handle.data);
   }
   if constexpr (requires { wire->structured_resource_handle(); }) {
-    if (claim.handle.structured.has_value()) {
+    if (is_sayable && claim.handle.structured.has_value()) {
       WriteStructured(*claim.handle.structured,
                       wire->add_structured_resource_handle());
     }
@@ -202,16 +205,30 @@ absl::StatusOr<RawAnswer> DecodeUnprepareOne(
   return answer;
 }
 
+template <typename Message>
+constexpr Handles HandlesIn() {
+  if constexpr (requires(Message m) { m.structured_resource_handle(); }) {
+    return Handles::kStructured;
+  } else if constexpr (requires(Message m) { m.resource_handle(); }) {
+    return Handles::kText;
+  } else {
+    return Handles::kNone;
+  }
+}
+
 template <typename V>
 constexpr ApiVersion BatchedAdapter(std::string_view name,
                                     std::string_view announced,
                                     std::string_view service) {
+  using Claim =
+      std::decay_t<decltype(std::declval<typename V::PrepareRequest>().claims(
+          0))>;
   return {name,
           announced,
           service,
           /*is_old=*/false,
           /*batched=*/true,
-          /*only_text_handles=*/false,
+          HandlesIn<Claim>(),
           &EncodeClaims<typename V::PrepareRequest>,
           &EncodeClaims<typename V::UnprepareRequest>,
           &DecodePrepare<typename V::PrepareResponse>,
@@ -222,15 +239,12 @@ template <typename V>
 constexpr ApiVersion OneClaimAdapter(std::string_view name,
                                      std::string_view announced,
                                      std::string_view service) {
-  constexpr bool kOnlyText = !requires(typename V::PrepareRequest request) {
-    request.structured_resource_handle();
-  };
   return {name,
           announced,
           service,
           /*is_old=*/false,
           /*batched=*/false,
-          kOnlyText,
+          HandlesIn<typename V::PrepareRequest>(),
           &EncodeClaim<typename V::PrepareRequest>,
           &EncodeClaim<typename V::UnprepareRequest>,
           &DecodePrepareOne<typename V::PrepareResponse>,

@@ -24,6 +24,13 @@ struct RawClaimAnswer {
 };
 using RawAnswer = std::map<std::string, RawClaimAnswer>;  ///< By claim UID.
 
+/// What a driver is told of a claim's allocation.
+enum class Handles {
+  kNone,        ///< Nothing: the driver reads the claim itself.
+  kText,        ///< What a controller wrote.
+  kStructured,  ///< That, or what was allocated by structured parameters.
+};
+
 /// Messages in our words to bytes and back.
 struct ApiVersion {
   std::string_view name;       ///< `v1`
@@ -31,7 +38,7 @@ struct ApiVersion {
   std::string_view service;    ///< Full name of the gRPC service.
   bool is_old;   ///< Of Kubernetes 1.33 or before: see ApiOptions.
   bool batched;  ///< Claims go in one call, otherwise each in one of its own.
-  bool only_text_handles;  ///< A structured handle cannot be said.
+  Handles handles;
   std::string (*encode_prepare)(const std::vector<ClaimReference>& claims);
   std::string (*encode_unprepare)(const std::vector<ClaimReference>& claims);
   // `asked` is whom an answer without UIDs is about.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/old_handles.h"
 #include "common/status.h"
 #include "dra/answer.h"
 
@@ -14,6 +15,12 @@ namespace {
 constexpr std::size_t kCallsAtOnce = 16;
 /// So many batches fit side by side into what an instance may have under way.
 constexpr std::size_t kBatches = 4;
+
+const absl::Status& StatusOf(const absl::Status& word) { return word; }
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& word) {
+  return word.status();
+}
 
 /// One of the protocol's calls, and how its answer is read.
 template <typename Answer>
@@ -31,22 +38,77 @@ void Ask(const Question<Answer>& question,
          const std::shared_ptr<DriverInstance>& instance,
          std::vector<ClaimReference> claims, std::function<void(Answer)> done);
 
-/// The request's bytes.
-///   FailedPrecondition  a claim cannot be said in this version
+///   FailedPrecondition  the claim cannot be said in this version
+absl::Status CheckSayable(const ApiVersion& version,
+                          const ClaimReference& claim) {
+  if (version.handles == Handles::kNone) return absl::OkStatus();
+  if (const auto why = api::WhyNotSayable(claim.handle); !why.empty()) {
+    return FailedPreconditionError(
+        "claim '{}' has {}, which API {} cannot express", claim.name.ToString(),
+        why, version.name);
+  }
+  if (version.handles == Handles::kText &&
+      claim.handle.structured.has_value()) {
+    return FailedPreconditionError(
+        "claim '{}' was allocated by structured parameters, which API {} "
+        "cannot express",
+        claim.name.ToString(), version.name);
+  }
+  return absl::OkStatus();
+}
+
+/// Those of `claims` that are asked about; the others have their answer.
 template <typename Answer>
-absl::StatusOr<std::string> Encode(const Question<Answer>& question,
-                                   const ApiVersion& version,
-                                   const std::vector<ClaimReference>& claims) {
+std::vector<ClaimReference> TakeSayable(
+    const Question<Answer>& question, const SpokenApi& api,
+    const std::vector<ClaimReference>& claims, Answer* refused) {
+  // What was prepared by another instance can be taken back.
+  if (!question.prepare || api.MayReadClaims()) return claims;
+  std::vector<ClaimReference> sayable;
   for (const ClaimReference& claim : claims) {
-    if (question.prepare && version.only_text_handles &&
-        claim.handle.structured.has_value()) {
-      return FailedPreconditionError(
-          "claim '{}' was allocated by structured parameters, which API {} "
-          "cannot express",
-          claim.name.ToString(), version.name);
+    const absl::Status status = CheckSayable(api.current(), claim);
+    if (status.ok()) {
+      sayable.push_back(claim);
+    } else {
+      refused->emplace(claim.uid, status);
     }
   }
-  return (version.*question.encode)(claims);
+  return sayable;
+}
+
+/// Drivers from before Kubernetes 1.30 overlook structured handles.
+template <typename Answer>
+void AddHint(const ApiVersion& version,
+             const std::vector<ClaimReference>& claims, Answer* answer) {
+  if (version.handles != Handles::kStructured) return;
+  for (const ClaimReference& claim : claims) {
+    const auto word = answer->find(claim.uid);
+    if (word == answer->end() || !claim.handle.structured.has_value()) continue;
+    const absl::Status status = StatusOf(word->second);
+    if (status.ok()) continue;
+    word->second = MakeStatus(
+        status.code(), MessageOf(status) +
+                           " (a driver older than structured parameters sees "
+                           "an empty handle)");
+  }
+}
+
+/// What the driver has to say of `asked`.
+template <typename Answer>
+Answer Read(const Question<Answer>& question, const ApiVersion& spoken,
+            bool may_read_claims, const std::vector<ClaimReference>& asked,
+            const std::string& bytes) {
+  Answer answer =
+      question.check(asked, (spoken.*question.decode)(bytes, asked));
+  if (!question.prepare || may_read_claims) return answer;
+  // It shows only now which API this is: the driver prepared what it was not
+  // told in full.
+  for (const ClaimReference& claim : asked) {
+    const absl::Status status = CheckSayable(spoken, claim);
+    if (!status.ok()) answer.insert_or_assign(claim.uid, status);
+  }
+  AddHint(spoken, asked, &answer);
+  return answer;
 }
 
 template <typename Answer>
@@ -55,25 +117,40 @@ void AskOnce(const Question<Answer>& question,
              std::vector<ClaimReference> claims,
              std::function<void(Answer)> done) {
   const ApiVersion& version = instance->api().current();
-  absl::StatusOr<std::string> request = Encode(question, version, claims);
+  Answer refused;
+  std::vector<ClaimReference> asked =
+      TakeSayable(question, instance->api(), claims, &refused);
+  absl::StatusOr<std::string> request = (version.*question.encode)(asked);
+  if (asked.empty()) request = absl::CancelledError("nothing to ask");
   instance->Call(
       (version.*question.method)(), std::move(request),
       [question, &version, weak = std::weak_ptr(instance),
-       claims = std::move(claims),
+       claims = std::move(claims), asked = std::move(asked),
+       refused = std::move(refused),
        done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
         const auto self = weak.lock();
+        Answer answer = refused;
         if (!bytes.ok()) {
           if (self != nullptr && absl::IsUnimplemented(bytes.status()) &&
               self->api().OnUnimplemented(version)) {
             return Ask(question, self, claims, done);
           }
-          return done(question.check(claims, bytes.status()));
+          Answer failed = question.check(asked, bytes.status());
+          if (question.prepare && !absl::IsUnavailable(bytes.status())) {
+            AddHint(version, asked, &failed);
+          }
+          answer.merge(failed);
+          return done(std::move(answer));
         }
         const ApiVersion& spoken =
             self == nullptr
                 ? version
                 : self->api().OnAnswer(version, question.prepare, *bytes);
-        done(question.check(claims, (spoken.*question.decode)(*bytes, claims)));
+        const bool may_read_claims =
+            self != nullptr && self->api().MayReadClaims();
+        Answer read = Read(question, spoken, may_read_claims, asked, *bytes);
+        answer.merge(read);
+        done(std::move(answer));
       });
 }
 

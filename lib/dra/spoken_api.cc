@@ -14,6 +14,14 @@ const ApiVersion& SpokenApi::current() const {
   return *current;
 }
 
+bool SpokenApi::MayReadClaims() const {
+  return std::any_of(candidates_.begin(), candidates_.end(),
+                     [this](const ApiVersion* candidate) {
+                       return candidate->service == current().service &&
+                              candidate->handles == Handles::kNone;
+                     });
+}
+
 const ApiVersion& SpokenApi::OnAnswer(const ApiVersion& asked, bool prepare,
                                       const std::string& answer) {
   // The last word on an API that was given up meanwhile.

@@ -17,6 +17,10 @@ class SpokenApi {
   explicit SpokenApi(std::vector<const ApiVersion*> candidates)
       : candidates_(std::move(candidates)) {}
 
+  /// It may be one whose drivers read claims themselves, whatever current() has
+  /// to say of them.
+  bool MayReadClaims() const;
+
   /// For the next call. Of two with the same methods it is the older one: its
   /// requests say all that those of the newer one do.
   const ApiVersion& current() const;

@@ -200,6 +200,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
   };
   options.sharing = SharingOf(options_.profile);
   options.claim_names_without_status = options_.dra_compat;
+  options.old_drivers = options_.dra_compat;
   return options;
 }
 

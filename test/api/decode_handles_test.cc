@@ -156,7 +156,6 @@ TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {
   const auto& decoded = std::get<ResourceClaim>(claim.objects[0].object);
   EXPECT_EQ(decoded.spec.requests.at(0).exactly->device_class_name, "gpu");
   EXPECT_EQ(decoded.status.allocation->results.at(0).device, "x");
-  EXPECT_THAT(decoded.status.allocation->resource_handles, IsEmpty());
   const DecodedManifest slice = Decode(
       "v1alpha3",
       "spec: {driver: d, nodeName: node-1, pool: {name: p, generation: 1, "

@@ -148,6 +148,24 @@ TEST_F(PodPlanTest, HandlesNameTheDriversOfOldClaims) {
   EXPECT_EQ(planned.handles, claim.status.allocation->resource_handles);
 }
 
+// Only where drivers of Kubernetes 1.30 may be; what a driver does without
+// stays.
+TEST_F(PodPlanTest, HandlesOfTodaysClaimsAreForOldDriversOnly) {
+  ResourceClaim claim = ClaimForP("C");
+  AllocationResult& allocation = *claim.status.allocation;
+  ASSERT_FALSE(allocation.results.empty());
+  for (auto& result : allocation.results) result.skip_node_operations = {"*"};
+  const StructuredResourceHandle handle{"", "", "node-1", {{"", "dev-1"}}};
+  allocation.resource_handles = {{kDriver, {"", handle}}};
+  options_.optional_operations = true;
+  const Pod pod = PodBuilder().Claim("c1", "C");
+  const auto planned = [&] { return Plan(pod, {claim}).plan.claims.at(0); };
+  EXPECT_THAT(planned().handles, IsEmpty());
+  options_.old_drivers = true;
+  EXPECT_EQ(planned().handles, allocation.resource_handles);
+  EXPECT_TRUE(planned().skipped.at(kDriver).prepare);
+}
+
 // DRA-045: the plan as a whole is not admitted, so claim 1 is not booked.
 TEST_F(PodPlanTest, OneClaimThatIsNotMadeYetHoldsUpTheOthers) {
   const Pod pod = PodBuilder().Claim("c1", "C").Template("c2");

@@ -25,6 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 namespace v1alpha1 = wire::dra::v1alpha1;
 namespace v1alpha2 = wire::dra::v1alpha2;
@@ -300,7 +301,7 @@ TEST_F(OldDriversTest, ManyClaimsLeaveRoomForOthers) {
 TEST_F(OldDriversTest, WhatTheOldestCannotExpressIsSaid) {
   Register({}, {true, {{kDriver, "v1alpha1"}}});
   ClaimReference claim = ClaimNamed("C");
-  claim.handle.structured.emplace();
+  claim.handle = {"", StructuredResourceHandle{"", "", "node-1", {}}};
   Prepare({claim});
   EXPECT_FALSE(prepared_.has_value());
   executor_.RunPending();
@@ -314,6 +315,94 @@ TEST_F(OldDriversTest, WhatTheOldestCannotExpressIsSaid) {
   Unprepare({claim});
   Answer("");
   EXPECT_THAT(unprepared_->at(kC), IsOk());
+}
+
+/// Of a claim in today's shape: what an old driver is handed for it.
+ClaimReference Structured(const std::string& name) {
+  return {ClaimUid{"u-" + name},
+          NameOf(name),
+          {"", StructuredResourceHandle{"", "", "node-1", {{"", "dev-1"}}}},
+          {}};
+}
+ClaimReference Unsayable(const std::string& name) {
+  return {ClaimUid{"u-" + name},
+          NameOf(name),
+          {"adminAccess", StructuredResourceHandle()},
+          {}};
+}
+
+// AL-125, AL-126. Such claims used to be called with an empty handle.
+TEST_F(OldDriversTest, WhatAHandleCannotExpressIsRefusedAndOthersGoOn) {
+  Register({}, {true, {{kDriver, "v1alpha3"}}});
+  Prepare({Unsayable("D"), Structured("C")});
+  v1alpha3::NodePrepareResourcesRequest request;
+  ASSERT_TRUE(request.ParseFromString(LastCall().request));
+  ASSERT_EQ(request.claims_size(), 1);
+  EXPECT_EQ(request.claims(0).resource_handle(), "");
+  ASSERT_EQ(request.claims(0).structured_resource_handle_size(), 1);
+  EXPECT_EQ(request.claims(0).structured_resource_handle(0).node_name(),
+            "node-1");
+  Answer(Batch());
+  EXPECT_THAT(prepared_->at(kC), IsOk());
+  EXPECT_THAT(prepared_->at(ClaimUid{"u-D"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("claim 'ns/D' has adminAccess, which API "
+                                 "v1alpha3 cannot express")));
+}
+
+TEST_F(OldDriversTest, NoCallIsMadeForWhatNoHandleCanExpress) {
+  for (const char* api : {"v1alpha3", "v1alpha2", "v1alpha1"}) {
+    Register({}, {true, {{kDriver, api}}});
+    Prepare({Unsayable("C")});
+    executor_.RunPending();
+    ASSERT_TRUE(prepared_.has_value()) << api;
+    EXPECT_THAT(peer_.calls(), IsEmpty()) << api;
+    EXPECT_THAT(
+        prepared_->at(kC),
+        StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(api)));
+    registry_.reset();
+    executor_.RunPending();
+  }
+}
+
+// Drivers of Kubernetes 1.31 read the claim themselves. Whether it is one shows
+// in the answer alone.
+TEST_F(OldDriversTest, ADriverThatReadsClaimsNeedsNoHandle) {
+  Register({"v1alpha3.NodeService"});
+  Prepare({Unsayable("C")});
+  v1alpha3::NodePrepareResourcesRequest request;
+  ASSERT_TRUE(request.ParseFromString(LastCall().request));
+  EXPECT_EQ(request.claims(0).resource_handle(), "");
+  Answer(Named());
+  EXPECT_THAT(prepared_->at(kC), IsOk());
+}
+
+TEST_F(OldDriversTest, WhatADriverPreparedWithoutItsHandleDoesNotCount) {
+  Register({"v1alpha3.NodeService"});
+  Prepare({Unsayable("C")});
+  Answer(Batch());
+  EXPECT_THAT(prepared_->at(kC),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("adminAccess, which API v1alpha3")));
+  // It did prepare it.
+  Unprepare({Unsayable("C")});
+  EXPECT_EQ(LastCall().method, kUnprepareBatch);
+}
+
+TEST_F(OldDriversTest, AnErrorOfADriverThatMayNotSeeTheHandleSaysSo) {
+  Register({}, {true, {{kDriver, "v1alpha2"}}});
+  Prepare({Structured("C")});
+  v1alpha2::NodePrepareResourceRequest request;
+  ASSERT_TRUE(request.ParseFromString(LastCall().request));
+  EXPECT_EQ(request.structured_resource_handle_size(), 1);
+  Answer(absl::UnknownError("no handle"));
+  EXPECT_THAT(prepared_->at(kC),
+              StatusIs(absl::StatusCode::kUnknown,
+                       HasSubstr("no handle (a driver older than structured")));
+  Prepare({ClaimNamed("C")});
+  Answer(absl::UnknownError("boom"));
+  EXPECT_THAT(prepared_->at(kC), StatusIs(absl::StatusCode::kUnknown,
+                                          Not(HasSubstr("older than"))));
 }
 
 TEST_F(OldDriversTest, AnswersAreCheckedAsThoseOfOthers) {
