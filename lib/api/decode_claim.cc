@@ -25,6 +25,8 @@ constexpr std::size_t kMaxExpressionBytes = 10 * 1024;
 constexpr std::size_t kMaxResults = 32;
 constexpr std::size_t kMaxConsumers = 256;
 
+constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+
 constexpr std::string_view kExactCount = "ExactCount";
 constexpr std::string_view kAll = "All";
 
@@ -215,19 +217,28 @@ ResourceClaimStatus DecodeClaimStatus(const Field& field,
   return status;
 }
 
+/// What `key` has to be by one of the `requirements`, all of which hold; empty
+/// when several values will do.
+std::string OnlyValue(const Field& requirements, std::string_view key) {
+  for (const Field& requirement : requirements.Items()) {
+    const std::vector<Field> values = requirement["values"].Items();
+    if (requirement["key"].StringOr("") == key &&
+        requirement["operator"].StringOr("") == "In" && values.size() == 1) {
+      return values.front().StringOr("");
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string OnlyNodeOf(const Field& selector) {
   const std::vector<Field> terms = selector["nodeSelectorTerms"].Items();
   if (terms.size() != 1) return "";
-  for (const Field& field : terms.front()["matchFields"].Items()) {
-    const std::vector<Field> values = field["values"].Items();
-    if (field["key"].StringOr("") == "metadata.name" &&
-        field["operator"].StringOr("") == "In" && values.size() == 1) {
-      return values.front().StringOr("");
-    }
-  }
-  return "";
+  const std::string name =
+      OnlyValue(terms.front()["matchFields"], "metadata.name");
+  if (!name.empty()) return name;
+  return OnlyValue(terms.front()["matchExpressions"], kHostnameLabel);
 }
 
 std::vector<std::string> DecodeSelectors(const Field& selectors) {

@@ -47,7 +47,11 @@ Node DecodeNode(const Field& root);
 /// The allocation of a claim up to v1alpha2, by its `status`.
 AllocationResult DecodeResourceHandles(const Field& status);
 
-/// The node of a selector that one node alone passes, by its name; else empty.
+/// The node of a selector that one node alone passes; else empty. By the
+/// node's name, as schedulers write since Kubernetes 1.31, or by its label
+/// `kubernetes.io/hostname`, as before. The label's value is taken for the
+/// name: it is compared with nothing here, and the two are the same unless
+/// somebody changed the label.
 std::string OnlyNodeOf(const Field& selector);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.

@@ -94,6 +94,40 @@ TEST(DecodeResourceHandles, ReadsStructuredHandles) {
                   StructuredResourceHandle::Result{"", "gpu-1"}));
 }
 
+/// Whether an old claim, and one of today, with this node selector is for more
+/// than one node.
+bool IsForManyNodes(const std::string& requirements) {
+  const std::string selector = "{nodeSelectorTerms: [{" + requirements + "}]}";
+  const bool old =
+      StatusOf("v1alpha2", "{driverName: d, allocation: {availableOnNodes: " +
+                               selector + "}}")
+          .allocation->many_nodes;
+  EXPECT_EQ(StatusOf("v1", "{allocation: {nodeSelector: " + selector + "}}")
+                .allocation->many_nodes,
+            old);
+  return old;
+}
+
+// Schedulers of Kubernetes 1.30 write the label; such claims used to be taken
+// for network-attached.
+TEST(DecodeResourceHandles, OneNodeIsMeantByNameOrByLabel) {
+  EXPECT_FALSE(IsForManyNodes(
+      "matchFields: [{key: metadata.name, operator: In, values: [n]}]"));
+  EXPECT_FALSE(IsForManyNodes(
+      "matchExpressions: [{key: zone, operator: In, values: [a, b]}, {key: "
+      "kubernetes.io/hostname, operator: In, values: [n]}]"));
+  EXPECT_TRUE(IsForManyNodes(
+      "matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: "
+      "[n, m]}]"));
+  EXPECT_TRUE(IsForManyNodes(
+      "matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, "
+      "values: [n]}]"));
+  EXPECT_TRUE(
+      IsForManyNodes("matchExpressions: [{key: zone, operator: In, values: "
+                     "[a]}]"));
+  EXPECT_TRUE(IsForManyNodes(""));
+}
+
 TEST(DecodeResourceHandles, RefusesWhatCannotBe) {
   const struct {
     std::string status;
