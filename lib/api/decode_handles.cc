@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kMaxHandles = 32;
 constexpr std::size_t kMaxHandleBytes = 16 * 1024;
-constexpr std::size_t kMaxStructuredResults = 32;
+// The API had no limit.
+constexpr std::size_t kMaxStructuredResults = 256;
 
 /// Bounds what a driver is handed, and what the ledger keeps of it.
 std::string Bounded(const Field& field, std::string text) {

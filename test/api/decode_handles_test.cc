@@ -128,6 +128,24 @@ TEST(DecodeResourceHandles, OneNodeIsMeantByNameOrByLabel) {
   EXPECT_TRUE(IsForManyNodes(""));
 }
 
+std::string StructuredResults(int count) {
+  std::string results;
+  for (int i = 0; i < count; ++i) {
+    results += "{namedResources: {name: gpu-" + std::to_string(i) + "}}, ";
+  }
+  return "{allocation: {resourceHandles: [{driverName: d, structuredData: "
+         "{results: [" +
+         results + "]}}]}}";
+}
+
+TEST(DecodeResourceHandles, AHandleHasAsManyResultsAsARequestMay) {
+  const auto status = StatusOf("v1alpha2", StructuredResults(256));
+  EXPECT_THAT(status.allocation->resource_handles.at("d").structured->results,
+              SizeIs(256));
+  EXPECT_THAT(OnlyError(StructuredResults(257)),
+              HasSubstr("results: has 257 entries, at most 256 are allowed"));
+}
+
 TEST(DecodeResourceHandles, RefusesWhatCannotBe) {
   const struct {
     std::string status;
