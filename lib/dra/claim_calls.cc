@@ -111,6 +111,13 @@ Answer Read(const Question<Answer>& question, const ApiVersion& spoken,
   return answer;
 }
 
+/// After a search that ended without a method that the driver knows.
+absl::Status Explain(const absl::Status& status, const SpokenApi& api) {
+  const std::string names = api.Name();
+  if (!absl::IsUnimplemented(status) || !api.IsOpen()) return status;
+  return WithContext(status, "the driver serves no API of {}", names);
+}
+
 template <typename Answer>
 void AskOnce(const Question<Answer>& question,
              const std::shared_ptr<DriverInstance>& instance,
@@ -135,7 +142,9 @@ void AskOnce(const Question<Answer>& question,
               self->api().OnUnimplemented(version)) {
             return Ask(question, self, claims, done);
           }
-          Answer failed = question.check(asked, bytes.status());
+          Answer failed = question.check(
+              asked, self == nullptr ? bytes.status()
+                                     : Explain(bytes.status(), self->api()));
           if (question.prepare && !absl::IsUnavailable(bytes.status())) {
             AddHint(version, asked, &failed);
           }

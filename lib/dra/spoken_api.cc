@@ -26,6 +26,7 @@ const ApiVersion& SpokenApi::OnAnswer(const ApiVersion& asked, bool prepare,
                                       const std::string& answer) {
   // The last word on an API that was given up meanwhile.
   if (current().service != asked.service) return asked;
+  answered_ = true;
   std::erase_if(candidates_, [&](const ApiVersion* candidate) {
     return candidate->service != asked.service;
   });
@@ -36,12 +37,23 @@ const ApiVersion& SpokenApi::OnAnswer(const ApiVersion& asked, bool prepare,
 }
 
 bool SpokenApi::OnUnimplemented(const ApiVersion& asked) {
-  if (current().service != asked.service) return true;  // Known already.
-  if (candidates_.back()->service == asked.service) return false;
+  if (current().service != asked.service) {
+    // Known already; or a search that ended, and began anew, meanwhile.
+    return Rank(asked) < Rank(current());
+  }
+  if (candidates_.back()->service == asked.service) {
+    if (!answered_) candidates_ = all_;
+    return false;
+  }
   std::erase_if(candidates_, [&](const ApiVersion* candidate) {
     return candidate->service == asked.service;
   });
   return true;
+}
+
+std::size_t SpokenApi::Rank(const ApiVersion& version) const {
+  return static_cast<std::size_t>(
+      std::find(all_.begin(), all_.end(), &version) - all_.begin());
 }
 
 std::string SpokenApi::Name() const {

@@ -228,7 +228,33 @@ TEST_F(OldDriversTest, ADriverThatKnowsNothingIsAnError) {
   Prepare();
   for (int i = 0; i < 3; ++i) Answer(Unknown());
   EXPECT_EQ(peer_.calls().size(), 3u);
+  EXPECT_THAT(prepared_->at(kC),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("serves no API of v1alpha4|v1alpha3|v1alpha2|"
+                                 "v1alpha1: unknown service")));
+  // It used to be held for a driver of v1alpha1 until it registered anew; but
+  // some drivers register their service after they listen.
+  EXPECT_EQ(Version(), "v1alpha4|v1alpha3|v1alpha2|v1alpha1");
+  Prepare();
+  EXPECT_EQ(LastCall().method, kPrepareBatch);
+  Answer(Batch());
+  EXPECT_THAT(prepared_->at(kC), IsOk());
+  EXPECT_EQ(Version(), "v1alpha3");
+}
+
+TEST_F(OldDriversTest, SearchesSideBySideEndEach) {
+  Register({"1.0.0"});
+  Prepare({ClaimNamed("C")});
+  Unprepare({ClaimNamed("D")});
+  for (std::size_t i = 0; i < peer_.calls().size(); ++i) {
+    ASSERT_LT(i, 10u);
+    peer_.Answer(i, Unknown());
+    executor_.RunPending();
+  }
+  ASSERT_TRUE(prepared_.has_value() && unprepared_.has_value());
   EXPECT_THAT(prepared_->at(kC), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(unprepared_->at(ClaimUid{"u-D"}),
+              StatusIs(absl::StatusCode::kUnimplemented));
 }
 
 // Only Unimplemented says that the method is not known.

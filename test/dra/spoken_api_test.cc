@@ -58,8 +58,14 @@ TEST(SpokenApiTest, AMethodThatIsNotKnownLeadsToTheNext) {
   EXPECT_TRUE(api.OnUnimplemented(Version("v1alpha3")));
   EXPECT_EQ(&api.current(), &Version("v1alpha2"));
   EXPECT_TRUE(api.OnUnimplemented(Version("v1alpha2")));
+  EXPECT_FALSE(api.IsOpen());
   EXPECT_FALSE(api.OnUnimplemented(Version("v1alpha1")));
-  EXPECT_EQ(api.Name(), "v1alpha1");
+  // Nothing was found: the next search begins anew, and no other call that was
+  // under way takes part in it.
+  EXPECT_TRUE(api.IsOpen());
+  EXPECT_EQ(api.Name(), "v1alpha4|v1alpha3|v1alpha2|v1alpha1");
+  EXPECT_FALSE(api.OnUnimplemented(Version("v1alpha1")));
+  EXPECT_TRUE(api.IsOpen());
 }
 
 TEST(SpokenApiTest, ALateAnswerIsReadAsItWasAsked) {
