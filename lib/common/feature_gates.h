@@ -40,6 +40,26 @@ std::span<const FeatureGate> FeatureGates();
 /// Null when there is none of that name.
 const FeatureGate* FindFeatureGate(std::string_view name);
 
+/// A gate of upstream's that turns nothing on a node of ours, so that a
+/// kubelet's list can be taken over: what it is for is done by others, or it is
+/// on for good.
+struct IdleGate {
+  std::string_view name;
+  bool on_by_default;
+  bool is_locked;  ///< What it is for is always on here.
+};
+
+/// All of them, by name.
+std::span<const IdleGate> IdleGates();
+
+/// Null when there is none of that name.
+const IdleGate* FindIdleGate(std::string_view name);
+
+/// What is wrong with turning `gate` so, given all of `gates`, for people;
+/// empty when nothing is.
+std::string WhyNotGate(const std::map<std::string, bool>& gates,
+                       const std::string& gate);
+
 /// As `gates` say, else by default.
 bool IsOn(const std::map<std::string, bool>& gates, Feature feature);
 

@@ -162,9 +162,8 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     resource, timeout.count()));
   }
   for (const auto& [gate, on] : options.feature_gates) {
-    if (FindFeatureGate(gate) == nullptr) {
-      add(fmt::format("feature gate '{}' is not known", gate));
-    }
+    const std::string why = WhyNotGate(options.feature_gates, gate);
+    if (!why.empty()) add(why);
   }
   CheckDebtPolicy("debt_policy", options.debt_policy, add);
   for (const auto& [driver, policy] : options.debt_policies) {

@@ -2,6 +2,9 @@
 //
 // Each gate changes what it is for, and what pods hold outlives its turning.
 // Health: dra_health_test.cc and device_health_test.cc, too.
+#include <algorithm>
+#include <map>
+
 #include "common/feature_gates.h"
 #include "manager/manager_fixture.h"
 #include "support/status_matchers.h"
@@ -12,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 class FeatureGateTest : public ManagerTest {
@@ -217,6 +221,45 @@ TEST_F(FeatureGateTest, TheseAreAllThatThereAre) {
                   "off DRAOptionalNodeOperations",
                   "off DRAWorkloadResourceClaims", "on ResourceHealthStatus",
                   "on ResourceHealthStatusMessage"));
+}
+
+// A kubelet's list used to refuse the start.
+TEST_F(FeatureGateTest, GatesThatConcernOthersAreTakenAndTold) {
+  for (const IdleGate& gate : IdleGates()) {
+    EXPECT_EQ(FindFeatureGate(gate.name), nullptr) << gate.name;
+    const bool on = gate.is_locked || !gate.on_by_default;
+    node_.options.feature_gates[std::string(gate.name)] = on;
+  }
+  node_.options.feature_gates[kGroups] = true;
+  node_.Start();
+  const std::vector<EventInfo> events = node_.manager().Events(0);
+  const auto told =
+      std::find_if(events.begin(), events.end(), [](const EventInfo& event) {
+        return event.reason == "FeatureGatesWithoutEffect";
+      });
+  ASSERT_NE(told, events.end());
+  for (const IdleGate& gate : IdleGates()) {
+    EXPECT_THAT(told->message, HasSubstr(std::string(gate.name)));
+  }
+  EXPECT_THAT(told->message, Not(HasSubstr(kGroups)));
+}
+
+TEST_F(FeatureGateTest, AListThatCannotBeMetIsRefused) {
+  const auto open = [](const std::map<std::string, bool>& gates) {
+    DeviceManagerOptions options;
+    options.in_memory_ledger = true;
+    options.feature_gates = gates;
+    return DeviceManager::Open(options).status();
+  };
+  for (const char* gate : {"DynamicResourceAllocation", "DRAPrioritizedList"}) {
+    EXPECT_THAT(open({{gate, false}}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(std::string("'") + gate + "' is locked")));
+  }
+  EXPECT_THAT(open({{kGroups, true}, {"GenericWorkload", false}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'DRAWorkloadResourceClaims' needs "
+                                 "'GenericWorkload'")));
 }
 
 TEST_F(FeatureGateTest, AnUnknownGateIsRefusedByName) {
