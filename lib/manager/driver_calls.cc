@@ -181,7 +181,7 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
   if (!call.has_value()) return;
   std::map<ClaimUid, absl::Status> failed;
   std::set<ClaimUid> succeeded;
-  std::map<ClaimUid, std::vector<state::PreparedDevice>> prepared;
+  PreparedClaims prepared;
   for (auto& [uid, devices] : answer) {
     JudgeTimeout(*call, uid, devices.status());
     if (devices.ok()) {
@@ -193,6 +193,7 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
     }
   }
   if (!prepared.empty()) {
+    if (parts_.on_prepared) parts_.on_prepared(call->driver, prepared);
     Record(*call, std::move(succeeded), {},
            [driver = call->driver, prepared = std::move(prepared),
             boot_id = parts_.boot_id](const state::State& state) {

@@ -30,6 +30,7 @@ namespace devmgr::manager {
 class DriverCalls {
  public:
   using ClaimAtDriver = std::pair<ClaimUid, std::string>;
+  using PreparedClaims = std::map<ClaimUid, std::vector<state::PreparedDevice>>;
 
   /// Everything is borrowed and must outlive this.
   struct Parts {
@@ -46,6 +47,9 @@ class DriverCalls {
     std::size_t calls_at_once = CallQueue::kCallsAtOnce;
     /// Of devices that drivers answer: feature gate DRAConsumableCapacity.
     bool keep_share_ids = true;
+    /// What a driver says that it prepared, before it is recorded; may be null.
+    std::function<void(const std::string& driver, const PreparedClaims&)>
+        on_prepared = nullptr;
   };
   explicit DriverCalls(Parts parts)
       : parts_(std::move(parts)), queue_(parts_.calls_at_once) {}

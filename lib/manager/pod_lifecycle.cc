@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manager/pod_lifecycle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -57,6 +59,47 @@ absl::Status Stopped() { return CancelledError("the manager stops"); }
 
 constexpr char kFailedPrepare[] = "FailedPrepareDynamicResources";
 constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
+constexpr char kUnallocated[] = "UnallocatedDevicePrepared";
+
+bool IsAllocated(const AllocationResult& allocation, const std::string& driver,
+                 const state::PreparedDevice& device) {
+  const auto& results = allocation.results;
+  return std::any_of(results.begin(), results.end(), [&](const auto& result) {
+    return result.driver == driver && result.pool == device.pool &&
+           result.device == device.device;
+  });
+}
+
+/// Drivers answer for devices that their claim was not given. The containers
+/// get them all the same: the driver may know better than an object that
+/// changed since.
+void TellUnallocated(const std::string& driver,
+                     const DriverCalls::PreparedClaims& claims,
+                     const state::State& state, const ObjectSnapshot& objects,
+                     EventLog& events) {
+  for (const auto& [uid, devices] : claims) {
+    const state::ClaimRecord* record = state.FindClaim(uid);
+    if (record == nullptr) continue;
+    const auto found = objects.claims.find(record->name);
+    if (found == objects.claims.end()) continue;
+    const ResourceClaim& claim = *found->second;
+    // Another claim of that name; and old allocations name no devices.
+    if (claim.metadata.uid != uid.value || !claim.status.allocation ||
+        claim.status.allocation->results.empty()) {
+      continue;
+    }
+    for (const state::PreparedDevice& device : devices) {
+      // Old drivers do not name them.
+      if (device.device.empty()) continue;
+      if (IsAllocated(*claim.status.allocation, driver, device)) continue;
+      events.Add(true, kUnallocated, "ResourceClaim", record->name,
+                 fmt::format("DRA driver {} prepared device {}/{}, which the "
+                             "claim's allocation lacks",
+                             driver, device.pool, device.device));
+      break;  // One word for each claim will do.
+    }
+  }
+}
 
 }  // namespace
 
@@ -65,7 +108,12 @@ PodLifecycle::PodLifecycle(Parts parts)
       calls_({parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
               parts_.debt_rules, parts_.now_ms, parts_.post,
               [this](const std::set<ClaimUid>& claims) { OnSettled(claims); },
-              parts_.calls_at_once, parts_.keep_share_ids}) {}
+              parts_.calls_at_once, parts_.keep_share_ids,
+              [this](const std::string& driver,
+                     const DriverCalls::PreparedClaims& claims) {
+                TellUnallocated(driver, claims, parts_.state,
+                                *parts_.objects.Current(), parts_.events);
+              }}) {}
 
 std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
     std::function<void(const absl::Status&)> next) {
