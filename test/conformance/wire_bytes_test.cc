@@ -2,6 +2,7 @@
 //
 // Our schemas against bytes that are not ours: test/data/conformance.
 #include <devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h>
+#include <devmgr/wire/dra/health/v1/health.pb.h>
 #include <devmgr/wire/dra/v1/dra.pb.h>
 #include <devmgr/wire/dra/v1alpha1/dra.pb.h>
 #include <devmgr/wire/dra/v1alpha2/dra.pb.h>
@@ -23,6 +24,7 @@
 namespace devmgr::conformance {
 namespace {
 
+namespace health = wire::dra::health::v1;
 namespace deviceplugin = wire::deviceplugin::v1beta1;
 namespace v1 = wire::dra::v1;
 namespace v1alpha1 = wire::dra::v1alpha1;
@@ -418,6 +420,41 @@ Built DevicePluginMessages() {
   return built;
 }
 
+health::DeviceHealth HealthOf(const char* device, health::HealthStatus status) {
+  health::DeviceHealth wire;
+  wire.mutable_device()->set_pool_name("node-1");
+  wire.mutable_device()->set_device_name(device);
+  wire.set_health(status);
+  return wire;
+}
+
+/// Both versions of the service have the same messages.
+Built HealthMessages() {
+  Built built;
+  built["watch request"] = Own(health::NodeWatchResourcesRequest());
+  health::DeviceHealth full = HealthOf("gpu-0", health::UNHEALTHY);
+  built["device identifier"] = Own(full.device());
+  full.set_last_updated_time(1767225600);
+  full.set_health_check_timeout_seconds(45);
+  full.set_message(
+      "too hot: 97 \xc2\xb0"
+      "C");
+  built["device health"] = Own(full);
+  const health::DeviceHealth bare = HealthOf("gpu-1", health::HEALTHY);
+  built["device health without text and lease"] = Own(bare);
+  built["device health unknown"] = Own(HealthOf("gpu-0", health::UNKNOWN));
+  health::DeviceHealth ended = HealthOf("gpu-0", health::HEALTHY);
+  ended.set_last_updated_time(-1);
+  ended.set_health_check_timeout_seconds(-1);
+  built["lease that has ended"] = Own(ended);
+  health::NodeWatchResourcesResponse report;
+  built["watch response without devices"] = Own(report);
+  *report.add_devices() = full;
+  *report.add_devices() = bare;
+  built["watch response"] = Own(report);
+  return built;
+}
+
 struct Schema {
   const char* file;
   const char* upstream_package;
@@ -510,7 +547,11 @@ INSTANTIATE_TEST_SUITE_P(
         Schema{"dra-v1alpha2", "v1alpha2.", "devmgr.wire.dra.v1alpha2.",
                DraV1alpha2Messages},
         Schema{"dra-v1alpha1", "v1alpha1.", "devmgr.wire.dra.v1alpha1.",
-               DraV1alpha1Messages}),
+               DraV1alpha1Messages},
+        Schema{"dra-health-v1", "v1.", "devmgr.wire.dra.health.v1.",
+               HealthMessages},
+        Schema{"dra-health-v1alpha1", "v1alpha1.", "devmgr.wire.dra.health.v1.",
+               HealthMessages}),
     [](const auto& schema) {
       std::string name = schema.param.file;
       std::erase(name, '-');
