@@ -15,7 +15,7 @@ namespace {
 
 namespace pb = server::pb;
 
-constexpr std::chrono::seconds kLongPoll{20};
+constexpr std::chrono::milliseconds kLongPoll = std::chrono::seconds(20);
 
 /// Counts changes. Thread-safe.
 class Changes : public DeviceManagerObserver {
