@@ -57,20 +57,25 @@ class RuntimeClient::Looking
   void Ask(std::string_view method, std::string request,
            absl::StatusOr<T> (*read)(std::string_view), T* to,
            std::function<void()> next) {
-    client_.Call(
-        method, std::move(request),
-        [self = shared_from_this(), method, read, to,
-         next = std::move(next)](absl::StatusOr<std::string> bytes) {
-          absl::StatusOr<T> answer =
-              bytes.ok() ? read(*bytes) : absl::StatusOr<T>(bytes.status());
-          if (!answer.ok()) {
-            return self->done_(UnavailableError(
-                "runtime at '{}', {}: {}", self->client_.endpoint_.string(),
-                method, MessageOf(answer.status())));
-          }
-          *to = *std::move(answer);
-          next();
-        });
+    client_.CheckConnection();
+    if (client_.connection_ == nullptr) {
+      return Fail(method, UnavailableError("the connection has ended"));
+    }
+    client_.Call(method, std::move(request),
+                 [self = shared_from_this(), method, read, to,
+                  next = std::move(next)](absl::StatusOr<std::string> bytes) {
+                   absl::StatusOr<T> answer =
+                       bytes.ok() ? read(*bytes)
+                                  : absl::StatusOr<T>(bytes.status());
+                   if (!answer.ok()) return self->Fail(method, answer.status());
+                   *to = *std::move(answer);
+                   next();
+                 });
+  }
+
+  void Fail(std::string_view method, const absl::Status& why) {
+    done_(UnavailableError("runtime at '{}', {}: {}",
+                           client_.endpoint_.string(), method, MessageOf(why)));
   }
 
   RuntimeClient& client_;
@@ -79,21 +84,34 @@ class RuntimeClient::Looking
 };
 
 void RuntimeClient::Look(Done<RuntimeView> done) {
+  if (const absl::Status connected = Connect(); !connected.ok()) {
+    return executor_.Post([done = std::move(done), connected] {
+      done(UnavailableError("no runtime: {}", MessageOf(connected)));
+    });
+  }
   std::make_shared<Looking>(*this, std::move(done))->Start();
+}
+
+void RuntimeClient::CheckConnection() {
+  if (connection_ == nullptr || !connection_->over()) return;
+  connection_.reset();
+  on_lost_();
+}
+
+absl::Status RuntimeClient::Connect() {
+  CheckConnection();
+  if (connection_ != nullptr) return absl::OkStatus();
+  const auto on_hang_up = [this] {
+    executor_.Post([this] { CheckConnection(); });
+  };
+  DEVMGR_ASSIGN_OR_RETURN(
+      connection_, rpc::Dial(runtime_, endpoint_, on_hang_up, {kMaxListBytes}));
+  return absl::OkStatus();
 }
 
 void RuntimeClient::Call(
     std::string_view method, std::string request,
     std::function<void(absl::StatusOr<std::string>)> done) {
-  if (connection_ == nullptr || connection_->over()) {
-    connection_.reset();
-    auto dialed = rpc::Dial(runtime_, endpoint_, [] {}, {kMaxListBytes});
-    if (!dialed.ok()) {
-      return executor_.Post(
-          [done = std::move(done), status = dialed.status()] { done(status); });
-    }
-    connection_ = *std::move(dialed);
-  }
   connection_->Call(std::string(method), std::move(request), {kCallTimeout},
                     [&executor = executor_, done = std::move(done)](
                         absl::StatusOr<std::string> bytes) {

@@ -38,26 +38,35 @@ class RuntimeClient {
   using Done = std::function<void(absl::StatusOr<T>)>;
 
   /// Both borrowed. `executor` must have stopped before this is destroyed.
+  /// `on_lost` is told when the connection has ended that answers came over:
+  /// who answers next may be another runtime.
   RuntimeClient(rpc::Runtime& runtime, Executor& executor,
-                std::filesystem::path endpoint)
+                std::filesystem::path endpoint, std::function<void()> on_lost)
       : runtime_(runtime),
         executor_(executor),
-        endpoint_(std::move(endpoint)) {}
+        endpoint_(std::move(endpoint)),
+        on_lost_(std::move(on_lost)) {}
 
-  /// Errors name the endpoint and what was asked.
-  ///   Unavailable  it is not there
+  /// All over one connection, which is kept. One at a time. Errors name the
+  /// endpoint and what was asked.
+  ///   Unavailable  it is not there, or has gone meanwhile
   void Look(Done<RuntimeView> done);
+
+  /// Notices here and now that the connection has ended, if it has.
+  void CheckConnection();
 
  private:
   /// Asks one thing after the other.
   class Looking;
 
+  absl::Status Connect();
   void Call(std::string_view method, std::string request,
             std::function<void(absl::StatusOr<std::string>)> done);
 
   rpc::Runtime& runtime_;
   Executor& executor_;
   const std::filesystem::path endpoint_;
+  const std::function<void()> on_lost_;
   std::unique_ptr<rpc::Connection> connection_;
 };
 

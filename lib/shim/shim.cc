@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Shim>> Shim::Start(CriShimOptions options) {
   proxy.interceptor = shim.get();
   DEVMGR_ASSIGN_OR_RETURN(shim->proxy_, CriProxy::Start(proxy));
   Shim& self = *shim;
-  self.executor_->Post([&self] { self.Look([](const absl::Status&) {}); });
+  self.executor_->Post([&self] { self.BeginLook(); });
   return shim;
 }
 
@@ -90,7 +90,8 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
       executor_(ThreadExecutor::Start("devmgr-shim")),
       runtime_(std::move(runtime)),
       specs_(std::move(specs)),
-      client_(*runtime_, *executor_, options_.proxy.backend) {
+      client_(*runtime_, *executor_, options_.proxy.backend,
+              [this] { OnRuntimeLost(); }) {
   for (const auto& directory : options_.cdi_spec_dirs) {
     searched_ += (searched_.empty() ? "'" : ", '") + directory.string() + "'";
   }
@@ -138,18 +139,7 @@ void Shim::OnPassedUnread(const std::string& method, const std::string& why) {
 }
 
 void Shim::OnBackendLost(const absl::Status&) {
-  executor_->Post([this] {
-    runtime_lost_ = true;
-    if (gate_ != nullptr) gate_->OnDoubt();
-  });
-}
-
-void Shim::OnBackendConnected() {
-  executor_->Post([this] {
-    runtime_known_ = false;
-    if (std::exchange(runtime_lost_, false)) return Doubt();
-    Look([](const absl::Status&) {});
-  });
+  executor_->Post([this] { OnRuntimeLost(); });
 }
 
 // --- On the executor --------------------------------------------------------
@@ -176,10 +166,7 @@ void Shim::OnOver(std::uint64_t call, const CriOutcome& outcome) {
   const Over run = std::move(found->second);
   calls_.erase(found);
   if (run) run(outcome);
-  if (gate_ == nullptr) return;
-  gate_->OnCallOver(call);
-  // Of what failed before: something passes, so the runtime may be back.
-  if (gate_->in_doubt() && !looking_) Look([](const absl::Status&) {});
+  if (gate_ != nullptr) gate_->OnCallOver(call);
 }
 
 void Shim::Observe(const HeldCall& held) {
@@ -284,90 +271,6 @@ void Shim::StartContainer(const HeldCall& held) {
   };
   if (book_.FindContainer(*id) != nullptr) return start(absl::OkStatus());
   Look(start);
-}
-
-void Shim::Look(std::function<void(const absl::Status&)> then) {
-  waiting_for_look_.push_back(std::move(then));
-  if (std::exchange(looking_, true)) return;
-  look_again_ = false;
-  book_.BeginLook();
-  client_.Look([this](const absl::StatusOr<RuntimeView>& view) {
-    looking_ = false;
-    OnLook(view);
-    for (const auto& waiting : std::exchange(waiting_for_look_, {})) {
-      waiting(view.status());
-    }
-    if (look_again_ && view.ok()) Look([](const absl::Status&) {});
-  });
-}
-
-void Shim::Doubt() {
-  look_again_ = true;
-  if (gate_ != nullptr) gate_->OnDoubt();
-  if (!looking_) Look([](const absl::Status&) {});
-}
-
-void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
-  if (!view.ok()) {
-    Count([&](CriShimInfo& info) {
-      info.runtime_error = MessageOf(view.status());
-    });
-    return;
-  }
-  const std::set<PodUid> gone =
-      book_.Reconcile(view->sandboxes, view->containers);
-  CountBook();
-  if (gate_ != nullptr) {
-    for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
-    if (!look_again_) gate_->OnLook();
-    if (!std::exchange(looked_, true)) TellOfStrays();
-  }
-  runtime_known_ = true;
-  runtime_name_ =
-      view->version.runtime_name + " " + view->version.runtime_version;
-  RuntimeSupport support =
-      DecideRuntimeCdi(options_.runtime_cdi, view->version, view->status_info);
-  const bool news = support.reason != support_.reason;
-  support_ = std::move(support);
-  Count([&](CriShimInfo& info) {
-    info.runtime_known = true;
-    info.runtime_name = view->version.runtime_name;
-    info.runtime_version = view->version.runtime_version;
-    info.runtime_cdi = support_.cdi;
-    info.runtime_cdi_source = support_.source;
-    info.runtime_cdi_reason = support_.reason;
-    info.runtime_error.clear();
-  });
-  if (!news) return;
-  Tell(false, "RuntimeCdi", {},
-       fmt::format("{}: CDI device names are passed on as '{}', by {}: {}",
-                   runtime_name_, RuntimeCdiName(support_.cdi), support_.source,
-                   support_.reason));
-  if (!support_.warning.empty()) {
-    Tell(true, "RuntimeCdiOverridden", {}, support_.warning);
-  }
-}
-
-/// Nobody but who gave them knows whether they ran while we did not.
-void Shim::TellOfStrays() {
-  if (options_.pods_from_source) return;
-  for (const PodInfo& pod : options_.manager->Pods()) {
-    if (pod.state == PodState::kRejected || book_.HasSandboxOf(pod.uid)) {
-      continue;
-    }
-    Tell(false, "PodWithoutSandbox", {pod.uid, pod.name, 0},
-         fmt::format("pod '{}' has no sandbox: it keeps its place until it "
-                     "has run, or until it is not wanted any more",
-                     pod.name.ToString()));
-  }
-}
-
-void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
-  if (runtime_known_) return then();
-  Look([this, held, then = std::move(then)](const absl::Status& status) {
-    if (runtime_known_) return then();
-    Fail(held, UnavailableError("{}", MessageOf(status)));
-  });
 }
 
 void Shim::Forward(const HeldCall& held) {

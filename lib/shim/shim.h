@@ -65,7 +65,6 @@ class Shim final : public CriShim, private CriInterceptor {
   void OnPassedUnread(const std::string& method,
                       const std::string& why) override;
   void OnBackendLost(const absl::Status& why) override;
-  void OnBackendConnected() override;
 
   // On the executor.
   void Dispatch(const HeldCall& held);
@@ -80,11 +79,19 @@ class Shim final : public CriShim, private CriInterceptor {
   void WhenAdmitted(const HeldCall& held, const cri::SandboxIdentity& identity,
                     std::function<void()> then);
 
-  /// Asks the runtime what it is and what it runs; calls that come meanwhile
-  /// share the answer.
-  void Look(std::function<void(const absl::Status&)> then);
+  // shim_look.cc
+  using Looked = std::function<void(const absl::Status&)>;
+  /// Asks the runtime what it is and what it runs; those who come meanwhile
+  /// share the answer if it is one. Repeated until it succeeds.
+  void Look(Looked then);
+  void BeginLook();
+  void EndLook(const absl::Status& status);
   void OnLook(const absl::StatusOr<RuntimeView>& view);
+  void RetryLook();
   void WhenRuntimeKnown(const HeldCall& held, std::function<void()> then);
+  /// A connection to it has ended. Who comes next may be of another version,
+  /// and what was under way has an unknown outcome.
+  void OnRuntimeLost();
   /// The runtime may have sandboxes that the book lacks, or the other way
   /// round.
   void Doubt();
@@ -147,11 +154,16 @@ class Shim final : public CriShim, private CriInterceptor {
   PodBook book_;
   std::unique_ptr<PodGate> gate_;  ///< Null: pods are not ours to want.
   bool runtime_known_ = false;
-  bool runtime_lost_ = false;  ///< And not connected since.
-  bool looked_ = false;        ///< At least once.
+  bool looked_ = false;  ///< At least once.
   bool looking_ = false;
   bool look_again_ = false;  ///< What is looked at now may be old by then.
-  std::vector<std::function<void(const absl::Status&)>> waiting_for_look_;
+  std::vector<Looked> waiting_for_look_;
+  std::vector<Looked> came_since_;  ///< While it was under way.
+  /// How long after a look that failed there is another one.
+  static constexpr std::chrono::milliseconds kFirstRetry{100};
+  static constexpr std::chrono::milliseconds kLastRetry{3'000};
+  std::chrono::milliseconds retry_delay_ = kFirstRetry;
+  TimerId retry_ = 0;
   RuntimeSupport support_;
   std::string runtime_name_;
   std::map<std::uint64_t, Over> calls_;  ///< That are not over.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/inspection.h>
 
+#include <thread>
+
+#include "shim/relay.h"
 #include "shim/shim_fixture.h"
 
 namespace devmgr {
@@ -327,6 +330,34 @@ TEST_F(ShimTest, AsksARuntimeThatComesBackAgain) {
   fake_->Start("containerd", "2.0.1");
   client_ = Connect();
   EXPECT_THAT(Call(cri::method::kVersion, ""), IsOk());
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+// One that was killed says no farewell, and the client's connection goes on.
+TEST_F(ShimTest, PlansNothingByWhatTheRuntimeWas) {
+  Relay relay(Path("relay.sock"), Path("runtime.sock"));
+  options_.proxy.backend = Path("relay.sock");
+  WriteSpec(R"({"env": ["K=cdi"]})");
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(NamesOf(Created(ForContainer())), IsEmpty());
+  relay.Cut();
+  fake_->Stop();
+  fake_->Start("containerd", "2.0.1");
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+// Nobody has a connection to it meanwhile but the shim itself.
+TEST_F(ShimTest, NoticesARuntimeThatComesBackBetweenClients) {
+  WriteSpec(R"({"env": ["K=cdi"]})");
+  Give(OneOfEach());
+  Start("1.6.33");
+  EXPECT_THAT(NamesOf(Created(ForContainer())), IsEmpty());
+  client_.reset();
+  while (shim_->Stats().connections > 0) std::this_thread::yield();
+  fake_->Stop();
+  fake_->Start("containerd", "2.0.1");
+  client_ = Connect();
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
