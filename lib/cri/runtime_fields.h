@@ -18,6 +18,8 @@ inline constexpr std::string_view kRunPodSandbox =
     "/runtime.v1.RuntimeService/RunPodSandbox";
 inline constexpr std::string_view kRemovePodSandbox =
     "/runtime.v1.RuntimeService/RemovePodSandbox";
+inline constexpr std::string_view kStreamPodSandboxes =
+    "/runtime.v1.RuntimeService/StreamPodSandboxes";
 inline constexpr std::string_view kListPodSandbox =
     "/runtime.v1.RuntimeService/ListPodSandbox";
 inline constexpr std::string_view kCreateContainer =
@@ -26,6 +28,8 @@ inline constexpr std::string_view kStartContainer =
     "/runtime.v1.RuntimeService/StartContainer";
 inline constexpr std::string_view kRemoveContainer =
     "/runtime.v1.RuntimeService/RemoveContainer";
+inline constexpr std::string_view kStreamContainers =
+    "/runtime.v1.RuntimeService/StreamContainers";
 inline constexpr std::string_view kListContainers =
     "/runtime.v1.RuntimeService/ListContainers";
 inline constexpr std::string_view kContainerStatus =

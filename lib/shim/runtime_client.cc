@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/runtime_client.h"
 
+#include <iterator>
 #include <utility>
 
 #include "common/status.h"
@@ -29,48 +30,115 @@ std::string VersionRequest() {
 class RuntimeClient::Looking
     : public std::enable_shared_from_this<RuntimeClient::Looking> {
  public:
-  Looking(RuntimeClient& client, Done<RuntimeView> done)
-      : client_(client), done_(std::move(done)) {}
+  using Known = std::function<void(const RuntimeIdentity&)>;
+  Looking(RuntimeClient& client, Known known, Done<RuntimeLists> done)
+      : client_(client), known_(std::move(known)), done_(std::move(done)) {}
 
   void Start() {
     Ask<cri::VersionResponse>(
         cri::method::kVersion, VersionRequest(), cri::ReadVersion,
-        &view_.version, [this] {
+        [this](cri::VersionResponse version) {
+          identity_.version = std::move(version);
           Ask<cri::TextMap>(cri::method::kStatus, VerboseStatusRequest(),
-                            cri::ReadStatusInfo, &view_.status_info,
-                            [this] { AskForLists(); });
+                            cri::ReadStatusInfo, [this](cri::TextMap info) {
+                              identity_.status_info = std::move(info);
+                              known_(identity_);
+                              AskForLists();
+                            });
         });
   }
 
  private:
+  template <typename Item>
+  using ReadList = absl::StatusOr<std::vector<Item>> (*)(std::string_view);
+
   void AskForLists() {
-    Ask<std::vector<cri::Sandbox>>(
-        cri::method::kListPodSandbox, "", cri::ReadListPodSandbox,
-        &view_.sandboxes, [this] {
-          Ask<std::vector<cri::Container>>(
-              cri::method::kListContainers, "", cri::ReadListContainers,
-              &view_.containers, [this] { done_(std::move(view_)); });
+    List<cri::Sandbox>(
+        cri::method::kStreamPodSandboxes, cri::method::kListPodSandbox,
+        cri::ReadListPodSandbox, &lists_.sandboxes, [this] {
+          List<cri::Container>(cri::method::kStreamContainers,
+                               cri::method::kListContainers,
+                               cri::ReadListContainers, &lists_.containers,
+                               [this] { done_(std::move(lists_)); });
+        });
+  }
+
+  /// A message of the stream is one of the list with fewer items.
+  template <typename Item>
+  void List(std::string_view stream, std::string_view unary,
+            ReadList<Item> read, std::vector<Item>* to,
+            std::function<void()> next) {
+    if (!IsConnected(stream)) return;
+    failure_ = absl::OkStatus();
+    rpc::StreamEvents events;
+    events.on_message = [self = shared_from_this(), read,
+                         to](std::string bytes) {
+      self->client_.executor_.Post([self, read, to, bytes = std::move(bytes)] {
+        self->Add(read(bytes), to);
+      });
+    };
+    events.on_end = [self = shared_from_this(), stream, unary, read, to,
+                     next = std::move(next)](const absl::Status& status) {
+      self->client_.executor_.Post([=] {
+        if (absl::IsUnimplemented(status) && to->empty()) {
+          return self->ListAtOnce(unary, read, to, next);
+        }
+        self->failure_.Update(status);
+        self->failure_.ok() ? next() : self->Fail(stream, self->failure_);
+      });
+    };
+    stream_ = client_.connection_->Stream(std::string(stream), "",
+                                          {kCallTimeout}, std::move(events));
+  }
+
+  template <typename Item>
+  void Add(absl::StatusOr<std::vector<Item>> items, std::vector<Item>* to) {
+    failure_.Update(items.status());
+    if (items.ok()) {
+      to->insert(to->end(), std::make_move_iterator(items->begin()),
+                 std::make_move_iterator(items->end()));
+    }
+    // Null: it has ended, and the stream with it.
+    if (client_.connection_ != nullptr) client_.connection_->ReadNext(stream_);
+  }
+
+  template <typename Item>
+  void ListAtOnce(std::string_view method, ReadList<Item> read,
+                  std::vector<Item>* to, std::function<void()> next) {
+    Ask<std::vector<Item>>(
+        method, "", read,
+        [to, next = std::move(next)](std::vector<Item> items) {
+          *to = std::move(items);
+          next();
         });
   }
 
   template <typename T>
   void Ask(std::string_view method, std::string request,
-           absl::StatusOr<T> (*read)(std::string_view), T* to,
-           std::function<void()> next) {
+           absl::StatusOr<T> (*read)(std::string_view),
+           std::function<void(T)> next) {
+    if (!IsConnected(method)) return;
+    const auto done =
+        [self = shared_from_this(), method, read,
+         next = std::move(next)](const absl::StatusOr<std::string>& bytes) {
+          absl::StatusOr<T> answer =
+              bytes.ok() ? read(*bytes) : absl::StatusOr<T>(bytes.status());
+          if (!answer.ok()) return self->Fail(method, answer.status());
+          next(*std::move(answer));
+        };
+    client_.connection_->Call(
+        std::string(method), std::move(request), {kCallTimeout},
+        [&executor = client_.executor_,
+         done](absl::StatusOr<std::string> bytes) {
+          executor.Post([done, bytes = std::move(bytes)] { done(bytes); });
+        });
+  }
+
+  bool IsConnected(std::string_view method) {
     client_.CheckConnection();
-    if (client_.connection_ == nullptr) {
-      return Fail(method, UnavailableError("the connection has ended"));
-    }
-    client_.Call(method, std::move(request),
-                 [self = shared_from_this(), method, read, to,
-                  next = std::move(next)](absl::StatusOr<std::string> bytes) {
-                   absl::StatusOr<T> answer =
-                       bytes.ok() ? read(*bytes)
-                                  : absl::StatusOr<T>(bytes.status());
-                   if (!answer.ok()) return self->Fail(method, answer.status());
-                   *to = *std::move(answer);
-                   next();
-                 });
+    if (client_.connection_ != nullptr) return true;
+    Fail(method, UnavailableError("the connection has ended"));
+    return false;
   }
 
   void Fail(std::string_view method, const absl::Status& why) {
@@ -79,17 +147,22 @@ class RuntimeClient::Looking
   }
 
   RuntimeClient& client_;
-  const Done<RuntimeView> done_;
-  RuntimeView view_;
+  const Known known_;
+  const Done<RuntimeLists> done_;
+  RuntimeIdentity identity_;
+  RuntimeLists lists_;
+  rpc::Connection::CallId stream_ = 0;
+  absl::Status failure_;  ///< Of what came over the stream.
 };
 
-void RuntimeClient::Look(Done<RuntimeView> done) {
+void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
+                         Done<RuntimeLists> done) {
   if (const absl::Status connected = Connect(); !connected.ok()) {
     return executor_.Post([done = std::move(done), connected] {
       done(UnavailableError("no runtime: {}", MessageOf(connected)));
     });
   }
-  std::make_shared<Looking>(*this, std::move(done))->Start();
+  std::make_shared<Looking>(*this, std::move(known), std::move(done))->Start();
 }
 
 void RuntimeClient::CheckConnection() {
@@ -107,18 +180,6 @@ absl::Status RuntimeClient::Connect() {
   DEVMGR_ASSIGN_OR_RETURN(
       connection_, rpc::Dial(runtime_, endpoint_, on_hang_up, {kMaxListBytes}));
   return absl::OkStatus();
-}
-
-void RuntimeClient::Call(
-    std::string_view method, std::string request,
-    std::function<void(absl::StatusOr<std::string>)> done) {
-  connection_->Call(std::string(method), std::move(request), {kCallTimeout},
-                    [&executor = executor_, done = std::move(done)](
-                        absl::StatusOr<std::string> bytes) {
-                      executor.Post([done, bytes = std::move(bytes)]() mutable {
-                        done(std::move(bytes));
-                      });
-                    });
 }
 
 }  // namespace devmgr::shim

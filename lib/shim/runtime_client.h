@@ -22,10 +22,14 @@ inline constexpr int kMaxListBytes = 128 * 1024 * 1024;
 /// A VersionRequest, encoded.
 std::string VersionRequest();
 
-/// What the runtime says of itself and of what it runs.
-struct RuntimeView {
+/// What the runtime says of itself.
+struct RuntimeIdentity {
   cri::VersionResponse version;
   cri::TextMap status_info;
+};
+
+/// What it runs.
+struct RuntimeLists {
   std::vector<cri::Sandbox> sandboxes;
   std::vector<cri::Container> containers;
 };
@@ -47,10 +51,12 @@ class RuntimeClient {
         endpoint_(std::move(endpoint)),
         on_lost_(std::move(on_lost)) {}
 
-  /// All over one connection, which is kept. One at a time. Errors name the
-  /// endpoint and what was asked.
+  /// All over one connection, which is kept. One at a time. `known` runs when
+  /// the runtime has said what it is; then come its lists, as streams where it
+  /// has them. Errors, of either, name the endpoint and what was asked.
   ///   Unavailable  it is not there, or has gone meanwhile
-  void Look(Done<RuntimeView> done);
+  void Look(std::function<void(const RuntimeIdentity&)> known,
+            Done<RuntimeLists> done);
 
   /// Notices here and now that the connection has ended, if it has.
   void CheckConnection();
@@ -60,8 +66,6 @@ class RuntimeClient {
   class Looking;
 
   absl::Status Connect();
-  void Call(std::string_view method, std::string request,
-            std::function<void(absl::StatusOr<std::string>)> done);
 
   rpc::Runtime& runtime_;
   Executor& executor_;

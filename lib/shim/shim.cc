@@ -95,6 +95,10 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
   for (const auto& directory : options_.cdi_spec_dirs) {
     searched_ += (searched_.empty() ? "'" : ", '") + directory.string() + "'";
   }
+  if (options_.runtime_cdi) {
+    support_ = DecideRuntimeCdi(options_.runtime_cdi, {}, {});
+    CountSupport();
+  }
   if (options_.manager != nullptr) {
     source_ = MakeManagerSource(*options_.manager);
   } else if (!options_.devmgrd.empty()) {
@@ -324,6 +328,14 @@ void Shim::Tell(bool warning, std::string_view reason,
   event.object = identity.pod;
   event.message = message;
   options_.on_event(event);
+}
+
+void Shim::CountSupport() {
+  Count([this](CriShimInfo& info) {
+    info.runtime_cdi = support_.cdi;
+    info.runtime_cdi_source = support_.source;
+    info.runtime_cdi_reason = support_.reason;
+  });
 }
 
 void Shim::CountBook() {

@@ -81,13 +81,23 @@ class Shim final : public CriShim, private CriInterceptor {
 
   // shim_look.cc
   using Looked = std::function<void(const absl::Status&)>;
+  struct Waiting {
+    Looked then;
+    bool for_lists;  ///< Else for what the runtime is.
+  };
   /// Asks the runtime what it is and what it runs; those who come meanwhile
   /// share the answer if it is one. Repeated until it succeeds.
   void Look(Looked then);
+  void WaitForLook(Waiting waiting);
   void BeginLook();
   void EndLook(const absl::Status& status);
-  void OnLook(const absl::StatusOr<RuntimeView>& view);
+  void OnIdentity(const RuntimeIdentity& identity);
+  void OnLists(const RuntimeLists& lists);
+  void OnLookFailed(const absl::Status& status);
+  void TellOfRuntime();
   void RetryLook();
+  /// Whether `support_` is of the runtime that is there now.
+  bool KnowsHowToInject();
   void WhenRuntimeKnown(const HeldCall& held, std::function<void()> then);
   /// A connection to it has ended. Who comes next may be of another version,
   /// and what was under way has an unknown outcome.
@@ -109,6 +119,7 @@ class Shim final : public CriShim, private CriInterceptor {
   void WatchSource();
   void TakeBackFirst(const CreationPtr& creation, const std::string& container);
   void Inject(const CreationPtr& creation, const PodDevices* pod);
+  void Plan(const CreationPtr& creation, const PodDevices* pod);
   void Learn(const CreationPtr& creation, const CriOutcome& outcome);
 
   void Forward(const HeldCall& held);
@@ -117,6 +128,7 @@ class Shim final : public CriShim, private CriInterceptor {
   void Tell(bool warning, std::string_view reason,
             const cri::SandboxIdentity& identity, const std::string& message);
   void CountBook();
+  void CountSupport();
   template <typename Change>
   void Count(Change change) {
     const MutexLock lock(mutex_);
@@ -157,15 +169,16 @@ class Shim final : public CriShim, private CriInterceptor {
   bool looked_ = false;  ///< At least once.
   bool looking_ = false;
   bool look_again_ = false;  ///< What is looked at now may be old by then.
-  std::vector<Looked> waiting_for_look_;
-  std::vector<Looked> came_since_;  ///< While it was under way.
+  std::vector<Waiting> waiting_for_look_;
+  std::vector<Waiting> came_since_;  ///< While it was under way.
   /// How long after a look that failed there is another one.
   static constexpr std::chrono::milliseconds kFirstRetry{100};
   static constexpr std::chrono::milliseconds kLastRetry{3'000};
   std::chrono::milliseconds retry_delay_ = kFirstRetry;
   TimerId retry_ = 0;
+  std::string look_error_;  ///< That was told last; empty: it succeeded.
   RuntimeSupport support_;
-  std::string runtime_name_;
+  std::string runtime_name_ = "the runtime";
   std::map<std::uint64_t, Over> calls_;  ///< That are not over.
   struct Unknown {
     CreationPtr creation;

@@ -24,6 +24,23 @@ const ContainerDevices* FindContainer(const PodDevices* pod,
   return found == pod->containers.end() ? nullptr : &*found;
 }
 
+bool HasAny(const ContainerDevices* devices) {
+  return devices != nullptr &&
+         !(devices->cdi_devices.empty() && devices->env.empty() &&
+           devices->mounts.empty() && devices->devices.empty() &&
+           devices->annotations.empty());
+}
+
+/// Its client may have put CDI names there.
+bool IsNamed(const cri::ContainerConfig& config) {
+  return !config.cdi_devices.empty() ||
+         std::any_of(
+             config.annotations.begin(), config.annotations.end(),
+             [](const auto& annotation) {
+               return annotation.first.starts_with(kCdiAnnotationPrefix);
+             });
+}
+
 }  // namespace
 
 void Shim::Create(const HeldCall& held) {
@@ -34,7 +51,7 @@ void Shim::Create(const HeldCall& held) {
   creation->sandbox_id = request->sandbox_id;
   creation->identity = request->sandbox.identity;
   creation->configs.push_back(std::move(request->config));
-  WhenRuntimeKnown(held, [this, creation] { Identify(creation); });
+  Identify(creation);
 }
 
 void Shim::Restore(const HeldCall& held) {
@@ -45,10 +62,8 @@ void Shim::Restore(const HeldCall& held) {
   creation->restore = true;
   creation->identity = request->sandbox.identity;
   creation->configs = std::move(request->containers);
-  WhenRuntimeKnown(held, [this, creation] {
-    WhenAdmitted(creation->held, creation->identity,
-                 [this, creation] { Identify(creation); });
-  });
+  WhenAdmitted(held, creation->identity,
+               [this, creation] { Identify(creation); });
 }
 
 void Shim::Identify(const CreationPtr& creation) {
@@ -167,13 +182,22 @@ void Shim::WatchSource() {
           }));
 }
 
+/// How it is said depends on the runtime only where there is something to say.
 void Shim::Inject(const CreationPtr& creation, const PodDevices* pod) {
-  const auto is_named = [](const cri::ContainerConfig& config) {
-    return !config.cdi_devices.empty() || !config.annotations.empty();
-  };
+  const bool needs_runtime = std::any_of(
+      creation->configs.begin(), creation->configs.end(),
+      [pod](const cri::ContainerConfig& config) {
+        return IsNamed(config) || HasAny(FindContainer(pod, config.name));
+      });
+  if (!needs_runtime || KnowsHowToInject()) return Plan(creation, pod);
+  // By then it may have other devices.
+  WhenRuntimeKnown(creation->held, [this, creation] { FindDevices(creation); });
+}
+
+void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
   const bool names =
       pod != nullptr ||
-      std::any_of(creation->configs.begin(), creation->configs.end(), is_named);
+      std::any_of(creation->configs.begin(), creation->configs.end(), IsNamed);
   if (support_.cdi == RuntimeCdi::kNone && names) {
     // What is wrong with a wanted file is told with the name that needs it.
     specs_->Refresh().IgnoreError();

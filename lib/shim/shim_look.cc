@@ -3,6 +3,7 @@
 // What the runtime is and what it runs, asked at the start and whenever that
 // may have changed.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/status.h"
@@ -10,9 +11,11 @@
 
 namespace devmgr::shim {
 
-void Shim::Look(Looked then) {
+void Shim::Look(Looked then) { WaitForLook({std::move(then), true}); }
+
+void Shim::WaitForLook(Waiting waiting) {
   // One that is under way may have begun before the runtime was back.
-  (looking_ ? came_since_ : waiting_for_look_).push_back(std::move(then));
+  (looking_ ? came_since_ : waiting_for_look_).push_back(std::move(waiting));
   if (!looking_) BeginLook();
 }
 
@@ -21,19 +24,21 @@ void Shim::BeginLook() {
   look_again_ = false;
   executor_->Cancel(std::exchange(retry_, 0));
   book_.BeginLook();
-  client_.Look([this](const absl::StatusOr<RuntimeView>& view) {
-    looking_ = false;
-    OnLook(view);
-    EndLook(view.status());
-  });
+  client_.Look(
+      [this](const RuntimeIdentity& identity) { OnIdentity(identity); },
+      [this](const absl::StatusOr<RuntimeLists>& lists) {
+        looking_ = false;
+        lists.ok() ? OnLists(*lists) : OnLookFailed(lists.status());
+        EndLook(lists.status());
+      });
 }
 
 void Shim::EndLook(const absl::Status& status) {
-  std::vector<Looked> waiting = std::exchange(waiting_for_look_, {});
-  std::vector<Looked> late = std::exchange(came_since_, {});
+  std::vector<Waiting> waiting = std::exchange(waiting_for_look_, {});
+  std::vector<Waiting> late = std::exchange(came_since_, {});
   auto& to = status.ok() ? waiting : waiting_for_look_;
   to.insert(to.end(), late.begin(), late.end());
-  for (const Looked& then : waiting) then(status);
+  for (const Waiting& one : waiting) one.then(status);
   if (looking_) return;
   if (!waiting_for_look_.empty() || (status.ok() && look_again_)) BeginLook();
   if (!looking_ && !status.ok()) RetryLook();
@@ -55,39 +60,34 @@ void Shim::Doubt() {
   if (!looking_) BeginLook();
 }
 
-void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
-  if (!view.ok()) {
-    Count([&](CriShimInfo& info) {
-      info.runtime_error = MessageOf(view.status());
-    });
-    return;
-  }
-  retry_delay_ = kFirstRetry;
-  const std::set<PodUid> gone =
-      book_.Reconcile(view->sandboxes, view->containers);
-  CountBook();
-  if (gate_ != nullptr) {
-    for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
-    if (!look_again_) gate_->OnLook();
-    if (!std::exchange(looked_, true)) TellOfStrays();
-  }
+void Shim::OnIdentity(const RuntimeIdentity& identity) {
+  const cri::VersionResponse& version = identity.version;
   runtime_known_ = true;
-  runtime_name_ =
-      view->version.runtime_name + " " + view->version.runtime_version;
+  const std::string name = version.runtime_name + " " + version.runtime_version;
   RuntimeSupport support =
-      DecideRuntimeCdi(options_.runtime_cdi, view->version, view->status_info);
-  const bool news = support.reason != support_.reason;
+      DecideRuntimeCdi(options_.runtime_cdi, version, identity.status_info);
+  const bool news = name != runtime_name_ || support.reason != support_.reason;
+  runtime_name_ = name;
   support_ = std::move(support);
   Count([&](CriShimInfo& info) {
     info.runtime_known = true;
-    info.runtime_name = view->version.runtime_name;
-    info.runtime_version = view->version.runtime_version;
-    info.runtime_cdi = support_.cdi;
-    info.runtime_cdi_source = support_.source;
-    info.runtime_cdi_reason = support_.reason;
-    info.runtime_error.clear();
+    info.runtime_name = version.runtime_name;
+    info.runtime_version = version.runtime_version;
   });
-  if (!news) return;
+  CountSupport();
+  if (news) TellOfRuntime();
+  std::vector<Waiting> served;
+  for (auto* list : {&waiting_for_look_, &came_since_}) {
+    const auto rest =
+        std::stable_partition(list->begin(), list->end(),
+                              [](const auto& one) { return one.for_lists; });
+    std::move(rest, list->end(), std::back_inserter(served));
+    list->erase(rest, list->end());
+  }
+  for (const Waiting& one : served) one.then(absl::OkStatus());
+}
+
+void Shim::TellOfRuntime() {
   Tell(false, "RuntimeCdi", {},
        fmt::format("{}: CDI device names are passed on as '{}', by {}: {}",
                    runtime_name_, RuntimeCdiName(support_.cdi), support_.source,
@@ -95,6 +95,27 @@ void Shim::OnLook(const absl::StatusOr<RuntimeView>& view) {
   if (!support_.warning.empty()) {
     Tell(true, "RuntimeCdiOverridden", {}, support_.warning);
   }
+}
+
+void Shim::OnLists(const RuntimeLists& lists) {
+  retry_delay_ = kFirstRetry;
+  Count([](CriShimInfo& info) { info.runtime_error.clear(); });
+  look_error_.clear();
+  const std::set<PodUid> gone =
+      book_.Reconcile(lists.sandboxes, lists.containers);
+  CountBook();
+  if (gate_ == nullptr) return;
+  for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
+  if (!look_again_) gate_->OnLook();
+  if (!std::exchange(looked_, true)) TellOfStrays();
+}
+
+void Shim::OnLookFailed(const absl::Status& status) {
+  const std::string error = MessageOf(status);
+  Count([&](CriShimInfo& info) { info.runtime_error = error; });
+  if (std::exchange(look_error_, error) == error) return;
+  Tell(true, "RuntimeNotLookedAt", {},
+       error + "; it is asked again until it has told what it runs");
 }
 
 /// Nobody but who gave them knows whether they ran while we did not.
@@ -111,13 +132,20 @@ void Shim::TellOfStrays() {
   }
 }
 
-void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
+bool Shim::KnowsHowToInject() {
+  if (options_.runtime_cdi) return true;
   client_.CheckConnection();
-  if (runtime_known_) return then();
-  Look([this, held, then = std::move(then)](const absl::Status& status) {
-    if (runtime_known_) return then();
+  return runtime_known_;
+}
+
+void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
+  if (KnowsHowToInject()) return then();
+  const auto known = [this, held,
+                      then = std::move(then)](const absl::Status& status) {
+    if (status.ok()) return WhenRuntimeKnown(held, then);
     Fail(held, UnavailableError("{}", MessageOf(status)));
-  });
+  };
+  WaitForLook({known, false});
 }
 
 }  // namespace devmgr::shim

@@ -3,8 +3,6 @@
 // `actuate: cri`: pods hold devices while they have sandboxes.
 #include <devmgr/actuator.h>
 
-#include <thread>
-
 #include "shim/shim_fixture.h"
 
 namespace devmgr {
@@ -13,16 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// Waits for what nobody tells.
-bool Eventually(const std::function<bool()>& holds) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 class ActuatingShimTest : public ShimTest {
  protected:

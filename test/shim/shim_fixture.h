@@ -5,12 +5,14 @@
 #include <devmgr/cri_shim.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,16 @@
 #include "support/status_matchers.h"
 
 namespace devmgr {
+
+/// Waits for what nobody tells.
+inline bool Eventually(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 /// A manager that also knows how starts of containers end.
 class PodManager : public FakeDeviceManager {
@@ -50,10 +62,14 @@ class FakeRuntime {
     cri::AppendBytesField(&answer, 4, "v1");
     rpc::ServerOptions options;
     options.socket = socket_;
-    Fixed(&options, cri::method::kVersion, answer);
-    Fixed(&options, cri::method::kStatus, "");
-    Fixed(&options, cri::method::kListPodSandbox, sandboxes);
-    Fixed(&options, cri::method::kListContainers, containers);
+    Fixed(&options, cri::method::kVersion, answer, &version_fails);
+    Fixed(&options, cri::method::kStatus, "", &version_fails);
+    Fixed(&options, cri::method::kListPodSandbox, sandboxes, &lists_fail);
+    Fixed(&options, cri::method::kListContainers, containers, &lists_fail);
+    if (has_streams) {
+      Streamed(&options, cri::method::kStreamPodSandboxes, sandboxes);
+      Streamed(&options, cri::method::kStreamContainers, containers);
+    }
     Kept(&options, cri::method::kRunPodSandbox, "sandbox-1");
     Kept(&options, cri::method::kRemovePodSandbox, "");
     Kept(&options, cri::method::kRemoveContainer, "");
@@ -71,13 +87,32 @@ class FakeRuntime {
   /// When set, answers those methods in place of us.
   std::function<void(const std::string& request, rpc::Respond)> answer_instead;
   std::string sandboxes, containers;  ///< Answers; to be set before Start.
+  bool has_streams = false;           ///< Of both; to be set before Start.
+  /// Unary calls for what it is, and for its lists.
+  std::atomic<bool> version_fails = false, lists_fail = false;
 
  private:
   static void Fixed(rpc::ServerOptions* options, std::string_view method,
-                    const std::string& answer) {
+                    const std::string& answer, const std::atomic<bool>* fails) {
     options->methods[std::string(method)] =
-        [answer](const std::string&, const rpc::Respond& respond) {
+        [answer, fails](const std::string&, const rpc::Respond& respond) {
+          if (*fails) return respond(absl::ResourceExhaustedError("too much"));
           respond(answer);
+        };
+  }
+  /// In a message each item: all have field 1 and fewer than 128 bytes.
+  static void Streamed(rpc::ServerOptions* options, std::string_view method,
+                       const std::string& list) {
+    options->streams[std::string(method)] =
+        [list](const std::string&,
+               const std::shared_ptr<rpc::ServerStream>& stream) {
+          for (std::size_t at = 0; at < list.size();) {
+            const std::size_t size =
+                2U + static_cast<unsigned char>(list.at(at + 1));
+            stream->Write(list.substr(at, size));
+            at += size;
+          }
+          stream->Finish(absl::OkStatus());
         };
   }
   void Kept(rpc::ServerOptions* options, std::string_view method,
@@ -211,6 +246,24 @@ class ShimTest : public rpc::RpcTest {
     devices.devices = {{"/dev/x", "/dev/null", "rw", "r"}};
     devices.annotations = {{"plugin", "1", "r"}, {"mine", "plugin", "r"}};
     return devices;
+  }
+
+  /// The runtime has two sandboxes, and `container-9` in the first.
+  void ListItems() {
+    const Request request = ForContainer();
+    std::string container;
+    cri::AppendBytesField(&container, 1, "container-9");
+    cri::AppendBytesField(&container, 2, "sandbox-1");
+    cri::AppendBytesField(&container, 3,
+                          request.config().metadata().SerializeAsString());
+    cri::AppendBytesField(&fake_->containers, 1, container);
+    for (const char* id : {"sandbox-1", "sandbox-0"}) {
+      std::string sandbox;
+      cri::AppendBytesField(&sandbox, 1, id);
+      cri::AppendBytesField(
+          &sandbox, 2, request.sandbox_config().metadata().SerializeAsString());
+      cri::AppendBytesField(&fake_->sandboxes, 1, sandbox);
+    }
   }
 
   /// Device `v.com/c=1`.

@@ -206,23 +206,60 @@ TEST_F(ShimTest, KnowsSandboxesThatPassed) {
 // The same after a restart of the shim: the runtime is asked.
 TEST_F(ShimTest, AsksTheRuntimeForSandboxesAndContainers) {
   Give(OneOfEach());
-  Request request = ForContainer();
-  std::string sandbox, container;
-  cri::AppendBytesField(&sandbox, 1, "sandbox-1");
-  cri::AppendBytesField(
-      &sandbox, 2, request.sandbox_config().metadata().SerializeAsString());
-  cri::AppendBytesField(&container, 1, "container-9");
-  cri::AppendBytesField(&container, 2, "sandbox-1");
-  cri::AppendBytesField(&container, 3,
-                        request.config().metadata().SerializeAsString());
-  cri::AppendBytesField(&fake_->sandboxes, 1, sandbox);
-  cri::AppendBytesField(&fake_->containers, 1, container);
+  ListItems();
   Start();
+  Request request = ForContainer();
   request.clear_sandbox_config();
   EXPECT_THAT(NamesOf(Created(request)), ElementsAre("v.com/c=1"));
   EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-9")),
               IsOk());
   EXPECT_EQ(manager_.started.Take(), "u-1/c");
+}
+
+// borders.md 2.6: streams first, since lists may be larger than a message.
+TEST_F(ShimTest, ReadsListsAsStreams) {
+  Give(OneOfEach());
+  ListItems();
+  fake_->has_streams = true;
+  fake_->lists_fail = true;
+  Start();
+  EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-9")),
+              IsOk());
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  EXPECT_EQ(shim_->Info().sandboxes, 2U);
+  EXPECT_EQ(shim_->Info().containers, 1U);
+}
+
+// What the runtime is was said; what it runs is asked for again.
+TEST_F(ShimTest, ListsThatFailHoldBackNoContainer) {
+  Give(OneOfEach());
+  fake_->lists_fail = true;
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+  EXPECT_EQ(NextWarning(), "RuntimeNotLookedAt");
+  EXPECT_THAT(shim_->Info().runtime_error,
+              AllOf(HasSubstr("ListPodSandbox"), HasSubstr("too much")));
+  fake_->lists_fail = false;
+  EXPECT_TRUE(Eventually([&] { return shim_->Info().runtime_error.empty(); }));
+}
+
+TEST_F(ShimTest, WithoutDevicesItDoesNotMatterWhatTheRuntimeIs) {
+  Give(OneOfEach());
+  fake_->version_fails = true;
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer("none"))), IsEmpty());
+  EXPECT_THAT(Refused(ForContainer()), StatusIs(absl::StatusCode::kUnavailable,
+                                                HasSubstr("Service/Version")));
+  fake_->version_fails = false;
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+}
+
+TEST_F(ShimTest, TheOperatorsWordIsEnough) {
+  options_.runtime_cdi = RuntimeCdi::kField;
+  Give(OneOfEach());
+  fake_->version_fails = true;
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
 // BO-103: what a list leaves out is there all the same.
