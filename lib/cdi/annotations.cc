@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_split.h>
-#include <devmgr/cdi_spec.h>
+#include <devmgr/cdi.h>
 
 #include <algorithm>
+#include <set>
 
 #include "api/quote.h"
 #include "cdi/qualified_name.h"
@@ -101,6 +102,36 @@ absl::StatusOr<std::vector<std::string>> ParseCdiAnnotations(
     }
   }
   return names;
+}
+
+absl::StatusOr<std::vector<std::string>> CdiNamesOf(
+    const std::vector<std::string>& field,
+    const std::map<std::string, std::string>& annotations) {
+  const auto annotated = ParseCdiAnnotations(annotations);
+  if (!annotated.ok()) {
+    return FailedPreconditionError("{}", MessageOf(annotated.status()));
+  }
+  std::vector<std::string> names;
+  std::set<std::string_view> seen;
+  for (const std::vector<std::string>* from : {&field, &*annotated}) {
+    for (const std::string& name : *from) {
+      if (seen.insert(name).second) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> CdiNamesOf(
+    const ContainerDevices& devices) {
+  std::vector<std::string> field;
+  for (const CdiDevice& device : devices.cdi_devices) {
+    field.push_back(device.name);
+  }
+  std::map<std::string, std::string> annotations;
+  for (const NamedValue& annotation : devices.annotations) {
+    annotations.emplace(annotation.name, annotation.value);
+  }
+  return CdiNamesOf(field, annotations);
 }
 
 std::string CdiSpecFileName(std::string_view kind, std::string_view id) {

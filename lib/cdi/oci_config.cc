@@ -93,7 +93,11 @@ absl::Status Apply(const ContainerDevices& devices, const CdiHost& host,
                       "bind"});
   }
   DEVMGR_RETURN_IF_ERROR(AddOciMounts(config, std::move(mounts)));
-  return AddOciAnnotations(config, devices.annotations);
+  std::vector<NamedValue> annotations = devices.annotations;
+  std::erase_if(annotations, [](const NamedValue& annotation) {
+    return IsCdiAnnotation(annotation.name);
+  });
+  return AddOciAnnotations(config, annotations);
 }
 
 absl::StatusOr<JsonNode> ParseConfig(std::string_view text) {
@@ -155,11 +159,11 @@ absl::StatusOr<std::string> InjectIntoOciConfig(std::string_view config,
                                                 const ContainerDevices& devices,
                                                 const CdiRegistry& registry,
                                                 const CdiHost& host) {
-  std::vector<std::string> names;
-  for (const CdiDevice& device : devices.cdi_devices) {
-    names.push_back(device.name);
+  const auto names = CdiNamesOf(devices);
+  if (!names.ok()) {
+    return WithContext(names.status(), "container '{}'", devices.name);
   }
-  DEVMGR_ASSIGN_OR_RETURN(const CdiEdits edits, CdiEditsOf(registry, names));
+  DEVMGR_ASSIGN_OR_RETURN(const CdiEdits edits, CdiEditsOf(registry, *names));
   auto text = cdi::Inject(config, &devices, edits, host);
   if (text.ok()) return text;
   return WithContext(text.status(),

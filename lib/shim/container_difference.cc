@@ -261,15 +261,14 @@ void CompareConfigs(const Json& container, const Json& ledger,
 }
 
 void CompareNames(const RuntimeContainerConfig& config,
-                  const ContainerDevices& devices, Comparison* comparison) {
+                  const std::vector<std::string>& names,
+                  Comparison* comparison) {
   // None: they were expanded, or the runtime does not tell.
   if (config.cdi_devices.empty()) return;
   Parts has;
   Parts should;
   for (const std::string& name : config.cdi_devices) has[{kCdiDevice, name}];
-  for (const CdiDevice& device : devices.cdi_devices) {
-    should[{kCdiDevice, device.name}];
-  }
+  for (const std::string& name : names) should[{kCdiDevice, name}];
   comparison->Compare(should, has);
   comparison->FindAdditional(kCdiDevice, should, has);
 }
@@ -284,7 +283,7 @@ void CompareAnnotations(const RuntimeContainerConfig& config,
   }
   for (const NamedValue& annotation : devices.annotations) {
     // Those are names of devices, which are looked at by themselves.
-    if (annotation.name.starts_with(kCdiAnnotationPrefix)) continue;
+    if (IsCdiAnnotation(annotation.name)) continue;
     should[{kAnnotation, annotation.name}] = annotation.value;
   }
   comparison->Compare(should, has);
@@ -314,6 +313,11 @@ absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
         "the OCI configuration of container {} is no JSON object",
         container.id);
   }
+  const auto names = CdiNamesOf(devices);
+  if (!names.ok()) {
+    return FailedPreconditionError("container '{}': {}", devices.name,
+                                   MessageOf(names.status()));
+  }
   const auto injected = InjectIntoOciConfig("{}", devices, registry, host);
   if (!injected.ok()) {
     return FailedPreconditionError("container '{}': {}", devices.name,
@@ -322,7 +326,7 @@ absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
   const Json should = Json::parse(*injected, nullptr, false);
   Comparison comparison;
   CompareConfigs(has, should, &comparison);
-  CompareNames(config, devices, &comparison);
+  CompareNames(config, *names, &comparison);
   CompareAnnotations(config, devices, &comparison);
   const std::string stamp = shim::ReadStamp(container.allocation).ledger;
   const std::string digest = shim::AllocationDigest(&devices);

@@ -26,10 +26,6 @@ void AddMissing(Names* to, const Names& names) {
   }
 }
 
-bool IsCdiAnnotation(const std::string& key) {
-  return key.starts_with(kCdiAnnotationPrefix);
-}
-
 /// One container's config on its way to the runtime.
 class Plan {
  public:
@@ -76,27 +72,10 @@ class Plan {
   }
 
   absl::Status PlaceNames() {
-    // All annotations the runtime would see.
+    // All that the runtime would see.
     cri::TextMap annotations = config_.annotations;
     for (const NamedValue& added : result_.edits.annotations.first) {
       annotations.emplace(added.name, added.value);
-    }
-    const bool annotated = std::any_of(
-        annotations.begin(), annotations.end(),
-        [](const auto& entry) { return IsCdiAnnotation(entry.first); });
-    Names by_annotation;
-    const bool reads_annotations =
-        target_.runtime == RuntimeCdi::kAnnotations ||
-        target_.runtime == RuntimeCdi::kFieldAndAnnotations;
-    if (annotated) {
-      auto names = ParseCdiAnnotations(annotations);
-      if (names.ok()) {
-        by_annotation = *std::move(names);
-      } else if (!reads_annotations) {
-        // A runtime that reads them says so itself.
-        return FailedPreconditionError("{}: {}", Where(),
-                                       MessageOf(names.status()));
-      }
     }
     Names ours;
     if (devices_ != nullptr) {
@@ -104,28 +83,32 @@ class Plan {
         ours.push_back(device.name);
       }
     }
-    switch (target_.runtime) {
-      case RuntimeCdi::kFieldAndAnnotations:
-        AppendToField(ours, by_annotation);
-        return absl::OkStatus();
-      case RuntimeCdi::kField:
-        if (annotated) DropCdiAnnotations(annotations);
-        AddMissing(&by_annotation, ours);
-        AppendToField(by_annotation, {});
-        return absl::OkStatus();
-      case RuntimeCdi::kAnnotations:
+    if (target_.runtime == RuntimeCdi::kFieldAndAnnotations ||
+        target_.runtime == RuntimeCdi::kAnnotations) {
+      // What cannot be read, the runtime refuses by itself.
+      const auto annotated = ParseCdiAnnotations(annotations);
+      const Names by_annotation = annotated.ok() ? *annotated : Names();
+      if (target_.runtime == RuntimeCdi::kAnnotations) {
         return Annotate(ours, by_annotation);
-      case RuntimeCdi::kNone:
-        break;
+      }
+      AppendToField(ours, by_annotation);
+      return absl::OkStatus();
     }
-    Names all = config_.cdi_devices;
-    AddMissing(&all, by_annotation);
-    AddMissing(&all, ours);
-    if (all.empty()) return absl::OkStatus();
-    DEVMGR_RETURN_IF_ERROR(Expand(all));
+    Names field = config_.cdi_devices;
+    AddMissing(&field, ours);
+    const auto names = CdiNamesOf(field, annotations);
+    if (!names.ok()) {
+      return FailedPreconditionError("{}: {}", Where(),
+                                     MessageOf(names.status()));
+    }
+    DropCdiAnnotations(annotations);
+    if (target_.runtime == RuntimeCdi::kField) {
+      AppendToField(*names, {});
+      return absl::OkStatus();
+    }
+    if (names->empty()) return absl::OkStatus();
     DropNamesOfField();
-    if (annotated) DropCdiAnnotations(annotations);
-    return absl::OkStatus();
+    return Expand(*names);
   }
 
   void AppendToField(const Names& names, const Names& there_already) {
@@ -225,12 +208,12 @@ class Plan {
 
   /// Those that are not ours as well.
   Names NamesOfClient() const {
-    Names names = config_.cdi_devices;
-    const auto annotated = ParseCdiAnnotations(config_.annotations);
-    if (annotated.ok()) AddMissing(&names, *annotated);
+    auto named = CdiNamesOf(config_.cdi_devices, config_.annotations);
+    Names names = named.ok() ? *std::move(named) : config_.cdi_devices;
     if (devices_ == nullptr) return names;
-    for (const CdiDevice& device : devices_->cdi_devices) {
-      std::erase(names, device.name);
+    const auto ours = CdiNamesOf(*devices_);
+    if (ours.ok()) {
+      std::erase_if(names, [&](const auto& n) { return Contains(*ours, n); });
     }
     return names;
   }

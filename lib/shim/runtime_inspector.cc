@@ -83,17 +83,8 @@ absl::StatusOr<RuntimeContainerConfig> ConfigIn(cri::ContainerStatus status) {
   }
   RuntimeContainerConfig config;
   config.oci = spec.dump(-1, ' ', false, Json::error_handler_t::replace);
-  config.cdi_devices = NamesInRequest(json);
-  const auto annotated = ParseCdiAnnotations(status.annotations);
-  if (!annotated.ok()) {
-    return FailedPreconditionError("{}", MessageOf(annotated.status()));
-  }
-  for (const std::string& name : *annotated) {
-    const auto& names = config.cdi_devices;
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      config.cdi_devices.push_back(name);
-    }
-  }
+  DEVMGR_ASSIGN_OR_RETURN(config.cdi_devices,
+                          CdiNamesOf(NamesInRequest(json), status.annotations));
   config.annotations = std::move(status.annotations);
   return config;
 }

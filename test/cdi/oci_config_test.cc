@@ -448,6 +448,30 @@ TEST_F(OciConfigTest, GivesWhatPluginsAskForBeforeCdi) {
             R"({"destination":"/m","source":"/cdi"}])");
 }
 
+// Whoever runs the configuration reads no annotations of CDI.
+TEST_F(OciConfigTest, InjectsWhatPluginsNameByAnnotation) {
+  EditsOf({{"field", "env: [F=1]"}, {"noted", "env: [N=1]"}});
+  ContainerDevices devices;
+  devices.name = "train";
+  devices.cdi_devices = {{"v.com/c=field", {}}};
+  devices.annotations = {{"cdi.k8s.io/r_x", "v.com/c=noted,v.com/c=field", "r"},
+                         {"other", "1", "r"}};
+  const auto text =
+      InjectIntoOciConfig("{}", devices, *registry_, host_.Host());
+  ASSERT_THAT(text, IsOk());
+  const Json config = Json::parse(*text);
+  EXPECT_EQ(config["process"]["env"], Json({"F=1", "N=1"}));
+  EXPECT_EQ(config["annotations"].dump(), R"({"other":"1"})");
+
+  devices.annotations = {{"cdi.k8s.io/r_x", "v.com/c=none", "r"}};
+  EXPECT_THAT(InjectIntoOciConfig("{}", devices, *registry_, host_.Host()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("v.com/c=none")));
+  devices.annotations = {{"cdi.k8s.io/r_x", "no name", "r"}};
+  EXPECT_THAT(InjectIntoOciConfig("{}", devices, *registry_, host_.Host()),
+              StatusIs(kFailed, AllOf(HasSubstr("container 'train'"),
+                                      HasSubstr("cdi.k8s.io/r_x"))));
+}
+
 TEST_F(OciConfigTest, NamesTheResourceWhoseNodeIsMissing) {
   const CdiRegistry registry;
   ContainerDevices devices;

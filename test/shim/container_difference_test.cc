@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Kind = HeldDifference::Kind;
 
 class ContainerDifferenceTest : public ::testing::Test {
@@ -156,6 +157,18 @@ TEST_F(ContainerDifferenceTest, NamesCountWhereTheRuntimeTellsAny) {
                                          "v.com/c=1", "", ""},
                           HeldDifference{Kind::kAdditional, "CDI device",
                                          "v.com/c=2", "", ""}));
+}
+
+// A plugin that gives its device by annotation gives it all the same.
+TEST_F(ContainerDifferenceTest, NamesInAnnotationsOfPluginsCount) {
+  const std::string config = Config();
+  devices_.annotations = {{"cdi.k8s.io/r_x", "v.com/c=1", "r"}};
+  devices_.cdi_devices.clear();
+  container_.allocation.clear();
+  EXPECT_THAT(Compare(config), IsEmpty());
+  config_.cdi_devices = {"v.com/c=1"};
+  EXPECT_THAT(Compare(config), IsEmpty());
+  EXPECT_THAT(Compare("{}"), Not(IsEmpty()));
 }
 
 TEST_F(ContainerDifferenceTest, TheStampIsComparedByWhatTheLedgerGave) {

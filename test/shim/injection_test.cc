@@ -100,7 +100,7 @@ TEST_F(PlanInjectionTest, MovesNamesToWhereTheRuntimeReadsThem) {
   injection = Plan(RuntimeCdi::kField);
   ASSERT_THAT(injection, IsOk());
   EXPECT_THAT(injection->edits.cdi_devices.last,
-              ElementsAre("x.com/c=3", "v.com/c=1", "v.com/c=2"));
+              ElementsAre("v.com/c=1", "v.com/c=2", "x.com/c=3"));
   EXPECT_TRUE(injection->edits.annotations.drop.contains("cdi.k8s.io/x"));
 }
 

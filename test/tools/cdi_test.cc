@@ -328,6 +328,19 @@ TEST_F(CdiCommandTest, FallbackIsPlainFields) {
                     HasSubstr("FROM_PLUGIN"), Not(HasSubstr("v.com/c=a"))));
 }
 
+TEST_F(CdiCommandTest, ResolveKnowsWhatPluginsNameByAnnotation) {
+  Write(low_ / "a.yaml", Spec("a", kEnv));
+  GivePod({});
+  node_.answer->containers[0].annotations = {
+      {"cdi.k8s.io/r_x", "v.com/c=a", "v.com/r"}};
+  EXPECT_EQ(Run(With({"resolve", "p", "-o", "name"})).out, "v.com/c=a\n");
+  const auto edits = RunJson(With({"resolve", "p", "--cdi"}));
+  EXPECT_EQ(edits["containers"][0]["edits"].size(), 2u);
+  const std::string plain =
+      RunJson(With({"resolve", "p", "--fallback"})).dump();
+  EXPECT_THAT(plain, AllOf(HasSubstr("secret"), Not(HasSubstr("cdi.k8s.io/"))));
+}
+
 // BO-165
 TEST_F(CdiCommandTest, FallbackTellsAllThatCannotBeExpressed) {
   Write(low_ / "a.yaml", Spec("a", kHook));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <devmgr/cdi.h>
+
 #include <set>
 #include <string>
 
@@ -12,15 +14,16 @@
 namespace devmgr::ctl {
 namespace {
 
-void PrintNames(std::ostream& out, const PodDevices& devices) {
+absl::Status PrintNames(std::ostream& out, const PodDevices& devices) {
   std::set<std::string> printed;
   for (const ContainerDevices& container : devices.containers) {
-    for (const CdiDevice& device : container.cdi_devices) {
-      if (printed.insert(device.name).second) {
-        out << Clean(device.name) << "\n";
-      }
+    const auto names = CdiNamesOf(container);
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      if (printed.insert(name).second) out << Clean(name) << "\n";
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -40,7 +43,7 @@ absl::Status Resolve(const Session& session) {
     PrintDocument(session.out(), DocumentOf("PodDevices", ItemOf(*devices)),
                   session.options().format);
   } else if (session.options().format == Format::kName) {
-    PrintNames(session.out(), *devices);
+    return PrintNames(session.out(), *devices);
   } else {
     Table table = InjectedTable(session, *devices);
     session.Print(table);

@@ -15,12 +15,11 @@
 namespace devmgr::ctl {
 namespace {
 
-std::vector<std::string> NamesOf(const ContainerDevices& container) {
-  std::vector<std::string> names;
-  for (const CdiDevice& device : container.cdi_devices) {
-    names.push_back(device.name);
-  }
-  return names;
+absl::StatusOr<CdiEdits> EditsOf(const CdiRegistry& registry,
+                                 const ContainerDevices& container) {
+  const auto names = CdiNamesOf(container);
+  if (!names.ok()) return names.status();
+  return CdiEditsOf(registry, *names);
 }
 
 absl::Status Failed(const std::string& problems) {
@@ -37,6 +36,9 @@ void AddProblem(const std::string& problem, std::string* problems) {
 ContainerDevices InPlainFields(ContainerDevices container,
                                const CriEdits& edits) {
   container.cdi_devices.clear();
+  std::erase_if(container.annotations, [](const NamedValue& annotation) {
+    return IsCdiAnnotation(annotation.name);
+  });
   const auto replace = [](auto& list, const auto& item, auto member) {
     std::erase_if(list,
                   [&](const auto& old) { return old.*member == item.*member; });
@@ -83,7 +85,7 @@ absl::Status PrintCdiEdits(const Session& session, const PodDevices& devices) {
   Json containers = Json::array();
   std::string problems;
   for (const ContainerDevices& container : devices.containers) {
-    const auto edits = CdiEditsOf(*registry, NamesOf(container));
+    const auto edits = EditsOf(*registry, container);
     if (!edits.ok()) {
       AddProblem(fmt::format("container '{}': {}", container.name,
                              MessageOf(edits.status())),
@@ -123,7 +125,7 @@ absl::Status PrintFallback(const Session& session, const PodDevices& devices) {
   Json groups = Json::object();
   std::string problems;
   for (const ContainerDevices& container : devices.containers) {
-    const auto edits = CdiEditsOf(*registry, NamesOf(container));
+    const auto edits = EditsOf(*registry, container);
     if (!edits.ok()) {
       AddProblem(fmt::format("container '{}': {}", container.name,
                              MessageOf(edits.status())),

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,6 +52,26 @@ struct CdiHost {
 
 /// The host that this process sees. Blocks for the file system.
 DEVMGR_EXPORT CdiHost SystemCdiHost();
+
+// --- Which devices -----------------------------------------------------------
+
+/// Whether an annotation of this key names CDI devices to a runtime. One that
+/// is given their edits instead must not see it.
+inline bool IsCdiAnnotation(std::string_view key) {
+  return key.starts_with(kCdiAnnotationPrefix);
+}
+
+/// The CDI devices of a request, as runtimes take them: those of the field,
+/// then those of annotations, by key; each once.
+///   FailedPrecondition  an annotation of CDI is malformed; names it
+DEVMGR_EXPORT absl::StatusOr<std::vector<std::string>> CdiNamesOf(
+    const std::vector<std::string>& field,
+    const std::map<std::string, std::string>& annotations);
+
+/// The same of what a container gets: device plugins may name CDI devices by
+/// annotation.
+DEVMGR_EXPORT absl::StatusOr<std::vector<std::string>> CdiNamesOf(
+    const ContainerDevices& devices);
 
 /// Edits that one requested device brings, in the order to be applied.
 struct CdiEditsPart {
@@ -97,8 +118,10 @@ DEVMGR_EXPORT absl::StatusOr<std::string> InjectCdiIntoOciConfig(
 /// kubelet and its runtimes: env and annotations do not replace what is there;
 /// mounts (recursive, private) and device nodes replace those of the same path
 /// in the container. Links that lead to a host node are followed, as CRI
-/// runtimes do, and of a directory all nodes in it are given.
-///   as CdiEditsOf, InjectCdiIntoOciConfig
+/// runtimes do, and of a directory all nodes in it are given. CDI devices that
+/// annotations name are injected in place of these annotations, which whoever
+/// runs the configuration would not read.
+///   as CdiNamesOf, CdiEditsOf, InjectCdiIntoOciConfig
 DEVMGR_EXPORT absl::StatusOr<std::string> InjectIntoOciConfig(
     std::string_view config, const ContainerDevices& devices,
     const CdiRegistry& registry, const CdiHost& host = SystemCdiHost());
