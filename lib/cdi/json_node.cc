@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "api/quote.h"
+#include "common/json_depth.h"
 #include "common/status.h"
 
 namespace devmgr::cdi {
@@ -99,6 +100,10 @@ std::string WhyNotJson(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<JsonNode> JsonNode::Parse(std::string_view text) {
+  if (IsJsonTooDeep(text)) {
+    return InvalidArgumentError("JSON is nested deeper than {} levels",
+                                kMaxJsonDepth);
+  }
   if (!Json::accept(text)) {
     return InvalidArgumentError("not JSON: {}", WhyNotJson(text));
   }

@@ -307,11 +307,11 @@ absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
     const RuntimeContainer& container, const RuntimeContainerConfig& config,
     const ContainerDevices& devices, const CdiRegistry& registry,
     const CdiHost& host) {
-  const Json has = Json::parse(config.oci, nullptr, false);
-  if (!has.is_object()) {
+  const auto has = shim::ParseJson(config.oci);
+  if (!has.ok() || !has->is_object()) {
     return FailedPreconditionError(
-        "the OCI configuration of container {} is no JSON object",
-        container.id);
+        "the OCI configuration of container {} {}", container.id,
+        has.ok() ? "is no JSON object" : MessageOf(has.status()));
   }
   const auto names = CdiNamesOf(devices);
   if (!names.ok()) {
@@ -325,7 +325,7 @@ absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
   }
   const Json should = Json::parse(*injected, nullptr, false);
   Comparison comparison;
-  CompareConfigs(has, should, &comparison);
+  CompareConfigs(*has, should, &comparison);
   CompareNames(config, *names, &comparison);
   CompareAnnotations(config, devices, &comparison);
   const std::string stamp = shim::ReadStamp(container.allocation).ledger;

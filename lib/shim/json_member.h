@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "common/json_depth.h"
+#include "common/status.h"
 
 namespace devmgr::shim {
+
+/// JSON that others wrote. Errors are to follow what it is.
+///   FailedPrecondition  it is none, or nested deeper than kMaxJsonDepth
+inline absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
+  if (IsJsonTooDeep(text)) {
+    return FailedPreconditionError("is nested deeper than {} levels",
+                                   kMaxJsonDepth);
+  }
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) return FailedPreconditionError("is no JSON");
+  return json;
+}
 
 /// The member at the end of `path`, in JSON that others wrote; null when any
 /// step is not there or is no object. Lives as long as `json`.

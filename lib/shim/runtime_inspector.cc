@@ -70,12 +70,12 @@ absl::StatusOr<RuntimeContainerConfig> ConfigIn(cri::ContainerStatus status) {
         "a verbose ContainerStatus has no 'info', where the OCI configuration "
         "would be");
   }
-  const Json json = Json::parse(info->second, nullptr, false);
-  if (json.is_discarded()) {
-    return FailedPreconditionError(
-        "'info' of a verbose ContainerStatus is no JSON");
+  const auto json = shim::ParseJson(info->second);
+  if (!json.ok()) {
+    return FailedPreconditionError("'info' of a verbose ContainerStatus {}",
+                                   MessageOf(json.status()));
   }
-  const Json& spec = MemberOf(json, "runtimeSpec");
+  const Json& spec = MemberOf(*json, "runtimeSpec");
   if (!spec.is_object()) {
     return FailedPreconditionError(
         "'info' of a verbose ContainerStatus has no 'runtimeSpec', the OCI "
@@ -83,8 +83,8 @@ absl::StatusOr<RuntimeContainerConfig> ConfigIn(cri::ContainerStatus status) {
   }
   RuntimeContainerConfig config;
   config.oci = spec.dump(-1, ' ', false, Json::error_handler_t::replace);
-  DEVMGR_ASSIGN_OR_RETURN(config.cdi_devices,
-                          CdiNamesOf(NamesInRequest(json), status.annotations));
+  DEVMGR_ASSIGN_OR_RETURN(config.cdi_devices, CdiNamesOf(NamesInRequest(*json),
+                                                         status.annotations));
   config.annotations = std::move(status.annotations);
   return config;
 }

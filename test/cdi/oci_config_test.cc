@@ -393,6 +393,22 @@ TEST_F(OciConfigTest, LeavesAllElseAsItIs) {
   EXPECT_EQ(*Inject(config, CdiEdits()), config);
 }
 
+TEST_F(OciConfigTest, RefusesDeepConfigurations) {
+  const auto nested = [](std::size_t levels) {
+    return R"({"process":{"user":{"additionalGids":[)" +
+           std::string(levels, '[') + std::string(levels, ']') + "]}}}";
+  };
+  EXPECT_THAT(Inject(nested(200'000), "additionalGids: [27]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("nested deeper than 256 levels")));
+  EXPECT_THAT(Inject(nested(252), "additionalGids: [27]"), IsOk());
+  EXPECT_FALSE(Inject(nested(253), "additionalGids: [27]").ok());
+  // Brackets in texts are none.
+  EXPECT_THAT(Inject(R"({"a":")" + std::string(300, '[') + R"(\"[{"})",
+                     "additionalGids: [27]"),
+              IsOk());
+}
+
 TEST_F(OciConfigTest, HasLimits) {
   EXPECT_THAT(Inject("{\"a\":\"" + std::string(kMaxOciConfigBytes, 'x') + "\"}",
                      "env: [A=1]"),

@@ -212,6 +212,15 @@ TEST_F(ContainerDifferenceTest, ConfigurationsOfAnyShapeAreRead) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0f3a")));
 }
 
+TEST_F(ContainerDifferenceTest, DeepConfigurationsAreRefused) {
+  config_.oci = R"({"linux": {"intelRdt": {"x": )" + std::string(200'000, '[') +
+                std::string(200'000, ']') + "}}}";
+  EXPECT_THAT(CompareWithLedger(container_, config_, devices_, *registry_,
+                                host_.Host()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("nested deeper than 256 levels")));
+}
+
 TEST_F(ContainerDifferenceTest, WhatCannotBeHadNowIsNoDifference) {
   devices_.cdi_devices.push_back({"v.com/c=gone", {}});
   config_.oci = "{}";

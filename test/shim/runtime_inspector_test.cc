@@ -122,7 +122,10 @@ TEST_F(RuntimeInspectorTest, ReadsTheConfigurationAsContainerdTellsIt) {
 
 // The format is the runtime's own: what cannot be read is told as that.
 TEST_F(RuntimeInspectorTest, SaysWhatItCannotRead) {
+  const std::string deep = R"({"runtimeSpec": )" + std::string(200'000, '[') +
+                           std::string(200'000, ']') + "}";
   const std::pair<const char*, const char*> table[] = {
+      {deep.c_str(), "nested deeper than 256 levels"},
       {"no JSON", "is no JSON"},
       {"[]", "'runtimeSpec'"},
       {R"({"runtimeSpec": "text"})", "'runtimeSpec'"},

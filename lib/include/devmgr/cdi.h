@@ -104,8 +104,9 @@ inline constexpr std::size_t kMaxOciConfigBytes = std::size_t{16} << 20;
 /// and groups as CDI runtimes write them. Host nodes are looked at anew each
 /// time. Nothing else changes, not a blank: unknown members, their order and
 /// large numbers stay. Without edits the text is returned as it is.
-///   InvalidArgument     the text is no JSON object, or a member on the way has
-///                       another type, or is there twice
+///   InvalidArgument     the text is no JSON object, or nested deeper than 256
+///                       levels, or a member on the way has another type, or
+///                       is there twice
 ///   FailedPrecondition  a device node cannot be had from the host; the message
 ///                       names device, spec file and host path
 ///   ResourceExhausted   the text is longer than kMaxOciConfigBytes
