@@ -249,11 +249,16 @@ void Shim::StartContainer(const HeldCall& held) {
       held->call.message, cri::field::start_container_request::kContainerId,
       "StartContainerRequest");
   if (!id.ok()) return Unreadable(held, id.status());
-  const auto start = [this, held, id = *id](const absl::Status&) {
+  const auto start = [this, held, id = *id](const absl::Status& looked) {
     const PodBook::KnownContainer* container = book_.FindContainer(id);
     const cri::SandboxIdentity* sandbox =
         container == nullptr ? nullptr
                              : book_.FindSandbox(container->sandbox_id);
+    if (sandbox == nullptr && !looked.ok()) {
+      return Fail(held, UnavailableError("whose container '{}' is cannot be "
+                                         "told: {}",
+                                         id, MessageOf(looked)));
+    }
     // The runtime knows what to say of one that nobody knows.
     if (sandbox == nullptr || sandbox->uid.value.empty()) return Forward(held);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

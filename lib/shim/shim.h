@@ -111,6 +111,7 @@ class Shim final : public CriShim, private CriInterceptor {
   void Create(const HeldCall& held);
   void Restore(const HeldCall& held);
   void Identify(const CreationPtr& creation);
+  void OnUnknownSandbox(const CreationPtr& creation, const absl::Status& why);
   void FindDevices(const CreationPtr& creation);
   void OnDevices(const CreationPtr& creation,
                  const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod);

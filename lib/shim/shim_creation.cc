@@ -68,18 +68,35 @@ void Shim::Restore(const HeldCall& held) {
 
 void Shim::Identify(const CreationPtr& creation) {
   creation->patience = executor_->Now() + options_.unknown_sandbox_wait;
-  if (!creation->identity.uid.value.empty() || creation->restore) {
+  if (!creation->identity.uid.value.empty() || creation->restore ||
+      source_ == nullptr) {
     return FindDevices(creation);
   }
-  const auto from_book = [this, creation](const absl::Status&) {
+  const auto from_book = [this, creation](const absl::Status& looked) {
     const auto* identity = book_.FindSandbox(creation->sandbox_id);
     if (identity != nullptr) creation->identity = *identity;
+    if (identity == nullptr && !looked.ok()) {
+      return OnUnknownSandbox(creation, looked);
+    }
     FindDevices(creation);
   };
   if (book_.FindSandbox(creation->sandbox_id) != nullptr) {
     return from_book(absl::OkStatus());
   }
   Look(from_book);
+}
+
+void Shim::OnUnknownSandbox(const CreationPtr& creation,
+                            const absl::Status& why) {
+  const absl::Status status =
+      UnavailableError("whose sandbox '{}' is cannot be told: {}",
+                       creation->sandbox_id, MessageOf(why));
+  if (options_.unknown_sandbox != UnknownSandbox::kPass) {
+    return Fail(creation->held, status);
+  }
+  Tell(true, "UnknownSandbox", creation->identity,
+       "created without devices: " + MessageOf(status));
+  Inject(creation, nullptr);
 }
 
 void Shim::FindDevices(const CreationPtr& creation) {

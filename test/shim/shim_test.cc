@@ -262,6 +262,42 @@ TEST_F(ShimTest, TheOperatorsWordIsEnough) {
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
+// Nothing is begun for a pod that may have devices, or plugins to be asked.
+TEST_F(ShimTest, HoldsBackWhoseOwnerCannotBeTold) {
+  Give(OneOfEach());
+  ListItems();
+  fake_->lists_fail = true;
+  Start();
+  Request request = ForContainer();
+  request.clear_sandbox_config();
+  EXPECT_THAT(Refused(request),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("'sandbox-1'"), HasSubstr("too much"))));
+  EXPECT_THAT(
+      Call(cri::method::kStartContainer, WithId("container-9")),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("'container-9'"), HasSubstr("too much"))));
+  EXPECT_EQ(fake_->requests.size(), 0U);
+  EXPECT_EQ(manager_.started.size(), 0U);
+  fake_->lists_fail = false;
+  EXPECT_THAT(NamesOf(Created(request)), ElementsAre("v.com/c=1"));
+  EXPECT_THAT(Call(cri::method::kStartContainer, WithId("container-9")),
+              IsOk());
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+}
+
+TEST_F(ShimTest, TellsOfAnUnknownSandboxThatItPasses) {
+  options_.unknown_sandbox = UnknownSandbox::kPass;
+  fake_->lists_fail = true;
+  Start();
+  Request request = ForContainer();
+  request.clear_sandbox_config();
+  EXPECT_THAT(NamesOf(Created(request)), IsEmpty());
+  const auto is_told = [&] { return NextWarning() == "UnknownSandbox"; };
+  // After what there is to say of the lists.
+  EXPECT_TRUE(is_told() || is_told());
+}
+
 // BO-103: what a list leaves out is there all the same.
 TEST_F(ShimTest, DropsNothingThatAFilteredListLacks) {
   Give(OneOfEach());
