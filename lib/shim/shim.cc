@@ -222,7 +222,6 @@ void Shim::WhenAdmitted(const HeldCall& held,
                         const cri::SandboxIdentity& identity,
                         std::function<void()> then) {
   if (gate_ == nullptr || identity.uid.value.empty()) return then();
-  constexpr std::chrono::milliseconds kAnswerBefore{100};
   const bool wait = options_.unknown_sandbox == UnknownSandbox::kWait;
   const PodGate::Patience patience = {
       executor_->Now() +

@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +55,9 @@ class Shim final : public CriShim, private CriInterceptor {
     std::chrono::steady_clock::time_point patience;
     std::uint64_t asked_at = 0;  ///< `source_version_` then.
     bool given_back_again = false;
+    bool awaits_specs = false;  ///< Until `patience`, from a driver.
+    /// Containers for whose missing specs no driver is asked any more.
+    std::set<std::string> has_asked;
   };
   using CreationPtr = std::shared_ptr<Creation>;
 
@@ -119,6 +124,10 @@ class Shim final : public CriShim, private CriInterceptor {
   void WaitForPod(const CreationPtr& creation);
   void WatchSource();
   void TakeBackFirst(const CreationPtr& creation, const std::string& container);
+  /// The first container that has a device of a claim that no spec declares.
+  std::optional<std::string> LacksSpecs(const Creation& creation,
+                                        const PodDevices& pod);
+  void AskForSpecs(const CreationPtr& creation, const std::string& container);
   void Inject(const CreationPtr& creation, const PodDevices* pod);
   void Plan(const CreationPtr& creation, const PodDevices* pod);
   void Learn(const CreationPtr& creation, const CriOutcome& outcome);
@@ -150,6 +159,9 @@ class Shim final : public CriShim, private CriInterceptor {
   static bool IsLost(const CriOutcome& outcome) {
     return outcome.forwarded && !outcome.answered;
   }
+
+  /// So much before the time for a decision is over we give our own answer.
+  static constexpr std::chrono::milliseconds kAnswerBefore{100};
 
   const CriShimOptions options_;
   const CdiHost host_ = SystemCdiHost();

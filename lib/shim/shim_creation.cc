@@ -119,6 +119,10 @@ void Shim::OnDevices(
   if (pod.status().code() == absl::StatusCode::kNotFound) {
     return OnUnknownPod(creation, pod.status());
   }
+  if (absl::IsUnavailable(pod.status()) && creation->awaits_specs &&
+      executor_->Now() < creation->patience) {
+    return WaitForPod(creation);
+  }
   if (!pod.ok()) {
     return Fail(
         creation->held,
@@ -131,6 +135,9 @@ void Shim::OnDevices(
     if (devices != nullptr && devices->devices_released) {
       return TakeBackFirst(creation, config.name);
     }
+  }
+  if (const auto container = LacksSpecs(*creation, **pod)) {
+    return AskForSpecs(creation, *container);
   }
   Inject(creation, pod->get());
 }
@@ -150,6 +157,49 @@ void Shim::TakeBackFirst(const CreationPtr& creation,
         if (!status.ok()) return Fail(creation->held, ForCaller(status));
         FindDevices(creation);
       }));
+}
+
+/// Neither we nor a runtime could find such devices. What plugins answered is
+/// not looked after: they are not asked twice.
+std::optional<std::string> Shim::LacksSpecs(const Creation& creation,
+                                            const PodDevices& pod) {
+  std::shared_ptr<const CdiRegistry> registry;
+  for (const cri::ContainerConfig& config : creation.configs) {
+    const ContainerDevices* devices = FindContainer(&pod, config.name);
+    if (devices == nullptr || creation.has_asked.contains(config.name)) {
+      continue;
+    }
+    for (const CdiDevice& device : devices->cdi_devices) {
+      if (device.origin.claim.empty()) continue;
+      if (registry == nullptr) {
+        // A directory that cannot be read lacks what it has.
+        specs_->Refresh().IgnoreError();
+        registry = specs_->Registry();
+      }
+      if (registry->Find(device.name) == nullptr) return config.name;
+    }
+  }
+  return std::nullopt;
+}
+
+/// As before a start: the driver is asked to prepare again. Its answer is
+/// waited for; if there is none to come, the plan says what is missing.
+void Shim::AskForSpecs(const CreationPtr& creation,
+                       const std::string& container) {
+  const auto last = creation->held->call.decide_by - kAnswerBefore;
+  if (!std::exchange(creation->awaits_specs, true)) creation->patience = last;
+  source_->BeforeContainerStart(
+      creation->identity.uid, container, options_.call_timeout,
+      OnExecutor<absl::Status>(
+          [this, creation, container](const absl::Status& status) {
+            if (absl::IsUnavailable(status) &&
+                executor_->Now() < creation->patience) {
+              return WaitForPod(creation);
+            }
+            if (!status.ok()) return Fail(creation->held, ForCaller(status));
+            creation->has_asked.insert(container);
+            FindDevices(creation);
+          }));
 }
 
 void Shim::OnUnknownPod(const CreationPtr& creation, const absl::Status& why) {

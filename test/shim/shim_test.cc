@@ -129,6 +129,52 @@ TEST_F(ShimTest, HoldsBackAContainerWhoseClaimIsNotPrepared) {
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
+ContainerDevices OneOfAClaim() {
+  ContainerDevices devices;
+  devices.cdi_devices = {
+      {"v.com/c=1", {"x", "r", "gpu.example.com", "p", "1"}}};
+  return devices;
+}
+
+// Specs that vanished while the ledger remembers the claim.
+TEST_F(ShimTest, WaitsForADriverToPrepareAgain) {
+  Give(OneOfAClaim());
+  manager_.start_status =
+      absl::UnavailableError("claim 'ns/x' lacks a spec; being prepared again");
+  Start("1.6.33");
+  const auto answers =
+      Begin(cri::method::kCreateContainer, ForContainer().SerializeAsString());
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  ChangePod(PodState::kPreparing, "DriverError", "not yet");
+  EXPECT_EQ(answers->size(), 0U);
+  WriteSpec(R"({"env": ["K=cdi"]})");
+  Give(OneOfAClaim());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
+  EXPECT_THAT(PairsOf(TakeRequest<Request>().config().envs()),
+              ElementsAre("K=cdi"));
+}
+
+// The same for a runtime that reads specs itself.
+TEST_F(ShimTest, SaysInTimeThatADriverPreparesAgain) {
+  options_.proxy.decision_budget = std::chrono::milliseconds(400);
+  Give(OneOfAClaim());
+  manager_.start_status =
+      absl::UnavailableError("claim 'ns/x' lacks a spec; being prepared again");
+  Start();
+  EXPECT_THAT(Refused(ForContainer()), StatusIs(absl::StatusCode::kUnavailable,
+                                                HasSubstr("prepared again")));
+}
+
+// A driver that was asked in vain is not asked again: the runtime may look
+// elsewhere.
+TEST_F(ShimTest, LeavesTheRuntimeTheLastWordOnSpecs) {
+  Give(OneOfAClaim());
+  Start();
+  EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
+  EXPECT_EQ(manager_.started.Take(), "u-1/c");
+  EXPECT_EQ(manager_.started.size(), 0U);
+}
+
 TEST_F(ShimTest, RefusesContainersOfARejectedPod) {
   ChangePod(PodState::kRejected, "UnexpectedAdmissionError", "no");
   Start();
