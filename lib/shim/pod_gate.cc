@@ -69,13 +69,17 @@ PodGate::~PodGate() { manager_.RemoveObserver(watcher_.get()); }
 
 void PodGate::OnChange() {
   const auto objects = manager_.Objects();
-  for (auto& [call, run] : runs_) {
-    if (run.done == nullptr) continue;
-    WantAsInSource(run, *objects);
-    JudgeRun(run, *objects);
-  }
+  JudgeRuns(*objects);
   // Whether an idle pod is over only the source can say.
   if (objects != std::exchange(judged_, objects)) ReleaseAllThatAreOver();
+}
+
+void PodGate::JudgeRuns(const ObjectSnapshot& objects) {
+  for (auto& [call, run] : runs_) {
+    if (run.done == nullptr) continue;
+    WantAsInSource(run, objects);
+    JudgeRun(run, objects);
+  }
 }
 
 // --- Before a pod runs ------------------------------------------------------
@@ -96,7 +100,7 @@ void PodGate::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
 
 /// Again whenever it is another object: it may name claims only now.
 void PodGate::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
-  if (!pods_from_source_) return;
+  if (!pods_from_source_ || in_doubt_) return;
   auto pod = FindPod(objects, run.pod.uid);
   if (pod == nullptr || IsTerminal(*pod)) return;
   const bool lost = !manager_.PodInfoOf(run.pod.uid).ok();
@@ -139,9 +143,11 @@ std::optional<absl::Status> PodGate::Verdict(
                          uid.value);
   }
   if (executor_->Now() < run.patience.ready) return std::nullopt;
+  const char* const unwanted =
+      in_doubt_ ? "the runtime has not told what it runs" : "not admitted yet";
   return UnavailableError(
       "pod '{}' is not Ready: {}; it keeps its place", name,
-      info.ok() ? info->reason + ": " + info->message : "not admitted yet");
+      info.ok() ? info->reason + ": " + info->message : unwanted);
 }
 
 void PodGate::Arm(std::uint64_t call, Time when) {
@@ -184,6 +190,21 @@ void PodGate::OnLook() {
     for (const PodInfo& pod : manager_.Pods()) idle_.insert(pod.uid);
   }
   ReleaseAllThatAreOver();
+  JudgeRuns(*manager_.Objects());
+}
+
+void PodGate::OnLookFailed(const absl::Status& why) {
+  if (!in_doubt_ || !pods_from_source_) return;
+  const auto objects = manager_.Objects();
+  for (auto& [call, run] : runs_) {
+    const PodUid& pod = run.pod.uid;
+    if (run.done == nullptr || manager_.PodInfoOf(pod).ok()) continue;
+    if (FindPod(*objects, pod) == nullptr) continue;
+    executor_->Cancel(std::exchange(run.timer, 0));
+    std::exchange(run.done, nullptr)(UnavailableError(
+        "pod '{}' gets nothing before the runtime has told what it runs: {}",
+        run.pod.pod.ToString(), MessageOf(why)));
+  }
 }
 
 bool PodGate::IsRunBy(const PodUid& pod) const {

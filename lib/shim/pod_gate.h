@@ -57,9 +57,12 @@ class PodGate {
   /// The last sandbox of a pod has left the book.
   void OnLastSandboxGone(const PodUid& pod);
   /// There may be sandboxes that the book lacks, until OnLook: nothing is
-  /// released meanwhile.
+  /// released meanwhile, and no pod of the source is newly wanted, since what
+  /// it would get may be in use.
   void OnDoubt() { in_doubt_ = true; }
   bool in_doubt() const { return in_doubt_; }
+  /// The runtime has not told what it runs; who waits for that is told `why`.
+  void OnLookFailed(const absl::Status& why);
   /// The book was compared with the runtime.
   void OnLook();
 
@@ -74,6 +77,7 @@ class PodGate {
   };
 
   void OnChange();
+  void JudgeRuns(const ObjectSnapshot& objects);
   void WantAsInSource(Run& run, const ObjectSnapshot& objects);
   void JudgeRun(Run& run, const ObjectSnapshot& objects);
   /// Nothing: it is held on.

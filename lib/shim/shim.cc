@@ -241,6 +241,7 @@ void Shim::WhenAdmitted(const HeldCall& held,
     status.ok() ? then() : Fail(held, ForCaller(status));
   };
   gate_->Admit(held->call.id, identity, patience, done);
+  if (gate_->in_doubt()) Look([](const absl::Status&) {});
 }
 
 void Shim::StartContainer(const HeldCall& held) {

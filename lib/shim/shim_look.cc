@@ -113,6 +113,7 @@ void Shim::OnLists(const RuntimeLists& lists) {
 void Shim::OnLookFailed(const absl::Status& status) {
   const std::string error = MessageOf(status);
   Count([&](CriShimInfo& info) { info.runtime_error = error; });
+  if (gate_ != nullptr) gate_->OnLookFailed(status);
   if (std::exchange(look_error_, error) == error) return;
   Tell(true, "RuntimeNotLookedAt", {},
        error + "; it is asked again until it has told what it runs");

@@ -8,6 +8,7 @@
 namespace devmgr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -95,6 +96,24 @@ TEST_F(ActuatingShimTest, HoldsASandboxUntilItsPodIsReady) {
   Give(OneOfEach());
   EXPECT_THAT(StatusOfNext(*answers), IsOk());
   EXPECT_EQ(fake_->requests.Take(), run_);
+}
+
+// BO-101: reconciliation runs before devices are given away.
+TEST_F(ActuatingShimTest, WantsNoPodBeforeTheRuntimeHasToldWhatItRuns) {
+  fake_->lists_fail = true;
+  Start();
+  EXPECT_THAT(
+      Call(cri::method::kRunPodSandbox, run_),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("'ns/p'"), HasSubstr("ListPodSandbox"))));
+  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_EQ(fake_->requests.size(), 0U);
+  fake_->lists_fail = false;
+  ASSERT_TRUE(Eventually([&] { return shim_->Info().runtime_error.empty(); }));
+  const auto answers = Begin(cri::method::kRunPodSandbox, run_);
+  ASSERT_TRUE(Eventually([&] { return !actuator_.wanted().empty(); }));
+  Give(OneOfEach());
+  EXPECT_THAT(StatusOfNext(*answers), IsOk());
 }
 
 TEST_F(ActuatingShimTest, HoldsARestoreUntilItsPodIsReady) {

@@ -121,6 +121,39 @@ TEST_F(PodGateTest, AnswersWhenThePodIsReady) {
   EXPECT_THAT(answers_, SizeIs(1)) << "once";
 }
 
+// BO-101: what it would get may be in use by a sandbox that nobody knows of.
+TEST_F(PodGateTest, WantsNothingNewWhileInDoubt) {
+  Start();
+  gate_->OnDoubt();
+  Source({{"u", "Pending"}, {"v", "Pending"}});
+  Run(1, "u");
+  State("v", PodState::kReady);
+  Run(2, "v");
+  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_THAT(answers_, ElementsAre(IsOk())) << "v has what it gets";
+  gate_->OnLook();
+  EXPECT_THAT(actuator_.wanted(), ElementsAre("ns/u"));
+  State("u", PodState::kReady);
+  EXPECT_THAT(answers_, ElementsAre(IsOk(), IsOk()));
+  EXPECT_EQ(executor_->timers(), 0U);
+}
+
+TEST_F(PodGateTest, SaysThatItWaitsForTheRuntime) {
+  Start();
+  gate_->OnDoubt();
+  Source({{"u", "Pending"}});
+  Run(1, "u");
+  gate_->OnLookFailed(absl::UnavailableError("no runtime"));
+  Run(2, "u");
+  executor_->Advance(kReady);
+  EXPECT_THAT(
+      answers_,
+      ElementsAre(
+          StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no runtime")),
+          StatusIs(absl::StatusCode::kUnavailable, HasSubstr("what it runs"))));
+  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+}
+
 TEST_F(PodGateTest, GivesUpInTime) {
   Start();
   Source({{"u", ""}});
