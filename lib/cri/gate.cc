@@ -61,12 +61,26 @@ class Gate::Ticket {
   std::atomic<bool> used_ = false;
 };
 
+HeldBytes::~HeldBytes() { gate_.held_bytes_ -= taken_; }
+
+absl::Status HeldBytes::Take(std::size_t count) {
+  const std::size_t limit = gate_.options_.max_total_held_bytes;
+  if (count > limit - gate_.held_bytes_) {
+    return ResourceExhaustedError("held calls together have more than {} bytes",
+                                  limit);
+  }
+  gate_.held_bytes_ += count;
+  taken_ += count;
+  return absl::OkStatus();
+}
+
 HeldCall::HeldCall(Gate& gate, const Headers& request, Decided decided)
     : gate_(gate),
       decided_(std::move(decided)),
       request_(request),
       came_(Clock::now()),
-      deadline_(DeadlineOf(request, came_)) {
+      deadline_(DeadlineOf(request, came_)),
+      kept_(gate) {
   gate_.counters_.held++;
 }
 
@@ -155,8 +169,8 @@ void HeldCall::ObserveHeaders(const Headers& headers) {
 
 void HeldCall::ObserveData(std::string_view bytes) {
   if (phase_ != Phase::kForwarded || answer_too_large_) return;
-  if (answer_.size() + bytes.size() >
-      gate_.options_.max_held_bytes + kPrefixBytes) {
+  const std::size_t limit = gate_.options_.max_held_bytes + kPrefixBytes;
+  if (answer_.size() + bytes.size() > limit || !kept_.Take(bytes.size()).ok()) {
     answer_too_large_ = true;
     answer_ = std::string();
     return;

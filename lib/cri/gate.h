@@ -34,6 +34,23 @@ struct Counters {
 
 class Gate;
 
+/// What one call keeps in memory, of what all of them may
+/// (CriProxyOptions::max_total_held_bytes). Belongs to the loop's thread.
+class HeldBytes {
+ public:
+  explicit HeldBytes(Gate& gate) : gate_(gate) {}
+  ~HeldBytes();
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+  /// So many more. ResourceExhausted: there is no room for them.
+  absl::Status Take(std::size_t count);
+
+ private:
+  Gate& gate_;
+  std::size_t taken_ = 0;
+};
+
 /// A call of an intercepted method, from its headers to its end. First its
 /// request is collected, then it is decided about, then its answer observed.
 /// Belongs to the loop's thread.
@@ -78,6 +95,7 @@ class HeldCall {
   std::uint64_t id_ = 0;  ///< 0 until it was asked about.
   bool forwarded_ = false;
   Loop::TimerId timer_ = 0;
+  HeldBytes kept_;      ///< Of the answer.
   std::string answer_;  ///< With prefix, as it came.
   std::string answer_encoding_;
   bool answer_too_large_ = false;
@@ -105,6 +123,7 @@ class Gate {
   Counters& counters() { return counters_; }
 
  private:
+  friend class HeldBytes;
   friend class HeldCall;
   class Ticket;
 
@@ -114,6 +133,7 @@ class Gate {
   Loop& loop_;
   Counters& counters_;
   bool backend_reachable_ = false;
+  std::size_t held_bytes_ = 0;  ///< Of all calls.
   std::uint64_t last_call_ = 0;
   std::unordered_map<std::uint64_t, HeldCall*> undecided_;
 };

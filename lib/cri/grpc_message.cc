@@ -85,6 +85,14 @@ int HexDigit(char c) {
 
 }  // namespace
 
+std::size_t ListBytes(const Headers& headers) {
+  std::size_t bytes = 0;
+  for (const Header& header : headers) {
+    bytes += header.name.size() + header.value.size() + kHeaderOverhead;
+  }
+  return bytes;
+}
+
 const std::string* FindHeader(const Headers& headers, std::string_view name) {
   const auto it =
       std::find_if(headers.begin(), headers.end(),

@@ -24,6 +24,11 @@ struct Header {
 };
 using Headers = std::vector<Header>;
 
+/// What RFC 9113 counts for each header beside its texts.
+inline constexpr std::size_t kHeaderOverhead = 32;
+/// The size of a list of headers by that measure.
+std::size_t ListBytes(const Headers& headers);
+
 /// The first value of `name`, or null.
 const std::string* FindHeader(const Headers& headers, std::string_view name);
 

@@ -26,6 +26,7 @@ constexpr std::int32_t kConnectionWindow = 64 << 20;
 /// Frames that wait; then the other side is read no more.
 constexpr std::size_t kMaxWaitingFrames = 4096;
 constexpr std::size_t kUsualHeaders = 16;
+/// Of headers in one direction, as ListBytes counts them.
 constexpr std::size_t kMaxHeaderBlock = 4 << 20;
 /// Callers cancel in bursts: nothing that we should punish.
 constexpr std::uint64_t kResetBurst = 1'000'000;
@@ -88,16 +89,28 @@ struct SessionCallbacks {
     me.incoming_stream_ = frame->hd.stream_id;
     me.incoming_.clear();
     me.incoming_.reserve(kUsualHeaders);
+    me.incoming_bytes_ = 0;
     return 0;
   }
 
-  static int OnHeader(nghttp2_session*, const nghttp2_frame*,
+  static int OnHeader(nghttp2_session* session, const nghttp2_frame* frame,
                       const std::uint8_t* name, std::size_t name_size,
                       const std::uint8_t* value, std::size_t value_size,
                       std::uint8_t flags, void* self) {
-    Of(self).incoming_.push_back({std::string(ToView(name, name_size)),
-                                  std::string(ToView(value, value_size)),
-                                  (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0});
+    Http2Session& me = Of(self);
+    me.incoming_bytes_ += name_size + value_size + kHeaderOverhead;
+    if (me.incoming_bytes_ > kMaxHeaderBlock) {
+      // A few bytes on the wire can mean kilobytes each. nghttp2 goes on to
+      // read the block for its table, without telling of it.
+      me.incoming_stream_ = 0;
+      me.incoming_ = {};
+      nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                NGHTTP2_ENHANCE_YOUR_CALM);
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    me.incoming_.push_back({std::string(ToView(name, name_size)),
+                            std::string(ToView(value, value_size)),
+                            (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0});
     return 0;
   }
 

@@ -143,6 +143,7 @@ class Http2Session {
   /// between its frames.
   StreamId incoming_stream_ = 0;
   Headers incoming_;
+  std::size_t incoming_bytes_ = 0;  ///< Its ListBytes.
 };
 
 }  // namespace devmgr::cri

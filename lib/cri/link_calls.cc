@@ -73,6 +73,14 @@ void Link::OnClientHeaders(StreamId id, Headers headers, bool end) {
   gate_.counters().calls++;
   gate_.counters().total_calls++;
   const bool held = stream.held != nullptr;
+  if (held) {
+    const absl::Status kept =
+        stream.kept.emplace(gate_).Take(ListBytes(stream.request));
+    if (!kept.ok()) {
+      stream.up.ended = end;
+      return PassUnread(stream, kept);
+    }
+  }
   if (end) OnRequestEnded(stream);
   if (!held) Forward(stream);
 }
@@ -92,9 +100,11 @@ void Link::OnClientData(Stream& stream, std::string_view bytes) {
     client_->Consumed(stream.client, bytes.size());
     stream.up.prepaid += bytes.size();
     const std::size_t limit = gate_.options().max_held_bytes;
+    absl::Status kept = stream.kept->Take(bytes.size());
     if (stream.up.queue.size() > limit + kPrefixBytes) {
-      PassUnread(stream, ResourceExhaustedError("more than {} bytes", limit));
+      kept = ResourceExhaustedError("more than {} bytes", limit);
     }
+    if (!kept.ok()) PassUnread(stream, kept);
     return;
   }
   if (stream.backend_open) {

@@ -44,6 +44,7 @@ absl::Status Check(const CriProxyOptions& options) {
   require(
       options.max_held_bytes > 0 && options.max_held_bytes < kMaxMessageBytes,
       "max_held_bytes is out of range");
+  require(options.max_total_held_bytes > 0, "max_total_held_bytes is 0");
   require(options.decision_budget.count() > 0, "decision_budget is not > 0");
   require(options.version_patience.count() >= 0, "version_patience is < 0");
   require(options.max_connections > 0, "max_connections is 0");

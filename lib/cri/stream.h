@@ -38,6 +38,8 @@ struct Stream {
   Flow up;                ///< Client to backend.
   Flow down;
   std::unique_ptr<HeldCall> held;
+  /// Of the request, also when it was passed on: it may still be here.
+  std::optional<HeldBytes> kept;
   std::optional<Loop::Clock::time_point> patience;  ///< It waits for a runtime.
 };
 

@@ -212,6 +212,64 @@ TEST_F(InterceptionTest, PassesRequestsItCannotRead) {
   EXPECT_TRUE(NothingLeft());
 }
 
+// All calls together may keep so much; what is over gives it back.
+TEST_F(InterceptionTest, HoldsNoMoreThanItMay) {
+  options_.intercept = {kCreate};
+  options_.max_total_held_bytes = 20'000;
+  std::vector<CriInterceptor::Decide> kept;
+  std::mutex mutex;
+  interceptor_.on_call = [&](const CriCall&,
+                             const CriInterceptor::Decide& decide) {
+    const std::lock_guard lock(mutex);
+    kept.push_back(decide);
+  };
+  StartBoth();
+  const auto client = Client();
+  const auto another = Client();
+  RawSend send;
+  send.headers = CallHeaders(kCreate);
+  send.body = Message(std::string(12'000, 'h'));
+  const std::int32_t held = client->Request(send);
+  ASSERT_TRUE(Eventually([&] { return interceptor_.calls().size() == 1; }));
+  for (int i = 0; i < 2; ++i) {
+    const RawMessage answer = Call(*another, kCreate, {}, send.body);
+    EXPECT_EQ(StatusOf(answer), "0");
+    EXPECT_EQ(answer.body, send.body);
+  }
+  const RawHeaders headers(3, {"x-more", std::string(3000, 'h')});
+  EXPECT_EQ(StatusOf(Call(*another, kCreate, headers)), "0");
+  const std::vector<std::string> unread = interceptor_.unread();
+  ASSERT_EQ(unread.size(), 3U);
+  for (const std::string& why : unread) {
+    EXPECT_NE(why.find("together have more than 20000"), std::string::npos)
+        << why;
+  }
+  EXPECT_FALSE(client->Received(held).closed);
+  {
+    const std::lock_guard lock(mutex);
+    kept.front()(CriDecision::Forward());
+  }
+  ASSERT_TRUE(client->WaitClosed(held));
+  // Its answer, of as many bytes again, was not observed.
+  ASSERT_TRUE(Eventually([&] { return interceptor_.ends().size() == 1; }));
+  EXPECT_TRUE(interceptor_.ends().front().second.status.ok());
+  EXPECT_EQ(interceptor_.ends().front().second.message, "");
+  EXPECT_TRUE(NothingLeft());
+  another->Request(send);
+  EXPECT_TRUE(Eventually([&] { return interceptor_.calls().size() == 2; }));
+}
+
+TEST_F(InterceptionTest, RefusesWhatItMayNotHoldWhereAskedTo) {
+  options_.intercept = {kCreate};
+  options_.max_total_held_bytes = 1000;
+  options_.refuse_unreadable = true;
+  StartBoth();
+  const RawMessage answer =
+      Call(*Client(), kCreate, {}, Message(std::string(5000, 'l')));
+  EXPECT_EQ(HeaderOf(answer.headers.back(), "grpc-status"), "8");
+  EXPECT_TRUE(NothingLeft());
+}
+
 TEST_F(InterceptionTest, RefusesRequestsItCannotReadWhereAskedTo) {
   options_.intercept = {kCreate};
   options_.max_held_bytes = 1000;

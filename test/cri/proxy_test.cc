@@ -406,5 +406,53 @@ TEST_F(ProxyTest, ChecksItsOptions) {
   }
 }
 
+/// Next to nothing on the wire, but 3 kB each where it is read.
+RawHeaders Bomb(std::size_t count) {
+  return RawHeaders(count, {"x-echo", std::string(3000, 'b')});
+}
+constexpr std::uint32_t kCalm = NGHTTP2_ENHANCE_YOUR_CALM;
+
+TEST_F(ProxyTest, ResetsCallsWithTooManyHeaders) {
+  StartBoth();
+  const auto client = Client();
+  RawSend other;
+  other.headers = CallHeaders(kList, {{"x-do", "never"}});
+  other.body = Message("x");
+  const std::int32_t waiting = client->Request(other);
+  EXPECT_EQ(Call(*client, kList, Bomb(3000)).reset, kCalm);
+  // Below the limit, and the same table of compression, on the same connection.
+  EXPECT_EQ(StatusOf(Call(*client, kList, Bomb(300))), "0");
+  EXPECT_FALSE(client->Received(waiting).closed);
+  client->Reset(waiting, NGHTTP2_CANCEL);
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(ProxyTest, ResetsAnswersWithTooManyHeaders) {
+  RawConnection::Options runtime;
+  runtime.on_event = [](RawConnection& connection, std::int32_t stream,
+                        const RawMessage& request) {
+    if (!request.ended) return;
+    const bool is_bad = HeaderOf(request.headers.front(), "x-do") == "trailers";
+    RawSend send;
+    send.headers = {{":status", "200"}, {"content-type", "application/grpc"}};
+    send.body = Message("answer");
+    send.trailers = Bomb(is_bad ? 3000 : 3);
+    send.trailers.emplace_back("grpc-status", "0");
+    if (HeaderOf(request.headers.front(), "x-do") == "headers") {
+      const RawHeaders bomb = Bomb(3000);
+      send.headers.insert(send.headers.end(), bomb.begin(), bomb.end());
+    }
+    connection.Answer(stream, std::move(send));
+  };
+  StartBackend(runtime);
+  StartProxy();
+  const auto client = Client();
+  for (const char* where : {"headers", "trailers"}) {
+    EXPECT_EQ(Call(*client, kList, {{"x-do", where}}).reset, kCalm) << where;
+    EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  }
+  EXPECT_TRUE(NothingLeft());
+}
+
 }  // namespace
 }  // namespace devmgr::cri

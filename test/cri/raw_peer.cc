@@ -191,7 +191,7 @@ RawConnection::RawConnection(UniqueFd fd, Options options)
   nghttp2_option_set_no_http_messaging(option, 1);
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_no_closed_streams(option, 1);
-  nghttp2_option_set_max_send_header_block_length(option, 1 << 22);
+  nghttp2_option_set_max_send_header_block_length(option, 1 << 25);
   nghttp2_option_set_stream_reset_rate_limit(option, 1'000'000, 1'000'000);
   const auto make = options_.server ? nghttp2_session_server_new2
                                     : nghttp2_session_client_new2;

@@ -112,7 +112,8 @@ class DEVMGR_EXPORT CriInterceptor {
   /// that gives up while it is held is heard of here, too. The answer is on
   /// its way to the caller already.
   virtual void OnEnd(std::uint64_t /*call*/, const CriOutcome& /*outcome*/) {}
-  /// A call of an intercepted method was passed on unread: too large, or not
+  /// A call of an intercepted method was passed on unread: too large, beyond
+  /// what is kept of all calls, or not
   /// one message that we can read. `why` has the details.
   virtual void OnPassedUnread(const std::string& /*method*/,
                               const std::string& /*why*/) {}
@@ -142,6 +143,10 @@ struct CriProxyOptions {
   /// bytes. Larger ones, and requests that cannot be read (not one message,
   /// an unknown encoding), are passed on with OnPassedUnread, or refused:
   std::size_t max_held_bytes = std::size_t{16} << 20;
+  /// Limit of what the proxy keeps for all of these calls together, headers
+  /// included, until they are over. A request beyond it is treated as one that
+  /// is too large, an answer is not observed.
+  std::size_t max_total_held_bytes = std::size_t{256} << 20;
   bool refuse_unreadable = false;
   /// See CriCall::decide_by.
   std::chrono::milliseconds decision_budget{110'000};
