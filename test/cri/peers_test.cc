@@ -8,6 +8,7 @@
 #include <future>
 
 #include "cri/fixture.h"
+#include "cri/grpc_message.h"
 #include "rpc/server.h"
 #include "support/status_matchers.h"
 #include "support/stream_client.h"
@@ -112,6 +113,40 @@ TEST_F(PeersTest, UnknownMethods) {
   const absl::Status status =
       CallAndWait(*client, "/runtime.v1.RuntimeService/New", "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+}
+
+// BO-093, as a whole: the runtime never answers, hears of the deadline, and
+// that nobody waits any more.
+TEST_F(PeersTest, DeadlinesOfCallersReachTheRuntime) {
+  server_.reset();
+  StartBackend();
+  StreamClient client(listen_path(), kHang, "", {{"x-do", "never"}}, 700ms);
+  EXPECT_EQ(client.End().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(NothingLeft());
+  backend_->ForEach([](RawConnection& connection) {
+    const RawMessage call = connection.Received(1);
+    const auto timeout =
+        ParseTimeout(HeaderOf(call.headers.front(), "grpc-timeout"));
+    ASSERT_TRUE(timeout);
+    EXPECT_GT(*timeout, 0ms);
+    EXPECT_LE(*timeout, 700ms);
+    EXPECT_EQ(call.reset, std::uint32_t{NGHTTP2_CANCEL});
+  });
+}
+
+// BO-094: long before the command would end.
+TEST_F(PeersTest, ACancelledExecSyncIsCancelledAtTheRuntime) {
+  server_.reset();
+  StartBackend();
+  StreamClient client(listen_path(), kHang, "sleep", {{"x-do", "never"}});
+  ASSERT_TRUE(Eventually([&] { return backend_->open_streams() == 1; }));
+  client.Cancel();
+  EXPECT_EQ(client.End().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return backend_->open_streams() == 0; }));
+  backend_->ForEach([](RawConnection& connection) {
+    EXPECT_EQ(connection.Received(1).reset, std::uint32_t{NGHTTP2_CANCEL});
+  });
+  EXPECT_TRUE(NothingLeft());
 }
 
 // BO-093
