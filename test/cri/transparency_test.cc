@@ -8,6 +8,9 @@
 
 #include "cri/fixture.h"
 #include "cri/grpc_message.h"
+#include "cri/patch.h"
+#include "cri/runtime_fields.h"
+#include "cri/wire.h"
 #include "support/test_scale.h"
 
 namespace devmgr::cri {
@@ -94,7 +97,19 @@ class Generator {
     }
   }
 
+  /// Of a message: log-uniform up to 4 MiB, where all large ones together stay
+  /// below kLargeBytesPerCall of each call so far.
+  std::size_t MessageSize() {
+    constexpr std::size_t kSmall = 1 << 17;
+    constexpr std::size_t kMost = 4 << 20;
+    const std::size_t size = Size(std::clamp(allowance_, kSmall, kMost));
+    if (size >= kSmall) allowance_ -= size;
+    return size;
+  }
+
   RawSend Call(int number) {
+    constexpr std::size_t kLargeBytesPerCall = 10'000;
+    allowance_ += kLargeBytesPerCall;
     static const std::vector<std::string> kMethods = {
         kList,
         kCreate,
@@ -128,7 +143,7 @@ class Generator {
     send.headers = CallHeaders(kMethods[Below(kMethods.size())], more);
     if (Below(10) == 0) send.headers[3].second = "/run/with/slashes.sock";
     for (std::size_t messages = Below(3); messages > 0; --messages) {
-      send.body += Message(Bytes(Size(1 << 17)), Below(10) == 0);
+      send.body += Message(Bytes(MessageSize()), Below(10) == 0);
     }
     if (Below(50) == 0) send.body = Bytes(Size(1000));  // no messages at all
     send.piece = 1 + send.body.size() / 50 + Size(16384);
@@ -141,6 +156,7 @@ class Generator {
 
  private:
   std::mt19937 random_;
+  std::size_t allowance_ = 0;
 };
 
 class TransparencyTest : public ProxyTest {
@@ -267,6 +283,68 @@ TEST_F(TransparencyTest, BothEndsSeeWhatTheyWouldSeeDirectly) {
     ASSERT_TRUE(Compare(calls, Make(*direct, calls), Make(*proxied, calls)))
         << "call " << number << " or before";
   }
+  EXPECT_TRUE(NothingLeft());
+}
+
+/// A CreateContainerRequest with fields that nobody knows, and one CDI device
+/// if `injected`; `filling` is an environment variable.
+std::string CreateRequest(const std::string& filling, bool injected) {
+  std::string variable;
+  AppendBytesField(&variable, 1, "FILLING");
+  AppendBytesField(&variable, 2, filling);
+  std::string config;
+  AppendBytesField(&config, 999, "unknown");
+  AppendBytesField(&config, field::container_config::kEnvs, variable);
+  std::string device;
+  AppendBytesField(&device, 1, "v.com/c=1");
+  if (injected) {
+    AppendBytesField(&config, field::container_config::kCdiDevices, device);
+  }
+  std::string request;
+  AppendBytesField(&request, 1, "sandbox");
+  AppendBytesField(&request, 2, config);
+  AppendBytesField(&request, 999, "unknown");
+  return request;
+}
+
+// Equal but for the injected field: what is patched on its way is what a direct
+// call with that field is, whatever becomes of the call.
+TEST_F(TransparencyTest, ChangedCallsAreTheSameButForWhatIsInjected) {
+  options_.intercept = {kCreate};
+  interceptor_.on_call = [](const CriCall& call,
+                            const CriInterceptor::Decide& decide) {
+    ConfigEdits edits;
+    edits.cdi_devices.last = {"v.com/c=1"};
+    const auto patched = PatchCreateContainer(call.message, edits);
+    decide(patched.ok() ? CriDecision::Replace(*patched)
+                        : CriDecision::Fail(patched.status()));
+  };
+  StartBackend(Recording());
+  StartProxy();
+  const auto direct = RawConnect(backend_path());
+  const auto proxied = Client();
+  Generator generator(TestSeed(4));
+  int number = 0;
+  for (const char* kind :
+       {"echo", "error", "reset", "half", "early", "stream"}) {
+    for (const double most : {1e3, 1e5, 3e6}) {
+      const std::string filling = generator.Bytes(generator.Size(most));
+      RawSend send;
+      send.headers = CallHeaders(kCreate, {{"x-id", std::to_string(++number)},
+                                           {"x-do", kind},
+                                           {"x-code", "7"},
+                                           {"x-count", "3"},
+                                           {"x-size", "1000"},
+                                           {"x-echo", generator.Value()},
+                                           {"grpc-timeout", "500S"}});
+      RawSend with_device = send;
+      send.body = Message(CreateRequest(filling, false));
+      with_device.body = Message(CreateRequest(filling, true));
+      ASSERT_TRUE(Compare({with_device}, Make(*direct, {with_device}),
+                          Make(*proxied, {send})));
+    }
+  }
+  EXPECT_EQ(interceptor_.calls().size(), static_cast<std::size_t>(number));
   EXPECT_TRUE(NothingLeft());
 }
 
