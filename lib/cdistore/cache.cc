@@ -88,6 +88,7 @@ class CdiCacheImpl final : public CdiCache {
     if (watch_ != nullptr && MayBeBlind()) {
       if (LookAfter(kLookInterval)) HaveNotified();
     }
+    if (watch_ != nullptr) LookAgainInTime();
     return cell_.Get()->registry;
   }
 
@@ -97,7 +98,13 @@ class CdiCacheImpl final : public CdiCache {
   }
 
   std::vector<CdiDirectoryInfo> Directories() const override {
-    return cell_.Get()->directories;
+    std::vector<CdiDirectoryInfo> infos = cell_.Get()->directories;
+    if (watch_ == nullptr) return infos;
+    std::map<std::size_t, std::string> problems = watch_->Problems();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      infos[i].watch_problem = problems[i];
+    }
+    return infos;
   }
 
   void Subscribe(std::function<void()> changed) override {
@@ -116,6 +123,14 @@ class CdiCacheImpl final : public CdiCache {
   void HaveNotified() {
     if (watch_ == nullptr) return;
     notify_ = true;
+    watch_->Wake();
+  }
+
+  /// Trusts the watch for so long.
+  void LookAgainInTime() {
+    const auto now = steady_clock::now();
+    if (now - trusted_since_.load() < options_.distrust) return;
+    trusted_since_ = now;
     watch_->Wake();
   }
 
@@ -187,6 +202,7 @@ class CdiCacheImpl final : public CdiCache {
   steady_clock::time_point last_look_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<bool> was_unreadable_ DEVMGR_GUARDED_BY(mutex_);
 
+  std::atomic<steady_clock::time_point> trusted_since_{steady_clock::now()};
   std::atomic<bool> is_unreadable_ = false;  ///< Any of the directories.
   std::atomic<bool> notify_ = false;
   SnapshotCell<Content> cell_;
@@ -218,6 +234,10 @@ absl::StatusOr<std::unique_ptr<CdiCache>> OpenCdiCache(
   if (options.quiet.count() < 0 || options.latest < options.quiet) {
     return InvalidArgumentError("quiet must be 0 to latest, not {} of {} ms",
                                 options.quiet.count(), options.latest.count());
+  }
+  if (options.distrust.count() <= 0) {
+    return InvalidArgumentError("distrust must be positive, not {} ms",
+                                options.distrust.count());
   }
   std::unique_ptr<CdiCache> cache =
       std::make_unique<CdiCacheImpl>(options, watch);

@@ -55,10 +55,12 @@ absl::Status DirectoriesWatch::Begin() {
   timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer_.valid()) return ErrnoStatus(errno, "cannot make a timer");
   DEVMGR_ASSIGN_OR_RETURN(poller_, Poller::Start("devmgr-cdi"));
+  const std::future<void> tried = tried_.emplace().get_future();
   DEVMGR_ASSIGN_OR_RETURN(timer_watch_,
                           poller_->Watch(timer_.get(), EPOLLIN,
                                          [this](std::uint32_t) { OnTimer(); }));
   Wake();
+  tried.wait();
   return absl::OkStatus();
 }
 
@@ -84,6 +86,10 @@ void DirectoriesWatch::OnTimer() {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
   const bool changed = StartWatchers();
+  if (tried_.has_value()) {
+    tried_->set_value();
+    tried_.reset();
+  }
   {
     MutexLock lock(mutex_);
     const bool due =

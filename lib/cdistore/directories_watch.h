@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,7 +40,8 @@ class DirectoriesWatch {
   DirectoriesWatch(Options options, std::function<void()> look);
   ~DirectoriesWatch() { Stop(); }
 
-  /// Begins; once. What goes wrong is a problem of all directories.
+  /// Begins; once, and returns when each directory was tried. What goes wrong
+  /// is a problem of all directories.
   void Start();
   /// Joins; `look` does not run any more.
   void Stop();
@@ -80,6 +82,7 @@ class DirectoriesWatch {
 
   // The poller's thread only.
   std::chrono::milliseconds retry_{0};
+  std::optional<std::promise<void>> tried_;  ///< All, for the first time.
 
   UniqueFd timer_;
   std::unique_ptr<Poller> poller_;

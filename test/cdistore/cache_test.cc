@@ -30,6 +30,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::chrono::seconds kPatience{30};
@@ -327,8 +328,7 @@ TEST_F(CdiCacheTest, WithoutWatchesQueriesLook) {
     }
     return condition();
   };
-  EXPECT_TRUE(wait_until(
-      [&] { return !cache->Directories()[0].watch_problem.empty(); }));
+  EXPECT_THAT(cache->Directories()[0].watch_problem, Not(IsEmpty()));
   Write(low_ / "a.yaml", Spec({"a"}));
   EXPECT_TRUE(
       wait_until([&] { return cache->Registry()->devices().size() == 1; }));
@@ -338,6 +338,26 @@ TEST_F(CdiCacheTest, WithoutWatchesQueriesLook) {
   Follower follower(*cache);
   Write(low_ / "b.yaml", Spec({"b"}));
   EXPECT_TRUE(follower.WaitForDevices({"v.com/c=a", "v.com/c=b"}));
+}
+
+// What a link leads to is nobody's to watch: the safety rescan finds it.
+TEST_F(CdiCacheTest, QueriesLookAgainInTime) {
+  const fs::path target = folder_.path() / "target.yaml";
+  Write(target, Spec({"a"}));
+  fs::create_symlink(target, low_ / "a.yaml");
+  CdiCacheOptions options;
+  options.directories = {low_};
+  EXPECT_EQ(options.distrust, std::chrono::seconds(60));
+  options.distrust = std::chrono::milliseconds(1);
+  const auto cache = Open(options);
+  EXPECT_NE(cache->Registry()->Find("v.com/c=a"), nullptr);
+  Write(target, Spec({"other"}));
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (cache->Registry()->Find("v.com/c=other") == nullptr &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_NE(cache->Registry()->Find("v.com/c=other"), nullptr);
 }
 
 // BO-049

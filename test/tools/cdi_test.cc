@@ -281,6 +281,19 @@ TEST_F(CdiCommandTest, WatchLooksAgainWhereNobodyWouldTell) {
   EXPECT_EQ(printed_, 1);
 }
 
+// BO-045
+TEST_F(CdiCommandTest, DirsTellsWhatCannotBeWatched) {
+  open_cdi_dirs_ = [&](const CdiCacheOptions& options) {
+    EXPECT_TRUE(options.watch);
+    auto made = std::make_unique<FakeCdiCache>(std::vector<CdiSpecFile>());
+    made->watch_problem = "'/d' cannot be watched";
+    return made;
+  };
+  EXPECT_THAT(RunCdi({"dirs"}).out, HasSubstr("'/d' cannot be watched"));
+  const auto list = RunJson(With({"cdi", "dirs"}));
+  EXPECT_EQ(list["items"][0]["watchProblem"], "'/d' cannot be watched");
+}
+
 TEST_F(CdiCommandTest, WatchEndsByItsTimeout) {
   Write(low_ / "a.yaml", Spec("a", kEnv));
   const Result result = RunCdi({"watch", "--timeout", "1ms"});

@@ -118,7 +118,7 @@ absl::Status List(const Session& session) {
 }
 
 absl::Status Dirs(const Session& session) {
-  const auto cache = session.OpenCdi();
+  const auto cache = session.OpenCdi(/*watch=*/true);
   if (!cache.ok()) return cache.status();
   std::vector<Json> items;
   Table table =
@@ -127,11 +127,13 @@ absl::Status Dirs(const Session& session) {
     table.Add({info.path.string(),
                fmt::format("{}", info.priority),
                fmt::format("{}", info.files),
-               {info.problem, Tone::kWarn}});
+               {info.problem.empty() ? info.watch_problem : info.problem,
+                Tone::kWarn}});
     Json item = {{"path", info.path.string()},
                  {"priority", info.priority},
                  {"files", info.files}};
     if (!info.problem.empty()) item["problem"] = info.problem;
+    if (!info.watch_problem.empty()) item["watchProblem"] = info.watch_problem;
     items.push_back(std::move(item));
   }
   if (session.is_document()) {

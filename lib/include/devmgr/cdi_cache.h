@@ -43,6 +43,11 @@ struct CdiCacheOptions {
   /// at the latest.
   std::chrono::milliseconds quiet{50};
   std::chrono::milliseconds latest{500};
+
+  /// Changes that no watch tells of, as of what a link in a directory leads to:
+  /// a query that comes so long after the last one of its kind has the cache's
+  /// thread look again. Who asks nothing wakes nobody.
+  std::chrono::milliseconds distrust{60'000};
 };
 
 /// How one of the directories is.
@@ -65,7 +70,8 @@ struct CdiDirectoryInfo {
 class DEVMGR_EXPORT CdiCache {
  public:
   /// Reads the directories, which need not exist, on the calling thread, and
-  /// begins to watch them. Blocks for disk.
+  /// begins to watch them: what cannot be watched is known on return. Blocks
+  /// for disk.
   ///   InvalidArgument  a directory without a name, or a limit of 0
   static absl::StatusOr<std::unique_ptr<CdiCache>> Open(
       CdiCacheOptions options = {});
