@@ -224,8 +224,20 @@ TEST_F(DraHealthTest, TheEndOfTheStreamMakesDevicesUnknown) {  // DRA-173
   EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Healthy")));
 }
 
-// The kubelet notices only when somebody reads.
 // DRA-160
+TEST_F(DraHealthTest, AHealthyDeviceIsShownWithItsMessage) {
+  node_.drivers.Prepares("c1", {Device("dev-1")});
+  Start(ClaimYaml("c1", "u-c1", {kDriver}, {"u-p0"}) +
+            PodYaml("p0", "u-p0", {"c1"}),
+        1);
+  Report({Of("dev-1", kGood, "59 °C")});
+  Told();
+  EXPECT_THAT(
+      StatusOf("p0"),
+      ElementsAre("c claim:c1 d.example.com/pool-1/dev-1 Healthy: 59 °C"));
+}
+
+// The kubelet notices only when somebody reads.
 TEST_F(DraHealthTest, TheEndOfALeaseIsTold) {
   Start(1);
   Report({Of("dev-0", kGood, "", 1)});
@@ -263,7 +275,47 @@ spec:
 ---
 )";
 
-// DRA-161, DRA-163
+// DRA-161
+TEST_F(DraHealthTest, AClaimFromATemplateIsShownByThePodsNameForIt) {
+  node_.drivers.Prepares("p0-gpu-x7k2q", {Device("dev-0")});
+  Start(
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+      "metadata:\n  name: p0-gpu-x7k2q\n  uid: u-c0\n"
+      "  ownerReferences: [{apiVersion: v1, kind: Pod, name: p0, uid: u-p0, "
+      "controller: true}]\n"
+      "status:\n  allocation: {devices: {results: [{request: r, driver: "
+      "d.example.com, pool: pool-1, device: dev-0}]}}\n"
+      "  reservedFor: [{resource: pods, name: p0, uid: u-p0}]\n---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p0, uid: u-p0}\n"
+      "spec:\n  containers: [{name: c, resources: {claims: [{name: gpu}]}}]\n"
+      "  resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]\n"
+      "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: "
+      "p0-gpu-x7k2q}]}\n---\n",
+      1);
+  Report({Of("dev-0", kGood)});
+  Told();
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre("c claim:gpu d.example.com/pool-1/dev-0 Healthy"));
+}
+
+// DRA-163. A container cannot ask for `base/sub`: that is no DNS label.
+TEST_F(DraHealthTest, AContainerShowsTheDevicesOfItsRequest) {
+  node_.drivers.Prepares("c0", {Device("dev-0", {"base"})});
+  Start(ClaimYaml("c0", "u-c0", {kDriver}, {"u-p0"}) +
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p0, uid: u-p0}\n"
+            "spec:\n  containers:\n"
+            "  - {name: a, resources: {claims: [{name: g, request: base}]}}\n"
+            "  - {name: b, resources: {claims: [{name: g, request: other}]}}\n"
+            "  - {name: c, resources: {claims: [{name: g}]}}\n"
+            "  resourceClaims: [{name: g, resourceClaimName: c0}]\n---\n",
+        1);
+  Report({Of("dev-0", kGood)});
+  Told();
+  EXPECT_THAT(StatusOf("p0"),
+              ElementsAre("a claim:g/base d.example.com/pool-1/dev-0 Healthy",
+                          "c claim:g d.example.com/pool-1/dev-0 Healthy"));
+}
+
 TEST_F(DraHealthTest, EachContainerShowsWhatItNames) {
   node_.drivers.Prepares(
       "c0", {Device("dev-0", {"big"}, {"x.com/gpu=0", "x.com/gpu=extra"}),
