@@ -53,6 +53,7 @@ wait_until "the end" \
 for pod in reader writer; do
   run wait pod "$pod" --for=released --timeout 10s
 done
+run get debts
 expect "debts" "0" "$(devmgrctl get debts -o json | jq '.items | length')"
 expect "CDI spec files" "" "$(ls "$root/cdi")"
 kill "$daemon"; wait "$daemon" || fail "devmgrd did not stop cleanly"
