@@ -183,7 +183,9 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
     world.resources[0].held = 2;
     world.plugins.resize(2);
     world.plugins[0].kind = "dra";
+    world.plugins[0].name = "d.example.com";
     world.plugins[0].state = "Connected";
+    world.plugins[0].last_error = "boom";
     world.plugins[1].kind = "device-plugin";
     world.plugins[1].state = "Live";
     world.plugins[1].breaker = "Open";
@@ -206,6 +208,10 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
            "kind=\"held\"} 2",
            R"(devmgr_plugins{kind="dra",state="Connected"} 1)",
            R"(devmgr_plugins{kind="device-plugin",state="Live"} 1)",
+           "devmgr_dra_driver_instances{driver_name=\"d.example.com\","
+           "state=\"Connected\"} 1",
+           "devmgr_dra_driver_failing_instances{driver_name="
+           "\"d.example.com\"} 1",
            "devmgr_device_plugins_paused{reason=\"breaker\"} 1",
            "devmgr_device_plugins_paused{reason=\"quarantine\"} 0",
            "plugin_manager_total_plugins{socket_path=\"/r/a.sock\","

@@ -142,6 +142,22 @@ Gauge PluginGauge(const Views& views) {
   return gauge;
 }
 
+/// Of each DRA driver: by state, and those whose last dial or call failed.
+std::vector<Gauge> DriverGauges(const Views& views) {
+  Gauge instances("devmgr_dra_driver_instances",
+                  "Instances of a DRA driver, by state");
+  Gauge failing("devmgr_dra_driver_failing_instances",
+                "Instances of a DRA driver of which an error is shown");
+  NameLimit drivers;
+  for (const devmgr::PluginInfo& plugin : views.plugins) {
+    if (plugin.kind != "dra") continue;
+    const std::string name = drivers.Of(plugin.name);
+    instances.Add({{"driver_name", name}, {"state", plugin.state}}, 1);
+    failing.Add({{"driver_name", name}}, plugin.last_error.empty() ? 0 : 1);
+  }
+  return {instances, failing};
+}
+
 Gauge PausedGauge(const Views& views) {
   Gauge gauge("devmgr_device_plugins_paused",
               "Device plugins that are left alone: their calls ran into "
@@ -191,7 +207,7 @@ Gauge Single(std::string name, std::string help, double value) {
 
 std::vector<Gauge> GaugesOf(const Views& views) {
   const devmgr::NodeInfo& node = views.node;
-  return {
+  std::vector<Gauge> gauges = {
       SocketGauge(views),
       ResourceGauge(views),
       PodGauge(views),
@@ -209,6 +225,8 @@ std::vector<Gauge> GaugesOf(const Views& views) {
              "1 while all objects of the source could be read",
              node.source_complete ? 1 : 0),
   };
+  for (Gauge& gauge : DriverGauges(views)) gauges.push_back(std::move(gauge));
+  return gauges;
 }
 
 }  // namespace
