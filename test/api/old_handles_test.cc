@@ -80,10 +80,10 @@ TEST(AddOldHandles, PutsWhatADriverIsToldIntoItsPlaces) {
 
 TEST(AddOldHandles, TheSameOfAClassForEachRequestIsSaidOnce) {
   const std::string config = Config("FromClass", "a", "{k: 1}");
-  const std::string results = Result("a", "x") + "," + Result("a", "y");
+  const std::string results = Result("a", "x") + "," + Result("a", "z");
   const Handles handles = HandlesOf(results, config);
   EXPECT_EQ(handles.at("d").structured->vendor_class_parameters, R"({"k":1})");
-  EXPECT_EQ(WhyNot(Result("a", "x") + "," + Result("b", "y"),
+  EXPECT_EQ(WhyNot(Result("a", "x") + "," + Result("b", "z"),
                    config + "," + Config("FromClass", "b", "{k: 1}")),
             "");
 }
@@ -108,7 +108,7 @@ TEST(AddOldHandles, SaysWhyThereCanBeNone) {
       {Result("a/s", "x"),
        Config("FromClaim", "a", "{}") + "," + Config("FromClaim", "a/s", "{}"),
        "more than one opaque config of request 'a/s'"},
-      {one + "," + Result("b", "y"), Config("FromClass", "b", "{}"),
+      {one + "," + Result("b", "z"), Config("FromClass", "b", "{}"),
        "opaque configs of classes that differ by request"},
   };
   for (const auto& c : kCases) EXPECT_EQ(WhyNot(c.results, c.config), c.why);
