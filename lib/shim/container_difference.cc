@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,11 +17,18 @@
 #include "common/status.h"
 #include "shim/allocation_stamp.h"
 #include "shim/json_member.h"
+#include "shim/oci_devices.h"
 
 namespace devmgr {
 namespace {
 
+using shim::DeviceAccess;
 using shim::MemberOf;
+using shim::NumberOf;
+using shim::OciNode;
+using shim::OciNodesOf;
+using shim::PathOf;
+using shim::TextOf;
 using Json = nlohmann::json;
 
 constexpr char kEnvironment[] = "environment";
@@ -33,23 +39,6 @@ constexpr char kAnnotation[] = "annotation";
 
 /// What and name, with the value.
 using Parts = std::map<std::pair<std::string, std::string>, std::string>;
-
-std::string TextOf(const Json& json) {
-  return json.is_string() ? json.get<std::string>() : std::string();
-}
-
-/// Numbers that are not there are any number: -1.
-std::int64_t NumberOf(const Json& json) {
-  return json.is_number_integer() ? json.get<std::int64_t>() : -1;
-}
-
-/// Of a path in a container: `/a/b/` is `/a/b`.
-std::string PathOf(const Json& json) {
-  std::string path =
-      std::filesystem::path(TextOf(json)).lexically_normal().string();
-  if (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
 
 /// Runtimes follow links before they mount.
 std::string SourceOf(const Json& json) {
@@ -79,71 +68,13 @@ void TakeMounts(const Json& config, Parts* parts) {
   }
 }
 
-/// What the device cgroup permits, after all rules, in order.
-class DeviceAccess {
- public:
-  explicit DeviceAccess(const Json& config) {
-    for (const Json& rule : MemberOf(config, "linux", "resources", "devices")) {
-      Take(rule);
-    }
-  }
-
-  /// Every device of the host, as for privileged containers.
-  bool all() const { return all_; }
-  std::string Of(char type, std::int64_t major, std::int64_t minor) const {
-    const auto rule = rules_.find({type, major, minor});
-    std::string access;
-    for (const char letter : std::string_view("rwm")) {
-      const bool is_permitted =
-          rule != rules_.end() && rule->second.contains(letter);
-      if (is_permitted) access += letter;
-    }
-    return access;
-  }
-
- private:
-  void Take(const Json& rule) {
-    const bool allow = MemberOf(rule, "allow") == Json(true);
-    const std::string type = TextOf(MemberOf(rule, "type"));
-    const std::int64_t major = NumberOf(MemberOf(rule, "major"));
-    const std::int64_t minor = NumberOf(MemberOf(rule, "minor"));
-    std::string access = TextOf(MemberOf(rule, "access"));
-    if (access.empty()) access = "rwm";
-    const bool is_of_all =
-        (type.empty() || type == "a") && major < 0 && minor < 0;
-    if (is_of_all) {
-      if (!allow) rules_.clear();
-      all_ = allow && access.size() >= 3;
-      return;
-    }
-    // Rules for many devices are those of runtimes for all containers.
-    if (type.size() != 1 || major < 0 || minor < 0) return;
-    std::set<char>& letters = rules_[{type.front(), major, minor}];
-    for (const char letter : access) {
-      if (allow) {
-        letters.insert(letter);
-      } else {
-        letters.erase(letter);
-      }
-    }
-  }
-
-  bool all_ = false;
-  std::map<std::tuple<char, std::int64_t, std::int64_t>, std::set<char>> rules_;
-};
-
 void TakeDevices(const Json& config, Parts* parts) {
   const DeviceAccess access(config);
-  for (const Json& node : MemberOf(config, "linux", "devices")) {
-    std::string type = TextOf(MemberOf(node, "type"));
-    if (type == "u") type = "c";
-    std::string& text =
-        (*parts)[{kDeviceNode, PathOf(MemberOf(node, "path"))}] = type;
-    if (type != "c" && type != "b") continue;
-    const std::int64_t major = NumberOf(MemberOf(node, "major"));
-    const std::int64_t minor = NumberOf(MemberOf(node, "minor"));
-    text += fmt::format(" {}:{} {}", major, minor,
-                        access.Of(type.front(), major, minor));
+  for (const OciNode& node : OciNodesOf(config)) {
+    std::string& text = (*parts)[{kDeviceNode, node.path}] = node.type;
+    if (node.type != "c" && node.type != "b") continue;
+    text += fmt::format(" {}:{} {}", node.major, node.minor,
+                        access.Of(node.type.front(), node.major, node.minor));
   }
 }
 
@@ -191,14 +122,6 @@ Parts PartsOf(const Json& config) {
   return parts;
 }
 
-/// Runtimes make these in every container.
-bool IsEverywhere(const std::string& path) {
-  static constexpr std::array kPaths = {
-      "/dev/null",    "/dev/zero", "/dev/full",    "/dev/random",
-      "/dev/urandom", "/dev/tty",  "/dev/console", "/dev/ptmx"};
-  return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
-}
-
 /// Collects what differs.
 class Comparison {
  public:
@@ -218,7 +141,7 @@ class Comparison {
                       const Parts& container) {
     for (const auto& [key, value] : container) {
       if (key.first != what || ledger.contains(key)) continue;
-      if (what == kDeviceNode && IsEverywhere(key.second)) continue;
+      if (what == kDeviceNode && shim::IsEverywhere(key.second)) continue;
       Add(HeldDifference::Kind::kAdditional, key, "", value);
     }
   }

@@ -107,6 +107,10 @@ class ConnectedRuntime : public RuntimeInspector {
     return absl::OkStatus();
   }
 
+  std::string Runtime() const override {
+    return version_.runtime_name + " " + version_.runtime_version;
+  }
+
   absl::StatusOr<std::vector<RuntimeContainer>> Containers() override {
     // The sandbox of a container that is listed is older than that.
     DEVMGR_ASSIGN_OR_RETURN(auto items, Ask(cri::method::kListContainers, "",

@@ -3,6 +3,7 @@
 // What a container holds against what the ledger says.
 #include <devmgr/cri_shim.h>
 #include <devmgr/runtime_inspection.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 namespace devmgr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -328,6 +330,109 @@ TEST_F(RuntimeFsckTest, DevicesThatTheClientNamedAreAWarning) {
       {shim::AllocationDigest(nullptr), shim::NamesDigest({"v.com/c=1"})});
   answers_.clear();
   EXPECT_EQ(Found(), "warning unaccounted-container");
+}
+
+class UnmarkedContainersTest : public ::testing::Test {
+ protected:
+  UnmarkedContainersTest() {
+    host_.AddChar("/dev/host-x", 240, 1);
+    host_.AddChar("/dev/host-y", 240, 2);
+    host_.AddChar("/dev/control", 240, 9);
+    host_.AddChar("/dev/plugin", 241, 1);
+    host_.AddChar("/dev/null", 1, 3);
+    unmarked_.container.id = "0f3a";
+    unmarked_.container.name = "c";
+    unmarked_.container.pod_uid = {"uid-q"};
+    unmarked_.container.pod = {"ns", "q"};
+    Hold({"v.com/c=1"});
+  }
+  /// What the ledger gives to pod `p`.
+  void Hold(const std::vector<std::string>& names) {
+    ContainerDevices devices;
+    devices.name = "c";
+    devices.devices = {{"/dev/z", "/dev/plugin", "rw", "v.com/r"}};
+    for (const auto& name : names) devices.cdi_devices.push_back({name, {}});
+    answers_.clear();
+    answers_.emplace(PodUid{"uid-p"},
+                     PodDevices{{"ns", "p"}, {"uid-p"}, {devices}});
+  }
+  static std::string Node(const std::string& path, int major, int minor) {
+    return fmt::format(
+        R"({{"path": "{}", "type": "c", "major": {}, "minor": {}}})", path,
+        major, minor);
+  }
+  /// What is found of a container with this node.
+  std::string Found(const std::string& node, const std::string& rules = "") {
+    unmarked_.config.oci = R"({"linux": {"devices": [)" + node +
+                           R"(], "resources": {"devices": [)" + rules + "]}}}";
+    const auto findings = CheckUnmarkedContainers({unmarked_}, answers_,
+                                                  *registry_, host_.Host());
+    if (findings.empty()) return "";
+    EXPECT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].check, "unaccounted-container");
+    EXPECT_EQ(findings[0].object, "container/ns/q/c");
+    EXPECT_TRUE(findings[0].error);
+    return findings[0].message;
+  }
+
+  FakeCdiHost host_;
+  std::shared_ptr<const CdiRegistry> registry_ = MakeRegistry(
+      {{"/etc/cdi/v.yaml",
+        SpecText({{"1", "deviceNodes: [{path: /dev/x, hostPath: /dev/host-x}]"},
+                  {"2", "deviceNodes: [{path: /dev/y, hostPath: /dev/host-y}]"},
+                  {"gone", "deviceNodes: [{path: /dev/none}]"}},
+                 "containerEdits: {deviceNodes: [{path: /dev/control}, {path: "
+                 "/dev/null}]}\n")}});
+  LedgerAnswers answers_;
+  UnmarkedContainer unmarked_;
+};
+
+TEST_F(UnmarkedContainersTest, OrdinaryContainersAreFine) {
+  EXPECT_EQ(Found(""), "");
+  EXPECT_EQ(Found(Node("/dev/null", 1, 3)), "");
+  EXPECT_EQ(Found(Node("/dev/fuse", 10, 229)), "");
+  unmarked_.config.cdi_devices = {"w.com/nobody=knows"};
+  EXPECT_EQ(Found(""), "");
+}
+
+TEST_F(UnmarkedContainersTest, DevicesOfOthersAreFoundByTheirNodes) {
+  EXPECT_THAT(Found(Node("/dev/renamed", 240, 1)),
+              AllOf(HasSubstr("'/dev/renamed' (c 240:1)"),
+                    HasSubstr("'v.com/c=1'"), HasSubstr("pod 'ns/p'")));
+  EXPECT_THAT(Found(Node("/dev/z", 241, 1)),
+              AllOf(HasSubstr("'v.com/r'"), HasSubstr("pod 'ns/p'")));
+  // All devices of the kind have it.
+  EXPECT_THAT(Found(Node("/dev/control", 240, 9)), HasSubstr("pod 'ns/p'"));
+}
+
+TEST_F(UnmarkedContainersTest, DevicesThatAreFreeAreFound) {
+  EXPECT_THAT(Found(Node("/dev/y", 240, 2)),
+              AllOf(HasSubstr("'v.com/c=2'"), HasSubstr("to nobody")));
+  unmarked_.config.cdi_devices = {"v.com/c=gone", "v.com/c=1"};
+  EXPECT_THAT(Found(""), AllOf(HasSubstr("'v.com/c=gone', which the ledger "
+                                         "gives to nobody"),
+                               HasSubstr("pod 'ns/p'")));
+}
+
+TEST_F(UnmarkedContainersTest, WhatThePodHoldsIsFine) {
+  unmarked_.container.pod_uid = {"uid-p"};
+  unmarked_.config.cdi_devices = {"v.com/c=1"};
+  for (const auto& node : {Node("/dev/x", 240, 1), Node("/dev/control", 240, 9),
+                           Node("/dev/z", 241, 1)}) {
+    EXPECT_EQ(Found(node), "");
+  }
+  EXPECT_NE(Found(Node("/dev/y", 240, 2)), "");
+  // It is being prepared: nobody can tell.
+  answers_.clear();
+  answers_.emplace(PodUid{"uid-p"}, absl::UnavailableError("is Preparing"));
+  EXPECT_EQ(Found(Node("/dev/y", 240, 2)), "");
+}
+
+TEST_F(UnmarkedContainersTest, NodesOfPrivilegedContainersSayNothing) {
+  const std::string all = R"({"allow": true, "access": "rwm"})";
+  EXPECT_EQ(Found(Node("/dev/x", 240, 1), all), "");
+  unmarked_.config.cdi_devices = {"v.com/c=1"};
+  EXPECT_NE(Found(Node("/dev/x", 240, 1), all), "");
 }
 
 }  // namespace

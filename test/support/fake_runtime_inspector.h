@@ -25,6 +25,8 @@ class FakeRuntimeInspector : public RuntimeInspector {
  public:
   explicit FakeRuntimeInspector(FakeRuntimeView& view) : view_(view) {}
 
+  std::string Runtime() const override { return "containerd 1.6.33"; }
+
   absl::StatusOr<std::vector<RuntimeContainer>> Containers() override {
     if (!view_.error.ok()) return view_.error;
     auto containers = view_.containers;

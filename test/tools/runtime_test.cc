@@ -177,6 +177,29 @@ TEST_F(RuntimeCommandTest, FsckFindsContainersThatTheLedgerDoesNotKnow) {
   EXPECT_EQ(report["findings"][1]["check"], "absent-driver");
 }
 
+// A container that was made past the shim.
+TEST_F(RuntimeCommandTest, FsckLooksIntoContainersWithoutMark) {
+  runtime_.config.cdi_devices = {"v.com/c=1"};
+  runtime_.containers[0].pod_uid = {"uid-q"};
+  EXPECT_EQ(Run({"fsck", "-r", "/r"}).code, 0);  // Nobody knows that device.
+  node_.answer->containers[0].cdi_devices = {{"v.com/c=1", {}}};
+  const Result result = Run({"fsck", "-r", "/r"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("unaccounted-container"), HasSubstr("v.com/c=1"),
+                    HasSubstr("pod 'default/p'")));
+  runtime_.containers[0].pod_uid = {"uid-p"};
+  EXPECT_EQ(Run({"fsck", "-r", "/r"}).code, 0);
+
+  runtime_.config_error = absl::FailedPreconditionError("has no 'info'");
+  const Result unread = Run({"fsck", "-r", "/r"});
+  EXPECT_EQ(unread.code, 0);
+  EXPECT_THAT(unread.out, AllOf(HasSubstr("unreadable-container"),
+                                HasSubstr("has no 'info'")));
+  runtime_.config_error = absl::NotFoundError("it has ended");
+  EXPECT_THAT(Run({"fsck", "-r", "/r"}).out, IsEmpty());
+}
+
 // A container ends, and its pod is forgotten, while both are looked at.
 TEST_F(RuntimeCommandTest, FsckLooksTwice) {
   runtime_.containers[0].allocation = "stamp";

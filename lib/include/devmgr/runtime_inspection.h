@@ -67,6 +67,9 @@ class DEVMGR_EXPORT RuntimeInspector {
 
   virtual ~RuntimeInspector() = default;
 
+  /// Name and version, as `containerd 1.6.20`.
+  virtual std::string Runtime() const = 0;
+
   /// All of them, by ID.
   virtual absl::StatusOr<std::vector<RuntimeContainer>> Containers() = 0;
 
@@ -127,7 +130,7 @@ DEVMGR_EXPORT absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
 ///   Unavailable         that cannot be told now, as while it is prepared
 using LedgerAnswers = std::map<PodUid, absl::StatusOr<PodDevices>>;
 
-/// Containers that have not exited and were given devices by a shim, as
+/// Containers that have not exited and that a shim has given devices, as
 /// kAllocationAnnotation tells, against the ledger:
 ///   `unaccounted-container`  the ledger knows nothing of what it was given: a
 ///                            warning where only its client did, or the ledger
@@ -136,5 +139,25 @@ using LedgerAnswers = std::map<PodUid, absl::StatusOr<PodDevices>>;
 DEVMGR_EXPORT std::vector<FsckFinding> CheckRuntimeContainers(
     const std::vector<RuntimeContainer>& containers,
     const LedgerAnswers& answers);
+
+/// A container that no shim has marked, with what its runtime made of it.
+struct UnmarkedContainer {
+  RuntimeContainer container;
+  RuntimeContainerConfig config;
+};
+
+/// Containers that were made past the shim, against the ledger, which answers
+/// for all pods:
+///   `unaccounted-container`  it has a device node, or was created with a CDI
+///                            device, that a device of `registry` or of a
+///                            plugin brings, and its pod holds none of these:
+///                            others do, or nobody
+/// The nodes that every container has say nothing, nor do those of a privileged
+/// one, which reaches all of the host. Of a pod for which the ledger cannot
+/// answer now nothing is said. Blocks as `host` does.
+DEVMGR_EXPORT std::vector<FsckFinding> CheckUnmarkedContainers(
+    const std::vector<UnmarkedContainer>& containers,
+    const LedgerAnswers& answers, const CdiRegistry& registry,
+    const CdiHost& host = SystemCdiHost());
 
 }  // namespace devmgr
