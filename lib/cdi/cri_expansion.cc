@@ -44,6 +44,17 @@ bool IsAllowed(const CdiHook& hook, std::string_view allowed) {
          (command.size() == allowed.size() || command[allowed.size()] == ' ');
 }
 
+std::string Where(const CriTarget& target) {
+  return fmt::format("container '{}' of pod '{}'", target.container,
+                     target.pod);
+}
+
+CriExpansion Refused(const CriTarget& target, const std::string& why) {
+  CriExpansion refused;
+  refused.verdict = FailedPreconditionError("{}: {}", Where(target), why);
+  return refused;
+}
+
 class Expander {
  public:
   Expander(const CriTarget& target, const CdiHost& host)
@@ -68,7 +79,16 @@ class Expander {
       for (const std::uint32_t gid : edits.additional_gids) AddGroup(gid);
     }
     result_.verdict = Verdict();
-    if (!result_.verdict.ok()) result_.edits = {};
+    if (!result_.verdict.ok()) {
+      result_.edits = {};
+      result_.warnings.clear();
+      return std::move(result_);
+    }
+    for (const CriObstacle& obstacle : result_.obstacles) {
+      result_.warnings.push_back(fmt::format(
+          "{}: device '{}' from '{}', {} left out: {}", Where(target_),
+          obstacle.device, obstacle.path, obstacle.edit, obstacle.what));
+    }
     return std::move(result_);
   }
 
@@ -228,10 +248,10 @@ class Expander {
     const std::string runtime =
         target_.runtime.empty() ? "runtime" : target_.runtime;
     return FailedPreconditionError(
-        "container '{}' of pod '{}': without CDI the {} cannot give it its "
-        "devices: {}; enable CDI in the runtime (containerd 1.7.2 or newer "
-        "with enable_cdi, CRI-O 1.28 or newer)",
-        target_.container, target_.pod, runtime,
+        "{}: without CDI the {} cannot give it its devices: {}; enable CDI in "
+        "the runtime (containerd 1.7.2 or newer with enable_cdi, CRI-O 1.28 or "
+        "newer)",
+        Where(target_), runtime,
         api::Readable(absl::StrJoin(sentences, "; "), kMaxRefusal));
   }
 
@@ -246,6 +266,22 @@ class Expander {
 CriExpansion ExpandCdiForCri(const CdiEdits& edits, const CriTarget& target,
                              const CdiHost& host) {
   return Expander(target, host).Expand(edits);
+}
+
+CriExpansion ExpandCdiForCri(
+    const CdiRegistry& registry,
+    const absl::StatusOr<std::vector<std::string>>& names,
+    const CriTarget& target, const CdiHost& host) {
+  if (!names.ok()) return Refused(target, MessageOf(names.status()));
+  const auto edits = CdiEditsOf(registry, *names);
+  if (edits.ok()) return ExpandCdiForCri(*edits, target, host);
+  return Refused(
+      target,
+      fmt::format("{}; searched in {}", MessageOf(edits.status()),
+                  absl::StrJoin(target.cdi_directories, ", ",
+                                [](std::string* to, const std::string& path) {
+                                  to->append("'" + path + "'");
+                                })));
 }
 
 }  // namespace devmgr

@@ -157,20 +157,11 @@ class Plan {
   }
 
   absl::Status Expand(const Names& names) {
-    const auto cdi_edits = CdiEditsOf(target_.registry, names);
-    if (!cdi_edits.ok()) {
-      return FailedPreconditionError("{}: {}; searched in {}", Where(),
-                                     MessageOf(cdi_edits.status()),
-                                     target_.searched);
-    }
-    CriExpansion expansion =
-        ExpandCdiForCri(*cdi_edits, target_.fallback, target_.host);
+    CriExpansion expansion = ExpandCdiForCri(target_.registry, names,
+                                             target_.fallback, target_.host);
     DEVMGR_RETURN_IF_ERROR(expansion.verdict);
-    for (const CriObstacle& obstacle : expansion.obstacles) {
-      result_.warnings.push_back(fmt::format(
-          "{}: device '{}' from '{}', {} left out: {}", Where(),
-          obstacle.device, obstacle.path, obstacle.edit, obstacle.what));
-    }
+    result_.warnings.insert(result_.warnings.end(), expansion.warnings.begin(),
+                            expansion.warnings.end());
     cri::ConfigEdits& edits = result_.edits;
     Replace(&edits.env, std::move(expansion.edits.env),
             [](const auto& entry) { return entry.name; });

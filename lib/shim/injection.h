@@ -17,10 +17,9 @@ namespace devmgr::shim {
 /// Where a container is created.
 struct InjectionTarget {
   RuntimeCdi runtime = RuntimeCdi::kNone;
-  CriTarget fallback;  ///< With pod, container and runtime filled in.
+  CriTarget fallback;  ///< With all that is for messages.
   // For RuntimeCdi::kNone:
   const CdiRegistry& registry;
-  std::string searched;  ///< The CDI directories, for messages.
   const CdiHost& host;
 };
 

@@ -93,7 +93,7 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
       client_(*runtime_, *executor_, options_.proxy.backend,
               [this] { OnRuntimeLost(); }) {
   for (const auto& directory : options_.cdi_spec_dirs) {
-    searched_ += (searched_.empty() ? "'" : ", '") + directory.string() + "'";
+    options_.fallback.cdi_directories.push_back(directory.string());
   }
   if (options_.runtime_cdi) {
     support_ = DecideRuntimeCdi(options_.runtime_cdi, {}, {});

@@ -163,9 +163,8 @@ class Shim final : public CriShim, private CriInterceptor {
   /// So much before the time for a decision is over we give our own answer.
   static constexpr std::chrono::milliseconds kAnswerBefore{100};
 
-  const CriShimOptions options_;
+  CriShimOptions options_;
   const CdiHost host_ = SystemCdiHost();
-  std::string searched_;  ///< CDI directories, for messages.
   const std::shared_ptr<Executor> executor_;
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<CdiCache> specs_;

@@ -270,8 +270,7 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
     specs_->Refresh().IgnoreError();
   }
   const auto registry = specs_->Registry();
-  InjectionTarget target{support_.cdi, options_.fallback, *registry, searched_,
-                         host_};
+  InjectionTarget target{support_.cdi, options_.fallback, *registry, host_};
   target.fallback.pod = creation->identity.pod.ToString();
   target.fallback.runtime = runtime_name_;
   std::vector<cri::ConfigEdits> edits;

@@ -39,10 +39,11 @@ class PlanInjectionTest : public testing::Test {
   }
 
   absl::StatusOr<Injection> Plan(RuntimeCdi runtime) {
-    InjectionTarget target{runtime, {}, *registry_, "'/etc/cdi'", host_};
+    InjectionTarget target{runtime, {}, *registry_, host_};
     target.fallback.pod = "ns/p";
     target.fallback.container = "c";
     target.fallback.runtime = "containerd 1.6.33";
+    target.fallback.cdi_directories = {"/etc/cdi", "/run/cdi"};
     return PlanInjection(config_, &devices_, target);
   }
   void Specs(const std::string& one, const std::string& two) {
@@ -152,6 +153,14 @@ TEST_F(PlanInjectionTest, RefusesWithAllObstacles) {
                        AllOf(HasSubstr("'c'"), HasSubstr("v.com/c=1"),
                              HasSubstr("v.com/c=2"), HasSubstr("tmpfs"),
                              HasSubstr("containerd 1.6.33"))));
+}
+
+TEST_F(PlanInjectionTest, RefusesNamesThatNoFileDefines) {
+  EXPECT_THAT(Plan(RuntimeCdi::kNone),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("container 'c' of pod 'ns/p'"),
+                             HasSubstr("v.com/c=1, v.com/c=2"),
+                             HasSubstr("searched in '/etc/cdi', '/run/cdi'"))));
 }
 
 // BO-073, BO-074: names that cannot be read are not dropped silently.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "shim/injection.h"
 #include "support/temp_folder.h"
 #include "tools/command_line.h"
 
@@ -367,6 +368,60 @@ TEST_F(CdiCommandTest, FallbackTellsAllThatCannotBeExpressed) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("v.com/c=a"), HasSubstr(low_ / "a.yaml"),
                     HasSubstr("v.com/c=b"), HasSubstr(high_ / "b.yaml")));
+}
+
+// BO-165: the words are the shim's, for edits and for names.
+TEST_F(CdiCommandTest, FallbackSaysWhatTheShimWouldSay) {
+  Write(low_ / "a.yaml", Spec("a", kHook));
+  for (const char* device : {"v.com/c=a", "v.com/c=none"}) {
+    GivePod({device});
+    const auto cache = CdiCache::Open({{low_, high_}});
+    ASSERT_TRUE(cache.ok());
+    const auto registry = (*cache)->Registry();
+    const CdiHost host = SystemCdiHost();
+    shim::InjectionTarget target{RuntimeCdi::kNone, {}, *registry, host};
+    target.fallback.pod = "default/p";
+    target.fallback.container = "c";
+    target.fallback.runtime = "containerd 1.6.33";
+    target.fallback.cdi_directories = {low_, high_};
+    cri::ContainerConfig config;
+    config.name = "c";
+    const auto plan =
+        shim::PlanInjection(config, &node_.answer->containers[0], target);
+    ASSERT_FALSE(plan.ok());
+    const Result result =
+        Run(With({"resolve", "p", "--fallback", "-r", "/run/c.sock"}));
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err, HasSubstr(std::string(plan.status().message())));
+  }
+}
+
+TEST_F(CdiCommandTest, FallbackHasThePoliciesOfTheShim) {
+  Write(low_ / "a.yaml", Spec("a", kHook));
+  GivePod({"v.com/c=a"});
+  const std::vector<std::string> resolve = {"resolve", "p", "--fallback"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), resolve.begin(), resolve.end());
+    return Run(With(more));
+  };
+  EXPECT_EQ(with({"--allow-hook", "y"}).code, 1);
+  for (const auto& more : {std::vector<std::string>{"--allow-hook", "x"},
+                           {"--inexpressible", "warn"}}) {
+    const Result result = with(more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("container 'c' of pod 'default/p'"),
+                      HasSubstr("hooks left out"), HasSubstr("/bin/x")));
+  }
+  Write(low_ / "m.yaml",
+        "cdiVersion: 0.5.0\nkind: v.com/m\ndevices:\n- name: m\n"
+        "  containerEdits: {mounts: [{hostPath: /, containerPath: /m, options: "
+        "[nosuid]}]}\n");
+  GivePod({"v.com/m=m"});
+  EXPECT_EQ(with({}).code, 1);  // BO-085
+  EXPECT_EQ(with({"--mount-options"}).code, 0);
+  EXPECT_EQ(with({"--inexpressible", "maybe"}).code, 2);
+  EXPECT_EQ(Run({"resolve", "p", "--mount-options"}).code, 2);
 }
 
 TEST_F(CdiCommandTest, InjectEditsAConfigurationInOneStep) {

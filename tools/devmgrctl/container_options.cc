@@ -37,9 +37,11 @@ absl::Status Wrong(const char* text) {
 absl::Status CheckDiff(const Raw& raw, const Environment& environment,
                        Options* options) {
   if (raw.diff_container.empty()) {
-    return raw.runtime_endpoint.empty()
+    return raw.runtime_endpoint.empty() || raw.fallback
                ? absl::OkStatus()
-               : Wrong("--runtime-endpoint is for --diff CONTAINER_ID");
+               : Wrong(
+                     "--runtime-endpoint is for --diff CONTAINER_ID and "
+                     "--fallback");
   }
   if (!options->runtime_endpoint.empty()) return absl::OkStatus();
   const char* value = environment.getenv(kRuntimeVariable);
@@ -50,6 +52,26 @@ absl::Status CheckDiff(const Raw& raw, const Environment& environment,
   }
   options->runtime_endpoint = WithoutScheme(value);
   return absl::OkStatus();
+}
+
+/// As devmgr-cri-shim was told.
+void AddFallback(CLI::App* resolve, CLI::Option* fallback, Raw& raw) {
+  resolve
+      ->add_option("--inexpressible", raw.inexpressible,
+                   "of --fallback: `refuse` the container for what CRI cannot "
+                   "say, or `warn` and leave it out")
+      ->check(CLI::IsMember({"refuse", "warn"}))
+      ->needs(fallback);
+  resolve
+      ->add_option("--allow-hook", raw.allowed_hooks,
+                   "of --fallback: leave this hook out, whatever "
+                   "--inexpressible says; may be repeated")
+      ->allow_extra_args(false)
+      ->needs(fallback);
+  resolve
+      ->add_flag("--mount-options", raw.mount_options,
+                 "of --fallback: the runtime takes mount options")
+      ->needs(fallback);
 }
 
 }  // namespace
@@ -96,7 +118,9 @@ void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs) {
       ->excludes(fallback);
   AddRuntimeEndpoint(resolve, raw,
                      "of --diff: CRI socket of the runtime (or " +
-                         std::string(kRuntimeVariable) + ")");
+                         std::string(kRuntimeVariable) +
+                         "); of --fallback: of the one that is meant");
+  AddFallback(resolve, fallback, raw);
   AddCdiSpecDirs(resolve, raw);
   AddShowEnv(resolve, raw);
 }
@@ -156,6 +180,9 @@ absl::Status CheckContainerOptions(const Raw& raw,
   options->cdi_spec_dirs = raw.cdi_spec_dirs;
   options->cdi_edits = raw.cdi_edits;
   options->fallback = raw.fallback;
+  options->leaves_out = raw.inexpressible == "warn";
+  options->allowed_hooks = raw.allowed_hooks;
+  options->mount_options = raw.mount_options;
   options->diff_container = raw.diff_container;
   options->runtime_endpoint = WithoutScheme(raw.runtime_endpoint);
   options->cdi_device = raw.cdi_device;

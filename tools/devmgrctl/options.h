@@ -80,10 +80,14 @@ struct Options {
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs;
-  bool cdi_edits = false;      ///< resolve: what is behind the names
-  bool fallback = false;       ///< resolve: for a runtime without CDI
+  bool cdi_edits = false;  ///< resolve: what is behind the names
+  bool fallback = false;   ///< resolve: for a runtime without CDI
+  // Of that, as of devmgr-cri-shim.
+  bool leaves_out = false;  ///< What is inexpressible; else it is refused.
+  std::vector<std::string> allowed_hooks;
+  bool mount_options = false;
   std::string diff_container;  ///< resolve: ID or prefix; else empty
-  /// Socket of a runtime: of resolve with a container; of fsck empty for none.
+  /// Socket of a runtime: of resolve with a container; else empty for none.
   std::string runtime_endpoint;
   CdiVerb cdi_verb = CdiVerb::kDirs;
   std::string cdi_device;          ///< cdi show

@@ -46,6 +46,9 @@ struct Raw {
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
   bool cdi_edits = false;
   bool fallback = false;
+  std::string inexpressible = "refuse";
+  std::vector<std::string> allowed_hooks;
+  bool mount_options = false;
   std::string diff_container;
   std::string runtime_endpoint;
   std::string cdi_device;

@@ -31,6 +31,31 @@ void AddProblem(const std::string& problem, std::string* problems) {
   *problems += (problems->empty() ? "" : "; ") + problem;
 }
 
+/// What a shim with the same flags would aim at.
+absl::StatusOr<CriTarget> TargetOf(const Session& session) {
+  const Options& options = session.options();
+  CriTarget target;
+  target.cdi_directories = options.cdi_spec_dirs;
+  if (!options.runtime_endpoint.empty()) {
+    const auto runtime = session.OpenRuntime();
+    if (!runtime.ok()) return runtime.status();
+    target.runtime = (*runtime)->Runtime();
+  }
+  if (options.leaves_out) {
+    for (CriPolicy* policy :
+         {&target.hooks, &target.device_nodes, &target.net_devices,
+          &target.mounts, &target.intel_rdt}) {
+      *policy = CriPolicy::kWarn;
+    }
+  }
+  if (!options.leaves_out && !options.allowed_hooks.empty()) {
+    target.hooks = CriPolicy::kAllowList;
+    target.allowed_hooks = options.allowed_hooks;
+  }
+  target.mount_options = options.mount_options;
+  return target;
+}
+
 /// What one container gets in plain CRI fields, as a container of its own: of
 /// two that set the same, the CDI device wins, as where a runtime injects it.
 ContainerDevices InPlainFields(ContainerDevices container,
@@ -120,22 +145,20 @@ absl::Status PrintFallback(const Session& session, const PodDevices& devices) {
   const auto cache = session.OpenCdi();
   if (!cache.ok()) return cache.status();
   const auto registry = (*cache)->Registry();
+  auto target = TargetOf(session);
+  if (!target.ok()) return target.status();
+  target->pod = devices.name.ToString();
   PodDevices plain = devices;
   plain.containers.clear();
   Json groups = Json::object();
   std::string problems;
   for (const ContainerDevices& container : devices.containers) {
-    const auto edits = EditsOf(*registry, container);
-    if (!edits.ok()) {
-      AddProblem(fmt::format("container '{}': {}", container.name,
-                             MessageOf(edits.status())),
-                 &problems);
-      continue;
+    target->container = container.name;
+    const CriExpansion expansion =
+        ExpandCdiForCri(*registry, CdiNamesOf(container), *target);
+    for (const std::string& warning : expansion.warnings) {
+      session.Note(warning);
     }
-    CriTarget target;
-    target.pod = devices.name.ToString();
-    target.container = container.name;
-    const CriExpansion expansion = ExpandCdiForCri(*edits, target);
     if (!expansion.verdict.ok()) {
       AddProblem(MessageOf(expansion.verdict), &problems);
       continue;

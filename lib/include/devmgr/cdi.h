@@ -169,6 +169,7 @@ struct CriTarget {
   std::string pod;  ///< `namespace/name`.
   std::string container;
   std::string runtime;  ///< Name and version; may be empty.
+  std::vector<std::string> cdi_directories;  ///< Where specs were searched.
 
   CriPolicy hooks = CriPolicy::kRefuse;
   CriPolicy device_nodes = CriPolicy::kRefuse;
@@ -200,6 +201,9 @@ struct CriExpansion {
   absl::Status verdict;
   CriEdits edits;                      ///< Empty when refused.
   std::vector<CriObstacle> obstacles;  ///< All of them, in order.
+  /// Sentences with container and pod: what was left out by policy.
+  /// Empty when refused.
+  std::vector<std::string> warnings;
 };
 
 /// Expresses edits in plain CRI fields. All edits are looked at, whatever is
@@ -208,5 +212,12 @@ struct CriExpansion {
 DEVMGR_EXPORT CriExpansion
 ExpandCdiForCri(const CdiEdits& edits, const CriTarget& target,
                 const CdiHost& host = SystemCdiHost());
+
+/// The same for names, as CdiNamesOf has them: what is wrong with them, and
+/// what is unresolvable, refuses the container, too.
+DEVMGR_EXPORT CriExpansion
+ExpandCdiForCri(const CdiRegistry& registry,
+                const absl::StatusOr<std::vector<std::string>>& names,
+                const CriTarget& target, const CdiHost& host = SystemCdiHost());
 
 }  // namespace devmgr
