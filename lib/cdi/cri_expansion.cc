@@ -115,6 +115,13 @@ class Expander {
     }
     DeviceNode device{node.path, cdi::HostPathOf(node),
                       node.permissions.empty() ? "rwm" : node.permissions};
+    for (const DeviceNode& other : result_.edits.devices) {
+      if (other.container_path != node.path || other == device) continue;
+      result_.warnings.push_back(
+          fmt::format("{}: device '{}' from '{}' has another node '{}' than a "
+                      "device before it, whose is replaced",
+                      Where(target_), part_->device, part_->path, node.path));
+    }
     Replace(result_.edits.devices, std::move(device),
             [&](const DeviceNode& other) {
               return other.container_path == node.path;

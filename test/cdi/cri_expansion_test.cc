@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr auto kFailed = absl::StatusCode::kFailedPrecondition;
 using Propagation = CriMount::Propagation;
@@ -138,6 +139,19 @@ TEST_F(CriExpansionTest, PassesMountOptionsWhereTheRuntimeTakesThem) {
   ExpectRefused(
       "mounts: [{hostPath: /lib, containerPath: /l, options: [ridmap]}]",
       "has the option 'ridmap'");
+}
+
+TEST_F(CriExpansionTest, TellsOfNodesThatDiffer) {
+  host_.AddChar("/dev/other", 7, 7);
+  const auto warnings = [&](const std::string& second) {
+    return Expand("deviceNodes: [{path: /dev/a}, {path: /dev/a" + second + "}]")
+        .warnings;
+  };
+  EXPECT_THAT(warnings(""), IsEmpty());
+  EXPECT_THAT(warnings(", hostPath: /dev/other"),
+              ElementsAre(AllOf(HasSubstr("another node '/dev/a'"),
+                                HasSubstr("v.com/c="))));
+  EXPECT_THAT(warnings(", permissions: r"), SizeIs(1));
 }
 
 TEST_F(CriExpansionTest, GivesGroupsOnce) {  // BO-086

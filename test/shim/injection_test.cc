@@ -125,6 +125,15 @@ TEST_F(PlanInjectionTest, ExpandedEditsWin) {
   EXPECT_THAT(edits.cdi_devices.last, IsEmpty());
 }
 
+// BO-086: the request has groups already.
+TEST_F(PlanInjectionTest, AddsGroupsThatAreNotThere) {
+  Specs(R"({"additionalGids": [44, 27]})", R"({"additionalGids": [50, 27]})");
+  config_.supplemental_groups = {44, 50};
+  const auto injection = Plan(RuntimeCdi::kNone);
+  ASSERT_THAT(injection, IsOk());
+  EXPECT_THAT(injection->edits.supplemental_groups, ElementsAre(27u));
+}
+
 // A plugin that still gives names by annotation.
 TEST_F(PlanInjectionTest, ExpandsAnnotationsOfPlugins) {
   Specs(R"({"env": ["K=cdi"]})", R"({"env": ["L=cdi"]})");

@@ -201,8 +201,8 @@ struct CriExpansion {
   absl::Status verdict;
   CriEdits edits;                      ///< Empty when refused.
   std::vector<CriObstacle> obstacles;  ///< All of them, in order.
-  /// Sentences with container and pod: what was left out by policy.
-  /// Empty when refused.
+  /// Sentences with container and pod: what was left out by policy, and nodes
+  /// of one path that differ. Empty when refused.
   std::vector<std::string> warnings;
 };
 
