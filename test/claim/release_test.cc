@@ -120,7 +120,7 @@ TEST_F(ReleaseTest, WhatAnotherBootPreparedIsUnpreparedToo) {
   EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
 }
 
-// dra.md 1.7: v1alpha1 is told which CDI devices it is to unprepare.
+// v1alpha1 is told which CDI devices it is to unprepare.
 TEST_F(ReleaseTest, ALateAnswerToPrepareTellsOnlyWhatThereIsToUnprepare) {
   Prepare(p_);
   Release(p_);

@@ -142,7 +142,7 @@ TEST_F(RuncTest, AContainerGetsWhatIsInjected) {
   EXPECT_THAT(OutputOf(plain), HasNoDevices());
 }
 
-// A rule with empty access would keep runc from starting it: borders.md 1.8.
+// A rule with empty access would keep runc from starting it.
 TEST_F(RuncTest, ANodeMayBeThereWithoutAccess) {
   const fs::path override = node_.root() / "cdi-override";
   fs::create_directories(override);

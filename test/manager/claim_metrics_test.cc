@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a host is told of claims for its metrics (dra.md 8.1).
+// What a host is told of claims for its metrics.
 #include <devmgr/metrics.h>
 
 #include "common/mutex.h"

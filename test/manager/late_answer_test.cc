@@ -80,7 +80,7 @@ TEST_F(LateAnswerTest, PrepareDoneWhileUnpreparingIsUnpreparedAfterIt) {
   EXPECT_EQ(node_.waiting(), 1u) << "one call at a time";
   Answers(Manner::kHonest, std::nullopt);
   EXPECT_FALSE(node_.Holds(kDriver, kUid));
-  // dra.md 1.7: v1alpha1 unprepares what it is told.
+  // v1alpha1 unprepares what it is told.
   EXPECT_THAT(node_.unprepared_cdi_ids(),
               ::testing::ElementsAre("d.example.com/x=u-c1"));
   Ends();

@@ -66,7 +66,7 @@ TEST_F(ReplacedClaimTest, TwoPodsThatShareTheOldClaimBothGetTheNew) {
   EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
 }
 
-// dra.md 3.3, 3.4: the same is looked at again before the intent is written.
+// The same is looked at again before the intent is written.
 TEST_F(ReplacedClaimTest, AReservationThatIsWithdrawnBeforePrepareCounts) {
   Admit(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + P());
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-q"}) + P());

@@ -213,7 +213,7 @@ TEST_F(ActuatingShimTest, ASandboxThatIsNotFoundIsGone) {
   EXPECT_EQ(shim_->Info().sandboxes, 0U);
 }
 
-// borders.md 2.6: the sandbox went, and then the shim, before the release.
+// The sandbox went, and then the shim, before the release.
 TEST_F(ActuatingShimTest, ReleasesAfterARestartWhatTheSourceLacksToo) {
   Give(OneOfEach());
   Start();

@@ -316,7 +316,7 @@ TEST_F(PodGateTest, AnOldSandboxSaysNothingOfANewerAttempt) {
   }
 }
 
-// borders.md 2.6, rule 3.
+// What a runtime runs stays allocated.
 TEST_F(PodGateTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
   State("kept", PodState::kReady);
   State("over", PodState::kReady);

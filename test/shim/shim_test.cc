@@ -262,7 +262,7 @@ TEST_F(ShimTest, AsksTheRuntimeForSandboxesAndContainers) {
   EXPECT_EQ(manager_.started.Take(), "u-1/c");
 }
 
-// borders.md 2.6: streams first, since lists may be larger than a message.
+// Streams first, since lists may be larger than a message.
 TEST_F(ShimTest, ReadsListsAsStreams) {
   Give(OneOfEach());
   ListItems();
