@@ -112,16 +112,16 @@ bool IsForManyNodes(const std::string& requirements) {
 // for network-attached.
 TEST(DecodeResourceHandles, OneNodeIsMeantByNameOrByLabel) {
   EXPECT_FALSE(IsForManyNodes(
-      "matchFields: [{key: metadata.name, operator: In, values: [n]}]"));
+      "matchFields: [{key: metadata.name, operator: In, values: [node-1]}]"));
   EXPECT_FALSE(IsForManyNodes(
       "matchExpressions: [{key: zone, operator: In, values: [a, b]}, {key: "
-      "kubernetes.io/hostname, operator: In, values: [n]}]"));
+      "kubernetes.io/hostname, operator: In, values: [node-1]}]"));
   EXPECT_TRUE(IsForManyNodes(
       "matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: "
-      "[n, m]}]"));
+      "[node-1, node-2]}]"));
   EXPECT_TRUE(IsForManyNodes(
       "matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, "
-      "values: [n]}]"));
+      "values: [node-1]}]"));
   EXPECT_TRUE(
       IsForManyNodes("matchExpressions: [{key: zone, operator: In, values: "
                      "[a]}]"));
