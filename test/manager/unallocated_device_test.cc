@@ -2,7 +2,6 @@
 //
 // What drivers answer for, held against what their claims were given.
 #include "manager/manager_fixture.h"
-#include "support/builders.h"
 
 namespace devmgr {
 namespace {
@@ -10,6 +9,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+state::PreparedDevice Prepared(const std::string& device,
+                               const std::string& cdi_device_id) {
+  return {{"r"}, "pool-1", device, {cdi_device_id}, ""};
+}
 
 class UnallocatedDeviceTest : public ManagerTest {
  protected:
@@ -33,8 +37,8 @@ class UnallocatedDeviceTest : public ManagerTest {
 // DW-35: once for each claim, and the pod gets what the driver says.
 TEST_F(UnallocatedDeviceTest, ADeviceThatTheClaimWasNotGivenIsTold) {
   node_.drivers.Prepares(
-      "c1", {Prepared("dev-1", {"a.b/c=1"}), Prepared("dev-2", {"a.b/c=2"}),
-             Prepared("dev-3", {"a.b/c=3"})});
+      "c1", {Prepared("dev-1", "a.b/c=1"), Prepared("dev-2", "a.b/c=2"),
+             Prepared("dev-3", "a.b/c=3")});
   RunPod();
   EXPECT_THAT(Told(),
               ElementsAre(HasSubstr(
@@ -45,7 +49,7 @@ TEST_F(UnallocatedDeviceTest, ADeviceThatTheClaimWasNotGivenIsTold) {
 }
 
 TEST_F(UnallocatedDeviceTest, WhatWasAllocatedIsNoNews) {
-  node_.drivers.Prepares("c1", {Prepared("dev-1", {"a.b/c=1"})});
+  node_.drivers.Prepares("c1", {Prepared("dev-1", "a.b/c=1")});
   RunPod();
   EXPECT_THAT(Told(), IsEmpty());
 }
