@@ -56,23 +56,62 @@ TEST_F(ShimTest, InjectsInTheKubeletsOrder) {
               MatchesRegex("[0-9a-f]{16}\\.[0-9a-f]{16}"));
 }
 
-// BO-076, BO-080, BO-081: names become plain fields.
+// BO-076, BO-080, BO-081: names become plain fields, all else stays.
 TEST_F(ShimTest, ExpandsForARuntimeWithoutCdi) {
+  const std::string folder = Path("").string();
   WriteSpec(R"({"env": ["K=cdi"], "deviceNodes": [{"path": "/dev/y",
-                "hostPath": "/dev/null"}]})");
+                "hostPath": "/dev/null"}], "mounts": [{"containerPath": "/lib/y",
+                "hostPath": ")" +
+            folder + R"(", "options": ["ro", "bind"]}]})");
   Give(OneOfEach());
   Start("1.6.33");
   Request request = ForContainer();
-  request.mutable_config()->add_cdi_devices()->set_name("v.com/c=1");
-  auto& env = *request.mutable_config()->add_envs();
+  auto& config = *request.mutable_config();
+  config.add_cdi_devices()->set_name("v.com/c=1");
+  config.add_command("\xFFrun");
+  config.add_mounts()->set_container_path("/data");
+  config.mutable_linux()->mutable_security_context()->add_supplemental_groups(
+      44);
+  auto& env = *config.add_envs();
   env.set_key("K");
   env.set_value("pod");
-  const auto seen = Created(request);
-  EXPECT_THAT(PairsOf(seen.envs()), ElementsAre("K=cdi"));
-  EXPECT_THAT(NamesOf(seen), IsEmpty());
-  ASSERT_EQ(seen.devices_size(), 2);
-  EXPECT_EQ(seen.devices(1).container_path(), "/dev/y");
-  EXPECT_EQ(seen.devices(1).permissions(), "rwm");
+  // Fields that nobody knows, in the config and beside it.
+  const std::string unknown("\xBA\x3E\x01?", 4);
+  ASSERT_TRUE(config.ParseFromString(config.SerializeAsString() + unknown));
+  ASSERT_TRUE(request.ParseFromString(request.SerializeAsString() + unknown));
+  ASSERT_THAT(Call(cri::method::kCreateContainer, request.SerializeAsString()),
+              IsOk());
+  const auto seen = TakeRequest<Request>();
+  EXPECT_EQ(seen.config().mounts_size(), 3);
+
+  const auto add_device = [&](const char* path, const char* permissions) {
+    auto& device = *config.add_devices();
+    device.set_container_path(path);
+    device.set_host_path("/dev/null");
+    device.set_permissions(permissions);
+  };
+  add_device("/dev/x", "rw");
+  add_device("/dev/y", "rwm");
+  auto& mounts = *config.mutable_mounts();
+  const auto add_mount = [&](const char* path, const std::string& host) {
+    auto& mount = *mounts.Add();
+    mount.set_container_path(path);
+    mount.set_host_path(host);
+    mount.set_readonly(true);
+  };
+  add_mount("/run/x", "/host/x");
+  add_mount("/lib/y", folder);
+  mounts.SwapElements(0, 1);  // Plugins' before the pod's, CDI's last.
+  config.mutable_envs(0)->set_value("cdi");
+  config.clear_cdi_devices();
+  for (const auto& [key, value] :
+       {std::pair("plugin", "1"), {"mine", "plugin"}}) {
+    auto& annotation = *config.add_annotations();
+    annotation.set_key(key);
+    annotation.set_value(value);
+  }
+  *config.add_annotations() = *seen.config().annotations().rbegin();
+  EXPECT_EQ(seen.SerializeAsString(), request.SerializeAsString());
   const CriShimInfo info = shim_->Info();
   EXPECT_EQ(info.runtime_cdi, RuntimeCdi::kNone);
   EXPECT_EQ(info.runtime_cdi_source, "version");
@@ -116,7 +155,7 @@ TEST_F(ShimTest, NamesWhatCannotBeResolved) {
                AllOf(HasSubstr("v.com/c=1"), HasSubstr(Path("cdi").string()))));
 }
 
-// BO-104.
+// As the pod tells it; BO-104 is in shim_claims_test.cc.
 TEST_F(ShimTest, HoldsBackAContainerWhoseClaimIsNotPrepared) {
   ChangePod(PodState::kPreparing, "DriverError",
             "claim 'ns/x': driver 'gpu.example.com' has not answered");
