@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pod_lookup.h"
 
+#include <algorithm>
+#include <string>
+
 #include "common/status.h"
 
 namespace devmgr::server {
@@ -23,6 +26,25 @@ absl::Status WhyUnknown(const ObjectSnapshot& objects, const PodUid& uid,
                        uid.value);
 }
 
+/// Which claims of a pod which drivers have not prepared yet; empty: none.
+std::string AwaitedDrivers(const DeviceManager& manager,
+                           const ObjectName& pod) {
+  std::string all;
+  for (const ClaimInfo& claim : manager.Claims()) {
+    const auto& pods = claim.pods;
+    if (std::find(pods.begin(), pods.end(), pod.ToString()) == pods.end()) {
+      continue;
+    }
+    for (const ClaimDriverInfo& driver : claim.drivers) {
+      if (driver.state == "Prepared") continue;
+      all += fmt::format("; claim '{}' waits for driver '{}'",
+                         claim.name.ToString(), driver.driver);
+      if (!driver.last_error.empty()) all += ": " + driver.last_error;
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PodDevices>> LookUpPod(
@@ -43,7 +65,7 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> LookUpPod(
   if (!pod->message.empty() && why.find(pod->message) == std::string::npos) {
     why += ": " + pod->message;
   }
-  return UnavailableError("{}", why);
+  return UnavailableError("{}{}", why, AwaitedDrivers(manager, pod->name));
 }
 
 }  // namespace devmgr::server
