@@ -8,11 +8,14 @@
 
 #include "common/status.h"
 #include "devmgr/wire/dra/v1/dra.pb.h"
+#include "devmgr/wire/dra/v1alpha2/dra.pb.h"
 #include "model/objects.h"
 
 namespace devmgr::model {
 namespace {
 
+// The messages of v1alpha1 are those of v1alpha2 as far as they matter here.
+namespace old_wire = wire::dra::v1alpha2;
 namespace wire = wire::dra::v1;
 using Manner = Drivers::Manner;
 
@@ -56,9 +59,11 @@ bool IsValid(Manner manner, bool first, bool last) {
 
 class Drivers::Line final : public rpc::Connection {
  public:
-  Line(Drivers& drivers, std::string driver, std::function<void()> on_hang_up)
+  Line(Drivers& drivers, std::string driver, std::string known,
+       std::function<void()> on_hang_up)
       : drivers_(drivers),
         driver_(std::move(driver)),
+        known_(std::move(known)),
         on_hang_up_(std::move(on_hang_up)) {
     drivers_.lines_.insert(this);
   }
@@ -84,6 +89,8 @@ class Drivers::Line final : public rpc::Connection {
   bool over() const override { return over_; }
 
   const std::string& driver() const { return driver_; }
+  /// The beginning of the methods that the instance has.
+  const std::string& known() const { return known_; }
 
   void HangUp() {
     over_ = true;
@@ -102,6 +109,7 @@ class Drivers::Line final : public rpc::Connection {
 
   Drivers& drivers_;
   const std::string driver_;
+  const std::string known_;
   const std::function<void()> on_hang_up_;
   const rpc::PeerCredentials credentials_;
   bool over_ = false;
@@ -125,7 +133,13 @@ absl::StatusOr<std::unique_ptr<rpc::Connection>> Drivers::Dial(
   if (!drivers_.at(name).listens) {
     return UnavailableError("nobody listens at '{}'", socket.string());
   }
-  return std::make_unique<Line>(*this, name, std::move(on_hang_up));
+  static const std::string kKnown[kEndpoints] = {
+      "/k8s.io.kubelet.pkg.apis.dra.v1.",
+      "/k8s.io.kubelet.pkg.apis.dra.v1beta1.", "/v1alpha3.", "/v1alpha2.",
+      "/v1alpha1."};
+  const std::size_t endpoint = std::stoul(socket.stem().string());
+  return std::make_unique<Line>(*this, name, kKnown[endpoint],
+                                std::move(on_hang_up));
 }
 
 void Drivers::Behave(const std::string& driver, Manner manner) {
@@ -157,9 +171,18 @@ std::uint64_t Drivers::Take(Line* line, const std::string& driver,
   call.line = line;
   call.driver = driver;
   call.prepare = method.find("NodePrepare") != std::string::npos;
-  wire::NodePrepareResourcesRequest asked;  // both requests look the same
-  asked.ParseFromString(request);
-  for (const auto& claim : asked.claims()) call.claims.push_back(claim.uid());
+  call.known = method.starts_with(line->known());
+  call.old =
+      method.starts_with("/v1alpha2.") || method.starts_with("/v1alpha1.");
+  if (call.old) {
+    old_wire::NodePrepareResourceRequest asked;
+    asked.ParseFromString(request);
+    call.claims.push_back(asked.claim_uid());
+  } else {
+    wire::NodePrepareResourcesRequest asked;  // both requests look the same
+    asked.ParseFromString(request);
+    for (const auto& claim : asked.claims()) call.claims.push_back(claim.uid());
+  }
   call.done = std::move(done);
   call.timer = executor_->PostAfter(timeout, [this, id = call.id] {
     EndWithoutAnswer(id, DeadlineExceededError("deadline exceeded"));
@@ -228,6 +251,8 @@ bool Drivers::Said(const std::string& driver, const std::string& claim,
 
 absl::StatusOr<std::string> Drivers::Carry(const Call& call) {
   Driver& driver = drivers_.at(call.driver);
+  if (!call.known) return UnimplementedError("unknown method");
+  if (call.old) return CarryOld(driver, call);
   return call.prepare ? CarryPrepare(driver, call)
                       : CarryUnprepare(driver, call);
 }
@@ -262,6 +287,38 @@ void Drivers::DoUnprepare(Driver& driver, const Call& call,
   witness_.on_unprepare(call.driver, claim);
   driver.prepared.erase(claim);
   driver.said.erase(claim);
+}
+
+absl::StatusOr<std::string> Drivers::CarryOld(Driver& driver,
+                                              const Call& call) {
+  const Manner manner = driver.manner;
+  const std::string& claim = call.claims.front();
+  if (manner == Manner::kGarbage) {
+    return std::string("\xff\xff\xff\xff and more of it");
+  }
+  const bool refuses =
+      manner == Manner::kFailsCalls || !IsValid(manner, true, true);
+  if (refuses && luck_.Chance(50)) return absl::UnknownError("no");
+  old_wire::NodePrepareResourceResponse response;
+  if (call.prepare) {
+    for (const auto& device : DoPrepare(driver, call, claim)) {
+      for (const auto& id : device.cdi_device_ids) response.add_cdi_devices(id);
+    }
+  } else {
+    DoUnprepare(driver, call, claim);
+  }
+  if (manner == Manner::kFailsCalls) {
+    return MakeStatus(static_cast<absl::StatusCode>(1 + luck_.Below(16)), "no");
+  }
+  if (refuses) return absl::UnknownError("the device is busy");
+  if (!call.prepare) return std::string();
+  Devices said;
+  if (!response.cdi_devices().empty()) {
+    said.emplace_back().cdi_device_ids.assign(response.cdi_devices().begin(),
+                                              response.cdi_devices().end());
+  }
+  driver.said[claim].push_back(std::move(said));
+  return response.SerializeAsString();
 }
 
 absl::StatusOr<std::string> Drivers::CarryPrepare(Driver& driver,

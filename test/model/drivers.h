@@ -46,8 +46,9 @@ class Drivers {
     kTooMany,     ///< With more devices than anybody may have.
   };
   static constexpr std::size_t kManners = 13;
-  /// Instances, the newest API first.
-  static constexpr std::size_t kEndpoints = 3;
+  /// Instances, the newest API first. The last two know v1alpha2 and
+  /// v1alpha1 alone, which have a call for each claim, and do not say so.
+  static constexpr std::size_t kEndpoints = 5;
 
   /// Looks at what reaches the drivers. `what` fails the run.
   struct Witness {
@@ -112,6 +113,8 @@ class Drivers {
     Line* line = nullptr;
     std::string driver;
     bool prepare = true;
+    bool known = true;                ///< The instance has this method.
+    bool old = false;                 ///< Of v1alpha2 or v1alpha1.
     std::vector<std::string> claims;  ///< UIDs.
     rpc::CallDone done;
     TimerId timer = 0;
@@ -124,6 +127,8 @@ class Drivers {
   Call Remove(std::uint64_t id);
   void EndWithoutAnswer(std::uint64_t id, const absl::Status& status);
   absl::StatusOr<std::string> Carry(const Call& call);
+  /// What an honest or a bad driver of an old API makes of it.
+  absl::StatusOr<std::string> CarryOld(Driver& driver, const Call& call);
   absl::StatusOr<std::string> CarryPrepare(Driver& driver, const Call& call);
   absl::StatusOr<std::string> CarryUnprepare(Driver& driver, const Call& call);
   const Devices& DoPrepare(Driver& driver, const Call& call,

@@ -19,7 +19,8 @@ using std::chrono::milliseconds;
 
 /// What instances announce, by endpoint.
 constexpr std::array<std::string_view, Drivers::kEndpoints> kVersions = {
-    "v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha3.NodeService"};
+    "v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha3.NodeService", "1.0.0",
+    "1.0.0"};
 
 std::string DriverOf(std::uint32_t a) { return kDrivers[a % kDrivers.size()]; }
 
