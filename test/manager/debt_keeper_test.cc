@@ -156,32 +156,6 @@ TEST_F(DebtKeeperTest, ACalendarThatJumpsForgivesNothing) {
   EXPECT_THAT(Owed(), IsEmpty());
 }
 
-TEST_F(DebtKeeperTest, OfTheTimeBeforeTheStartTheCalendarTells) {
-  wall_ms_ = 10 * kHourMs;
-  state_.Put(OwedClaim("a", wall_ms_ - 59 * 60'000));
-  state_.Put(OwedClaim("long", 0));
-  state_.Put(OwedClaim("not-yet", wall_ms_ + kFiftyYearsMs));
-  Start();
-  EXPECT_THAT(Owed(), ElementsAre("a", "not-yet"));
-  Pass(minutes(1));
-  EXPECT_THAT(Owed(), ElementsAre("not-yet"));
-  Pass(minutes(58));
-  EXPECT_THAT(Owed(), ElementsAre("not-yet"));
-  Pass(minutes(1));
-  EXPECT_THAT(Owed(), IsEmpty());
-}
-
-TEST_F(DebtKeeperTest, WhatIsOwedAnewIsOwedFromThenOn) {
-  Start();
-  Owes("a");
-  Pass(minutes(59));
-  Owes("a");  // It was done, and had again, and is owed since now.
-  Pass(minutes(59));
-  EXPECT_THAT(Owed(), ElementsAre("a"));
-  Pass(minutes(1));
-  EXPECT_THAT(Owed(), IsEmpty());
-}
-
 TEST_F(DebtKeeperTest, AsksAtTheStartForWhatWasToBeUnprepared) {
   state_.Put(Claim("a"));
   Start();
