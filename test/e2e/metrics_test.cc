@@ -16,6 +16,7 @@ namespace devmgr {
 namespace {
 
 using testing::FakeDevicePluginOptions;
+using testing::FakeDraDriverOptions;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -146,6 +147,52 @@ TEST_F(MetricsEndToEndTest, AllocationsAndDevicesAreThere) {
   EXPECT_EQ(Value(devices + "kind=\"allocatable\"}"), "4");
   EXPECT_EQ(Value(devices + "kind=\"held\"}"), "3");
   EXPECT_NE(Value("devmgr_ledger_sequence"), "0");
+}
+
+// DRA-108, DRA-168
+TEST_F(MetricsEndToEndTest, CallsToDriversAndWhatIsPreparedAreThere) {
+  Start();
+  FakeDraDriverOptions options;
+  testing::ScenarioStep fails;
+  fails.method = "prepare";
+  fails.action = testing::ScenarioStep::Action::kFail;
+  options.scenario = {fails};
+  const auto driver = node_.StartDriver(options);
+  node_.Write("p.yaml",
+              "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+              "metadata: {name: c, uid: u-c}\n"
+              "spec: {devices: {requests: [{name: r, exactly: "
+              "{deviceClassName: x}}]}}\n"
+              "status:\n  allocation: {devices: {results: [{request: r, "
+              "driver: gpu.example.com, pool: pool-0, device: gpu-0}]}}\n"
+              "  reservedFor: [{resource: pods, name: p, uid: u}]\n---\n"
+              "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\n"
+              "spec:\n  containers: [{name: c, resources: {claims: "
+              "[{name: x}]}}]\n"
+              "  resourceClaims: [{name: x, resourceClaimName: c}]\n");
+  ASSERT_TRUE(WaitForValue("devmgr_pods{state=\"Ready\"}", "1")) << Page();
+  const std::string in_use = "dra_resource_claims_in_use{driver_name=\"";
+  EXPECT_EQ(Value(in_use + "gpu.example.com\"}"), "1");
+  EXPECT_EQ(Value(in_use + "<any>\"}"), "1");
+  const auto calls = [](const std::string& method, const std::string& code) {
+    return "dra_grpc_operations_duration_seconds_count{driver_name="
+           "\"gpu.example.com\",grpc_status_code=\"" +
+           code +
+           "\",method_name=\"/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/" +
+           method + "\"}";
+  };
+  EXPECT_EQ(Value(calls("NodePrepareResources", "Unknown")), "1") << Page();
+  EXPECT_EQ(Value(calls("NodePrepareResources", "OK")), "1");
+  const std::string prepares =
+      "dra_operations_duration_seconds_count{is_error=\"false\","
+      "operation_name=\"PrepareResources\"}";
+  EXPECT_EQ(Value(prepares), "1") << Page();
+  node_.Remove("p.yaml");
+  EXPECT_TRUE(WaitForValue(calls("NodeUnprepareResources", "OK"), "1"))
+      << Page();
+  EXPECT_EQ(Value(in_use + "<any>\"}"), "0");
+  // Of drivers without claims there is nothing.
+  EXPECT_EQ(Value(in_use + "gpu.example.com\"}"), "");
 }
 
 // Two, as many as are served at once.
