@@ -142,7 +142,7 @@ Gauge PluginGauge(const Views& views) {
   return gauge;
 }
 
-/// Of each DRA driver: by state, and those whose last dial or call failed.
+/// Of each DRA driver: by state, and those that failed since they connected.
 std::vector<Gauge> DriverGauges(const Views& views) {
   Gauge instances("devmgr_dra_driver_instances",
                   "Instances of a DRA driver, by state");
