@@ -237,11 +237,15 @@ void ShimProgram::Kill() {
 }
 
 int ShimProgram::Terminate() {
-  ::kill(pid_, SIGTERM);
+  if (!Signal(SIGTERM)) return -1;
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool ShimProgram::Signal(int signal) const {
+  return pid_ > 0 && ::kill(pid_, signal) == 0;
 }
 
 std::string ShimProgram::log() const { return ReadAll(log_); }

@@ -55,7 +55,8 @@ class ShimProgram {
   void Kill();
   /// SIGTERM; its exit code.
   int Terminate();
-  pid_t pid() const { return pid_; }
+  /// False: it has ended.
+  bool Signal(int signal) const;
   std::string log() const;
   /// Waits until the log has it.
   bool Logs(std::string_view text) const;

@@ -161,8 +161,6 @@ TEST_F(ContainerdTest, ContainersOutliveTheShim) {
   shim_->Kill();
   RestartShim();
   EXPECT_TRUE(client_->IsRunning(running).value_or(false));
-  ASSERT_EQ(::kill(shim_->pid(), SIGUSR1), 0);
-  EXPECT_TRUE(shim_->Logs("CDI names: none (version: ")) << shim_->log();
   // Between creation and start there was another shim.
   EXPECT_THAT(client_->StartContainer(*created), IsOk()) << shim_->log();
   EXPECT_THAT(client_->WaitForExit(*created), IsOk());
@@ -179,6 +177,9 @@ TEST_F(ContainerdTest, ContainersOutliveTheShim) {
   EXPECT_EQ(client_->Annotation(*again, "devmgr/allocation").value_or(""),
             *stamp);
   EXPECT_THAT(client_->StopContainer(running), IsOk());
+  // It has asked the runtime by now.
+  EXPECT_TRUE(shim_->Signal(SIGUSR1));
+  EXPECT_TRUE(shim_->Logs("CDI names: none (version: ")) << shim_->log();
   EXPECT_EQ(shim_->Terminate(), 0);
 }
 
@@ -251,7 +252,7 @@ TEST(CriShimProgram, TellsOnASignalWhatItKnowsAndDid) {
                    {"--listen", (folder.path() / "shim.sock").string(),
                     "--runtime", (folder.path() / "cri.sock").string()});
   ASSERT_TRUE(shim.Logs("listens at")) << shim.log();
-  ASSERT_EQ(::kill(shim.pid(), SIGUSR1), 0);
+  EXPECT_TRUE(shim.Signal(SIGUSR1));
   EXPECT_TRUE(shim.Logs("requests nobody could read: 0")) << shim.log();
   EXPECT_THAT(shim.log(), HasSubstr("info: runtime unknown: "));
   EXPECT_EQ(shim.Terminate(), 0);

@@ -88,6 +88,7 @@ void Daemon::Kill() {
 }
 
 int Daemon::Terminate(std::chrono::milliseconds* took) {
+  if (pid_ < 0) return -1;
   const auto begin = std::chrono::steady_clock::now();
   ::kill(pid_, SIGTERM);
   const int code = Wait();
@@ -135,6 +136,7 @@ void DriverInstance::Kill() {
 }
 
 int DriverInstance::Terminate() {
+  if (pid_ < 0) return -1;
   ::kill(pid_, SIGTERM);
   return WaitForExit(std::exchange(pid_, -1));
 }
