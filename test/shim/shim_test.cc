@@ -77,8 +77,8 @@ TEST_F(ShimTest, ExpandsForARuntimeWithoutCdi) {
   env.set_value("pod");
   // Fields that nobody knows, in the config and beside it.
   const std::string unknown("\xBA\x3E\x01?", 4);
-  ASSERT_TRUE(config.ParseFromString(config.SerializeAsString() + unknown));
-  ASSERT_TRUE(request.ParseFromString(request.SerializeAsString() + unknown));
+  ASSERT_TRUE(config.MergeFromString(unknown));
+  ASSERT_TRUE(request.MergeFromString(unknown));
   ASSERT_THAT(Call(cri::method::kCreateContainer, request.SerializeAsString()),
               IsOk());
   const auto seen = TakeRequest<Request>();
