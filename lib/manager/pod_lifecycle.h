@@ -138,6 +138,8 @@ class PodLifecycle {
   /// they are unprepared. It is to be released, and then admitted anew.
   void LetGo(OperationId id, const PodUid& pod, const Verdict& verdict,
              DeviceManager::AdmitDone done);
+  static claim::PodIdentity IdentityOf(const Pod& pod);
+  static absl::Status Stopped();
   claim::ReleaseTerms Terms(const PodUid& pod) const;
   void OnBooked(OperationId id, const absl::Status& status,
                 const Verdict& verdict);
