@@ -9,8 +9,6 @@
 #include <devmgr/wire/dra/v1alpha3/dra.pb.h>
 #include <devmgr/wire/dra/v1beta1/dra.pb.h>
 #include <devmgr/wire/pluginregistration/v1/registration.pb.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -19,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/deterministic.h"
 #include "conformance/wire_samples.h"
 
 namespace devmgr::conformance {
@@ -36,17 +35,6 @@ using google::protobuf::MessageLite;
 
 constexpr char kUidA[] = "3f1c9e52-0b6d-4a87-9c57-5d2f6c1e8a10";
 constexpr char kUidB[] = "b7a4d0c6-91e2-4f0b-8a3d-6e5f4c3b2a19";
-
-std::string Deterministic(const MessageLite& message) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream output(&stream);
-    output.SetSerializationDeterministic(true);
-    message.SerializeToCodedStream(&output);
-  }
-  return bytes;
-}
 
 // What the samples hold, said once more by hand.
 
@@ -557,43 +545,6 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, '-');
       return name;
     });
-
-// Map entries are fields of number 1 that may come in any order.
-
-template <typename Response>
-class MapEntriesTest : public ::testing::Test {};
-using MapResponses = ::testing::Types<v1::NodePrepareResourcesResponse,
-                                      v1::NodeUnprepareResourcesResponse,
-                                      v1beta1::NodePrepareResourcesResponse,
-                                      v1beta1::NodeUnprepareResourcesResponse>;
-TYPED_TEST_SUITE(MapEntriesTest, MapResponses);
-
-template <typename Response>
-std::string OneEntry(const char* uid, const char* error) {
-  Response response;
-  (*response.mutable_claims())[uid].set_error(error);
-  return response.SerializeAsString();
-}
-
-TYPED_TEST(MapEntriesTest, AnyOrderIsTheSameMessage) {
-  const std::string a = OneEntry<TypeParam>(kUidA, "");
-  const std::string b = OneEntry<TypeParam>(kUidB, "not allocated");
-  TypeParam forwards;
-  TypeParam backwards;
-  ASSERT_TRUE(forwards.ParseFromString(a + b));
-  ASSERT_TRUE(backwards.ParseFromString(b + a));
-  EXPECT_EQ(forwards.claims().size(), 2u);
-  EXPECT_EQ(forwards.claims().at(kUidB).error(), "not allocated");
-  EXPECT_EQ(Deterministic(forwards), Deterministic(backwards));
-}
-
-TYPED_TEST(MapEntriesTest, TheLastOfTwoEntriesWithOneKeyCounts) {
-  TypeParam response;
-  ASSERT_TRUE(response.ParseFromString(OneEntry<TypeParam>(kUidA, "first") +
-                                       OneEntry<TypeParam>(kUidA, "last")));
-  ASSERT_EQ(response.claims().size(), 1u);
-  EXPECT_EQ(response.claims().at(kUidA).error(), "last");
-}
 
 TEST(ShareIdTest, V1beta1KeepsAShareIdAsUnknownField) {
   const std::string bytes = SharedDevice().SerializeAsString();
