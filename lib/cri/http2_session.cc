@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cri/http2_session.h"
 
+#include <absl/container/inlined_vector.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -25,7 +26,10 @@ constexpr std::uint32_t kFrameBytes = 64 * 1024;
 constexpr std::int32_t kConnectionWindow = 64 << 20;
 /// Frames that wait; then the other side is read no more.
 constexpr std::size_t kMaxWaitingFrames = 4096;
-constexpr std::size_t kUsualHeaders = 16;
+/// Most lists have fewer. What holds them is small enough for the allocator's
+/// quick way.
+constexpr std::size_t kUsualHeaders = 14;
+static_assert(kUsualHeaders * sizeof(Header) <= 1024);
 /// Of headers in one direction, as ListBytes counts them.
 constexpr std::size_t kMaxHeaderBlock = 4 << 20;
 /// Callers cancel in bursts: nothing that we should punish.
@@ -54,8 +58,10 @@ std::unique_ptr<nghttp2_option, OptionDeleter> MakeOptions() {
   return std::unique_ptr<nghttp2_option, OptionDeleter>(option);
 }
 
-std::vector<nghttp2_nv> ToNv(const Headers& headers) {
-  std::vector<nghttp2_nv> nv;
+using NameValues = absl::InlinedVector<nghttp2_nv, kUsualHeaders>;
+
+NameValues ToNv(const Headers& headers) {
+  NameValues nv;
   nv.reserve(headers.size());
   for (const Header& header : headers) {
     constexpr std::uint8_t kNeverIndex = NGHTTP2_NV_FLAG_NO_INDEX;
@@ -364,9 +370,13 @@ bool Http2Session::Write() {
   return true;
 }
 
+bool Http2Session::HasToWrite() const {
+  return !out_.empty() || nghttp2_session_want_write(session_) != 0;
+}
+
 bool Http2Session::Flush() {
   bool any = false;
-  while (!closed() && !socket_full_) {
+  while (HasToWrite() && !closed() && !socket_full_) {
     const bool filled = !broken_ && Fill();
     const bool written = Write();
     any = any || filled || written;
@@ -387,8 +397,7 @@ void Http2Session::Trim() {
 }
 
 bool Http2Session::finished() const {
-  return broken_ || (out_.empty() && nghttp2_session_want_read(session_) == 0 &&
-                     nghttp2_session_want_write(session_) == 0);
+  return broken_ || (!HasToWrite() && nghttp2_session_want_read(session_) == 0);
 }
 
 bool Http2Session::congested() const {
@@ -423,7 +432,7 @@ std::uint32_t Http2Session::PeerSetting(nghttp2_settings_id id) const {
 
 std::optional<StreamId> Http2Session::SubmitRequest(const Headers& headers,
                                                     bool has_body) {
-  const std::vector<nghttp2_nv> nv = ToNv(headers);
+  const NameValues nv = ToNv(headers);
   nghttp2_data_provider provider{};
   provider.read_callback = SessionCallbacks::ReadBody;
   const StreamId stream =
@@ -435,7 +444,7 @@ std::optional<StreamId> Http2Session::SubmitRequest(const Headers& headers,
 
 void Http2Session::SubmitResponse(StreamId stream, const Headers& headers,
                                   bool has_body) {
-  const std::vector<nghttp2_nv> nv = ToNv(headers);
+  const NameValues nv = ToNv(headers);
   nghttp2_data_provider provider{};
   provider.read_callback = SessionCallbacks::ReadBody;
   nghttp2_submit_response(session_, stream, nv.data(), nv.size(),
@@ -443,7 +452,7 @@ void Http2Session::SubmitResponse(StreamId stream, const Headers& headers,
 }
 
 void Http2Session::SubmitTrailers(StreamId stream, const Headers& trailers) {
-  const std::vector<nghttp2_nv> nv = ToNv(trailers);
+  const NameValues nv = ToNv(trailers);
   nghttp2_submit_trailer(session_, stream, nv.data(), nv.size());
 }
 

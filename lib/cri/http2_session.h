@@ -123,6 +123,7 @@ class Http2Session {
 
   bool Fill();
   bool Write();
+  bool HasToWrite() const;
   std::uint32_t WantedEvents() const;
   void UpdateWatch();
 

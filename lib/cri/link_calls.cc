@@ -9,11 +9,10 @@
 #include "common/status.h"
 #include "cri/link.h"
 #include "cri/link_sides.h"
+#include "cri/runtime_fields.h"
 
 namespace devmgr::cri {
 namespace {
-
-constexpr char kVersionPath[] = "/runtime.v1.RuntimeService/Version";
 
 void Resume(Flow& flow, Http2Session& sink, StreamId id) {
   if (std::exchange(flow.waits, false)) sink.ResumeBody(id);
@@ -289,7 +288,7 @@ void Link::Forward(Stream& stream) {
       break;
   }
   const std::string* path = FindHeader(stream.request, ":path");
-  if (path == nullptr || *path != kVersionPath) return Fail(stream, absent);
+  if (path == nullptr || *path != method::kVersion) return Fail(stream, absent);
   if (!stream.patience) {
     stream.patience = Loop::Clock::now() + gate_.options().version_patience;
   }
