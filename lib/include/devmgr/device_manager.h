@@ -93,7 +93,10 @@ class DEVMGR_EXPORT DeviceManager {
   /// On failure the references and what succeeded stay, for the next try or
   /// UnpreparePod; the error names every driver and claim that failed.
   ///   NotFound            the pod is not admitted
-  ///   FailedPrecondition  the pod is rejected or being released
+  ///   FailedPrecondition  the pod is rejected or being released, or has to
+  ///                       wait by what the objects say now
+  ///   Aborted             by now the pod would be rejected, which AdmitPod
+  ///                       says; or it was released meanwhile
   ///   Cancelled           by `Cancel`, or the manager stops
   virtual OperationId StartPreparePod(const PodUid& pod, Done done) = 0;
 
