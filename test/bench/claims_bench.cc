@@ -32,12 +32,7 @@ std::string DriverName(int number) {
 }
 
 Pod PodWith(const std::string& name, const std::string& claim) {
-  Pod pod;
-  pod.metadata.ns = "default";
-  pod.metadata.name = name;
-  pod.metadata.uid = "uid-of-" + name;
-  pod.spec.containers.resize(1);
-  pod.spec.containers[0].name = "main";
+  Pod pod = PodOfOneContainer(name);
   pod.spec.containers[0].resources.claims = {{"it", ""}};
   pod.spec.resource_claims = {{"it", claim, std::nullopt}};
   return pod;

@@ -31,12 +31,7 @@ std::string ResourceName(int number) {
 }
 
 Pod PodWith(const std::string& name, const std::string& resource, int count) {
-  Pod pod;
-  pod.metadata.ns = "default";
-  pod.metadata.name = name;
-  pod.metadata.uid = "uid-of-" + name;
-  pod.spec.containers.resize(1);
-  pod.spec.containers[0].name = "main";
+  Pod pod = PodOfOneContainer(name);
   pod.spec.containers[0].resources.limits[resource] = {count, 0,
                                                        std::to_string(count)};
   return pod;

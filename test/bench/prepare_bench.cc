@@ -36,12 +36,7 @@ dra::ClaimReference Claim(const std::string& pod, int driver) {
 
 /// A pod with one claim of each driver.
 Pod AddPod(ObjectSnapshot& objects, const std::string& name) {
-  Pod pod;
-  pod.metadata.ns = "default";
-  pod.metadata.name = name;
-  pod.metadata.uid = "uid-of-" + name;
-  pod.spec.containers.resize(1);
-  pod.spec.containers[0].name = "main";
+  Pod pod = PodOfOneContainer(name);
   for (int i = 0; i < kDrivers; ++i) {
     const dra::ClaimReference reference = Claim(name, i);
     const std::string entry = fmt::format("c{}", i);

@@ -211,4 +211,14 @@ void FillLedger(const std::filesystem::path& state_dir, int pods, int claims) {
   }
 }
 
+Pod PodOfOneContainer(const std::string& name) {
+  Pod pod;
+  pod.metadata.ns = "default";
+  pod.metadata.name = name;
+  pod.metadata.uid = "uid-of-" + name;
+  pod.spec.containers.resize(1);
+  pod.spec.containers[0].name = "main";
+  return pod;
+}
+
 }  // namespace devmgr::bench

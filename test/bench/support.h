@@ -6,6 +6,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/objects.h>
 
 #include <chrono>
 #include <cstddef>
@@ -136,5 +137,8 @@ state::PutClaim PreparedClaim(int pod, int number);
 /// Fills a ledger with such pods. One batch for each claim, as they come about
 /// in life, so that the history is as full as it gets.
 void FillLedger(const std::filesystem::path& state_dir, int pods, int claims);
+
+/// `default/<name>` with the UID `uid-of-<name>`; its container is `main`.
+Pod PodOfOneContainer(const std::string& name);
 
 }  // namespace devmgr::bench
