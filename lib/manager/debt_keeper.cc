@@ -50,8 +50,10 @@ void DebtKeeper::Start() {
 }
 
 void DebtKeeper::OnDriver(const std::string& driver) {
-  const auto owed = claim::OwedClaims(parts_.state, driver);
-  if (!owed.empty()) parts_.drive_anew(driver, owed);
+  if (claim::OwedClaims(parts_.state, driver).empty()) return;
+  OnceKnown([this, driver] {
+    parts_.drive_anew(driver, claim::OwedClaims(parts_.state, driver));
+  });
 }
 
 void DebtKeeper::OnClaim(const state::ClaimRecord* before,
@@ -75,23 +77,34 @@ void DebtKeeper::OnClaim(const state::ClaimRecord* before,
         fmt::format("driver {} owes nothing for it any more", driver));
   }
   if (!more) return;
-  ArmSweep();
+  if (sweep_ == 0) ArmSweep(kSweep);
   Forgive();
 }
 
 void DebtKeeper::Sweep() {
-  const auto owed = claim::OwedClaims(parts_.state, "");
-  if (owed.empty()) return;
-  parts_.drive(owed);
-  ArmSweep();
+  if (claim::OwedClaims(parts_.state, "").empty()) return;
+  ArmSweep(kSweep);
+  OnceKnown([this] { parts_.drive(claim::OwedClaims(parts_.state, "")); });
 }
 
-void DebtKeeper::ArmSweep() {
-  if (sweep_ != 0) return;
-  sweep_ = parts_.executor.PostAfter(kSweep, [this] {
+void DebtKeeper::ArmSweep(milliseconds delay) {
+  if (sweep_ != 0) parts_.executor.Cancel(sweep_);
+  sweep_ = parts_.executor.PostAfter(delay, [this] {
     sweep_ = 0;
     Sweep();
   });
+}
+
+void DebtKeeper::OnceKnown(std::function<void()> ask) {
+  parts_.ledger.Submit(
+      [](const state::State&) -> absl::StatusOr<state::Decision> {
+        return state::Decision();
+      },
+      [this, ask = std::move(ask)](const absl::Status& status) {
+        parts_.executor.Post([this, ask, known = status.ok()] {
+          known ? ask() : ArmSweep(kRetry);
+        });
+      });
 }
 
 void DebtKeeper::ArmForgive(milliseconds delay) {

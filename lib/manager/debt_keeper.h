@@ -19,10 +19,11 @@
 namespace devmgr::manager {
 
 /// What drivers owe: claims that they were to unprepare and have not. Asks them
-/// again as soon as they are back, and every minute else; forgives what the
-/// rules say is not to be waited for any longer. How long that is is told by
-/// the clock that does not jump; by the calendar only for the time before the
-/// start. Lives on the manager's thread.
+/// again as soon as they are back, and every minute else, but never while the
+/// ledger does not know what is on disk: what a driver has done may be there.
+/// Forgives what the rules say is not to be waited for any longer. How long
+/// that is is told by the clock that does not jump; by the calendar only for
+/// the time before the start. Lives on the manager's thread.
 class DebtKeeper {
  public:
   static constexpr std::chrono::milliseconds kSweep{60'000};
@@ -60,7 +61,10 @@ class DebtKeeper {
 
  private:
   void Sweep();
-  void ArmSweep();
+  void ArmSweep(std::chrono::milliseconds delay);
+  /// Runs `ask` when the ledger knows what is on disk; sweeps soon if it does
+  /// not.
+  void OnceKnown(std::function<void()> ask);
   void ArmForgive(std::chrono::milliseconds delay);
   /// Has what is due forgiven, and wakes up for what comes next.
   void Forgive();

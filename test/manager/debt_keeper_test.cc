@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/ledger_store.h"
 #include "support/status_matchers.h"
+#include "support/test_node.h"
 
 namespace devmgr::manager {
 namespace {
@@ -21,6 +21,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -51,7 +52,7 @@ class DebtKeeperTest : public testing::Test {
     auto ledger_executor = std::make_unique<ManualExecutor>();
     ledger_loop_ = ledger_executor.get();
     ledger_ = std::make_unique<Ledger>(
-        checkpoint::NewInMemoryStore(), state_, [this] { return wall_ms_; },
+        store_.Open(), state_, [this] { return wall_ms_; },
         [this](const state::Batch& batch) {
           loop_.Post([this, batch] { Apply(batch); });
         },
@@ -61,7 +62,9 @@ class DebtKeeperTest : public testing::Test {
         [this](const std::vector<ClaimUid>& claims) {
           driven_.insert(driven_.end(), claims.begin(), claims.end());
         },
-        [](const std::string&, const std::vector<ClaimUid>&) {},
+        [this](const std::string&, const std::vector<ClaimUid>& claims) {
+          driven_anew_.insert(driven_anew_.end(), claims.begin(), claims.end());
+        },
         [](const ClaimUid&, const std::string&) { return 1U; }});
     keeper_->Start();
     Run();
@@ -94,14 +97,30 @@ class DebtKeeperTest : public testing::Test {
     while (loop_.RunPending() + ledger_loop_->RunPending() > 0) {
     }
   }
-  void Owes(const std::string& name) {
+  absl::Status Record(state::DecisionKind kind, state::Change change) {
     state::Decision decision;
-    decision.kind = state::DecisionKind::kDebt;
-    decision.changes = {state::PutClaim{OwedClaim(name, wall_ms_)}};
-    ledger_->Submit(
-        [decision](const state::State&) { return decision; },
-        [](const absl::Status& status) { EXPECT_THAT(status, IsOk()); });
+    decision.kind = kind;
+    decision.changes = {std::move(change)};
+    absl::Status result;
+    ledger_->Submit([decision](const state::State&) { return decision; },
+                    [&](const absl::Status& status) { result = status; });
     Run();
+    return result;
+  }
+  void Owes(const std::string& name) {
+    EXPECT_THAT(Record(state::DecisionKind::kDebt,
+                       state::PutClaim{OwedClaim(name, wall_ms_)}),
+                IsOk());
+  }
+  /// Its driver has unprepared `name`; that comes to `failure`, and the disk
+  /// cannot be looked at.
+  void IsUnpreparedInDoubt(const std::string& name,
+                           SharedStore::Failure failure) {
+    store_.FailNext(failure);
+    store_.FailReopen(true);
+    EXPECT_THAT(Record(state::DecisionKind::kUnprepareResult,
+                       state::EraseClaim{ClaimUid{"u-" + name}}),
+                StatusIs(absl::StatusCode::kUnavailable));
   }
   /// Both clocks go on, as they should.
   void Pass(milliseconds time) {
@@ -122,8 +141,10 @@ class DebtKeeperTest : public testing::Test {
   ManualExecutor loop_;
   ManualExecutor* ledger_loop_ = nullptr;
   state::State state_;
+  SharedStore store_;
   EventLog events_{100, [] { return WallTime(); }, [](const EventInfo&) {}};
   std::vector<ClaimUid> driven_;
+  std::vector<ClaimUid> driven_anew_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<DebtKeeper> keeper_;
 };
@@ -162,6 +183,40 @@ TEST_F(DebtKeeperTest, AsksAtTheStartForWhatWasToBeUnprepared) {
   EXPECT_THAT(driven_, ElementsAre(ClaimUid{"u-a"}));
   Pass(DebtKeeper::kSweep);
   EXPECT_THAT(driven_, ElementsAre(ClaimUid{"u-a"}, ClaimUid{"u-a"}));
+}
+
+TEST_F(DebtKeeperTest, AsksADriverThatIsBack) {
+  Start();
+  Owes("a");
+  keeper_->OnDriver(kDriver);
+  Run();
+  EXPECT_THAT(driven_anew_, ElementsAre(ClaimUid{"u-a"}));
+}
+
+// What its driver has done may be on disk: it is not asked for that again.
+TEST_F(DebtKeeperTest, AsksNobodyWhileTheDiskIsInDoubt) {
+  Start();
+  Owes("a");
+  IsUnpreparedInDoubt("a", SharedStore::Failure::kWritten);
+  keeper_->OnDriver(kDriver);
+  Pass(DebtKeeper::kSweep);
+  store_.FailReopen(false);
+  Pass(DebtKeeper::kSweep);
+  EXPECT_THAT(Owed(), IsEmpty());
+  EXPECT_THAT(driven_, IsEmpty());
+  EXPECT_THAT(driven_anew_, IsEmpty());
+}
+
+TEST_F(DebtKeeperTest, AsksSoonAfterTheDiskIsKnownAgain) {
+  Start();
+  Owes("a");
+  IsUnpreparedInDoubt("a", SharedStore::Failure::kLost);
+  keeper_->OnDriver(kDriver);
+  Run();
+  EXPECT_THAT(driven_anew_, IsEmpty());
+  store_.FailReopen(false);
+  Pass(seconds(1));
+  EXPECT_THAT(driven_, ElementsAre(ClaimUid{"u-a"}));
 }
 
 }  // namespace
