@@ -25,6 +25,16 @@ class DebtTest : public ManagerTest {
     before_end_();
     node_.Publish("");
   }
+  /// Nobody but the test drives the pod.
+  void PreparePodByHand() {
+    node_.Start(false);
+    node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                  PodYaml("p", "u-p", {"c1"}));
+    while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+    const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
+    ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
+    ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
+  }
 
   std::vector<DebtInfo> Debts() { return node_.manager().Debts(); }
   testing::AssertionResult WaitForDebt() {
@@ -105,13 +115,7 @@ TEST_F(DebtTest, OfAFirstFailureIsSeenBeforeAnyRetry) {
 }
 
 TEST_F(DebtTest, IsAskedForWhenTheDriverIsBackThoughNobodyDrivesThePod) {
-  node_.Start(false);
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
-  const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
-  ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
-  ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
+  ASSERT_NO_FATAL_FAILURE(PreparePodByHand());
   node_.drivers.Deregister(kDriver);
   EXPECT_THAT(
       node_.manager().UnpreparePod(PodUid{"u-p"}),
@@ -125,13 +129,7 @@ TEST_F(DebtTest, IsAskedForWhenTheDriverIsBackThoughNobodyDrivesThePod) {
 // The process died between the intent and the call, and the driver does not
 // come back.
 TEST_F(DebtTest, OfTheProcessBeforeIsSeenAtOnce) {
-  node_.Start(false);
-  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
-                PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
-  const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
-  ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
-  ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
+  ASSERT_NO_FATAL_FAILURE(PreparePodByHand());
   node_.drivers.Hold(kDriver);
   node_.manager().StartUnpreparePod(PodUid{"u-p"}, [](const absl::Status&) {});
   ASSERT_TRUE(node_.drivers.WaitForCalls(2));
