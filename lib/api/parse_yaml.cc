@@ -26,6 +26,20 @@ struct Stop {};
 
 int LineOf(const YAML::Mark& mark) { return mark.line + 1; }
 
+/// yaml-cpp 0.7 reads the escapes `\N` and `\_` (U+0085 and U+00A0) as one byte
+/// each. All else is UTF-8 by now, which tells them.
+std::string WithEscapesAsUtf8(std::string_view text) {
+  std::string mended;
+  for (;;) {
+    const std::size_t at = FindInvalidUtf8(text);
+    mended += text.substr(0, at);
+    if (at == std::string_view::npos) return mended;
+    mended += '\xC2';
+    mended += text[at];
+    text.remove_prefix(at + 1);
+  }
+}
+
 class Handler : public YAML::EventHandler {
  public:
   explicit Handler(TreeBuilder& builder) : builder_(builder) {}
@@ -58,7 +72,7 @@ class Handler : public YAML::EventHandler {
     if (tag == "?") {
       value = ResolvePlainScalar(text, LineOf(mark));
     } else {
-      value = Tagged(tag, text, LineOf(mark));
+      value = Tagged(tag, WithEscapesAsUtf8(text), LineOf(mark));
     }
     Check(builder_.AddScalar(std::move(value), anchor));
   }

@@ -288,6 +288,13 @@ TEST(Parser, RefusesBytesThatAreNoText) {
       << "UTF-16";
 }
 
+// yaml-cpp reads two of them as one byte each.
+TEST(Parser, ReadsEscapesAsUtf8) {
+  EXPECT_EQ(ValueIn(R"(k: "\N\u00e9\N\_\xA0\L\\N")").text,
+            "\xC2\x85\xC3\xA9\xC2\x85\xC2\xA0\xC2\xA0\xE2\x80\xA8\\N");
+  EXPECT_EQ(ValueIn(R"("a\_": 1)", "a\xC2\xA0").text, "1");
+}
+
 TEST(Parser, TellsTheLineOfASyntaxError) {
   EXPECT_EQ(Parse("a: 1\nb: [1, 2\n").error_line, 3);
   const ParsedText tab = Parse("a:\n\tb: 1\n");

@@ -368,6 +368,9 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   std::ofstream(file) << "debtPolicy: {d.example.com: never}\n";
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("must be block, defer, or a map with forgiveAfter"));
+  std::ofstream(file) << "nodeName: \"\\Nn\"\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file, "--print-config"}).err,
+              HasSubstr("config.yaml:1: nodeName: '\\ufffdn' is not UTF-8"));
   std::ofstream(file) << "nodeName: n2\nactuat: embedder\n";
   const Exit unknown = RunTool("devmgrd", {"--config", file});
   EXPECT_EQ(unknown.code, 2);

@@ -113,6 +113,11 @@ absl::Status CheckText(const YAML::Node& value, const std::string& file,
     return Invalid("{}: {}: '{}' has control characters", Where(file, value),
                    key, Shown(value.Scalar()));
   }
+  // The file is, but yaml-cpp 0.7 reads the escapes `\N` and `\_` as one byte.
+  if (!IsUtf8(value.Scalar())) {
+    return Invalid("{}: {}: '{}' is not UTF-8", Where(file, value), key,
+                   Shown(value.Scalar()));
+  }
   return absl::OkStatus();
 }
 
