@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "api/quote.h"
-#include "common/json_depth.h"
+#include "common/foreign_json.h"
 #include "common/status.h"
 
 namespace devmgr::cdi {
@@ -104,6 +104,7 @@ absl::StatusOr<JsonNode> JsonNode::Parse(std::string_view text) {
     return InvalidArgumentError("JSON is nested deeper than {} levels",
                                 kMaxJsonDepth);
   }
+  if (HasNul(text)) return InvalidArgumentError("not JSON: it has a NUL byte");
   if (!Json::accept(text)) {
     return InvalidArgumentError("not JSON: {}", WhyNotJson(text));
   }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "common/json_depth.h"
+#include "common/foreign_json.h"
 #include "common/status.h"
 
 namespace devmgr::shim {
@@ -19,7 +19,9 @@ inline absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
                                    kMaxJsonDepth);
   }
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) return FailedPreconditionError("is no JSON");
+  if (HasNul(text) || json.is_discarded()) {
+    return FailedPreconditionError("is no JSON");
+  }
   return json;
 }
 

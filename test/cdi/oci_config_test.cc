@@ -393,6 +393,16 @@ TEST_F(OciConfigTest, LeavesAllElseAsItIs) {
   EXPECT_EQ(*Inject(config, CdiEdits()), config);
 }
 
+// The JSON library takes a NUL for the end.
+TEST_F(OciConfigTest, RefusesNulBytes) {
+  using namespace std::string_literals;
+  for (const std::string& config :
+       {"{}\0,\"linux\":[]}"s, "{}\0"s, "\0{}"s, "{\"a\":\"\0\"}"s}) {
+    EXPECT_THAT(Inject(config, CdiEdits()),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("NUL")));
+  }
+}
+
 TEST_F(OciConfigTest, RefusesDeepConfigurations) {
   const auto nested = [](std::size_t levels) {
     return R"({"process":{"user":{"additionalGids":[)" +

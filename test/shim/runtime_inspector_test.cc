@@ -124,9 +124,12 @@ TEST_F(RuntimeInspectorTest, ReadsTheConfigurationAsContainerdTellsIt) {
 TEST_F(RuntimeInspectorTest, SaysWhatItCannotRead) {
   const std::string deep = R"({"runtimeSpec": )" + std::string(200'000, '[') +
                            std::string(200'000, ']') + "}";
-  const std::pair<const char*, const char*> table[] = {
-      {deep.c_str(), "nested deeper than 256 levels"},
+  const std::string more =
+      std::string(R"({"runtimeSpec": {}})") + '\0' + "and more";
+  const std::pair<std::string, const char*> table[] = {
+      {deep, "nested deeper than 256 levels"},
       {"no JSON", "is no JSON"},
+      {more, "is no JSON"},
       {"[]", "'runtimeSpec'"},
       {R"({"runtimeSpec": "text"})", "'runtimeSpec'"},
   };

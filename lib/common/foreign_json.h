@@ -31,4 +31,10 @@ inline bool IsJsonTooDeep(std::string_view json) {
   return false;
 }
 
+/// Whether `json` has a NUL byte, which no JSON has: nlohmann takes it for the
+/// end, and what follows for nothing.
+inline bool HasNul(std::string_view json) {
+  return json.find('\0') != std::string_view::npos;
+}
+
 }  // namespace devmgr
