@@ -232,7 +232,10 @@ TEST_F(DebtTest, OfFourDriversTheThirdFailsForGood) {
                            return driver.state == "Prepared";
                          }) == 3;
   }));
-  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre(HasSubstr("on fire")));
+  ASSERT_TRUE(node_.WaitUntil("the third is told", [&] {
+    return ::testing::Matches(ElementsAre(HasSubstr("on fire")))(
+        node_.Resolve("p", "c"));
+  }));
   node_.Publish("");
   ASSERT_TRUE(node_.WaitUntil("only the third owes", [&] {
     const auto claims = node_.manager().Claims();
