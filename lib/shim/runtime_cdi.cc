@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "shim/json_member.h"
 
 namespace devmgr {
 
@@ -71,11 +72,11 @@ std::optional<Ability> AbilityOf(const cri::VersionResponse& version) {
 std::optional<bool> EnabledByStatus(const cri::TextMap& info) {
   const auto config = info.find("config");
   if (config == info.end()) return std::nullopt;
-  const auto json = nlohmann::json::parse(config->second, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto enabled = json.find("enableCDI");
-  if (enabled == json.end() || !enabled->is_boolean()) return std::nullopt;
-  return enabled->get<bool>();
+  const auto json = shim::ParseJson(config->second);
+  if (!json.ok()) return std::nullopt;
+  const nlohmann::json& enabled = shim::MemberOf(*json, "enableCDI");
+  if (!enabled.is_boolean()) return std::nullopt;
+  return enabled.get<bool>();
 }
 
 RuntimeSupport Probe(const cri::VersionResponse& version,

@@ -48,7 +48,12 @@ TEST(RuntimeCdi, VersionsDifferInWhatTheyRead) {
 }
 
 TEST(RuntimeCdi, OthersAreTakenToHaveNone) {
-  for (const char* config : {"", "{", "[]", R"({"enableCDI": "yes"})"}) {
+  const std::string more = std::string(kOn) + '\0' + "and more";
+  const std::string deep = R"({"enableCDI": true, "a": )" +
+                           std::string(300, '[') + std::string(300, ']') + "}";
+  for (const std::string& config :
+       {std::string(), std::string("{"), std::string("[]"),
+        std::string(R"({"enableCDI": "yes"})"), more, deep}) {
     const RuntimeSupport support = Decide("own-runtime", "3.0", config);
     EXPECT_EQ(support.cdi, RuntimeCdi::kNone) << config;
     EXPECT_EQ(support.source, "default") << config;
