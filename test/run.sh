@@ -16,8 +16,7 @@ cd "$(dirname "$0")/.."
 
 build=${DEVMGR_BUILD_DIR:-build}
 
-# Clones compile the same; only the directory in the debug information differs.
-export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
+. tools/build-env.sh
 
 give_up() {
   echo "test/run.sh: $1" >&2

@@ -34,6 +34,7 @@ packages="
   libspdlog-dev
   libyaml-cpp-dev
   meson
+  mold
   ninja-build
   nlohmann-json3-dev
   pkg-config
