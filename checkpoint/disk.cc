@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/disk.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rocksdb/env.h>
 #include <rocksdb/io_status.h>
 

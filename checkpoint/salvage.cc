@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/salvage.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 

@@ -2,7 +2,7 @@
 //
 // Allocations of resource.k8s.io/v1alpha2 and v1alpha1: handles for drivers,
 // which a controller or, in Kubernetes 1.30, the scheduler wrote.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>

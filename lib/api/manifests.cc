@@ -3,7 +3,7 @@
 // From text to objects: which kinds are read, from which versions, and what a
 // file with something wrong in it yields.
 #include <devmgr/manifests.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>

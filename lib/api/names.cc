@@ -5,7 +5,7 @@
 #include "api/names.h"
 
 #include <devmgr/manifests.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

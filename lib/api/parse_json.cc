@@ -2,7 +2,7 @@
 //
 // JSON through nlohmann's event interface: it bounds its own stack, reports
 // errors without throwing, and lets our limits hold while it reads.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <exception>

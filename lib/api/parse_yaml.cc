@@ -2,7 +2,7 @@
 //
 // YAML through yaml-cpp's events, so that our own limits hold while the text
 // is read: yaml-cpp itself bounds neither size nor the expansion of aliases.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 

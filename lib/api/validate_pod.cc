@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Upstream's pkg/apis/core/validation for the fields of a pod that are kept.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <set>

@@ -5,7 +5,7 @@
 #include <absl/strings/str_join.h>
 #include <absl/strings/strip.h>
 #include <devmgr/cdi.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string_view>

@@ -4,7 +4,7 @@
 // project's Go reader: unknown members are errors, case does not matter in
 // their names, scalars are text where text is wanted, null is absent.
 #include <devmgr/cdi_spec.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

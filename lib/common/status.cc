@@ -6,6 +6,17 @@
 
 namespace devmgr {
 
+absl::Status FormatStatus(absl::StatusCode code, fmt::string_view format,
+                          fmt::format_args args) {
+  return MakeStatus(code, fmt::vformat(format, args));
+}
+
+absl::Status FormatContext(const absl::Status& status, fmt::string_view format,
+                           fmt::format_args args) {
+  return MakeStatus(status.code(),
+                    fmt::vformat(format, args) + ": " + MessageOf(status));
+}
+
 std::string ErrnoText(int error_number) {
   return std::generic_category().message(error_number);
 }

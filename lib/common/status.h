@@ -6,7 +6,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>
@@ -24,22 +24,26 @@ inline absl::Status MakeStatus(absl::StatusCode code, std::string_view text) {
   return absl::Status(code, absl::string_view(text.data(), text.size()));
 }
 
+// What the templates below do, compiled once.
+absl::Status FormatStatus(absl::StatusCode code, fmt::string_view format,
+                          fmt::format_args args);
+absl::Status FormatContext(const absl::Status& status, fmt::string_view format,
+                           fmt::format_args args);
+
 /// The same code with `context: ` in front of the message. OK stays OK.
 template <typename... Args>
 absl::Status WithContext(const absl::Status& status,
                          fmt::format_string<Args...> format, Args&&... args) {
   if (status.ok()) return status;
-  return MakeStatus(status.code(),
-                    fmt::format(format, std::forward<Args>(args)...) + ": " +
-                        MessageOf(status));
+  return FormatContext(status, format, fmt::make_format_args(args...));
 }
 
-#define DEVMGR_DEFINE_ERROR(Code)                                        \
-  template <typename... Args>                                            \
-  absl::Status Code##Error(fmt::format_string<Args...> format,           \
-                           Args&&... args) {                             \
-    return MakeStatus(absl::StatusCode::k##Code,                         \
-                      fmt::format(format, std::forward<Args>(args)...)); \
+#define DEVMGR_DEFINE_ERROR(Code)                              \
+  template <typename... Args>                                  \
+  absl::Status Code##Error(fmt::format_string<Args...> format, \
+                           Args&&... args) {                   \
+    return FormatStatus(absl::StatusCode::k##Code, format,     \
+                        fmt::make_format_args(args...));       \
   }
 DEVMGR_DEFINE_ERROR(Aborted)
 DEVMGR_DEFINE_ERROR(Cancelled)

@@ -4,7 +4,7 @@
 // and does not fail the others.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <cstdint>

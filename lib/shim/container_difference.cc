@@ -4,7 +4,7 @@
 // into which was injected what the ledger says.
 #include <devmgr/cri_shim.h>
 #include <devmgr/runtime_inspection.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

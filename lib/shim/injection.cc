@@ -2,7 +2,7 @@
 #include "shim/injection.h"
 
 #include <devmgr/cdi_spec.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/runtime_inspection.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "source/manifest_set.h"
 
 #include <absl/strings/escaping.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,6 +2,7 @@
 #include "testing/fake_device_plugin.h"
 
 #include <devmgr/cdi_cache.h>
+#include <fmt/format.h>
 
 #include <utility>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/testing.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>

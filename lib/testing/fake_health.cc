@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/fake_health.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "devmgr/wire/dra/health/v1/health.pb.h"
 #include "rpc/message.h"

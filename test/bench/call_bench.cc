@@ -3,7 +3,7 @@
 // A call to a driver right after another one, and after 2 s in which nothing
 // happened, beside two limits: gRPC's own blocking call, and one byte to and
 // fro on a Unix socket. The peers live in a process of their own.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/socket.h>

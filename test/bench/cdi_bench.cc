@@ -4,7 +4,7 @@
 // at the same paths, and laid over an OCI configuration beside a JSON library
 // that reads and writes the same text.
 #include <devmgr/cdi.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <memory>

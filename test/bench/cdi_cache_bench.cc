@@ -5,7 +5,7 @@
 // and what one changed file, or none, costs after that. Reading all of it again
 // is what a cache has to beat.
 #include <devmgr/cdi_cache.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>

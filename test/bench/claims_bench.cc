@@ -4,7 +4,7 @@
 // 1,000 claims of one driver at once, pods beside a driver that hangs, 1,000
 // that end while no objects can be had, and resolving under all that.
 #include <devmgr/device_manager.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <future>

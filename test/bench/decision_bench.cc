@@ -5,7 +5,7 @@
 // and two hand-overs between threads. All of them take turns, because a disk
 // has moods. Then 32 decisions at once, with the syncs counted.
 #include <devmgr/device_manager.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

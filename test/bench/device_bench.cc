@@ -3,7 +3,7 @@
 // Lists of device plugins as values: a whole list, and one in which one device
 // is different, beside what protobuf takes to parse the same bytes.
 #include <devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <malloc.h>
 
 #include "bench/support.h"

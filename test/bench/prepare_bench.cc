@@ -4,7 +4,7 @@
 // real sockets, beside the same 4 calls made at once by a bare client and two
 // appends with fdatasync.
 #include <devmgr/device_manager.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <future>
 #include <memory>

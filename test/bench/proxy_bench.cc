@@ -5,7 +5,7 @@
 // it does while nothing passes. Each of the four is a process of its own; the
 // ways take turns, so that whatever else runs here hurts all of them.
 #include <devmgr/cri.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 
 #include <devmgr/wire/dra/v1/dra.pb.h>
 #include <devmgr/wire/pluginregistration/v1/registration.pb.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <thread>
 #include <utility>

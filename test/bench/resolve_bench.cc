@@ -5,7 +5,7 @@
 // written. Every call is timed by itself, so both sides hold the cost of
 // reading the clock.
 #include <devmgr/device_manager.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 // of them.
 #include <devmgr/cri_shim.h>
 #include <devmgr/device_manager.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <mutex>

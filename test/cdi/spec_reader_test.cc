@@ -2,7 +2,7 @@
 //
 // Scenarios BO-011 to BO-033: reading and checking spec files.
 #include <devmgr/cdi_spec.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // Stores whose process was killed, and stores of stopped processes as a reader
 // sees them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>

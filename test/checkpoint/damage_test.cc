@@ -5,7 +5,7 @@
 // damaged, or leads to a state that once was and says so; leniently it opens
 // all the same. At the usual scale every so manieth case is tried, beginning
 // at random.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 // and as JSON: what once was written must always be read. To regenerate those
 // of the current format, which only a format of its own may need, run with
 // DEVMGR_REGENERATE_GOLDEN=1.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 //
 // What opening a store tells about how it was found, and what becomes of a
 // damaged one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // The state directory of the RocksDB store: who may open it, what is made in
 // it, and what happens when something in it is not as it should be.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 // disk of it: kills, power failures, failing writes at every such moment of the
 // life of claims. Whatever is found afterwards, each claim is prepared or owed,
 // never unknown, and at last the drivers' books are the ledger.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <random>

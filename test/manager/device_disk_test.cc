@@ -4,7 +4,7 @@
 // store: the power goes off before any call to the disk, or the disk fails at
 // any call. What was answered holds, no plugin hears of a device that is not
 // reserved on disk, and in the end everybody has got what he wants.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>

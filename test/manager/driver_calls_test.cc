@@ -3,7 +3,7 @@
 // Calls to drivers, on a clock that the test moves.
 #include "manager/driver_calls.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

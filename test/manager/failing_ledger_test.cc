@@ -2,7 +2,7 @@
 //
 // The ledger thread over the RocksDB store, and a disk that fails at any call.
 #include <dirent.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // prepared, resolved, and after a restart without any object unprepared.
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // share the failure and give up, other drivers stumble over the end, and an
 // outage comes at every moment of it. What the others hold is prepared and
 // recorded, or a debt, never unknown.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 // resource is also had through claims, managers restart, the machine reboots.
 // What must hold at any moment is checked after each step; now and then
 // everything is mended, and who can have devices must have them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

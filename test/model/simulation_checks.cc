@@ -2,7 +2,7 @@
 //
 // What a simulation checks: after each batch, after each operation, and when
 // all has come to rest.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

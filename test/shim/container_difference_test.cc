@@ -3,7 +3,7 @@
 // What a container holds against what the ledger says.
 #include <devmgr/cri_shim.h>
 #include <devmgr/runtime_inspection.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

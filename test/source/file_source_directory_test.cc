@@ -2,7 +2,7 @@
 //
 // Directories that come, go and are exchanged.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/file_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include <devmgr/host.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 //
 // CDI specs on this machine, as runtimes see them. No daemon is asked.
 #include <devmgr/cdi_registry.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <condition_variable>

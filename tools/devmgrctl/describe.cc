@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // describe pod|claim|plugin|resource|device NAME.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // diff --from SEQ|TIME [--to SEQ|TIME]: what changed in between.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 #include <variant>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // events: what happened, oldest first.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

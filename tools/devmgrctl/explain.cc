@@ -2,7 +2,7 @@
 //
 // explain pod NAME: why it is in its state. What it waits for and who has that,
 // what it holds, and which step took how long.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // get plugins|resources|claims|debts|pods|devices|classes.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

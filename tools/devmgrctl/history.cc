@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // history [POD|CLAIM]: what was decided, oldest first.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

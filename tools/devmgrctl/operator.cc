@@ -2,7 +2,7 @@
 //
 // release claim --force and hand-over: what an operator decides over the
 // manager's head. Without --yes nothing is changed.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "commands.h"
 #include "objects.h"

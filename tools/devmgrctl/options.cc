@@ -2,7 +2,7 @@
 #include "options.h"
 
 #include <devmgr/version.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

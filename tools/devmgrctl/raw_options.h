@@ -5,7 +5,7 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <map>

@@ -2,7 +2,7 @@
 #include "resolve_edits.h"
 
 #include <devmgr/cdi.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 #include <vector>

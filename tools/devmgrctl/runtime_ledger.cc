@@ -2,7 +2,7 @@
 #include "runtime_ledger.h"
 
 #include <devmgr/cdi_cache.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>

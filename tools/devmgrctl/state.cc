@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // state --at SEQ|TIME: what the ledger held.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

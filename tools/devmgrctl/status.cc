@@ -2,7 +2,7 @@
 //
 // status and version.
 #include <devmgr/version.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "commands.h"
 #include "objects.h"

@@ -2,7 +2,7 @@
 //
 // wait, prepare and release: each ends when a pod is in a state, or can never
 // get there, or the time is over.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>

@@ -2,7 +2,7 @@
 #include "devmgrd/listen_address.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devmgrd/metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <prometheus/client_metric.h>
 
 #include <cmath>
