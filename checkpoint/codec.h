@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "state/state.h"
+#include "state/decision.h"
 
 namespace devmgr::checkpoint {
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::checkpoint {

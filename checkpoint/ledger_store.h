@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::checkpoint {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::checkpoint {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::checkpoint {

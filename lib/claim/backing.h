@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::claim {

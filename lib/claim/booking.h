@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "claim/pod_plan.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::claim {

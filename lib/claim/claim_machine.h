@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr::claim {
 

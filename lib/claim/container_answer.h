@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr::claim {
 

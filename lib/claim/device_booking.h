@@ -24,6 +24,7 @@
 #include "device/pod_needs.h"
 #include "device/pod_plan.h"
 #include "device/reservation.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::claim {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::claim {

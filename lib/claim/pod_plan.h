@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "claim/backing.h"
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr::claim {
 

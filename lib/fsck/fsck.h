@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::fsck {

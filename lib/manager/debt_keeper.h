@@ -14,6 +14,7 @@
 #include "common/executor.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::manager {

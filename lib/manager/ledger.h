@@ -14,6 +14,7 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "common/mutex.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::manager {

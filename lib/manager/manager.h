@@ -32,6 +32,7 @@
 #include "manager/slice_keeper.h"
 #include "manager/spec_keeper.h"
 #include "plugin/plugins.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::manager {

@@ -15,6 +15,7 @@
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "manager/ledger.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::manager {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "common/mutex.h"
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr::manager {
 

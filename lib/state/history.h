@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::state {

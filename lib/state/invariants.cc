@@ -20,17 +20,6 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 4096;
 
 /// A pod in one of these phases uses its claims, or is about to.
-bool IsLive(const PodRecord& pod) {
-  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
-}
-
-bool IsUnpreparing(const ClaimRecord& claim) {
-  return std::any_of(claim.drivers.begin(), claim.drivers.end(),
-                     [](const auto& driver) {
-                       return driver.second.phase == DriverPhase::kUnpreparing;
-                     });
-}
-
 bool PreparedIn(const DriverRecord& driver, std::string_view boot_id) {
   return driver.phase == DriverPhase::kPrepared && driver.boot_id == boot_id;
 }

@@ -11,20 +11,9 @@
 namespace devmgr::state {
 namespace {
 
-bool IsLive(const PodRecord& pod) {
-  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
-}
-
 bool Lists(const PodRecord& pod, const ClaimUid& claim) {
   return std::find(pod.claims.begin(), pod.claims.end(), claim) !=
          pod.claims.end();
-}
-
-bool IsUnpreparing(const ClaimRecord& claim) {
-  return std::any_of(claim.drivers.begin(), claim.drivers.end(),
-                     [](const auto& driver) {
-                       return driver.second.phase == DriverPhase::kUnpreparing;
-                     });
 }
 
 /// It has to be admitted anew to become Ready: what its containers want, and

@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What records say of themselves, and the names of what is in them.
+#include "state/records.h"
+
 #include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "state/state.h"
-
 namespace devmgr::state {
+
+bool operator==(const PodRecord& a, const PodRecord& b) {
+  const bool same_answer =
+      a.answer == b.answer ||
+      (a.answer != nullptr && b.answer != nullptr && *a.answer == *b.answer);
+  return same_answer && a.uid == b.uid && a.name == b.name &&
+         a.first_seen_ms == b.first_seen_ms &&
+         a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
+         a.reason == b.reason && a.message == b.message &&
+         a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
+         a.boot_id == b.boot_id;
+}
+
+bool IsLive(const PodRecord& pod) {
+  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
+}
+
+bool IsUnpreparing(const ClaimRecord& claim) {
+  return std::any_of(claim.drivers.begin(), claim.drivers.end(),
+                     [](const auto& driver) {
+                       return driver.second.phase == DriverPhase::kUnpreparing;
+                     });
+}
 
 std::set<DeviceKey> OwnDevices(const ClaimRecord& claim) {
   std::set<DeviceKey> own;
@@ -97,48 +120,6 @@ std::string_view PodPhaseName(PodPhase phase) {
       return "Allocating";
     case PodPhase::kAdmitted:
       return "Admitted";
-  }
-  return "";
-}
-
-std::string_view DecisionKindName(DecisionKind kind) {
-  switch (kind) {
-    case DecisionKind::kIdentity:
-      return "Identity";
-    case DecisionKind::kSeen:
-      return "Seen";
-    case DecisionKind::kReject:
-      return "Reject";
-    case DecisionKind::kPrepareIntent:
-      return "PrepareIntent";
-    case DecisionKind::kPrepareResult:
-      return "PrepareResult";
-    case DecisionKind::kUnprepareIntent:
-      return "UnprepareIntent";
-    case DecisionKind::kUnprepareResult:
-      return "UnprepareResult";
-    case DecisionKind::kRelease:
-      return "Release";
-    case DecisionKind::kRepair:
-      return "Repair";
-    case DecisionKind::kRecovered:
-      return "Recovered";
-    case DecisionKind::kReserve:
-      return "Reserve";
-    case DecisionKind::kAllocated:
-      return "Allocated";
-    case DecisionKind::kUnreserve:
-      return "Unreserve";
-    case DecisionKind::kBacking:
-      return "Backing";
-    case DecisionKind::kDebt:
-      return "Debt";
-    case DecisionKind::kForgiven:
-      return "Forgiven";
-    case DecisionKind::kInitEnded:
-      return "InitEnded";
-    case DecisionKind::kHealth:
-      return "Health";
   }
   return "";
 }

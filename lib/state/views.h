@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::state {

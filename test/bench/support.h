@@ -20,7 +20,7 @@
 
 #include "common/mutex.h"
 #include "common/unique_fd.h"
-#include "state/state.h"
+#include "state/decision.h"
 
 namespace devmgr::bench {
 

@@ -10,7 +10,7 @@
 #include "checkpoint/full_ledger.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 
 namespace devmgr::checkpoint {
 namespace {

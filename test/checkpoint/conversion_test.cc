@@ -14,7 +14,7 @@
 #include "checkpoint/simulated_disk.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::checkpoint {

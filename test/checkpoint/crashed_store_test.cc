@@ -17,7 +17,7 @@
 #include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 
 namespace devmgr::checkpoint {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "checkpoint/store_support.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/test_scale.h"
 
 namespace devmgr::checkpoint {

@@ -4,7 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "state/records.h"
+#include "state/record_builders.h"
+#include "state/state.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::checkpoint {

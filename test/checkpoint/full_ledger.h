@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "state/state.h"
+#include "state/decision.h"
 
 namespace devmgr::checkpoint {
 

@@ -11,7 +11,7 @@
 
 #include "checkpoint/codec.h"
 #include "checkpoint/store_support.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::checkpoint {

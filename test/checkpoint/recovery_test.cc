@@ -13,7 +13,7 @@
 #include "checkpoint/table_frame.h"
 #include "checkpoint/witness.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/temp_folder.h"
 #include "support/test_scale.h"
 

@@ -16,7 +16,7 @@
 #include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::checkpoint {

@@ -16,7 +16,7 @@
 #include "checkpoint/disk.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/test_data.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 
 namespace devmgr::checkpoint {
 namespace {

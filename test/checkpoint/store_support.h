@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::checkpoint {

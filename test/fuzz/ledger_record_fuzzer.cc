@@ -8,6 +8,7 @@
 #include "checkpoint/keys.h"
 #include "common/status.h"
 #include "fuzz/fuzz.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::fuzz {

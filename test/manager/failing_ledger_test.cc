@@ -18,7 +18,7 @@
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "manager/ledger.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/mailbox.h"
 #include "support/temp_folder.h"
 #include "support/test_scale.h"

@@ -25,6 +25,7 @@
 #include "model/luck.h"
 #include "model/objects.h"
 #include "model/reference.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr {

@@ -17,7 +17,7 @@
 #include "common/executor.h"
 #include "model/luck.h"
 #include "rpc/connection.h"
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr::model {
 

@@ -16,6 +16,7 @@
 
 #include "model/drivers.h"
 #include "model/objects.h"
+#include "state/decision.h"
 #include "state/state.h"
 
 namespace devmgr::model {

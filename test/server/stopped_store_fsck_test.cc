@@ -8,7 +8,7 @@
 #include "checkpoint/ledger_store.h"
 #include "claim/container_answer.h"
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/temp_folder.h"
 
 namespace devmgr {

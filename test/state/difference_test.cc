@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "state/views.h"
 
 namespace devmgr::state {

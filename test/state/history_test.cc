@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "state/views.h"
 #include "support/status_matchers.h"
 

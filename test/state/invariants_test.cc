@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "state/state.h"
 
 namespace devmgr::state {

@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "state/records.h"
+#include "state/record_builders.h"
 #include "support/test_scale.h"
 
 namespace devmgr::state {

@@ -8,7 +8,8 @@
 #include <random>
 
 #include "common/status.h"
-#include "state/records.h"
+#include "state/record_builders.h"
+#include "state/state.h"
 #include "support/status_matchers.h"
 #include "support/test_scale.h"
 

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "common/status.h"
-#include "state/records.h"
+#include "state/decision.h"
+#include "state/record_builders.h"
 
 namespace devmgr::state {
 namespace {

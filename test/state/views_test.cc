@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "state/records.h"
+#include "state/record_builders.h"
 
 namespace devmgr::state {
 namespace {

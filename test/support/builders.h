@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "state/state.h"
+#include "state/records.h"
 
 namespace devmgr {
 

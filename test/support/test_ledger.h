@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "state/decision.h"
 #include "state/state.h"
 #include "support/status_matchers.h"
 

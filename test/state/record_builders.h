@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "state/state.h"
+#include "state/decision.h"
 
 namespace devmgr::state {
 

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/decision.h"
+
+#include <map>
+#include <utility>
+
+#include "api/quote.h"
+#include "common/status.h"
+#include "state/state.h"
+
+namespace devmgr::state {
+namespace {
+
+Change PutOf(std::shared_ptr<const PodRecord> pod) {
+  return PutPod{std::move(pod)};
+}
+Change PutOf(std::shared_ptr<const ClaimRecord> claim) {
+  return PutClaim{std::move(claim)};
+}
+Change PutOf(std::shared_ptr<const IdentityRecord> identity) {
+  return PutIdentity{std::move(identity)};
+}
+Change PutOf(std::shared_ptr<const ResourceRecord> resource) {
+  return PutResource{std::move(resource)};
+}
+Change EraseOf(const PodUid& uid) { return ErasePod{uid}; }
+Change EraseOf(const ClaimUid& uid) { return EraseClaim{uid}; }
+Change EraseOf(const IdentityKey& key) {
+  return EraseIdentity{key.first, key.second};
+}
+
+Change EraseOf(const std::string& resource) { return EraseResource{resource}; }
+Change PutOf(std::shared_ptr<const HealthRecord> health) {
+  return PutHealth{std::move(health)};
+}
+Change EraseOf(const DeviceKey& device) { return EraseHealth{device}; }
+
+/// Applies changes one by one and takes them all back unless told to keep them.
+class Transaction {
+ public:
+  explicit Transaction(State& state) : state_(state) {}
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction() {
+    const std::vector<Change> undo = Keep();
+    // What was there before can be put back, and what was not be erased.
+    for (const Change& change : undo) {
+      std::visit(*this, change).IgnoreError();
+    }
+  }
+
+  absl::Status Apply(const std::vector<Change>& changes) {
+    for (const Change& change : changes) {
+      DEVMGR_RETURN_IF_ERROR(std::visit(*this, change));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Returns what would take the changes back, in the order to do it.
+  std::vector<Change> Keep() {
+    std::reverse(undo_.begin(), undo_.end());
+    return std::exchange(undo_, {});
+  }
+
+  absl::Status operator()(const PutPod& change) {
+    if (change.pod == nullptr) return DataLossError("a pod record is missing");
+    if (change.pod->uid.value.empty()) {
+      return DataLossError("pod {} has no uid",
+                           api::Quoted(change.pod->name.ToString()));
+    }
+    Put(change.pod, change.pod->uid, state_.pods);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const PutClaim& change) {
+    if (change.claim == nullptr) {
+      return DataLossError("a claim record is missing");
+    }
+    if (change.claim->uid.value.empty()) {
+      return DataLossError("claim {} has no uid",
+                           api::Quoted(change.claim->name.ToString()));
+    }
+    Put(change.claim, change.claim->uid, state_.claims);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const PutIdentity& change) {
+    if (change.identity == nullptr) {
+      return DataLossError("an identity record is missing");
+    }
+    const IdentityRecord& identity = *change.identity;
+    // The store separates the parts of its keys by NUL.
+    if (identity.kind.find('\0') != std::string::npos ||
+        identity.name.ns.find('\0') != std::string::npos) {
+      return DataLossError("the identity of {} has a NUL in its name",
+                           api::Quoted(identity.name.name));
+    }
+    Put(change.identity, IdentityKey(identity.kind, identity.name),
+        state_.identities);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const PutResource& change) {
+    if (change.resource == nullptr) {
+      return DataLossError("a resource record is missing");
+    }
+    if (change.resource->name.empty()) {
+      return DataLossError("a resource has no name");
+    }
+    Put(change.resource, change.resource->name, state_.resources);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const ErasePod& change) {
+    if (Erase(change.uid, state_.pods)) return absl::OkStatus();
+    return DataLossError("pod with uid {} is not known",
+                         api::Quoted(change.uid.value));
+  }
+  absl::Status operator()(const EraseClaim& change) {
+    if (Erase(change.uid, state_.claims)) return absl::OkStatus();
+    return DataLossError("claim with uid {} is not known",
+                         api::Quoted(change.uid.value));
+  }
+  absl::Status operator()(const EraseIdentity& change) {
+    if (Erase(IdentityKey(change.kind, change.name), state_.identities)) {
+      return absl::OkStatus();
+    }
+    return DataLossError("the identity of {} {} is not known",
+                         api::Quoted(change.kind),
+                         api::Quoted(change.name.ToString()));
+  }
+  absl::Status operator()(const EraseResource& change) {
+    if (Erase(change.name, state_.resources)) return absl::OkStatus();
+    return DataLossError("resource {} is not known", api::Quoted(change.name));
+  }
+  absl::Status operator()(const PutHealth& change) {
+    if (change.health == nullptr) {
+      return DataLossError("a health record is missing");
+    }
+    const HealthRecord& health = *change.health;
+    // The store separates the parts of its keys by NUL.
+    if (health.driver.empty() ||
+        health.driver.find('\0') != std::string::npos ||
+        health.pool.find('\0') != std::string::npos) {
+      return DataLossError("the health of {} has no driver, or a NUL in a name",
+                           api::Quoted(health.device));
+    }
+    Put(change.health, health.Key(), state_.healths);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseHealth& change) {
+    if (Erase(change.device, state_.healths)) return absl::OkStatus();
+    return DataLossError("the health of {} is not known",
+                         api::Quoted(std::get<2>(change.device)));
+  }
+
+ private:
+  template <typename Key, typename Record>
+  void Put(const std::shared_ptr<const Record>& record, const Key& key,
+           const std::map<Key, std::shared_ptr<const Record>>& map) {
+    RememberOld(key, map);
+    state_.Put(record);
+  }
+
+  template <typename Key, typename Record>
+  bool Erase(const Key& key,
+             const std::map<Key, std::shared_ptr<const Record>>& map) {
+    if (map.find(key) == map.end()) return false;
+    RememberOld(key, map);
+    return state_.Erase(key);
+  }
+
+  template <typename Key, typename Record>
+  void RememberOld(const Key& key,
+                   const std::map<Key, std::shared_ptr<const Record>>& map) {
+    const auto old = map.find(key);
+    undo_.push_back(old == map.end() ? EraseOf(key) : PutOf(old->second));
+  }
+
+  State& state_;
+  std::vector<Change> undo_;
+};
+
+/// Applies a batch and returns what takes it back.
+absl::StatusOr<std::vector<Change>> ApplyBatch(State& state,
+                                               const Batch& batch) {
+  if (batch.seq != state.seq + 1) {
+    return DataLossError("batch {} does not follow batch {}", batch.seq,
+                         state.seq);
+  }
+  Transaction transaction(state);
+  DEVMGR_RETURN_IF_ERROR(WithContext(transaction.Apply(batch.decision.changes),
+                                     "batch {}", batch.seq));
+  state.seq = batch.seq;
+  return transaction.Keep();
+}
+
+}  // namespace
+
+std::string_view DecisionKindName(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kIdentity:
+      return "Identity";
+    case DecisionKind::kSeen:
+      return "Seen";
+    case DecisionKind::kReject:
+      return "Reject";
+    case DecisionKind::kPrepareIntent:
+      return "PrepareIntent";
+    case DecisionKind::kPrepareResult:
+      return "PrepareResult";
+    case DecisionKind::kUnprepareIntent:
+      return "UnprepareIntent";
+    case DecisionKind::kUnprepareResult:
+      return "UnprepareResult";
+    case DecisionKind::kRelease:
+      return "Release";
+    case DecisionKind::kRepair:
+      return "Repair";
+    case DecisionKind::kRecovered:
+      return "Recovered";
+    case DecisionKind::kReserve:
+      return "Reserve";
+    case DecisionKind::kAllocated:
+      return "Allocated";
+    case DecisionKind::kUnreserve:
+      return "Unreserve";
+    case DecisionKind::kBacking:
+      return "Backing";
+    case DecisionKind::kDebt:
+      return "Debt";
+    case DecisionKind::kForgiven:
+      return "Forgiven";
+    case DecisionKind::kInitEnded:
+      return "InitEnded";
+    case DecisionKind::kHealth:
+      return "Health";
+  }
+  return "";
+}
+
+bool IsWorthWriting(const Decision& decision) {
+  return !decision.changes.empty() || decision.kind == DecisionKind::kRepair;
+}
+
+absl::Status Apply(State& state, const Batch& batch) {
+  return ApplyBatch(state, batch).status();
+}
+
+absl::Status ApplyNew(State& state, Batch& batch) {
+  DEVMGR_ASSIGN_OR_RETURN(batch.undo, ApplyBatch(state, batch));
+  return absl::OkStatus();
+}
+
+bool CanRevert(const Batch& batch) {
+  return batch.decision.kind != DecisionKind::kRecovered &&
+         batch.undo.size() == batch.decision.changes.size();
+}
+
+absl::Status Revert(State& state, const Batch& batch) {
+  if (batch.seq != state.seq || batch.seq == 0) {
+    return DataLossError("batch {} is not the last one, which is {}", batch.seq,
+                         state.seq);
+  }
+  if (!CanRevert(batch)) {
+    return FailedPreconditionError("what was before batch {} is not known",
+                                   batch.seq);
+  }
+  Transaction transaction(state);
+  DEVMGR_RETURN_IF_ERROR(WithContext(transaction.Apply(batch.undo),
+                                     "undo of batch {}", batch.seq));
+  transaction.Keep();
+  --state.seq;
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::state

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the ledger remembers: one record per pod, claim, identity, resource name
+// and device health. Pure values.
+#pragma once
+
+#include <devmgr/container_devices.h>
+#include <devmgr/objects.h>
+#include <devmgr/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "device/reservation.h"
+
+namespace devmgr::state {
+
+/// Where one driver stands with one claim. Stored: never renumber.
+/// The transitions are drawn in lib/claim/README.md.
+enum class DriverPhase : std::uint8_t {
+  /// The intent to prepare is recorded. The driver may or may not have acted.
+  kPreparing = 1,
+  /// The driver answered; `devices` and `boot_id` hold.
+  kPrepared = 2,
+  /// The intent to unprepare is recorded. Never resolved, shared or prepared
+  /// before this is settled.
+  kUnpreparing = 3,
+};
+std::string_view DriverPhaseName(DriverPhase phase);
+
+/// A device as the driver's answer named it. APIs up to v1alpha3 answer CDI
+/// names alone: then it is one device without any other name.
+struct PreparedDevice {
+  std::vector<std::string> request_names;  ///< Empty: serves all requests.
+  std::string pool;
+  std::string device;
+  std::vector<std::string> cdi_device_ids;
+  std::string share_id;  ///< Empty when absent.
+  friend bool operator==(const PreparedDevice&,
+                         const PreparedDevice&) = default;
+};
+
+/// A device as the claim's allocation names it.
+struct AllocatedDevice {
+  std::string pool;
+  std::string device;
+  bool shared = false;  ///< Others may have it, too: admin access, a share.
+  friend bool operator==(const AllocatedDevice&,
+                         const AllocatedDevice&) = default;
+};
+
+/// A driver was to unprepare a claim and has not: it was not there, or failed.
+struct Debt {
+  std::int64_t since_ms = 0;   ///< Unix time of the first failure.
+  std::uint32_t attempts = 0;  ///< Calls that failed.
+  std::string last_error;
+  std::vector<std::string> pods;  ///< `namespace/name` of the last holders.
+  friend bool operator==(const Debt&, const Debt&) = default;
+};
+
+/// Calls that a driver does not want for a claim.
+struct SkippedOperations {
+  bool prepare = false;
+  bool unprepare = false;
+  friend bool operator==(const SkippedOperations&,
+                         const SkippedOperations&) = default;
+};
+
+struct DriverRecord {
+  DriverPhase phase = DriverPhase::kPreparing;
+  std::vector<PreparedDevice> devices;  ///< In the order of the answer.
+  std::string boot_id;                  ///< Boot in which it was prepared.
+  std::optional<Debt> debt;             ///< With kUnpreparing only.
+  SkippedOperations skipped;            ///< As its allocation says.
+  /// What the driver gets with each call; of claims up to v1alpha2.
+  ResourceHandle handle = {};
+  /// Known before the driver is asked. Empty when the allocation names none, as
+  /// up to v1alpha2, or when it was booked before this was kept.
+  std::vector<AllocatedDevice> allocated = {};
+  /// Of the driver's last answer, where `devices` are void: it may still have
+  /// them, and v1alpha1 wants to hear of them when they are unprepared.
+  std::vector<std::string> void_cdi_device_ids = {};
+  /// `void_cdi_device_ids`, or those of `devices`.
+  std::vector<std::string> LastCdiDeviceIds() const;
+  /// Before the driver was asked for the first time: kPreparing, with all that
+  /// the claim's allocation says, and with what the driver may still have.
+  DriverRecord Anew() const;
+  friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
+};
+
+/// A claim that some pod references, or that is being unprepared.
+struct ClaimRecord {
+  ClaimUid uid;
+  ObjectName name;
+  std::set<PodUid> pods;
+  std::map<std::string, DriverRecord> drivers;
+  /// Some of its devices can be reached from other nodes, too.
+  bool network_attached = false;
+  friend bool operator==(const ClaimRecord&, const ClaimRecord&) = default;
+};
+
+/// The devices of one resource that a container holds.
+struct DeviceHold {
+  std::string container;
+  device::ContainerKind kind = device::ContainerKind::kApp;
+  std::string resource;
+  device::ReservationPhase phase = device::ReservationPhase::kReserved;
+  std::vector<device::HeldDevice> devices;  ///< Once each.
+  device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
+  /// The plugin is to be asked before each start of the container.
+  bool pre_start = false;
+  /// False: `devices` are only what it had.
+  bool Holds() const { return phase != device::ReservationPhase::kReleased; }
+  friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
+};
+
+/// Who serves an extended resource by its name on this node. Stored: never
+/// renumber.
+enum class Backing : std::uint8_t {
+  kPlugin = 1,  ///< A device plugin, by counting.
+  kClass = 2,   ///< A device class, through claims.
+};
+std::string_view BackingName(Backing backing);
+
+/// Changed by a recorded hand-over only.
+struct ResourceRecord {
+  std::string name;
+  Backing backing = Backing::kPlugin;
+  std::int64_t since_ms = 0;  ///< Unix time.
+  /// Why an operator gave the name to whom it is with; it stays there until he
+  /// says otherwise. Empty: nobody did.
+  std::string by_operator;
+  friend bool operator==(const ResourceRecord&,
+                         const ResourceRecord&) = default;
+};
+
+/// Driver, pool and device.
+using DeviceKey = std::tuple<std::string, std::string, std::string>;
+
+/// What a driver said last of the health of a device that a claim holds.
+struct HealthRecord {
+  std::string driver;
+  std::string pool;
+  std::string device;
+  device::Health health = device::Health::kUnknown;
+  std::string message;
+  std::int64_t lease_ms = 0;  ///< How long a report counts.
+  std::int64_t since_ms = 0;  ///< Of health and message; Unix time.
+  DeviceKey Key() const { return {driver, pool, device}; }
+  friend bool operator==(const HealthRecord&, const HealthRecord&) = default;
+};
+
+/// Stored: never renumber.
+enum class PodPhase : std::uint8_t {
+  kWaiting = 1,     ///< Known; holds nothing.
+  kPreparing = 2,   ///< References its claims; not all are prepared.
+  kReady = 3,       ///< `answer` is frozen.
+  kRejected = 4,    ///< Final; holds nothing.
+  kReleasing = 5,   ///< Being unprepared; `claims` are what is left to do.
+  kAllocating = 6,  ///< Its devices are reserved; plugins are being asked.
+  kAdmitted = 7,    ///< Its devices are committed; it references no claims yet.
+};
+std::string_view PodPhaseName(PodPhase phase);
+
+/// One thing a container wants: a request (empty: all requests) of a claim;
+/// `resource` is set when an extended resource asks for it.
+struct Want {
+  ClaimUid claim;
+  std::string request;
+  std::string resource;
+  /// Entry of the pod's `resourceClaims`. Empty for the special claim, and in
+  /// pods that were prepared before it was kept.
+  std::string pod_claim = {};
+  friend bool operator==(const Want&, const Want&) = default;
+};
+
+struct ContainerNeed {
+  std::string name;
+  bool init = false;
+  std::vector<Want> wants;  ///< In pod-claim order, the special claim last.
+  friend bool operator==(const ContainerNeed&, const ContainerNeed&) = default;
+};
+
+struct PodRecord {
+  PodUid uid;
+  ObjectName name;
+  std::int64_t first_seen_ms = 0;  ///< Unix time.
+  /// Decision at which the pod was first seen; orders pods of one name.
+  std::uint64_t first_seen_seq = 0;
+  PodPhase phase = PodPhase::kWaiting;
+  std::string reason;            ///< Of a rejection.
+  std::string message;           ///< Of a rejection.
+  std::vector<ClaimUid> claims;  ///< In pod-claim order.
+  /// Kept while it is being unprepared.
+  std::vector<ContainerNeed> needs;
+  /// Of device plugins; by container as in the pod, then by resource. Kept
+  /// until the pod is forgotten.
+  std::vector<DeviceHold> holds;
+  /// Set while the phase is kReady: what resolve answers.
+  std::shared_ptr<const PodDevices> answer;
+  std::string boot_id;  ///< Boot in which `answer` was frozen.
+};
+bool operator==(const PodRecord& a, const PodRecord& b);
+
+/// It references its claims: it is being prepared, or Ready.
+bool IsLive(const PodRecord& pod);
+
+/// Some driver of the claim is to unprepare it.
+bool IsUnpreparing(const ClaimRecord& claim);
+
+/// Devices that the claim has for itself: as allocated, and where that is not
+/// known as its drivers answered.
+std::set<DeviceKey> OwnDevices(const ClaimRecord& claim);
+
+/// The extended resources for which the pod holds claims.
+std::set<std::string> ResourcesByClaims(const PodRecord& pod);
+
+/// The identity of an object that came from a file without one.
+struct IdentityRecord {
+  std::string kind;
+  ObjectName name;
+  std::string uid;  ///< Given or derived.
+  std::int64_t first_seen_ms = 0;
+  friend bool operator==(const IdentityRecord&,
+                         const IdentityRecord&) = default;
+};
+using IdentityKey = std::pair<std::string, ObjectName>;  ///< Kind and name.
+
+}  // namespace devmgr::state
