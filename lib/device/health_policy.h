@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "device/inventory.h"
-#include "device/reservation.h"
+#include "device/reservation_table.h"
 
 namespace devmgr::device {
 

@@ -13,6 +13,7 @@
 
 #include "device/inventory.h"
 #include "device/reservation.h"
+#include "device/reservation_table.h"
 
 namespace devmgr::device {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "device/reservation.h"
+#include "device/reservation_table.h"
 
 namespace devmgr::device {
 

@@ -19,6 +19,7 @@
 #include "device/inventory.h"
 #include "device/pod_needs.h"
 #include "device/reservation.h"
+#include "device/reservation_table.h"
 #include "device/selection.h"
 
 namespace devmgr::device {

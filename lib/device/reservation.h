@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds which device. A Reservation is a plain record that the ledger can
-// store; the table is the index over all of them.
+// What a container holds of a resource: plain records that the ledger stores.
 #pragma once
 
-#include <absl/status/status.h>
 #include <devmgr/types.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "device/id_order.h"
 
 namespace devmgr::device {
 
@@ -57,56 +51,6 @@ struct FreedDevices {
   std::string resource;
   std::vector<std::string> ids;
   friend bool operator==(const FreedDevices&, const FreedDevices&) = default;
-};
-
-/// Thread-bound. Costs do not grow with what others hold (but for a logarithm).
-class ReservationTable {
- public:
-  struct Holder {
-    PodUid pod;
-    int containers = 0;  ///< Of the pod.
-  };
-  using HeldIds = std::map<std::string, Holder, IdOrder>;
-
-  /// Nothing is changed by an error.
-  ///   FailedPrecondition  another pod holds one of the devices, or the
-  ///                       container has a reservation for the resource
-  ///   InvalidArgument     a device is in it twice
-  absl::Status Add(Reservation reservation);
-
-  /// All that the pod has reserved.
-  void Commit(const PodUid& pod);
-
-  /// Gives back what is freed by it, by resource name.
-  std::vector<FreedDevices> ReleasePod(const PodUid& pod);
-  std::vector<FreedDevices> ReleaseContainer(const PodUid& pod,
-                                             std::string_view container);
-  /// After the last init container: frees what none of the pod's other
-  /// containers took over.
-  std::vector<FreedDevices> ReleaseInitContainers(const PodUid& pod);
-
-  /// In the order they were added; empty for a pod that holds nothing.
-  const std::vector<Reservation>& OfPod(const PodUid& pod) const;
-  /// Null when there is none.
-  const Reservation* Find(const PodUid& pod, std::string_view container,
-                          std::string_view resource) const;
-  /// Null when the device is free.
-  const Holder* HolderOf(std::string_view resource, std::string_view id) const;
-  /// All held devices of a resource.
-  const HeldIds& Held(std::string_view resource) const;
-  /// Resources of which something is held; the sets are not empty.
-  const std::map<std::string, HeldIds, std::less<>>& resources() const {
-    return held_;
-  }
-
- private:
-  template <typename Matches>
-  std::vector<FreedDevices> Release(const PodUid& pod, Matches matches);
-  void Free(const Reservation& reservation,
-            std::map<std::string, std::vector<std::string>>& freed);
-
-  std::map<PodUid, std::vector<Reservation>> pods_;
-  std::map<std::string, HeldIds, std::less<>> held_;
 };
 
 }  // namespace devmgr::device

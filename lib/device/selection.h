@@ -17,6 +17,7 @@
 #include "device/id_order.h"
 #include "device/inventory.h"
 #include "device/reservation.h"
+#include "device/reservation_table.h"
 
 namespace devmgr::device {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dra/api_version.h"
-#include "dra/drivers.h"
+#include "dra/claims.h"
 
 namespace devmgr::dra {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dra/drivers.h"
+#include "dra/claims.h"
 
 namespace devmgr::dra {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "dra/claims.h"
 #include "dra/driver_instance.h"
-#include "dra/drivers.h"
 
 namespace devmgr::dra {
 

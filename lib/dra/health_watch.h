@@ -13,7 +13,7 @@
 
 #include "common/executor.h"
 #include "dra/driver_instance.h"
-#include "dra/drivers.h"
+#include "dra/health_listener.h"
 
 namespace devmgr::dra {
 

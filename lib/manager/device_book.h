@@ -19,6 +19,7 @@
 #include "device/inventory.h"
 #include "device/pod_plan.h"
 #include "device/reservation.h"
+#include "device/reservation_table.h"
 #include "manager/event_log.h"
 #include "plugin/plugins.h"
 #include "state/state.h"

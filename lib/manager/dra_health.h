@@ -18,6 +18,7 @@
 #include "device/driver_health.h"
 #include "device/health_policy.h"
 #include "dra/drivers.h"
+#include "dra/health_listener.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
 #include "state/state.h"

@@ -15,7 +15,6 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "common/feature_gates.h"
-#include "dra/drivers.h"
 #include "fsck/fsck.h"
 #include "manager/backing_book.h"
 #include "manager/container_start.h"
@@ -34,6 +33,10 @@
 #include "plugin/plugins.h"
 #include "state/decision.h"
 #include "state/state.h"
+
+namespace devmgr::dra {
+class Drivers;
+}
 
 namespace devmgr::manager {
 

@@ -19,13 +19,16 @@
 #include "claim/pod_plan.h"
 #include "claim/release.h"
 #include "common/executor.h"
-#include "dra/drivers.h"
 #include "manager/device_admission.h"
 #include "manager/driver_calls.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
 #include "manager/object_book.h"
 #include "state/state.h"
+
+namespace devmgr::dra {
+class Drivers;
+}
 
 namespace devmgr::manager {
 

@@ -10,7 +10,7 @@
 
 #include "device/inventory.h"
 #include "device/pod_needs.h"
-#include "device/reservation.h"
+#include "device/reservation_table.h"
 #include "device/selection.h"
 #include "topology/hints.h"
 

@@ -3,7 +3,6 @@
 // Nothing that a file holds crashes the decoder or gets half of itself
 // accepted.
 #include <devmgr/manifests.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>

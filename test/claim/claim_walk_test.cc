@@ -3,7 +3,6 @@
 // The table of lib/claim/README.md, walked by the decisions themselves: a claim
 // is brought into each state, each event happens to it, and where it then is
 // has to be what the table says.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>

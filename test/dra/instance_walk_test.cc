@@ -3,7 +3,6 @@
 // The table of instance_machine.h walked by the real instance: every state,
 // everything that can happen there, over several connections, whose late news
 // must change nothing.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>

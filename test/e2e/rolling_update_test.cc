@@ -2,7 +2,6 @@
 //
 // A driver is updated while pods come and go: two processes of it at a time,
 // which share what is prepared.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 

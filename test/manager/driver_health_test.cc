@@ -4,7 +4,6 @@
 #include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>

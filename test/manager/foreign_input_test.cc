@@ -7,7 +7,6 @@
 #include <devmgr/device_manager.h>
 #include <devmgr/inspection.h>
 #include <devmgr/testing.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

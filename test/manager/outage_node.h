@@ -21,7 +21,7 @@
 
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
-#include "dra/drivers.h"
+#include "dra/claims.h"
 #include "model/luck.h"
 #include "model/objects.h"
 #include "model/reference.h"

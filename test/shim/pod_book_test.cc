@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/pod_book.h"
 
-#include <gmock/gmock.h>
-
 namespace devmgr::shim {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "dra/drivers.h"
+#include "dra/health_listener.h"
 
 namespace devmgr {
 

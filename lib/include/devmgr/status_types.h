@@ -6,7 +6,6 @@
 #pragma once
 
 #include <devmgr/export.h>
-#include <devmgr/manifests.h>
 #include <devmgr/types.h>
 
 #include <chrono>

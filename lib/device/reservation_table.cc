@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/reservation.h"
+#include "device/reservation_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/reservation.h"
+#include "device/reservation_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "device/devices.h"
+#include "device/reservation.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::device {
