@@ -217,7 +217,7 @@ void Write(const state::HealthRecord& health, pb::HealthRecord* out) {
   out->set_since_ms(health.since_ms);
 }
 
-struct ChangeWriter {
+struct ChangeEncoder {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
     Write(*change.pod, out->mutable_put_pod());
@@ -297,10 +297,10 @@ std::string EncodeBatch(const state::Batch& batch) {
   }
   message.set_message(batch.decision.message);
   for (const state::Change& change : batch.decision.changes) {
-    std::visit(ChangeWriter{message.add_changes()}, change);
+    std::visit(ChangeEncoder{message.add_changes()}, change);
   }
   for (const state::Change& change : batch.undo) {
-    std::visit(ChangeWriter{message.add_undo()}, change);
+    std::visit(ChangeEncoder{message.add_undo()}, change);
   }
   return message.SerializeAsString();
 }

@@ -14,7 +14,12 @@ namespace {
 constexpr std::size_t kBlock = 32 * 1024;
 constexpr std::size_t kHeader = 7;
 
-enum Type : unsigned char { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
+enum Type : unsigned char {
+  kWholeRecord = 1,
+  kFirstPart = 2,
+  kMiddlePart = 3,
+  kLastPart = 4
+};
 
 class LogScanner {
  public:
@@ -84,8 +89,8 @@ class LogScanner {
   void Take(std::size_t at) {
     const std::string_view payload = bytes_.substr(at + kHeader, LengthAt(at));
     const std::uint32_t type = TypeAt(at);
-    const bool begins = type == kWhole || type == kFirst;
-    const bool goes_on = type == kMiddle || type == kLast;
+    const bool begins = type == kWholeRecord || type == kFirstPart;
+    const bool goes_on = type == kMiddlePart || type == kLastPart;
     if (!begins && !goes_on) return;  // Of a later version; not of a write.
     if (begins == fragment_.has_value() && !after_damage_) {
       AddDamage(at, begins ? "it begins inside another record"
@@ -95,7 +100,7 @@ class LogScanner {
     if (!fragment_.has_value()) return;  // Its beginning was damaged.
     fragment_->payload += payload;
     after_damage_ = false;
-    if (type == kFirst || type == kMiddle) return;
+    if (type == kFirstPart || type == kMiddlePart) return;
     contents_.records.push_back(std::move(fragment_->payload));
     fragment_.reset();
   }

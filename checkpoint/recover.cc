@@ -19,7 +19,7 @@ namespace {
 
 /// Names of pods whose records may be lost: an object from a file has its
 /// identity beside the record, and the history may tell of it.
-state::NameOfPod NamesIn(const Salvaged& salvaged) {
+state::NameOfPod PodNamesIn(const Salvaged& salvaged) {
   std::map<PodUid, ObjectName> names;
   for (const state::Batch& batch : salvaged.history) {
     for (const state::Change& change : batch.decision.changes) {
@@ -72,7 +72,7 @@ absl::StatusOr<RecoveryReport> RecoverLedger(StateDirectory& directory,
       Salvaged salvaged,
       SalvageDatabase(database, directory.salvage_work(), options,
                       HeldSeq(directory, *options.env->GetFileSystem())));
-  const std::uint64_t mended = Mend(salvaged.state, NamesIn(salvaged));
+  const std::uint64_t mended = Mend(salvaged.state, PodNamesIn(salvaged));
   const auto violations = state::CheckInvariants(salvaged.state);
   if (!violations.empty()) {
     return DataLossError(

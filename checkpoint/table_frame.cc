@@ -19,7 +19,7 @@ constexpr std::uint64_t kCrc32c = 1;
 constexpr std::uint64_t kVersion = 5;
 
 constexpr std::size_t kTypeSize = 1;
-constexpr std::size_t kNumberSize = 4;
+constexpr std::size_t kWordSize = 4;
 
 struct Handle {
   std::uint64_t offset = 0;
@@ -39,7 +39,7 @@ std::string_view BlockAt(std::string_view table, Handle handle) {
   reader.Bytes(handle.offset);
   const std::string_view block = reader.Bytes(handle.size);
   reader.Bytes(kTypeSize);
-  const std::uint64_t checksum = reader.Fixed(kNumberSize);
+  const std::uint64_t checksum = reader.Fixed(kWordSize);
   if (!reader.ok()) return {};
   const std::string_view checked =
       table.substr(handle.offset, handle.size + kTypeSize);
@@ -49,9 +49,9 @@ std::string_view BlockAt(std::string_view table, Handle handle) {
 /// Whether all blocks that an index of such names are whole.
 bool NamesWholeBlocks(std::string_view index, std::string_view table) {
   // Behind the entries stand where some of them begin, and how many those are.
-  if (index.size() < kNumberSize) return false;
-  ByteReader end(index.substr(index.size() - kNumberSize));
-  const std::uint64_t behind = (end.Fixed(kNumberSize) + 1) * kNumberSize;
+  if (index.size() < kWordSize) return false;
+  ByteReader end(index.substr(index.size() - kWordSize));
+  const std::uint64_t behind = (end.Fixed(kWordSize) + 1) * kWordSize;
   if (behind > index.size()) return false;
   ByteReader reader(index.substr(0, index.size() - behind));
   while (reader.ok() && !reader.empty()) {

@@ -10,14 +10,13 @@
 
 #include "api/names.h"
 #include "api/quote.h"
+#include "common/ascii.h"
 
 namespace devmgr::api {
 namespace {
 
 /// Of a time, up to its seconds; `0` stands for a digit.
 constexpr std::string_view kShape = "0000-00-00T00:00:00";
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// The number that stands at `at`.
 int TwoDigits(std::string_view text, std::size_t at) {

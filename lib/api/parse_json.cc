@@ -67,9 +67,9 @@ class CountingIterator {
   Position* position_;
 };
 
-class Handler : public nlohmann::json_sax<Json> {
+class JsonHandler : public nlohmann::json_sax<Json> {
  public:
-  Handler(TreeBuilder& builder, const Position& position)
+  JsonHandler(TreeBuilder& builder, const Position& position)
       : builder_(builder), position_(position) {}
 
   bool null() override { return Add(Value::Kind::kNull, ""); }
@@ -143,7 +143,7 @@ ParsedText ParseJson(std::string_view text, bool& is_syntax_error) {
   ParsedText result;
   TreeBuilder builder;
   Position position;
-  Handler handler(builder, position);
+  JsonHandler handler(builder, position);
   bool ok = true;
   try {
     const char* const end = text.data() + text.size();

@@ -40,9 +40,9 @@ std::string WithEscapesAsUtf8(std::string_view text) {
   }
 }
 
-class Handler : public YAML::EventHandler {
+class YamlHandler : public YAML::EventHandler {
  public:
-  explicit Handler(TreeBuilder& builder) : builder_(builder) {}
+  explicit YamlHandler(TreeBuilder& builder) : builder_(builder) {}
 
   /// At a stray `}` or `,` between documents yaml-cpp 0.7 finds an empty one,
   /// takes nothing, and would do so for ever.
@@ -130,7 +130,7 @@ class Handler : public YAML::EventHandler {
 ParsedText ParseYaml(std::string_view text) {
   ParsedText result;
   TreeBuilder builder;
-  Handler handler(builder);
+  YamlHandler handler(builder);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

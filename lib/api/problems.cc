@@ -21,14 +21,14 @@ std::string ManifestProblem::ToString() const {
 namespace api {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 1000;
+constexpr std::size_t kMaxShownBytes = 1000;
 
 }  // namespace
 
 ManifestProblem Problems::Make(int line, std::string_view field,
                                std::string_view message) const {
-  return {file_, line, Readable(field, kMaxTextBytes),
-          Readable(message, kMaxTextBytes)};
+  return {file_, line, Readable(field, kMaxShownBytes),
+          Readable(message, kMaxShownBytes)};
 }
 
 void Problems::Error(int line, std::string_view field,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/quote.h"
+#include "common/ascii.h"
 #include "common/status.h"
 
 namespace devmgr::api {
@@ -22,8 +23,6 @@ constexpr std::int64_t kMaxWhole = std::numeric_limits<std::int64_t>::max();
 /// Digits that a point may be moved before the amount is 0 or clamped anyway,
 /// whatever the text's own digits are (their number is added to it).
 constexpr std::int64_t kFarExponent = 100;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// A number as written: the digits without their point, and where it stood.
 struct Decimal {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "common/ascii.h"
+
 namespace devmgr::api {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 template <std::size_t N>
 bool IsOneOf(std::string_view text,

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "common/ascii.h"
+
 namespace devmgr::api {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsIdentifierCharacter(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

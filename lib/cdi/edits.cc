@@ -11,7 +11,7 @@ namespace devmgr {
 namespace {
 
 /// Bytes of the reasons of all.
-constexpr std::size_t kMaxReason = 4'000;
+constexpr std::size_t kMaxReasonsBytes = 4'000;
 
 /// Why each of them is unresolvable; OK when there are none.
 absl::Status Unresolvable(const CdiRegistry& registry,
@@ -25,7 +25,7 @@ absl::Status Unresolvable(const CdiRegistry& registry,
                     api::Readable(fmt::format("unresolvable CDI devices {}: {}",
                                               fmt::join(names, ", "),
                                               fmt::join(reasons, "; ")),
-                                  kMaxReason));
+                                  kMaxReasonsBytes));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "api/quote.h"
+#include "common/ascii.h"
 #include "common/status.h"
 
 namespace devmgr {
@@ -15,31 +16,26 @@ namespace {
 
 using api::Quoted;
 
-bool IsLetter(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-bool IsAlnum(char c) { return IsLetter(c) || (c >= '0' && c <= '9'); }
-
 /// Checks one part. What differs between parts: whether a digit may begin it,
 /// and whether `:` may stand inside.
 absl::Status CheckPart(std::string_view what, std::string_view part,
                        bool is_device_name) {
   if (part.empty()) return InvalidArgumentError("{} is empty", what);
-  if (is_device_name ? !IsAlnum(part.front()) : !IsLetter(part.front())) {
+  if (is_device_name ? !IsLetterOrDigit(part.front())
+                     : !IsLetter(part.front())) {
     return InvalidArgumentError("invalid {} {}: it must start with a letter{}",
                                 what, Quoted(part),
                                 is_device_name ? " or digit" : "");
   }
   if (!std::all_of(part.begin(), part.end(), [&](char c) {
-        return IsAlnum(c) || c == '_' || c == '-' || c == '.' ||
+        return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.' ||
                (is_device_name && c == ':');
       })) {
     return InvalidArgumentError(
         "invalid {} {}: it may hold only letters, digits, '_', '-', '.'{}",
         what, Quoted(part), is_device_name ? " and ':'" : "");
   }
-  if (!IsAlnum(part.back())) {
+  if (!IsLetterOrDigit(part.back())) {
     return InvalidArgumentError(
         "invalid {} {}: it must end with a letter or digit", what,
         Quoted(part));

@@ -17,7 +17,7 @@ namespace devmgr {
 namespace {
 
 /// Bytes of a reason.
-constexpr std::size_t kMaxReason = 2'000;
+constexpr std::size_t kMaxProblemBytes = 2'000;
 
 /// All definitions of one device: by priority, the highest first; within one
 /// priority by file, in the order given.
@@ -138,7 +138,7 @@ std::string CdiRegistry::WhyMissing(std::string_view name) const {
   if (!unread_.empty()) {
     reason += fmt::format("; not read: {}", fmt::join(unread_, ", "));
   }
-  return api::Readable(reason, kMaxReason);
+  return api::Readable(reason, kMaxProblemBytes);
 }
 
 std::vector<std::string> CdiRegistry::Vendors() const {

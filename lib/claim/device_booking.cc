@@ -41,10 +41,6 @@ absl::Status CheckMayReserve(const PodRecord& pod) {
                                  state::PodPhaseName(pod.phase));
 }
 
-bool IsBooked(const PodRecord& pod) {
-  return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
-}
-
 absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
   const auto old = std::find_if(pod->holds.begin(), pod->holds.end(),
                                 [&](const DeviceHold& hold) {
@@ -61,7 +57,7 @@ absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
     old->devices = planned.devices;
     return absl::OkStatus();
   }
-  if (IsBooked(*pod)) {
+  if (IsLive(*pod)) {
     return FailedPreconditionError(
         "pod '{}' is {}: container '{}' gets no devices of '{}' any more",
         pod->name.ToString(), state::PodPhaseName(pod->phase),
@@ -90,7 +86,7 @@ Decision Replace(DecisionKind kind, std::string message,
 /// The pod without its reservations.
 std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
   auto record = std::make_shared<PodRecord>(pod);
-  if (IsBooked(pod)) {
+  if (IsLive(pod)) {
     for (DeviceHold& hold : record->holds) {
       if (IsReserved(hold)) hold.phase = ReservationPhase::kReleased;
     }
@@ -153,7 +149,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
   for (const Reservation& planned : plan) {
     DEVMGR_RETURN_IF_ERROR(AddHold(planned, record.get()));
   }
-  if (!IsBooked(*record)) record->phase = PodPhase::kAllocating;
+  if (!IsLive(*record)) record->phase = PodPhase::kAllocating;
   return Replace(DecisionKind::kReserve, "plugins are to be asked",
                  std::move(record));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "common/ascii.h"
 #include "device/id_order.h"
 
 namespace devmgr::device {

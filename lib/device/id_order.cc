@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/ascii.h"
+
 namespace devmgr::device {
 namespace {
 

@@ -7,8 +7,6 @@
 
 namespace devmgr::device {
 
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 /// Natural order: runs of digits compare as numbers, all else bytewise, so
 /// `gpu-2` comes before `gpu-10`. Total: only equal IDs are equivalent.
 bool IdLess(std::string_view a, std::string_view b);

@@ -23,11 +23,11 @@ std::string List(const Names& names, TextOf text_of) {
   return list;
 }
 
-std::string Pods(const Shortage& shortage) {
+std::string PodList(const Shortage& shortage) {
   return List(shortage.holders, [](const PodUid& pod) { return pod.value; });
 }
 
-std::string Devices(const Shortage& shortage) {
+std::string DeviceList(const Shortage& shortage) {
   return List(shortage.devices, [](const std::string& id) { return id; });
 }
 
@@ -61,7 +61,7 @@ std::string ShortageText(const Shortage& shortage) {
       return fmt::format(
           "resource {}: it is used through a device class by {}, and its "
           "device plugin gives none until they end",
-          resource, Pods(shortage));
+          resource, PodList(shortage));
     case Shortage::Kind::kHandedOver:
       return fmt::format(
           "resource {}: an operator gave it to a device class: {}", resource,
@@ -73,11 +73,12 @@ std::string ShortageText(const Shortage& shortage) {
     case Shortage::Kind::kTooFewHealthy:
       return fmt::format(
           "resource {}: {} devices requested, {} free; not healthy: {}",
-          resource, shortage.requested, shortage.available, Devices(shortage));
+          resource, shortage.requested, shortage.available,
+          DeviceList(shortage));
     case Shortage::Kind::kTooFewFree:
       return fmt::format(
           "resource {}: {} devices requested, {} free; others are held by {}",
-          resource, shortage.requested, shortage.available, Pods(shortage));
+          resource, shortage.requested, shortage.available, PodList(shortage));
     case Shortage::Kind::kChangedRequest:
       return fmt::format(
           "resource {}: container {} holds {} devices and now requests {}",
@@ -86,7 +87,7 @@ std::string ShortageText(const Shortage& shortage) {
     case Shortage::Kind::kHeldUnhealthy:
       return fmt::format(
           "resource {}: container {} holds devices that are not healthy: {}",
-          resource, Quoted(shortage.container), Devices(shortage));
+          resource, Quoted(shortage.container), DeviceList(shortage));
   }
   return resource;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "fsck/fsck.h"
 
 namespace devmgr::fsck {
+
+/// Of devices or pods, in a message.
+inline constexpr std::size_t kMostNames = 16;
 
 /// A check: what it finds in `input`, in any order.
 using Check = std::vector<Finding> (*)(const Input& input);

@@ -15,9 +15,6 @@ namespace {
 
 using Names = std::set<std::string, device::IdOrder>;
 
-/// Of devices or pods, in a message.
-constexpr std::size_t kMostNames = 16;
-
 std::string Listed(const Names& names) {
   std::vector<std::string> shown;
   for (const std::string& name : names) {

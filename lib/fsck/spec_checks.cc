@@ -170,9 +170,6 @@ Finding AbandonedOf(const CdiSpecFile& file, const std::string& device) {
 
 using Ids = std::set<std::string>;
 
-/// Of devices, in a message.
-constexpr std::size_t kMostNames = 16;
-
 Finding ConflictOf(const std::vector<std::string>& paths, const Ids& devices,
                    bool is_effective, bool is_held) {
   std::vector<std::string> names(devices.begin(), devices.end());

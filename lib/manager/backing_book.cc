@@ -9,12 +9,6 @@ namespace devmgr::manager {
 
 using state::Backing;
 
-namespace {
-
-constexpr std::chrono::milliseconds kRetry(1'000);
-
-}  // namespace
-
 void BackingBook::Consider(const std::string& resource) {
   const claim::Candidates candidates = parts_.candidates(resource);
   const auto decide =
@@ -27,7 +21,8 @@ void BackingBook::Consider(const std::string& resource) {
   parts_.ledger.Submit(decide, [this, resource](const absl::Status& status) {
     if (status.ok()) return;
     // The ledger says itself what is wrong with it.
-    parts_.executor.PostAfter(kRetry, [this, resource] { Consider(resource); });
+    parts_.executor.PostAfter(kWriteRetry,
+                              [this, resource] { Consider(resource); });
   });
 }
 

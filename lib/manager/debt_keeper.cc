@@ -14,9 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A failed write is tried again after this; the ledger tells of it itself.
-constexpr milliseconds kRetry(1'000);
-
 const state::Debt* DebtOf(const state::ClaimRecord* claim,
                           const std::string& driver) {
   if (claim == nullptr) return nullptr;
@@ -102,7 +99,7 @@ void DebtKeeper::OnceKnown(std::function<void()> ask) {
       },
       [this, ask = std::move(ask)](const absl::Status& status) {
         parts_.executor.Post([this, ask, known = status.ok()] {
-          known ? ask() : ArmSweep(kRetry);
+          known ? ask() : ArmSweep(kWriteRetry);
         });
       });
 }
@@ -140,7 +137,7 @@ void DebtKeeper::Forgive() {
         },
         [](const absl::Status&) {});
     // Whether that got to the disk or not, it looks again.
-    next = std::min(next.value_or(kRetry), kRetry);
+    next = std::min(next.value_or(kWriteRetry), kWriteRetry);
   }
   if (next.has_value()) ArmForgive(*next);
 }

@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -18,6 +19,10 @@
 #include "state/state.h"
 
 namespace devmgr::manager {
+
+/// When to try again what could not be written; the ledger reports itself that
+/// it cannot be written.
+inline constexpr std::chrono::milliseconds kWriteRetry{1'000};
 
 /// The ledger thread: runs decisions one after the other on the working state,
 /// folds all that queued up during the last sync into one write, then publishes

@@ -13,7 +13,7 @@ namespace {
 constexpr char kPod[] = "Pod";
 constexpr char kClaim[] = "ResourceClaim";
 constexpr char kClass[] = "DeviceClass";
-constexpr std::chrono::milliseconds kRetry{1'000};
+constexpr std::chrono::milliseconds kRefreshRetry{1'000};
 
 /// Calls `visit(kind, metadata)` for every object that may need an identity.
 template <typename Visit>
@@ -152,7 +152,7 @@ void ObjectBook::Refresh() {
             if (std::exchange(again_, false)) Refresh();
           } else {
             again_ = false;
-            options_.post_after(kRetry, [this] { Refresh(); });
+            options_.post_after(kRefreshRetry, [this] { Refresh(); });
           }
         });
       });

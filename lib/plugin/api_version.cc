@@ -12,15 +12,13 @@
 #include "api/quote.h"
 #include "common/status.h"
 #include "devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h"
+#include "plugin/answer.h"
 #include "rpc/message.h"
 
 namespace devmgr::plugin {
 namespace {
 
 namespace v1beta1 = wire::deviceplugin::v1beta1;
-
-/// Of a version or a resource name in a message.
-constexpr std::size_t kMaxQuotedBytes = 256;
 
 /// The field of all messages here that hold a list of something.
 constexpr int kListField = 1;

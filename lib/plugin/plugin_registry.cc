@@ -8,11 +8,11 @@
 #include "api/names.h"
 #include "api/quote.h"
 #include "common/status.h"
+#include "plugin/answer.h"
 
 namespace devmgr::plugin {
 namespace {
 
-constexpr std::size_t kMaxQuotedBytes = 256;
 constexpr std::size_t kMaxEndpointBytes = 4096;
 
 absl::Status CheckResourceName(const std::string& name) {

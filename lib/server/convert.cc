@@ -494,7 +494,7 @@ LedgerPoint FromProto(const pb::StateAtRequest& at) {
     case pb::StateAtRequest::AT_NOT_SET:
       break;
   }
-  return {};
+  return std::monostate();
 }
 
 pb::PodDevices ToProto(const PodDevices& devices) {

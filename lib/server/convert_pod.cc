@@ -12,7 +12,7 @@ namespace {
 using server::Get;
 using server::Put;
 
-pb::PodState ToProto(PodState state) {
+pb::PodState StateToProto(PodState state) {
   switch (state) {
     case PodState::kWaiting:
       return pb::POD_STATE_WAITING;
@@ -46,7 +46,7 @@ absl::StatusOr<PodState> FromProto(pb::PodState state) {
   }
 }
 
-pb::WaitingFor::Kind ToProto(WaitingFor::Kind kind) {
+pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
   switch (kind) {
     case WaitingFor::Kind::kClaim:
       return pb::WaitingFor::KIND_CLAIM;
@@ -112,12 +112,12 @@ pb::PodInfo ToProto(const PodInfo& info) {
   pb::PodInfo message;
   *message.mutable_name() = ToProto(info.name);
   message.set_uid(ValidUtf8(info.uid.value));
-  message.set_state(ToProto(info.state));
+  message.set_state(StateToProto(info.state));
   message.set_reason(ValidUtf8(info.reason));
   message.set_message(ValidUtf8(info.message));
   for (const WaitingFor& waiting : info.waiting_for) {
     pb::WaitingFor* item = message.add_waiting_for();
-    item->set_kind(ToProto(waiting.kind));
+    item->set_kind(KindToProto(waiting.kind));
     item->set_name(ValidUtf8(waiting.name));
   }
   message.set_first_seen_ms(MillisOf(info.first_seen));

@@ -8,7 +8,7 @@
 
 namespace devmgr::source {
 
-using Kind = watcher::DirectoryEvent::Kind;
+using EventKind = watcher::DirectoryEvent::Kind;
 
 bool ChangeTracker::Changes::Touch(const std::vector<EntryKey>& keys) const {
   return std::any_of(keys.begin(), keys.end(), [this](const EntryKey& key) {
@@ -24,20 +24,21 @@ void ChangeTracker::SetLinkTargets(std::set<EntryKey> targets) {
 
 void ChangeTracker::Note(const std::string& directory,
                          const watcher::DirectoryEvent& event) {
-  if (event.kind == Kind::kRescan) return NoteRescan(directory);
+  if (event.kind == EventKind::kRescan) return NoteRescan(directory);
   const EntryKey key{directory, event.name};
   const bool matters = Matters(key);
   // In the source's own directory any entry may be a part of some link's path,
   // as `..data` is in a mounted ConfigMap.
   if (!matters && !directory.empty()) return;
-  if (event.kind == Kind::kAppeared || event.kind == Kind::kVanished) {
+  if (event.kind == EventKind::kAppeared ||
+      event.kind == EventKind::kVanished) {
     pending_.shape = true;
   }
-  if (event.kind == Kind::kWriting) {
+  if (event.kind == EventKind::kWriting) {
     if (matters && writers_.size() < kMaxEntries) {
       writers_[key] = Writer::kSeen;
     }
-  } else if (event.kind != Kind::kAttributes) {
+  } else if (event.kind != EventKind::kAttributes) {
     writers_.erase(key);
   }
   if (matters) Touch(key);

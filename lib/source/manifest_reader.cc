@@ -19,7 +19,7 @@
 namespace devmgr::source {
 namespace {
 
-using Kind = FileReading::Kind;
+using Outcome = FileReading::Kind;
 
 constexpr int kReadAttempts = 3;
 
@@ -48,7 +48,7 @@ const char* TypeName(mode_t mode) {
   }
 }
 
-FileReading Problem(Kind kind, std::string text) {
+FileReading Problem(Outcome kind, std::string text) {
   FileReading reading;
   reading.kind = kind;
   reading.problem = std::move(text);
@@ -56,7 +56,7 @@ FileReading Problem(Kind kind, std::string text) {
 }
 
 FileReading Failure(const char* what, int error_number) {
-  return Problem(Kind::kFailed,
+  return Problem(Outcome::kFailed,
                  fmt::format("{}: {}", what, ErrnoText(error_number)));
 }
 
@@ -64,28 +64,28 @@ FileReading Failure(const char* what, int error_number) {
 FileReading MissingFile(int directory, const std::string& name) {
   struct stat info;
   if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return Problem(Kind::kGone, "");
+    return Problem(Outcome::kGone, "");
   }
   if (S_ISLNK(info.st_mode)) {
-    return Problem(Kind::kDangling, "symbolic link that leads nowhere");
+    return Problem(Outcome::kDangling, "symbolic link that leads nowhere");
   }
   // It came back in between; there will be an event for that.
-  return Problem(Kind::kUnsettled, "is being replaced");
+  return Problem(Outcome::kUnsettled, "is being replaced");
 }
 
 /// Why a file that can be seen is not read, or kText.
 FileReading Judge(const struct stat& info, std::size_t max_bytes) {
-  if (S_ISDIR(info.st_mode)) return Problem(Kind::kIgnored, "");
+  if (S_ISDIR(info.st_mode)) return Problem(Outcome::kIgnored, "");
   if (!S_ISREG(info.st_mode)) {
-    return Problem(Kind::kUnusable, fmt::format("not a regular file but {}",
-                                                TypeName(info.st_mode)));
+    return Problem(Outcome::kUnusable, fmt::format("not a regular file but {}",
+                                                   TypeName(info.st_mode)));
   }
   if (info.st_size > static_cast<off_t>(max_bytes)) {
-    return Problem(Kind::kUnusable,
+    return Problem(Outcome::kUnusable,
                    fmt::format("{} bytes, more than the {} that are read",
                                info.st_size, max_bytes));
   }
-  return Problem(Kind::kText, "");
+  return Problem(Outcome::kText, "");
 }
 
 /// Reads to the end, or to one byte more than `max_bytes`. 0, or errno.
@@ -113,7 +113,7 @@ FileReading ReadOpen(int fd, std::size_t max_bytes) {
   struct stat before;
   if (::fstat(fd, &before) != 0) return Failure("cannot be examined", errno);
   FileReading reading = Judge(before, max_bytes);
-  if (reading.kind != Kind::kText) return reading;
+  if (reading.kind != Outcome::kText) return reading;
   const int error = ReadAll(fd, static_cast<std::size_t>(before.st_size),
                             max_bytes, &reading.text);
   if (error != 0) return Failure("cannot be read", error);
@@ -122,7 +122,7 @@ FileReading ReadOpen(int fd, std::size_t max_bytes) {
   reading.signature = SignatureOf(before);
   if (reading.signature != SignatureOf(after) ||
       reading.text.size() > max_bytes) {
-    return Problem(Kind::kUnsettled, "changes while it is read");
+    return Problem(Outcome::kUnsettled, "changes while it is read");
   }
   return reading;
 }
@@ -137,9 +137,9 @@ FileReading ReadOnce(int directory, const std::string& name,
     return Failure("cannot be examined", errno);
   }
   FileReading reading = Judge(info, max_bytes);
-  if (reading.kind != Kind::kText) return reading;
+  if (reading.kind != Outcome::kText) return reading;
   if (known.has_value() && SignatureOf(info) == *known) {
-    reading.kind = Kind::kUnchanged;
+    reading.kind = Outcome::kUnchanged;
     reading.signature = *known;
     return reading;
   }
@@ -201,7 +201,7 @@ FileReading ReadManifest(int directory, const std::string& name,
   FileReading reading;
   for (int i = 0; i < kReadAttempts; ++i) {
     reading = ReadOnce(directory, name, known, max_bytes);
-    if (reading.kind != Kind::kUnsettled) break;
+    if (reading.kind != Outcome::kUnsettled) break;
   }
   return reading;
 }

@@ -19,15 +19,15 @@ constexpr const char* kKept = "; last good content is kept";
 using AnyObject = ManifestContent::AnyObject;
 using Entry = ManifestContent::Entry;
 
-struct Kind {
+struct ObjectKind {
   const char* name;
   /// Two objects of one slot and name are the same object. A malformed pod is
   /// a pod.
   int slot;
 };
 
-Kind KindOf(const AnyObject& object) {
-  static constexpr Kind kKinds[] = {
+ObjectKind KindOf(const AnyObject& object) {
+  static constexpr ObjectKind kKinds[] = {
       {"Pod", 0},         {"ResourceClaim", 1}, {"ResourceClaimTemplate", 2},
       {"DeviceClass", 3}, {"ResourceSlice", 4}, {"Node", 5},
       {"Pod", 0},

@@ -10,23 +10,23 @@
 #include "testing/files.h"
 #include "testing/plugin_wire.h"
 #include "testing/registration_wire.h"
+#include "testing/scenario.h"
 
 namespace devmgr::testing {
 namespace {
 
 using Action = ScenarioStep::Action;
 
-constexpr std::size_t kMaxNameBytes = 1024;
-constexpr int kMaxDevices = 1'000'000;
+constexpr std::size_t kMaxResourceBytes = 1024;
 /// Until sockets that could not be opened are tried again.
 constexpr std::chrono::milliseconds kReopenAfter{1'000};
 /// Only what would break paths is refused: a plugin with a name that no
 /// manager accepts is a thing to test.
 absl::Status CheckOptions(const FakeDevicePluginOptions& options) {
   std::vector<std::string> problems;
-  if (options.resource.size() > kMaxNameBytes) {
+  if (options.resource.size() > kMaxResourceBytes) {
     problems.push_back(fmt::format("resource has {} bytes, more than {}",
-                                   options.resource.size(), kMaxNameBytes));
+                                   options.resource.size(), kMaxResourceBytes));
   }
   if (options.root.empty()) problems.push_back("root is empty");
   if (options.devices < 0 || options.devices > kMaxDevices) {
@@ -34,7 +34,7 @@ absl::Status CheckOptions(const FakeDevicePluginOptions& options) {
                                    options.devices, kMaxDevices));
   }
   if (options.instance.find('/') != std::string::npos ||
-      options.instance.size() > kMaxNameBytes / 8) {
+      options.instance.size() > kMaxResourceBytes / 8) {
     problems.push_back(fmt::format(
         "instance '{}' is not a short name without '/'", options.instance));
   }

@@ -26,12 +26,12 @@ namespace {
 using Action = ScenarioStep::Action;
 
 constexpr char kNobodysUid[] = "00000000-0000-0000-0000-000000000000";
-constexpr std::size_t kMaxNameBytes = 200;
+constexpr std::size_t kMaxDriverNameBytes = 200;
 
 /// That and others make a file name of at most 255 bytes.
-bool IsFileName(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.' &&
-         name.find('/') == std::string::npos &&
+bool FitsIntoFileName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxDriverNameBytes &&
+         name.front() != '.' && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
 }
 
@@ -39,15 +39,15 @@ bool IsFileName(const std::string& name) {
 /// manager accepts is a thing to test.
 absl::Status CheckOptions(const FakeDraDriverOptions& options) {
   std::vector<std::string> problems;
-  if (!IsFileName(options.name)) {
+  if (!FitsIntoFileName(options.name)) {
     problems.push_back(
         fmt::format("name '{}' is not 1 to {} characters without '/' and "
                     "without a leading '.'",
-                    options.name, kMaxNameBytes));
+                    options.name, kMaxDriverNameBytes));
   }
   if (options.root.empty()) problems.push_back("root is empty");
   const std::string both = options.name + "-" + options.instance;
-  if (!options.instance.empty() && !IsFileName(both)) {
+  if (!options.instance.empty() && !FitsIntoFileName(both)) {
     problems.push_back(
         fmt::format("instance '{}' has a '/', or is too long beside the name",
                     options.instance));

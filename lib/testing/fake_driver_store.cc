@@ -14,6 +14,7 @@
 
 #include "api/names.h"
 #include "cdi/qualified_name.h"
+#include "common/ascii.h"
 #include "common/status.h"
 #include "testing/files.h"
 
@@ -24,12 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxRecordBytes = 16 * 1024 * 1024;
 constexpr std::size_t kMaxUidBytes = 128;
-
-bool IsLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool IsLetterOrDigit(char c) { return IsLetter(c) || (c >= '0' && c <= '9'); }
 
 /// What a CDI name allows in the middle, for vendors too.
 std::string Sanitised(std::string_view text) {

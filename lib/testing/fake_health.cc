@@ -9,12 +9,12 @@
 namespace devmgr::testing {
 namespace {
 
-namespace v1 = wire::dra::health::v1;
+namespace dra_health = wire::dra::health::v1;
 
-v1::HealthStatus StatusOf(std::string_view health) {
-  if (health == "Healthy") return v1::HEALTHY;
-  if (health == "Unhealthy") return v1::UNHEALTHY;
-  return v1::UNKNOWN;
+dra_health::HealthStatus StatusOf(std::string_view health) {
+  if (health == "Healthy") return dra_health::HEALTHY;
+  if (health == "Unhealthy") return dra_health::UNHEALTHY;
+  return dra_health::UNKNOWN;
 }
 
 }  // namespace
@@ -61,9 +61,9 @@ void FakeHealth::Set(const PoolDevice& device, std::string_view health,
 std::string FakeHealth::Report() const {
   std::map<PoolDevice, Told> all = told_;
   for (const PoolDevice& device : prepared_()) all.try_emplace(device);
-  v1::NodeWatchResourcesResponse report;
+  dra_health::NodeWatchResourcesResponse report;
   for (const auto& [device, told] : all) {
-    v1::DeviceHealth* item = report.add_devices();
+    dra_health::DeviceHealth* item = report.add_devices();
     item->mutable_device()->set_pool_name(device.first);
     item->mutable_device()->set_device_name(device.second);
     item->set_health(StatusOf(told.health));

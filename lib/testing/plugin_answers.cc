@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cdi/qualified_name.h"
+#include "common/ascii.h"
 
 namespace devmgr::testing {
 namespace {
@@ -16,11 +17,6 @@ using Action = ScenarioStep::Action;
 
 constexpr std::size_t kMaxFileName = 100;
 constexpr char kVersionOfCdi[] = "0.5.0";
-
-bool IsLetterOrDigit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9');
-}
 
 /// Resource names that no manager accepts are a thing to test, so anything has
 /// to become a name of a file.

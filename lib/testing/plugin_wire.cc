@@ -8,12 +8,12 @@
 
 namespace devmgr::testing {
 
-namespace v1beta1 = wire::deviceplugin::v1beta1;
+namespace deviceplugin = wire::deviceplugin::v1beta1;
 
 namespace {
 
 void SetOptions(const PluginCapabilities& capabilities,
-                v1beta1::DevicePluginOptions* options) {
+                deviceplugin::DevicePluginOptions* options) {
   options->set_pre_start_required(capabilities.pre_start);
   options->set_get_preferred_allocation_available(capabilities.preferred);
 }
@@ -21,13 +21,13 @@ void SetOptions(const PluginCapabilities& capabilities,
 }  // namespace
 
 std::string EncodeOptions(const PluginCapabilities& capabilities) {
-  v1beta1::DevicePluginOptions message;
+  deviceplugin::DevicePluginOptions message;
   SetOptions(capabilities, &message);
   return rpc::Encode(message);
 }
 
 std::string EncodeRegister(const RegisterRequest& request) {
-  v1beta1::RegisterRequest message;
+  deviceplugin::RegisterRequest message;
   message.set_version(request.version);
   message.set_endpoint(request.endpoint);
   message.set_resource_name(request.resource);
@@ -36,7 +36,7 @@ std::string EncodeRegister(const RegisterRequest& request) {
 }
 
 std::string EncodeList(const std::vector<FakeDevicePlugin::Device>& devices) {
-  v1beta1::ListAndWatchResponse message;
+  deviceplugin::ListAndWatchResponse message;
   for (const FakeDevicePlugin::Device& device : devices) {
     auto* entry = message.add_devices();
     entry->set_id(device.id);
@@ -51,8 +51,8 @@ std::string EncodeList(const std::vector<FakeDevicePlugin::Device>& devices) {
 absl::StatusOr<std::vector<PreferenceRequest>> DecodePreferred(
     const std::string& request) {
   DEVMGR_ASSIGN_OR_RETURN(
-      const v1beta1::PreferredAllocationRequest message,
-      rpc::Decode<v1beta1::PreferredAllocationRequest>(request));
+      const deviceplugin::PreferredAllocationRequest message,
+      rpc::Decode<deviceplugin::PreferredAllocationRequest>(request));
   std::vector<PreferenceRequest> requests;
   for (const auto& container : message.container_requests()) {
     const auto& available = container.available_device_ids();
@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<PreferenceRequest>> DecodePreferred(
 }
 
 std::string EncodePreferred(const std::vector<DeviceIds>& answers) {
-  v1beta1::PreferredAllocationResponse message;
+  deviceplugin::PreferredAllocationResponse message;
   for (const DeviceIds& ids : answers) {
     auto* container = message.add_container_responses();
     for (const std::string& id : ids) container->add_device_ids(id);
@@ -75,8 +75,8 @@ std::string EncodePreferred(const std::vector<DeviceIds>& answers) {
 
 absl::StatusOr<std::vector<DeviceIds>> DecodeAllocate(
     const std::string& request) {
-  DEVMGR_ASSIGN_OR_RETURN(const v1beta1::AllocateRequest message,
-                          rpc::Decode<v1beta1::AllocateRequest>(request));
+  DEVMGR_ASSIGN_OR_RETURN(const deviceplugin::AllocateRequest message,
+                          rpc::Decode<deviceplugin::AllocateRequest>(request));
   std::vector<DeviceIds> requests;
   for (const auto& container : message.container_requests()) {
     const auto& ids = container.devices_ids();
@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<DeviceIds>> DecodeAllocate(
 }
 
 std::string EncodeAllocate(const std::vector<Edits>& answers) {
-  v1beta1::AllocateResponse message;
+  deviceplugin::AllocateResponse message;
   for (const Edits& edits : answers) {
     auto* container = message.add_container_responses();
     for (const NamedValue& variable : edits.env) {
@@ -113,13 +113,13 @@ std::string EncodeAllocate(const std::vector<Edits>& answers) {
 
 absl::StatusOr<DeviceIds> DecodePreStart(const std::string& request) {
   DEVMGR_ASSIGN_OR_RETURN(
-      const v1beta1::PreStartContainerRequest message,
-      rpc::Decode<v1beta1::PreStartContainerRequest>(request));
+      const deviceplugin::PreStartContainerRequest message,
+      rpc::Decode<deviceplugin::PreStartContainerRequest>(request));
   return DeviceIds(message.devices_ids().begin(), message.devices_ids().end());
 }
 
 std::string EncodePreStart() {
-  return rpc::Encode(v1beta1::PreStartContainerResponse());
+  return rpc::Encode(deviceplugin::PreStartContainerResponse());
 }
 
 }  // namespace devmgr::testing

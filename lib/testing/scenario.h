@@ -9,6 +9,9 @@
 
 namespace devmgr::testing {
 
+/// As many devices a fake plugin can be told to have.
+inline constexpr int kMaxDevices = 1'000'000;
+
 /// Whose steps they are.
 enum class Fake { kDriver, kPlugin };
 

@@ -27,8 +27,6 @@ using Action = ScenarioStep::Action;
 
 constexpr std::size_t kMaxScenarioBytes = 1024 * 1024;
 
-constexpr int kMaxDevices = 1'000'000;
-
 /// Fields of a step, in the order they are told in.
 constexpr std::string_view kDriverFields[] = {
     "action", "method", "claim", "device", "times", "delay", "after", "message",

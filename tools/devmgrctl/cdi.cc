@@ -72,7 +72,7 @@ std::vector<Definition> DefinitionsIn(const CdiRegistry& registry) {
   return definitions;
 }
 
-Tone ToneOf(const Definition& definition) {
+Tone DefinitionTone(const Definition& definition) {
   if (definition.state == "Conflict") return Tone::kBad;
   return definition.state == "Shadowed" ? Tone::kWarn : Tone::kPlain;
 }
@@ -109,7 +109,7 @@ absl::Status List(const Session& session) {
   Table table = session.MakeTable({"DEVICE", "STATE", "FILE", "OTHER FILES"});
   for (const Definition& definition : definitions) {
     table.Add({definition.name,
-               {definition.state, ToneOf(definition)},
+               {definition.state, DefinitionTone(definition)},
                definition.file->path,
                Join(definition.others, ", ")});
   }

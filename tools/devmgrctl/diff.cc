@@ -14,7 +14,7 @@ namespace devmgr::ctl {
 namespace {
 
 /// `pod/default/a`.
-std::string NameOf(const LedgerChange& change) {
+std::string ChangedObject(const LedgerChange& change) {
   return (change.object_kind == "Pod" ? "pod/" : "claim/") +
          change.name.ToString();
 }
@@ -26,16 +26,12 @@ std::string MomentOf(const LedgerView& view) {
   return text;
 }
 
-std::string Shown(const std::string& value) {
-  return value.empty() ? "<none>" : Clean(value);
-}
-
 void PrintChange(const Session& session, const LedgerChange& change) {
   const auto line = [&](const std::string& text, Tone tone) {
     session.out() << Painted(text, tone, session.color()) << "\n";
   };
   const std::string name =
-      Clean(fmt::format("{}   uid {}", NameOf(change), change.uid));
+      Clean(fmt::format("{}   uid {}", ChangedObject(change), change.uid));
   const bool added = change.kind == LedgerChange::Kind::kAdded;
   const bool removed = change.kind == LedgerChange::Kind::kRemoved;
   line((added     ? "+ "
@@ -69,7 +65,7 @@ void Print(const Session& session, const LedgerView& from, const LedgerView& to,
   }
   if (session.options().format == Format::kName) {
     for (const LedgerChange& change : changes) {
-      session.out() << Clean(NameOf(change)) << "\n";
+      session.out() << Clean(ChangedObject(change)) << "\n";
     }
     return;
   }

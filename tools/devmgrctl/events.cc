@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{30'000};
 /// Between two attempts to find the daemon again.
-constexpr milliseconds kRetry{500};
+constexpr milliseconds kReconnectPause{500};
 
 std::string EventObject(const EventInfo& event) {
   return event.object_kind + "/" + event.object.ToString();
@@ -126,7 +126,7 @@ bool IsLost(const absl::Status& status) {
 absl::StatusOr<std::unique_ptr<Inspector>> Reconnect(const Session& session,
                                                      WallTime* started) {
   for (;;) {
-    session.environment().pause(kRetry);
+    session.environment().pause(kReconnectPause);
     auto inspector = session.Open();
     absl::Status status = inspector.status();
     if (status.ok()) {

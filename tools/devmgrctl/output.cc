@@ -17,10 +17,6 @@ std::size_t Columns(const std::string& text) {
       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::string Shown(const std::string& text) {
-  return text.empty() ? "<none>" : Clean(text);
-}
-
 constexpr char kDelete = 0x7F;
 
 /// Both writers leave it to the terminal. It stands in quoted texts only.
@@ -94,6 +90,10 @@ std::string JsonText(const Json& document, int indent) {
 }
 
 }  // namespace
+
+std::string Shown(const std::string& text) {
+  return text.empty() ? "<none>" : Clean(text);
+}
 
 bool WantsColor(const Options& options, const Environment& environment) {
   if (options.color != ColorMode::kAuto) {

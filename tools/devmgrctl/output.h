@@ -26,6 +26,9 @@ enum class Tone { kPlain, kTitle, kGood, kWarn, kBad };
 
 std::string Painted(const std::string& text, Tone tone, bool color);
 
+/// Foreign text as it stands in tables: cleaned; `<none>` when it is empty.
+std::string Shown(const std::string& text);
+
 struct Cell {
   Cell(std::string cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT
       : text(std::move(cell_text)), tone(cell_tone) {}

@@ -21,8 +21,8 @@ std::string TextOf(const RuntimeContainer& container) {
 }
 
 /// What the ledger gives to that container of that very pod.
-absl::StatusOr<ContainerDevices> DevicesOf(Inspector& inspector,
-                                           const RuntimeContainer& container) {
+absl::StatusOr<ContainerDevices> AllocatedTo(
+    Inspector& inspector, const RuntimeContainer& container) {
   if (container.pod_uid.value.empty()) {
     return MakeError(
         absl::StatusCode::kNotFound,
@@ -56,7 +56,7 @@ absl::StatusOr<ContainerDevices> DevicesOf(Inspector& inspector,
                                devices.name));
 }
 
-Json ItemOf(const RuntimeContainer& container) {
+Json ContainerItem(const RuntimeContainer& container) {
   Json item = {{"id", container.id},
                {"name", container.name},
                {"attempt", container.attempt},
@@ -71,7 +71,7 @@ Json ItemOf(const RuntimeContainer& container) {
   return item;
 }
 
-Json ItemOf(const HeldDifference& difference) {
+Json DifferenceItem(const HeldDifference& difference) {
   Json item = {{"difference", HeldDifferenceKindName(difference.kind)},
                {"what", difference.what},
                {"name", difference.name}};
@@ -94,12 +94,13 @@ void Print(const Session& session, const RuntimeContainer& container,
   if (session.is_document()) {
     Json items = Json::array();
     for (const HeldDifference& difference : differences) {
-      items.push_back(ItemOf(difference));
+      items.push_back(DifferenceItem(difference));
     }
-    PrintDocument(session.out(),
-                  DocumentOf("ContainerDiff", {{"container", ItemOf(container)},
-                                               {"items", items}}),
-                  session.options().format);
+    PrintDocument(
+        session.out(),
+        DocumentOf("ContainerDiff",
+                   {{"container", ContainerItem(container)}, {"items", items}}),
+        session.options().format);
     return;
   }
   if (session.options().format == Format::kName) {
@@ -123,7 +124,7 @@ void Print(const Session& session, const RuntimeContainer& container,
   table.Print(session.out());
 }
 
-absl::Status Compare(const Session& session, std::size_t* count) {
+absl::Status CompareContainer(const Session& session, std::size_t* count) {
   const auto runtime = session.OpenRuntime();
   if (!runtime.ok()) return runtime.status();
   const auto containers = (*runtime)->Containers();
@@ -133,7 +134,7 @@ absl::Status Compare(const Session& session, std::size_t* count) {
   if (!container.ok()) return container.status();
   const auto inspector = session.Open();
   if (!inspector.ok()) return inspector.status();
-  const auto devices = DevicesOf(**inspector, *container);
+  const auto devices = AllocatedTo(**inspector, *container);
   if (!devices.ok()) return devices.status();
   const auto config = (*runtime)->ConfigOf(container->id);
   if (!config.ok()) return config.status();
@@ -164,7 +165,7 @@ absl::Status Compare(const Session& session, std::size_t* count) {
 
 absl::Status DiffContainer(const Session& session) {
   std::size_t count = 0;
-  const absl::Status status = Compare(session, &count);
+  const absl::Status status = CompareContainer(session, &count);
   if (!status.ok()) return AsTrouble(status);
   if (count == 0) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition,

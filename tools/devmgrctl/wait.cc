@@ -20,7 +20,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 constexpr milliseconds kDefaultWait{30'000};
 /// Between two attempts to connect.
-constexpr milliseconds kRetry{100};
+constexpr milliseconds kAskPause{100};
 constexpr milliseconds kLongestPoll{30'000};
 
 /// A daemon that is not there (any more), is silent or stops: try again.
@@ -30,7 +30,7 @@ bool MayComeBack(const absl::Status& status) {
          status.code() == absl::StatusCode::kResourceExhausted;
 }
 
-std::string StateText(const PodInfo& pod) {
+std::string PodStateText(const PodInfo& pod) {
   std::string text(PodStateName(pod.state));
   if (!pod.reason.empty()) text += ": " + pod.reason;
   if (!pod.message.empty()) text += ": " + pod.message;
@@ -41,7 +41,7 @@ std::string StateText(const PodInfo& pod) {
 using Found = std::optional<PodInfo>;
 
 /// Whether to go on waiting. An error ends the wait.
-using Judge = std::function<absl::StatusOr<bool>(const Found& found)>;
+using Condition = std::function<absl::StatusOr<bool>(const Found& found)>;
 
 class PodWait {
  public:
@@ -61,7 +61,7 @@ class PodWait {
   /// Waits until `holds`; connecting is part of it.
   ///   Unavailable         never connected
   ///   FailedPrecondition  the time is over, or what `holds` says
-  absl::StatusOr<Found> Until(const std::string& goal, const Judge& holds) {
+  absl::StatusOr<Found> Until(const std::string& goal, const Condition& holds) {
     Found found;
     for (;;) {
       absl::StatusOr<bool> done = Step(holds, &found);
@@ -72,14 +72,14 @@ class PodWait {
         return TimedOut(goal, found, done.status());
       }
       if (!done.ok()) {
-        session_.environment().pause(std::min(kRetry, Remaining()));
+        session_.environment().pause(std::min(kAskPause, Remaining()));
       }
     }
   }
 
  private:
   /// Looks once, and waits for the next change if there is more to wait for.
-  absl::StatusOr<bool> Step(const Judge& holds, Found* found) {
+  absl::StatusOr<bool> Step(const Condition& holds, Found* found) {
     if (absl::Status status = Connect(); !status.ok()) return status;
     // The version first: what changes after it, ends the wait below.
     const auto version = inspector_->WaitForChange(0, milliseconds(0));
@@ -124,9 +124,10 @@ class PodWait {
                        fmt::format("no daemon within {}: {}",
                                    DurationText(timeout_), MessageOf(last)));
     }
-    const std::string state = !last.ok()          ? MessageOf(last)
-                              : found.has_value() ? "it is " + StateText(*found)
-                                                  : "nobody knows it";
+    const std::string state = !last.ok() ? MessageOf(last)
+                              : found.has_value()
+                                  ? "it is " + PodStateText(*found)
+                                  : "nobody knows it";
     return MakeError(
         absl::StatusCode::kFailedPrecondition,
         fmt::format("timed out after {} waiting for pod '{}' to be {}: {}",
@@ -145,14 +146,14 @@ class PodWait {
 absl::StatusOr<bool> IsReady(const Found& pod) {
   if (!pod) return false;
   if (pod->state == PodState::kRejected) {
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition,
-        fmt::format("pod '{}' is {}", pod->name.ToString(), StateText(*pod)));
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     fmt::format("pod '{}' is {}", pod->name.ToString(),
+                                 PodStateText(*pod)));
   }
   return pod->state == PodState::kReady;
 }
 
-Judge JudgeOf(PodCondition condition) {
+Condition ConditionOf(PodCondition condition) {
   switch (condition) {
     case PodCondition::kReady:
       return IsReady;
@@ -213,7 +214,7 @@ absl::Status Wait(const Session& session) {
   }
   const PodCondition condition = session.options().condition;
   PodWait wait(session);
-  const auto pod = wait.Until(ConditionText(condition), JudgeOf(condition));
+  const auto pod = wait.Until(ConditionText(condition), ConditionOf(condition));
   if (!pod.ok()) return pod.status();
   PrintResult(session, ConditionText(condition), *pod);
   return absl::OkStatus();
