@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "admission/resource_names.h"
+
 namespace devmgr::admission {
 namespace {
 
@@ -12,8 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Optional;
 
-constexpr char kGpu[] = "example.com/gpu";
-constexpr char kNic[] = "example.com/nic";
 constexpr std::int64_t kStarved = 5 * 60 * 1000;
 constexpr std::int64_t kTurn = 10 * 1000;
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "admission/resource_names.h"
 #include "common/status.h"
 
 namespace devmgr::admission {
@@ -18,8 +19,6 @@ using std::chrono::minutes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = Verdict::Kind;
-
-constexpr char kGpu[] = "example.com/gpu";
 
 DevicePolicy Policy(Authority authority, Profile profile = Profile::kDefault) {
   return {authority, profile, minutes(5)};

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "api/only_error.h"
+
 namespace devmgr {
 namespace {
 
@@ -41,20 +43,13 @@ ResourceClaim OnlyClaim(const DecodedManifest& manifest) {
   return std::get<ResourceClaim>(manifest.objects[0].object);
 }
 
-std::string OnlyError(const DecodedManifest& manifest) {
-  if (manifest.errors.size() != 1) {
-    ADD_FAILURE() << manifest.errors.size() << " errors";
-    for (const auto& error : manifest.errors) ADD_FAILURE() << error.ToString();
-    return "";
-  }
-  return manifest.errors[0].ToString();
-}
-
 std::string Numbered(int count, const std::string& before,
                      const std::string& after) {
   std::string text;
   for (int i = 0; i < count; ++i) {
-    text += before + std::to_string(i) + after;
+    text += before;
+    text += std::to_string(i);
+    text += after;
   }
   return text;
 }

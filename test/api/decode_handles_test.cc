@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "api/json_text.h"
+#include "api/only_error.h"
 #include "api/parser.h"
 
 namespace devmgr {
@@ -19,8 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-DecodedManifest Decode(const std::string& version, const std::string& body,
-                       const std::string& kind = "ResourceClaim") {
+DecodedManifest DecodeResource(const std::string& version,
+                               const std::string& body,
+                               const std::string& kind = "ResourceClaim") {
   return DecodeManifest("apiVersion: resource.k8s.io/" + version + "\nkind: " +
                             kind + "\nmetadata: {name: c}\n" + body + "\n",
                         "claim.yaml");
@@ -28,16 +30,15 @@ DecodedManifest Decode(const std::string& version, const std::string& body,
 
 ResourceClaimStatus StatusOf(const std::string& version,
                              const std::string& status) {
-  const DecodedManifest manifest = Decode(version, "status: " + status);
+  const DecodedManifest manifest = DecodeResource(version, "status: " + status);
   for (const auto& error : manifest.errors) ADD_FAILURE() << error.ToString();
   if (manifest.objects.size() != 1) return {};
   return std::get<ResourceClaim>(manifest.objects[0].object).status;
 }
 
-std::string OnlyError(const std::string& status) {
-  const DecodedManifest manifest = Decode("v1alpha2", "status: " + status);
-  EXPECT_THAT(manifest.errors, SizeIs(1)) << status;
-  return manifest.errors.empty() ? "" : manifest.errors[0].ToString();
+std::string ErrorOfStatus(const std::string& status) {
+  SCOPED_TRACE(status);
+  return OnlyError(DecodeResource("v1alpha2", "status: " + status));
 }
 
 std::string Json(const std::string& text) {
@@ -142,7 +143,7 @@ TEST(DecodeResourceHandles, AHandleHasAsManyResultsAsARequestMay) {
   const auto status = StatusOf("v1alpha2", StructuredResults(256));
   EXPECT_THAT(status.allocation->resource_handles.at("d").structured->results,
               SizeIs(256));
-  EXPECT_THAT(OnlyError(StructuredResults(257)),
+  EXPECT_THAT(ErrorOfStatus(StructuredResults(257)),
               HasSubstr("results: has 257 entries, at most 256 are allowed"));
 }
 
@@ -170,27 +171,28 @@ TEST(DecodeResourceHandles, RefusesWhatCannotBe) {
        "vendorClaimParameters: has 16386 bytes"},
   };
   for (const auto& c : kCases) {
-    EXPECT_THAT(OnlyError(c.status), HasSubstr(c.problem));
+    EXPECT_THAT(ErrorOfStatus(c.status), HasSubstr(c.problem));
   }
 }
 
 TEST(DecodeResourceHandles, LeavesAloneWhatSchedulersNeed) {
-  const DecodedManifest claim = Decode(
+  const DecodedManifest claim = DecodeResource(
       "v1alpha2", "spec: {resourceClassName: gpu, allocationMode: Immediate}");
   EXPECT_THAT(claim.errors, IsEmpty());
   EXPECT_THAT(claim.objects, SizeIs(1));
   const DecodedManifest claim_template =
-      Decode("v1alpha2", "spec: {spec: {resourceClassName: gpu}}",
-             "ResourceClaimTemplate");
+      DecodeResource("v1alpha2", "spec: {spec: {resourceClassName: gpu}}",
+                     "ResourceClaimTemplate");
   EXPECT_THAT(claim_template.errors, IsEmpty());
   EXPECT_THAT(claim_template.objects, SizeIs(1));
   for (const char* kind : {"ResourceClass", "PodSchedulingContext"}) {
-    const DecodedManifest other = Decode("v1alpha2", "driverName: d", kind);
+    const DecodedManifest other =
+        DecodeResource("v1alpha2", "driverName: d", kind);
     EXPECT_THAT(other.errors, IsEmpty());
     EXPECT_THAT(other.objects, IsEmpty());
   }
   const DecodedManifest slice =
-      Decode("v1alpha2", "nodeName: node-1", "ResourceSlice");
+      DecodeResource("v1alpha2", "nodeName: node-1", "ResourceSlice");
   EXPECT_THAT(slice.errors, IsEmpty());
   EXPECT_THAT(slice.objects, IsEmpty());
   ASSERT_THAT(slice.warnings, SizeIs(1));
@@ -198,7 +200,7 @@ TEST(DecodeResourceHandles, LeavesAloneWhatSchedulersNeed) {
 }
 
 TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {
-  const DecodedManifest claim = Decode(
+  const DecodedManifest claim = DecodeResource(
       "v1alpha3",
       "spec: {devices: {requests: [{name: r, deviceClassName: gpu}]}}\n"
       "status: {allocation: {devices: {results: [{request: r, driver: d, pool: "
@@ -208,7 +210,7 @@ TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {
   const auto& decoded = std::get<ResourceClaim>(claim.objects[0].object);
   EXPECT_EQ(decoded.spec.requests.at(0).exactly->device_class_name, "gpu");
   EXPECT_EQ(decoded.status.allocation->results.at(0).device, "x");
-  const DecodedManifest slice = Decode(
+  const DecodedManifest slice = DecodeResource(
       "v1alpha3",
       "spec: {driver: d, nodeName: node-1, pool: {name: p, generation: 1, "
       "resourceSliceCount: 1}, devices: [{name: x, basic: {attributes: {a: "

@@ -6,6 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "api/only_error.h"
+
 namespace devmgr {
 namespace {
 
@@ -46,15 +48,6 @@ std::string OnlyMalformed(const DecodedManifest& manifest) {
   }
   EXPECT_EQ(manifest.malformed_pods[0].pod.metadata.name, "p");
   return manifest.malformed_pods[0].problem.ToString();
-}
-
-std::string OnlyError(const DecodedManifest& manifest) {
-  EXPECT_THAT(manifest.malformed_pods, IsEmpty());
-  if (manifest.errors.size() != 1) {
-    ADD_FAILURE() << manifest.errors.size() << " errors";
-    return "";
-  }
-  return manifest.errors[0].ToString();
 }
 
 TEST(DecodePod, TakesLimitsAsRequestsPerResource) {

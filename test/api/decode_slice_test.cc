@@ -6,6 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "api/only_error.h"
+
 namespace devmgr {
 namespace {
 
@@ -43,15 +45,6 @@ ResourceSlice OnlySlice(const DecodedManifest& manifest) {
     return {};
   }
   return std::get<ResourceSlice>(manifest.objects[0].object);
-}
-
-std::string OnlyError(const DecodedManifest& manifest) {
-  if (manifest.errors.size() != 1) {
-    ADD_FAILURE() << manifest.errors.size() << " errors";
-    for (const auto& error : manifest.errors) ADD_FAILURE() << error.ToString();
-    return "";
-  }
-  return manifest.errors[0].ToString();
 }
 
 TEST(DecodeResourceSlice, ReadsDevicesFromAllVersions) {

@@ -15,82 +15,84 @@ namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-struct Case {
+struct Amount {
   std::string text;
   std::int64_t whole;
   std::int32_t nanos = 0;
 };
 
-void ExpectAmount(const Case& c) {
-  const auto quantity = ParseQuantity(c.text);
+void ExpectAmount(const Amount& amount) {
+  const auto quantity = ParseQuantity(amount.text);
   ASSERT_TRUE(quantity.ok()) << MessageOf(quantity.status());
-  EXPECT_EQ(quantity->whole, c.whole) << c.text;
-  EXPECT_EQ(quantity->nanos, c.nanos) << c.text;
-  EXPECT_EQ(quantity->text, c.text);
+  EXPECT_EQ(quantity->whole, amount.whole) << amount.text;
+  EXPECT_EQ(quantity->nanos, amount.nanos) << amount.text;
+  EXPECT_EQ(quantity->text, amount.text);
 }
 
 TEST(Quantity, ReadsPlainNumbers) {
-  for (const Case& c :
-       {Case{"0", 0}, Case{"1", 1}, Case{"+7", 7}, Case{"-7", -7},
-        Case{"007", 7}, Case{"1.", 1}, Case{".5", 0, 500'000'000},
-        Case{"-0", 0}, Case{"1.25", 1, 250'000'000},
-        Case{"-1.25", -1, -250'000'000}, Case{"0.000000001", 0, 1}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"0", 0}, Amount{"1", 1}, Amount{"+7", 7}, Amount{"-7", -7},
+        Amount{"007", 7}, Amount{"1.", 1}, Amount{".5", 0, 500'000'000},
+        Amount{"-0", 0}, Amount{"1.25", 1, 250'000'000},
+        Amount{"-1.25", -1, -250'000'000}, Amount{"0.000000001", 0, 1}}) {
+    ExpectAmount(amount);
   }
 }
 
 TEST(Quantity, ReadsDecimalSuffixes) {
-  for (const Case& c :
-       {Case{"1n", 0, 1}, Case{"1u", 0, 1'000}, Case{"1m", 0, 1'000'000},
-        Case{"1500m", 1, 500'000'000}, Case{"2k", 2'000}, Case{"3M", 3'000'000},
-        Case{"4G", 4'000'000'000}, Case{"5T", 5'000'000'000'000},
-        Case{"6P", 6'000'000'000'000'000},
-        Case{"7E", 7'000'000'000'000'000'000}, Case{"1.5k", 1'500},
-        Case{"0.001k", 1}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"1n", 0, 1}, Amount{"1u", 0, 1'000}, Amount{"1m", 0, 1'000'000},
+        Amount{"1500m", 1, 500'000'000}, Amount{"2k", 2'000},
+        Amount{"3M", 3'000'000}, Amount{"4G", 4'000'000'000},
+        Amount{"5T", 5'000'000'000'000}, Amount{"6P", 6'000'000'000'000'000},
+        Amount{"7E", 7'000'000'000'000'000'000}, Amount{"1.5k", 1'500},
+        Amount{"0.001k", 1}}) {
+    ExpectAmount(amount);
   }
 }
 
 TEST(Quantity, ReadsBinarySuffixes) {
-  for (const Case& c :
-       {Case{"1Ki", 1024}, Case{"1Mi", 1 << 20}, Case{"1Gi", 1 << 30},
-        Case{"1Ti", std::int64_t{1} << 40}, Case{"1Pi", std::int64_t{1} << 50},
-        Case{"7Ei", std::int64_t{7} << 60}, Case{"0.5Ki", 512},
-        Case{"1.5Gi", 1'610'612'736}, Case{"101430960Ki", 103'865'303'040},
-        Case{"0.1Ki", 102, 400'000'000}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"1Ki", 1024}, Amount{"1Mi", 1 << 20}, Amount{"1Gi", 1 << 30},
+        Amount{"1Ti", std::int64_t{1} << 40},
+        Amount{"1Pi", std::int64_t{1} << 50},
+        Amount{"7Ei", std::int64_t{7} << 60}, Amount{"0.5Ki", 512},
+        Amount{"1.5Gi", 1'610'612'736}, Amount{"101430960Ki", 103'865'303'040},
+        Amount{"0.1Ki", 102, 400'000'000}}) {
+    ExpectAmount(amount);
   }
 }
 
 TEST(Quantity, ReadsExponents) {
-  for (const Case& c :
-       {Case{"1e3", 1000}, Case{"1E3", 1000}, Case{"1.5e+2", 150},
-        Case{"12e-1", 1, 200'000'000}, Case{"0e999999999999999999999", 0},
-        Case{"5E", 5'000'000'000'000'000'000},
-        Case{"100000000000000000000e-20", 1}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"1e3", 1000}, Amount{"1E3", 1000}, Amount{"1.5e+2", 150},
+        Amount{"12e-1", 1, 200'000'000}, Amount{"0e999999999999999999999", 0},
+        Amount{"5E", 5'000'000'000'000'000'000},
+        Amount{"100000000000000000000e-20", 1}}) {
+    ExpectAmount(amount);
   }
 }
 
 TEST(Quantity, ClampsWhatIsBeyondSixtyFourBits) {
-  for (const Case& c :
-       {Case{"9223372036854775807", kMax}, Case{"9223372036854775808", kMax},
-        Case{"8Ei", kMax}, Case{"10E", kMax}, Case{"1e100", kMax},
-        Case{"1e99999999999999999999", kMax}, Case{"-8Ei", -kMax},
-        Case{"-1e100", -kMax}, Case{"9223372036854775807.5", kMax},
-        Case{std::string(100'000, '9') + "Ei", kMax}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"9223372036854775807", kMax},
+        Amount{"9223372036854775808", kMax}, Amount{"8Ei", kMax},
+        Amount{"10E", kMax}, Amount{"1e100", kMax},
+        Amount{"1e99999999999999999999", kMax}, Amount{"-8Ei", -kMax},
+        Amount{"-1e100", -kMax}, Amount{"9223372036854775807.5", kMax},
+        Amount{std::string(100'000, '9') + "Ei", kMax}}) {
+    ExpectAmount(amount);
   }
 }
 
 TEST(Quantity, RoundsBelowANanoAwayFromZero) {
-  for (const Case& c :
-       {Case{"0.1n", 0, 1}, Case{"-0.1n", 0, -1}, Case{"1.0000000001", 1, 1},
-        Case{"0.9999999999", 1}, Case{"1e-100", 0, 1},
-        Case{"1e-99999999999999999999", 0, 1},
-        Case{"0." + std::string(100'000, '0') + "1Ei", 0, 1},
-        Case{"0.00000000000000000001Ki", 0, 1}}) {
-    ExpectAmount(c);
+  for (const Amount& amount :
+       {Amount{"0.1n", 0, 1}, Amount{"-0.1n", 0, -1},
+        Amount{"1.0000000001", 1, 1}, Amount{"0.9999999999", 1},
+        Amount{"1e-100", 0, 1}, Amount{"1e-99999999999999999999", 0, 1},
+        Amount{"0." + std::string(100'000, '0') + "1Ei", 0, 1},
+        Amount{"0.00000000000000000001Ki", 0, 1}}) {
+    ExpectAmount(amount);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "api/manifests_dir.h"
+#include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
@@ -24,12 +24,6 @@ const char* const kFiles[] = {"full.yaml", "kep-5004.yaml",
 std::string ReadFile(const std::string& name) {
   std::ifstream file(std::string(DEVMGR_MANIFESTS_DIR) + "/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-int Scale() {
-  const char* text = std::getenv("DEVMGR_TEST_SCALE");
-  const int scale = text == nullptr ? 1 : std::atoi(text);
-  return scale < 1 ? 1 : scale;
 }
 
 /// What holds for every outcome.
@@ -78,7 +72,7 @@ TEST(Robustness, RefusesTruncatedJsonAtEveryByte) {
 
 TEST(Robustness, SurvivesTheLossOfAByte) {
   // A prime, so that all columns have their turn; all bytes at larger scales.
-  const std::size_t step = Scale() > 1 ? 1 : 7;
+  const std::size_t step = TestScale() > 1 ? 1 : 7;
   for (const char* file : kFiles) {
     const std::string text = ReadFile(file);
     for (std::size_t at = 0; at < text.size(); at += step) {
@@ -94,7 +88,7 @@ TEST(Robustness, SurvivesRandomDamage) {
   std::mt19937 random(kSeed);
   std::vector<std::string> texts;
   for (const char* file : kFiles) texts.push_back(ReadFile(file));
-  for (int i = 0; i < 1500 * Scale(); ++i) {
+  for (int i = 0; i < 1500 * TestScale(); ++i) {
     const std::size_t which = random() % texts.size();
     std::string text = texts[which];
     for (std::size_t n = 1 + random() % 8; n > 0; --n) {
@@ -144,8 +138,8 @@ TEST(Robustness, SurvivesNastyTexts) {
                            "\"",
                            "\"\\",
                            "\"\\x",
-                           "\"\\uD800\"",
-                           "\"\\U00110000\"",
+                           R"("\uD800")",
+                           R"("\U00110000")",
                            "|",
                            "|9",
                            ">-+",

@@ -58,13 +58,13 @@ TEST(ValidatePod, AcceptsAGoodPod) {
   EXPECT_THAT(Problems(GoodPod()), IsEmpty());
 }
 
-struct Case {
+struct BrokenPod {
   const char* name;
   std::function<void(Pod&)> breakIt;
   const char* problem;
 };
 
-class BrokenPodTest : public testing::TestWithParam<Case> {};
+class BrokenPodTest : public testing::TestWithParam<BrokenPod> {};
 
 TEST_P(BrokenPodTest, IsRefusedForTheRightReason) {
   Pod pod = GoodPod();
@@ -82,7 +82,7 @@ PodExtendedResourceClaimStatus& Special(Pod& pod) {
   return *pod.status.extended_resource_claim_status;
 }
 
-const Case kNames[] = {
+const BrokenPod kNames[] = {
     {"PodName", [](Pod& p) { p.metadata.name = "A"; }, "metadata.name: 'A'"},
     {"Namespace", [](Pod& p) { p.metadata.ns = "a.b"; }, "metadata.namespace"},
     {"NoContainer",
@@ -107,7 +107,7 @@ const Case kNames[] = {
      },
      "spec.containers[1].name: 'init' is the name of another container"},
 };
-const Case kResources[] = {
+const BrokenPod kResources[] = {
     {"FractionOfADevice",
      [](Pod& p) {
        Main(p).limits["b.com/x"] = Main(p).requests["b.com/x"] = Q("1500m");
@@ -148,7 +148,7 @@ const Case kResources[] = {
      "limits[requests.a.com/gpu]: 'requests.a.com/gpu' is not an extended "
      "resource name"},
 };
-const Case kClaims[] = {
+const BrokenPod kClaims[] = {
     {"UnknownClaim",
      [](Pod& p) {
        Main(p).claims.push_back({"z", ""});
@@ -208,7 +208,7 @@ const Case kClaims[] = {
      },
      "spec.resourceClaims[1].resourceClaimTemplateName: '_'"},
 };
-const Case kStatus[] = {
+const BrokenPod kStatus[] = {
     {"StatusOfUnknownClaim",
      [](Pod& p) { p.status.resource_claim_statuses[0].name = "z"; },
      "status.resourceClaimStatuses[0].name: 'z' is not the name"},
@@ -241,18 +241,18 @@ const Case kStatus[] = {
      "requestMappings[2]: the same mapping is listed twice"},
 };
 
-std::string CaseName(const testing::TestParamInfo<Case>& info) {
+std::string NameOfBrokenPod(const testing::TestParamInfo<BrokenPod>& info) {
   return info.param.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, BrokenPodTest, testing::ValuesIn(kNames),
-                         CaseName);
+                         NameOfBrokenPod);
 INSTANTIATE_TEST_SUITE_P(Resources, BrokenPodTest,
-                         testing::ValuesIn(kResources), CaseName);
+                         testing::ValuesIn(kResources), NameOfBrokenPod);
 INSTANTIATE_TEST_SUITE_P(Claims, BrokenPodTest, testing::ValuesIn(kClaims),
-                         CaseName);
+                         NameOfBrokenPod);
 INSTANTIATE_TEST_SUITE_P(Status, BrokenPodTest, testing::ValuesIn(kStatus),
-                         CaseName);
+                         NameOfBrokenPod);
 
 TEST(ValidatePod, AcceptsEqualAmountsInOtherSpellings) {
   Pod pod = GoodPod();

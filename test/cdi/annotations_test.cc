@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "cdi/status_codes.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -15,8 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Map = std::map<std::string, std::string>;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(CdiAnnotationsTest, AreMadeOfPluginAndDevice) {  // BO-070
   const auto made =

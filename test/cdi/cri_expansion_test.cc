@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cdi/cdi_world.h"
+#include "cdi/status_codes.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -20,7 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr auto kFailed = absl::StatusCode::kFailedPrecondition;
 using Propagation = CriMount::Propagation;
 
 class CriExpansionTest : public ::testing::Test {

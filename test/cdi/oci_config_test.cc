@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cdi/cdi_world.h"
+#include "cdi/status_codes.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -18,9 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
-
-constexpr auto kFailed = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 class OciConfigTest : public ::testing::Test {
  protected:
@@ -387,7 +385,7 @@ TEST_F(OciConfigTest, LeavesAllElseAsItIs) {
 
 )";
   std::string expected = config;
-  const std::string last = "\"T=\\u0041\\\\\\\"\"";
+  const std::string last = R"("T=\u0041\\\"")";
   expected.replace(expected.find(last), last.size(), last + ",\n      \"A=1\"");
   EXPECT_EQ(*Inject(config, "env: [A=1]"), expected);
   EXPECT_EQ(*Inject(config, CdiEdits()), config);

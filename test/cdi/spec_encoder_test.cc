@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cdi/status_codes.h"
 #include "support/status_matchers.h"
 #include "support/test_scale.h"
 
@@ -199,7 +200,6 @@ containerEdits:
 }
 
 TEST(SpecEncoderTest, RefusesWhatNoReaderTakes) {
-  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   CdiSpec spec;
   spec.version = "0.3.0";
   spec.kind = "v.com/c";

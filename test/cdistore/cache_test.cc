@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "cdistore/spec_text.h"
 #include "support/as_nobody.h"
 #include "support/status_matchers.h"
 #include "support/temp_folder.h"
@@ -34,15 +35,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::chrono::seconds kPatience{30};
-
-std::string Spec(const std::vector<std::string>& devices,
-                 const std::string& env = "A=1") {
-  std::string text = "cdiVersion: 0.5.0\nkind: v.com/c\ndevices:\n";
-  for (const std::string& device : devices) {
-    text += "- name: " + device + "\n  containerEdits: {env: [" + env + "]}\n";
-  }
-  return text;
-}
 
 std::vector<std::string> NamesOf(const CdiRegistry& registry) {
   std::vector<std::string> names;
@@ -168,8 +160,8 @@ TEST_F(CdiCacheTest, NoDirectoryMeansNoDevice) {
 
 // BO-034, BO-043
 TEST_F(CdiCacheTest, TheLaterDirectoryWinsUntilItsFileIsGone) {
-  Write(low_ / "a.yaml", Spec({"d"}, "FROM=low"));
-  Write(high_ / "b.yaml", Spec({"d"}, "FROM=high"));
+  Write(low_ / "a.yaml", SpecText({"d"}, "FROM=low"));
+  Write(high_ / "b.yaml", SpecText({"d"}, "FROM=high"));
   const auto cache = OpenWatched();
   EXPECT_EQ(EnvOf(*cache->Registry(), "v.com/c=d"), "FROM=high");
   EXPECT_THAT(cache->Refresh(), IsOk());
@@ -182,8 +174,8 @@ TEST_F(CdiCacheTest, TheLaterDirectoryWinsUntilItsFileIsGone) {
 
 // BO-035
 TEST_F(CdiCacheTest, AConflictDisablesTheNameAndNothingElse) {
-  Write(low_ / "a.yaml", Spec({"d"}));
-  Write(low_ / "b.yaml", Spec({"d", "e"}));
+  Write(low_ / "a.yaml", SpecText({"d"}));
+  Write(low_ / "b.yaml", SpecText({"d", "e"}));
   const auto cache = OpenManual();
   EXPECT_THAT(NamesOf(*cache->Registry()), ElementsAre("v.com/c=e"));
   EXPECT_THAT(cache->Refresh(),
@@ -194,9 +186,9 @@ TEST_F(CdiCacheTest, AConflictDisablesTheNameAndNothingElse) {
 
 // BO-037
 TEST_F(CdiCacheTest, AConflictBelowAnotherDefinitionIsAWarning) {
-  Write(low_ / "a.yaml", Spec({"d"}));
-  Write(low_ / "b.yaml", Spec({"d"}));
-  Write(high_ / "c.yaml", Spec({"d"}, "FROM=high"));
+  Write(low_ / "a.yaml", SpecText({"d"}));
+  Write(low_ / "b.yaml", SpecText({"d"}));
+  Write(high_ / "c.yaml", SpecText({"d"}, "FROM=high"));
   const auto cache = OpenManual();
   EXPECT_THAT(cache->Refresh(), IsOk());
   EXPECT_EQ(EnvOf(*cache->Registry(), "v.com/c=d"), "FROM=high");
@@ -207,14 +199,14 @@ TEST_F(CdiCacheTest, AConflictBelowAnotherDefinitionIsAWarning) {
 // BO-039
 TEST_F(CdiCacheTest, ADirectoryMayComeLaterGoAndComeBack) {
   fs::remove(high_);
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   const auto cache = OpenWatched();
   EXPECT_THAT(cache->Refresh(), IsOk());
   EXPECT_THAT(cache->Directories()[1].problem, HasSubstr("does not exist"));
   Follower follower(*cache);
   for (int i = 0; i < 2; ++i) {
     fs::create_directory(high_);
-    Write(high_ / "b.yaml", Spec({"b"}));
+    Write(high_ / "b.yaml", SpecText({"b"}));
     EXPECT_TRUE(follower.WaitForDevices({"v.com/c=a", "v.com/c=b"}));
     EXPECT_EQ(cache->Directories()[1].problem, "");
     EXPECT_EQ(cache->Directories()[1].files, 1u);
@@ -225,7 +217,7 @@ TEST_F(CdiCacheTest, ADirectoryMayComeLaterGoAndComeBack) {
 
 // BO-040: the first directory cannot be read; that ends nothing.
 TEST_F(CdiCacheTest, AnUnreadableDirectoryIsToldAndTheOthersAreRead) {
-  Write(high_ / "b.yaml", Spec({"b"}));
+  Write(high_ / "b.yaml", SpecText({"b"}));
   fs::permissions(low_, fs::perms{0});
   EXPECT_TRUE(AsNobody([this] {
     const auto cache = OpenWatched();
@@ -239,8 +231,8 @@ TEST_F(CdiCacheTest, AnUnreadableDirectoryIsToldAndTheOthersAreRead) {
 }
 
 TEST_F(CdiCacheTest, AnUnreadableFileIsToldByItsPath) {
-  Write(low_ / "a.yaml", Spec({"a"}));
-  Write(low_ / "b.yaml", Spec({"b"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
+  Write(low_ / "b.yaml", SpecText({"b"}));
   fs::permissions(low_ / "a.yaml", fs::perms{0});
   EXPECT_TRUE(AsNobody([this] {
     const auto cache = OpenManual();
@@ -253,7 +245,7 @@ TEST_F(CdiCacheTest, AnUnreadableFileIsToldByItsPath) {
 
 // A directory that we may read from now on is watched from now on.
 TEST_F(CdiCacheTest, ADirectoryThatBecomesReadableIsFollowed) {
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   fs::permissions(low_, fs::perms{0});
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(low_.c_str(), kNobody, kNobody), 0);
@@ -270,7 +262,7 @@ TEST_F(CdiCacheTest, ADirectoryThatBecomesReadableIsFollowed) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::yield();
     }
-    Write(low_ / "b.yaml", Spec({"b"}));
+    Write(low_ / "b.yaml", SpecText({"b"}));
     return follower.WaitForDevices({"v.com/c=a", "v.com/c=b"});
   }));
 }
@@ -278,13 +270,13 @@ TEST_F(CdiCacheTest, ADirectoryThatBecomesReadableIsFollowed) {
 // BO-041, BO-042
 TEST_F(CdiCacheTest, ABadFileDisablesItselfUntilItIsRepaired) {
   Write(low_ / "bad.yaml", "{");
-  Write(low_ / "good.yaml", Spec({"good"}));
+  Write(low_ / "good.yaml", SpecText({"good"}));
   const auto cache = OpenWatched();
   EXPECT_THAT(cache->Refresh(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          HasSubstr(low_ / "bad.yaml")));
   EXPECT_THAT(NamesOf(*cache->Registry()), ElementsAre("v.com/c=good"));
   Follower follower(*cache);
-  Write(low_ / "bad.yaml", Spec({"bad"}));
+  Write(low_ / "bad.yaml", SpecText({"bad"}));
   EXPECT_TRUE(follower.WaitForDevices({"v.com/c=bad", "v.com/c=good"}));
   EXPECT_THAT(cache->Refresh(), IsOk());
 }
@@ -294,7 +286,7 @@ TEST_F(CdiCacheTest, FilesThatArriveCompleteAreSeen) {
   const fs::path store = folder_.path() / "store";
   fs::create_directory(store);
   for (const std::string name : {"moved", "linked", "pointed"}) {
-    std::ofstream(store / (name + ".yaml")) << Spec({name});
+    std::ofstream(store / (name + ".yaml")) << SpecText({name});
   }
   const auto cache = OpenWatched();
   Follower follower(*cache);
@@ -329,21 +321,21 @@ TEST_F(CdiCacheTest, WithoutWatchesQueriesLook) {
     return condition();
   };
   EXPECT_THAT(cache->Directories()[0].watch_problem, Not(IsEmpty()));
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   EXPECT_TRUE(
       wait_until([&] { return cache->Registry()->devices().size() == 1; }));
   limited = false;
   EXPECT_TRUE(wait_until(
       [&] { return cache->Directories()[0].watch_problem.empty(); }));
   Follower follower(*cache);
-  Write(low_ / "b.yaml", Spec({"b"}));
+  Write(low_ / "b.yaml", SpecText({"b"}));
   EXPECT_TRUE(follower.WaitForDevices({"v.com/c=a", "v.com/c=b"}));
 }
 
 // What a link leads to is nobody's to watch: the safety rescan finds it.
 TEST_F(CdiCacheTest, QueriesLookAgainInTime) {
   const fs::path target = folder_.path() / "target.yaml";
-  Write(target, Spec({"a"}));
+  Write(target, SpecText({"a"}));
   fs::create_symlink(target, low_ / "a.yaml");
   CdiCacheOptions options;
   options.directories = {low_};
@@ -351,7 +343,7 @@ TEST_F(CdiCacheTest, QueriesLookAgainInTime) {
   options.distrust = std::chrono::milliseconds(1);
   const auto cache = Open(options);
   EXPECT_NE(cache->Registry()->Find("v.com/c=a"), nullptr);
-  Write(target, Spec({"other"}));
+  Write(target, SpecText({"other"}));
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (cache->Registry()->Find("v.com/c=other") == nullptr &&
          std::chrono::steady_clock::now() < deadline) {
@@ -363,14 +355,14 @@ TEST_F(CdiCacheTest, QueriesLookAgainInTime) {
 // BO-049
 TEST_F(CdiCacheTest, WithoutWatchingOnlyRefreshLooks) {
   const auto cache = OpenManual();
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   EXPECT_THAT(cache->Registry()->devices(), IsEmpty());
   EXPECT_THAT(cache->Refresh(), IsOk());
   EXPECT_THAT(NamesOf(*cache->Registry()), ElementsAre("v.com/c=a"));
 }
 
 TEST_F(CdiCacheTest, SnapshotsStayAsTheyWere) {
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   auto cache = OpenManual();
   const auto before = cache->Registry();
   fs::remove(low_ / "a.yaml");
@@ -382,18 +374,18 @@ TEST_F(CdiCacheTest, SnapshotsStayAsTheyWere) {
 
 // What means the same is nothing to tell.
 TEST_F(CdiCacheTest, WhatDoesNotChangeIsNotPublishedAgain) {
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   const auto cache = OpenManual();
   const auto before = cache->Registry();
   EXPECT_THAT(cache->Refresh(), IsOk());
   EXPECT_EQ(cache->Registry(), before);
-  Write(low_ / "a.yaml", "# a comment\n" + Spec({"a"}));
+  Write(low_ / "a.yaml", "# a comment\n" + SpecText({"a"}));
   EXPECT_THAT(cache->Refresh(), IsOk());
   EXPECT_EQ(cache->Registry(), before);
 }
 
 TEST_F(CdiCacheTest, ADirectoryThatIsListedTwiceConflictsWithNothing) {
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   CdiCacheOptions options;
   options.directories = {low_, low_.string() + "/"};
   const auto cache = Open(options);
@@ -404,7 +396,7 @@ TEST_F(CdiCacheTest, ADirectoryThatIsListedTwiceConflictsWithNothing) {
 
 TEST_F(CdiCacheTest, WhatIsTooMuchIsLeftOutAndTold) {
   for (const std::string name : {"a", "b", "c"}) {
-    Write(low_ / (name + ".yaml"), Spec({name}));
+    Write(low_ / (name + ".yaml"), SpecText({name}));
   }
   CdiCacheOptions options;
   options.directories = {low_};
@@ -415,7 +407,7 @@ TEST_F(CdiCacheTest, WhatIsTooMuchIsLeftOutAndTold) {
   EXPECT_THAT(cache->Registry()->unread(),
               ElementsAre(HasSubstr("more than 2 spec files")));
   options.max_files = 10;
-  options.max_total_bytes = Spec({"a"}).size() * 2;
+  options.max_total_bytes = SpecText({"a"}).size() * 2;
   cache = Open(options);
   EXPECT_THAT(NamesOf(*cache->Registry()),
               ElementsAre("v.com/c=a", "v.com/c=b"));
@@ -431,10 +423,10 @@ TEST_F(CdiCacheTest, NobodyIsCalledAfterUnsubscribe) {
   const auto cache = OpenWatched();
   std::atomic<int> calls = 0;
   cache->Subscribe([&] { ++calls; });
-  Write(low_ / "a.yaml", Spec({"a"}));
+  Write(low_ / "a.yaml", SpecText({"a"}));
   Follower follower(*cache);  // takes its place
   const int before = calls;
-  Write(low_ / "b.yaml", Spec({"b"}));
+  Write(low_ / "b.yaml", SpecText({"b"}));
   EXPECT_TRUE(follower.WaitForDevices({"v.com/c=a", "v.com/c=b"}));
   EXPECT_EQ(calls, before);
 }
@@ -456,7 +448,7 @@ TEST_F(CdiCacheTest, ReadersAndWritersDoNotDisturbEachOther) {
     });
   }
   for (int i = 0; i < 100; ++i) {
-    Write(low_ / "a.yaml", Spec({"d" + std::to_string(i)}));
+    Write(low_ / "a.yaml", SpecText({"d" + std::to_string(i)}));
   }
   Follower follower(*cache);
   EXPECT_TRUE(follower.WaitForDevices({"v.com/c=d99"}));

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "cdistore/spec_text.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::cdistore {
@@ -18,11 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::string Spec(const std::string& device) {
-  return "cdiVersion: 0.5.0\nkind: a.com/gpu\ndevices: [{name: " + device +
-         ", containerEdits: {env: [A=1]}}]\n";
-}
 
 class SpecDirectoryTest : public ::testing::Test {
  protected:
@@ -35,13 +31,13 @@ class SpecDirectoryTest : public ::testing::Test {
 };
 
 TEST_F(SpecDirectoryTest, ReadsSpecFilesOfAllDirectoriesInOrder) {
-  Write("a/2.json", Spec("two"));
-  Write("a/1.yaml", Spec("one"));
-  Write("a/sub/4.yaml", Spec("four"));
+  Write("a/2.json", SpecText({"two"}));
+  Write("a/1.yaml", SpecText({"one"}));
+  Write("a/sub/4.yaml", SpecText({"four"}));
   for (const std::string name : {"3.yml", "3.json.bak", "3.yaml.tmp"}) {
-    Write("a/" + name, Spec("three"));
+    Write("a/" + name, SpecText({"three"}));
   }
-  Write("b/.5.yaml", Spec("five"));
+  Write("b/.5.yaml", SpecText({"five"}));
   const auto specs = ReadSpecFiles(
       {folder_.path() / "a", folder_.path() / "none", folder_.path() / "b"});
   EXPECT_THAT(specs->unread(), IsEmpty());
@@ -49,7 +45,7 @@ TEST_F(SpecDirectoryTest, ReadsSpecFilesOfAllDirectoriesInOrder) {
   for (const CdiSpecFile& file : specs->files()) {
     EXPECT_EQ(file.problem, "");
     ASSERT_NE(file.spec, nullptr);
-    EXPECT_EQ(file.spec->kind, "a.com/gpu");
+    EXPECT_EQ(file.spec->kind, "v.com/c");
     for (const CdiSpecDevice& device : file.spec->devices) {
       devices.push_back(device.name);
     }
@@ -72,7 +68,7 @@ TEST_F(SpecDirectoryTest, FilesThatAreNoSpecsAreTold) {
 }
 
 TEST_F(SpecDirectoryTest, WhatCannotBeReadIsToldAndTheRestIsRead) {
-  const fs::path file = Write("a/1.yaml", Spec("one"));
+  const fs::path file = Write("a/1.yaml", SpecText({"one"}));
   Write("a/big.yaml", std::string((4 << 20) + 1, ' '));
   const auto specs = ReadSpecFiles({file, folder_.path() / "a"});
   EXPECT_THAT(specs->files(), SizeIs(1));
@@ -82,12 +78,12 @@ TEST_F(SpecDirectoryTest, WhatCannotBeReadIsToldAndTheRestIsRead) {
 }
 
 TEST_F(SpecDirectoryTest, SetsAsideOnlyWhatWasRead) {
-  const fs::path path = Write("a/1.yaml", Spec("one"));
+  const fs::path path = Write("a/1.yaml", SpecText({"one"}));
   const CdiSpecFile file = ReadSpecFiles({path.parent_path()})->files().at(0);
-  Write("a/1.yaml", Spec("other"));
+  Write("a/1.yaml", SpecText({"other"}));
   EXPECT_TRUE(absl::IsFailedPrecondition(SetAside(file)));
   EXPECT_TRUE(fs::exists(path));
-  Write("a/1.yaml", Spec("one"));
+  Write("a/1.yaml", SpecText({"one"}));
   EXPECT_TRUE(SetAside(file).ok());
   EXPECT_FALSE(fs::exists(path));
   EXPECT_TRUE(fs::exists(AsidePath(path)));

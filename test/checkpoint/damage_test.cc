@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <random>
@@ -274,7 +274,7 @@ TEST_F(DamageTest, FlippedBits) {
     std::size_t bytes = 0;
     for (const auto& [file, contents] : image.files) {
       bytes += contents.size();
-      Sweep(contents.size() * 8, 1'999, [&](std::size_t bit) {
+      Sweep(contents.size() * 8, 1'999, [&, file = file](std::size_t bit) {
         SCOPED_TRACE(fmt::format("seed {}: {}: bit {} of byte {} of {}", seed_,
                                  image.name, bit % 8, bit / 8, file));
         Files damaged = image.files;
@@ -291,7 +291,7 @@ TEST_F(DamageTest, FlippedBits) {
 TEST_F(DamageTest, FilesCutOff) {
   for (const Image& image : Images()) {
     for (const auto& [file, contents] : image.files) {
-      Sweep(contents.size(), 251, [&](std::size_t size) {
+      Sweep(contents.size(), 251, [&, file = file](std::size_t size) {
         SCOPED_TRACE(fmt::format("seed {}: {}: {} cut off at {}", seed_,
                                  image.name, file, size));
         Files damaged = image.files;

@@ -118,11 +118,11 @@ TEST_F(FailingDiskTest, StaysInDoubtUntilItCanBeReopened) {
 }
 
 TEST_F(FailingDiskTest, StaysInDoubtWhenItCannotBeReadAgain) {
+  std::uint64_t reads = 0;  // The store counts until it is gone.
+  std::uint64_t failing = 0;
   const auto store = Open();
   ASSERT_TRUE(Append(*store, 1).ok());
   ASSERT_TRUE(store->Reopen().ok());
-  std::uint64_t reads = 0;
-  std::uint64_t failing = 0;
   disk_.SetHook([&](const DiskOperation& operation) {
     const bool fails = operation.kind == Kind::kRead && ++reads == failing;
     return fails ? DiskFault::kError : DiskFault::kNone;

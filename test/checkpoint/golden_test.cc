@@ -6,8 +6,8 @@
 // DEVMGR_REGENERATE_GOLDEN=1.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/full_ledger.h"

@@ -21,12 +21,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-enum class Kind { kInMemory, kRocksDb };
+enum class StoreKind { kInMemory, kRocksDb };
 
-class LedgerStoreTest : public ::testing::TestWithParam<Kind> {
+class LedgerStoreTest : public ::testing::TestWithParam<StoreKind> {
  protected:
   std::unique_ptr<LedgerStore> Open(HistoryLimits limits = {}) {
-    if (GetParam() == Kind::kInMemory) return NewInMemoryStore(limits);
+    if (GetParam() == StoreKind::kInMemory) return NewInMemoryStore(limits);
     return MustOpen(folder_.path() / "state", limits);
   }
   static std::vector<std::uint64_t> Numbers(LedgerStore& store,
@@ -42,10 +42,12 @@ class LedgerStoreTest : public ::testing::TestWithParam<Kind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, LedgerStoreTest,
-                         ::testing::Values(Kind::kInMemory, Kind::kRocksDb),
+                         ::testing::Values(StoreKind::kInMemory,
+                                           StoreKind::kRocksDb),
                          [](const auto& kind) {
-                           return kind.param == Kind::kInMemory ? "InMemory"
-                                                                : "RocksDb";
+                           return kind.param == StoreKind::kInMemory
+                                      ? "InMemory"
+                                      : "RocksDb";
                          });
 
 TEST_P(LedgerStoreTest, IsEmptyAtFirst) {

@@ -297,8 +297,8 @@ TEST(PowerFailureTest, LosesNothingAfterAnOpeningThatFailed) {
   const int stride = std::max(1, 4 / TestScale());
   for (int failing = 1;; failing += stride) {
     SCOPED_TRACE(fmt::format("call {} fails", failing));
+    int calls = 0;  // The store counts until it is gone.
     WatchedStore store;
-    int calls = 0;
     store.FailNext(DiskFault::kError, [&](const DiskOperation& operation) {
       return operation.changes() && ++calls == failing;
     });
@@ -355,9 +355,9 @@ TEST(PowerFailureTest, WhatWasWithdrawnStaysAway) {
 TEST(PowerFailureTest, LosesNothingInRecoveryEither) {
   std::vector<DiskImage> images;
   {
+    int calls = 0;  // The store counts until it is gone.
     WatchedStore store;
     store.Open();
-    int calls = 0;
     store.disk().SetHook([&](const DiskOperation& operation) {
       const Variant& variant = kVariants[images.size() % 4];
       if (operation.changes() && ++calls % (4 + 20 / TestScale()) == 0) {

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 

@@ -6,6 +6,7 @@
 
 #include "claim/claim_fixture.h"
 #include "claim/device_booking.h"
+#include "claim/resource_names.h"
 
 namespace devmgr::claim {
 namespace {
@@ -14,8 +15,6 @@ using state::Backing;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr char kGpu[] = "example.com/gpu";
 
 constexpr Candidates kNobody{};
 constexpr Candidates kPluginOnly{.plugin = true};

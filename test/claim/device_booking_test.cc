@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "state/records.h"
+#include "claim/resource_names.h"
+#include "state/record_builders.h"
 #include "support/state_table.h"
 #include "support/status_matchers.h"
 
@@ -24,7 +25,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr char kTpu[] = "example.com/tpu";
-constexpr char kNic[] = "example.com/nic";
 
 class DeviceBookingTest : public testing::Test {
  protected:

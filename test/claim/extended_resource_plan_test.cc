@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "claim/pod_plan.h"
+#include "claim/resource_names.h"
 #include "support/builders.h"
 
 namespace devmgr::claim {
@@ -19,8 +20,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = Verdict::Kind;
 
-constexpr char kGpu[] = "example.com/gpu";
-constexpr char kNic[] = "example.com/nic";
 const ClaimUid kSpecial{"u-S"};
 
 class ExtendedResourcePlanTest : public testing::Test {

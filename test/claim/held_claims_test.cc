@@ -2,6 +2,7 @@
 #include "claim/held_claims.h"
 
 #include "claim/claim_fixture.h"
+#include "claim/resource_names.h"
 
 namespace devmgr::claim {
 namespace {
@@ -11,8 +12,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr char kGpu[] = "example.com/gpu";
 
 PreparedDevice Device(const std::string& name, const std::string& request,
                       const std::string& cdi, const std::string& share = "") {

@@ -8,15 +8,13 @@
 #include <string>
 
 #include "conformance/deterministic.h"
+#include "conformance/wire_samples.h"
 
 namespace devmgr::conformance {
 namespace {
 
 namespace v1 = wire::dra::v1;
 namespace v1beta1 = wire::dra::v1beta1;
-
-constexpr char kUidA[] = "3f1c9e52-0b6d-4a87-9c57-5d2f6c1e8a10";
-constexpr char kUidB[] = "b7a4d0c6-91e2-4f0b-8a3d-6e5f4c3b2a19";
 
 template <typename Response>
 class MapEntriesTest : public ::testing::Test {};

@@ -20,9 +20,6 @@
 namespace devmgr::conformance {
 namespace {
 
-constexpr char kUidA[] = "3f1c9e52-0b6d-4a87-9c57-5d2f6c1e8a10";
-constexpr char kUidB[] = "b7a4d0c6-91e2-4f0b-8a3d-6e5f4c3b2a19";
-
 std::string BytesOf(const std::string& file, const std::string& name) {
   for (const WireSample& sample : ReadWireSamples(file)) {
     if (sample.sample == name) return sample.bytes;

@@ -22,6 +22,8 @@ namespace devmgr::cri {
 
 inline constexpr char kCreate[] = "/runtime.v1.RuntimeService/CreateContainer";
 inline constexpr char kList[] = "/runtime.v1.RuntimeService/ListContainers";
+inline constexpr char kEvents[] =
+    "/runtime.v1.RuntimeService/GetContainerEvents";
 
 inline std::string HeaderOf(const RawHeaders& headers,
                             const std::string& name) {

@@ -21,7 +21,6 @@ namespace {
 namespace pb = test::cri;
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -41,7 +40,7 @@ std::string RandomText(Random& random) {
   return std::string(static_cast<std::size_t>(Below(random, 400)), 'x');
 }
 
-void AddUnknown(Random& random, Message* message) {
+void AddUnknown(Random& random, google::protobuf::Message* message) {
   auto* unknown = message->GetReflection()->MutableUnknownFields(message);
   // BO-096.
   if (Below(random, 3) == 0) unknown->AddLengthDelimited(999, "kept");
@@ -52,7 +51,7 @@ void AddUnknown(Random& random, Message* message) {
 }
 
 /// Fills a message with anything.
-void Fill(Random& random, Message* message) {
+void Fill(Random& random, google::protobuf::Message* message) {
   const Descriptor& type = *message->GetDescriptor();
   const auto& reflection = *message->GetReflection();
   for (int i = 0; i < type.field_count(); ++i) {

@@ -18,7 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr char kEvents[] = "/runtime.v1.RuntimeService/GetContainerEvents";
 constexpr char kHang[] = "/runtime.v1.RuntimeService/ExecSync";
 
 class PeersTest : public ProxyTest {

@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr char kEvents[] = "/runtime.v1.RuntimeService/GetContainerEvents";
 constexpr std::size_t kMiB = 1 << 20;
 
 /// Bytes that differ from place to place, and from one `seed` to the next.

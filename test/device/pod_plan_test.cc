@@ -18,7 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using Kind = Shortage::Kind;
 using Ids = std::vector<std::string>;
 
 class DevicePlanTest : public testing::Test {
@@ -65,7 +64,8 @@ class DevicePlanTest : public testing::Test {
                    .reservations = reservations_};
 };
 
-std::vector<Device> Some(int n) {
+/// `d1` to `d<n>` without nodes.
+std::vector<Device> DevicesFromOne(int n) {
   std::vector<Device> list;
   for (int i = 1; i <= n; ++i) {
     list.push_back(Healthy("d" + std::to_string(i)));
@@ -74,8 +74,8 @@ std::vector<Device> Some(int n) {
 }
 
 TEST_F(DevicePlanTest, PlansAllResourcesOfAPod) {  // DP-059 to DP-061
-  Offer("r1", Some(2));
-  Offer("r2", Some(2));
+  Offer("r1", DevicesFromOne(2));
+  Offer("r2", DevicesFromOne(2));
   Want("app", "r1", 2);
   Want("app", "r2", 1);
   EXPECT_EQ(Planned()[NeedKey("app", "r1")], Ids({"d1", "d2"}));
@@ -86,7 +86,7 @@ TEST_F(DevicePlanTest, PlansAllResourcesOfAPod) {  // DP-059 to DP-061
   input_.needs.clear();
   Want("app", "r1", 1);
   const Shortage shortage = OnlyShortage();
-  EXPECT_EQ(shortage.kind, Kind::kTooFewFree);
+  EXPECT_EQ(shortage.kind, Shortage::Kind::kTooFewFree);
   EXPECT_THAT(shortage.holders, ElementsAre(PodUid{"P"}));
   EXPECT_THAT(KubeletShortageText(shortage),
               HasSubstr("Requested: 1, Available: 0"));
@@ -97,8 +97,8 @@ TEST_F(DevicePlanTest, PlansAllResourcesOfAPod) {  // DP-059 to DP-061
 }
 
 TEST_F(DevicePlanTest, ReservationsAreInOrderOfTheNeeds) {
-  Offer("r1", Some(3));
-  Offer("r2", Some(3));
+  Offer("r1", DevicesFromOne(3));
+  Offer("r2", DevicesFromOne(3));
   Want("init", ContainerKind::kInit, "r2", 1);
   Want("app", "r1", 1);
   Want("app", "r2", 1);
@@ -113,7 +113,7 @@ TEST_F(DevicePlanTest, ReservationsAreInOrderOfTheNeeds) {
 }
 
 TEST_F(DevicePlanTest, InitContainersHandOn) {  // DP-062
-  Offer("r1", Some(2));
+  Offer("r1", DevicesFromOne(2));
   Want("init1", ContainerKind::kInit, "r1", 1);
   Want("init2", ContainerKind::kInit, "r1", 2);
   Want("app1", "r1", 1);
@@ -126,7 +126,7 @@ TEST_F(DevicePlanTest, InitContainersHandOn) {  // DP-062
 }
 
 TEST_F(DevicePlanTest, SidecarsAndAppContainersDoNotShare) {  // DP-063
-  Offer("r1", Some(6));
+  Offer("r1", DevicesFromOne(6));
   Want("init", ContainerKind::kInit, "r1", 3);
   Want("sidecar1", ContainerKind::kSidecar, "r1", 1);
   Want("sidecar2", ContainerKind::kSidecar, "r1", 2);
@@ -141,7 +141,7 @@ TEST_F(DevicePlanTest, SidecarsAndAppContainersDoNotShare) {  // DP-063
 }
 
 TEST_F(DevicePlanTest, AnInitContainerAfterASidecarCannotHaveItsDevices) {
-  Offer("r1", Some(2));
+  Offer("r1", DevicesFromOne(2));
   Want("init1", ContainerKind::kInit, "r1", 1);
   Want("sidecar", ContainerKind::kSidecar, "r1", 1);
   Want("init2", ContainerKind::kInit, "r1", 1);
@@ -149,9 +149,9 @@ TEST_F(DevicePlanTest, AnInitContainerAfterASidecarCannotHaveItsDevices) {
 }
 
 TEST_F(DevicePlanTest, APodGetsAllOrNothing) {  // W-11
-  Offer("r1", Some(2));
-  Offer("r2", Some(1));
-  Offer("r3", Some(1));
+  Offer("r1", DevicesFromOne(2));
+  Offer("r2", DevicesFromOne(1));
+  Offer("r3", DevicesFromOne(1));
   input_.asking = {"r1"};
   Want("app1", "r1", 1);
   Want("app1", "r2", 1);
@@ -167,11 +167,11 @@ TEST_F(DevicePlanTest, APodGetsAllOrNothing) {  // W-11
 }
 
 TEST_F(DevicePlanTest, ContainersAddUpToMoreThanExist) {
-  Offer("r1", Some(3));
+  Offer("r1", DevicesFromOne(3));
   Hold(Held("Q", "app", {"d1"}, "r1"));
   Want("app1", "r1", 2);
   Want("app2", "r1", 2);
-  EXPECT_EQ(OnlyShortage().kind, Kind::kTooFewExist);
+  EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kTooFewExist);
 }
 
 TEST_F(DevicePlanTest, NothingIsWantedOfNobody) {  // DP-076
@@ -189,7 +189,7 @@ TEST_F(DevicePlanTest, TellsWhereTheResourceStands) {
   const std::string none =
       "no healthy devices present; cannot allocate unhealthy devices r";
   Want("app", "r", 1);
-  EXPECT_EQ(OnlyShortage().kind, Kind::kNotServed);
+  EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kNotServed);
   EXPECT_EQ(text(), "resource 'r': no plugin has registered it");
   EXPECT_EQ(kubelet(), unregistered);
 
@@ -202,7 +202,7 @@ TEST_F(DevicePlanTest, TellsWhereTheResourceStands) {
             "resource 'r': its plugin is connected and has not told its "
             "devices yet");
   EXPECT_EQ(kubelet(), none);
-  inventory.Report(1, Some(1), NobodyHolds, 0);
+  inventory.Report(1, DevicesFromOne(1), NobodyHolds, 0);
   EXPECT_EQ(Planned().size(), 1u);
   inventory.Disconnect(1, NobodyHolds, 0);
   EXPECT_EQ(text(), "resource 'r': its plugin has gone");
@@ -215,7 +215,7 @@ TEST_F(DevicePlanTest, TellsWhereTheResourceStands) {
 // A pod that holds devices already.
 
 TEST_F(DevicePlanTest, KeepsWhatThePodHolds) {  // DP-064
-  Offer("r1", Some(2));
+  Offer("r1", DevicesFromOne(2));
   Hold(Held("P", "app", {"d1", "d2"}, "r1"));
   Want("app", "r1", 2);
   EXPECT_TRUE(Plan().Complete());
@@ -223,11 +223,11 @@ TEST_F(DevicePlanTest, KeepsWhatThePodHolds) {  // DP-064
 }
 
 TEST_F(DevicePlanTest, AChangedRequestIsTold) {  // DP-065
-  Offer("r1", Some(3));
+  Offer("r1", DevicesFromOne(3));
   Hold(Held("P", "app", {"d1", "d2"}, "r1"));
   Want("app", "r1", 3);
   const Shortage shortage = OnlyShortage();
-  EXPECT_EQ(shortage.kind, Kind::kChangedRequest);
+  EXPECT_EQ(shortage.kind, Shortage::Kind::kChangedRequest);
   EXPECT_EQ(KubeletShortageText(shortage),
             "pod \"P\" container \"app\" changed request for resource \"r1\" "
             "from 2 to 3");
@@ -237,10 +237,10 @@ TEST_F(DevicePlanTest, AChangedRequestIsTold) {  // DP-065
 }
 
 TEST_F(DevicePlanTest, ARequestOfNoneIsAChangeToo) {
-  Offer("r1", Some(3));
+  Offer("r1", DevicesFromOne(3));
   Hold(Held("P", "app", {"d1"}, "r1"));
   Want("app", "r1", 0);
-  EXPECT_EQ(OnlyShortage().kind, Kind::kChangedRequest);
+  EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kChangedRequest);
 }
 
 TEST_F(DevicePlanTest, HeldDevicesAreBelievedUntilThePluginIsBack) {
@@ -254,7 +254,7 @@ TEST_F(DevicePlanTest, HeldDevicesAreBelievedUntilThePluginIsBack) {
   input_.trust_held = false;
   const PodPlan plan = Plan();
   ASSERT_THAT(plan.shortages, SizeIs(2));
-  EXPECT_EQ(plan.shortages[0].kind, Kind::kNotServed);
+  EXPECT_EQ(plan.shortages[0].kind, Shortage::Kind::kNotServed);
   EXPECT_EQ(KubeletShortageText(plan.shortages[0]),
             "no healthy devices present; cannot allocate unhealthy devices r1");
   EXPECT_EQ(KubeletShortageText(plan.shortages[1]),
@@ -266,7 +266,7 @@ TEST_F(DevicePlanTest, HeldDevicesMustBeAmongTheHealthy) {  // DP-068
   Hold(Held("P", "app", {"d5"}, "r1"));
   Want("app", "r1", 1);
   const Shortage shortage = OnlyShortage();
-  EXPECT_EQ(shortage.kind, Kind::kHeldUnhealthy);
+  EXPECT_EQ(shortage.kind, Shortage::Kind::kHeldUnhealthy);
   EXPECT_EQ(KubeletShortageText(shortage),
             "previously allocated devices are no longer healthy; cannot "
             "allocate unhealthy devices r1");
@@ -276,7 +276,7 @@ TEST_F(DevicePlanTest, HeldDevicesMustBeAmongTheHealthy) {  // DP-068
 }
 
 TEST_F(DevicePlanTest, WhatAnAppContainerHoldsIsNotHandedOnAgain) {
-  Offer("r1", Some(2));
+  Offer("r1", DevicesFromOne(2));
   Reservation init = Held("P", "init", {"d1"}, "r1");
   init.kind = ContainerKind::kInit;
   Hold(init);
@@ -290,9 +290,9 @@ TEST_F(DevicePlanTest, WhatAnAppContainerHoldsIsNotHandedOnAgain) {
 // Questions to plugins.
 
 TEST_F(DevicePlanTest, AsksOneQuestionPerResourceAtATime) {
-  Offer("r1", Some(4));
-  Offer("r2", Some(4));
-  Offer("r3", Some(4));
+  Offer("r1", DevicesFromOne(4));
+  Offer("r2", DevicesFromOne(4));
+  Offer("r3", DevicesFromOne(4));
   input_.asking = {"r1", "r2"};
   Want("app1", "r1", 1);
   Want("app1", "r2", 1);
@@ -320,7 +320,7 @@ TEST_F(DevicePlanTest, AsksOneQuestionPerResourceAtATime) {
 }
 
 TEST_F(DevicePlanTest, AnAnswerMayBeTooLate) {
-  Offer("r1", Some(3));
+  Offer("r1", DevicesFromOne(3));
   input_.asking = {"r1"};
   Want("app", "r1", 1);
   input_.preferences[{"app", "r1"}] = {"d2"};
@@ -341,7 +341,7 @@ TEST_F(DevicePlanTest, UsesTheMaskOfTheContainer) {
 // Between plan and reservation.
 
 TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceWasTaken) {  // W-06
-  Offer("r1", Some(2));
+  Offer("r1", DevicesFromOne(2));
   Want("app", "r1", 1);
   const std::vector<Reservation> plan = Plan().reservations;
   const auto holder = [&](std::string_view resource, std::string_view id) {
@@ -359,14 +359,14 @@ TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceWasTaken) {  // W-06
 }
 
 TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceIsNotHealthyAnyMore) {
-  Offer("r1", Some(2));  // W-10
+  Offer("r1", DevicesFromOne(2));  // W-10
   Want("app", "r1", 2);
   const std::vector<Reservation> plan = Plan().reservations;
   EXPECT_THAT(CheckStillUsable(plan, inventories_), IsOk());
   Offer("r1", {Healthy("d1"), Unhealthy("d2")});
   EXPECT_THAT(CheckStillUsable(plan, inventories_),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("device 'd2'")));
-  Offer("r1", Some(1));
+  Offer("r1", DevicesFromOne(1));
   EXPECT_THAT(CheckStillUsable(plan, inventories_),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("device 'd2'")));
   inventories_.clear();
@@ -376,7 +376,7 @@ TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceIsNotHealthyAnyMore) {
 
 // W-14: what it had was given back, and is the app's now.
 TEST_F(DevicePlanTest, AnInitContainerThatRunsAgainUsesWhatComesAfterIt) {
-  Offer("r", Some(3));
+  Offer("r", DevicesFromOne(3));
   Hold(Held("P", "app", {"d2"}, "r"));
   Hold(Held("Q", "app", {"d1"}, "r"));
   Reservation sidecar = Held("P", "early", {"d3"}, "r");
@@ -389,14 +389,14 @@ TEST_F(DevicePlanTest, AnInitContainerThatRunsAgainUsesWhatComesAfterIt) {
               ElementsAre(std::pair(NeedKey("init", "r"), Ids{"d2"})));
   // The sidecar runs by then; what it has is its own.
   input_.needs[1].count = 2;
-  EXPECT_EQ(OnlyShortage().kind, Kind::kTooFewFree);
+  EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kTooFewFree);
 }
 
 TEST_F(DevicePlanTest, NothingIsChosenOfANameThatClaimsAreHeldFor) {
-  Offer("r", Some(2));
+  Offer("r", DevicesFromOne(2));
   input_.claimed_by["r"] = {{"Q"}};
   Want("app", "r", 1);
-  EXPECT_EQ(OnlyShortage().kind, Kind::kHeldByClaims);
+  EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kHeldByClaims);
   EXPECT_THAT(ShortageText(OnlyShortage()), HasSubstr("'Q'"));
   // What the pod has stays its own.
   Hold(Held("P", "app", {"d1"}, "r"));

@@ -59,14 +59,14 @@ struct Case {
 };
 
 /// `d0` to `d<n-1>` without nodes.
-std::vector<Device> Some(int n) {
+std::vector<Device> DevicesFromZero(int n) {
   std::vector<Device> list;
   for (int i = 0; i < n; ++i) list.push_back(Healthy("d" + std::to_string(i)));
   return list;
 }
 
 std::vector<Device> OnNodes(const std::vector<Nodes>& nodes) {
-  std::vector<Device> list = Some(static_cast<int>(nodes.size()));
+  std::vector<Device> list = DevicesFromZero(static_cast<int>(nodes.size()));
   for (std::size_t i = 0; i < nodes.size(); ++i) list[i].numa_nodes = nodes[i];
   return list;
 }
@@ -79,7 +79,7 @@ TEST(SelectionTest, TakesTheLowestIds) {  // W-26
 }
 
 TEST(SelectionTest, LeavesOutWhatIsHeldPlannedOrUnhealthy) {
-  std::vector<Device> list = Some(5);
+  std::vector<Device> list = DevicesFromZero(5);
   list[2].health = Health::kUnhealthy;
   EXPECT_THAT((Case{.list = list,
                     .held = {Held("Q", "app", {"d0"})},
@@ -98,7 +98,7 @@ TEST(SelectionTest, GivesTheNodesAtTheTimeOfTheChoice) {  // W-10
 // Reuse.
 
 TEST(SelectionTest, TakesOverBeforeItTakesNewOnes) {
-  EXPECT_THAT((Case{.list = Some(4),
+  EXPECT_THAT((Case{.list = DevicesFromZero(4),
                     .held = {Held("P", "init", {"d2"})},
                     .count = 2,
                     .reusable = {"d2"}}
@@ -107,7 +107,7 @@ TEST(SelectionTest, TakesOverBeforeItTakesNewOnes) {
 }
 
 TEST(SelectionTest, DoesNotTakeOverWhatIsUnhealthyOrGone) {  // W-28
-  std::vector<Device> list = Some(3);
+  std::vector<Device> list = DevicesFromZero(3);
   list[1].health = Health::kUnhealthy;
   EXPECT_THAT((Case{.list = list,
                     .held = {Held("P", "init", {"d1", "d9"})},
@@ -149,7 +149,7 @@ TEST(SelectionTest, FillsUpFromOtherNodesThenFromNone) {  // DP-094
 }
 
 TEST(SelectionTest, AMaskMeansNothingToDevicesWithoutNodes) {  // DP-095
-  EXPECT_THAT((Case{.list = Some(3), .mask = {{1}}}.Chosen()),
+  EXPECT_THAT((Case{.list = DevicesFromZero(3), .mask = {{1}}}.Chosen()),
               ElementsAre("d0"));
 }
 
@@ -210,7 +210,7 @@ TEST(SelectionTest, DoesNotAskWhenNothingIsLeftToChoose) {
       .list = OnNodes({{0}, {0}, {1}}), .count = 2, .mask = {{0}}, .ask = true}
                     .Run()
                     .question.has_value()));
-  EXPECT_FALSE((Case{.list = Some(2),
+  EXPECT_FALSE((Case{.list = DevicesFromZero(2),
                      .held = {Held("P", "init", {"d1"})},
                      .reusable = {"d1"},
                      .ask = true}
@@ -219,13 +219,13 @@ TEST(SelectionTest, DoesNotAskWhenNothingIsLeftToChoose) {
 }
 
 TEST(SelectionTest, FollowsThePreference) {  // DP-083
-  const Case asked{.list = Some(4), .ask = true, .answer = {{"d3"}}};
+  const Case asked{.list = DevicesFromZero(4), .ask = true, .answer = {{"d3"}}};
   EXPECT_THAT(asked.Chosen(), ElementsAre("d3"));
   EXPECT_FALSE(asked.Run().question.has_value());
 }
 
 TEST(SelectionTest, LeavesAsideWhatOfThePreferenceCannotBe) {  // DP-084
-  EXPECT_THAT((Case{.list = Some(3),
+  EXPECT_THAT((Case{.list = DevicesFromZero(3),
                     .held = {Held("Q", "app", {"d2"})},
                     .ask = true,
                     .answer = {{"d2", "unknown", ""}}}
@@ -251,7 +251,7 @@ TEST(SelectionTest, FillsUpAPreferenceThatIsTooShort) {  // DP-085
 }
 
 TEST(SelectionTest, TakesTheFirstOfAPreferenceThatIsTooLong) {
-  EXPECT_THAT((Case{.list = Some(5),
+  EXPECT_THAT((Case{.list = DevicesFromZero(5),
                     .count = 2,
                     .ask = true,
                     .answer = {{"d4", "d4", "d2", "d1"}}}
@@ -260,7 +260,7 @@ TEST(SelectionTest, TakesTheFirstOfAPreferenceThatIsTooLong) {
 }
 
 TEST(SelectionTest, KeepsWhatThePluginLeavesOutOfItsMust) {
-  EXPECT_THAT((Case{.list = Some(4),
+  EXPECT_THAT((Case{.list = DevicesFromZero(4),
                     .held = {Held("P", "init", {"d1"})},
                     .count = 2,
                     .reusable = {"d1"},
@@ -271,7 +271,7 @@ TEST(SelectionTest, KeepsWhatThePluginLeavesOutOfItsMust) {
 }
 
 TEST(SelectionTest, IgnoresAPreferenceNobodyAskedFor) {
-  EXPECT_THAT((Case{.list = Some(4), .answer = {{"d3"}}}.Chosen()),
+  EXPECT_THAT((Case{.list = DevicesFromZero(4), .answer = {{"d3"}}}.Chosen()),
               ElementsAre("d0"));
 }
 
@@ -279,7 +279,7 @@ TEST(SelectionTest, IgnoresAPreferenceNobodyAskedFor) {
 
 TEST(SelectionTest, NamesTheHolders) {  // DP-060
   const Shortage shortage =
-      Case{.list = Some(3),
+      Case{.list = DevicesFromZero(3),
            .held = {Held("Q", "app", {"d0"}), Held("R", "app", {"d1"})},
            .count = 2}
           .Missing();
@@ -312,9 +312,10 @@ TEST(SelectionTest, KubeletHasAnotherTextWhenNoneIsHealthy) {
 }
 
 TEST(SelectionTest, TellsWhenTheNodeHasNotSoMany) {
-  const Shortage shortage =
-      Case{.list = Some(3), .held = {Held("Q", "app", {"d0"})}, .count = 4}
-          .Missing();
+  const Shortage shortage = Case{.list = DevicesFromZero(3),
+                                 .held = {Held("Q", "app", {"d0"})},
+                                 .count = 4}
+                                .Missing();
   EXPECT_EQ(shortage.kind, Shortage::Kind::kTooFewExist);
   EXPECT_EQ(ShortageText(shortage),
             "resource 'example.com/dev': 4 devices requested, this node has "
@@ -323,7 +324,7 @@ TEST(SelectionTest, TellsWhenTheNodeHasNotSoMany) {
 
 TEST(SelectionTest, WhatThePodItselfHasWillNotBecomeFree) {
   const Shortage shortage = Case{
-      .list = Some(3),
+      .list = DevicesFromZero(3),
       .held = {Held("P", "app", {"d0"})},
       .count = 2,
       .planned = {"d1"}}.Missing();
@@ -333,7 +334,7 @@ TEST(SelectionTest, WhatThePodItselfHasWillNotBecomeFree) {
 
 TEST(SelectionTest, CountsWhatRemainsAfterTakingOver) {
   const Shortage shortage = Case{
-      .list = Some(3),
+      .list = DevicesFromZero(3),
       .held = {Held("P", "init", {"d0"}), Held("Q", "app", {"d1"})},
       .count = 3,
       .reusable = {"d0"}}.Missing();
@@ -343,8 +344,9 @@ TEST(SelectionTest, CountsWhatRemainsAfterTakingOver) {
 }
 
 TEST(SelectionTest, DoesNotMindHugeRequests) {
-  EXPECT_EQ((Case{.list = Some(3), .count = INT64_MAX}.Missing().kind),
-            Shortage::Kind::kTooFewExist);
+  EXPECT_EQ(
+      (Case{.list = DevicesFromZero(3), .count = INT64_MAX}.Missing().kind),
+      Shortage::Kind::kTooFewExist);
 }
 
 TEST(SelectionTest, NamesTheFirstFewOfMany) {

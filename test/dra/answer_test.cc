@@ -9,6 +9,7 @@
 
 #include "api/quote.h"
 #include "common/status.h"
+#include "dra/claim_c.h"
 #include "support/builders.h"
 #include "support/status_matchers.h"
 
@@ -21,7 +22,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const ClaimUid kC{"u-C"};
 const ClaimUid kD{"u-D"};
 const std::vector<ClaimReference> kOne = {{kC, {"ns", "C"}}};
 const std::vector<ClaimReference> kTwo = {{kC, {"ns", "C"}}, {kD, {"ns", "D"}}};

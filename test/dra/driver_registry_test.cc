@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "devmgr/wire/dra/v1/dra.pb.h"
 #include "devmgr/wire/dra/v1beta1/dra.pb.h"
+#include "dra/claim_c.h"
 #include "support/builders.h"
 #include "support/fake_connection.h"
 #include "support/status_matchers.h"
@@ -31,9 +32,8 @@ using testing::IsEmpty;
 namespace v1 = wire::dra::v1;
 namespace v1beta1 = wire::dra::v1beta1;
 
-constexpr char kA[] = "/root/plugins/a/dra.sock";
-constexpr char kB[] = "/root/plugins/b/dra.sock";
-const ClaimUid kC{"u-C"};
+constexpr char kEndpointA[] = "/root/plugins/a/dra.sock";
+constexpr char kEndpointB[] = "/root/plugins/b/dra.sock";
 
 class DriverRegistryTest : public testing::Test {
  protected:
@@ -118,12 +118,12 @@ class DriverRegistryTest : public testing::Test {
 
 TEST_F(DriverRegistryTest, ARegisteredDriverIsKnownAndConnected) {
   EXPECT_FALSE(registry_.IsRegistered(kDriver));
-  ASSERT_THAT(registry_.Validate(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Validate(PluginAt(kEndpointA)), IsOk());
   EXPECT_FALSE(registry_.IsRegistered(kDriver));
   EXPECT_THAT(peer_.dialed(), IsEmpty());
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
-  EXPECT_THAT(peer_.dialed(), ElementsAre(kA));
+  EXPECT_THAT(peer_.dialed(), ElementsAre(kEndpointA));
   EXPECT_THAT(changes_, Each(kDriver));
   EXPECT_FALSE(changes_.empty());
   ASSERT_EQ(registry_.Plugins().size(), 1u);
@@ -132,7 +132,8 @@ TEST_F(DriverRegistryTest, ARegisteredDriverIsKnownAndConnected) {
 
 // DRA-001, DRA-057
 TEST_F(DriverRegistryTest, CallsOfV1GoToTheV1Path) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA, {"v1.DRAPlugin"})), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1.DRAPlugin"})),
+              IsOk());
   Prepare();
   ASSERT_EQ(peer_.calls().size(), 1u);
   EXPECT_EQ(peer_.calls()[0].method,
@@ -170,7 +171,8 @@ TEST_F(DriverRegistryTest, CallsOfV1GoToTheV1Path) {
 
 // DRA-002
 TEST_F(DriverRegistryTest, CallsOfV1Beta1GoToTheV1Beta1Path) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA, {"v1beta1.DRAPlugin"})), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})),
+              IsOk());
   Prepare();
   ASSERT_EQ(peer_.calls().size(), 1u);
   EXPECT_EQ(
@@ -191,26 +193,27 @@ TEST_F(DriverRegistryTest, WithoutAVersionOfOursADriverStaysUnknown) {
   const std::string context =
       "invalid supported gRPC versions of DRA driver plugin d.example.com at "
       "endpoint /root/plugins/a/dra.sock: ";
-  ExpectRefused(PluginAt(kA, {}),
+  ExpectRefused(PluginAt(kEndpointA, {}),
                 context + "empty list of supported gRPC services");
-  ExpectRefused(PluginAt(kA, {"1.0.0"}),
+  ExpectRefused(PluginAt(kEndpointA, {"1.0.0"}),
                 context + "none of services supported by the plugin ([1.0.0])");
-  ExpectRefused(PluginAt(kA, {"v1.DRAResourceHealth"}),
+  ExpectRefused(PluginAt(kEndpointA, {"v1.DRAResourceHealth"}),
                 "none of services supported by the plugin");
 }
 
 // DRA-006, DRA-007
 TEST_F(DriverRegistryTest, UnknownVersionsBesideOursDoNotMatter) {
-  ASSERT_THAT(
-      registry_.Register(PluginAt(kA, {"v9.DRAPlugin", "v1.DRAPlugin", "?"})),
-      IsOk());
+  ASSERT_THAT(registry_.Register(
+                  PluginAt(kEndpointA, {"v9.DRAPlugin", "v1.DRAPlugin", "?"})),
+              IsOk());
   Prepare();
   EXPECT_THAT(peer_.calls()[0].method, HasSubstr(".dra.v1.DRAPlugin/"));
 }
 
 // DRA-008: what was advertised is not served.
 TEST_F(DriverRegistryTest, TheDriversRefusalOfAMethodIsTheClaimsError) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA, {"v1beta1.DRAPlugin"})), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})),
+              IsOk());
   Prepare();
   const std::string service = "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin";
   peer_.Answer(0, UnimplementedError("unknown service {}", service));
@@ -222,28 +225,28 @@ TEST_F(DriverRegistryTest, TheDriversRefusalOfAMethodIsTheClaimsError) {
 
 // DRA-009
 TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  EXPECT_EQ(CalledEndpoint(), kA);
-  ASSERT_THAT(registry_.Register(PluginAt(kB)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
   EXPECT_EQ(registry_.Plugins().size(), 2u);
-  EXPECT_EQ(CalledEndpoint(), kB);
+  EXPECT_EQ(CalledEndpoint(), kEndpointB);
 }
 
 // DRA-010
 TEST_F(DriverRegistryTest, TheSameEndpointIsRegisteredOnce) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  EXPECT_THAT(registry_.Register(PluginAt(kA)),
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  EXPECT_THAT(registry_.Register(PluginAt(kEndpointA)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "endpoint /root/plugins/a/dra.sock already registered "
                        "for DRA driver plugin d.example.com"));
   EXPECT_EQ(registry_.Plugins().size(), 1u);
   EXPECT_EQ(peer_.open(), 1);
-  EXPECT_EQ(CalledEndpoint(), kA);
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
 }
 
 TEST_F(DriverRegistryTest, TwoDriversMayShareAnEndpoint) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  Plugin other = PluginAt(kA);
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  Plugin other = PluginAt(kEndpointA);
   other.name = kOtherDriver;
   EXPECT_THAT(registry_.Register(other), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kOtherDriver));
@@ -251,15 +254,15 @@ TEST_F(DriverRegistryTest, TwoDriversMayShareAnEndpoint) {
 
 // DRA-011
 TEST_F(DriverRegistryTest, DeregisteringTwiceIsFine) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  registry_.Deregister(PluginAt(kB));
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  registry_.Deregister(PluginAt(kEndpointB));
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   changes_.clear();
-  registry_.Deregister(PluginAt(kA));
+  registry_.Deregister(PluginAt(kEndpointA));
   EXPECT_FALSE(registry_.IsRegistered(kDriver));
   EXPECT_THAT(changes_, ElementsAre(kDriver));
   EXPECT_EQ(peer_.open(), 0);
-  registry_.Deregister(PluginAt(kA));
+  registry_.Deregister(PluginAt(kEndpointA));
   EXPECT_THAT(changes_, ElementsAre(kDriver));
   Prepare();
   EXPECT_THAT(
@@ -270,36 +273,36 @@ TEST_F(DriverRegistryTest, DeregisteringTwiceIsFine) {
 
 // DRA-012
 TEST_F(DriverRegistryTest, AfterTheNewestLeftTheOlderInstanceIsCalled) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  ASSERT_THAT(registry_.Register(PluginAt(kB)), IsOk());
-  registry_.Deregister(PluginAt(kB));
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  registry_.Deregister(PluginAt(kEndpointB));
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
-  EXPECT_EQ(CalledEndpoint(), kA);
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
 }
 
 // DRA-013
 TEST_F(DriverRegistryTest, AConnectedInstanceIsPreferredToANewerOne) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kB)), IsOk());
-  EXPECT_EQ(CalledEndpoint(), kA);
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
 }
 
 TEST_F(DriverRegistryTest, WithoutAnyConnectedInstanceTheNewestIsTried) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
-  ASSERT_THAT(registry_.Register(PluginAt(kB)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
   Prepare();
-  EXPECT_THAT(peer_.dialed(), ElementsAre(kA, kB, kB));
+  EXPECT_THAT(peer_.dialed(), ElementsAre(kEndpointA, kEndpointB, kEndpointB));
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kUnavailable,
                                     HasSubstr("is not connected at '" +
-                                              std::string(kB) + "'")));
+                                              std::string(kEndpointB) + "'")));
 }
 
 // DRA-025: registered before the service listens.
 TEST_F(DriverRegistryTest, TellsWhenADriverComesToBeConnected) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   changes_.clear();
   peer_.set_dial_status(absl::OkStatus());
@@ -327,7 +330,7 @@ TEST_F(DriverRegistryTest, CallsToNobodyFailLater) {
 
 // DRA-015
 TEST_F(DriverRegistryTest, BadNamesAreRefused) {
-  Plugin plugin = PluginAt(kA);
+  Plugin plugin = PluginAt(kEndpointA);
   plugin.name = "";
   ExpectRefused(plugin, "Required value");
   plugin.name = "Bad_Name";
@@ -384,15 +387,15 @@ TEST_F(DriverRegistryTest, WithoutDirectoriesAnyEndpointIsFine) {
 
 // A driver that re-registers in the middle of a call: not a wish of ours.
 TEST_F(DriverRegistryTest, ACallOfADeregisteredInstanceMayWorkLater) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
   Prepare();
-  registry_.Deregister(PluginAt(kA));
+  registry_.Deregister(PluginAt(kEndpointA));
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kUnavailable,
                                     HasSubstr("NodePrepareResources: ")));
 }
 
 TEST_F(DriverRegistryTest, AnswersThatAreNoMessagesAreTheClaimsError) {
-  ASSERT_THAT(registry_.Register(PluginAt(kA)), IsOk());
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
   Prepare();
   peer_.Answer(0, "\x0a\x7f\x01");
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kInvalidArgument,

@@ -15,20 +15,21 @@
 namespace devmgr::dra {
 namespace {
 
-namespace v1 = wire::dra::health::v1;
+namespace health_v1 = wire::dra::health::v1;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-v1::DeviceHealth DeviceOf(const std::string& pool, const std::string& device) {
-  v1::DeviceHealth health;
+health_v1::DeviceHealth DeviceOf(const std::string& pool,
+                                 const std::string& device) {
+  health_v1::DeviceHealth health;
   health.mutable_device()->set_pool_name(pool);
   health.mutable_device()->set_device_name(device);
-  health.set_health(v1::HEALTHY);
+  health.set_health(health_v1::HEALTHY);
   return health;
 }
 
-std::string BytesOf(const std::vector<v1::DeviceHealth>& devices) {
-  v1::NodeWatchResourcesResponse report;
+std::string BytesOf(const std::vector<health_v1::DeviceHealth>& devices) {
+  health_v1::NodeWatchResourcesResponse report;
   for (const auto& device : devices) *report.add_devices() = device;
   return report.SerializeAsString();
 }
@@ -48,8 +49,8 @@ TEST(HealthServiceTest, TheNewestAdvertisedOneIsTaken) {
 }
 
 TEST(HealthServiceTest, AReportIsRead) {
-  v1::DeviceHealth bad = DeviceOf("rack/pool", "gpu-1");
-  bad.set_health(v1::UNHEALTHY);
+  health_v1::DeviceHealth bad = DeviceOf("rack/pool", "gpu-1");
+  bad.set_health(health_v1::UNHEALTHY);
   bad.set_message("too hot");
   bad.set_last_updated_time(1'700'000'000);
   bad.set_health_check_timeout_seconds(60);
@@ -83,8 +84,8 @@ TEST(HealthServiceTest, TheNumbersAreUpstreams) {
 
 TEST(HealthServiceTest, AStatusThatWeDoNotKnowIsUnknown) {  // DRA-155
   for (const int status : {0, 3, 99, -1}) {
-    v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
-    device.set_health(static_cast<v1::HealthStatus>(status));
+    health_v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
+    device.set_health(static_cast<health_v1::HealthStatus>(status));
     const auto report = DecodeHealthReport(BytesOf({device}));
     ASSERT_THAT(report, IsOk());
     ASSERT_THAT(*report, SizeIs(1));
@@ -96,7 +97,7 @@ TEST(HealthServiceTest, ALeaseOfAnyLengthIsANumberWeCanCountWith) {
   for (const std::int64_t seconds :
        {std::numeric_limits<std::int64_t>::max(),
         std::numeric_limits<std::int64_t>::min()}) {
-    v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
+    health_v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
     device.set_health_check_timeout_seconds(seconds);
     const auto report = DecodeHealthReport(BytesOf({device}));
     ASSERT_THAT(report, IsOk());
@@ -130,7 +131,7 @@ TEST(HealthServiceTest, GarbageIsRefused) {
 }
 
 TEST(HealthServiceTest, ATextThatIsNotUtf8DoesNotCostTheReport) {
-  v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
+  health_v1::DeviceHealth device = DeviceOf("pool", "gpu-0");
   device.set_message("cut \xe2\x82");
   EXPECT_THAT(DecodeHealthReport(BytesOf({device})), IsOk());
 }

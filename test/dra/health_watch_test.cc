@@ -19,14 +19,14 @@
 namespace devmgr::dra {
 namespace {
 
-namespace v1 = wire::dra::health::v1;
+namespace health_v1 = wire::dra::health::v1;
 using registration::Plugin;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr char kA[] = "/a.sock";
-constexpr char kB[] = "/b.sock";
+constexpr char kSocketA[] = "/a.sock";
+constexpr char kSocketB[] = "/b.sock";
 constexpr char kV1[] = "/v1.DRAResourceHealth/NodeWatchResources";
 constexpr char kV1Alpha1[] = "/v1alpha1.DRAResourceHealth/NodeWatchResources";
 
@@ -34,11 +34,11 @@ const std::vector<std::string> kBoth = {
     "v1.DRAPlugin", "v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth"};
 
 std::string ReportOf(const std::string& device) {
-  v1::NodeWatchResourcesResponse report;
-  v1::DeviceHealth* item = report.add_devices();
+  health_v1::NodeWatchResourcesResponse report;
+  health_v1::DeviceHealth* item = report.add_devices();
   item->mutable_device()->set_pool_name("pool");
   item->mutable_device()->set_device_name(device);
-  item->set_health(v1::HEALTHY);
+  item->set_health(health_v1::HEALTHY);
   return report.SerializeAsString();
 }
 
@@ -113,8 +113,8 @@ class HealthWatchTest : public ::testing::Test, public HealthListener {
 };
 
 TEST_F(HealthWatchTest, WhatADriverReportsIsHeard) {
-  Register(kA);
-  EXPECT_THAT(Opened(), ElementsAre(std::string(kA) + kV1));
+  Register(kSocketA);
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kSocketA) + kV1));
   Send("gpu-0");
   EXPECT_THAT(Heard(), ElementsAre("gpu-0"));
   executor_.Advance(HealthWatch::kPause);
@@ -123,7 +123,7 @@ TEST_F(HealthWatchTest, WhatADriverReportsIsHeard) {
 }
 
 TEST_F(HealthWatchTest, ReportsAreReadOneAtATime) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   EXPECT_FALSE(peer_.calls()[0].reading);
   executor_.Advance(HealthWatch::kPause - milliseconds(1));
@@ -133,18 +133,18 @@ TEST_F(HealthWatchTest, ReportsAreReadOneAtATime) {
 }
 
 TEST_F(HealthWatchTest, TheOldServiceIsSpokenToo) {
-  Register(kA, {"v1.DRAPlugin", "v1alpha1.DRAResourceHealth"});
-  EXPECT_THAT(Opened(), ElementsAre(std::string(kA) + kV1Alpha1));
+  Register(kSocketA, {"v1.DRAPlugin", "v1alpha1.DRAResourceHealth"});
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kSocketA) + kV1Alpha1));
 }
 
 TEST_F(HealthWatchTest, WhoDoesNotOfferItIsNotAsked) {  // DRA-159
-  Register(kA, {"v1.DRAPlugin"});
+  Register(kSocketA, {"v1.DRAPlugin"});
   executor_.Advance(std::chrono::hours(1));
   EXPECT_THAT(Opened(), IsEmpty());
 }
 
 TEST_F(HealthWatchTest, WhoDoesNotKnowTheCallIsAskedOnce) {  // DRA-159
-  Register(kA);
+  Register(kSocketA);
   End(UnimplementedError("unknown service"));
   EXPECT_THAT(Heard(), ElementsAre("lost: unknown service"));
   executor_.Advance(std::chrono::hours(1));
@@ -154,13 +154,13 @@ TEST_F(HealthWatchTest, WhoDoesNotKnowTheCallIsAskedOnce) {  // DRA-159
   executor_.Advance(milliseconds(50));
   EXPECT_EQ(peer_.dialed().size(), 2u);
   EXPECT_EQ(Opened().size(), 1u);
-  Register(kB);
+  Register(kSocketB);
   EXPECT_EQ(Opened().size(), 2u);
   EXPECT_THAT(Heard(), IsEmpty());
 }
 
 TEST_F(HealthWatchTest, TheEndOfAStreamIsTold) {  // DRA-148
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
   End(absl::OkStatus());
@@ -168,7 +168,7 @@ TEST_F(HealthWatchTest, TheEndOfAStreamIsTold) {  // DRA-148
 }
 
 TEST_F(HealthWatchTest, AStreamThatFailsIsTold) {  // DRA-149
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
   End(InternalError("boom"));
@@ -177,7 +177,7 @@ TEST_F(HealthWatchTest, AStreamThatFailsIsTold) {  // DRA-149
 
 // Once told with an empty text.
 TEST_F(HealthWatchTest, AStreamThatEndsWithoutATextIsToldWithItsCode) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
   End(InternalError(""));
@@ -186,7 +186,7 @@ TEST_F(HealthWatchTest, AStreamThatEndsWithoutATextIsToldWithItsCode) {
 }
 
 TEST_F(HealthWatchTest, AStreamThatEndsIsOpenedAgainWithABackOff) {
-  Register(kA);
+  Register(kSocketA);
   std::size_t opened = 1;
   for (const int delay : {1'000, 2'000, 4'000, 8'000, 16'000, 30'000, 30'000}) {
     End(UnavailableError("not now"));
@@ -203,7 +203,7 @@ TEST_F(HealthWatchTest, AStreamThatEndsIsOpenedAgainWithABackOff) {
 }
 
 TEST_F(HealthWatchTest, GarbageEndsTheStream) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   executor_.Advance(HealthWatch::kPause);
   Heard();
@@ -215,15 +215,15 @@ TEST_F(HealthWatchTest, GarbageEndsTheStream) {
 }
 
 TEST_F(HealthWatchTest, ADriverThatComesBackIsListenedToAtOnce) {  // DRA-173
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
   peer_.HangUp(0);
   executor_.RunPending();
   EXPECT_EQ(Heard().size(), 1u);
   executor_.Advance(milliseconds(50));
-  EXPECT_THAT(Opened(),
-              ElementsAre(std::string(kA) + kV1, std::string(kA) + kV1));
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kSocketA) + kV1,
+                                    std::string(kSocketA) + kV1));
   Send("gpu-0");
   EXPECT_THAT(Heard(), ElementsAre("gpu-0"));
   // The attempt that was due for the lost stream opens none.
@@ -232,10 +232,10 @@ TEST_F(HealthWatchTest, ADriverThatComesBackIsListenedToAtOnce) {  // DRA-173
 }
 
 TEST_F(HealthWatchTest, TheLastInstanceEndsIt) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
-  registry_.Deregister(PluginAt(kA));
+  registry_.Deregister(PluginAt(kSocketA));
   executor_.RunPending();
   EXPECT_THAT(Heard(), ElementsAre("lost: the driver is gone"));
   executor_.Advance(std::chrono::hours(1));
@@ -246,13 +246,13 @@ TEST_F(HealthWatchTest, TheLastInstanceEndsIt) {
 // The kubelet opens a stream for each; the end of one clears what the other
 // told.
 TEST_F(HealthWatchTest, TheNewestInstanceTakesOverWithoutAGap) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
-  Register(kB);
-  EXPECT_THAT(Opened(),
-              ElementsAre(std::string(kA) + kV1, std::string(kB) + kV1));
+  Register(kSocketB);
+  EXPECT_THAT(Opened(), ElementsAre(std::string(kSocketA) + kV1,
+                                    std::string(kSocketB) + kV1));
   EXPECT_FALSE(static_cast<bool>(peer_.calls()[0].stream.on_end));
-  registry_.Deregister(PluginAt(kA));
+  registry_.Deregister(PluginAt(kSocketA));
   executor_.RunPending();
   Send("gpu-1");
   EXPECT_THAT(Heard(), ElementsAre("gpu-0", "gpu-1"));
@@ -260,23 +260,23 @@ TEST_F(HealthWatchTest, TheNewestInstanceTakesOverWithoutAGap) {
 }
 
 TEST_F(HealthWatchTest, ThereIsNoWayBackToAnOlderInstanceThatOffersIt) {
-  Register(kA);
+  Register(kSocketA);
   Send("gpu-0");
   Heard();
-  Register(kB, {"v1.DRAPlugin"});
+  Register(kSocketB, {"v1.DRAPlugin"});
   EXPECT_EQ(Heard().size(), 1u);
   executor_.Advance(std::chrono::hours(1));
   EXPECT_EQ(Opened().size(), 1u);
   // But there is when the newest has left.
-  registry_.Deregister(PluginAt(kB));
+  registry_.Deregister(PluginAt(kSocketB));
   executor_.RunPending();
   EXPECT_EQ(Opened().size(), 2u);
 }
 
 TEST_F(HealthWatchTest, WhatAnOlderStreamStillSaysDoesNotCount) {
-  Register(kA);
+  Register(kSocketA);
   const auto late = peer_.calls()[0].stream;
-  Register(kB);
+  Register(kSocketB);
   late.on_message(ReportOf("late"));
   late.on_end(InternalError("late"));
   executor_.RunPending();

@@ -25,9 +25,9 @@ const std::vector<InstanceEvent> kDone = {
     InstanceEvent::kDeregistered};
 
 /// An instance and its far end.
-class Walk {
+class InstanceWalk {
  public:
-  Walk()
+  InstanceWalk()
       : instance_(std::make_shared<DriverInstance>(
             executor_,
             [this](const auto& socket, auto on_hang_up) {
@@ -134,7 +134,7 @@ class Walk {
 };
 
 /// Brings an instance to a state, on its third connection or attempt.
-void BringTo(InstanceState state, Walk* walk) {
+void BringTo(InstanceState state, InstanceWalk* walk) {
   walk->Start();
   for (int i = 0; i < 2; ++i) {
     walk->Do(InstanceEvent::kHungUp);
@@ -152,7 +152,7 @@ TEST(InstanceWalkTest, EverythingThatCanHappenInEveryStateFollowsTheTable) {
         InstanceState::kClosed}) {
     for (const InstanceEvent event : kDone) {
       for (const bool listening : {true, false}) {
-        Walk walk;
+        InstanceWalk walk;
         BringTo(state, &walk);
         walk.SetListening(listening);
         walk.Do(event);
@@ -166,7 +166,7 @@ TEST(InstanceWalkTest, EverythingThatCanHappenInEveryStateFollowsTheTable) {
 }
 
 TEST(InstanceWalkTest, TheFirstDialMayFail) {
-  Walk walk;
+  InstanceWalk walk;
   walk.SetListening(false);
   walk.Start();
   EXPECT_EQ(walk.state(), InstanceState::kBackingOff);
@@ -179,7 +179,7 @@ TEST(InstanceWalkTest, LongWalksFollowTheTableThroughManyConnections) {
   std::mt19937 random(TestSeed(20'261));
   int connections = 0;
   for (int round = 0; round < 50 * TestScale(); ++round) {
-    Walk walk;
+    InstanceWalk walk;
     walk.Start();
     // Closing ends a walk: it stands last in the list, and is left out.
     for (int i = 0; i < 60 && !testing::Test::HasFatalFailure(); ++i) {

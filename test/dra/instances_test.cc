@@ -204,9 +204,9 @@ struct Reference {
 };
 
 /// Does the same to the instances and to the reference, at random.
-class Walk {
+class RandomWalk {
  public:
-  explicit Walk(std::mt19937& random) : random_(random) {}
+  explicit RandomWalk(std::mt19937& random) : random_(random) {}
 
   void Step() {
     const std::string name(1, static_cast<char>('a' + random_() % 4));
@@ -271,7 +271,7 @@ class Walk {
 TEST(InstancesTest, TheNewestThatListensIsAlwaysCalled) {
   std::mt19937 random(TestSeed(20'260));
   for (int round = 0; round < 50 * TestScale(); ++round) {
-    Walk walk(random);
+    RandomWalk walk(random);
     for (int step = 0; step < 60 && !testing::Test::HasFatalFailure(); ++step) {
       walk.Step();
       walk.Check();

@@ -14,6 +14,7 @@
 #include "devmgr/wire/dra/v1alpha2/dra.pb.h"
 #include "devmgr/wire/dra/v1alpha3/dra.pb.h"
 #include "devmgr/wire/dra/v1beta1/dra.pb.h"
+#include "dra/claim_c.h"
 #include "dra/driver_registry.h"
 #include "support/builders.h"
 #include "support/fake_connection.h"
@@ -37,8 +38,6 @@ constexpr char kUnprepareBatch[] = "/v1alpha3.Node/NodeUnprepareResources";
 constexpr char kPrepare2[] = "/v1alpha2.Node/NodePrepareResource";
 constexpr char kUnprepare2[] = "/v1alpha2.Node/NodeUnprepareResource";
 constexpr char kPrepare1[] = "/v1alpha1.Node/NodePrepareResource";
-
-const ClaimUid kC{"u-C"};
 
 ClaimReference ClaimNamed(const std::string& name,
                           const std::string& handle = "h") {

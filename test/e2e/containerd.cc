@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "e2e/build_dirs.h"
+#include "e2e/read_all.h"
 #include "e2e/real_runtime.h"
 #include "support/mailbox.h"
 
@@ -26,11 +27,6 @@ namespace devmgr {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadAll(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// The image as `docker save` writes it. Returns what went wrong.
 std::string MakeImage(const fs::path& folder) {

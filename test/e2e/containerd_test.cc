@@ -9,6 +9,7 @@
 #include <signal.h>
 
 // clang-format off: before there is a namespace devmgr::testing
+#include "e2e/build_dirs.h"
 #include "support/status_matchers.h"
 // clang-format on
 

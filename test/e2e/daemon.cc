@@ -14,19 +14,14 @@
 #include <sstream>
 #include <utility>
 
+#include "e2e/build_dirs.h"
+#include "e2e/read_all.h"
 #include "support/mailbox.h"
 
 namespace devmgr {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadAll(const fs::path& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 pid_t Spawn(const std::string& tool, const std::vector<std::string>& args,
             const fs::path& out, const fs::path& err) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/daemon.h"
+#include "support/mailbox.h"
 
 namespace devmgr {
 namespace {
@@ -19,7 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kTpu[] = "example.com/tpu";
-constexpr std::chrono::seconds kPatience(20);
 
 std::string PodYaml(const std::string& name, int count) {
   return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: u-" +

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kWaitLimit{30};
 
 /// Hears of pods and events.
 class Listener : public DeviceManagerObserver {
@@ -29,7 +29,7 @@ class Listener : public DeviceManagerObserver {
   void OnEvent(const EventInfo&) override { Changed(); }
 
   bool WaitUntil(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kWaitLimit;
     for (;;) {
       const int seen = Changes();
       if (condition()) return true;
@@ -125,7 +125,7 @@ TEST_F(LostSpecsTest, TheDriverWritesThemAgainBeforeTheContainerStarts) {
   const absl::Status lost = BeforeStart();
   EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable) << lost;
   EXPECT_THAT(std::string(lost.message()), HasSubstr("'default/c1'"));
-  ASSERT_TRUE(driver_->WaitForCalls(2, kPatience));
+  ASSERT_TRUE(driver_->WaitForCalls(2, kWaitLimit));
   ASSERT_TRUE(WaitUntilReady());
   EXPECT_TRUE(IsDefined());
   EXPECT_TRUE(BeforeStart().ok());

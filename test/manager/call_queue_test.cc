@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "manager/driver_names.h"
+
 namespace devmgr::manager {
 namespace {
 
@@ -16,9 +18,6 @@ using Need = CallQueue::Need;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr char kDriver[] = "d.example.com";
-constexpr char kOther[] = "e.example.com";
 
 class CallQueueTest : public testing::Test {
  protected:

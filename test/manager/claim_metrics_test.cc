@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class RecordingSink final : public MetricsSink {
+class ClaimMetricsSink final : public MetricsSink {
  public:
   void OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) override {
     Add(failed ? "prepare failed" : "prepared", took);
@@ -67,7 +67,7 @@ class ClaimMetricsTest : public ManagerTest {
   absl::Status PrepareP() { return node_.manager().PreparePod({"u-p"}); }
   absl::Status UnprepareP() { return node_.manager().UnpreparePod({"u-p"}); }
 
-  RecordingSink sink_;
+  ClaimMetricsSink sink_;
 };
 
 // DRA-168

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "manager/driver_names.h"
 #include "support/status_matchers.h"
 #include "support/test_node.h"
 
@@ -25,7 +26,6 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr char kDriver[] = "d.example.com";
 constexpr std::int64_t kHourMs = 3'600'000;
 constexpr std::int64_t kFiftyYearsMs = 50 * 365 * 24 * kHourMs;
 

@@ -17,6 +17,7 @@
 #include "checkpoint/rocksdb_store.h"
 #include "checkpoint/simulated_disk.h"
 #include "manager/device_fixture.h"
+#include "manager/disk_plan.h"
 #include "manager/manager.h"
 #include "model/objects.h"
 #include "support/temp_folder.h"
@@ -229,14 +230,7 @@ constexpr Variant kVariants[] = {
     {"data is left, names are not", {Data::kWhole, Names::kLost}, true},
 };
 
-/// How the disk fails.
-struct Plan {
-  std::uint64_t call = 0;  ///< From this one on; 0 is never.
-  DiskFault fault = DiskFault::kError;
-  bool for_good = false;  ///< Until it is healed; else at this one call.
-};
-
-constexpr Plan kPlans[] = {
+constexpr DiskPlan kNodePlans[] = {
     {0, DiskFault::kError, false},
     {0, DiskFault::kError, true},
     {0, DiskFault::kShort, false},
@@ -247,7 +241,7 @@ constexpr Plan kPlans[] = {
 /// manager ends in the middle of an allocation.
 class Life {
  public:
-  explicit Life(Plan plan) : plan_(plan) {
+  explicit Life(DiskPlan plan) : plan_(plan) {
     disk_.SetHook([this](const DiskOperation& operation) {
       if (std::this_thread::get_id() == thread_) NoteAnswers();
       if (watching_ && operation.changes()) LookBefore(operation);
@@ -374,9 +368,7 @@ class Life {
   DiskFault FaultOf(const DiskOperation& operation) {
     std::lock_guard lock(mutex_);
     calls_ = operation.number;
-    const bool fails = plan_.for_good ? operation.number >= plan_.call
-                                      : operation.number == plan_.call;
-    return plan_.call == 0 || !fails ? DiskFault::kNone : plan_.fault;
+    return plan_.FaultOf(operation.number);
   }
 
   /// The plugin allocates, and looks whether the disk knows for whom.
@@ -457,7 +449,7 @@ class Life {
 
   // Used by RocksDB's threads as well. Never held over a call to the disk.
   mutable std::mutex mutex_;
-  Plan plan_;
+  DiskPlan plan_;
   Moment moment_;  ///< Changed by the test's thread only.
   std::uint64_t calls_ = 0;
 
@@ -484,9 +476,9 @@ TEST(DeviceDiskTest, ADiskErrorAtAnyCallLosesNoDevice) {
   const std::uint64_t stride = std::max(1, 24 / TestScale());
   int lives = 0;
   for (std::uint64_t call = 1; call <= flawless.calls(); ++call) {
-    for (std::size_t i = 0; i < std::size(kPlans); ++i) {
+    for (std::size_t i = 0; i < std::size(kNodePlans); ++i) {
       if ((call + i) % stride != 0) continue;
-      Plan plan = kPlans[i];
+      DiskPlan plan = kNodePlans[i];
       plan.call = call;
       SCOPED_TRACE(fmt::format("plan {}, from call {}", i, call));
       Life(plan).Run(/*watching=*/false);

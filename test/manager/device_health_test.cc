@@ -5,6 +5,7 @@
 
 #include "common/mutex.h"
 #include "manager/device_fixture.h"
+#include "manager/health_names.h"
 #include "support/mailbox.h"
 #include "support/status_matchers.h"
 
@@ -20,8 +21,6 @@ using ::testing::IsEmpty;
 device::Device With(const std::string& id, device::Health health) {
   return {id, health, {}};
 }
-constexpr auto kGood = device::Health::kHealthy;
-constexpr auto kBad = device::Health::kUnhealthy;
 
 class DeviceHealthTest : public DeviceNodeTest {
  protected:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "manager/health_names.h"
 #include "manager/manager_fixture.h"
 #include "support/mailbox.h"
 #include "support/status_matchers.h"
@@ -17,9 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr auto kGood = device::Health::kHealthy;
-constexpr auto kBad = device::Health::kUnhealthy;
 
 device::DeviceReport Of(const std::string& device, device::Health health,
                         const std::string& message = "",

@@ -19,6 +19,7 @@
 #include "checkpoint/ledger_store.h"
 #include "claim/booking.h"
 #include "common/status.h"
+#include "manager/driver_names.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::manager {
@@ -30,8 +31,6 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr char kDriver[] = "d.example.com";
 
 /// A call that was made and is answered when the test says so.
 struct MadeCall {

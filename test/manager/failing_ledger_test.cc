@@ -17,6 +17,7 @@
 #include "checkpoint/simulated_disk.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
+#include "manager/disk_plan.h"
 #include "manager/ledger.h"
 #include "state/record_builders.h"
 #include "support/mailbox.h"
@@ -33,14 +34,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Kind = DiskOperation::Kind;
 
-/// How the disk fails.
-struct Plan {
-  std::uint64_t call = 0;  ///< From this one on; 0 is never.
-  DiskFault fault = DiskFault::kError;
-  bool for_good = false;  ///< Until it is healed; else at this one call.
-};
-
-constexpr Plan kPlans[] = {
+constexpr DiskPlan kLedgerPlans[] = {
     {0, DiskFault::kError, false},       {0, DiskFault::kError, true},
     {0, DiskFault::kNoSpace, false},     {0, DiskFault::kNoSpace, true},
     {0, DiskFault::kShort, false},       {0, DiskFault::kShort, true},
@@ -50,14 +44,11 @@ constexpr Plan kPlans[] = {
 /// A ledger in use on a disk, by one caller who waits for each answer.
 class LedgerOnDisk {
  public:
-  explicit LedgerOnDisk(Plan plan) : plan_(plan) {
+  explicit LedgerOnDisk(DiskPlan plan) : plan_(plan) {
     disk_.SetHook([this](const DiskOperation& operation) {
       std::lock_guard lock(mutex_);
       calls_ = operation.number;
-      const bool fails = plan_.for_good ? operation.number >= plan_.call
-                                        : operation.number == plan_.call;
-      if (plan_.call == 0 || !fails) return DiskFault::kNone;
-      return plan_.fault;
+      return plan_.FaultOf(operation.number);
     });
   }
   ~LedgerOnDisk() { disk_.SetHook(nullptr); }
@@ -209,7 +200,7 @@ class LedgerOnDisk {
   int serial_ = 0;
 
   mutable std::mutex mutex_;
-  Plan plan_;
+  DiskPlan plan_;
   std::uint64_t calls_ = 0;
 
   std::unique_ptr<Ledger> ledger_;
@@ -224,7 +215,7 @@ int OpenDescriptors() {
 }
 
 /// The whole life of a store. Returns how many calls it took.
-std::uint64_t Live(Plan plan) {
+std::uint64_t Live(DiskPlan plan) {
   LedgerOnDisk ledger(plan);
   ledger.Open();
   // In the long form enough for tables to be merged.
@@ -244,9 +235,9 @@ TEST(FailingLedgerTest, GetsOverAnErrorAtAnyCall) {
   const std::uint64_t stride = std::max(1, 12 / TestScale());
   int lives = 0;
   for (std::uint64_t call = 1; call <= calls; ++call) {
-    for (std::size_t i = 0; i < std::size(kPlans); ++i) {
+    for (std::size_t i = 0; i < std::size(kLedgerPlans); ++i) {
       if ((call + i) % stride != 0) continue;
-      Plan plan = kPlans[i];
+      DiskPlan plan = kLedgerPlans[i];
       plan.call = call;
       SCOPED_TRACE(fmt::format("plan {}, from call {} of {}", i, call, calls));
       Live(plan);

@@ -13,8 +13,6 @@ using Manner = OutageNode::Manner;
 using Phase = std::optional<state::DriverPhase>;
 using state::DriverPhase;
 
-constexpr char kUid[] = "u-c1";
-
 class LateAnswerTest : public ::testing::Test {
  protected:
   /// The driver has a call in its hands, and has not acted.
@@ -24,7 +22,7 @@ class LateAnswerTest : public ::testing::Test {
     node_.WantPod("p", {"c1"});
     ASSERT_TRUE(node_.Until("it is asked to prepare",
                             [this] { return node_.waiting() == 1; }));
-    ASSERT_EQ(node_.PhaseOf(kUid, kDriver), DriverPhase::kPreparing);
+    ASSERT_EQ(node_.PhaseOf(kUidOfC1, kDriver), DriverPhase::kPreparing);
   }
   void AskToUnprepare() {
     AskToPrepare();
@@ -35,19 +33,19 @@ class LateAnswerTest : public ::testing::Test {
     node_.Drop("p");
     ASSERT_TRUE(node_.Until("it is asked to unprepare",
                             [this] { return node_.waiting() == 1; }));
-    ASSERT_EQ(node_.PhaseOf(kUid, kDriver), DriverPhase::kUnpreparing);
+    ASSERT_EQ(node_.PhaseOf(kUidOfC1, kDriver), DriverPhase::kUnpreparing);
   }
   void GiveUp() {
     node_.Drop("p");
     node_.Unprepare("p");
     ASSERT_TRUE(node_.Until("it is given up", [this] {
-      return node_.PhaseOf(kUid, kDriver) == DriverPhase::kUnpreparing;
+      return node_.PhaseOf(kUidOfC1, kDriver) == DriverPhase::kUnpreparing;
     }));
   }
   void DropByForce() {
     node_.ForceRelease("c1");
     ASSERT_TRUE(node_.Until("it is dropped", [this] {
-      return !node_.PhaseOf(kUid, kDriver).has_value();
+      return !node_.PhaseOf(kUidOfC1, kDriver).has_value();
     }));
   }
   /// The one call that waits is answered; where the ledger has it then.
@@ -57,11 +55,11 @@ class LateAnswerTest : public ::testing::Test {
     node_.Let(kDriver);
     ASSERT_TRUE(
         node_.Until("it answers", [&] { return node_.calls() > calls; }));
-    EXPECT_EQ(node_.PhaseOf(kUid, kDriver), expected);
+    EXPECT_EQ(node_.PhaseOf(kUidOfC1, kDriver), expected);
   }
   void Ends() {
     ASSERT_TRUE(node_.Finish());
-    EXPECT_EQ(node_.PhaseOf(kUid, kDriver), std::nullopt);
+    EXPECT_EQ(node_.PhaseOf(kUidOfC1, kDriver), std::nullopt);
   }
 
   OutageNode node_{{kDriver}, {}, {}, 0};
@@ -79,7 +77,7 @@ TEST_F(LateAnswerTest, PrepareDoneWhileUnpreparingIsUnpreparedAfterIt) {
   GiveUp();
   EXPECT_EQ(node_.waiting(), 1u) << "one call at a time";
   Answers(Manner::kHonest, std::nullopt);
-  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+  EXPECT_FALSE(node_.Holds(kDriver, kUidOfC1));
   // v1alpha1 unprepares what it is told.
   EXPECT_THAT(node_.unprepared_cdi_ids(),
               ::testing::ElementsAre("d.example.com/x=u-c1"));
@@ -90,9 +88,9 @@ TEST_F(LateAnswerTest, PrepareFailedWhileUnpreparingIsUnpreparedAllTheSame) {
   AskToPrepare();
   GiveUp();
   Answers(Manner::kActsAndFails, DriverPhase::kUnpreparing);
-  EXPECT_TRUE(node_.Owes(kUid, kDriver));
+  EXPECT_TRUE(node_.Owes(kUidOfC1, kDriver));
   Ends();
-  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+  EXPECT_FALSE(node_.Holds(kDriver, kUidOfC1));
 }
 
 TEST_F(LateAnswerTest, PrepareDoneOfAClaimThatIsNoMoreChangesNothing) {
@@ -115,7 +113,7 @@ TEST_F(LateAnswerTest, UnprepareDoneOfAClaimThatIsNoMoreChangesNothing) {
   AskToUnprepare();
   DropByForce();
   Answers(Manner::kHonest, std::nullopt);
-  EXPECT_FALSE(node_.Holds(kDriver, kUid));
+  EXPECT_FALSE(node_.Holds(kDriver, kUidOfC1));
   Ends();
 }
 
@@ -133,12 +131,12 @@ TEST_F(LateAnswerTest, TheNextPodWaitsForTheCallThatIsUnderWay) {
   DropByForce();
   node_.WantPod("q", {"c1"});
   ASSERT_TRUE(node_.Until("q has booked it", [this] {
-    return node_.PhaseOf(kUid, kDriver) == DriverPhase::kPreparing;
+    return node_.PhaseOf(kUidOfC1, kDriver) == DriverPhase::kPreparing;
   }));
   EXPECT_EQ(node_.waiting(), 1u) << "one call at a time";
   Answers(Manner::kHonest, DriverPhase::kPrepared);  // And it is asked at once.
   EXPECT_TRUE(node_.IsReady("q"));
-  EXPECT_TRUE(node_.Holds(kDriver, kUid));
+  EXPECT_TRUE(node_.Holds(kDriver, kUidOfC1));
   Ends();
 }
 

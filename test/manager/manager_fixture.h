@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "manager/driver_names.h"
 #include "support/test_node.h"
 
 namespace devmgr {
@@ -51,9 +52,6 @@ inline std::string PodYaml(const std::string& name, const std::string& uid,
   }
   return text + "]\n" + extra + "---\n";
 }
-
-inline constexpr char kDriver[] = "d.example.com";
-inline constexpr char kOther[] = "e.example.com";
 
 class ManagerTest : public ::testing::Test {
  protected:

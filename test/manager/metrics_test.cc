@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class RecordingSink final : public MetricsSink {
+class DeviceMetricsSink final : public MetricsSink {
  public:
   void OnRegistration(const std::string& resource) override {
     MutexLock lock(mutex_);
@@ -43,7 +43,7 @@ class MetricsTest : public DeviceNodeTest {
   MetricsTest() { node_.metrics = &sink_; }
   ~MetricsTest() override { node_.Stop(); }
 
-  RecordingSink sink_;
+  DeviceMetricsSink sink_;
 };
 
 TEST_F(MetricsTest, EachCallOfRegisterIsTold) {

@@ -357,8 +357,8 @@ bool OutageNode::Step() {
 }
 
 void OutageNode::Work() {
-  constexpr int kPatience = 100'000;
-  for (int i = 0; i < kPatience; ++i) {
+  constexpr int kMaxSteps = 100'000;
+  for (int i = 0; i < kMaxSteps; ++i) {
     if (!Step()) return;
     if (!over_.has_value()) NoteAnswers();
   }

@@ -60,6 +60,9 @@ class OutageDisk {
       checkpoint::NewInMemoryStore();
 };
 
+/// The UID of claim `c1`, unless it is given another.
+inline constexpr char kUidOfC1[] = "u-c1";
+
 class OutageNode {
  public:
   /// How a driver takes calls.

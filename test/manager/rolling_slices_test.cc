@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "dra/driver_registry.h"
+#include "manager/driver_names.h"
 #include "manager/slice_keeper.h"
 #include "support/fake_connection.h"
 #include "support/status_matchers.h"
@@ -20,8 +21,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr char kDriver[] = "d.example.com";
 
 class CountingSink : public ObjectSink {
  public:

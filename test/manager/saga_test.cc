@@ -23,13 +23,12 @@ const std::vector<std::string> kFour = {"a.example.com", "b.example.com",
                                         "c.example.com", "d.example.com"};
 const std::string& kSecond = kFour[1];
 const std::string& kThird = kFour[2];
-constexpr char kUid[] = "u-c1";
 
 bool OthersHavePrepared(const OutageNode& node) {
   return std::all_of(kFour.begin(), kFour.end(), [&](const auto& driver) {
     return driver == kThird ||
-           (node.PhaseOf(kUid, driver) == DriverPhase::kPrepared &&
-            node.Holds(driver, kUid));
+           (node.PhaseOf(kUidOfC1, driver) == DriverPhase::kPrepared &&
+            node.Holds(driver, kUidOfC1));
   });
 }
 
@@ -37,12 +36,12 @@ bool OthersHavePrepared(const OutageNode& node) {
 bool OthersAreDone(const OutageNode& node, const std::string& but = "") {
   return std::all_of(kFour.begin(), kFour.end(), [&](const auto& driver) {
     return driver == kThird || driver == but ||
-           (!node.PhaseOf(kUid, driver) && !node.Holds(driver, kUid));
+           (!node.PhaseOf(kUidOfC1, driver) && !node.Holds(driver, kUidOfC1));
   });
 }
 
 std::size_t PodsOfClaim(const OutageNode& node) {
-  const auto* claim = node.ledger().FindClaim(ClaimUid{kUid});
+  const auto* claim = node.ledger().FindClaim(ClaimUid{kUidOfC1});
   return claim == nullptr ? 0 : claim->pods.size();
 }
 
@@ -78,13 +77,13 @@ OutageScenario Saga(const std::string& name, Manner third, Policy policy,
          node.Drop("p");
        },
        [](OutageNode& node) {
-         return node.Owes(kUid, kThird) && node.Owes(kUid, kSecond) &&
+         return node.Owes(kUidOfC1, kThird) && node.Owes(kUidOfC1, kSecond) &&
                 OthersAreDone(node, kSecond);
        }},
       {"only the third owes it",
        [](OutageNode& node) { node.Behave(kSecond, {}); },
        [](OutageNode& node) {
-         return node.Owes(kUid, kThird) && OthersAreDone(node);
+         return node.Owes(kUidOfC1, kThird) && OthersAreDone(node);
        }},
       std::move(end)};
   return saga;
@@ -94,20 +93,20 @@ OutageStep ItComesBack() {
   return {"the third comes back, and all is done",
           [](OutageNode& node) { node.Behave(kThird, {}); },
           [](OutageNode& node) {
-            return node.IsGone("p") && !node.PhaseOf(kUid, kThird);
+            return node.IsGone("p") && !node.PhaseOf(kUidOfC1, kThird);
           }};
 }
 OutageStep AnOperatorDropsIt() {
   return {"an operator gives it up",
           [](OutageNode& node) { node.ForceRelease("c1"); },
           [](OutageNode& node) {
-            return node.IsGone("p") && !node.PhaseOf(kUid, kThird);
+            return node.IsGone("p") && !node.PhaseOf(kUidOfC1, kThird);
           }};
 }
 OutageStep ThePodMayGo() {
   return {"p may go, and the third owes it still", [](OutageNode&) {},
           [](OutageNode& node) {
-            return node.IsGone("p") && node.Owes(kUid, kThird);
+            return node.IsGone("p") && node.Owes(kUidOfC1, kThird);
           }};
 }
 

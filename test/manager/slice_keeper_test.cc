@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "manager/driver_names.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::manager {
@@ -19,9 +20,6 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr char kDriver[] = "d.example.com";
-constexpr char kOther[] = "e.example.com";
 
 /// Notes what it is asked for, and answers at once unless it is held.
 class FakeSink : public ObjectSink {

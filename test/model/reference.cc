@@ -15,7 +15,7 @@ using state::PodPhase;
 using state::PodRecord;
 using state::State;
 
-bool IsLive(const PodRecord& pod) {
+bool IsPreparingOrReady(const PodRecord& pod) {
   return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
 }
 
@@ -337,7 +337,7 @@ std::string CheckCall(const State& ledger, bool prepare,
 std::string CheckUnprepare(const State& ledger, const std::string& claim,
                            const std::string& boot_id) {
   for (const auto& [uid, pod] : ledger.pods) {
-    if (!IsLive(*pod)) continue;
+    if (!IsPreparingOrReady(*pod)) continue;
     // Of an earlier boot: it is going to be prepared again.
     if (pod->phase == PodPhase::kReady && pod->boot_id != boot_id) continue;
     if (std::find(pod->claims.begin(), pod->claims.end(), ClaimUid{claim}) !=

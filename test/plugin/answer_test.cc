@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugin/status_codes.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::plugin {
@@ -11,8 +12,6 @@ namespace {
 
 using device::ContainerEdits;
 using testing::HasSubstr;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 ContainerEdits Good() {
   ContainerEdits edits;

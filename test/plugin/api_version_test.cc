@@ -5,17 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugin/status_codes.h"
 #include "support/status_matchers.h"
 
 namespace devmgr::plugin {
 namespace {
 
-namespace wire = devmgr::wire::deviceplugin::v1beta1;
+namespace v1beta1 = devmgr::wire::deviceplugin::v1beta1;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 const ApiVersion& V1Beta1() { return ApiVersions().front(); }
 
@@ -39,7 +38,7 @@ TEST(PluginApiVersionTest, ChoosesAmongWhatAPluginLists) {
   EXPECT_THAT(ChooseApiVersion({}).status(), StatusIs(kInvalid));
 }
 
-void Add(wire::ListAndWatchResponse& list, const std::string& id,
+void Add(v1beta1::ListAndWatchResponse& list, const std::string& id,
          const std::string& health, const std::vector<std::int64_t>& numa) {
   auto* device = list.add_devices();
   device->set_id(id);
@@ -51,7 +50,7 @@ void Add(wire::ListAndWatchResponse& list, const std::string& id,
 
 // DP-047
 TEST(DecodeListTest, OnlyTheVeryWordIsHealthy) {
-  wire::ListAndWatchResponse list;
+  v1beta1::ListAndWatchResponse list;
   for (const char* health : {"healthy", "HEALTHY", "", "Degraded", "Healthy"}) {
     Add(list, std::string("d-") + health, health, {});
   }
@@ -67,7 +66,7 @@ TEST(DecodeListTest, OnlyTheVeryWordIsHealthy) {
 
 // DP-058
 TEST(DecodeListTest, KeepsTheOrderAndSortsNodes) {
-  wire::ListAndWatchResponse list;
+  v1beta1::ListAndWatchResponse list;
   Add(list, "b", "Healthy", {2, 0, 2, -1});
   Add(list, "a", "Unhealthy", {});
   const auto decoded = V1Beta1().decode_list(list.SerializeAsString());
@@ -86,7 +85,7 @@ TEST(DecodeListTest, AnEmptyListIsOne) {
 
 // W-29
 TEST(DecodeListTest, LeavesOutWhatCannotBeADeviceAndSaysWhy) {
-  wire::ListAndWatchResponse list;
+  v1beta1::ListAndWatchResponse list;
   Add(list, "", "Healthy", {});
   Add(list, "good", "Healthy", {});
   Add(list, std::string(device::kMaxIdLength + 1, 'x'), "Healthy", {});
@@ -107,7 +106,7 @@ TEST(DecodeListTest, LeavesOutWhatCannotBeADeviceAndSaysWhy) {
 }
 
 TEST(DecodeListTest, TellsTheFirstProblemsAndCountsTheRest) {
-  wire::ListAndWatchResponse list;
+  v1beta1::ListAndWatchResponse list;
   for (int i = 0; i < 1'000; ++i) Add(list, "", "", {});
   const auto decoded = V1Beta1().decode_list(list.SerializeAsString());
   ASSERT_THAT(decoded, IsOk());
@@ -116,7 +115,7 @@ TEST(DecodeListTest, TellsTheFirstProblemsAndCountsTheRest) {
 }
 
 TEST(DecodeListTest, SkipsFieldsItDoesNotKnow) {
-  wire::ListAndWatchResponse list;
+  v1beta1::ListAndWatchResponse list;
   Add(list, "a", "Healthy", {});
   const std::string later = std::string("\xc2\x3e\x05later") + "\xc8\x3e\x07";
   const auto decoded =
@@ -142,7 +141,7 @@ TEST(DecodeListTest, RefusesMoreDevicesThanThereCanBe) {
 }
 
 TEST(DecodeAllocateTest, ReadsTheFirstContainerAndSorts) {
-  wire::AllocateResponse response;
+  v1beta1::AllocateResponse response;
   auto* container = response.add_container_responses();
   (*container->mutable_envs())["B"] = "2";
   (*container->mutable_envs())["A"] = "1";
@@ -174,7 +173,7 @@ TEST(DecodeAllocateTest, RefusesGarbageAndFloods) {
 }
 
 TEST(DecodePreferredTest, TakesAdviceAndNone) {
-  wire::PreferredAllocationResponse response;
+  v1beta1::PreferredAllocationResponse response;
   EXPECT_THAT(*V1Beta1().decode_preferred(response.SerializeAsString()),
               IsEmpty());
   auto* container = response.add_container_responses();

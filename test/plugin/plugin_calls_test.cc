@@ -9,7 +9,6 @@
 namespace devmgr::plugin {
 namespace {
 
-namespace wire = v1beta1;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
@@ -25,11 +24,11 @@ TEST_F(PluginRegistryTest, AllocatesOverTheConnectionThatWasNamed) {
   EXPECT_EQ(call.connection, 0u);
   EXPECT_EQ(call.timeout, seconds(30));
   EXPECT_THAT(call.metadata, IsEmpty());
-  wire::AllocateRequest request;
+  v1beta1::AllocateRequest request;
   ASSERT_TRUE(request.ParseFromString(call.request));
   ASSERT_EQ(request.container_requests_size(), 1);
   EXPECT_EQ(request.container_requests(0).devices_ids(0), "a");
-  wire::AllocateResponse response;
+  v1beta1::AllocateResponse response;
   (*response.add_container_responses()->mutable_envs())["A"] = "1";
   Answer(kAllocatePath, response.SerializeAsString());
   EXPECT_THAT(allocated_, ElementsAre(IsOk()));
@@ -59,7 +58,7 @@ TEST_F(PluginRegistryTest, TellsWhyAllocateFailed) {
   Allocate(1);
   Answer(kAllocatePath, "");
   Allocate(1);
-  wire::AllocateResponse response;
+  v1beta1::AllocateResponse response;
   response.add_container_responses()->add_cdi_devices()->set_name("gpu0");
   Answer(kAllocatePath, response.SerializeAsString());
   EXPECT_THAT(
@@ -92,7 +91,7 @@ TEST_F(PluginRegistryTest, NamesTheCallThatFailed) {
       [&](const auto& ids) { ends.push_back(ids.status()); });
   const auto& call =
       peer_.calls()[LastCall("/v1beta1.DevicePlugin/GetPreferredAllocation")];
-  wire::PreferredAllocationRequest request;
+  v1beta1::PreferredAllocationRequest request;
   ASSERT_TRUE(request.ParseFromString(call.request));
   EXPECT_EQ(request.container_requests(0).allocation_size(), 2);
   Answer(call.method, InternalError("x"));

@@ -9,6 +9,7 @@
 #include "plugin/plugin_registry.h"
 #include "plugin/recording_listener.h"
 #include "plugin/registry_socket.h"
+#include "plugin/resource_name.h"
 #include "plugin/small_plugin.h"
 #include "plugin/socket_fixture.h"
 #include "registration/grpc_plugin_socket.h"
@@ -22,8 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-constexpr char kResource[] = "example.com/dev";
 
 /// A plugin of the registration directory: the handshake, and the service on
 /// another socket.

@@ -12,13 +12,13 @@
 
 #include "plugin/plugin_registry.h"
 #include "plugin/recording_listener.h"
+#include "plugin/resource_name.h"
 #include "support/fake_connection.h"
 
 namespace devmgr::plugin {
 
 namespace v1beta1 = devmgr::wire::deviceplugin::v1beta1;
 
-inline constexpr char kResource[] = "example.com/dev";
 inline constexpr char kOptionsPath[] =
     "/v1beta1.DevicePlugin/GetDevicePluginOptions";
 inline constexpr char kListPath[] = "/v1beta1.DevicePlugin/ListAndWatch";

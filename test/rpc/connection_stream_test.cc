@@ -15,7 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using ServerSide = std::shared_ptr<ServerStream>;
-constexpr char kMethod[] = "/t.Watch/List";
 constexpr char kRest[] = "/t.Watch/Rest";
 
 class ConnectionStreamTest : public RpcTest {
@@ -27,7 +26,8 @@ class ConnectionStreamTest : public RpcTest {
     options.methods[kRest] = [](std::string request, Respond respond) {
       respond(std::move(request));
     };
-    options.streams[kMethod] = [this](std::string request, ServerSide stream) {
+    options.streams[kStreamMethod] = [this](std::string request,
+                                            ServerSide stream) {
       requests_.Put(std::move(request));
       stream->WhenClientGone([this] { gone_.Put(true); });
       streams_.Put(std::move(stream));
@@ -40,7 +40,7 @@ class ConnectionStreamTest : public RpcTest {
 
   Connection::CallId Begin(Connection::CallOptions options = {}) {
     return connection_->Stream(
-        kMethod, "begin", std::move(options),
+        kStreamMethod, "begin", std::move(options),
         {[this](std::string message) { messages_.Put(std::move(message)); },
          [this](absl::Status status) { ends_.Put(std::move(status)); }});
   }
@@ -136,7 +136,7 @@ TEST_F(ConnectionStreamTest, IsCancelledBetweenTwoMessages) {
 }
 
 TEST_F(ConnectionStreamTest, MayBeCancelledFromOnMessage) {
-  connection_->Stream(kMethod, "", {},
+  connection_->Stream(kStreamMethod, "", {},
                       {[this](std::string message) {
                          messages_.Put(std::move(message));
                          connection_->Cancel(1);
@@ -186,7 +186,7 @@ TEST_F(ConnectionStreamTest, EndsBeforeTheConnectionIsGone) {
 TEST_F(ConnectionStreamTest, FreesWhatItCapturedBeforeTheConnectionIsGone) {
   const auto captured = std::make_shared<int>(0);
   connection_->Stream(
-      kMethod, "", {},
+      kStreamMethod, "", {},
       {[captured](std::string) {}, [captured](absl::Status) {}});
   const ServerSide stream = NextStream();
   connection_.reset();
@@ -201,7 +201,7 @@ TEST_F(ConnectionStreamTest, SendsMetadataWithStreamsAndCalls) {
   EXPECT_EQ(stream->metadata().at("devmgr-b"), "");
 
   Mailbox<Result> answers;
-  connection_->Call(kMethod, "", {kPatience, {{"devmgr-pod-uid", "u-2"}}},
+  connection_->Call(kStreamMethod, "", {kPatience, {{"devmgr-pod-uid", "u-2"}}},
                     [&](Result answer) { answers.Put(std::move(answer)); });
   stream = NextStream();
   ASSERT_NE(stream, nullptr);

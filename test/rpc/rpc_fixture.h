@@ -24,6 +24,9 @@ namespace devmgr::rpc {
 
 using Result = absl::StatusOr<std::string>;
 
+/// The method whose answer is a stream of messages.
+inline constexpr char kStreamMethod[] = "/t.Watch/List";
+
 /// A runtime and a folder, short enough for socket paths.
 class RpcTest : public testing::Test {
  protected:

@@ -14,7 +14,6 @@ namespace devmgr::rpc {
 namespace {
 
 using Stream = std::shared_ptr<ServerStream>;
-constexpr char kMethod[] = "/t.Watch/List";
 
 class ServerStreamTest : public RpcTest {
  protected:
@@ -38,7 +37,7 @@ class ServerStreamTest : public RpcTest {
     options.methods["/t.Watch/Say"] = [](std::string request, Respond respond) {
       respond(std::move(request));
     };
-    options.streams[kMethod] = std::move(handler);
+    options.streams[kStreamMethod] = std::move(handler);
     auto server = Server::Start(*runtime_, std::move(options));
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
@@ -53,7 +52,7 @@ class ServerStreamTest : public RpcTest {
 };
 
 TEST_F(ServerStreamTest, CarriesMessagesInOrderAndTheEnd) {
-  StreamClient client(Path(), kMethod, "begin");
+  StreamClient client(Path(), kStreamMethod, "begin");
   EXPECT_EQ(requests_.Take(), "begin");
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
@@ -69,7 +68,7 @@ TEST_F(ServerStreamTest, CarriesMessagesInOrderAndTheEnd) {
 }
 
 TEST_F(ServerStreamTest, EndsWithoutAMessage) {
-  StreamClient client(Path(), kMethod, "");
+  StreamClient client(Path(), kStreamMethod, "");
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
   stream->Finish(absl::OkStatus());
@@ -78,7 +77,7 @@ TEST_F(ServerStreamTest, EndsWithoutAMessage) {
 }
 
 TEST_F(ServerStreamTest, EndsWithAnErrorAfterItsMessages) {
-  StreamClient client(Path(), kMethod, "");
+  StreamClient client(Path(), kStreamMethod, "");
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
   stream->Write("last words");
@@ -90,7 +89,7 @@ TEST_F(ServerStreamTest, EndsWithAnErrorAfterItsMessages) {
 }
 
 TEST_F(ServerStreamTest, TakesNothingAfterItsEnd) {
-  StreamClient client(Path(), kMethod, "");
+  StreamClient client(Path(), kStreamMethod, "");
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
   stream->Finish(absl::OkStatus());
@@ -104,7 +103,7 @@ TEST_F(ServerStreamTest, SpeaksUpForAHandlerThatLetsGo) {
   ServeStreams([](const std::string&, const Stream& stream) {
     stream->Write("something");
   });
-  StreamClient client(Path(), kMethod, "");
+  StreamClient client(Path(), kStreamMethod, "");
   EXPECT_EQ(client.Next(), "something");
   EXPECT_EQ(client.Next(), std::nullopt);
   EXPECT_EQ(client.End().error_code(), grpc::StatusCode::INTERNAL);
@@ -113,7 +112,7 @@ TEST_F(ServerStreamTest, SpeaksUpForAHandlerThatLetsGo) {
 TEST_F(ServerStreamTest, TellsWhenTheClientIsGone) {
   Stream stream;
   {
-    StreamClient client(Path(), kMethod, "");
+    StreamClient client(Path(), kStreamMethod, "");
     stream = NextStream();
     ASSERT_NE(stream, nullptr);
     stream->Write("hello");
@@ -130,7 +129,7 @@ TEST_F(ServerStreamTest, TellsWhenTheClientIsGone) {
 
 TEST_F(ServerStreamTest, DoesNotTellOfItsOwnEnd) {
   {
-    StreamClient client(Path(), kMethod, "");
+    StreamClient client(Path(), kStreamMethod, "");
     const Stream stream = NextStream();
     ASSERT_NE(stream, nullptr);
     stream->Finish(absl::OkStatus());
@@ -141,7 +140,8 @@ TEST_F(ServerStreamTest, DoesNotTellOfItsOwnEnd) {
 }
 
 TEST_F(ServerStreamTest, HandsOnWhatTheClientSentAlong) {
-  const StreamClient client(Path(), kMethod, "", {{"devmgr-pod-uid", "u1"}});
+  const StreamClient client(Path(), kStreamMethod, "",
+                            {{"devmgr-pod-uid", "u1"}});
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
   const auto found = stream->metadata().find("devmgr-pod-uid");
@@ -150,7 +150,7 @@ TEST_F(ServerStreamTest, HandsOnWhatTheClientSentAlong) {
 }
 
 TEST_F(ServerStreamTest, GivesUpAClientThatDoesNotRead) {
-  const StreamClient client(Path(), kMethod, "");
+  const StreamClient client(Path(), kStreamMethod, "");
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);
   const std::string big(8 * 1024 * 1024, 'b');
@@ -162,7 +162,8 @@ TEST_F(ServerStreamTest, GoesQuicklyWithOpenStreams) {
   std::vector<std::unique_ptr<StreamClient>> clients;
   std::vector<Stream> streams;
   for (int i = 0; i < 8; ++i) {
-    clients.push_back(std::make_unique<StreamClient>(Path(), kMethod, ""));
+    clients.push_back(
+        std::make_unique<StreamClient>(Path(), kStreamMethod, ""));
     streams.push_back(NextStream());
     ASSERT_NE(streams.back(), nullptr);
     // Some are read from, some are stuck in the middle of a message.
@@ -184,7 +185,7 @@ TEST_F(ServerStreamTest, GoesAfterAnEndThatIsOnItsWay) {
   for (int i = 0; i < 20; ++i) {
     const auto connection = Connect();
     Mailbox<Result> answers;
-    connection->Call(kMethod, "", {kPatience},
+    connection->Call(kStreamMethod, "", {kPatience},
                      [&](Result result) { answers.Put(std::move(result)); });
     const Stream stream = NextStream();
     ASSERT_NE(stream, nullptr);
@@ -200,7 +201,7 @@ TEST_F(ServerStreamTest, GoesAfterAnEndThatIsOnItsWay) {
 
 TEST_F(ServerStreamTest, GoesWhileMessagesAreWrittenAndClientsLeave) {
   for (int i = 0; i < 20; ++i) {
-    auto client = std::make_unique<StreamClient>(Path(), kMethod, "");
+    auto client = std::make_unique<StreamClient>(Path(), kStreamMethod, "");
     const Stream stream = NextStream();
     ASSERT_NE(stream, nullptr);
     std::thread writer([stream] {
@@ -216,7 +217,7 @@ TEST_F(ServerStreamTest, GoesWhileMessagesAreWrittenAndClientsLeave) {
 }
 
 TEST_F(ServerStreamTest, AnswersUnaryCallsBeside) {
-  const StreamClient client(Path(), kMethod, "");
+  const StreamClient client(Path(), kStreamMethod, "");
   const auto connection = Connect();
   EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Say", "x").value(), "x");
   EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Sing", "x").status(),
@@ -227,7 +228,7 @@ TEST_F(ServerStreamTest, AnswersUnaryCallsBeside) {
 TEST_F(ServerStreamTest, MayAnswerAUnaryCall) {
   const auto connection = Connect();
   Mailbox<Result> answers;
-  connection->Call(kMethod, "", {kPatience},
+  connection->Call(kStreamMethod, "", {kPatience},
                    [&](Result result) { answers.Put(std::move(result)); });
   const Stream stream = NextStream();
   ASSERT_NE(stream, nullptr);

@@ -8,12 +8,12 @@
 namespace devmgr::source {
 namespace {
 
-using Kind = watcher::DirectoryEvent::Kind;
+using EventKind = watcher::DirectoryEvent::Kind;
 using Keys = std::vector<EntryKey>;
 
 class ChangeTrackerTest : public testing::Test {
  protected:
-  void Note(Kind kind, const std::string& name = "",
+  void Note(EventKind kind, const std::string& name = "",
             const std::string& directory = "") {
     tracker_.Note(directory, {kind, name});
   }
@@ -25,32 +25,32 @@ class ChangeTrackerTest : public testing::Test {
 
 TEST_F(ChangeTrackerTest, RescanTouchesEveryFileOfItsDirectory) {
   EXPECT_FALSE(tracker_.pending().any());
-  Note(Kind::kRescan);
+  Note(EventKind::kRescan);
   const ChangeTracker::Changes changes = tracker_.Take();
   EXPECT_TRUE(changes.shape);
   EXPECT_TRUE(changes.Touch(a_));
   EXPECT_TRUE(changes.Touch(linked_));
   EXPECT_FALSE(tracker_.pending().any());
 
-  Note(Kind::kRescan, "", "/far");
+  Note(EventKind::kRescan, "", "/far");
   EXPECT_FALSE(tracker_.pending().Touch(a_));
   EXPECT_TRUE(tracker_.pending().Touch(linked_));
 }
 
 TEST_F(ChangeTrackerTest, WriterLastsUntilTheFileIsClosed) {
-  Note(Kind::kWriting, "a.yaml");
+  Note(EventKind::kWriting, "a.yaml");
   EXPECT_TRUE(tracker_.IsBeingWritten(a_));
   EXPECT_TRUE(tracker_.Take().Touch(a_));
   EXPECT_TRUE(tracker_.IsBeingWritten(a_));
-  Note(Kind::kChanged, "a.yaml");
+  Note(EventKind::kChanged, "a.yaml");
   EXPECT_FALSE(tracker_.IsBeingWritten(a_));
   EXPECT_TRUE(tracker_.pending().Touch(a_));
   EXPECT_FALSE(tracker_.pending().shape);
 }
 
 TEST_F(ChangeTrackerTest, WriterIsOfNoInterestOnceTheFileIsReplacedOrGone) {
-  for (const Kind kind : {Kind::kAppeared, Kind::kVanished}) {
-    Note(Kind::kWriting, "a.yaml");
+  for (const EventKind kind : {EventKind::kAppeared, EventKind::kVanished}) {
+    Note(EventKind::kWriting, "a.yaml");
     Note(kind, "a.yaml");
     EXPECT_FALSE(tracker_.IsBeingWritten(a_));
     EXPECT_TRUE(tracker_.Take().shape);
@@ -59,34 +59,34 @@ TEST_F(ChangeTrackerTest, WriterIsOfNoInterestOnceTheFileIsReplacedOrGone) {
 
 // A chmod used to pass for the end of the writing.
 TEST_F(ChangeTrackerTest, WriterOutlastsAChangeOfAttributes) {
-  Note(Kind::kWriting, "a.yaml");
+  Note(EventKind::kWriting, "a.yaml");
   tracker_.Take();
-  Note(Kind::kAttributes, "a.yaml");
+  Note(EventKind::kAttributes, "a.yaml");
   EXPECT_TRUE(tracker_.IsBeingWritten(a_));
   EXPECT_TRUE(tracker_.pending().Touch(a_));
   EXPECT_FALSE(tracker_.pending().shape);
 }
 
 TEST_F(ChangeTrackerTest, WritingToOtherFilesIsNoNews) {
-  Note(Kind::kWriting, "notes.txt");
-  Note(Kind::kChanged, "notes.txt");
-  Note(Kind::kWriting, ".a.yaml");
+  Note(EventKind::kWriting, "notes.txt");
+  Note(EventKind::kChanged, "notes.txt");
+  Note(EventKind::kWriting, ".a.yaml");
   EXPECT_FALSE(tracker_.pending().any());
 }
 
 TEST_F(ChangeTrackerTest, AnyEntryThatComesOrGoesMayBePartOfALink) {
-  Note(Kind::kAppeared, "..data");
+  Note(EventKind::kAppeared, "..data");
   EXPECT_TRUE(tracker_.pending().shape);
   EXPECT_FALSE(tracker_.pending().Touch(a_));
 }
 
 TEST_F(ChangeTrackerTest, FollowsWhatLinksLeadTo) {
-  Note(Kind::kWriting, "data", "/far");
+  Note(EventKind::kWriting, "data", "/far");
   EXPECT_FALSE(tracker_.pending().any());
   tracker_.SetLinkTargets({{"/far", "data"}});
-  Note(Kind::kAppeared, "other", "/far");
+  Note(EventKind::kAppeared, "other", "/far");
   EXPECT_FALSE(tracker_.pending().any());
-  Note(Kind::kWriting, "data", "/far");
+  Note(EventKind::kWriting, "data", "/far");
   EXPECT_TRUE(tracker_.IsBeingWritten(linked_));
   EXPECT_TRUE(tracker_.pending().Touch(linked_));
   EXPECT_FALSE(tracker_.pending().Touch(a_));
@@ -97,13 +97,13 @@ TEST_F(ChangeTrackerTest, FollowsWhatLinksLeadTo) {
 // A kRescan after a queue overflow: the end of the writing may be among what
 // was lost.
 TEST_F(ChangeTrackerTest, WritersFromBeforeARescanAreDoubtful) {
-  Note(Kind::kWriting, "a.yaml");
-  Note(Kind::kWriting, "b.yaml");
+  Note(EventKind::kWriting, "a.yaml");
+  Note(EventKind::kWriting, "b.yaml");
   EXPECT_FALSE(tracker_.HasDoubtful());
-  Note(Kind::kRescan);
+  Note(EventKind::kRescan);
   EXPECT_TRUE(tracker_.HasDoubtful());
   EXPECT_TRUE(tracker_.IsBeingWritten(a_));
-  Note(Kind::kWriting, "b.yaml");
+  Note(EventKind::kWriting, "b.yaml");
   tracker_.Take();
 
   tracker_.ForgetDoubtful();
@@ -115,7 +115,7 @@ TEST_F(ChangeTrackerTest, WritersFromBeforeARescanAreDoubtful) {
 
 TEST_F(ChangeTrackerTest, TooManyEntriesBecomeARescan) {
   for (std::size_t i = 0; i <= ChangeTracker::kMaxEntries; ++i) {
-    Note(Kind::kWriting, std::to_string(i) + ".yaml");
+    Note(EventKind::kWriting, std::to_string(i) + ".yaml");
   }
   EXPECT_TRUE(tracker_.pending().shape);
   EXPECT_EQ(tracker_.pending().touched.size(), 1u);

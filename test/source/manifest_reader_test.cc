@@ -17,7 +17,7 @@
 namespace devmgr::source {
 namespace {
 
-using Kind = FileReading::Kind;
+using ReadingKind = FileReading::Kind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -82,13 +82,13 @@ TEST_F(ManifestReaderTest, TellsAMissingDirectoryFromOtherTrouble) {
 TEST_F(ManifestReaderTest, ReadsAFileOnceForEachContent) {
   folder_.Write("a.yaml", "one");
   const FileReading first = Read("a.yaml");
-  ASSERT_EQ(first.kind, Kind::kText);
+  ASSERT_EQ(first.kind, ReadingKind::kText);
   EXPECT_EQ(first.text, "one");
 
-  EXPECT_EQ(Read("a.yaml", first.signature).kind, Kind::kUnchanged);
+  EXPECT_EQ(Read("a.yaml", first.signature).kind, ReadingKind::kUnchanged);
   folder_.Put("a.yaml", "two");  // the same size, but another file
   const FileReading second = Read("a.yaml", first.signature);
-  ASSERT_EQ(second.kind, Kind::kText);
+  ASSERT_EQ(second.kind, ReadingKind::kText);
   EXPECT_EQ(second.text, "two");
 }
 
@@ -97,36 +97,36 @@ TEST_F(ManifestReaderTest, ReadsUpToTheLimit) {
   EXPECT_EQ(Read("a.yaml").text, std::string(kMax, 'x'));
   folder_.Write("a.yaml", std::string(kMax + 1, 'x'));
   const FileReading reading = Read("a.yaml");
-  EXPECT_EQ(reading.kind, Kind::kUnusable);
+  EXPECT_EQ(reading.kind, ReadingKind::kUnusable);
   EXPECT_EQ(reading.problem, "65 bytes, more than the 64 that are read");
 }
 
 TEST_F(ManifestReaderTest, ReadsAnEmptyFile) {
   folder_.Write("a.yaml", "");
   const FileReading reading = Read("a.yaml");
-  EXPECT_EQ(reading.kind, Kind::kText);
+  EXPECT_EQ(reading.kind, ReadingKind::kText);
   EXPECT_EQ(reading.text, "");
 }
 
 TEST_F(ManifestReaderTest, TellsWhatIsNotThere) {
-  EXPECT_EQ(Read("a.yaml").kind, Kind::kGone);
+  EXPECT_EQ(Read("a.yaml").kind, ReadingKind::kGone);
   std::filesystem::create_symlink("nowhere", folder_ / "a.yaml");
-  EXPECT_EQ(Read("a.yaml").kind, Kind::kDangling);
+  EXPECT_EQ(Read("a.yaml").kind, ReadingKind::kDangling);
   std::filesystem::create_symlink("loop.yaml", folder_ / "loop.yaml");
-  EXPECT_EQ(Read("loop.yaml").kind, Kind::kFailed);
+  EXPECT_EQ(Read("loop.yaml").kind, ReadingKind::kFailed);
 }
 
 TEST_F(ManifestReaderTest, IgnoresDirectoriesAlsoBehindLinks) {
   std::filesystem::create_directory(folder_ / "d.yaml");
   std::filesystem::create_symlink("d.yaml", folder_ / "l.yaml");
-  EXPECT_EQ(Read("d.yaml").kind, Kind::kIgnored);
-  EXPECT_EQ(Read("l.yaml").kind, Kind::kIgnored);
+  EXPECT_EQ(Read("d.yaml").kind, ReadingKind::kIgnored);
+  EXPECT_EQ(Read("l.yaml").kind, ReadingKind::kIgnored);
 }
 
 // Opening a pipe without a writer would block for good.
 TEST_F(ManifestReaderTest, DoesNotOpenWhatIsNoFile) {
   ASSERT_EQ(::mkfifo((folder_ / "p.yaml").c_str(), 0600), 0);
-  EXPECT_EQ(Read("p.yaml").kind, Kind::kUnusable);
+  EXPECT_EQ(Read("p.yaml").kind, ReadingKind::kUnusable);
   EXPECT_EQ(Read("p.yaml").problem, "not a regular file but a pipe");
 
   std::filesystem::create_symlink("/dev/zero", folder_ / "z.yaml");

@@ -6,6 +6,8 @@
 
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
+// An enumerator there has the name `kDriver`, too: it has to come first.
+#include <devmgr/status_types.h>
 
 #include <optional>
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/fake_driver_fixture.h"
 
-#include <fmt/format.h>
-#include <stdlib.h>
+#include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 

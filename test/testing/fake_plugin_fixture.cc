@@ -57,7 +57,7 @@ void FakePluginFixture::StartRegistry() {
         // First: who has his answer has been counted.
         registrations_.Put(request);
         if (verdict_.ok()) {
-          respond(rpc::Encode(v1beta1::Empty()));
+          respond(rpc::Encode(deviceplugin::Empty()));
         } else {
           respond(verdict_);
         }
@@ -67,10 +67,11 @@ void FakePluginFixture::StartRegistry() {
   registry_ = *std::move(server);
 }
 
-std::optional<v1beta1::RegisterRequest> FakePluginFixture::NextRegistration() {
+std::optional<deviceplugin::RegisterRequest>
+FakePluginFixture::NextRegistration() {
   const auto bytes = registrations_.Take();
   if (!bytes) return std::nullopt;
-  auto request = rpc::Decode<v1beta1::RegisterRequest>(*bytes);
+  auto request = rpc::Decode<deviceplugin::RegisterRequest>(*bytes);
   if (!request.ok()) return std::nullopt;
   return *std::move(request);
 }
@@ -126,9 +127,9 @@ absl::StatusOr<Response> FakePluginFixture::CallFor(
 
 namespace {
 
-v1beta1::AllocateRequest AllocateRequestFor(
+deviceplugin::AllocateRequest AllocateRequestFor(
     const std::vector<std::string>& ids) {
-  v1beta1::AllocateRequest request;
+  deviceplugin::AllocateRequest request;
   auto* container = request.add_container_requests();
   for (const std::string& id : ids) container->add_devices_ids(id);
   return request;
@@ -143,12 +144,13 @@ std::shared_ptr<Answers> FakePluginFixture::StartAllocate(
   return StartCall(kAllocate, rpc::Encode(AllocateRequestFor(ids)));
 }
 
-absl::StatusOr<v1beta1::ContainerAllocateResponse> FakePluginFixture::Allocate(
-    const std::vector<std::string>& ids, std::filesystem::path socket) {
+absl::StatusOr<deviceplugin::ContainerAllocateResponse>
+FakePluginFixture::Allocate(const std::vector<std::string>& ids,
+                            std::filesystem::path socket) {
   DEVMGR_ASSIGN_OR_RETURN(
-      const v1beta1::AllocateResponse response,
-      CallFor<v1beta1::AllocateResponse>(kAllocate, AllocateRequestFor(ids),
-                                         std::move(socket)));
+      const deviceplugin::AllocateResponse response,
+      CallFor<deviceplugin::AllocateResponse>(
+          kAllocate, AllocateRequestFor(ids), std::move(socket)));
   if (response.container_responses_size() != 1) {
     return OutOfRangeError("{} containers",
                            response.container_responses_size());
@@ -159,7 +161,7 @@ absl::StatusOr<v1beta1::ContainerAllocateResponse> FakePluginFixture::Allocate(
 absl::StatusOr<std::vector<std::string>> FakePluginFixture::Prefer(
     const std::vector<std::string>& available,
     const std::vector<std::string>& must_include, int size) {
-  v1beta1::PreferredAllocationRequest request;
+  deviceplugin::PreferredAllocationRequest request;
   auto* container = request.add_container_requests();
   for (const std::string& id : available) {
     container->add_available_device_ids(id);
@@ -169,8 +171,8 @@ absl::StatusOr<std::vector<std::string>> FakePluginFixture::Prefer(
   }
   container->set_allocation_size(size);
   DEVMGR_ASSIGN_OR_RETURN(
-      const v1beta1::PreferredAllocationResponse response,
-      CallFor<v1beta1::PreferredAllocationResponse>(
+      const deviceplugin::PreferredAllocationResponse response,
+      CallFor<deviceplugin::PreferredAllocationResponse>(
           "/v1beta1.DevicePlugin/GetPreferredAllocation", request));
   if (response.container_responses_size() != 1) {
     return OutOfRangeError("{} containers",
@@ -181,16 +183,17 @@ absl::StatusOr<std::vector<std::string>> FakePluginFixture::Prefer(
 }
 
 absl::Status FakePluginFixture::PreStart(const std::vector<std::string>& ids) {
-  v1beta1::PreStartContainerRequest request;
+  deviceplugin::PreStartContainerRequest request;
   for (const std::string& id : ids) request.add_devices_ids(id);
-  return CallFor<v1beta1::PreStartContainerResponse>(
+  return CallFor<deviceplugin::PreStartContainerResponse>(
              "/v1beta1.DevicePlugin/PreStartContainer", request)
       .status();
 }
 
-absl::StatusOr<v1beta1::DevicePluginOptions> FakePluginFixture::GetOptions() {
-  return CallFor<v1beta1::DevicePluginOptions>(
-      "/v1beta1.DevicePlugin/GetDevicePluginOptions", v1beta1::Empty());
+absl::StatusOr<deviceplugin::DevicePluginOptions>
+FakePluginFixture::GetOptions() {
+  return CallFor<deviceplugin::DevicePluginOptions>(
+      "/v1beta1.DevicePlugin/GetDevicePluginOptions", deviceplugin::Empty());
 }
 
 absl::StatusOr<registration::PluginInfo> FakePluginFixture::GetInfo(
@@ -222,7 +225,7 @@ std::unique_ptr<StreamClient> FakePluginFixture::Watch(
 std::vector<std::string> FakePluginFixture::NextList(StreamClient* stream) {
   const auto bytes = stream->Next();
   if (!bytes) return {"no list: " + stream->End().error_message()};
-  const auto list = rpc::Decode<v1beta1::ListAndWatchResponse>(*bytes);
+  const auto list = rpc::Decode<deviceplugin::ListAndWatchResponse>(*bytes);
   if (!list.ok()) return {MessageOf(list.status())};
   std::vector<std::string> devices;
   for (const auto& device : list->devices()) {

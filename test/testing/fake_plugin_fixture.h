@@ -24,7 +24,7 @@
 
 namespace devmgr::testing {
 
-namespace v1beta1 = wire::deviceplugin::v1beta1;
+namespace deviceplugin = wire::deviceplugin::v1beta1;
 namespace registration = wire::pluginregistration::v1;
 
 inline constexpr char kResource[] = "example.com/gpu";
@@ -49,7 +49,7 @@ class FakePluginFixture : public ::testing::Test {
   void StartRegistry();
   void StopRegistry() { registry_.reset(); }
   /// The next request that has come in.
-  std::optional<v1beta1::RegisterRequest> NextRegistration();
+  std::optional<deviceplugin::RegisterRequest> NextRegistration();
 
   std::filesystem::path RegistrySocket() const;
   std::filesystem::path Socket() const;
@@ -70,13 +70,13 @@ class FakePluginFixture : public ::testing::Test {
 
   /// Allocate for one container.
   std::shared_ptr<Answers> StartAllocate(const std::vector<std::string>& ids);
-  absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
+  absl::StatusOr<deviceplugin::ContainerAllocateResponse> Allocate(
       const std::vector<std::string>& ids, std::filesystem::path socket = {});
   absl::StatusOr<std::vector<std::string>> Prefer(
       const std::vector<std::string>& available,
       const std::vector<std::string>& must_include, int size);
   absl::Status PreStart(const std::vector<std::string>& ids);
-  absl::StatusOr<v1beta1::DevicePluginOptions> GetOptions();
+  absl::StatusOr<deviceplugin::DevicePluginOptions> GetOptions();
   absl::StatusOr<registration::PluginInfo> GetInfo(
       const std::filesystem::path& socket);
   absl::Status Notify(const std::filesystem::path& socket, bool registered,

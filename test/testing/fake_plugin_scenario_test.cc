@@ -32,7 +32,8 @@ class FakePluginScenarioTest : public FakePluginFixture {
     ASSERT_TRUE(plugin_->WaitForRegistrations(1, kPatience));
   }
 
-  std::string EndpointOf(const std::optional<v1beta1::RegisterRequest>& r) {
+  std::string EndpointOf(
+      const std::optional<deviceplugin::RegisterRequest>& r) {
     return r ? r->endpoint() : "none";
   }
 };
@@ -237,7 +238,7 @@ TEST_F(FakePluginScenarioTest, HasMoreDevicesThanAnyNode) {
   plugin_->AddStep(step);
   const auto bytes = Watch()->Next();
   ASSERT_TRUE(bytes.has_value());
-  const auto list = rpc::Decode<v1beta1::ListAndWatchResponse>(*bytes);
+  const auto list = rpc::Decode<deviceplugin::ListAndWatchResponse>(*bytes);
   ASSERT_TRUE(list.ok()) << list.status();
   ASSERT_EQ(list->devices_size(), 655'360);
   EXPECT_EQ(list->devices(655'359).id(), "gpu-655359");

@@ -139,7 +139,7 @@ TEST_F(DevicesTest, DeviceOfAPluginForPrograms) {
             R"("since":"2019-12-19T23:58:00.000Z","numa":[0,1],)"
             R"("holder":"default/p"}})");
   EXPECT_EQ(items[1]["status"]["holder"], "");
-  EXPECT_EQ(items[1]["status"]["numa"], nlohmann::json::array());
+  EXPECT_EQ(items[1]["status"]["numa"], nlohmann::ordered_json::array());
   EXPECT_EQ(items[0]["status"].dump(),
             R"({"driver":"gpu.example.com","pool":"pool","device":"gpu-0",)"
             R"("usedBy":["default/d"],"cdiDevices":[]})");
