@@ -10,11 +10,11 @@ cd "$(dirname "$0")/.."
 name=$(basename "$0" .sh)
 
 build=${DEVMGR_BUILD_DIR:-build}
+. tools/build-env.sh
 tools/bootstrap.sh
 [ -f "$build/build.ninja" ] || meson setup "$build" >/dev/null
-ninja -C "$build" tools/devmgrd/devmgrd tools/devmgrctl/devmgrctl \
-  tools/fake-dra-driver/fake-dra-driver \
-  tools/fake-device-plugin/fake-device-plugin >"$build/$name-build.log" ||
+# Two of these scripts may run at once.
+flock "$build" ninja -C "$build" programs >"$build/$name-build.log" ||
   { tail -n 40 "$build/$name-build.log"; exit 1; }
 
 root=$(mktemp -d "/tmp/devmgr-$name-XXXXXX")
