@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests against the official Go modules share.
+
+Each of them is `TEST.py BUILD_ROOT SOURCE_ROOT` and prints TAP. They are skipped
+where Go, or its modules, are absent. `interop.py BUILD_ROOT SOURCE_ROOT STAMP`
+builds the Go programs ahead of them.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '..', 'headers'))
+
+from tap import Tap  # noqa: E402
+
+DRIVER = 'gpu.example.com'
+PATIENCE = 60  # seconds, for what takes none
+
+
+def run(command, **keywords):
+  return subprocess.run(command, capture_output=True, text=True, check=False,
+                        stdin=subprocess.DEVNULL, **keywords)
+
+
+def wait_for(condition):
+  """Whether `condition` became true in time."""
+  end = time.monotonic() + PATIENCE
+  while not condition():
+    if time.monotonic() > end:
+      return False
+    time.sleep(0.02)  # Another process is looked at: there is nothing to wait on.
+  return True
+
+
+class Program:
+  """A program in the background, and what it printed."""
+
+  def __init__(self, log, *command):
+    self.log = log
+    with open(log, 'ab') as out:
+      self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=out)
+
+  def lines(self):
+    with open(self.log, encoding='utf-8', errors='replace') as text:
+      return text.read().splitlines()
+
+  def stop(self, how=signal.SIGTERM):
+    if self._process.poll() is None:
+      self._process.send_signal(how)
+    try:
+      self._process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+      self._process.kill()
+      self._process.wait()
+
+
+def build(source, out):
+  """Builds the Go programs, once; why they cannot be built, or ''."""
+  if shutil.which('go') is None:
+    return 'Go is not installed'
+  os.makedirs(out, exist_ok=True)
+  # Tests run side by side. The build of the tree leaves nothing to do, unless it
+  # could not get at the modules then.
+  with open(out + '/lock', 'w', encoding='utf-8') as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    modules = run(['go', 'mod', 'download'], cwd=source, timeout=300)
+    if modules.returncode != 0:
+      return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
+    for command in (['go', 'build', '-o', out + '/', './...'],
+                    ['go', 'test', '-c', '-o', out + '/', './drivers', './proxy']):
+      built = run(command, cwd=source)
+      if built.returncode != 0:
+        raise RuntimeError(built.stderr)
+  return ''
+
+
+class Node:
+  """A root folder with devmgrd on it."""
+
+  def __init__(self, tools, folder):
+    self._tools = tools
+    self.root = folder
+    self.start()
+
+  def tool(self, name):
+    return os.path.join(self._tools, name, name)
+
+  def start(self):
+    self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'),
+                          '--root', self.root)
+
+  def ctl(self, *arguments):
+    return run([self.tool('devmgrctl'), '--endpoint', self.root + '/devmgr.sock',
+                *arguments])
+
+  def plugins(self):
+    done = self.ctl('get', 'plugins', '-o', 'json')
+    return json.loads(done.stdout)['items'] if done.returncode == 0 else []
+
+  def connected(self):
+    return any(p['metadata']['name'] == DRIVER and
+               p['status']['state'] == 'Connected' for p in self.plugins())
+
+  def devices(self):
+    return self.ctl('resolve', 'interop', '-o', 'name').stdout.split()
+
+
+class Setting:
+  """Where the programs are, and what the test reports to."""
+
+  def __init__(self, tap, build_root, source):
+    self.tap = tap
+    self.build_root = build_root
+    self.tools = build_root + '/tools'
+    self.source = source
+    self.go = build_root + '/test/interop/bin'
+
+  @contextlib.contextmanager
+  def node(self):
+    """A node whose daemon answers; a failed case where it does not."""
+    with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
+      node = Node(self.tools, folder)
+      try:
+        self.tap.check(wait_for(lambda: node.ctl('status').returncode == 0),
+                       'devmgrd answers', '\n'.join(node.daemon.lines()))
+        yield node
+      finally:
+        node.daemon.stop()
+
+
+def main(*tests):
+  """Runs the tests, each of which takes a Setting."""
+  build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
+  setting = Setting(Tap(), build_root, source_root + '/test/interop')
+  why_not = build(setting.source, setting.go)
+  if why_not:
+    setting.tap.skip('the official Go modules on the other end', why_not)
+  else:
+    for test in tests:
+      test(setting)
+  setting.tap.finish()
+
+
+def build_ahead(stamp):
+  """Where the programs cannot be built, the tests say why."""
+  build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
+  why_not = build(source_root + '/test/interop', build_root + '/test/interop/bin')
+  with open(stamp, 'w', encoding='utf-8') as text:
+    text.write(why_not + '\n')
+
+
+if __name__ == '__main__':
+  build_ahead(sys.argv[3])
