@@ -4,7 +4,7 @@
 
     test/coverage.py BUILD_FOLDER
 
-The folder is one configured with -Db_coverage=true whose core tests have run.
+The folder is one configured with -Dcoverage=true whose core tests have run.
 Prints a table; exits 1 when a room is below its floor, or was not measured.
 The rooms are those of the core library: a new one has a floor from its first day.
 """
