@@ -85,12 +85,14 @@ class KeyedList {
     return keyed;
   }
 
-  /// Takes the first object of the same key out, and adds this one at the end.
+  /// Takes all objects of the same key out, and adds this one at the end.
+  /// Upstream takes out the first one only; of two device nodes of one path
+  /// runc makes the one that it comes to first.
   absl::Status Replace(const std::string& key, const Json& object) {
-    const auto found = std::find(keys_.begin(), keys_.end(), key);
-    if (found != keys_.end()) {
-      list_->Erase(static_cast<std::size_t>(found - keys_.begin()));
-      keys_.erase(found);
+    for (std::size_t i = keys_.size(); i-- > 0;) {
+      if (keys_[i] != key) continue;
+      list_->Erase(i);
+      keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     keys_.push_back(key);
     return AppendJson(*list_, object);

@@ -236,6 +236,28 @@ TEST_F(OciConfigTest, ReplacesADeviceOfTheSamePath) {  // BO-063
             R"("minor":2,"fileMode":438}])");
 }
 
+// One old node stayed beside the new one, and runc made the old one.
+TEST_F(OciConfigTest, ReplacesEveryDeviceOfTheSamePath) {
+  host_.AddChar("/dev/x", 1, 2);
+  const std::string config =
+      R"({"linux":{"devices":[{"path":"/dev/x","type":"c","major":9},)"
+      R"({"path":"/dev/y"},{"path":"/dev/x","type":"c","major":8}]}})";
+  EXPECT_EQ(
+      Injected(config, "deviceNodes: [{path: /dev/x}]")["linux"]["devices"]
+          .dump(),
+      R"([{"path":"/dev/y"},{"path":"/dev/x","type":"c","major":1,)"
+      R"("minor":2,"fileMode":438}])");
+}
+
+TEST_F(OciConfigTest, ReplacesEveryMountOfTheSameDestination) {
+  EXPECT_EQ(
+      Injected(R"({"mounts":[{"destination":"/a","source":"/1"},)"
+               R"({"destination":"/b"},{"destination":"/a","source":"/2"}]})",
+               "mounts: [{hostPath: /g, containerPath: /a}]")["mounts"]
+          .dump(),
+      R"([{"destination":"/b"},{"destination":"/a","source":"/g"}])");
+}
+
 TEST_F(OciConfigTest, SortsMountsByDepth) {  // BO-064
   const Json config = Injected(
       R"({"mounts":[{"destination":"/a/b/c"},{"destination":"/a"}]})",

@@ -90,11 +90,8 @@ class RandomWorld {
 };
 
 void Replace(Json& list, const char* key, const Json& item) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i][key] == item[key]) {
-      list.erase(i);
-      break;
-    }
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (list[i][key] == item[key]) list.erase(i);
   }
   list.push_back(item);
 }
