@@ -122,11 +122,19 @@ void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
   parts_.admission.Start(id, std::move(request), chosen);
 }
 
+bool ContainerStarts::WantsPreStart(const DeviceHold& hold) const {
+  return parts_.devices.PrimaryOf(hold.resource).has_value()
+             ? parts_.devices.OptionsOf(hold.resource).pre_start_required
+             : hold.pre_start;
+}
+
 void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
                                  const std::string& container) {
   std::vector<const DeviceHold*> asked;
   for (const DeviceHold& hold : pod.holds) {
-    if (hold.container == container && hold.pre_start) asked.push_back(&hold);
+    if (hold.container == container && WantsPreStart(hold)) {
+      asked.push_back(&hold);
+    }
   }
   if (asked.empty()) return End(id, absl::OkStatus());
   struct Answers {

@@ -21,8 +21,8 @@ namespace devmgr::manager {
 
 /// What device plugins have to do with the containers of a Ready pod, once its
 /// devices are chosen: before each start of a container, and when its init
-/// containers have ended. What the ledger holds decides whom to ask, so that
-/// nobody is left out because he is not back yet. Lives on the manager's
+/// containers have ended. The ledger says which plugins a container depends on,
+/// so that none is left out because it is not back yet. Lives on the manager's
 /// thread. Errors are those of DeviceManager.
 class ContainerStarts {
  public:
@@ -62,6 +62,9 @@ class ContainerStarts {
                const absl::Status& status);
   void GetDevicesAnew(OperationId id, const state::PodRecord& pod,
                       const std::string& container);
+  /// Whether the plugin wants to be asked: by what the living instance says,
+  /// and by what the ledger remembers while there is none.
+  bool WantsPreStart(const state::DeviceHold& hold) const;
   void AskPlugins(OperationId id, const state::PodRecord& pod,
                   const std::string& container);
   void End(OperationId id, const absl::Status& status);
