@@ -112,7 +112,7 @@ void DeviceAdmission::Plan(const Shared& operation) {
     return;
   }
   operation->plan = std::move(plan.reservations);
-  Reserve(operation);
+  if (!Refused(operation)) Reserve(operation);
 }
 
 void DeviceAdmission::Ask(
@@ -147,6 +147,20 @@ void DeviceAdmission::Ask(
          static_cast<int>(question.size)},
         IdentityFor(operation->request.pod, question.container), answered);
   }
+}
+
+bool DeviceAdmission::Refused(const Shared& operation) {
+  for (const device::Reservation& planned : operation->plan) {
+    operation->failure = parts_.plugins.CheckAllocate(
+        planned.resource,
+        parts_.devices.PrimaryOf(planned.resource).value_or(0));
+    if (operation->failure.ok()) continue;
+    parts_.metrics.OnAllocate(planned.resource, {}, /*failed=*/true);
+    operation->failed_resource = planned.resource;
+    FailedCall(operation);
+    return true;
+  }
+  return false;
 }
 
 void DeviceAdmission::Reserve(const Shared& operation) {

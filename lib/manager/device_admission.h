@@ -114,6 +114,9 @@ class DeviceAdmission {
   void Plan(const Shared& operation);
   void Ask(const Shared& operation,
            const std::vector<device::PreferenceQuestion>& questions);
+  /// Whether a plugin would refuse its call unsent. Then the operation has
+  /// ended, and nothing was written for it.
+  bool Refused(const Shared& operation);
   void Reserve(const Shared& operation);
   void OnReserved(const Shared& operation, const absl::Status& status);
   /// Something is not as it was when it was planned: `why`.

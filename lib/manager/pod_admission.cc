@@ -137,14 +137,18 @@ void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
     RecordVerdict(id, pod, settled, done);
     return;
   }
-  if (!absl::IsCancelled(verdict.status())) {
-    const std::string message = MessageOf(verdict.status());
-    parts_.events.Add(true, admission::kFailedAllocate, "Pod", pod.name,
-                      message);
-    Note(pod.uid, {Verdict::Kind::kWait, admission::kFailedAllocate, message,
-                   std::move(waiting_for)});
-  }
-  done(verdict.status());
+  const absl::Status& failure = verdict.status();
+  if (absl::IsCancelled(failure)) return done(failure);
+  const std::string message = MessageOf(failure);
+  parts_.events.Add(true, admission::kFailedAllocate, "Pod", pod.name, message);
+  // It waits as any other, so it is recorded as one that does, once.
+  RecordVerdict(id, pod,
+                {Verdict::Kind::kWait, admission::kFailedAllocate, message,
+                 std::move(waiting_for)},
+                [done, failure](const absl::StatusOr<Verdict>& recorded) {
+                  const bool cancelled = absl::IsCancelled(recorded.status());
+                  done(cancelled ? recorded.status() : failure);
+                });
 }
 
 void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,

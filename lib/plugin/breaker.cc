@@ -46,12 +46,15 @@ std::string_view BreakerEventName(BreakerEvent event) {
   return "";
 }
 
+bool Breaker::MayCall() const {
+  return state_ == BreakerState::kClosed ||
+         (state_ == BreakerState::kHalfOpen && !trial_);
+}
+
 bool Breaker::TryCall() {
-  if (state_ == BreakerState::kHalfOpen) {
-    if (trial_) return false;
-    trial_ = true;
-  }
-  return state_ != BreakerState::kOpen;
+  const bool may = MayCall();
+  if (may) trial_ = state_ == BreakerState::kHalfOpen;
+  return may;
 }
 
 void Breaker::OnAnswered() {

@@ -39,8 +39,9 @@ class Breaker {
  public:
   explicit Breaker(BreakerOptions options) : options_(options) {}
 
-  /// Whether a call may go out now. In kHalfOpen the first that asks has the
-  /// trial.
+  /// Whether a call may go out now.
+  bool MayCall() const;
+  /// The same, for a call that then does: in kHalfOpen it has the trial.
   bool TryCall();
   /// The end of a call that went out.
   void OnAnswered();

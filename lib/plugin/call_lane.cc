@@ -35,8 +35,7 @@ void CallLane::Disconnect(const std::string& why) {
 
 void CallLane::Call(Request request, Done done) {
   if (connection_ == nullptr) {
-    return Refuse(done, UnavailableError("endpoint <{}> has been stopped: {}",
-                                         peer_, why_gone_));
+    return Refuse(done, WhyGone());
   }
   if (calls_ >= options_.max_calls &&
       breaker_.state() == BreakerState::kClosed) {
@@ -51,14 +50,21 @@ void CallLane::Call(Request request, Done done) {
     queue_.push_back({std::move(request), std::move(done), deadline});
     return;
   }
-  if (absl::Status status = CheckBreaker(); !status.ok()) {
-    return Refuse(done, status);
-  }
+  if (!breaker_.TryCall()) return Refuse(done, WhyLeftAlone());
   Send(std::move(request), std::move(done));
 }
 
-absl::Status CallLane::CheckBreaker() {
-  if (breaker_.TryCall()) return absl::OkStatus();
+absl::Status CallLane::CheckCall() const {
+  if (connection_ == nullptr) return WhyGone();
+  return breaker_.MayCall() ? absl::OkStatus() : WhyLeftAlone();
+}
+
+absl::Status CallLane::WhyGone() const {
+  return UnavailableError("endpoint <{}> has been stopped: {}", peer_,
+                          why_gone_);
+}
+
+absl::Status CallLane::WhyLeftAlone() const {
   if (breaker_.state() == BreakerState::kOpen) {
     return UnavailableError(
         "{} let calls run into their deadline and is left alone for {} ms",
@@ -118,7 +124,7 @@ void CallLane::Judge(const absl::Status& status) {
   if (breaker_.state() == before) return;
   executor_.Cancel(std::exchange(cool_down_, 0));
   if (breaker_.state() == BreakerState::kOpen) {
-    RefuseQueue(CheckBreaker());
+    RefuseQueue(WhyLeftAlone());
     cool_down_ =
         executor_.PostAfter(breaker_.pause(), [weak = weak_from_this()] {
           const auto self = weak.lock();

@@ -51,6 +51,8 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
   /// ones.
   void Disconnect(const std::string& why);
 
+  /// Why Call would refuse now; OK when the call would be sent or queued.
+  absl::Status CheckCall() const;
   /// `done` runs once, later, on the executor. Errors as of Plugins.
   void Call(Request request, Done done);
 
@@ -65,7 +67,8 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
     std::chrono::steady_clock::time_point deadline;
   };
 
-  absl::Status CheckBreaker();
+  absl::Status WhyGone() const;
+  absl::Status WhyLeftAlone() const;
   void Send(Request request, Done done);
   void OnCallOver(absl::StatusOr<std::string>& answer);
   /// Tells the breaker, and acts on what it makes of that.

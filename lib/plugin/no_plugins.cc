@@ -8,6 +8,10 @@
 namespace devmgr::plugin {
 namespace {
 
+absl::Status NoPluginFor(const std::string& resource) {
+  return UnavailableError("no device plugin serves '{}'", resource);
+}
+
 class NoPlugins final : public Plugins {
  public:
   explicit NoPlugins(Executor& executor) : executor_(executor) {}
@@ -17,6 +21,10 @@ class NoPlugins final : public Plugins {
                 std::function<void(absl::StatusOr<device::ContainerEdits>)>
                     done) override {
     Refuse(resource, std::move(done));
+  }
+  absl::Status CheckAllocate(const std::string& resource,
+                             Generation) const override {
+    return NoPluginFor(resource);
   }
   void GetPreferredAllocation(
       const std::string& resource, Generation, const PreferredRequest&,
@@ -35,9 +43,8 @@ class NoPlugins final : public Plugins {
  private:
   template <typename Done>
   void Refuse(const std::string& resource, Done done) {
-    executor_.Post([done = std::move(done), resource] {
-      done(UnavailableError("no device plugin serves '{}'", resource));
-    });
+    executor_.Post(
+        [done = std::move(done), resource] { done(NoPluginFor(resource)); });
   }
 
   Executor& executor_;

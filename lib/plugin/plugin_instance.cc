@@ -49,10 +49,14 @@ void PluginInstance::Start(std::function<void(absl::Status)> done) {
   Dial();
 }
 
-void PluginInstance::Close(const std::string& why) {
+void PluginInstance::Close(const std::string& why, End end) {
   if (state_ == InstanceState::kClosed) return;
   const auto self = shared_from_this();  // The owner lets go.
-  if (state_ == InstanceState::kLive) guard_->OnLost(executor_.Now());
+  // A plugin that restarts may register before its hang-up is noticed.
+  if (state_ == InstanceState::kLive &&
+      (end == End::kLost || connection_->over())) {
+    guard_->OnLost(executor_.Now());
+  }
   last_error_ = UnavailableError("{}", why);
   Step(InstanceEvent::kClosed);
 }
@@ -262,6 +266,20 @@ void PluginInstance::WatchQuarantine() {
       });
 }
 
+absl::Status PluginInstance::CheckQuarantine(Trust trust) const {
+  const auto now = executor_.Now();
+  const auto until = guard_->QuarantinedUntil(now);
+  if (trust == Trust::kNotNeeded || !until.has_value()) return absl::OkStatus();
+  return UnavailableError(
+      "{} comes and goes; it is in quarantine for {} s more", description_,
+      duration_cast<std::chrono::seconds>(*until - now).count() + 1);
+}
+
+absl::Status PluginInstance::CheckCall(Trust trust) const {
+  DEVMGR_RETURN_IF_ERROR(CheckQuarantine(trust));
+  return lane_->CheckCall();
+}
+
 void PluginInstance::Call(
     std::string_view method, std::string request, milliseconds timeout,
     const std::vector<std::pair<std::string, std::string>>& metadata,
@@ -270,17 +288,8 @@ void PluginInstance::Call(
   if (connection_ != nullptr && connection_->over()) {
     Lose(UnavailableError("the plugin hung up"));
   }
-  const auto now = executor_.Now();
-  const auto until = guard_->QuarantinedUntil(now);
-  if (trust == Trust::kNeeded && until.has_value()) {
-    executor_.Post(
-        [done = std::move(done),
-         status = UnavailableError(
-             "{} comes and goes; it is in quarantine for {} s more",
-             description_,
-             duration_cast<std::chrono::seconds>(*until - now).count() + 1)] {
-          done(status);
-        });
+  if (absl::Status status = CheckQuarantine(trust); !status.ok()) {
+    executor_.Post([done = std::move(done), status] { done(status); });
     return;
   }
   lane_->Call(

@@ -88,11 +88,19 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   /// known, or when the instance is closed because it came to nothing.
   void Start(std::function<void(absl::Status)> done);
 
+  /// What a live connection that is closed says about the plugin.
+  enum class End {
+    kLost,      ///< It was there and is not any more.
+    kReplaced,  ///< It made another connection and is still there.
+  };
   /// Closes the connection. Final.
-  void Close(const std::string& why);
+  void Close(const std::string& why, End end = End::kLost);
 
   /// Whether a call is fine while the plugin is in quarantine.
   enum class Trust { kNeeded, kNotNeeded };
+  /// Why a call would be refused now with nothing sent; OK when it would be
+  /// sent.
+  absl::Status CheckCall(Trust trust) const;
   /// Sends a request to `method` of the plugin's service. `done` runs once,
   /// later.
   void Call(std::string_view method, std::string request,
@@ -126,6 +134,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void RetryOrGiveUp();
   absl::Status WhyGiveUp() const;
   void WatchQuarantine();
+  absl::Status CheckQuarantine(Trust trust) const;
   /// Runs `next` on the executor if the connection is still the same.
   template <typename Result, typename Next>
   std::function<void(Result)> Resume(Next next);

@@ -33,6 +33,12 @@ absl::Status CheckFileName(const std::string& name,
                               directory.string());
 }
 
+absl::Status NoConnection(const std::string& resource, Generation generation) {
+  return UnavailableError(
+      "endpoint <plugin of '{}', connection {}> has been stopped", resource,
+      generation);
+}
+
 absl::Status CheckEndpoint(const std::string& endpoint) {
   if (endpoint.starts_with('/') && endpoint.size() <= kMaxEndpointBytes &&
       endpoint.find('\0') == std::string::npos) {
@@ -114,7 +120,7 @@ void PluginRegistry::Deregister(const registration::Plugin& plugin) {
         return instance.identity().via == Via::kDirectory &&
                instance.identity().endpoint == plugin.endpoint;
       },
-      "its registration socket is gone");
+      "its registration socket is gone", PluginInstance::End::kLost);
 }
 
 void PluginRegistry::Connect(PluginInstance::Identity identity,
@@ -134,7 +140,8 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
         return other.identity().endpoint == identity.endpoint &&
                other.generation() == 0;
       },
-      "another registration came for the same socket");
+      "another registration came for the same socket",
+      PluginInstance::End::kReplaced);
   InstanceOptions options = options_.instance;
   if (const auto own = options_.timeouts.find(identity.resource);
       own != options_.timeouts.end()) {
@@ -162,12 +169,12 @@ std::shared_ptr<FlapGuard> PluginRegistry::GuardOf(
 
 template <typename Which>
 void PluginRegistry::CloseIf(const std::string& resource, Which which,
-                             const std::string& why) {
+                             const std::string& why, PluginInstance::End end) {
   const auto found = instances_.find(resource);
   if (found == instances_.end()) return;
   const std::vector<Instance> instances = found->second;  // Closing takes away.
   for (const Instance& instance : instances) {
-    if (which(*instance)) instance->Close(why);
+    if (which(*instance)) instance->Close(why, end);
   }
 }
 
@@ -182,7 +189,8 @@ void PluginRegistry::OnConnected(PluginInstance& instance) {
         return &other != &instance &&
                other.identity().endpoint == identity.endpoint;
       },
-      "another registration came for the same socket");
+      "another registration came for the same socket",
+      PluginInstance::End::kReplaced);
 }
 
 void PluginRegistry::OnList(PluginInstance& instance, DeviceList list) {
@@ -238,11 +246,9 @@ void PluginRegistry::Call(
   const Instance instance = Find(resource, generation);
   if (instance == nullptr) {
     executor_.Post(
-        [use = std::move(use),
-         status = UnavailableError(
-             "endpoint <plugin of '{}', connection {}> has been "
-             "stopped",
-             resource, generation)] { use(ApiVersions().front(), status); });
+        [use = std::move(use), status = NoConnection(resource, generation)] {
+          use(ApiVersions().front(), status);
+        });
     return;
   }
   const ApiVersion& version = instance->identity().version;
@@ -273,6 +279,14 @@ void PluginRegistry::Allocate(
         if (checked.ok()) return done(*std::move(edits));
         done(WithContext(checked, "answer of the plugin of '{}'", resource));
       });
+}
+
+absl::Status PluginRegistry::CheckAllocate(const std::string& resource,
+                                           Generation generation) const {
+  const Instance instance = Find(resource, generation);
+  return instance == nullptr
+             ? NoConnection(resource, generation)
+             : instance->CheckCall(PluginInstance::Trust::kNeeded);
 }
 
 void PluginRegistry::GetPreferredAllocation(

@@ -64,6 +64,8 @@ class PluginRegistry final : public Plugins,
                 const std::vector<std::string>& ids, const PodIdentity& pod,
                 std::function<void(absl::StatusOr<device::ContainerEdits>)>
                     done) override;
+  absl::Status CheckAllocate(const std::string& resource,
+                             Generation generation) const override;
   void GetPreferredAllocation(
       const std::string& resource, Generation generation,
       const PreferredRequest& request, const PodIdentity& pod,
@@ -99,8 +101,8 @@ class PluginRegistry final : public Plugins,
   Instance Find(const std::string& resource, Generation generation) const;
   /// Closes what `which` says of a resource.
   template <typename Which>
-  void CloseIf(const std::string& resource, Which which,
-               const std::string& why);
+  void CloseIf(const std::string& resource, Which which, const std::string& why,
+               PluginInstance::End end);
   Metadata MetadataOf(const PodIdentity& pod) const;
 
   /// Finds the instance and makes the call; `use` gets the bytes.

@@ -115,6 +115,10 @@ class Plugins {
       const std::string& resource, Generation generation,
       const std::vector<std::string>& ids, const PodIdentity& pod,
       std::function<void(absl::StatusOr<device::ContainerEdits>)> done) = 0;
+  /// Why Allocate would be refused now with nothing sent; OK when it would be
+  /// sent. Asking changes nothing.
+  virtual absl::Status CheckAllocate(const std::string& resource,
+                                     Generation generation) const = 0;
   /// IDs as the plugin prefers them; they may be unknown, busy, too many.
   virtual void GetPreferredAllocation(
       const std::string& resource, Generation generation,

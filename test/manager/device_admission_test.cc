@@ -17,6 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::shared_ptr<const Pod> PodOf(const std::string& yaml) {
@@ -390,6 +391,50 @@ TEST_F(DeviceNodeTest, PluginsAreAskedBeforeAContainerStarts) {
               IsOk());
   EXPECT_THAT(node_.manager().BeforeContainerStart(PodUid{"u-none"}, "c"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("u-none")));
+}
+
+// What was stored at the allocation decided, whatever plugin was there by then.
+TEST_F(DeviceNodeTest, ThePluginThatIsThereDecidesOnPreStart) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1, {.pre_start_required = true});
+  node_.plugins.Serve(kNic, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve(kNic, 1, {.pre_start_required = true});
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p"), "c"),
+              IsOk());
+  EXPECT_THAT(node_.plugins.calls(),
+              Contains(FakePlugins::Call{
+                  "PreStartContainer", kNic, {"0"}, "default/p", "c"}));
+  EXPECT_THAT(node_.plugins.calls(),
+              Not(Contains(FakePlugins::Call{
+                  "PreStartContainer", kGpu, {"0"}, "default/p", "c"})));
+}
+
+// Devices were reserved and freed again for each attempt at a plugin in
+// quarantine.
+TEST_F(DeviceNodeTest, ACallThatWouldBeRefusedWritesNothing) {
+  node_.Start(/*with_actuator=*/false);
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Refuse(kGpu, UnavailableError("it is in quarantine"));
+  const auto pod = PodOf(DevicePod("p", {{kGpu, 1}}));
+  const auto refused =
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("in quarantine"));
+  EXPECT_THAT(node_.manager().AdmitPod(*pod), refused);
+  const auto before = node_.manager().History(0);
+  ASSERT_THAT(before.status(), IsOk());
+  EXPECT_THAT(node_.manager().AdmitPod(*pod), refused);
+  EXPECT_THAT(*node_.manager().History(0), SizeIs(before->size()));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
+  EXPECT_THAT(node_.plugins.calls(), IsEmpty());
+  node_.plugins.Refuse(kGpu, absl::OkStatus());
+  const auto verdict = node_.manager().AdmitPod(*pod);
+  ASSERT_THAT(verdict.status(), IsOk());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kAdmit);
 }
 
 // They plan before any of them has reserved.

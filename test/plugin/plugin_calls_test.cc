@@ -157,6 +157,10 @@ TEST_F(PluginRegistryTest, AHungPluginIsLeftAloneAndHurtsNoOther) {
   Allocate(1);
   EXPECT_THAT(allocated_.back(), StatusIs(absl::StatusCode::kUnavailable,
                                           HasSubstr("'example.com/dev'")));
+  EXPECT_EQ(registry_->CheckAllocate(kResource, 1), allocated_.back());
+  EXPECT_THAT(registry_->CheckAllocate("example.com/other", 2), IsOk());
+  EXPECT_THAT(registry_->CheckAllocate("example.com/other", 3),
+              StatusIs(absl::StatusCode::kUnavailable));
   Allocate(2, "example.com/other");
   Answer(kAllocatePath, std::string("\x0a\0", 2));
   EXPECT_THAT(allocated_.back(), IsOk());
@@ -181,6 +185,7 @@ TEST_F(PluginRegistryTest, APluginThatFlapsIsInQuarantine) {
   Allocate(6);
   EXPECT_THAT(allocated_.back(), StatusIs(absl::StatusCode::kUnavailable,
                                           HasSubstr("quarantine for 60 s")));
+  EXPECT_EQ(registry_->CheckAllocate(kResource, 6), allocated_.back());
   // Containers that run may be restarted.
   registry_->PreStartContainer(kResource, 6, {}, {}, [](const auto&) {});
   EXPECT_EQ(CallsOf("/v1beta1.DevicePlugin/PreStartContainer"), 1u);
@@ -190,6 +195,26 @@ TEST_F(PluginRegistryTest, APluginThatFlapsIsInQuarantine) {
   EXPECT_FALSE(listener_.infos_.back().quarantined_until.has_value());
   Allocate(6);
   EXPECT_EQ(CallsOf(kAllocatePath), 1u);
+}
+
+// A plugin may repeat Register while its stream lives: it is not flapping.
+TEST_F(PluginRegistryTest, APluginThatRegistersAgainIsTrusted) {
+  for (int i = 0; i < 6; ++i) {
+    GoLive();
+    executor_.Advance(milliseconds(300));
+  }
+  EXPECT_FALSE(Only().quarantined_until.has_value());
+  Allocate(6);
+  EXPECT_EQ(CallsOf(kAllocatePath), 1u);
+}
+
+// It restarts, and its registration is there before its hang-up is noticed.
+TEST_F(PluginRegistryTest, APluginThatRegistersOverAHangUpFlaps) {
+  for (std::size_t i = 0; i < 6; ++i) {
+    GoLive();
+    peer_.HangUpSilently(i);
+  }
+  EXPECT_TRUE(Only().quarantined_until.has_value());
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ class FakePluginsView final : public plugin::Plugins {
     });
   }
 
+  absl::Status CheckAllocate(const std::string& resource,
+                             Generation generation) const override {
+    const auto plugin = Find(resource, generation);
+    return plugin.ok() ? plugin->refusal : plugin.status();
+  }
+
   void GetPreferredAllocation(
       const std::string& resource, Generation generation,
       const plugin::PreferredRequest& request, const plugin::PodIdentity& pod,
@@ -113,9 +119,8 @@ class FakePluginsView final : public plugin::Plugins {
     DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
     if (plugin.allocate) return plugin.allocate(ids);
     ContainerEdits edits;
-    for (const std::string& id : ids) {
-      edits.cdi_devices.push_back(resource + "=" + id);
-    }
+    const std::string prefix = resource + "=";
+    for (const std::string& id : ids) edits.cdi_devices.push_back(prefix + id);
     return edits;
   }
 
@@ -195,6 +200,11 @@ void FakePlugins::Answer(const std::string& resource, Allocate script) {
 void FakePlugins::AnswerPreferred(const std::string& resource, Prefer script) {
   MutexLock lock(mutex_);
   plugins_[resource].prefer = std::move(script);
+}
+
+void FakePlugins::Refuse(const std::string& resource, absl::Status why) {
+  MutexLock lock(mutex_);
+  plugins_[resource].refusal = std::move(why);
 }
 
 void FakePlugins::AnswerPreStart(const std::string& resource,

@@ -45,6 +45,8 @@ class FakePlugins {
   void Answer(const std::string& resource, Allocate script);
   void AnswerPreferred(const std::string& resource, Prefer script);
   void AnswerPreStart(const std::string& resource, absl::Status answer);
+  /// Allocate calls are refused with nothing sent, as in quarantine; OK: not.
+  void Refuse(const std::string& resource, absl::Status why);
   /// Holds answers of this plugin back until `Let`.
   void Hold(const std::string& resource);
   void Let(const std::string& resource);
@@ -63,6 +65,7 @@ class FakePlugins {
     Allocate allocate;
     Prefer prefer;
     absl::Status pre_start;
+    absl::Status refusal;
     std::vector<Task> waiting;
   };
 
