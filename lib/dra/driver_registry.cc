@@ -62,7 +62,8 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
       instances.begin(), instances.end(), [&](const Registered& known) {
         return known.socket_born_ns > plugin.socket_born_ns;
       });
-  instances.insert(place, {plugin.socket_born_ns, instance});
+  instances.insert(place,
+                   {plugin.socket_born_ns, plugin.registration, instance});
   instance->Start();
   // A connection has told already.
   if (instance->state() != InstanceState::kConnected) {
@@ -77,7 +78,7 @@ void DriverRegistry::Deregister(const registration::Plugin& plugin) {
   auto& instances = driver->second;
   const auto found = std::find_if(
       instances.begin(), instances.end(), [&](const Registered& known) {
-        return known.instance->endpoint() == plugin.endpoint;
+        return known.registration == plugin.registration;
       });
   if (found == instances.end()) return;
   const std::shared_ptr<DriverInstance> instance = found->instance;

@@ -63,6 +63,7 @@ class DriverRegistry final : public Drivers,
  private:
   struct Registered {
     std::int64_t socket_born_ns = 0;
+    std::uint64_t registration = 0;
     std::shared_ptr<DriverInstance> instance;
   };
   static bool IsUsable(const Registered& known);

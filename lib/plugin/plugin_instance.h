@@ -75,6 +75,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
     const ApiVersion& version;
     Via via = Via::kSocket;
     WallTime registered_since;
+    std::uint64_t registration =
+        0;  ///< Of the directory, as its registrar says.
   };
 
   /// `executor` and `owner` are borrowed; the owner must outlive the instance

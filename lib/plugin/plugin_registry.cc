@@ -109,7 +109,7 @@ void PluginRegistry::Register(const registration::Plugin& plugin,
   }
   Connect({plugin.name, plugin.endpoint,
            **ChooseApiVersion(plugin.supported_versions), Via::kDirectory,
-           options_.now()},
+           options_.now(), plugin.registration},
           std::move(done));
 }
 
@@ -118,7 +118,7 @@ void PluginRegistry::Deregister(const registration::Plugin& plugin) {
       plugin.name,
       [&](const PluginInstance& instance) {
         return instance.identity().via == Via::kDirectory &&
-               instance.identity().endpoint == plugin.endpoint;
+               instance.identity().registration == plugin.registration;
       },
       "its registration socket is gone", PluginInstance::End::kLost);
 }

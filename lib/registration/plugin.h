@@ -27,6 +27,9 @@ struct Plugin {
   std::int64_t socket_born_ns = 0;
   /// Who listens on it, if that is known.
   std::optional<uid_t> socket_owner = std::nullopt;
+  /// Which registration this is: no other one has this number, not even of the
+  /// same plugin by the same socket.
+  std::uint64_t registration = 0;
 };
 
 /// What happens to plugins of one type. All calls come on the registrar's
@@ -40,8 +43,9 @@ class PluginHandler {
   /// from within or later, with what the plugin is told.
   virtual void Register(const Plugin& plugin,
                         std::function<void(absl::Status)> done) = 0;
-  /// Lets go of exactly this endpoint; unknown ones are fine, and so are those
-  /// whose Register is not done yet.
+  /// Lets go of what this registration brought, and of nothing that another one
+  /// did, be it of the same name and endpoint. One that was refused is fine,
+  /// and so is one whose Register is not done yet.
   virtual void Deregister(const Plugin& plugin) = 0;
 };
 

@@ -183,6 +183,7 @@ void Registrar::OnInfo(const std::string& name, absl::StatusOr<Plugin> info) {
   info->socket = directory_ / name;
   info->socket_born_ns = entry.file.born_ns;
   info->socket_owner = entry.socket->owner();
+  info->registration = entry.attempt;
   if (info->endpoint.empty()) info->endpoint = info->socket.string();
   // Entered before the handler acts, so that a socket that goes meanwhile is
   // deregistered.

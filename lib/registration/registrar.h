@@ -57,7 +57,7 @@ class Registrar {
     SocketFile file;
     std::uint64_t attempt = 0;  ///< Completions of older attempts are dropped.
     std::unique_ptr<PluginSocket> socket;  ///< During a handshake.
-    std::optional<Plugin> registered;
+    std::optional<Plugin> registered;      ///< Or about to be.
     TimerId retry = 0;
     std::chrono::milliseconds next_delay = kFirstRetry;
   };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,8 +60,10 @@ class DriverRegistryTest : public testing::Test {
                          std::vector<std::string> versions = {"v1.DRAPlugin",
                                                               "v1beta1."
                                                               "DRAPlugin"}) {
-    return {DriverRegistry::kPluginType, kDriver, endpoint, std::move(versions),
-            "/root/plugins_registry/d-reg.sock"};
+    Plugin plugin = {DriverRegistry::kPluginType, kDriver, endpoint,
+                     std::move(versions), "/root/plugins_registry/d-reg.sock"};
+    plugin.registration = std::hash<std::string>()(endpoint);
+    return plugin;
   }
 
   void Prepare(const std::string& driver = kDriver) {
@@ -269,6 +272,20 @@ TEST_F(DriverRegistryTest, DeregisteringTwiceIsFine) {
       PreparedC(),
       StatusIs(absl::StatusCode::kUnavailable,
                HasSubstr("DRA driver d.example.com is not registered")));
+}
+
+// A second registration socket that was refused took the living instance along
+// when it went.
+TEST_F(DriverRegistryTest, ARefusedRegistrationTakesNothingAlong) {
+  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  Plugin second = PluginAt(kEndpointA);
+  ++second.registration;
+  EXPECT_THAT(registry_.Register(second),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  registry_.Deregister(second);
+  EXPECT_TRUE(registry_.IsConnected(kDriver));
+  registry_.Deregister(PluginAt(kEndpointA));
+  EXPECT_FALSE(registry_.IsRegistered(kDriver));
 }
 
 // DRA-012

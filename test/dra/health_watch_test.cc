@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,8 +76,10 @@ class HealthWatchTest : public ::testing::Test, public HealthListener {
 
   static Plugin PluginAt(const std::string& endpoint,
                          std::vector<std::string> versions = kBoth) {
-    return {DriverRegistry::kPluginType, kDriver, endpoint, std::move(versions),
-            "/reg.sock"};
+    Plugin plugin = {DriverRegistry::kPluginType, kDriver, endpoint,
+                     std::move(versions), "/reg.sock"};
+    plugin.registration = std::hash<std::string>()(endpoint);
+    return plugin;
   }
   void Register(const std::string& endpoint,
                 std::vector<std::string> versions = kBoth) {

@@ -121,6 +121,7 @@ class Instances {
     Plugin plugin{
         DriverRegistry::kPluginType, kDriver, "/" + name, {"v1.DRAPlugin"}, {}};
     plugin.socket_born_ns = born;
+    plugin.registration = std::hash<std::string>()(name);
     return plugin;
   }
 

@@ -123,11 +123,14 @@ std::string Simulation::DoObject(const Operation& operation) {
 
 registration::Plugin Simulation::PluginAt(const std::string& driver,
                                           std::size_t endpoint) const {
-  return {dra::DriverRegistry::kPluginType,
-          driver,
-          Drivers::Endpoint(driver, endpoint),
-          {std::string(kVersions[endpoint % kVersions.size()])},
-          "/registry/" + driver};
+  registration::Plugin plugin = {
+      dra::DriverRegistry::kPluginType,
+      driver,
+      Drivers::Endpoint(driver, endpoint),
+      {std::string(kVersions[endpoint % kVersions.size()])},
+      "/registry/" + driver};
+  plugin.registration = endpoint;
+  return plugin;
 }
 
 void Simulation::Register(const std::string& driver, std::size_t endpoint) {

@@ -308,7 +308,10 @@ TEST_F(PluginRegistryTest, AListThatIsNoneEndsTheConnection) {
 
 registration::Plugin DirectoryPlugin(const std::string& endpoint = "/x/p.sock",
                                      const std::string& name = kResource) {
-  return {"DevicePlugin", name, endpoint, {"v1beta1"}, "/x/p.sock"};
+  registration::Plugin plugin = {
+      "DevicePlugin", name, endpoint, {"v1beta1"}, "/x/p.sock"};
+  plugin.registration = std::hash<std::string>()(endpoint);
+  return plugin;
 }
 
 TEST_F(PluginRegistryTest, ChecksPluginsOfTheDirectory) {
@@ -345,6 +348,32 @@ TEST_F(PluginRegistryTest, ADirectoryPluginGoesWithItsSocket) {
   EXPECT_THAT(registry_->Instances(), IsEmpty());
   EXPECT_THAT(listener_.Take(), ElementsAre("gone example.com/dev 1: its "
                                             "registration socket is gone"));
+}
+
+// A second registration socket of a plugin took the living instance along when
+// it went, be it late or refused.
+TEST_F(PluginRegistryTest, ARegistrationTakesOnlyItsOwnInstanceAlong) {
+  const auto done = [this](absl::Status status) {
+    registered_.push_back(status);
+  };
+  registry_->Register(DirectoryPlugin(), done);
+  Answer(kOptionsPath, OptionsOf(false, false));
+  Tell({"a"});
+  registration::Plugin second = DirectoryPlugin();
+  ++second.registration;
+  registry_->Register(second, done);
+  registry_->Deregister(second);
+  EXPECT_THAT(registered_,
+              ElementsAre(IsOk(), StatusIs(absl::StatusCode::kUnavailable)));
+  EXPECT_EQ(Only().generation, 1u);
+  EXPECT_EQ(Only().state, InstanceState::kLive);
+  // One that replaced it stays when the old socket goes.
+  registry_->Register(second, done);
+  Answer(kOptionsPath, OptionsOf(false, false));
+  registry_->Deregister(DirectoryPlugin());
+  EXPECT_EQ(Only().generation, 2u);
+  registry_->Deregister(second);
+  EXPECT_THAT(registry_->Instances(), IsEmpty());
 }
 
 TEST_F(PluginRegistryTest, ADirectoryPluginMayGoWhileItConnects) {

@@ -105,6 +105,7 @@ class FakeHandler final : public PluginHandler {
   void Register(const Plugin& plugin,
                 std::function<void(absl::Status)> done) override {
     born_[plugin.name] = plugin.socket_born_ns;
+    registrations_.push_back(plugin.registration);
     owner_ = plugin.socket_owner;
     if (register_.ok()) {
       registered_.push_back(plugin.name + " at " + plugin.endpoint);
@@ -118,6 +119,7 @@ class FakeHandler final : public PluginHandler {
   void Deregister(const Plugin& plugin) override {
     std::erase(registered_, plugin.name + " at " + plugin.endpoint);
     ++deregistered_;
+    ended_.push_back(plugin.registration);
   }
 
   absl::Status validate_;
@@ -126,6 +128,8 @@ class FakeHandler final : public PluginHandler {
   std::map<std::string, std::int64_t> born_;  ///< Sockets, by name of plugin.
   std::optional<uid_t> owner_;                ///< Of the last one.
   int deregistered_ = 0;
+  std::vector<std::uint64_t> registrations_;
+  std::vector<std::uint64_t> ended_;
   bool slow_ = false;  ///< Register is done when `pending_` is called.
   std::function<void()> pending_;
 };

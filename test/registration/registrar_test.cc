@@ -12,6 +12,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 // DP-028
 TEST_F(RegistrarTest, TakesAPluginInAndTellsIt) {
@@ -77,6 +78,17 @@ TEST_F(RegistrarTest, ASocketThatGoesWhileTheHandlerWorksIsDeregistered) {
   handler_.pending_();
   executor_.RunPending();
   EXPECT_THAT(plugins_.notified_, IsEmpty());
+}
+
+// Two sockets of one plugin are two registrations, and each end names its own.
+TEST_F(RegistrarTest, EachRegistrationHasAnIdentity) {
+  RegisterPlugin();
+  fs::remove(folder() / "p.sock");
+  Tell(EventKind::kVanished, "p.sock");
+  RegisterPlugin();
+  ASSERT_THAT(handler_.registrations_, SizeIs(2));
+  EXPECT_NE(handler_.registrations_[0], handler_.registrations_[1]);
+  EXPECT_THAT(handler_.ended_, ElementsAre(handler_.registrations_[0]));
 }
 
 // DP-038
