@@ -111,25 +111,27 @@ void HealthWatch::OnReport(const Report& report) {
   }
   next_delay_ = kFirstRetry;
   reported_ = true;
-  ReadNextLater(report->size());
+  ReadNext(report->size());
   listener_.OnHealthReport(driver_, *report);
 }
 
-void HealthWatch::ReadNextLater(std::size_t devices) {
-  // One that reports without end gets a share of us, and no more.
-  const milliseconds pause =
-      kPause + milliseconds(devices / kDevicesPerPauseMs);
-  timer_ = executor_.PostAfter(pause, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    self->timer_ = 0;
-    rpc::Connection* connection = self->instance_->connection();
-    if (connection == nullptr ||
-        self->instance_->generation() != self->connection_) {
-      return;
-    }
-    connection->ReadNext(self->stream_);
-  });
+void HealthWatch::ReadNext(std::size_t devices) {
+  const auto wait = reports_.Spend(executor_.Now(), CostOfDevices(devices));
+  if (wait == WorkBudget::Duration::zero()) return ReadNext();
+  timer_ = executor_.PostAfter(std::chrono::ceil<milliseconds>(wait),
+                               [weak = weak_from_this()] {
+                                 const auto self = weak.lock();
+                                 if (self == nullptr) return;
+                                 self->timer_ = 0;
+                                 self->ReadNext();
+                               });
+}
+
+void HealthWatch::ReadNext() {
+  rpc::Connection* connection = instance_->connection();
+  // Another one has a stream of its own.
+  if (connection == nullptr || instance_->generation() != connection_) return;
+  connection->ReadNext(stream_);
 }
 
 void HealthWatch::OnEnd(const absl::Status& status) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "common/work_budget.h"
 #include "dra/driver_instance.h"
 #include "dra/health_listener.h"
 
@@ -26,10 +27,6 @@ class HealthWatch : public std::enable_shared_from_this<HealthWatch> {
  public:
   static constexpr std::chrono::milliseconds kFirstRetry{1'000};
   static constexpr std::chrono::milliseconds kLastRetry{30'000};
-  /// Between a report and the reading of the next: this long, and a millisecond
-  /// for so many devices.
-  static constexpr std::chrono::milliseconds kPause{20};
-  static constexpr std::size_t kDevicesPerPauseMs = 100;
 
   /// The instance that gets the calls now; null: there is none.
   using Preferred = std::function<std::shared_ptr<DriverInstance>()>;
@@ -51,7 +48,9 @@ class HealthWatch : public std::enable_shared_from_this<HealthWatch> {
   void Drop();
   void OnReport(const Report& report);
   void OnEnd(const absl::Status& status);
-  void ReadNextLater(std::size_t devices);
+  /// Now, while the driver's reports are within their budget; else later.
+  void ReadNext(std::size_t devices);
+  void ReadNext();
   void TellLost(const std::string& why);
   /// Runs `next` on the executor if the stream is still the same.
   template <typename Value, typename Next>
@@ -69,7 +68,8 @@ class HealthWatch : public std::enable_shared_from_this<HealthWatch> {
   bool refused_ = false;   ///< The instance does not know the call.
   bool reported_ = false;  ///< There is something to lose.
   std::chrono::milliseconds next_delay_ = kFirstRetry;
-  TimerId timer_ = 0;  ///< To open again, or to read on.
+  WorkBudget reports_;  ///< Over all instances.
+  TimerId timer_ = 0;   ///< To open again, or to read on.
 };
 
 }  // namespace devmgr::dra

@@ -34,6 +34,7 @@ PluginInstance::PluginInstance(Executor& executor, Dialer dialer,
       guard_(std::move(guard)),
       owner_(owner),
       next_delay_(options.first_retry),
+      lists_(options.lists),
       lane_(std::make_shared<CallLane>(executor, options.lane, description_,
                                        [this] { owner_.OnChange(*this); })) {}
 
@@ -176,24 +177,24 @@ void PluginInstance::OnList(absl::StatusOr<DeviceList> list) {
   if (!list.ok()) return Lose(WithContext(list.status(), "ListAndWatch"));
   devices_ = list->devices.size();
   if (state_ == InstanceState::kListening) live_since_ = executor_.Now();
-  ReadNextLater(devices_);
+  ReadNext(devices_);
   Step(InstanceEvent::kListed);
   if (state_ != InstanceState::kLive) return;
   owner_.OnList(*this, *std::move(list));
 }
 
-void PluginInstance::ReadNextLater(std::size_t devices) {
-  // One that sends lists without end gets a share of us, and no more.
-  const milliseconds pause =
-      options_.list_pause +
-      milliseconds(devices / static_cast<std::size_t>(
-                                 std::max(1, options_.devices_per_pause_ms)));
-  read_next_ = executor_.PostAfter(pause, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    self->read_next_ = 0;
-    if (self->connection_) self->connection_->ReadNext(self->stream_);
-  });
+void PluginInstance::ReadNext(std::size_t devices) {
+  const auto wait = lists_.Spend(executor_.Now(), CostOfDevices(devices));
+  if (wait == WorkBudget::Duration::zero()) {
+    return connection_->ReadNext(stream_);
+  }
+  read_next_ = executor_.PostAfter(
+      std::chrono::ceil<milliseconds>(wait), [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->read_next_ = 0;
+        if (self->connection_) self->connection_->ReadNext(self->stream_);
+      });
 }
 
 void PluginInstance::Lose(const absl::Status& why) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/executor.h"
+#include "common/work_budget.h"
 #include "plugin/api_version.h"
 #include "plugin/call_lane.h"
 #include "plugin/flap_guard.h"
@@ -40,10 +41,7 @@ struct InstanceOptions {
   /// instance is given up.
   int max_redials = 10;
   std::chrono::milliseconds stable_after{30'000};
-  /// Between one list and the reading of the next: this long, and a
-  /// millisecond for so many devices.
-  std::chrono::milliseconds list_pause{20};
-  int devices_per_pause_ms = 100;
+  WorkBudget::Options lists;  ///< What its lists may cost.
   CallTimeouts timeouts;
   LaneOptions lane;
 };
@@ -128,7 +126,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void Listen();
   void OpenStream();
   void OnList(absl::StatusOr<DeviceList> list);
-  void ReadNextLater(std::size_t devices);
+  /// Now, while the plugin's lists are within their budget; else later.
+  void ReadNext(std::size_t devices);
   /// The connection is no good any more.
   void Lose(const absl::Status& why);
   void DropConnection(const std::string& why);
@@ -164,6 +163,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   int redials_ = 0;
   std::chrono::milliseconds next_delay_;
   TimerId retry_ = 0;
+  WorkBudget lists_;  ///< Over all connections.
   TimerId read_next_ = 0;
   TimerId quarantine_ = 0;
   absl::Status last_error_;
