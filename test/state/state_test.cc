@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+#include <utility>
+
 #include "common/status.h"
 #include "state/decision.h"
 #include "state/record_builders.h"
@@ -111,6 +115,63 @@ TEST(StateTest, FindsARecordUnderItsNewNameOnly) {
   state.Put(std::make_shared<const ClaimRecord>(claim));
   EXPECT_THAT(state.ClaimsNamed({"default", "gpu"}), IsEmpty());
   EXPECT_THAT(state.ClaimsNamed({"default", "other"}), ElementsAre(kGpu));
+}
+
+// Each kind of record, put and erased as it must not be.
+TEST(StateTest, RefusesRecordsThatCannotBe) {
+  const auto health = [](const std::string& driver, const std::string& pool) {
+    return PutHealth{std::make_shared<const HealthRecord>(
+        HealthRecord{.driver = driver, .pool = pool, .device = "gpu-0"})};
+  };
+  const std::pair<Change, const char*> cases[] = {
+      {PutResource{}, "a resource record is missing"},
+      {PutResource{std::make_shared<const ResourceRecord>()}, "has no name"},
+      {PutHealth{}, "a health record is missing"},
+      {health("", "pool"), "the health of 'gpu-0' has no driver"},
+      {health(std::string("d\0", 2), "pool"), "a NUL in a name"},
+      {health("d", std::string("p\0", 2)), "a NUL in a name"},
+      {ErasePod{PodUid{"u-none"}}, "pod with uid 'u-none' is not known"},
+      {EraseClaim{ClaimUid{"u-none"}}, "claim with uid 'u-none' is not known"},
+      {EraseIdentity{"Pod", {"default", "none"}}, "Pod"},
+      {EraseResource{"example.com/none"}, "'example.com/none' is not known"},
+      {EraseHealth{{"d", "pool", "none"}}, "the health of 'none'"},
+  };
+  for (const auto& [change, message] : cases) {
+    SCOPED_TRACE(message);
+    State state = PreparedState();
+    Batch batch;
+    batch.seq = state.seq + 1;
+    // What came before it is taken back.
+    batch.decision.changes = {Put(MakePod(kPodB, "b", PodPhase::kWaiting)),
+                              change};
+    ExpectRefusedUnchanged(std::move(state), batch, message);
+  }
+}
+
+TEST(StateTest, ResourcesAndHealthComeAndGo) {
+  State state;
+  Batch batch;
+  batch.seq = 1;
+  const HealthRecord health{.driver = "d", .pool = "p", .device = "gpu-0"};
+  batch.decision.changes = {
+      PutResource{std::make_shared<const ResourceRecord>(
+          ResourceRecord{.name = "example.com/gpu"})},
+      PutHealth{std::make_shared<const HealthRecord>(health)}};
+  ASSERT_TRUE(ApplyNew(state, batch).ok());
+  EXPECT_NE(state.FindResource("example.com/gpu"), nullptr);
+  EXPECT_EQ(*state.FindHealth(health.Key()), health);
+  ASSERT_TRUE(Revert(state, batch).ok());
+  EXPECT_EQ(state.FindResource("example.com/gpu"), nullptr);
+  EXPECT_EQ(state.FindHealth(health.Key()), nullptr);
+}
+
+TEST(StateTest, EachKindOfDecisionHasItsName) {
+  std::set<std::string_view> names;
+  for (int kind = 1; kind <= 18; ++kind) {
+    names.insert(DecisionKindName(static_cast<DecisionKind>(kind)));
+  }
+  EXPECT_EQ(names.size(), 18u);
+  EXPECT_EQ(names.count(""), 0u);
 }
 
 // What a repair does may lie outside the ledger; that it was done is a record.
