@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/pod_book.h"
 
+#include <gtest/gtest.h>
+
 namespace devmgr::shim {
 namespace {
 
