@@ -35,8 +35,13 @@ std::string EncodeHealth(const state::HealthRecord& health);
 absl::StatusOr<std::shared_ptr<const state::HealthRecord>> DecodeHealth(
     std::string_view bytes, std::string_view key);
 
+std::string EncodeSource(const state::SourceRecord& source);
+absl::StatusOr<std::shared_ptr<const state::SourceRecord>> DecodeSource(
+    std::string_view bytes, std::string_view key);
+
 /// No change of the batch may hold a null record.
 std::string EncodeBatch(const state::Batch& batch);
+/// What a newer version lets us ignore is left out (FORMAT.md).
 absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
                                          std::string_view key);
 

@@ -238,6 +238,14 @@ absl::StatusOr<std::shared_ptr<const state::HealthRecord>> Read(
   return health;
 }
 
+std::shared_ptr<const state::SourceRecord> Read(const pb::SourceRecord& in) {
+  auto source = std::make_shared<state::SourceRecord>();
+  source->name = in.name();
+  source->marker = in.marker();
+  source->since_ms = in.since_ms();
+  return source;
+}
+
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
   switch (in.change_case()) {
     case pb::Change::kPutPod: {
@@ -272,10 +280,39 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
       return state::EraseHealth{
           {health.driver(), health.pool(), health.device()}};
     }
+    case pb::Change::kPutSource:
+      return state::PutSource{Read(in.put_source())};
+    case pb::Change::kEraseSource:
+      return state::EraseSource{{in.erase_source()}};
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
   return DataLossError("record '{}': unknown change", key);
+}
+
+/// Adds the changes, but for those that we do not know and may ignore.
+template <typename Changes>
+absl::Status ReadChanges(const Changes& in, std::string_view key,
+                         std::vector<state::Change>& out) {
+  for (const pb::Change& item : in) {
+    if (item.change_case() == pb::Change::CHANGE_NOT_SET &&
+        item.may_be_ignored()) {
+      continue;
+    }
+    DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
+    out.push_back(std::move(change));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
+                                             std::string_view key) {
+  auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
+                       state::DecisionKind::kSource, "kind of decision", key);
+  if (!kind.ok() && in.kind_may_be_unknown()) {
+    return state::DecisionKind::kOther;
+  }
+  return kind;
 }
 
 template <typename Message>
@@ -325,27 +362,26 @@ absl::StatusOr<std::shared_ptr<const state::HealthRecord>> DecodeHealth(
   return Read(message, key);
 }
 
+absl::StatusOr<std::shared_ptr<const state::SourceRecord>> DecodeSource(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::SourceRecord>(bytes, key));
+  return Read(message);
+}
+
 absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
                                          std::string_view key) {
   DEVMGR_ASSIGN_OR_RETURN(const auto message, Parse<pb::Batch>(bytes, key));
   state::Batch batch;
   batch.seq = message.seq();
   batch.time_ms = message.time_ms();
-  DEVMGR_ASSIGN_OR_RETURN(
-      batch.decision.kind,
-      ReadEnum(message.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kHealth, "kind of decision", key));
+  DEVMGR_ASSIGN_OR_RETURN(batch.decision.kind, ReadKind(message, key));
   batch.decision.pods = ReadAll<ObjectName>(message.pods());
   batch.decision.claims = ReadAll<ObjectName>(message.claims());
   batch.decision.message = message.message();
-  for (const pb::Change& item : message.changes()) {
-    DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
-    batch.decision.changes.push_back(std::move(change));
-  }
-  for (const pb::Change& item : message.undo()) {
-    DEVMGR_ASSIGN_OR_RETURN(auto change, Read(item, key));
-    batch.undo.push_back(std::move(change));
-  }
+  DEVMGR_RETURN_IF_ERROR(
+      ReadChanges(message.changes(), key, batch.decision.changes));
+  DEVMGR_RETURN_IF_ERROR(ReadChanges(message.undo(), key, batch.undo));
   if (!batch.undo.empty() &&
       batch.undo.size() != batch.decision.changes.size()) {
     return DataLossError("record '{}': {} changes, but {} to take them back",

@@ -217,6 +217,12 @@ void Write(const state::HealthRecord& health, pb::HealthRecord* out) {
   out->set_since_ms(health.since_ms);
 }
 
+void Write(const state::SourceRecord& source, pb::SourceRecord* out) {
+  out->set_name(source.name);
+  out->set_marker(source.marker);
+  out->set_since_ms(source.since_ms);
+}
+
 struct ChangeEncoder {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
@@ -255,7 +261,21 @@ struct ChangeEncoder {
     health->set_pool(pool);
     health->set_device(device);
   }
+  void operator()(const state::PutSource& change) const {
+    Write(*change.source, out->mutable_put_source());
+    out->set_may_be_ignored(true);
+  }
+  void operator()(const state::EraseSource& change) const {
+    out->set_erase_source(change.source.name);
+    out->set_may_be_ignored(true);
+  }
 };
+
+/// Kinds since format 3 that only say what happened.
+bool MayBeUnknown(state::DecisionKind kind) {
+  return kind == state::DecisionKind::kSource ||
+         kind == state::DecisionKind::kOther;
+}
 
 template <typename Message, typename Record>
 std::string Encode(const Record& record) {
@@ -286,11 +306,16 @@ std::string EncodeHealth(const state::HealthRecord& health) {
   return Encode<pb::HealthRecord>(health);
 }
 
+std::string EncodeSource(const state::SourceRecord& source) {
+  return Encode<pb::SourceRecord>(source);
+}
+
 std::string EncodeBatch(const state::Batch& batch) {
   pb::Batch message;
   message.set_seq(batch.seq);
   message.set_time_ms(batch.time_ms);
   message.set_kind(static_cast<std::uint32_t>(batch.decision.kind));
+  message.set_kind_may_be_unknown(MayBeUnknown(batch.decision.kind));
   for (const auto& pod : batch.decision.pods) Write(pod, message.add_pods());
   for (const auto& claim : batch.decision.claims) {
     Write(claim, message.add_claims());

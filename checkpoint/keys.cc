@@ -15,6 +15,8 @@ constexpr std::string_view kIdentityPrefix = "i/";
 constexpr std::string_view kResourcePrefix = "r/";
 constexpr std::string_view kHealthPrefix = "d/";
 constexpr std::string_view kHistoryPrefix = "h/";
+constexpr std::string_view kSourcePrefix = "~s/";
+constexpr char kIgnorable = '~';
 constexpr std::size_t kNumberSize = 8;
 
 std::string Join(std::string_view prefix, std::string_view rest) {
@@ -59,6 +61,10 @@ std::string HealthKey(const state::DeviceKey& device) {
   return key;
 }
 
+std::string SourceKeyOf(const state::SourceKey& source) {
+  return Join(kSourcePrefix, source.name);
+}
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -78,9 +84,12 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kIdentityPrefix)) return KeyKind::kIdentity;
   if (key.starts_with(kResourcePrefix)) return KeyKind::kResource;
   if (key.starts_with(kHealthPrefix)) return KeyKind::kHealth;
+  if (key.starts_with(kSourcePrefix)) return KeyKind::kSource;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }
+
+bool MayBeIgnored(std::string_view key) { return key.starts_with(kIgnorable); }
 
 std::optional<std::uint64_t> HistorySeq(std::string_view key) {
   if (!key.starts_with(kHistoryPrefix)) return std::nullopt;

@@ -16,7 +16,7 @@
 namespace devmgr::checkpoint {
 
 /// Goes up with every change that an older version would misread or lose.
-inline constexpr std::uint64_t kFormatVersion = 2;
+inline constexpr std::uint64_t kFormatVersion = 3;
 /// The first one that says where the history begins.
 inline constexpr std::uint64_t kFormatWithFirst = 2;
 /// The oldest one that is still read.
@@ -30,6 +30,7 @@ std::string ClaimKey(const ClaimUid& uid);
 std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
 std::string ResourceKey(const std::string& name);
 std::string HealthKey(const state::DeviceKey& device);
+std::string SourceKeyOf(const state::SourceKey& source);
 std::string HistoryKey(std::uint64_t seq);
 
 /// The first key behind the whole history.
@@ -44,11 +45,16 @@ enum class KeyKind {
   kIdentity,
   kResource,
   kHealth,
+  kSource,
   kHistory,
 };
 
 /// Nothing for a key that this version does not know.
 std::optional<KeyKind> KindOf(std::string_view key);
+
+/// Whether a reader that does not know the kind of this key leaves its record
+/// alone; else it must refuse the ledger.
+bool MayBeIgnored(std::string_view key);
 
 /// The number in a history key, or nothing when it is not well-formed.
 std::optional<std::uint64_t> HistorySeq(std::string_view key);

@@ -46,6 +46,7 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
                        state::State& state) {
   const auto kind = KindOf(key);
   if (!kind.has_value()) {
+    if (MayBeIgnored(key)) return absl::OkStatus();
     return DataLossError("record '{}' is of an unknown kind", PrintKey(key));
   }
   switch (*kind) {
@@ -80,6 +81,12 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       DEVMGR_ASSIGN_OR_RETURN(auto health, DecodeHealth(value, PrintKey(key)));
       DEVMGR_RETURN_IF_ERROR(CheckKey(key, HealthKey(health->Key())));
       state.Put(std::move(health));
+      break;
+    }
+    case KeyKind::kSource: {
+      DEVMGR_ASSIGN_OR_RETURN(auto source, DecodeSource(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, SourceKeyOf(source->Key())));
+      state.Put(std::move(source));
       break;
     }
     case KeyKind::kFormat:

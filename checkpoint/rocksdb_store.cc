@@ -213,7 +213,7 @@ class RocksDbStore : public LedgerStore {
           fmt::format("cannot convert the ledger in '{}' to format {}",
                       directory_.database().string(), kFormatVersion)));
     }
-    return directory_.RaiseFormat();
+    return directory_.SetFormat(kFormatVersion);
   }
 
   absl::Status Write(std::span<const state::Batch> batches) {

@@ -176,6 +176,12 @@ struct ForcedChange {
   void operator()(const state::EraseHealth& change) const {
     state.Erase(change.device);
   }
+  void operator()(const state::PutSource& change) const {
+    state.Put(change.source);
+  }
+  void operator()(const state::EraseSource& change) const {
+    state.Erase(change.source);
+  }
 };
 
 /// The history holds each record once more: those that are missing from the
@@ -202,6 +208,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [key, health] : replayed.healths) {
     if (!state.healths.contains(key)) state.Put(health);
+  }
+  for (const auto& [key, source] : replayed.sources) {
+    if (!state.sources.contains(key)) state.Put(source);
   }
 }
 
@@ -344,7 +353,7 @@ auto Worth(const Salvaged& salvaged) {
   return std::make_pair(
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
-          state.resources.size() + state.healths.size());
+          state.resources.size() + state.healths.size() + state.sources.size());
 }
 
 }  // namespace

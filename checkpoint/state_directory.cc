@@ -301,15 +301,15 @@ absl::Status StateDirectory::PrepareNewDatabase() {
 
 absl::Status StateDirectory::CommitNewDatabase() {
   DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
-  return RaiseFormat();
+  return SetFormat(kFormatVersion);
 }
 
-absl::Status StateDirectory::RaiseFormat() {
-  if (format_ == kFormatVersion) return absl::OkStatus();
-  const std::string text = fmt::format("{}{}\n", kFormatText, kFormatVersion);
+absl::Status StateDirectory::SetFormat(std::uint64_t format) {
+  if (format_ == format) return absl::OkStatus();
+  const std::string text = fmt::format("{}{}\n", kFormatText, format);
   DEVMGR_RETURN_IF_ERROR(ReplaceFile(*disk_, FormatPath(path_), Seal(text)));
   DEVMGR_RETURN_IF_ERROR(SyncDirectory(*disk_, path_));
-  format_ = kFormatVersion;
+  format_ = format;
   return absl::OkStatus();
 }
 

@@ -49,6 +49,9 @@ class StateDirectory {
   /// whose format file is damaged.
   bool has_ledger() const { return format_ != 0; }
 
+  /// What the format file says; 0 when there is no ledger.
+  std::uint64_t format() const { return format_; }
+
   /// Where the database is once `has_ledger`, and where a new one is made.
   std::filesystem::path database() const { return path_ / "db"; }
   std::filesystem::path new_database() const { return path_ / "db.new"; }
@@ -63,8 +66,8 @@ class StateDirectory {
   /// complete in `new_database`, must not be missing.
   absl::Status CommitNewDatabase();
 
-  /// Lets the format file say our format, once the database is of it.
-  absl::Status RaiseFormat();
+  /// Lets the format file say that format, once the database is of it.
+  absl::Status SetFormat(std::uint64_t format);
 
   /// Moves a committed database into its place, unless it is there already, and
   /// makes all names last, also those that an earlier opener has left unsynced.

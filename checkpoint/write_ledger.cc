@@ -53,6 +53,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseHealth& change) const {
     return Delete(HealthKey(change.device));
   }
+  bool operator()(const state::PutSource& change) const {
+    return change.source != nullptr &&
+           Put(SourceKeyOf(change.source->Key()), EncodeSource(*change.source));
+  }
+  bool operator()(const state::EraseSource& change) const {
+    return Delete(SourceKeyOf(change.source));
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -107,6 +114,7 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
   for (const auto& [key, health] : state.healths) {
     put(state::PutHealth{health});
   }
+  for (const auto& [key, source] : state.sources) put(state::PutSource{source});
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));
   }

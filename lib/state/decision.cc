@@ -34,6 +34,10 @@ Change PutOf(std::shared_ptr<const HealthRecord> health) {
   return PutHealth{std::move(health)};
 }
 Change EraseOf(const DeviceKey& device) { return EraseHealth{device}; }
+Change PutOf(std::shared_ptr<const SourceRecord> source) {
+  return PutSource{std::move(source)};
+}
+Change EraseOf(const SourceKey& source) { return EraseSource{source}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -149,6 +153,21 @@ class Transaction {
     return DataLossError("the health of {} is not known",
                          api::Quoted(std::get<2>(change.device)));
   }
+  absl::Status operator()(const PutSource& change) {
+    if (change.source == nullptr) {
+      return DataLossError("a source record is missing");
+    }
+    if (change.source->name.empty()) {
+      return DataLossError("a source has no name");
+    }
+    Put(change.source, change.source->Key(), state_.sources);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseSource& change) {
+    if (Erase(change.source, state_.sources)) return absl::OkStatus();
+    return DataLossError("source {} is not known",
+                         api::Quoted(change.source.name));
+  }
 
  private:
   template <typename Key, typename Record>
@@ -231,6 +250,10 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "InitEnded";
     case DecisionKind::kHealth:
       return "Health";
+    case DecisionKind::kSource:
+      return "Source";
+    case DecisionKind::kOther:
+      return "Other";
   }
   return "";
 }

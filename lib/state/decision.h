@@ -50,9 +50,15 @@ struct PutHealth {
 struct EraseHealth {
   DeviceKey device;
 };
+struct PutSource {
+  std::shared_ptr<const SourceRecord> source;
+};
+struct EraseSource {
+  SourceKey source;
+};
 using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
                             EraseIdentity, PutResource, EraseResource,
-                            PutHealth, EraseHealth>;
+                            PutHealth, EraseHealth, PutSource, EraseSource>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -74,6 +80,8 @@ enum class DecisionKind : std::uint8_t {
   kDebt = 16,            ///< Drivers have not unprepared what they were to.
   kForgiven = 17,        ///< What drivers owed is not waited for any more.
   kHealth = 18,          ///< The health of devices that claims hold.
+  kSource = 19,  ///< How a source is recognised, or what it vouches for.
+  kOther = 255,  ///< Of a newer version, which let us ignore it.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ledger remembers: one record per pod, claim, identity, resource name
-// and device health. Pure values.
+// What the ledger remembers: one record per pod, claim, identity, resource
+// name, device health and source of objects. Pure values.
 #pragma once
 
 #include <devmgr/container_devices.h>
@@ -234,5 +234,21 @@ struct IdentityRecord {
                          const IdentityRecord&) = default;
 };
 using IdentityKey = std::pair<std::string, ObjectName>;  ///< Kind and name.
+
+/// A source of objects, as it describes itself.
+struct SourceKey {
+  std::string name;
+  friend auto operator<=>(const SourceKey&, const SourceKey&) = default;
+};
+
+/// A source that has brought pods of this node, and how it is recognised over a
+/// restart.
+struct SourceRecord {
+  std::string name;           ///< ObjectSource::Describe.
+  std::string marker;         ///< The ID that it carries if it can be written.
+  std::int64_t since_ms = 0;  ///< Unix time.
+  SourceKey Key() const { return {name}; }
+  friend bool operator==(const SourceRecord&, const SourceRecord&) = default;
+};
 
 }  // namespace devmgr::state

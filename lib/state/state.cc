@@ -71,7 +71,7 @@ bool operator==(const State& a, const State& b) {
          SameRecords(a.claims, b.claims) &&
          SameRecords(a.identities, b.identities) &&
          SameRecords(a.resources, b.resources) &&
-         SameRecords(a.healths, b.healths);
+         SameRecords(a.healths, b.healths) && SameRecords(a.sources, b.sources);
 }
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
@@ -109,6 +109,11 @@ void State::Put(std::shared_ptr<const ResourceRecord> resource) {
 void State::Put(std::shared_ptr<const HealthRecord> health) {
   DeviceKey key = health->Key();
   healths[std::move(key)] = std::move(health);
+}
+
+void State::Put(std::shared_ptr<const SourceRecord> source) {
+  SourceKey key = source->Key();
+  sources[std::move(key)] = std::move(source);
 }
 
 void State::ForgetDevices(const ClaimRecord* claim) {
@@ -166,6 +171,8 @@ bool State::Erase(const std::string& resource) {
 }
 
 bool State::Erase(const DeviceKey& device) { return healths.erase(device) > 0; }
+
+bool State::Erase(const SourceKey& source) { return sources.erase(source) > 0; }
 
 const PodUid* State::HolderOf(std::string_view resource,
                               std::string_view device) const {
@@ -248,6 +255,10 @@ const IdentityRecord* State::FindIdentity(const std::string& kind,
 
 const ResourceRecord* State::FindResource(const std::string& name) const {
   return Find(resources, name);
+}
+
+const SourceRecord* State::FindSource(const SourceKey& source) const {
+  return Find(sources, source);
 }
 
 const HealthRecord* State::FindHealth(const DeviceKey& device) const {

@@ -27,6 +27,7 @@ struct State {
   std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
   std::map<std::string, std::shared_ptr<const ResourceRecord>> resources;
   std::map<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
+  std::map<SourceKey, std::shared_ptr<const SourceRecord>> sources;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<std::pair<ObjectName, PodUid>> pod_names;
@@ -45,12 +46,14 @@ struct State {
   void Put(std::shared_ptr<const IdentityRecord> identity);
   void Put(std::shared_ptr<const ResourceRecord> resource);
   void Put(std::shared_ptr<const HealthRecord> health);
+  void Put(std::shared_ptr<const SourceRecord> source);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
   bool Erase(const IdentityKey& key);
   bool Erase(const std::string& resource);
   bool Erase(const DeviceKey& device);
+  bool Erase(const SourceKey& source);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
@@ -83,6 +86,7 @@ struct State {
                                      const ObjectName& name) const;
   const ResourceRecord* FindResource(const std::string& name) const;
   const HealthRecord* FindHealth(const DeviceKey& device) const;
+  const SourceRecord* FindSource(const SourceKey& source) const;
 
  private:
   void IndexHolds(const PodRecord& pod);

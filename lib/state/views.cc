@@ -139,6 +139,8 @@ struct UidCollector {
   // Nor have devices.
   void operator()(const PutHealth&) {}
   void operator()(const EraseHealth&) {}
+  void operator()(const PutSource&) {}
+  void operator()(const EraseSource&) {}
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {

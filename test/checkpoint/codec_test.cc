@@ -54,6 +54,43 @@ TEST(CodecTest, KeepsEveryFieldOfEveryRecord) {
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_TRUE(**decoded == *health);
   }
+  ASSERT_FALSE(state.sources.empty());
+  for (const auto& [key, source] : state.sources) {
+    const auto decoded = DecodeSource(EncodeSource(*source), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_TRUE(**decoded == *source);
+  }
+}
+
+/// A batch of a newer version: a kind of decision and a change that are not
+/// known, and a change that is.
+pb::Batch NewerBatch(bool ignorable) {
+  pb::Batch batch;
+  batch.set_seq(7);
+  batch.set_kind(200);
+  batch.set_kind_may_be_unknown(true);
+  for (auto* changes : {batch.mutable_changes(), batch.mutable_undo()}) {
+    changes->Add()->set_erase_pod("uid");
+    changes->Add()->set_may_be_ignored(ignorable);
+  }
+  return batch;
+}
+
+TEST(CodecTest, LeavesOutWhatANewerVersionLetsItIgnore) {
+  const auto batch = DecodeBatch(NewerBatch(true).SerializeAsString(), "h/7");
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->decision.kind, state::DecisionKind::kOther);
+  EXPECT_EQ(batch->decision.changes.size(), 1);
+  EXPECT_EQ(batch->undo.size(), 1);
+}
+
+TEST(CodecTest, RefusesWhatANewerVersionDoesNotLetItIgnore) {
+  ExpectDataLoss(DecodeBatch(NewerBatch(false).SerializeAsString(), "h/7"),
+                 "record 'h/7': unknown change");
+  pb::Batch batch = NewerBatch(true);
+  batch.set_kind_may_be_unknown(false);
+  ExpectDataLoss(DecodeBatch(batch.SerializeAsString(), "h/7"),
+                 "record 'h/7': unknown kind of decision 200");
 }
 
 TEST(CodecTest, KeepsHowAPodNamesAClaim) {
@@ -201,7 +238,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 19u}) {
+  for (const std::uint32_t value : {0u, 20u, 255u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store of format 1, as the version that knew no other left it, becomes one
-// of format 2 when it is opened, and loses nothing wherever that is cut off.
+// A store of an older format, as the version that knew no newer one left it,
+// becomes one of ours when it is opened, and loses nothing wherever that is cut
+// off. One of ours becomes one of format 2 when an operator says so, and what
+// that loses is said.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
+#include "checkpoint/convert.h"
 #include "checkpoint/full_ledger.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
 #include "checkpoint/simulated_disk.h"
 #include "checkpoint/store_support.h"
+#include "checkpoint/test_data.h"
 #include "common/status.h"
 #include "state/record_builders.h"
 #include "support/temp_folder.h"
@@ -20,11 +24,15 @@
 namespace devmgr::checkpoint {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class ConversionTest : public ::testing::Test {
+class ConversionTest : public ::testing::TestWithParam<int> {
  protected:
-  ConversionTest() { MakeStore(Dir(), 1, GoldenRecords(1)); }
+  ConversionTest() { MakeStore(Dir(), Old(), GoldenRecords(Old())); }
+
+  static int Old() { return GetParam(); }
 
   std::filesystem::path Dir() const { return folder_.path(); }
   std::string FormatFile() const { return ReadFile(Dir() / "format"); }
@@ -32,17 +40,17 @@ class ConversionTest : public ::testing::Test {
     return RawRecords(Dir()).at(FormatKey());
   }
 
-  /// The store opens as format 2 with all there was, and goes on from there.
+  /// The store opens as our format with all there was, and goes on from there.
   void ExpectConverts() {
-    const auto old = FullLedgerOfFormat1();
+    const auto old = FullLedgerOfFormat(Old());
     auto store = MustOpen(Dir());
-    EXPECT_EQ(FormatFile(), FormatText(2));
+    EXPECT_EQ(FormatFile(), FormatText(kFormatVersion));
     EXPECT_TRUE(*store->Load() == Project(old));
     EXPECT_EQ(Encoded(*store->History(0)), Encoded(old));
     const state::Batch next = FullLedger()[old.size()];
     ASSERT_TRUE(store->Append({&next, 1}).ok());
     store.reset();
-    EXPECT_EQ(FormatOfDatabase(), EncodeNumber(2));
+    EXPECT_EQ(FormatOfDatabase(), EncodeNumber(kFormatVersion));
     store = MustOpen(Dir());
     EXPECT_EQ(store->Load()->seq, next.seq);
     EXPECT_EQ(Encoded(*store->History(next.seq - 1)), Encoded({next}));
@@ -51,32 +59,34 @@ class ConversionTest : public ::testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(ConversionTest, HappensOnOpening) { ExpectConverts(); }
+INSTANTIATE_TEST_SUITE_P(From, ConversionTest, ::testing::Values(1, 2));
 
-TEST_F(ConversionTest, ReadingAStoppedStoreDoesNotConvert) {
+TEST_P(ConversionTest, HappensOnOpening) { ExpectConverts(); }
+
+TEST_P(ConversionTest, ReadingAStoppedStoreDoesNotConvert) {
   const auto before = TreeOf(Dir());
   const auto contents = ReadStoppedStore(Dir());
   ASSERT_TRUE(contents.ok()) << contents.status();
-  EXPECT_TRUE(contents->state == Project(FullLedgerOfFormat1()));
-  EXPECT_EQ(contents->history.size(), FullLedgerOfFormat1().size());
+  EXPECT_TRUE(contents->state == Project(FullLedgerOfFormat(Old())));
+  EXPECT_EQ(contents->history.size(), FullLedgerOfFormat(Old()).size());
   EXPECT_EQ(TreeOf(Dir()), before);
 }
 
-TEST_F(ConversionTest, ComesAfterACreationThatWasCutOff) {
+TEST_P(ConversionTest, ComesAfterACreationThatWasCutOff) {
   std::filesystem::rename(Dir() / "db", Dir() / "db.new");
   ExpectConverts();
 }
 
-TEST_F(ConversionTest, EndsWhatACrashCutOff) {
-  PutRaw(Dir(),
-         {{FormatKey(), EncodeNumber(2)}, {FirstKey(), EncodeNumber(1)}});
+TEST_P(ConversionTest, EndsWhatACrashCutOff) {
+  PutRaw(Dir(), {{FormatKey(), EncodeNumber(kFormatVersion)},
+                 {FirstKey(), EncodeNumber(1)}});
   WriteFile(Dir() / "format.new", "devmgr led");
-  EXPECT_EQ(FormatFile(), FormatText(1));
+  EXPECT_EQ(FormatFile(), FormatText(Old()));
   ASSERT_TRUE(ReadStoppedStore(Dir()).ok());
   ExpectConverts();
 }
 
-TEST_F(ConversionTest, TheFormatFileChangesLast) {
+TEST_P(ConversionTest, TheFormatFileChangesLast) {
   using Kind = DiskOperation::Kind;
   SimulatedDisk disk(Dir());
   for (const auto& [kind, fault] :
@@ -93,18 +103,118 @@ TEST_F(ConversionTest, TheFormatFileChangesLast) {
     ASSERT_FALSE(store.ok());
     EXPECT_EQ(store.status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(MessageOf(store.status()), HasSubstr("cannot convert"));
-    EXPECT_EQ(FormatFile(), FormatText(1));
+    EXPECT_EQ(FormatFile(), FormatText(Old()));
   }
   ExpectConverts();
 }
 
-TEST_F(ConversionTest, ADirectoryThatCannotBeWrittenStaysOfFormat1) {
+TEST_P(ConversionTest, ADirectoryThatCannotBeWrittenStaysAsItIs) {
   // A folder in the place of the draft: it cannot be written.
   std::filesystem::create_directory(Dir() / "format.new");
   EXPECT_FALSE(OpenRocksDbStore({Dir(), {}}).ok());
-  EXPECT_EQ(FormatFile(), FormatText(1));
+  EXPECT_EQ(FormatFile(), FormatText(Old()));
   std::filesystem::remove(Dir() / "format.new");
   ExpectConverts();
+}
+
+// The files of a store as a version of format 2 wrote them.
+TEST(LedgerOfFormat2Test, IsOpened) {
+  const TempFolder folder;
+  std::filesystem::copy(
+      std::filesystem::path(DEVMGR_CHECKPOINT_DATA) / "v2" / "ledger",
+      folder.path(), std::filesystem::copy_options::recursive);
+  const auto store = MustOpen(folder.path());
+  EXPECT_TRUE(store->Recovered().closed_cleanly);
+  EXPECT_TRUE(*store->Load() == Project(FullLedgerOfFormat2()));
+  EXPECT_EQ(Encoded(*store->History(0)), Encoded(FullLedgerOfFormat2()));
+}
+
+class ConversionToFormat2Test : public ::testing::Test {
+ protected:
+  ConversionToFormat2Test() {
+    EXPECT_TRUE(MustOpen(Dir())->Append(FullLedger()).ok());
+  }
+  std::filesystem::path Dir() const { return folder_.path(); }
+
+  /// All but the records of kinds that format 2 does not know.
+  static state::State Expected() {
+    state::State state = Project(FullLedger());
+    state.sources.clear();
+    return state;
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
+  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_EQ(conversion->batches, 0);
+  EXPECT_THAT(
+      conversion->lost,
+      ElementsAre(HasSubstr("how the source 'directory /m' is recognised"),
+                  HasSubstr("the history up to batch 23 (23 of 23 batches)")));
+  EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
+  const auto records = RawRecords(Dir());
+  EXPECT_EQ(records.at(FormatKey()), EncodeNumber(2));
+  EXPECT_EQ(records.at(FirstKey()), EncodeNumber(24));
+  for (const auto& [key, value] : records) EXPECT_FALSE(MayBeIgnored(key));
+}
+
+TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
+  const state::Batch later =
+      MakeBatch(24, state::DecisionKind::kSeen,
+                {Put(state::MakePod(PodUid{"later"}, "later",
+                                    state::PodPhase::kWaiting))});
+  ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
+  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_EQ(conversion->batches, 1);
+  const auto contents = ReadStoppedStore(Dir());
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  state::State expected = Expected();
+  ASSERT_TRUE(Apply(expected, later).ok());
+  EXPECT_TRUE(contents->state == expected);
+  EXPECT_EQ(contents->history.size(), 1);
+  // And it opens as ours again.
+  EXPECT_TRUE(*MustOpen(Dir())->Load() == expected);
+}
+
+TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
+  ASSERT_TRUE(ConvertStoppedStore(Dir(), 2).ok());
+  WriteFile(Dir() / "format", FormatText(kFormatVersion));
+  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_THAT(conversion->lost, IsEmpty());
+  EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
+  EXPECT_TRUE(*MustOpen(Dir())->Load() == Expected());
+}
+
+TEST_F(ConversionToFormat2Test, RemovesWhatAnEvenNewerVersionLetsItIgnore) {
+  PutRaw(Dir(), {{"~z/x", "whatever"}});
+  EXPECT_TRUE(*MustOpen(Dir())->Load() == Project(FullLedger()));
+  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_THAT(conversion->lost,
+              ::testing::Contains("record '~z/x', of a newer version"));
+  EXPECT_FALSE(RawRecords(Dir()).contains("~z/x"));
+}
+
+TEST_F(ConversionToFormat2Test, IsRefusedWhereThereIsNothingToConvert) {
+  EXPECT_EQ(ConvertStoppedStore(Dir(), 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ConvertStoppedStore(Dir() / "none", 2).status().code(),
+            absl::StatusCode::kNotFound);
+  {
+    const auto held = MustOpen(Dir());
+    EXPECT_THAT(MessageOf(ConvertStoppedStore(Dir(), 2).status()),
+                HasSubstr("is held by"));
+  }
+  ASSERT_TRUE(ConvertStoppedStore(Dir(), 2).ok());
+  const auto before = TreeOf(Dir() / "db");
+  EXPECT_THAT(MessageOf(ConvertStoppedStore(Dir(), 2).status()),
+              HasSubstr("has format 2 already"));
+  EXPECT_EQ(TreeOf(Dir() / "db"), before);
 }
 
 }  // namespace

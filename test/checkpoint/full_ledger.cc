@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "checkpoint/store_support.h"
 #include "state/record_builders.h"
 #include "state/state.h"
 #include "support/status_matchers.h"
@@ -151,6 +152,21 @@ state::Batch HealthBatch() {
 }  // namespace
 
 std::vector<state::Batch> FullLedger() {
+  std::vector<state::Batch> batches = FullLedgerOfFormat2();
+  state::State state = Project(batches);
+  const state::SourceRecord kept{"directory /m", "marker", 7};
+  const state::SourceRecord gone{"directory /gone", "", 8};
+  for (state::Batch batch :
+       {MakeBatch(22, DecisionKind::kSource, {Put(kept), Put(gone)}),
+        MakeBatch(23, DecisionKind::kSource,
+                  {state::EraseSource{gone.Key()}})}) {
+    EXPECT_THAT(ApplyNew(state, batch), IsOk());
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+std::vector<state::Batch> FullLedgerOfFormat2() {
   std::vector<state::Batch> batches = FullLedgerOfFormat1();
   batches.push_back(MakeBatch(11, DecisionKind::kRepair,
                               {state::ErasePod{state::kPodB},
@@ -201,6 +217,11 @@ std::vector<state::Batch> FullLedgerOfFormat1() {
        state::EraseClaim{gone_claim},
        state::EraseIdentity{"Pod", {"default", "gone"}}}));
   return batches;
+}
+
+std::vector<state::Batch> FullLedgerOfFormat(int format) {
+  if (format == 1) return FullLedgerOfFormat1();
+  return format == 2 ? FullLedgerOfFormat2() : FullLedger();
 }
 
 }  // namespace devmgr::checkpoint

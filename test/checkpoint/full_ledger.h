@@ -12,7 +12,9 @@ namespace devmgr::checkpoint {
 /// it changes only together with the format.
 std::vector<state::Batch> FullLedger();
 
-/// What of it there was in format 1.
+/// What of it there was in older formats.
 std::vector<state::Batch> FullLedgerOfFormat1();
+std::vector<state::Batch> FullLedgerOfFormat2();
+std::vector<state::Batch> FullLedgerOfFormat(int format);
 
 }  // namespace devmgr::checkpoint

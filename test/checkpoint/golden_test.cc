@@ -170,6 +170,9 @@ std::string ToJsonText(const StoreContents& contents) {
                                health->message, health->lease_ms,
                                health->since_ms});
   }
+  for (const auto& [key, source] : contents.state.sources) {
+    json["sources"].push_back({source->name, source->marker, source->since_ms});
+  }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;
     Json entry = {{"seq", batch.seq},
@@ -225,10 +228,10 @@ TEST(GoldenRecordsTest, AreWhatWeWriteToday) {
 class GoldenRecordsOfFormatTest : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Formats, GoldenRecordsOfFormatTest,
-                         ::testing::Values(1, 2));
+                         ::testing::Values(1, 2, 3));
 
 TEST_P(GoldenRecordsOfFormatTest, AreReadAsWhatTheyWere) {
-  const auto batches = GetParam() == 1 ? FullLedgerOfFormat1() : FullLedger();
+  const auto batches = FullLedgerOfFormat(GetParam());
   const TempFolder folder;
   MakeStore(folder.path(), GetParam(), GoldenRecords(GetParam()));
   const auto stopped = ReadStoppedStore(folder.path());

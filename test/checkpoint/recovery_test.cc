@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/keys.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
 #include "checkpoint/simulated_disk.h"
@@ -233,7 +234,7 @@ TEST_F(RecoveryTest, LenientlyKeepsDamagedFilesBesideTheDatabase) {
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_THAT(Names(), AllOf(Contains("witness.damaged-20231114T221320Z"),
                              Contains("format.damaged-20231114T221320Z")));
-  EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
+  EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(kFormatVersion));
   EXPECT_EQ((*store)->Recovered().skipped, 0u);
   EXPECT_EQ((*store)->History(0)->size(), 10u);
 }
@@ -326,7 +327,7 @@ TEST_F(RecoveryTest, LenientlyRefusesWhatCannotBeReadAtAll) {
 
 TEST_F(RecoveryTest, LenientlyRefusesANewerFormat) {
   Fill(9);
-  WriteFile(Dir() / "format", FormatText(3));
+  WriteFile(Dir() / "format", FormatText(kFormatVersion + 1));
   EXPECT_EQ(Open(Recovery::kLenient).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }

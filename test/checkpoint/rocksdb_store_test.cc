@@ -58,7 +58,7 @@ TEST_F(RocksDbStoreTest, MakesADirectoryThatOnlyWeMayUse) {
   struct stat info;
   ASSERT_EQ(::stat(deep.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
-  EXPECT_EQ(ReadFile(deep / "format"), FormatText(2));
+  EXPECT_EQ(ReadFile(deep / "format"), FormatText(kFormatVersion));
   EXPECT_FALSE(fs::exists(deep / "db.new"));
   EXPECT_FALSE(fs::exists(deep / "db" / "LOG"));
 }
@@ -149,13 +149,13 @@ TEST_F(RocksDbStoreTest, RefusesNoDirectory) {
 
 TEST_F(RocksDbStoreTest, LeavesANewerFormatUntouched) {
   Fill(1, 3);
-  WriteFile(Dir() / "format", Seal("devmgr ledger format 3\nand more\n"));
+  WriteFile(Dir() / "format", Seal("devmgr ledger format 4\nand more\n"));
   const auto before = TreeOf(Dir());
   for (const absl::Status& status :
        {OpenStatus(), ReadStoppedStore(Dir()).status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("has format 3"),
-                                         HasSubstr("knows formats 1 to 2")));
+    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("has format 4"),
+                                         HasSubstr("knows formats 1 to 3")));
   }
   EXPECT_EQ(TreeOf(Dir()), before);
 }
@@ -184,7 +184,7 @@ TEST_F(RocksDbStoreTest, RefusesAFormatFileThatSaysNothing) {
 
 TEST_F(RocksDbStoreTest, RefusesADatabaseOfAnotherFormat) {
   Fill(1, 3);
-  for (const std::uint64_t format : {0, 3}) {
+  for (const std::uint64_t format : {0, 4}) {
     PutRaw(Dir(), {{FormatKey(), EncodeNumber(format)}});
     ExpectRefused(absl::StatusCode::kFailedPrecondition,
                   fmt::format("the database has format {}", format));

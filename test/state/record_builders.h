@@ -93,6 +93,9 @@ inline Change Put(ResourceRecord resource) {
       std::make_shared<const ResourceRecord>(std::move(resource))};
 }
 
+inline Change Put(SourceRecord source) {
+  return PutSource{std::make_shared<const SourceRecord>(std::move(source))};
+}
 inline Change Put(HealthRecord health) {
   return PutHealth{std::make_shared<const HealthRecord>(std::move(health))};
 }

@@ -135,6 +135,9 @@ TEST(StateTest, RefusesRecordsThatCannotBe) {
       {EraseIdentity{"Pod", {"default", "none"}}, "Pod"},
       {EraseResource{"example.com/none"}, "'example.com/none' is not known"},
       {EraseHealth{{"d", "pool", "none"}}, "the health of 'none'"},
+      {PutSource{}, "a source record is missing"},
+      {Put(SourceRecord{}), "a source has no name"},
+      {EraseSource{{"none"}}, "source 'none' is not known"},
   };
   for (const auto& [change, message] : cases) {
     SCOPED_TRACE(message);
@@ -148,7 +151,7 @@ TEST(StateTest, RefusesRecordsThatCannotBe) {
   }
 }
 
-TEST(StateTest, ResourcesAndHealthComeAndGo) {
+TEST(StateTest, ResourcesHealthAndSourcesComeAndGo) {
   State state;
   Batch batch;
   batch.seq = 1;
@@ -156,21 +159,24 @@ TEST(StateTest, ResourcesAndHealthComeAndGo) {
   batch.decision.changes = {
       PutResource{std::make_shared<const ResourceRecord>(
           ResourceRecord{.name = "example.com/gpu"})},
-      PutHealth{std::make_shared<const HealthRecord>(health)}};
+      PutHealth{std::make_shared<const HealthRecord>(health)},
+      Put(SourceRecord{"directory /m", "marker", 7})};
   ASSERT_TRUE(ApplyNew(state, batch).ok());
   EXPECT_NE(state.FindResource("example.com/gpu"), nullptr);
   EXPECT_EQ(*state.FindHealth(health.Key()), health);
+  EXPECT_EQ(state.FindSource({"directory /m"})->marker, "marker");
   ASSERT_TRUE(Revert(state, batch).ok());
   EXPECT_EQ(state.FindResource("example.com/gpu"), nullptr);
   EXPECT_EQ(state.FindHealth(health.Key()), nullptr);
+  EXPECT_EQ(state.FindSource({"directory /m"}), nullptr);
 }
 
 TEST(StateTest, EachKindOfDecisionHasItsName) {
   std::set<std::string_view> names;
-  for (int kind = 1; kind <= 18; ++kind) {
+  for (int kind = 1; kind <= 19; ++kind) {
     names.insert(DecisionKindName(static_cast<DecisionKind>(kind)));
   }
-  EXPECT_EQ(names.size(), 18u);
+  EXPECT_EQ(names.size(), 19u);
   EXPECT_EQ(names.count(""), 0u);
 }
 

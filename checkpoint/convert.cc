@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/convert.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "api/quote.h"
+#include "checkpoint/codec.h"
+#include "checkpoint/examine.h"
+#include "checkpoint/keys.h"
+#include "checkpoint/ledger_reader.h"
+#include "checkpoint/rocksdb_config.h"
+#include "checkpoint/state_directory.h"
+#include "checkpoint/witness.h"
+#include "checkpoint/write_ledger.h"
+#include "common/status.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+/// The one older format that is converted to.
+constexpr std::uint64_t kTarget = 2;
+
+bool IsNew(const state::Change& change) {
+  return std::holds_alternative<state::PutSource>(change) ||
+         std::holds_alternative<state::EraseSource>(change);
+}
+
+/// Whether a reader of format 2 would refuse the batch.
+bool IsNew(const state::Batch& batch) {
+  const state::Decision& decision = batch.decision;
+  return decision.kind >= state::DecisionKind::kSource ||
+         std::any_of(decision.changes.begin(), decision.changes.end(),
+                     [](const state::Change& change) { return IsNew(change); });
+}
+
+/// Removes the history up to the last batch that format 2 does not know.
+absl::Status DropNewHistory(rocksdb::DB& db, std::uint64_t last_seq,
+                            rocksdb::WriteBatch& write,
+                            Conversion& conversion) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto history,
+                          ReadHistory(db, 0, kWholeHistory));
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (IsNew(history[i])) dropped = i + 1;
+  }
+  for (std::size_t i = 0; i < dropped; ++i) {
+    write.Delete(HistoryKey(history[i].seq));
+  }
+  conversion.batches = history.size() - dropped;
+  const std::uint64_t first =
+      dropped < history.size() ? history[dropped].seq : last_seq + 1;
+  write.Put(FirstKey(), EncodeNumber(first));
+  if (dropped > 0) {
+    conversion.lost.push_back(fmt::format(
+        "the history up to batch {} ({} of {} batches): format {} does not "
+        "know "
+        "some of these decisions",
+        history[dropped - 1].seq, dropped, history.size(), kTarget));
+  }
+  return absl::OkStatus();
+}
+
+/// Removes the records of kinds that format 2 does not know.
+absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
+                            Conversion& conversion) {
+  const std::unique_ptr<rocksdb::Iterator> records(
+      db.NewIterator(CheckedRead()));
+  for (records->Seek(HistoryEnd()); records->Valid(); records->Next()) {
+    const std::string key = records->key().ToString();
+    const auto kind = KindOf(key);
+    if (kind.has_value() && kind != KeyKind::kSource) continue;
+    write.Delete(key);
+    if (!kind.has_value()) {
+      conversion.lost.push_back(
+          fmt::format("record '{}', of a newer version", PrintKey(key)));
+      continue;
+    }
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto source,
+        DecodeSource(records->value().ToString(), PrintKey(key)));
+    conversion.lost.push_back(fmt::format(
+        "how the source {} is recognised after a restart: an older version "
+        "releases all pods when its directory is mounted late",
+        api::Quoted(source->name)));
+  }
+  return FromRocksDb(records->status(), "reading the ledger");
+}
+
+absl::StatusOr<Conversion> Convert(StateDirectory& directory,
+                                   const rocksdb::Options& options) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto db,
+                          OpenDatabase(options, directory.database()));
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t seq, ReadSeq(*db));
+  Conversion conversion;
+  rocksdb::WriteBatch write;
+  DEVMGR_RETURN_IF_ERROR(DropNewRecords(*db, write, conversion));
+  DEVMGR_RETURN_IF_ERROR(DropNewHistory(*db, seq, write, conversion));
+  write.Put(FormatKey(), EncodeNumber(kTarget));
+  DEVMGR_RETURN_IF_ERROR(FromRocksDb(db->Write(DurableWrite(), &write),
+                                     "cannot convert the ledger"));
+  DEVMGR_RETURN_IF_ERROR(
+      FromRocksDb(db->Close(), "cannot close the converted ledger"));
+  DEVMGR_RETURN_IF_ERROR(directory.SetFormat(kTarget));
+  return conversion;
+}
+
+}  // namespace
+
+absl::StatusOr<Conversion> ConvertStoppedStore(
+    const std::filesystem::path& directory, std::uint64_t to) {
+  if (to != kTarget) {
+    return InvalidArgumentError(
+        "a ledger cannot be converted to format {}, only to format {}", to,
+        kTarget);
+  }
+  // Looks without writing whether there is one.
+  DEVMGR_RETURN_IF_ERROR(StateDirectory::HoldForReading(directory).status());
+  const rocksdb::Options options = LedgerOptions(nullptr);
+  DEVMGR_ASSIGN_OR_RETURN(
+      StateDirectory held,
+      StateDirectory::Hold(directory, options.env->GetFileSystem()));
+  if (held.format() <= kTarget) {
+    return FailedPreconditionError("the ledger in '{}' has format {} already",
+                                   directory.string(), held.format());
+  }
+  DEVMGR_ASSIGN_OR_RETURN(
+      const auto witness,
+      ReadWitness(*options.env->GetFileSystem(), held.path()));
+  DEVMGR_ASSIGN_OR_RETURN(const auto found, held.FindDatabase());
+  DEVMGR_RETURN_IF_ERROR(
+      WithContext(ExamineDatabase(found, options, witness).status(),
+                  "ledger in '{}'", found.string()));
+  DEVMGR_RETURN_IF_ERROR(held.SettleDatabase());
+  return Convert(held, options);
+}
+
+}  // namespace devmgr::checkpoint
