@@ -92,28 +92,22 @@ absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
   return FromRocksDb(records->status(), "reading the ledger");
 }
 
-absl::StatusOr<Conversion> Convert(StateDirectory& directory,
-                                   const rocksdb::Options& options) {
+absl::Status Apply(StateDirectory& directory, const rocksdb::Options& options,
+                   rocksdb::WriteBatch& write) {
+  DEVMGR_RETURN_IF_ERROR(directory.SettleDatabase());
   DEVMGR_ASSIGN_OR_RETURN(const auto db,
                           OpenDatabase(options, directory.database()));
-  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t seq, ReadSeq(*db));
-  Conversion conversion;
-  rocksdb::WriteBatch write;
-  DEVMGR_RETURN_IF_ERROR(DropNewRecords(*db, write, conversion));
-  DEVMGR_RETURN_IF_ERROR(DropNewHistory(*db, seq, write, conversion));
-  write.Put(FormatKey(), EncodeNumber(kTarget));
   DEVMGR_RETURN_IF_ERROR(FromRocksDb(db->Write(DurableWrite(), &write),
                                      "cannot convert the ledger"));
   DEVMGR_RETURN_IF_ERROR(
       FromRocksDb(db->Close(), "cannot close the converted ledger"));
-  DEVMGR_RETURN_IF_ERROR(directory.SetFormat(kTarget));
-  return conversion;
+  return directory.SetFormat(kTarget);
 }
 
 }  // namespace
 
 absl::StatusOr<Conversion> ConvertStoppedStore(
-    const std::filesystem::path& directory, std::uint64_t to) {
+    const std::filesystem::path& directory, std::uint64_t to, bool apply) {
   if (to != kTarget) {
     return InvalidArgumentError(
         "a ledger cannot be converted to format {}, only to format {}", to,
@@ -133,11 +127,19 @@ absl::StatusOr<Conversion> ConvertStoppedStore(
       const auto witness,
       ReadWitness(*options.env->GetFileSystem(), held.path()));
   DEVMGR_ASSIGN_OR_RETURN(const auto found, held.FindDatabase());
+  auto examined = ExamineDatabase(found, options, witness);
+  if (!examined.ok()) {
+    return WithContext(examined.status(), "ledger in '{}'", found.string());
+  }
+  Conversion conversion;
+  rocksdb::WriteBatch write;
+  DEVMGR_RETURN_IF_ERROR(DropNewRecords(*examined->db, write, conversion));
   DEVMGR_RETURN_IF_ERROR(
-      WithContext(ExamineDatabase(found, options, witness).status(),
-                  "ledger in '{}'", found.string()));
-  DEVMGR_RETURN_IF_ERROR(held.SettleDatabase());
-  return Convert(held, options);
+      DropNewHistory(*examined->db, examined->state.seq, write, conversion));
+  write.Put(FormatKey(), EncodeNumber(kTarget));
+  examined->db = nullptr;
+  if (apply) DEVMGR_RETURN_IF_ERROR(Apply(held, options, write));
+  return conversion;
 }
 
 }  // namespace devmgr::checkpoint

@@ -21,6 +21,9 @@ class FileLock {
     if (fd_.valid()) ::flock(fd_.get(), LOCK_UN);
   }
 
+  /// -1 where nothing is locked.
+  int fd() const { return fd_.get(); }
+
  private:
   UniqueFd fd_;
 };

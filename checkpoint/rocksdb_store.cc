@@ -131,6 +131,7 @@ class RocksDbStore : public LedgerStore {
       if (db_ != nullptr) db_->Close().PermitUncheckedError();
       db_ = nullptr;
     }
+    DEVMGR_RETURN_IF_ERROR(directory_.CheckInPlace());
     // What was answered must be there; it may be more.
     DEVMGR_RETURN_IF_ERROR(
         Examine(directory_.database(), Witness{last_seq_, false}).status());
@@ -242,6 +243,8 @@ class RocksDbStore : public LedgerStore {
     write.Put(SeqKey(), EncodeNumber(seq));
     DEVMGR_RETURN_IF_ERROR(
         FromRocksDb(db_->Write(DurableWrite(), &write), "write failed"));
+    // Files that were removed can be written, but not be found again.
+    DEVMGR_RETURN_IF_ERROR(directory_.CheckInPlace());
     last_seq_ = seq;
     return absl::OkStatus();
   }

@@ -313,6 +313,23 @@ absl::Status StateDirectory::SetFormat(std::uint64_t format) {
   return absl::OkStatus();
 }
 
+absl::Status StateDirectory::CheckInPlace() const {
+  struct stat held {};
+  struct stat found {};
+  if (::fstat(lock_.fd(), &held) != 0)
+    return SystemError(errno, "look at", path_);
+  const bool same = ::stat(LockPath(path_).c_str(), &found) == 0 &&
+                    found.st_dev == held.st_dev && found.st_ino == held.st_ino;
+  if (same && ::stat((database() / "CURRENT").c_str(), &found) == 0) {
+    return absl::OkStatus();
+  }
+  return UnavailableError(
+      "the state directory '{}' was removed or replaced while it was in use; "
+      "nothing is decided until it is back in its place or this process is "
+      "started again",
+      path_.string());
+}
+
 absl::Status StateDirectory::SettleDatabase() {
   DEVMGR_ASSIGN_OR_RETURN(const fs::path found, FindDatabase());
   if (found == database()) {

@@ -82,6 +82,10 @@ class StateDirectory {
       const std::function<absl::Status(const std::filesystem::path&)>& write,
       std::int64_t now_ms);
 
+  /// Whether the path still leads to the directory that we hold.
+  ///   Unavailable  it was removed, or another one is in its place
+  absl::Status CheckInPlace() const;
+
   /// The database to read, in either place.
   ///   DataLoss  there is none
   absl::StatusOr<std::filesystem::path> FindDatabase() const;

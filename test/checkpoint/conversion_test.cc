@@ -136,6 +136,10 @@ class ConversionToFormat2Test : public ::testing::Test {
   }
   std::filesystem::path Dir() const { return folder_.path(); }
 
+  absl::StatusOr<Conversion> Convert(bool apply = true) const {
+    return ConvertStoppedStore(Dir(), 2, apply);
+  }
+
   /// All but the records of kinds that format 2 does not know.
   static state::State Expected() {
     state::State state = Project(FullLedger());
@@ -147,7 +151,7 @@ class ConversionToFormat2Test : public ::testing::Test {
 };
 
 TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
-  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();
   EXPECT_EQ(conversion->batches, 0);
   EXPECT_THAT(
@@ -161,13 +165,21 @@ TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
   for (const auto& [key, value] : records) EXPECT_FALSE(MayBeIgnored(key));
 }
 
+TEST_F(ConversionToFormat2Test, IsShownWithoutChangingAnything) {
+  const auto shown = Convert(/*apply=*/false);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->lost.size(), 2);
+  EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(kFormatVersion));
+  EXPECT_TRUE(*MustOpen(Dir())->Load() == Project(FullLedger()));
+}
+
 TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
   const state::Batch later =
       MakeBatch(24, state::DecisionKind::kSeen,
                 {Put(state::MakePod(PodUid{"later"}, "later",
                                     state::PodPhase::kWaiting))});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
-  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();
   EXPECT_EQ(conversion->batches, 1);
   const auto contents = ReadStoppedStore(Dir());
@@ -181,9 +193,9 @@ TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
 }
 
 TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
-  ASSERT_TRUE(ConvertStoppedStore(Dir(), 2).ok());
+  ASSERT_TRUE(Convert().ok());
   WriteFile(Dir() / "format", FormatText(kFormatVersion));
-  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();
   EXPECT_THAT(conversion->lost, IsEmpty());
   EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
@@ -193,7 +205,7 @@ TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
 TEST_F(ConversionToFormat2Test, RemovesWhatAnEvenNewerVersionLetsItIgnore) {
   PutRaw(Dir(), {{"~z/x", "whatever"}});
   EXPECT_TRUE(*MustOpen(Dir())->Load() == Project(FullLedger()));
-  const auto conversion = ConvertStoppedStore(Dir(), 2);
+  const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();
   EXPECT_THAT(conversion->lost,
               ::testing::Contains("record '~z/x', of a newer version"));
@@ -201,19 +213,17 @@ TEST_F(ConversionToFormat2Test, RemovesWhatAnEvenNewerVersionLetsItIgnore) {
 }
 
 TEST_F(ConversionToFormat2Test, IsRefusedWhereThereIsNothingToConvert) {
-  EXPECT_EQ(ConvertStoppedStore(Dir(), 1).status().code(),
+  EXPECT_EQ(ConvertStoppedStore(Dir(), 1, true).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ConvertStoppedStore(Dir() / "none", 2).status().code(),
+  EXPECT_EQ(ConvertStoppedStore(Dir() / "none", 2, true).status().code(),
             absl::StatusCode::kNotFound);
   {
     const auto held = MustOpen(Dir());
-    EXPECT_THAT(MessageOf(ConvertStoppedStore(Dir(), 2).status()),
-                HasSubstr("is held by"));
+    EXPECT_THAT(MessageOf(Convert().status()), HasSubstr("is held by"));
   }
-  ASSERT_TRUE(ConvertStoppedStore(Dir(), 2).ok());
+  ASSERT_TRUE(Convert().ok());
   const auto before = TreeOf(Dir() / "db");
-  EXPECT_THAT(MessageOf(ConvertStoppedStore(Dir(), 2).status()),
-              HasSubstr("has format 2 already"));
+  EXPECT_THAT(MessageOf(Convert().status()), HasSubstr("has format 2 already"));
   EXPECT_EQ(TreeOf(Dir() / "db"), before);
 }
 
