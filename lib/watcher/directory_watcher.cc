@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watcher/directory_watcher.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/timerfd.h>
@@ -42,6 +43,9 @@ std::optional<Kind> KindOf(std::uint32_t mask) {
   return std::nullopt;
 }
 
+/// Polls as exceptional whenever something was mounted or unmounted.
+constexpr char kMountInfo[] = "/proc/self/mountinfo";
+
 /// All but construction and destruction happens on the poller's thread.
 class DirectoryWatcherImpl final : public DirectoryWatcher {
  public:
@@ -51,6 +55,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
       : poller_(poller),
         inotify_(std::move(inotify)),
         timer_(std::move(timer)),
+        mounts_(::open(kMountInfo, O_RDONLY | O_CLOEXEC)),
         on_event_(std::move(on_event)),
         first_retry_(options.first_retry),
         max_retry_(options.max_retry),
@@ -58,6 +63,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
                options.add_watch ? options.add_watch : kAddInotifyWatch) {}
 
   ~DirectoryWatcherImpl() override {
+    poller_.Unwatch(mounts_watch_);
     poller_.Unwatch(timer_watch_);
     poller_.Unwatch(inotify_watch_);
   }
@@ -73,9 +79,18 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     DEVMGR_ASSIGN_OR_RETURN(
         timer_watch_, poller_.Watch(timer_.get(), EPOLLIN,
                                     [this](std::uint32_t) { OnTimer(); }));
+    if (mounts_.valid()) {
+      DEVMGR_ASSIGN_OR_RETURN(
+          mounts_watch_, poller_.Watch(mounts_.get(), EPOLLPRI,
+                                       [this](std::uint32_t) { OnMounts(); }));
+    }
     // At first, to begin on the poller's thread.
     SetTimer(std::chrono::nanoseconds(1));
     return absl::OkStatus();
+  }
+
+  WatchedPlace place() const override {
+    return {chain_.end(), chain_.end_path()};
   }
 
  private:
@@ -93,6 +108,15 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     if (read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
     Begin();
     if (!problem_.empty()) ResolveAgain(false);
+  }
+
+  /// inotify does not tell of what is mounted over a directory.
+  void OnMounts() {
+    Begin();
+    const WatchedPlace before = place();
+    const bool was_whole = problem_.empty();
+    Resolve();
+    if (place() != before || was_whole != problem_.empty()) Rescan(problem_);
   }
 
   void SetTimer(std::chrono::nanoseconds delay) {
@@ -133,9 +157,8 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     return meaning.path_changed;
   }
 
-  void ResolveAgain(bool lost) {
-    const bool was_there = chain_.end() >= 0;
-    const bool was_whole = std::exchange(problem_, "").empty();
+  void Resolve() {
+    problem_.clear();
     if (const absl::Status status = chain_.Resolve(); !status.ok()) {
       problem_ = MessageOf(status);
       retry_ = std::clamp(retry_ * 2, first_retry_, max_retry_);
@@ -143,6 +166,12 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     } else {
       retry_ = std::chrono::milliseconds(0);
     }
+  }
+
+  void ResolveAgain(bool lost) {
+    const bool was_there = chain_.end() >= 0;
+    const bool was_whole = problem_.empty();
+    Resolve();
     // Who is not told of changes looks at least whenever we tried again.
     const bool is_whole = problem_.empty();
     if (was_there || chain_.end() >= 0 || lost || !was_whole || !is_whole) {
@@ -153,11 +182,13 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
   Poller& poller_;
   const UniqueFd inotify_;
   const UniqueFd timer_;
+  const UniqueFd mounts_;
   const OnEvent on_event_;
   const std::chrono::milliseconds first_retry_;
   const std::chrono::milliseconds max_retry_;
   Poller::WatchId inotify_watch_ = 0;
   Poller::WatchId timer_watch_ = 0;
+  Poller::WatchId mounts_watch_ = 0;
 
   PathChain chain_;
   bool begun_ = false;

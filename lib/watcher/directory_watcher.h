@@ -19,8 +19,8 @@ namespace devmgr::watcher {
 struct DirectoryEvent {
   enum class Kind {
     kRescan,      ///< Look at everything again: at first, after an overflow,
-                  ///< or when the directory itself appeared, went or was
-                  ///< swapped.
+                  ///< or when the directory itself appeared, went, was
+                  ///< swapped or mounted over.
     kAppeared,    ///< Created or renamed into the directory.
     kChanged,     ///< A writer closed the file.
     kWriting,     ///< Written to by somebody who has not closed it yet.
@@ -32,6 +32,15 @@ struct DirectoryEvent {
   /// With kRescan: why changes may go unnoticed from now on; empty when none
   /// does.
   std::string problem;
+};
+
+/// The directory that is watched at this moment.
+struct WatchedPlace {
+  /// Another number for each directory, also for one in the place of another;
+  /// never used again. -1: there is none.
+  int id = -1;
+  std::string path;  ///< Without symbolic links. Empty when there is none.
+  friend bool operator==(const WatchedPlace&, const WatchedPlace&) = default;
 };
 
 struct WatchOptions {
@@ -46,6 +55,7 @@ struct WatchOptions {
 /// Watches one directory (not what lies below it) through inotify. The
 /// directory may not exist yet, may vanish and come back, and may be reached
 /// through symbolic links that are swapped: its parents are watched for that.
+/// What is mounted over it, or taken off it, is noticed where there is a /proc.
 /// When the kernel gives no more watches for that, a kRescan says so; it is
 /// tried again with a back-off, a kRescan each time, the last without problem.
 /// `on_event` runs on the poller's thread and must not block; a kRescan comes
@@ -59,6 +69,9 @@ class DirectoryWatcher {
       Poller& poller, std::filesystem::path directory, OnEvent on_event,
       WatchOptions options = {});
   virtual ~DirectoryWatcher() = default;
+
+  /// To be called on the poller's thread.
+  virtual WatchedPlace place() const = 0;
 };
 
 }  // namespace devmgr::watcher

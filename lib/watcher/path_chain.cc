@@ -49,10 +49,12 @@ class PathChain::Walk {
       }
     }
     end_ = Add(kContents);
+    if (end_ >= 0) end_path_ = Here();
   }
 
   Names& names() { return names_; }
   int end() const { return end_; }
+  const std::string& end_path() const { return end_path_; }
   /// The errno of a watch that is missing for want of something; 0 if none.
   int error() const { return error_; }
 
@@ -114,6 +116,7 @@ class PathChain::Walk {
   int links_ = 0;
   Names names_;
   int end_ = -1;
+  std::string end_path_;
   int error_ = 0;
 };
 
@@ -128,6 +131,7 @@ absl::Status PathChain::Resolve() {
   walk.Run();
   names_.swap(walk.names());
   end_ = walk.end();
+  end_path_ = walk.end_path();
   for (const auto& [watch, names] : walk.names()) {
     if (!names_.contains(watch)) inotify_rm_watch(inotify_, watch);
   }

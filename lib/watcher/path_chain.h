@@ -46,6 +46,9 @@ class PathChain {
 
   /// The watch on the directory at the end; -1 while there is none.
   int end() const { return end_; }
+  /// Where that directory is, without any symbolic link; with a slash at its
+  /// end. Empty while there is none.
+  const std::string& end_path() const { return end_path_; }
 
  private:
   class Walk;
@@ -57,6 +60,7 @@ class PathChain {
   const AddWatch add_watch_;
   Names names_;
   int end_ = -1;
+  std::string end_path_;
 };
 
 }  // namespace devmgr::watcher

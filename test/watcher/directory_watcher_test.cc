@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -416,6 +418,38 @@ TEST_F(DirectoryWatcherTest, LetsSeveralWatchOnePoller) {
   Write(folder() / "g");
   EXPECT_TRUE(Next(Kind::kAppeared, "g"));
   other->reset();
+}
+
+TEST_F(DirectoryWatcherTest, TellsWhereTheDirectoryIs) {
+  fs::create_directory_symlink(folder(), base() / "link");
+  StartAt(base() / "link");
+  std::promise<WatchedPlace> place;
+  // On the poller's thread, as it must be asked.
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  UniqueFd reader(pipes[0]), writer(pipes[1]);
+  auto watch = poller_->Watch(reader.get(), EPOLLIN, [&](std::uint32_t) {
+    char byte;
+    if (read(reader.get(), &byte, 1) == 1) place.set_value(watcher_->place());
+  });
+  ASSERT_TRUE(watch.ok());
+  ASSERT_EQ(write(writer.get(), "x", 1), 1);
+  const WatchedPlace found = place.get_future().get();
+  poller_->Unwatch(*watch);
+  EXPECT_GE(found.id, 0);
+  EXPECT_EQ(found.path, fs::canonical(folder()).string() + "/");
+}
+
+TEST_F(DirectoryWatcherTest, TellsOfAMountOverTheDirectory) {
+  StartAt(folder());
+  if (mount("tmpfs", folder().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "nothing can be mounted here";
+  }
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder()));
+  EXPECT_EQ(umount2(folder().c_str(), MNT_DETACH), 0);
+  EXPECT_TRUE(Comes(Kind::kRescan));
+  EXPECT_TRUE(Sees(folder(), "below"));
 }
 
 }  // namespace
