@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "common/poller.h"
 #include "common/snapshot_cell.h"
 #include "common/status.h"
@@ -26,6 +27,7 @@
 #include "source/change_tracker.h"
 #include "source/manifest_reader.h"
 #include "source/manifest_set.h"
+#include "source/marker_file.h"
 #include "watcher/directory_watcher.h"
 
 namespace devmgr::source {
@@ -33,6 +35,13 @@ namespace {
 
 using watcher::DirectoryEvent;
 using watcher::DirectoryWatcher;
+
+/// A directory that was listed: as it is watched, and as it was opened.
+struct MarkedPlace {
+  watcher::WatchedPlace watched;
+  DirectoryId directory;
+  friend bool operator==(const MarkedPlace&, const MarkedPlace&) = default;
+};
 
 constexpr const char* kBeingWritten = "is still being written";
 
@@ -86,6 +95,13 @@ class FileSource final : public ObjectSource {
   std::string Describe() const override {
     return "directory " + Printable(directory_.string());
   }
+  void Mark(const std::string& id, std::uint64_t watch) override {
+    {
+      MutexLock lock(mark_mutex_);
+      mark_ = {id, watch};
+    }
+    if (poller_ != nullptr) Wake();
+  }
 
  private:
   /// What is known about the bytes of a file.
@@ -120,6 +136,8 @@ class FileSource final : public ObjectSource {
   bool HasWork() const { return tracker_.pending().any() || look_again_; }
 
   bool EnsureWatched();
+  void NotePlace(int directory);
+  void TakeMark();
   void Scan();
   bool ScanFiles(const ChangeTracker::Changes& changes,
                  DirectoryListing& listing);
@@ -153,6 +171,17 @@ class FileSource final : public ObjectSource {
   bool settling_ = false;
   int rounds_ = 0;
   int quiet_rounds_ = 0;
+
+  /// Goes up when the directory may be another one than before, although
+  /// nothing that we watch has led elsewhere: something was mounted over it, or
+  /// it was removed and made anew.
+  std::uint64_t watch_ = 1;
+  std::optional<MarkedPlace> place_;  ///< What was listed last.
+  Marker marker_;
+  Mutex mark_mutex_;
+  /// What the directory is to carry, if it is still the one of that watch.
+  std::optional<std::pair<std::string, std::uint64_t>> mark_
+      DEVMGR_GUARDED_BY(mark_mutex_);
 
   int restless_scans_ = 0;
   bool look_again_ = true;
@@ -233,12 +262,17 @@ void FileSource::OnWake() {
   eventfd_t count = 0;
   eventfd_read(wake_.get(), &count);
   if (stopping_) return;
+  TakeMark();
   if (settling_) {
     ++quiet_rounds_;
     if (++rounds_ < kMaxRounds && quiet_rounds_ <= kQuietRounds) return Wake();
     settling_ = false;
     Settle();
-    if (HasWork()) Wake();
+    if (HasWork()) {
+      Wake();
+    } else {
+      TakeMark();
+    }
     return;
   }
   // A new watcher begins with a kRescan, and that brings us back here.
@@ -267,6 +301,35 @@ bool FileSource::EnsureWatched() {
   return true;
 }
 
+/// The directory that is listed, through its descriptor.
+void FileSource::NotePlace(int directory) {
+  MarkedPlace now{
+      watcher_ == nullptr ? watcher::WatchedPlace{} : watcher_->place(),
+      DirectoryIdOf(directory)};
+  // A symbolic link that was swapped leads to another path.
+  if (place_.has_value() && place_->watched.path == now.watched.path &&
+      !(*place_ == now)) {
+    ++watch_;
+  }
+  place_ = std::move(now);
+  marker_ = ReadMarker(directory);
+}
+
+/// Not while a scan settles: it would count as a change.
+void FileSource::TakeMark() {
+  std::optional<std::pair<std::string, std::uint64_t>> mark;
+  {
+    MutexLock lock(mark_mutex_);
+    if (settling_ || HasWork()) return;
+    mark.swap(mark_);
+  }
+  if (!mark.has_value() || !place_.has_value() || mark->second != watch_) {
+    return;
+  }
+  marker_ = WriteMarker(directory_, place_->directory, mark->first);
+  Publish();
+}
+
 void FileSource::Scan() {
   look_again_ = false;
   watch_again_ = false;
@@ -290,6 +353,7 @@ void FileSource::Scan() {
     }
     return;
   }
+  NotePlace(listing->directory.get());
   if (!ScanFiles(changes, *listing)) return;
   set_.SetListed(listing->names);
   std::erase_if(known_, [&listing](const auto& entry) {
@@ -493,7 +557,11 @@ void FileSource::Disturb(std::string problem) {
 }
 
 void FileSource::Publish() {
-  auto snapshot = std::make_shared<const ObjectSnapshot>(set_.Build());
+  auto snapshot = std::make_shared<ObjectSnapshot>(set_.Build());
+  snapshot->vouched = false;
+  snapshot->watch = watch_;
+  snapshot->marker = marker_.id;
+  snapshot->marker_problem = marker_.problem;
   if (SameSnapshot(*snapshot, *cell_.Get())) return;
   cell_.Put(std::move(snapshot));
   cell_.Notify();

@@ -285,7 +285,9 @@ std::string ManifestSet::PathOf(const std::string& name) const {
 }
 
 bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
-  return a.complete == b.complete && a.pods == b.pods && a.claims == b.claims &&
+  return a.complete == b.complete && a.watch == b.watch &&
+         a.marker == b.marker && a.marker_problem == b.marker_problem &&
+         a.pods == b.pods && a.claims == b.claims &&
          a.claim_templates == b.claim_templates &&
          a.device_classes == b.device_classes &&
          a.resource_slices == b.resource_slices && a.nodes == b.nodes &&

@@ -39,6 +39,8 @@ class MemoryObjectSourceImpl final : public MemoryObjectSource {
 
 }  // namespace
 
+void ObjectSource::Mark(const std::string&, std::uint64_t) {}
+
 std::unique_ptr<MemoryObjectSource> MemoryObjectSource::Create() {
   return std::make_unique<MemoryObjectSourceImpl>();
 }

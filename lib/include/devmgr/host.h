@@ -38,6 +38,21 @@ struct ObjectSnapshot {
   /// True only after a complete scan without errors. Absence of an object
   /// means "gone" in a complete snapshot and nothing at all in any other.
   bool complete = false;
+  /// Whether the source vouches for `complete` whatever is missing, as an
+  /// embedder does that keeps its own list. Where it does not, a complete
+  /// snapshot that lacks more than half of the pods that the node has from this
+  /// source counts as incomplete, unless `watch` or `marker` proves that they
+  /// are gone, or an operator says so (docs/reliability.md): a directory may
+  /// not be mounted yet.
+  bool vouched = true;
+  /// Snapshots with the same number, not 0, come from one watch without a
+  /// break: what was in one of them and is missing in a later one was taken
+  /// away. 0: the source cannot say.
+  std::uint64_t watch = 0;
+  /// The ID that the source carries (ObjectSource::Mark); empty: none.
+  std::string marker;
+  /// Why it carries none although it was to; empty: no reason is known.
+  std::string marker_problem;
   /// Why the snapshot is not complete, and what else is wrong: bad files,
   /// stale contents, the same object in two files, an unreadable directory.
   std::vector<ManifestProblem> problems;
@@ -60,14 +75,22 @@ class DEVMGR_EXPORT ObjectSource {
   /// No call of the subscriber runs after this returns.
   virtual void Unsubscribe() = 0;
 
-  /// For people: `directory /etc/devmgr/manifests`.
+  /// For people: `directory /etc/devmgr/manifests`. Also what the ledger knows
+  /// it by.
   virtual std::string Describe() const = 0;
+
+  /// Asks the source to carry `id` from now on, where it can, so that it is
+  /// recognised after a restart; a new snapshot tells what became of it.
+  /// `watch` is that of the snapshot which was believed: a source that has lost
+  /// sight of it since does nothing. Must not block. The default does nothing.
+  virtual void Mark(const std::string& id, std::uint64_t watch);
 };
 
 /// A directory of manifests (`*.yaml`, `*.yml`, `*.json`), watched. Follows
 /// directories that are swapped by symbolic link, files replaced by rename,
 /// files half-written; a file that turns bad keeps its last good content and
-/// is reported as stale. The directory may appear later. `node_name` stands in
+/// is reported as stale. The directory may appear later; where it can be
+/// written it carries a marker, `.devmgr-source`. `node_name` stands in
 /// for the pool of ResourceSlices without one. Never blocks for long; stops
 /// its thread in the destructor.
 DEVMGR_EXPORT std::unique_ptr<ObjectSource> WatchManifests(
