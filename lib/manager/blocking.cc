@@ -68,4 +68,9 @@ absl::Status DeviceManager::HandOverResource(const std::string& resource,
   });
 }
 
+absl::Status DeviceManager::ConfirmSource(const std::string& reason) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartConfirmSource(reason, std::move(done)); });
+}
+
 }  // namespace devmgr

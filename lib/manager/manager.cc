@@ -233,6 +233,8 @@ void Manager::Start(const DriversFactory& drivers,
   StartDevices(plugins);
   ObjectBook::Options book;
   book.source = host_.objects;
+  book.events = &events_;
+  book.boot_id = boot_id_;
   book.node_name = options_.node_name;
   book.now_ms = now_ms;
   book.post = post;

@@ -95,6 +95,7 @@ class Manager final : public DeviceManager {
                                     ResourceOwner owner,
                                     const std::string& reason,
                                     Done done) override;
+  OperationId StartConfirmSource(const std::string& reason, Done done) override;
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(

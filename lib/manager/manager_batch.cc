@@ -183,6 +183,7 @@ void Manager::OnPodGone(const state::PodRecord& pod) {
   dra_health_->Forget(pod.uid);
   lifecycle_->Forget(pod.uid);
   device_admission_->Forget(pod.uid);
+  objects_->OnPodGone();
   {
     MutexLock lock(names_mutex_);
     const auto names = state_.PodsNamed(pod.name);

@@ -121,7 +121,15 @@ std::string DeriveUid(const std::string& source, const std::string& kind,
 
 ObjectBook::ObjectBook(Ledger& ledger, const state::State& state,
                        Options options)
-    : ledger_(ledger), state_(state), options_(std::move(options)) {}
+    : ledger_(ledger),
+      state_(state),
+      options_(std::move(options)),
+      trust_(options_.source == nullptr
+                 ? nullptr
+                 : std::make_unique<SourceTrust>(SourceTrust::Parts{
+                       ledger_, state_, *options_.events, *options_.source,
+                       options_.node_name, options_.boot_id, options_.now_ms,
+                       options_.post})) {}
 
 std::shared_ptr<const ObjectSnapshot> ObjectBook::Current() const {
   MutexLock lock(mutex_);
@@ -134,7 +142,7 @@ void ObjectBook::Refresh() {
     again_ = true;
     return;
   }
-  const auto snapshot = options_.source->Snapshot();
+  const auto snapshot = Believed();
   if (DecideIdentities(state_, *snapshot).changes.empty()) {
     Publish(*snapshot);
     return;
@@ -158,10 +166,30 @@ void ObjectBook::Refresh() {
       });
 }
 
+std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
+  return trust_->Judge(options_.source->Snapshot());
+}
+
+void ObjectBook::OnPodGone() {
+  if (trust_ == nullptr || !trust_->in_doubt()) return;
+  options_.post([this] { Refresh(); });
+}
+
+void ObjectBook::Confirm(const std::string& reason,
+                         std::function<void(const absl::Status&)> done) {
+  if (trust_ == nullptr) {
+    return done(FailedPreconditionError("this node has no source of objects"));
+  }
+  trust_->Confirm(reason, [this, done](const absl::Status& status) {
+    if (status.ok()) Refresh();
+    done(status);
+  });
+}
+
 void ObjectBook::OnIdentities() {
   // Who is deciding looks at what the ledger holds by then.
   if (options_.source == nullptr || deciding_) return;
-  const auto snapshot = options_.source->Snapshot();
+  const auto snapshot = Believed();
   if (!DecideIdentities(state_, *snapshot).changes.empty()) Refresh();
 }
 
@@ -253,6 +281,7 @@ void ObjectBook::Publish(const ObjectSnapshot& snapshot) {
     MutexLock lock(mutex_);
     before = std::exchange(current_, next);
   }
+  trust_->OnPublished(snapshot);
   options_.on_objects(ChangedClaims(*before, *next));
 }
 

@@ -14,7 +14,9 @@
 
 #include "common/executor.h"
 #include "common/mutex.h"
+#include "manager/event_log.h"
 #include "manager/ledger.h"
+#include "manager/source_trust.h"
 #include "state/decision.h"
 #include "state/state.h"
 
@@ -29,7 +31,9 @@ class ObjectBook {
  public:
   struct Options {
     ObjectSource* source = nullptr;  ///< Borrowed; may be null.
-    std::string node_name;           ///< Empty: every pod counts.
+    EventLog* events = nullptr;      ///< Borrowed.
+    std::string boot_id;
+    std::string node_name;  ///< Empty: every pod counts.
     std::function<std::int64_t()> now_ms;
     std::function<void(Task)> post;  ///< To the manager's thread.
     std::function<void(std::chrono::milliseconds, Task)> post_after;
@@ -49,6 +53,13 @@ class ObjectBook {
   /// have gone meanwhile, and so do these.
   void OnIdentities();
 
+  /// A pod has left the ledger.
+  void OnPodGone();
+
+  /// As SourceTrust::Confirm.
+  void Confirm(const std::string& reason,
+               std::function<void(const absl::Status&)> done);
+
   /// What was published last; never null. Thread-safe.
   std::shared_ptr<const ObjectSnapshot> Current() const;
 
@@ -56,6 +67,8 @@ class ObjectBook {
   /// Identities that are missing for `snapshot`, and those not needed any more.
   state::Decision DecideIdentities(const state::State& state,
                                    const ObjectSnapshot& snapshot) const;
+  /// What the source has now, as far as it is believed.
+  std::shared_ptr<const ObjectSnapshot> Believed();
   void Publish(const ObjectSnapshot& snapshot);
   ObjectSnapshot Identified(const ObjectSnapshot& snapshot);
   template <typename T>
@@ -66,6 +79,7 @@ class ObjectBook {
   Ledger& ledger_;
   const state::State& state_;
   const Options options_;
+  const std::unique_ptr<SourceTrust> trust_;  ///< Null without a source.
   bool deciding_ = false;
   bool again_ = false;
   /// Objects as identified before, by where they came from, so that an object

@@ -52,4 +52,12 @@ OperationId Manager::StartHandOverResource(const std::string& resource,
   return id;
 }
 
+OperationId Manager::StartConfirmSource(const std::string& reason, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, reason, done = std::move(done)] {
+    objects_->Confirm(reason, done);
+  });
+  return id;
+}
+
 }  // namespace devmgr::manager

@@ -204,6 +204,12 @@ class ConnectedInspector : public Inspector {
         .status();
   }
 
+  absl::Status ConfirmSource(const std::string& reason) override {
+    pb::ConfirmSourceRequest request;
+    request.set_reason(reason);
+    return Call<pb::ConfirmSourceResponse>("ConfirmSource", request).status();
+  }
+
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     pb::FsckRequest message;
     message.set_repair(request.mode == FsckMode::kRepair);

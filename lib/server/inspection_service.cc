@@ -227,6 +227,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         DEVMGR_RETURN_IF_ERROR(self.HandOverResource(request));
         return pb::HandOverResourceResponse();
       });
+  methods[Path("ConfirmSource")] = Method<pb::ConfirmSourceRequest>(
+      [](Self& self, const pb::ConfirmSourceRequest& request)
+          -> StatusOr<pb::ConfirmSourceResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.ConfirmSource(request.reason()));
+        return pb::ConfirmSourceResponse();
+      });
   methods[Path("Fsck")] = Method<pb::FsckRequest>(
       [](Self& self,
          const pb::FsckRequest& request) -> StatusOr<pb::FsckReport> {
@@ -368,6 +374,11 @@ absl::Status InspectionService::HandOverResource(
   }
   return AboutOurs(
       manager_.HandOverResource(request.resource(), *owner, request.reason()));
+}
+
+absl::Status InspectionService::ConfirmSource(const std::string& reason) {
+  DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
+  return AboutOurs(manager_.ConfirmSource(reason));
 }
 
 void InspectionService::BeforeContainerStart(

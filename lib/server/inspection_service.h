@@ -75,6 +75,7 @@ class InspectionService : public DeviceManagerObserver {
   absl::Status ForceReleaseClaim(const ObjectName& name,
                                  const std::string& reason);
   absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
+  absl::Status ConfirmSource(const std::string& reason);
   absl::Status CheckActuator() const;
   void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,
                             rpc::Respond respond);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "checkpoint/convert.h"
 #include "checkpoint/ledger_store.h"
 #include "common/status.h"
 #include "server/stopped_store_fsck.h"
@@ -135,6 +136,9 @@ class StateDirInspector : public Inspector {
                                 const std::string&) override {
     return NeedsDaemon("handing over a resource");
   }
+  absl::Status ConfirmSource(const std::string&) override {
+    return NeedsDaemon("confirming a source");
+  }
 
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     if (request.mode == FsckMode::kRepair) {
@@ -168,6 +172,13 @@ absl::StatusOr<std::unique_ptr<Inspector>> Inspector::OpenStateDir(
   DEVMGR_ASSIGN_OR_RETURN(checkpoint::StoreContents contents,
                           checkpoint::ReadStoppedStore(state_dir));
   return std::make_unique<StateDirInspector>(state_dir, std::move(contents));
+}
+
+absl::StatusOr<LedgerConversion> ConvertStateDir(
+    const std::filesystem::path& state_dir, std::uint64_t format, bool apply) {
+  DEVMGR_ASSIGN_OR_RETURN(auto conversion, checkpoint::ConvertStoppedStore(
+                                               state_dir, format, apply));
+  return LedgerConversion{conversion.batches, std::move(conversion.lost)};
 }
 
 }  // namespace devmgr

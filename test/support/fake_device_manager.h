@@ -127,6 +127,14 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::OkStatus());
     return 0;
   }
+  OperationId StartConfirmSource(const std::string& reason,
+                                 Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("confirm source: " + reason);
+    });
+    done(absl::OkStatus());
+    return 0;
+  }
   OperationId StartHandOverResource(const std::string& resource, ResourceOwner,
                                     const std::string& reason,
                                     Done done) override {

@@ -141,6 +141,11 @@ class FakeInspector : public Inspector {
                               reason);
     return node_.decided;
   }
+  absl::Status ConfirmSource(const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("confirm source: " + reason);
+    return node_.decided;
+  }
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     node_.fsck_requests.push_back(request);
     return node_.fsck;

@@ -48,6 +48,14 @@ class CommandLineTest : public ::testing::Test {
           if (!state_dir_error_.ok()) return state_dir_error_;
           return std::make_unique<FakeInspector>(node_);
         },
+        .convert_state_dir =
+            [this](const std::filesystem::path& directory, std::uint64_t format,
+                   bool apply) -> absl::StatusOr<LedgerConversion> {
+          conversions_.push_back(directory.string() + " to " +
+                                 std::to_string(format) +
+                                 (apply ? "" : ", shown"));
+          return LedgerConversion{3, {"how a source is recognised"}};
+        },
         .connect_runtime = [this](const std::filesystem::path& endpoint,
                                   std::chrono::milliseconds)
             -> absl::StatusOr<std::unique_ptr<RuntimeInspector>> {
@@ -110,6 +118,7 @@ class CommandLineTest : public ::testing::Test {
   std::vector<std::string> endpoints_;
   std::vector<std::chrono::milliseconds> timeouts_;
   std::vector<std::string> state_dirs_;
+  std::vector<std::string> conversions_;
   std::vector<std::string> runtimes_;
   std::function<void()> on_printed_;
   std::function<absl::StatusOr<std::unique_ptr<CdiCache>>(CdiCacheOptions)>

@@ -106,6 +106,40 @@ TEST_F(OperatorTest, HandsANameOver) {
               ElementsAre("hand-over example.com/gpu to class: to DRA"));
 }
 
+TEST_F(OperatorTest, ConfirmsASourceOnlyWhenThatIsMeant) {
+  node_.node.source = "directory /m";
+  node_.node.source_problems = {"directory /m lacks 3 of the 4 pods"};
+  const Result shown = Run({"confirm", "source", "--reason", "drained"});
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err,
+              AllOf(HasSubstr("lacks 3 of the 4"), HasSubstr("add --yes")));
+  EXPECT_THAT(node_.decisions, IsEmpty());
+  const Result done =
+      Run({"confirm", "source", "--reason", "drained", "--yes"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("directory /m is believed"));
+  EXPECT_THAT(node_.decisions, ElementsAre("confirm source: drained"));
+  EXPECT_THAT(Run({"confirm", "source", "--yes"}).err, HasSubstr("--reason"));
+  EXPECT_THAT(Run({"confirm", "pod", "--reason", "r"}).err,
+              HasSubstr("only source"));
+}
+
+TEST_F(OperatorTest, ConvertsALedgerOnlyWhenThatIsMeant) {
+  const Result shown = Run({"--state-dir", "/s", "convert", "--to", "2"});
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err,
+              AllOf(HasSubstr("would be lost: how a source is recognised"),
+                    HasSubstr("add --yes")));
+  const Result done =
+      Run({"--state-dir", "/s", "convert", "--to", "2", "--yes"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out,
+              AllOf(HasSubstr("has format 2 now"), HasSubstr("3 decisions")));
+  EXPECT_THAT(done.err, HasSubstr("lost: how a source is recognised"));
+  EXPECT_THAT(conversions_, ElementsAre("/s to 2, shown", "/s to 2"));
+  EXPECT_THAT(Run({"convert", "--to", "2"}).err, HasSubstr("--state-dir DIR"));
+}
+
 TEST_F(OperatorTest, TheDaemonsRefusalIsTold) {
   node_.decided = absl::FailedPreconditionError("claim 'x' is used by a/b");
   const Result result =

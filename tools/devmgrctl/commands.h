@@ -21,6 +21,8 @@ absl::Status Prepare(const Session& session);
 absl::Status Release(const Session& session);
 absl::Status ForceRelease(const Session& session);
 absl::Status HandOver(const Session& session);
+absl::Status ConfirmSource(const Session& session);
+absl::Status Convert(const Session& session);
 absl::Status Events(const Session& session);
 absl::Status History(const Session& session);
 absl::Status State(const Session& session);

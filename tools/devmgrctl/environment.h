@@ -31,6 +31,10 @@ struct Environment {
   std::function<absl::StatusOr<std::unique_ptr<Inspector>>(
       const std::filesystem::path&)>
       open_state_dir;
+  /// As ConvertStateDir.
+  std::function<absl::StatusOr<LedgerConversion>(const std::filesystem::path&,
+                                                 std::uint64_t, bool)>
+      convert_state_dir;
   /// As RuntimeInspector::Connect.
   std::function<absl::StatusOr<std::unique_ptr<RuntimeInspector>>(
       const std::filesystem::path&, std::chrono::milliseconds)>

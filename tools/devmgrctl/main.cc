@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
       .getenv = [](const char* name) { return std::getenv(name); },
       .connect = devmgr::Inspector::Connect,
       .open_state_dir = devmgr::Inspector::OpenStateDir,
+      .convert_state_dir = devmgr::ConvertStateDir,
       .connect_runtime = devmgr::RuntimeInspector::Connect,
       .now = std::chrono::system_clock::now,
       .steady_now = std::chrono::steady_clock::now,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// release claim --force and hand-over: what an operator decides over the
-// manager's head. Without --yes nothing is changed.
+// release claim --force, hand-over, confirm source and convert: what an
+// operator decides. Without --yes nothing is changed.
 #include <fmt/core.h>
 
 #include "commands.h"
@@ -95,6 +95,56 @@ absl::Status HandOver(const Session& session) {
   if (!status.ok()) return status;
   PrintResult(session, "resource", name,
               fmt::format("'{}' is served by {} from now on", name, owner));
+  return absl::OkStatus();
+}
+
+absl::Status ConfirmSource(const Session& session) {
+  const Options& options = session.options();
+  if (absl::Status status = session.CheckOnline("confirm"); !status.ok()) {
+    return status;
+  }
+  auto inspector = session.Open();
+  if (!inspector.ok()) return inspector.status();
+  const auto node = (*inspector)->Node();
+  if (!node.ok()) return node.status();
+  if (!options.yes) {
+    for (const std::string& problem : node->source_problems) {
+      session.Note(Clean(problem));
+    }
+    return NotDone(fmt::format("pods that {} lacks would be released",
+                               Clean(node->source)));
+  }
+  const absl::Status status = (*inspector)->ConfirmSource(options.reason);
+  if (!status.ok()) return status;
+  PrintResult(session, "source", node->source,
+              fmt::format("{} is believed; the pods that it lacks are released",
+                          node->source));
+  return absl::OkStatus();
+}
+
+absl::Status Convert(const Session& session) {
+  const Options& options = session.options();
+  if (!options.offline()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "convert needs the state directory of a stopped devmgrd: "
+                     "devmgrctl --state-dir DIR convert --to 2");
+  }
+  const auto conversion = session.environment().convert_state_dir(
+      options.state_dir, options.to_format, options.yes);
+  if (!conversion.ok()) return conversion.status();
+  for (const std::string& loss : conversion->lost) {
+    session.Note((options.yes ? "lost: " : "would be lost: ") + Clean(loss));
+  }
+  const std::string what = fmt::format("the ledger in '{}'", options.state_dir);
+  if (!options.yes) {
+    return NotDone(fmt::format("{} would be converted to format {}", what,
+                               options.to_format));
+  }
+  session.out() << Clean(fmt::format(
+                       "{} has format {} now; {} decisions of its history are "
+                       "left",
+                       what, options.to_format, conversion->batches))
+                << "\n";
   return absl::OkStatus();
 }
 

@@ -178,6 +178,19 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
                    "plugin, class, or automatic: as the rules say")
       ->required();
   AddOperatorFlags(hand_over, raw);
+  CLI::App* confirm =
+      AddVerb(app, verbs, Verb::kConfirm, "confirm",
+              "say that pods which the source lacks are gone, where it is not "
+              "believed: they are released");
+  positional(confirm, "KIND", raw.kind, "source");
+  AddOperatorFlags(confirm, raw);
+  CLI::App* convert = AddVerb(
+      app, verbs, Verb::kConvert, "convert",
+      "with --state-dir: make the ledger of a stopped devmgrd one of an "
+      "older format, for an older version");
+  convert->add_option("--to", raw.to_format, "the format: 2")->required();
+  convert->add_flag("--yes", raw.yes,
+                    "do it; else only what would be lost is shown");
   CLI::App* events = AddVerb(app, verbs, Verb::kEvents, "events",
                              "what happened, as far as the daemon remembers");
   events->add_flag("-f,--follow", raw.follow, "go on with what happens");
@@ -272,6 +285,13 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
                                      {"resources", Kind::kResource}};
       return Choose(resources, "kind", raw.kind, "resource", &options->kind);
     }
+    case Verb::kConfirm:
+      if (raw.kind == "source") return absl::OkStatus();
+      return MakeError(
+          absl::StatusCode::kInvalidArgument,
+          fmt::format("kind '{}' cannot be confirmed, only source: "
+                      "devmgrctl confirm source --reason TEXT",
+                      raw.kind));
     case Verb::kExplain:
     case Verb::kWait:
     case Verb::kPrepare: {
@@ -381,8 +401,9 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
       options->verb == Verb::kRelease && options->kind == Kind::kClaim;
   const bool hand_over = options->verb == Verb::kHandOver;
+  const bool confirm = options->verb == Verb::kConfirm;
   options->reason = raw.reason;
-  if (!claim && !hand_over) {
+  if (!claim && !hand_over && !confirm) {
     if (!raw.force && raw.reason.empty()) return absl::OkStatus();
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "--force and --reason are for claims: a pod is released "
@@ -431,6 +452,7 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->follow = raw.follow;
   options->repair = raw.repair;
   options->yes = raw.yes;
+  options->to_format = raw.to_format;
   return status;
 }
 

@@ -32,6 +32,8 @@ enum class Verb {
   kDiff,
   kFsck,
   kHandOver,
+  kConfirm,
+  kConvert,
   kCdi,
   kInject,
 };
@@ -78,6 +80,7 @@ struct Options {
   bool force = false;  ///< release of a claim
   std::string reason;  ///< What an operator says for the history.
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
+  std::uint64_t to_format = 0;                          ///< convert
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs;
   bool cdi_edits = false;  ///< resolve: what is behind the names

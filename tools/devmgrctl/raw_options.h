@@ -42,6 +42,7 @@ struct Raw {
   bool force = false;
   std::string reason;
   std::string owner;
+  std::uint64_t to_format = 0;
   bool yes = false;
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
   bool cdi_edits = false;

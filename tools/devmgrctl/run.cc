@@ -30,6 +30,10 @@ absl::Status RunVerb(const Session& session) {
                                                     : Release(session);
     case Verb::kHandOver:
       return HandOver(session);
+    case Verb::kConfirm:
+      return ConfirmSource(session);
+    case Verb::kConvert:
+      return Convert(session);
     case Verb::kEvents:
       return Events(session);
     case Verb::kHistory:

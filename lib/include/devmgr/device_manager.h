@@ -134,8 +134,8 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartReleaseInitContainers(const PodUid& pod,
                                                  Done done) = 0;
 
-  // By an operator's word. Both are in the history with his reason, and told
-  // as a warning event.
+  // What an operator decides. All of it is in the history with his reason, and
+  // is a warning event.
 
   /// Waits no longer for drivers that were to unprepare a claim and have not:
   /// claims of this name that are being unprepared are gone. What its drivers
@@ -158,6 +158,13 @@ class DEVMGR_EXPORT DeviceManager {
                                             const std::string& reason,
                                             Done done) = 0;
 
+  /// Says that the pods which the source lacks are gone, where it is not
+  /// believed (ObjectSnapshot::vouched): they are released.
+  ///   InvalidArgument     there is no reason
+  ///   FailedPrecondition  the source is believed as it is, or there is none
+  virtual OperationId StartConfirmSource(const std::string& reason,
+                                         Done done) = 0;
+
   /// Completes the operation with Cancelled, unless it is over. What a driver
   /// is doing for it goes on and is recorded when it ends.
   virtual void Cancel(OperationId operation) = 0;
@@ -173,6 +180,7 @@ class DEVMGR_EXPORT DeviceManager {
                                  const std::string& reason);
   absl::Status HandOverResource(const std::string& resource,
                                 ResourceOwner owner, const std::string& reason);
+  absl::Status ConfirmSource(const std::string& reason);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.

@@ -102,18 +102,36 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status PreparePod(const ObjectName& name) = 0;
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
 
-  /// By an operator's word: see DeviceManager::StartForceReleaseClaim and
-  /// StartHandOverResource. Return when it is done.
+  /// What an operator decides: see DeviceManager::StartForceReleaseClaim,
+  /// StartHandOverResource and StartConfirmSource. Return when it is done.
   virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
                                          const std::string& reason) = 0;
   virtual absl::Status HandOverResource(const std::string& resource,
                                         ResourceOwner owner,
                                         const std::string& reason) = 0;
+  virtual absl::Status ConfirmSource(const std::string& reason) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
   /// directory, whose daemon is stopped, the repair takes the lock and writes.
   ///   FailedPrecondition  a running process holds the state directory
   virtual absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) = 0;
 };
+
+/// What a ledger loses when it is converted to an older format.
+struct LedgerConversion {
+  std::uint64_t batches = 0;      ///< Decisions of the history that are left.
+  std::vector<std::string> lost;  ///< One sentence for each loss.
+};
+
+/// Converts the ledger of a stopped devmgrd to the older `format`, so that an
+/// older version can open it; without `apply` only says what that would lose.
+/// Pods, claims and who holds which device stay in any case.
+///   InvalidArgument     nothing can be converted to that format
+///   NotFound            there is no ledger
+///   FailedPrecondition  it has that format or an older one already, or a
+///                       running process holds it
+///   DataLoss            it is damaged; nothing was changed
+DEVMGR_EXPORT absl::StatusOr<LedgerConversion> ConvertStateDir(
+    const std::filesystem::path& state_dir, std::uint64_t format, bool apply);
 
 }  // namespace devmgr

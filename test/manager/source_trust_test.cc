@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nothing is released for a wrong reason: what becomes of pods whose manifests
+// cannot be seen, from the directory on disk to the driver.
+#include <devmgr/actuator.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/testing.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/status.h"
+#include "manager/manager_fixture.h"
+#include "support/mailbox.h"
+#include "support/temp_folder.h"
+
+namespace devmgr {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using testing::FakeDraDriver;
+using testing::FakeDraDriverOptions;
+using ::testing::HasSubstr;
+
+class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
+ protected:
+  void SetUp() override {
+    fs::create_directories(manifests_);
+    FakeDraDriverOptions driver;
+    driver.name = kDriver;
+    driver.root = root_;
+    auto started = FakeDraDriver::Start(driver);
+    ASSERT_TRUE(started.ok()) << started.status();
+    driver_ = *std::move(started);
+    for (const char* pod : {"a", "b", "c", "d"}) WritePod(manifests_, pod);
+    Start();
+    for (const char* pod : {"a", "b", "c", "d"}) {
+      ASSERT_TRUE(BecomesReady(pod));
+    }
+    ASSERT_TRUE(
+        WaitUntil([this] { return !source_->Snapshot()->marker.empty(); }));
+  }
+  void TearDown() override { Stop(); }
+
+  void OnPod(const PodInfo&, bool) override { changed_.Put(0); }
+  void OnObjects() override { changed_.Put(0); }
+  void OnEvent(const EventInfo&) override { changed_.Put(0); }
+
+  static void WritePod(const fs::path& folder, const std::string& name) {
+    std::ofstream(folder / (name + ".new"))
+        << ClaimYaml("c" + name, "u-c" + name, {kDriver}, {"u-" + name}) +
+               PodYaml(name, "u-" + name, {"c" + name});
+    fs::rename(folder / (name + ".new"), folder / (name + ".yaml"));
+  }
+
+  void Start() {
+    source_ = WatchManifests(manifests_);
+    DeviceManagerOptions options;
+    options.state_dir = root_ / "state";
+    options.plugin_registry_dir = root_ / "plugins_registry";
+    Host host;
+    host.objects = source_.get();
+    host.boot_id = [] { return "boot"; };
+    auto manager = DeviceManager::Open(options, host);
+    ASSERT_TRUE(manager.ok()) << manager.status();
+    manager_ = *std::move(manager);
+    manager_->AddObserver(this);
+    actuator_ = Actuator::Start(*manager_, {});
+  }
+  void Stop() {
+    actuator_.reset();
+    if (manager_ != nullptr) manager_->RemoveObserver(this);
+    manager_.reset();
+    source_.reset();
+  }
+
+  bool WaitUntil(const std::function<bool()>& condition) {
+    while (!condition()) {
+      if (!changed_.Take().has_value()) return false;
+    }
+    return true;
+  }
+  bool IsReady(const std::string& pod) const {
+    const auto info = manager_->PodInfoOf(PodUid{"u-" + pod});
+    return info.ok() && info->state == PodState::kReady;
+  }
+  bool BecomesReady(const std::string& pod) {
+    return WaitUntil([&] { return IsReady(pod); });
+  }
+  bool IsGone(const std::string& pod) const {
+    return absl::IsNotFound(manager_->PodInfoOf(PodUid{"u-" + pod}).status());
+  }
+  bool HasEvent(const std::string& reason) const {
+    const auto events = manager_->Events(0);
+    return std::any_of(events.begin(), events.end(),
+                       [&](const EventInfo& e) { return e.reason == reason; });
+  }
+  std::size_t Unprepares() const {
+    const auto calls = driver_->Calls();
+    return static_cast<std::size_t>(
+        std::count_if(calls.begin(), calls.end(), [](const auto& call) {
+          return call.method.find("Unprepare") != std::string::npos;
+        }));
+  }
+
+  /// All pods are as they were, and it is said why nothing is released.
+  void ExpectInDoubt() {
+    ASSERT_TRUE(WaitUntil([this] {
+      return HasEvent("SourceInDoubt") && !manager_->Node().source_complete;
+    }));
+    EXPECT_THAT(manager_->Node().source_problems,
+                Contains(HasSubstr("lacks 4 of the 4 pods")));
+    for (const char* pod : {"a", "b", "c", "d"}) {
+      EXPECT_TRUE(IsReady(pod)) << pod;
+    }
+    EXPECT_EQ(Unprepares(), 0u);
+  }
+  void ExpectBelievedAgain() {
+    EXPECT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
+    for (const char* pod : {"a", "b", "c", "d"}) {
+      EXPECT_TRUE(IsReady(pod)) << pod;
+    }
+    EXPECT_EQ(Unprepares(), 0u);
+  }
+
+  const TempFolder folder_;
+  const fs::path root_ = folder_.path();
+  const fs::path manifests_ = root_ / "manifests";
+  const fs::path away_ = root_ / "away";
+  Mailbox<int> changed_;
+  std::unique_ptr<FakeDraDriver> driver_;
+  std::unique_ptr<ObjectSource> source_;
+  std::unique_ptr<DeviceManager> manager_;
+  std::unique_ptr<Actuator> actuator_;
+};
+
+// As devmgrd finds it that was started before the mount, and made the
+// directory itself.
+TEST_F(SourceTrustTest, ALateMountReleasesNothing) {
+  Stop();
+  fs::rename(manifests_, away_);
+  fs::create_directory(manifests_);
+  Start();
+  ExpectInDoubt();
+  fs::remove_all(manifests_);
+  fs::rename(away_, manifests_);
+  ExpectBelievedAgain();
+  EXPECT_TRUE(HasEvent("SourceBelieved"));
+}
+
+TEST_F(SourceTrustTest, ManifestsRemovedWhileWeWereDownAreGoneByTheMarker) {
+  Stop();
+  for (const char* pod : {"a", "b", "c", "d"}) {
+    fs::remove(manifests_ / (std::string(pod) + ".yaml"));
+  }
+  Start();
+  for (const char* pod : {"a", "b", "c", "d"}) {
+    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+  }
+  EXPECT_FALSE(HasEvent("SourceInDoubt"));
+}
+
+TEST_F(SourceTrustTest, FewManifestsMissingAfterARestartAreGone) {
+  Stop();
+  fs::remove(manifests_ / ".devmgr-source");
+  fs::remove(manifests_ / "d.yaml");
+  Start();
+  EXPECT_TRUE(WaitUntil([&] { return IsGone("d"); }));
+  EXPECT_TRUE(IsReady("a"));
+}
+
+TEST_F(SourceTrustTest, AnOperatorMaySayThatTheyAreGone) {
+  EXPECT_EQ(manager_->ConfirmSource("drained").code(),
+            absl::StatusCode::kFailedPrecondition);
+  Stop();
+  fs::rename(manifests_, away_);
+  fs::create_directory(manifests_);
+  Start();
+  ExpectInDoubt();
+  EXPECT_EQ(manager_->ConfirmSource("").code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(manager_->ConfirmSource("drained").ok());
+  for (const char* pod : {"a", "b", "c", "d"}) {
+    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+  }
+  EXPECT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
+  const auto history = manager_->History(0, 1000);
+  ASSERT_TRUE(history.ok());
+  EXPECT_THAT(*history, Contains(::testing::Field(
+                            &DecisionInfo::message,
+                            HasSubstr("complete without 4 pods: drained"))));
+}
+
+TEST_F(SourceTrustTest, TheLastManifestOfAWatchedDirectoryIsGone) {
+  for (const char* pod : {"a", "b", "c", "d"}) {
+    fs::remove(manifests_ / (std::string(pod) + ".yaml"));
+  }
+  for (const char* pod : {"a", "b", "c", "d"}) {
+    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+  }
+  EXPECT_FALSE(HasEvent("SourceInDoubt"));
+}
+
+TEST_F(SourceTrustTest, ADirectoryInThePlaceOfAnotherReleasesNothing) {
+  fs::create_directory(root_ / "empty");
+  fs::rename(manifests_, away_);
+  fs::rename(root_ / "empty", manifests_);
+  ExpectInDoubt();
+  fs::remove_all(manifests_);
+  fs::rename(away_, manifests_);
+  ExpectBelievedAgain();
+}
+
+// One that was in doubt is not believed because others have come to it.
+TEST_F(SourceTrustTest, NewManifestsDoNotEndTheDoubt) {
+  fs::create_directory(root_ / "empty");
+  fs::rename(manifests_, away_);
+  fs::rename(root_ / "empty", manifests_);
+  ExpectInDoubt();
+  for (const char* pod : {"e", "f", "g", "h", "i"}) {
+    WritePod(manifests_, pod);
+    ASSERT_TRUE(BecomesReady(pod));
+  }
+  EXPECT_FALSE(manager_->Node().source_complete);
+  EXPECT_TRUE(IsReady("a"));
+}
+
+TEST_F(SourceTrustTest, AnotherMountOverTheDirectoryReleasesNothing) {
+  if (::mount("tmpfs", manifests_.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "nothing can be mounted here";
+  }
+  ExpectInDoubt();
+  ASSERT_EQ(::umount2(manifests_.c_str(), MNT_DETACH), 0);
+  ExpectBelievedAgain();
+}
+
+// What follows is a decision; a pod must not become Ready on what is lost.
+TEST_F(SourceTrustTest, NoPodBecomesReadyWithoutItsStateDirectory) {
+  fs::rename(root_ / "state", away_);
+  WritePod(manifests_, "e");
+  ASSERT_TRUE(
+      WaitUntil([this] { return !manager_->Node().ledger_error.empty(); }));
+  EXPECT_THAT(manager_->Node().ledger_error, HasSubstr("removed or replaced"));
+  EXPECT_FALSE(IsReady("e"));
+  EXPECT_TRUE(IsReady("a"));
+  fs::rename(away_, root_ / "state");
+  EXPECT_TRUE(BecomesReady("e"));
+}
+
+TEST_F(SourceTrustTest, AStateDirectoryInThePlaceOfAnotherIsNotUsed) {
+  fs::rename(root_ / "state", away_);
+  fs::copy(away_, root_ / "state", fs::copy_options::recursive);
+  WritePod(manifests_, "e");
+  ASSERT_TRUE(
+      WaitUntil([this] { return !manager_->Node().ledger_error.empty(); }));
+  EXPECT_FALSE(IsReady("e"));
+}
+
+}  // namespace
+}  // namespace devmgr
