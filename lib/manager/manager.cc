@@ -79,9 +79,10 @@ Manager::Manager(ManagerParts parts)
                     ? std::move(parts.executor)
                     : ThreadExecutor::Start("devmgr-main")),
       state_(std::move(parts.state)),
-      events_(options_.max_events, host_.now, [this](const EventInfo& event) {
-        Tell([&](DeviceManagerObserver& o) { o.OnEvent(event); });
-      }) {
+      events_(*executor_, options_.max_events, host_.now,
+              [this](const EventInfo& event) {
+                Tell([&](DeviceManagerObserver& o) { o.OnEvent(event); });
+              }) {
   for (const auto& [uid, pod] : state_.pods) {
     resolve_.Put(*pod, boot_id_);
     MutexLock lock(names_mutex_);

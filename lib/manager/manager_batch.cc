@@ -194,6 +194,10 @@ void Manager::OnPodGone(const state::PodRecord& pod) {
     }
   }
   events_.Add(false, "Released", "Pod", pod.name, "pod is released");
+  // Of that name there may be another one already.
+  if (state_.PodsNamed(pod.name).empty()) {
+    events_.OnObjectGone("Pod", pod.name);
+  }
   Tell([&](DeviceManagerObserver& o) { o.OnPod(info, true); });
 }
 

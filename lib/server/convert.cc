@@ -200,6 +200,12 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
   message.set_source(ValidUtf8(info.source));
   message.set_source_complete(info.source_complete);
   Put(info.source_problems, message.mutable_source_problems());
+  for (const ObjectProblem& problem : info.object_problems) {
+    pb::ObjectProblem* item = message.add_object_problems();
+    item->set_object_kind(ValidUtf8(problem.object_kind));
+    *item->mutable_object() = ToProto(problem.object);
+    item->set_problem(ValidUtf8(problem.problem));
+  }
   message.set_pods(info.pods);
   message.set_pods_ready(info.pods_ready);
   message.set_pods_waiting(info.pods_waiting);
@@ -225,6 +231,11 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.source = info.source();
   node.source_complete = info.source_complete();
   node.source_problems = Get(info.source_problems());
+  for (const pb::ObjectProblem& problem : info.object_problems()) {
+    node.object_problems.push_back({problem.object_kind(),
+                                    FromProto(problem.object()),
+                                    problem.problem()});
+  }
   node.pods = info.pods();
   node.pods_ready = info.pods_ready();
   node.pods_waiting = info.pods_waiting();
@@ -281,6 +292,10 @@ pb::PluginInfo ToProto(const PluginInfo& info) {
   message.set_devices(info.devices);
   message.set_calls(info.calls);
   message.set_queued(info.queued);
+  message.set_serves(info.serves);
+  if (info.calling_since.has_value()) {
+    message.set_calling_since_ms(MillisOf(*info.calling_since));
+  }
   return message;
 }
 
@@ -296,6 +311,10 @@ PluginInfo FromProto(const pb::PluginInfo& message) {
   info.devices = message.devices();
   info.calls = message.calls();
   info.queued = message.queued();
+  info.serves = message.serves();
+  if (message.calling_since_ms() != 0) {
+    info.calling_since = TimeOf(message.calling_since_ms());
+  }
   return info;
 }
 
@@ -383,14 +402,17 @@ pb::ResourceInfo ToProto(const ResourceInfo& info) {
   message.set_allocatable(info.allocatable);
   message.set_held(info.held);
   message.set_by_operator(ValidUtf8(info.by_operator));
+  message.set_device_class(ValidUtf8(info.device_class));
+  Put(info.drivers, message.mutable_drivers());
   return message;
 }
 
 ResourceInfo FromProto(const pb::ResourceInfo& info) {
-  return {info.name(),     info.owner(),
-          info.state(),    TimeOf(info.since_ms()),
-          info.capacity(), info.allocatable(),
-          info.held(),     info.by_operator()};
+  return {info.name(),         info.owner(),
+          info.state(),        TimeOf(info.since_ms()),
+          info.capacity(),     info.allocatable(),
+          info.held(),         info.by_operator(),
+          info.device_class(), Get(info.drivers())};
 }
 
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {
@@ -417,13 +439,19 @@ pb::EventInfo ToProto(const EventInfo& info) {
   message.set_object_kind(ValidUtf8(info.object_kind));
   *message.mutable_object() = ToProto(info.object);
   message.set_message(ValidUtf8(info.message));
+  message.set_count(info.count);
+  message.set_first_time_ms(MillisOf(info.first_time));
   return message;
 }
 
 EventInfo FromProto(const pb::EventInfo& info) {
-  return {info.sequence(), TimeOf(info.time_ms()), info.warning(),
-          info.reason(),   info.object_kind(),     FromProto(info.object()),
-          info.message()};
+  EventInfo event{info.sequence(),    TimeOf(info.time_ms()),
+                  info.warning(),     info.reason(),
+                  info.object_kind(), FromProto(info.object()),
+                  info.message()};
+  event.count = std::max<std::uint64_t>(info.count(), 1);
+  event.first_time = TimeOf(info.first_time_ms());
+  return event;
 }
 
 pb::DecisionInfo ToProto(const DecisionInfo& info) {

@@ -142,7 +142,8 @@ class DebtKeeperTest : public testing::Test {
   ManualExecutor* ledger_loop_ = nullptr;
   state::State state_;
   SharedStore store_;
-  EventLog events_{100, [] { return WallTime(); }, [](const EventInfo&) {}};
+  EventLog events_{loop_, 100, [] { return WallTime(); },
+                   [](const EventInfo&) {}};
   std::vector<ClaimUid> driven_;
   std::vector<ClaimUid> driven_anew_;
   std::unique_ptr<Ledger> ledger_;

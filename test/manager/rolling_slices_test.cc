@@ -60,7 +60,8 @@ class RollingSlicesTest : public ::testing::Test {
   }
 
   ManualExecutor executor_;
-  EventLog events_{100, [] { return WallTime(); }, [](const EventInfo&) {}};
+  EventLog events_{executor_, 100, [] { return WallTime(); },
+                   [](const EventInfo&) {}};
   CountingSink sink_;
   std::map<std::string, FakePeer> peers_;
   SliceKeeper keeper_{SliceKeeper::Parts{executor_, events_, &sink_,

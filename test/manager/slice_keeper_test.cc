@@ -59,7 +59,8 @@ class SliceKeeperTest : public ::testing::Test {
   void Pass(milliseconds time) { executor_.Advance(time); }
 
   ManualExecutor executor_;
-  EventLog events_{100, [] { return WallTime(); }, [](const EventInfo&) {}};
+  EventLog events_{executor_, 100, [] { return WallTime(); },
+                   [](const EventInfo&) {}};
   FakeSink sink_;
   std::set<std::string> connected_;
   std::unique_ptr<SliceKeeper> keeper_ = Make(&sink_);

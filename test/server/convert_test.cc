@@ -125,8 +125,10 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(claim_back.drivers[0].cdi_devices, claim.drivers[0].cdi_devices);
   EXPECT_EQ(claim_back.drivers[0].last_error, "old error");
 
-  const PluginInfo plugin{"n",         "dra", "/s.sock", "v1.DRAPlugin",
-                          "Connected", At(9), "e"};
+  PluginInfo plugin{"n",         "dra", "/s.sock", "v1.DRAPlugin",
+                    "Connected", At(9), "e"};
+  plugin.serves = true;
+  plugin.calling_since = At(11);
   const PluginInfo plugin_back = FromProto(OverTheWire(ToProto(plugin)));
   EXPECT_EQ(plugin_back.name, plugin.name);
   EXPECT_EQ(plugin_back.kind, plugin.kind);
@@ -135,6 +137,15 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(plugin_back.state, plugin.state);
   EXPECT_EQ(plugin_back.registered_since, plugin.registered_since);
   EXPECT_EQ(plugin_back.last_error, plugin.last_error);
+  EXPECT_TRUE(plugin_back.serves);
+  EXPECT_EQ(plugin_back.calling_since, plugin.calling_since);
+
+  ResourceInfo resource;
+  resource.device_class = "gpu";
+  resource.drivers = {"a.example.com", "b.example.com"};
+  const ResourceInfo resource_back = FromProto(OverTheWire(ToProto(resource)));
+  EXPECT_EQ(resource_back.device_class, "gpu");
+  EXPECT_EQ(resource_back.drivers, resource.drivers);
 
   const DeviceInfo device{"d", "pool", "gpu-0", {"default/p"}, {"v/c=x"}};
   const DeviceInfo device_back = FromProto(OverTheWire(ToProto(device)));
@@ -170,6 +181,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.source = "directory /m";
   node.source_complete = true;
   node.source_problems = {"a.yaml:1: bad"};
+  node.object_problems = {{"Pod", {"default", "p"}, "a.yaml:1: bad"}};
   node.pods = 1;
   node.pods_ready = 2;
   node.pods_waiting = 3;
@@ -186,6 +198,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.state_dir, "/s");
   EXPECT_EQ(back.ledger_sequence, 42u);
   EXPECT_EQ(back.ledger_error, "full");
+  EXPECT_EQ(back.object_problems, node.object_problems);
   EXPECT_FALSE(back.recovery.closed_cleanly);
   EXPECT_TRUE(back.recovery.damaged);
   EXPECT_EQ(back.recovery.last_sequence, 41u);
@@ -205,8 +218,10 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.claims, 5);
   EXPECT_EQ(back.plugins, 6);
 
-  const EventInfo event{
-      3, At(1), true, "FailedPrepare", "Pod", {"default", "p"}, "m"};
+  EventInfo event{3,  At(1), true, "FailedPrepare", "Pod", {"default", "p"},
+                  "m"};
+  event.count = 313;
+  event.first_time = At(7);
   const EventInfo event_back = FromProto(OverTheWire(ToProto(event)));
   EXPECT_EQ(event_back.sequence, 3u);
   EXPECT_EQ(event_back.time, At(1));
@@ -215,6 +230,9 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(event_back.object_kind, "Pod");
   EXPECT_EQ(event_back.object, event.object);
   EXPECT_EQ(event_back.message, "m");
+  EXPECT_EQ(event_back.count, 313u);
+  EXPECT_EQ(event_back.first_time, At(7));
+  EXPECT_EQ(FromProto(pb::EventInfo()).count, 1u);  // an older daemon
 
   const DecisionInfo decision{9,       At(2), "Release", {"a/p"},
                               {"a/c"}, "m",   {"u"}};

@@ -43,6 +43,33 @@ TEST_F(EventsTest, ListsWhatTheDaemonRemembers) {
   EXPECT_EQ(Run({"events", "-o", "name"}).out, "event/1\nevent/2\n");
 }
 
+TEST_F(EventsTest, ARepeatedEventIsShownOnceWithItsCount) {
+  node_.events = {MakeEvent(1, "a"), MakeEvent(2, "b")};
+  node_.events[0].count = 313;
+  node_.events[0].first_time = now_ - minutes(20);
+  node_.events[1].count = 2;
+  const Result result = Run({"events"});
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("pod is ready (repeated 312 times since 20"),
+                    HasSubstr("pod is ready (repeated 1 time)")));
+  const auto list = RunJson({"events"});
+  EXPECT_EQ(list["items"][0]["count"], 313);
+  EXPECT_EQ(list["items"][0]["message"], "pod is ready");
+  EXPECT_NE(list["items"][0]["firstTime"], list["items"][0]["time"]);
+}
+
+TEST_F(EventsTest, FollowTellsARepeatFromANewEvent) {
+  node_.events = {MakeEvent(1, "a")};
+  int waits = 0;
+  node_.on_wait = [&](milliseconds) {
+    if (++waits > 1) return EndStream();
+    node_.events[0].sequence = 2;
+    node_.events[0].count = 40;
+  };
+  const Result result = Run({"events", "-f", "-o", "json"});
+  EXPECT_THAT(result.out, AllOf(HasSubstr("ADDED"), HasSubstr("MODIFIED")));
+}
+
 TEST_F(EventsTest, NothingIsANote) {
   const Result result = Run({"events"});
   EXPECT_EQ(result.code, 0);

@@ -66,7 +66,7 @@ class EventPrinter {
     for (const EventInfo& event : events) {
       switch (session_.options().format) {
         case Format::kJson:
-          out << OneLine({{"type", "ADDED"},
+          out << OneLine({{"type", event.count > 1 ? "MODIFIED" : "ADDED"},
                           {"object", DocumentOf("Event", ItemOf(event))}})
               << "\n";
           break;
@@ -105,7 +105,7 @@ class EventPrinter {
                               event.warning ? Tone::kWarn : Tone::kPlain},
                              event.reason,
                              EventObject(event),
-                             event.message};
+                             MessageOf(event)};
     if (session_.wide()) {
       row.insert(row.begin(), fmt::format("{}", event.sequence));
     }

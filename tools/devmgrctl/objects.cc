@@ -259,6 +259,8 @@ Json ItemOf(const EventInfo& event) {
                         {"namespace", event.object.ns},
                         {"name", event.object.name}};
   item["message"] = event.message;
+  item["count"] = event.count;
+  PutTime(item, "firstTime", event.first_time);
   return item;
 }
 

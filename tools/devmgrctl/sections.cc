@@ -195,7 +195,7 @@ void PrintEvents(const Session& session, const std::vector<EventInfo>& events) {
                session.Age(event.time),
                {event.warning ? "Warning" : "Normal",
                 event.warning ? Tone::kWarn : Tone::kPlain},
-               event.message});
+               MessageOf(event)});
   }
   PrintSection(session, std::move(table));
 }

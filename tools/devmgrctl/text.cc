@@ -170,6 +170,14 @@ std::string TimeText(WallTime time) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec, millis % 1'000);
 }
 
+std::string MessageOf(const EventInfo& event) {
+  if (event.count <= 1) return event.message;
+  const std::string since = TimeText(event.first_time);
+  return fmt::format("{} (repeated {} {}{}{})", event.message, event.count - 1,
+                     event.count == 2 ? "time" : "times",
+                     since.empty() ? "" : " since ", since);
+}
+
 bool NaturalLess(std::string_view a, std::string_view b) {
   const std::string_view whole_a = a, whole_b = b;
   while (!a.empty() && !b.empty()) {

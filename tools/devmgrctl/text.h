@@ -27,6 +27,9 @@ std::string AgeText(std::chrono::seconds age);
 /// RFC 3339 in UTC with milliseconds; empty for a time that was never set.
 std::string TimeText(WallTime time);
 
+/// What happened, and how often if it was more than once.
+std::string MessageOf(const EventInfo& event);
+
 /// `gpu2` before `gpu10`: runs of digits compare as numbers.
 bool NaturalLess(std::string_view a, std::string_view b);
 

@@ -176,9 +176,13 @@ void Log(devmgr::LogLevel level, std::string_view text) {
 class EventLogger final : public devmgr::DeviceManagerObserver {
  public:
   void OnEvent(const devmgr::EventInfo& event) override {
+    std::string text = event.reason + " " + event.object_kind + " " +
+                       event.object.ToString() + ": " + event.message;
+    if (event.count > 1) {
+      text += " (repeated " + std::to_string(event.count - 1) + " times)";
+    }
     Log(event.warning ? devmgr::LogLevel::kWarning : devmgr::LogLevel::kInfo,
-        event.reason + " " + event.object_kind + " " + event.object.ToString() +
-            ": " + event.message);
+        text);
   }
 };
 

@@ -328,7 +328,7 @@ void Metrics::OnEvent(const devmgr::EventInfo& event) {
   events_
       .Add({{"reason", event.reason},
             {"type", event.warning ? "Warning" : "Normal"}})
-      .Increment();
+      .Increment(static_cast<double>(event.fresh));
 }
 
 void Metrics::Attach(devmgr::DeviceManager& manager) {

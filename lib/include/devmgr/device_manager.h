@@ -45,6 +45,11 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   virtual void OnResourceHealth(const std::vector<PodUid>&) {}
   /// The source has new objects; `DeviceManager::Objects` returns them.
   virtual void OnObjects() {}
+  /// Something happened. An event that has not been there before is delivered
+  /// at once, up to 200 of an object kind in 10 s; what is above that, and the
+  /// repeats of an event, are delivered together 10 s later: each event at most
+  /// twice in 10 s, with `count`, and `fresh` for those that are new. What was
+  /// dropped for newer ones meanwhile is not delivered.
   virtual void OnEvent(const EventInfo&) {}
 };
 
@@ -227,7 +232,11 @@ class DEVMGR_EXPORT DeviceManager {
       const PodUid& pod, std::string_view container) const = 0;
   /// Devices of plugins that work, held or not, by resource.
   virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
-  /// Events after `sequence`, oldest first.
+  /// Events after `sequence`, oldest first. The newest `max_events` are kept,
+  /// of which one object has a twentieth at most, warnings of one reason too,
+  /// and one kind of object a tenth; pods that are known have as much as there
+  /// is, those that are gone a tenth. So no input pushes out what there is to
+  /// know of others.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
 
   // The ledger's bounded history. These read the disk on the caller's thread,

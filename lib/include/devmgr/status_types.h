@@ -143,6 +143,10 @@ struct PluginInfo {
   std::uint64_t devices = 0;  ///< In its last list.
   int calls = 0;              ///< Under way.
   int queued = 0;             ///< Waiting for others to end.
+  /// New calls go to this one, of all instances of its name.
+  bool serves = false;
+  /// When the oldest call under way began; of drivers only.
+  std::optional<WallTime> calling_since;
 };
 
 /// A socket in the registration directory, of whatever kind of plugin.
@@ -223,6 +227,9 @@ struct ResourceInfo {
   std::int64_t held = 0;  ///< Devices that pods hold.
   /// Why an operator gave the name to its owner; empty: nobody did.
   std::string by_operator;
+  std::string device_class;  ///< That has the name now; may be empty.
+  /// Drivers of the devices that pods hold through the class, ascending.
+  std::vector<std::string> drivers;
 };
 
 struct DeviceClassInfo {
@@ -235,15 +242,23 @@ struct DeviceClassInfo {
   std::string shadowed_by;
 };
 
-/// Something that happened, kept in memory for a while.
+/// Something that happened, kept in memory for a while. The same again, that is
+/// an event of the same type, reason, object and message, is counted and not
+/// listed once more. Of one reason and object 16 messages are told apart; the
+/// later ones count as one event, which has the last message.
 struct EventInfo {
+  /// Rises with each event, and when repeats of an event are delivered.
   std::uint64_t sequence = 0;
-  WallTime time;
+  WallTime time;  ///< Of the last time that it happened.
   bool warning = false;
   std::string reason;  ///< CamelCase; the kubelet's where it has one.
   std::string object_kind;
   ObjectName object;
   std::string message;
+  std::uint64_t count = 1;  ///< How often it has happened.
+  WallTime first_time{};    ///< Of the first time.
+  /// How many of `count` no observer has heard of before this delivery.
+  std::uint64_t fresh = 1;
 };
 
 /// One decision of the ledger, as its bounded history keeps it.
@@ -306,6 +321,14 @@ struct RecoveryInfo {
   std::string message;  ///< All of it for people.
 };
 
+/// An object of a manifest that cannot be used as it is now.
+struct ObjectProblem {
+  std::string object_kind;
+  ObjectName object;
+  std::string problem;  ///< `file:line: field: message`.
+  friend bool operator==(const ObjectProblem&, const ObjectProblem&) = default;
+};
+
 /// The dashboard.
 struct NodeInfo {
   std::string version;
@@ -322,6 +345,8 @@ struct NodeInfo {
   std::string source;  ///< Where objects come from.
   bool source_complete = false;
   std::vector<std::string> source_problems;
+  /// The first 200 objects of files that cannot be used as they are now.
+  std::vector<ObjectProblem> object_problems;
   int pods = 0, pods_ready = 0, pods_waiting = 0, pods_rejected = 0;
   int claims = 0, plugins = 0;
 };

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/event_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace devmgr::manager {
+namespace {
+
+constexpr char kPod[] = "Pod";
+constexpr char kGone[] = " (gone)";
+
+bool IsOfThePast(const std::string& group) { return group.ends_with(kGone); }
+
+/// Of a log with few places every share has some.
+constexpr std::size_t kLeastShare = 8;
+
+/// What shares are of.
+constexpr char kOfObject = 'o';
+constexpr char kOfReason = 'r';
+constexpr char kOfGroup = 'g';
+
+}  // namespace
+
+EventLog::EventLog(Executor& executor, std::size_t limit,
+                   std::function<WallTime()> now,
+                   std::function<void(const EventInfo&)> on_event)
+    : executor_(executor),
+      limit_(limit),
+      now_(std::move(now)),
+      on_event_(std::move(on_event)) {}
+
+void EventLog::Add(bool warning, std::string reason, std::string object_kind,
+                   ObjectName object, std::string message) {
+  EventInfo event;
+  event.time = event.first_time = now_();
+  event.warning = warning;
+  event.reason = std::move(reason);
+  event.object_kind = std::move(object_kind);
+  event.object = std::move(object);
+  event.message = std::move(message);
+  if (const auto known = sources_.find(SourceOf(event));
+      known != sources_.end()) {
+    const std::vector<Place>& places = known->second;
+    auto same =
+        std::find_if(places.begin(), places.end(), [&](const Place& place) {
+          return place->event.message == event.message;
+        });
+    if (same == places.end() && places.size() >= kMostMessages) {
+      same = std::prev(places.end());
+    }
+    if (same != places.end()) return Repeat(*same, std::move(event.message));
+  }
+  Insert(std::move(event));
+}
+
+void EventLog::OnObjectGone(const std::string& object_kind,
+                            const ObjectName& object) {
+  const std::string group = object_kind + kGone;
+  std::vector<std::pair<Share, std::size_t>> shares;
+  for (Entry& entry : entries_) {
+    if (entry.event.object != object ||
+        entry.event.object_kind != object_kind || entry.group == group) {
+      continue;
+    }
+    Count(entry, -1);
+    entry.group = group;
+    Count(entry, 1);
+    shares = SharesOf(entry);
+  }
+  // What follows under this name is about another object.
+  for (auto it = sources_.begin(); it != sources_.end();) {
+    const auto& [warning, reason, kind, name] = it->first;
+    it = kind == object_kind && name == object ? sources_.erase(it)
+                                               : std::next(it);
+  }
+  MakeRoom(shares);
+}
+
+std::vector<EventInfo> EventLog::After(std::uint64_t sequence) const {
+  std::vector<EventInfo> result;
+  for (const Entry& entry : entries_) {
+    if (entry.event.sequence > sequence) result.push_back(entry.event);
+  }
+  return result;
+}
+
+EventLog::Source EventLog::SourceOf(const EventInfo& event) {
+  return {event.warning, event.reason, event.object_kind, event.object};
+}
+
+std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
+    const Entry& entry) const {
+  const std::size_t tenth = std::max(kLeastShare, limit_ / 10);
+  const std::size_t twentieth = std::max(kLeastShare, limit_ / 20);
+  const EventInfo& event = entry.event;
+  std::vector<std::pair<Share, std::size_t>> shares;
+  shares.push_back(
+      {{kOfObject, event.object_kind, "", event.object}, twentieth});
+  if (event.warning) {
+    shares.push_back(
+        {{kOfReason, event.object_kind, event.reason, {}}, twentieth});
+  }
+  if (entry.group != kPod) {
+    shares.push_back({{kOfGroup, entry.group, "", {}}, tenth});
+  }
+  return shares;
+}
+
+void EventLog::Count(const Entry& entry, int by) {
+  for (const auto& [share, most] : SharesOf(entry)) {
+    std::size_t& count = shares_[share];
+    count += static_cast<std::size_t>(by);
+    if (count == 0) shares_.erase(share);
+  }
+  std::size_t& count = groups_[entry.group];
+  count += static_cast<std::size_t>(by);
+  if (count == 0) groups_.erase(entry.group);
+}
+
+void EventLog::Repeat(Place entry, std::string message) {
+  ++entry->event.count;
+  entry->event.time = now_();
+  entry->event.message = std::move(message);
+  const bool rested = executor_.Now() - entry->delivered_at >= kPause;
+  if (rested && entry->delivered > 0 && MayDeliver(entry->event.object_kind)) {
+    Deliver(entry);
+  } else {
+    ArmTimer();
+  }
+}
+
+void EventLog::Insert(EventInfo event) {
+  event.sequence = ++last_sequence_;
+  const Place place = entries_.insert(entries_.end(), Entry{});
+  place->group = event.object_kind;
+  place->event = std::move(event);
+  sources_[SourceOf(place->event)].push_back(place);
+  Count(*place, 1);
+  MakeRoom(SharesOf(*place));
+  if (MayDeliver(place->event.object_kind)) {
+    Deliver(place);
+  } else {
+    ArmTimer();
+  }
+}
+
+bool EventLog::IsOf(const Share& share, const Entry& entry) {
+  const auto& [what, name, reason, object] = share;
+  const EventInfo& event = entry.event;
+  switch (what) {
+    case kOfObject:
+      return event.object_kind == name && event.object == object;
+    case kOfReason:
+      return event.warning && event.object_kind == name &&
+             event.reason == reason;
+    default:
+      return entry.group == name;
+  }
+}
+
+void EventLog::MakeRoom(
+    const std::vector<std::pair<Share, std::size_t>>& shares) {
+  for (const auto& [share, most] : shares) {
+    for (;;) {
+      const auto count = shares_.find(share);
+      if (count == shares_.end() || count->second <= most) break;
+      DropOldest(
+          [&share = share](const Entry& entry) { return IsOf(share, entry); });
+    }
+  }
+  while (entries_.size() > limit_) {
+    const auto largest = std::max_element(
+        groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
+          return std::pair(IsOfThePast(a.first), a.second) <
+                 std::pair(IsOfThePast(b.first), b.second);
+        });
+    DropOldest([group = largest->first](const Entry& entry) {
+      return entry.group == group;
+    });
+  }
+}
+
+template <typename Which>
+void EventLog::DropOldest(Which which) {
+  const Place oldest = std::find_if(entries_.begin(), entries_.end(), which);
+  if (oldest != entries_.end()) Drop(oldest);
+}
+
+void EventLog::Drop(Place entry) {
+  if (const auto source = sources_.find(SourceOf(entry->event));
+      source != sources_.end()) {
+    std::erase(source->second, entry);
+    if (source->second.empty()) sources_.erase(source);
+  }
+  Count(*entry, -1);
+  entries_.erase(entry);
+}
+
+bool EventLog::MayDeliver(const std::string& kind) {
+  const auto now = executor_.Now();
+  if (now - window_ >= kPause) {
+    window_ = now;
+    at_once_.clear();
+  }
+  std::size_t& count = at_once_[kind];
+  if (count >= kMostAtOnce) return false;
+  ++count;
+  return true;
+}
+
+void EventLog::Deliver(Place entry) {
+  EventInfo& event = entry->event;
+  // Who has read it before reads it again.
+  if (entry->delivered > 0 || event.sequence != last_sequence_) {
+    event.sequence = ++last_sequence_;
+  }
+  event.fresh = event.count - entry->delivered;
+  entry->delivered = event.count;
+  entry->delivered_at = executor_.Now();
+  entries_.splice(entries_.end(), entries_, entry);
+  // A copy: what it leads to may drop the entry.
+  const EventInfo copy = event;
+  on_event_(copy);
+}
+
+void EventLog::ArmTimer() {
+  if (std::exchange(timer_armed_, true)) return;
+  executor_.PostAfter(kPause, [this] {
+    timer_armed_ = false;
+    DeliverRest();
+  });
+}
+
+void EventLog::DeliverRest() {
+  std::vector<std::uint64_t> waiting;
+  for (const Entry& entry : entries_) {
+    if (entry.delivered < entry.event.count) {
+      waiting.push_back(entry.event.sequence);
+    }
+  }
+  for (const std::uint64_t sequence : waiting) {
+    const Place entry = std::find_if(
+        entries_.begin(), entries_.end(),
+        [&](const Entry& e) { return e.event.sequence == sequence; });
+    if (entry == entries_.end()) continue;
+    if (!MayDeliver(entry->event.object_kind)) {
+      ArmTimer();
+    } else {
+      Deliver(entry);
+    }
+  }
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ten minutes of any single misbehaviour leave the events of others where they
+// were, and are delivered at a bounded rate.
+#include <devmgr/actuator.h>
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+#include "manager/device_fixture.h"
+#include "manager/driver_names.h"
+#include "manager/event_log.h"
+#include "manager/manager.h"
+#include "manager/manager_fixture.h"
+#include "model/objects.h"
+
+namespace devmgr {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kOthers = 900;
+constexpr milliseconds kDuration = std::chrono::minutes(10);
+
+/// A node on clocks that move when told. Drivers, plugins and objects are what
+/// a misbehaviour makes of them.
+class BudgetNode : private DeviceManagerObserver {
+ public:
+  BudgetNode() {
+    auto loop = std::make_unique<ManualExecutor>();
+    auto ledger = std::make_unique<ManualExecutor>();
+    loop_ = loop.get();
+    ledger_ = ledger.get();
+    manager::ManagerParts parts;
+    parts.host.objects = &source_;
+    parts.host.boot_id = [] { return std::string("boot-1"); };
+    parts.host.now = [this] {
+      return WallTime(std::chrono::duration_cast<WallTime::duration>(
+          loop_->Now().time_since_epoch() + std::chrono::hours(1)));
+    };
+    parts.store = store_.Open();
+    parts.state = store_.Load();
+    parts.drivers = [this](Executor& executor, auto on_change) {
+      return drivers.Make(executor, std::move(on_change));
+    };
+    parts.plugins = [this](Executor& executor,
+                           plugin::PluginListener& to_tell) {
+      listener = &to_tell;
+      return plugins.Make(executor, to_tell);
+    };
+    parts.executor = std::move(loop);
+    parts.ledger_executor = std::move(ledger);
+    manager_ = manager::Manager::Start(std::move(parts));
+    manager_->AddObserver(this);
+    actuator_ = Actuator::Start(*manager_);
+    std::string text;
+    for (std::size_t i = 0; i < kOthers; ++i) {
+      text += DevicePod(fmt::format("other-{}", i), {});
+    }
+    others_ = SnapshotOf(text);
+    Publish("");
+    Work();
+  }
+  ~BudgetNode() override {
+    manager_->RemoveObserver(this);
+    actuator_.reset();
+    manager_.reset();
+  }
+
+  /// These, beside the pods that have long been prepared.
+  void Publish(const std::string& yaml) {
+    ObjectSnapshot snapshot = others_;
+    const DecodedManifest decoded = DecodeManifest(yaml, "more.yaml");
+    const ObjectSnapshot more =
+        decoded.malformed_pods.empty() ? SnapshotOf(yaml) : ObjectSnapshot();
+    snapshot.pods.insert(more.pods.begin(), more.pods.end());
+    snapshot.claims.insert(more.claims.begin(), more.claims.end());
+    for (const MalformedPod& pod : decoded.malformed_pods) {
+      snapshot.malformed_pods[pod.pod.metadata.FullName()] =
+          std::make_shared<const MalformedPod>(pod);
+    }
+    source_.Publish(std::move(snapshot));
+  }
+
+  void Work() {
+    while (loop_->RunPending() + ledger_->RunPending() > 0) {
+    }
+  }
+  void Advance(milliseconds time) {
+    loop_->Advance(time);
+    Work();
+  }
+
+  std::size_t EventsOfOthers() const {
+    std::set<std::string> names;
+    for (const EventInfo& event : manager_->Events(0)) {
+      if (event.object.name.starts_with("other-")) {
+        names.insert(event.object.name);
+      }
+    }
+    return names.size();
+  }
+  std::size_t EventsOfMisbehaviour() const {
+    std::size_t count = 0;
+    for (const EventInfo& event : manager_->Events(0)) {
+      if (!event.object.name.starts_with("other-")) ++count;
+    }
+    return count;
+  }
+
+  FakeDrivers drivers;
+  FakePlugins plugins;
+  plugin::PluginListener* listener = nullptr;
+  std::size_t delivered = 0;
+
+ private:
+  void OnEvent(const EventInfo&) override { ++delivered; }
+
+  SharedStore store_;
+  model::DirectSource source_;
+  ManualExecutor* loop_ = nullptr;
+  ManualExecutor* ledger_ = nullptr;
+  std::unique_ptr<DeviceManager> manager_;
+  std::unique_ptr<Actuator> actuator_;
+  ObjectSnapshot others_;
+};
+
+struct Misbehaviour {
+  std::string name;
+  milliseconds period;
+  std::function<void(BudgetNode&, int round)> act;
+};
+void PrintTo(const Misbehaviour& misbehaviour, std::ostream* out) {
+  *out << misbehaviour.name;
+}
+
+std::string ManyPods(int count, const std::string& name) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const std::string pod = fmt::format("{}-{}", name, i);
+    text += ClaimYaml("c-" + pod, "u-c-" + pod, {kDriver}, {"u-" + pod}) +
+            PodYaml(pod, "u-" + pod, {"c-" + pod});
+  }
+  return text;
+}
+
+void PluginComesAndGoes(BudgetNode& node, const std::string& resource,
+                        int round, const std::string& why) {
+  const auto generation = static_cast<plugin::Generation>(round + 1);
+  node.listener->OnConnected(resource, generation, {});
+  node.listener->OnList(resource, generation, HealthyDevices(2), {});
+  node.listener->OnGone(resource, generation, why);
+}
+
+const Misbehaviour kMisbehaviours[] = {
+    {"APluginComesAndGoes", milliseconds(50),
+     [](BudgetNode& node, int round) {
+       PluginComesAndGoes(node, kGpu, round, "hung up");
+     }},
+    {"APluginGoesWithEverOtherWords", milliseconds(50),
+     [](BudgetNode& node, int round) {
+       PluginComesAndGoes(node, kGpu, round, fmt::format("error {}", round));
+     }},
+    {"APluginComesUnderEverNewNames", milliseconds(250),
+     [](BudgetNode& node, int round) {
+       PluginComesAndGoes(node, fmt::format("example.com/gpu-{}", round), round,
+                          "hung up");
+     }},
+    {"APluginListsWhatCannotBe", milliseconds(50),
+     [](BudgetNode& node, int round) {
+       if (round == 0) node.listener->OnConnected(kGpu, 1, {});
+       std::vector<device::Device> devices = HealthyDevices(4);
+       devices.push_back({fmt::format("twice-{}", round)});
+       devices.push_back(devices.back());
+       plugin::ListProblems problems;
+       problems.Add("device {} has no ID", round);
+       node.listener->OnList(kGpu, 1, std::move(devices), problems);
+     }},
+    {"ADriverComesAndGoes", milliseconds(50),
+     [](BudgetNode& node, int round) {
+       round % 2 == 0 ? node.drivers.Register(kDriver)
+                      : node.drivers.Deregister(kDriver);
+     }},
+    {"ADriverComesUnderEverNewNames", milliseconds(250),
+     [](BudgetNode& node, int round) {
+       const std::string name = fmt::format("d{}.example.com", round);
+       node.drivers.Register(name);
+       node.Work();
+       node.drivers.Deregister(name);
+     }},
+    {"ADriverLosesItsHealthStream", milliseconds(50),
+     [](BudgetNode& node, int round) {
+       if (round == 0) node.drivers.Register(kDriver);
+       node.drivers.LoseHealth(kDriver);
+     }},
+    {"ADriverFailsAllItsPodsWithEverOtherWords", milliseconds(1'000),
+     [](BudgetNode& node, int round) {
+       if (round > 0) return;
+       node.drivers.Answer(
+           kDriver, [tries = 0](bool, const dra::ClaimReference&) mutable {
+             return UnavailableError("error {}", ++tries);
+           });
+       node.drivers.Register(kDriver);
+       node.Publish(ManyPods(120, "p"));
+     }},
+    {"PodsComeAndGoUnderEverNewNames", milliseconds(2'000),
+     [](BudgetNode& node, int round) {
+       node.Publish(DevicePod(fmt::format("short-{}", round), {}));
+     }},
+    {"PodsThatBreakRulesComeUnderEverNewNames", milliseconds(2'000),
+     [](BudgetNode& node, int round) {
+       node.Publish(DevicePod(fmt::format("bad-{}", round), {{kGpu, -1}}));
+     }},
+};
+
+class EventBudgetTest : public ::testing::TestWithParam<Misbehaviour> {};
+
+TEST_P(EventBudgetTest, TenMinutesOfItLeaveTheEventsOfOthers) {
+  BudgetNode node;
+  ASSERT_EQ(node.EventsOfOthers(), kOthers);
+  node.delivered = 0;
+  const Misbehaviour& misbehaviour = GetParam();
+  const int rounds = static_cast<int>(kDuration / misbehaviour.period);
+  for (int round = 0; round < rounds; ++round) {
+    misbehaviour.act(node, round);
+    node.Work();
+    node.Advance(misbehaviour.period);
+  }
+  EXPECT_EQ(node.EventsOfOthers(), kOthers);
+  EXPECT_GT(node.EventsOfMisbehaviour(), 0u);
+  EXPECT_LE(node.EventsOfMisbehaviour(), 100u);
+  // At once, and after each pause what has come together; of two kinds.
+  const auto pauses =
+      static_cast<std::size_t>(kDuration / manager::EventLog::kPause) + 1;
+  EXPECT_LE(node.delivered, 2 * pauses * manager::EventLog::kMostAtOnce);
+}
+
+INSTANTIATE_TEST_SUITE_P(Any, EventBudgetTest,
+                         ::testing::ValuesIn(kMisbehaviours),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace devmgr
