@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <system_error>
 #include <utility>
 
 #include "common/status.h"
@@ -10,6 +11,16 @@
 namespace devmgr::cdistore {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Of a path that leads to no file: is there a link, which dangles?
+bool LeadsNowhere(const std::string& path) {
+  std::error_code error;
+  return fs::is_symlink(fs::symlink_status(path, error));
+}
+
+}  // namespace
 
 Scan Scanner::Look() {
   Scan scan;
@@ -88,7 +99,13 @@ Scanner::Known Scanner::Examine(const std::string& path, int priority,
                                 const Known* known) {
   Known now;
   const auto signature = SignatureOf(path);
-  if (absl::IsNotFound(signature.status())) return now;
+  if (absl::IsNotFound(signature.status())) {
+    if (!LeadsNowhere(path)) return now;
+    now.file.path = path;
+    now.file.priority = priority;
+    now.file.problem = "a symbolic link that leads nowhere";
+    return now;
+  }
   const bool is_same = known != nullptr && known->signature.has_value() &&
                        signature.ok() && *known->signature == *signature;
   if (is_same && total_bytes_ + known->bytes <= options_.max_total_bytes) {

@@ -53,6 +53,21 @@ TEST_F(SpecDirectoryTest, ReadsSpecFilesOfAllDirectoriesInOrder) {
   EXPECT_THAT(devices, ElementsAre("one", "two", "five"));
 }
 
+TEST_F(SpecDirectoryTest, ALinkThatLeadsNowhereIsShown) {
+  Write("a/good.json", SpecText({"one"}));
+  fs::create_symlink(folder_.path() / "none.json",
+                     folder_.path() / "a/link.json");
+  const auto specs = ReadSpecFiles({folder_.path() / "a"});
+  ASSERT_THAT(specs->files(), SizeIs(2));
+  EXPECT_EQ(specs->files()[1].path, (folder_.path() / "a/link.json").string());
+  EXPECT_EQ(specs->files()[1].problem, "a symbolic link that leads nowhere");
+  EXPECT_THAT(specs->unread(), IsEmpty());
+  // When its target comes, it counts.
+  Write("none.json", SpecText({"two"}));
+  const auto again = ReadSpecFiles({folder_.path() / "a"});
+  EXPECT_EQ(again->files()[1].problem, "");
+}
+
 TEST_F(SpecDirectoryTest, FilesThatAreNoSpecsAreTold) {
   Write("a/bad.json", "{");
   Write("a/empty.json", "");
