@@ -223,11 +223,21 @@ void DeviceBook::OnList(const std::string& resource,
                         const plugin::ListProblems& problems) {
   const device::InventoryDelta delta = InventoryOf(resource).Report(
       generation, std::move(devices), HeldOf(resource), parts_.now_ms());
+  ReportProblems(resource, problems);
+  ReportProblems(resource, delta.problems);
+  OnDelta(resource, delta);
+}
+
+void DeviceBook::ReportProblems(const std::string& resource,
+                                const device::ListProblems& problems) {
   for (const std::string& text : problems.texts) {
     parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
                       text);
   }
-  OnDelta(resource, delta);
+  if (problems.count <= problems.texts.size()) return;
+  parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
+                    fmt::format("{} more problems of the list are not named",
+                                problems.count - problems.texts.size()));
 }
 
 void DeviceBook::OnDelta(const std::string& resource,

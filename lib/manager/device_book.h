@@ -131,6 +131,9 @@ class DeviceBook final : public plugin::PluginListener {
   /// False: there are none.
   bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
   device::IsHeld HeldOf(const std::string& resource) const;
+  /// What is wrong with a list.
+  void ReportProblems(const std::string& resource,
+                      const device::ListProblems& problems);
   /// What a list, or the end of a plugin, changed.
   void OnDelta(const std::string& resource,
                const device::InventoryDelta& delta);

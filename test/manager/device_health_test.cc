@@ -13,6 +13,7 @@ namespace devmgr {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -115,6 +116,20 @@ TEST_F(DeviceHealthTest, WithTheGateOffNobodyIsTold) {
   Report({kGood, kBad});
   EXPECT_THAT(Told(), IsEmpty());
   EXPECT_THAT(StatusOf("p1"), IsEmpty());
+}
+
+TEST_F(DeviceHealthTest, WhatIsWrongWithAListIsShown) {
+  Start(1);
+  std::vector<device::Device> devices = HealthyDevices(30);
+  for (device::Device& device : devices) device.numa_nodes = {-1};
+  devices[0].id = std::string(64, 'x');
+  devices[2].id = "1";
+  node_.plugins.Report(kGpu, std::move(devices));
+  node_.manager().RunAndWait([] {});
+  const std::vector<std::string> texts = MessagesOf("DeviceListProblem");
+  EXPECT_THAT(texts, AllOf(Contains(HasSubstr("the definition says 63")),
+                           Contains("device '1': there is no NUMA node -1"),
+                           Contains("device '1' is listed twice")));
 }
 
 // W-16, W-18: nothing is lost, however much happens at once.
