@@ -9,9 +9,11 @@ namespace devmgr::manager {
 
 Ledger::Ledger(std::unique_ptr<checkpoint::LedgerStore> store,
                state::State initial, std::function<std::int64_t()> now_ms,
-               Publish publish, std::unique_ptr<Executor> executor)
+               Publish publish, std::unique_ptr<Executor> executor,
+               OnHealth on_health)
     : now_ms_(std::move(now_ms)),
       publish_(std::move(publish)),
+      on_health_(std::move(on_health)),
       store_(std::move(store)),
       working_(std::move(initial)),
       executor_(executor != nullptr ? std::move(executor)
@@ -107,6 +109,7 @@ absl::Status Ledger::Write(const std::vector<state::Batch>& batches) {
   doubtful_ = batches;
   const absl::Status failure =
       WithContext(written, "checkpoint ResourceClaim cache");
+  Report(failure);
   DEVMGR_RETURN_IF_ERROR(Reopen());
   // Adopted when they are there after all (Reopen has published them then).
   return working_.seq >= batches.back().seq ? absl::OkStatus() : failure;
@@ -121,6 +124,7 @@ absl::Status Ledger::Reopen() {
         UnavailableError("ledger cannot be opened after a failed write: {}",
                          MessageOf(loaded.status()));
     SetHealth(status);
+    Report(status);
     return status;
   }
   working_ = *std::move(loaded);
@@ -129,7 +133,12 @@ absl::Status Ledger::Reopen() {
     if (batch.seq <= working_.seq) publish_(batch);
   }
   SetHealth(absl::OkStatus());
+  Report(absl::OkStatus());
   return absl::OkStatus();
+}
+
+void Ledger::Report(const absl::Status& health) const {
+  if (on_health_) on_health_(health);
 }
 
 void Ledger::SetHealth(const absl::Status& status) {

@@ -45,6 +45,10 @@ class Ledger {
   /// Durable batches in order; runs on the ledger thread before their Done.
   using Publish = std::function<void(const state::Batch&)>;
 
+  /// Why a write failed or the store could not be opened again, each time; then
+  /// OK, once, when decisions are taken again. Runs on the ledger thread.
+  using OnHealth = std::function<void(const absl::Status&)>;
+
   /// Most decisions that one write may hold.
   static constexpr std::size_t kMaxFold = 256;
 
@@ -52,7 +56,8 @@ class Ledger {
   /// The executor stands in for the ledger thread; null: a thread of its own.
   Ledger(std::unique_ptr<checkpoint::LedgerStore> store, state::State initial,
          std::function<std::int64_t()> now_ms, Publish publish,
-         std::unique_ptr<Executor> executor = nullptr);
+         std::unique_ptr<Executor> executor = nullptr,
+         OnHealth on_health = nullptr);
   ~Ledger();
 
   /// Drains the queue and joins. What is submitted from now on is Cancelled at
@@ -84,10 +89,12 @@ class Ledger {
   absl::Status Write(const std::vector<state::Batch>& batches);
   absl::Status Reopen();
   void SetHealth(const absl::Status& status);
+  void Report(const absl::Status& health) const;
 
   // Constant after construction.
   const std::function<std::int64_t()> now_ms_;
   const Publish publish_;
+  const OnHealth on_health_;
   const std::unique_ptr<checkpoint::LedgerStore> store_;
 
   // Ledger thread only.

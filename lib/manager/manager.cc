@@ -91,7 +91,21 @@ Manager::Manager(ManagerParts parts)
   ledger_ = std::make_unique<Ledger>(
       std::move(parts.store), state_, [this] { return UnixMs(host_.now()); },
       [this](const state::Batch& batch) { PublishBatch(batch); },
-      std::move(parts.ledger_executor));
+      std::move(parts.ledger_executor),
+      [this](const absl::Status& health) {
+        executor_->Post([this, health] { OnLedgerHealth(health); });
+      });
+}
+
+void Manager::OnLedgerHealth(const absl::Status& health) {
+  if (health.ok()) {
+    events_.Add(false, "LedgerWritable", "Node", {"", options_.node_name},
+                "the ledger was opened again and takes decisions");
+    return;
+  }
+  metrics_.OnLedgerWriteFailed();
+  events_.Add(true, "LedgerWriteFailed", "Node", {"", options_.node_name},
+              MessageOf(health));
 }
 
 void Manager::ReportRecovery() {

@@ -157,6 +157,8 @@ class Manager final : public DeviceManager {
   void OnClasses();
   /// Who could serve a resource now.
   claim::Candidates CandidatesFor(const std::string& resource) const;
+  /// A write failed, or the ledger takes decisions again.
+  void OnLedgerHealth(const absl::Status& health);
   /// Tells how the ledger was found, unless it was closed cleanly.
   void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread

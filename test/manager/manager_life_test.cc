@@ -2,6 +2,12 @@
 //
 // Restarts, reboots, failing disks, sources that come and go, rejections, the
 // special claim and its gate.
+#include <devmgr/metrics.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
 #include "manager/manager_fixture.h"
 
 namespace devmgr {
@@ -32,6 +38,31 @@ TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
               HasSubstr("checkpoint ResourceClaim cache: input/output error"));
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
   EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
+}
+
+// The failure is told, and that it is over.
+TEST_F(ManagerLifeTest, AWriteThatFailedAndRecoveredIsAnEventAndAMetric) {
+  struct Counter final : MetricsSink {
+    void OnLedgerWriteFailed() override { ++failures; }
+    std::atomic<int> failures{0};
+  } metrics;
+  node_.metrics = &metrics;
+  node_.Start();
+  node_.store.FailNext(Failure::kLost);
+  node_.Publish(PodYaml("p", "u-p", {}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  std::vector<std::string> events;
+  for (const EventInfo& event : node_.manager().Events(0)) {
+    if (event.object_kind == "Node") {
+      events.push_back(event.reason + ": " + event.message);
+    }
+  }
+  EXPECT_THAT(events,
+              ElementsAre(HasSubstr("LedgerWriteFailed: checkpoint "
+                                    "ResourceClaim cache: input/output error"),
+                          HasSubstr("LedgerWritable: ")));
+  EXPECT_EQ(metrics.failures, 1);
+  node_.Stop();
 }
 
 // A write that failed but is on disk is adopted: it was decided.

@@ -163,10 +163,14 @@ TEST_F(MetricsPageTest, CountsEventsByReason) {
   event.warning = true;
   event.reason = "PluginGone";
   metrics_.OnEvent(event);
+  event.fresh = 39;  // Repeats.
+  metrics_.OnEvent(event);
+  metrics_.OnLedgerWriteFailed();
   const std::string page = Page();
   EXPECT_THAT(page, HasSubstr("devmgr_events_total{reason=\"Prepared\",type="
                               "\"Normal\"} 1\n"));
-  EXPECT_THAT(page, HasSubstr("{reason=\"PluginGone\",type=\"Warning\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("{reason=\"PluginGone\",type=\"Warning\"} 40\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_ledger_write_failures_total 1\n"));
 }
 
 TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {

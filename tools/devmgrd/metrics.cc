@@ -269,6 +269,13 @@ Metrics::Metrics()
               .Name("dra_node_unprepare_skips_total")
               .Help("Claims that a driver did not have to unprepare")
               .Register(registry_)),
+      ledger_failures_(
+          prometheus::BuildCounter()
+              .Name("devmgr_ledger_write_failures_total")
+              .Help("Writes of the ledger that failed, and attempts to open it "
+                    "again that did")
+              .Register(registry_)
+              .Add({})),
       events_(prometheus::BuildCounter()
                   .Name("devmgr_events_total")
                   .Help("Events, as `devmgrctl get events` shows them")
@@ -323,6 +330,8 @@ void Metrics::OnPrepareSkipped(const std::string& driver) {
 void Metrics::OnUnprepareSkipped(const std::string& driver) {
   unprepare_skips_.Add({{"driver_name", drivers_.Of(driver)}}).Increment();
 }
+
+void Metrics::OnLedgerWriteFailed() { ledger_failures_.Increment(); }
 
 void Metrics::OnEvent(const devmgr::EventInfo& event) {
   events_

@@ -60,6 +60,7 @@ class Metrics final : public devmgr::MetricsSink,
                     std::chrono::nanoseconds took) override;
   void OnPrepareSkipped(const std::string& driver) override;
   void OnUnprepareSkipped(const std::string& driver) override;
+  void OnLedgerWriteFailed() override;
   void OnEvent(const devmgr::EventInfo& event) override;
 
   /// From now on there are gauges, those of `manager`; borrowed until `Detach`.
@@ -85,6 +86,7 @@ class Metrics final : public devmgr::MetricsSink,
   prometheus::Family<prometheus::Histogram>& driver_calls_;
   prometheus::Family<prometheus::Counter>& prepare_skips_;
   prometheus::Family<prometheus::Counter>& unprepare_skips_;
+  prometheus::Counter& ledger_failures_;
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.
   devmgr::DeviceManager* manager_ = nullptr;

@@ -45,6 +45,8 @@ class DEVMGR_EXPORT MetricsSink {
   /// without (feature gate DRAOptionalNodeOperations).
   virtual void OnPrepareSkipped(const std::string& /*driver*/) {}
   virtual void OnUnprepareSkipped(const std::string& /*driver*/) {}
+  /// The ledger could not be written, or not be opened again after that.
+  virtual void OnLedgerWriteFailed() {}
 };
 
 }  // namespace devmgr
