@@ -120,6 +120,8 @@ class ManifestDecoder {
                    const std::string& api_version);
   void DecodeResource(const Field& root, std::string_view kind,
                       ResourceVersion version);
+  void WarnUnused(const Field& root, const std::string& kind,
+                  const std::string& api_version);
   void AddPod(const Field& root);
   void AddMalformed(const Field& root, Pod pod, std::vector<PodProblem> broken);
 
@@ -127,18 +129,29 @@ class ManifestDecoder {
   bool IsFirst(const Field& root, std::size_t kind, const ObjectName& name);
 
   DecodedManifest Finish() {
-    if (problems_.error_count() > 0) {
+    result_.errors = problems_.TakeErrors();
+    if (!result_.errors.empty()) {
       result_.objects.clear();
       result_.malformed_pods.clear();
+      result_.unusable = Unusable();
     }
-    result_.errors = problems_.TakeErrors();
     result_.warnings = problems_.TakeWarnings();
     return std::move(result_);
   }
 
+  std::vector<ObjectProblem> Unusable() const;
+
+  /// An object as the file names it.
+  struct Named {
+    std::string kind;
+    ObjectName name;
+    int line = 0;
+  };
+
   Problems problems_;
   std::string_view node_name_;
   DecodedManifest result_;
+  std::vector<Named> named_;  ///< The first of them.
   /// Lines of the objects so far, by index into `Object` and name.
   std::map<std::pair<std::size_t, ObjectName>, int> lines_;
 };
@@ -162,14 +175,52 @@ void ManifestDecoder::DecodeObject(const Field& root, std::string kind,
     return;
   }
   const auto [group, version] = SplitApiVersion(api_version);
-  if (group != kResourceGroup || FindResourceVersion(version)) return;
-  if (std::find(std::begin(kForeignKinds), std::end(kForeignKinds), kind) !=
-      std::end(kForeignKinds)) {
+  const bool is_foreign =
+      std::find(std::begin(kForeignKinds), std::end(kForeignKinds), kind) !=
+      std::end(kForeignKinds);
+  if (group != kResourceGroup || FindResourceVersion(version) || is_foreign) {
+    WarnUnused(root, kind, api_version);
     return;
   }
   root["apiVersion"].Error(fmt::format(
       "version {} of {} is not supported (kind {}); {} are", Quoted(version),
       kResourceGroup, Quoted(kind), kReadVersions));
+}
+
+/// Namespace and name as far as the document has them.
+ObjectName NameIn(const Field& root) {
+  const Field metadata = root["metadata"];
+  const auto text = [&](std::string_view key) {
+    const Field field = metadata[key];
+    return field.IsString() ? field.StringOr("") : std::string();
+  };
+  return {text("namespace"), text("name")};
+}
+
+void ManifestDecoder::WarnUnused(const Field& root, const std::string& kind,
+                                 const std::string& api_version) {
+  const ObjectName name = NameIn(root);
+  root.Warn(fmt::format("{}{} of {} is not used by this node; skipped",
+                        Quoted(kind),
+                        name.name.empty() ? "" : " " + Quoted(name.ToString()),
+                        Quoted(api_version)));
+}
+
+/// Each with the first error between its line and that of the next object.
+std::vector<ObjectProblem> ManifestDecoder::Unusable() const {
+  std::vector<ObjectProblem> unusable;
+  for (auto named = named_.begin(); named != named_.end(); ++named) {
+    const auto next = std::next(named);
+    const auto own = std::find_if(
+        result_.errors.begin(), result_.errors.end(), [&](const auto& error) {
+          return error.line >= named->line &&
+                 (next == named_.end() || error.line < next->line);
+        });
+    const ManifestProblem& error =
+        own != result_.errors.end() ? *own : result_.errors.front();
+    unusable.push_back({named->kind, named->name, error.ToString()});
+  }
+  return unusable;
 }
 
 void ManifestDecoder::DecodeList(const Field& root, const std::string& kind,
@@ -181,7 +232,10 @@ void ManifestDecoder::DecodeList(const Field& root, const std::string& kind,
         fmt::format("kind List has version v1, not {}", Quoted(api_version)));
     return;
   }
-  if (!is_plain && FindKind(item_kind) == nullptr) return;
+  if (!is_plain && FindKind(item_kind) == nullptr) {
+    WarnUnused(root, kind, api_version);
+    return;
+  }
   for (const Field& item : root["items"].Items()) {
     DecodeObject(item, item_kind, is_plain ? "" : api_version);
   }
@@ -191,6 +245,13 @@ void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
                                   const std::string& api_version) {
   const auto [group, version] = SplitApiVersion(api_version);
   const bool is_core = known.group == Group::kCore;
+  ObjectName name = NameIn(root);
+  if (is_core ? known.kind == "Pod" : known.kind.starts_with("ResourceClaim")) {
+    if (name.ns.empty()) name.ns = "default";
+  }
+  if (!name.name.empty() && named_.size() < kMaxProblems) {
+    named_.push_back({std::string(known.kind), std::move(name), root.line()});
+  }
   if (is_core ? api_version == "v1" : group == kResourceGroup) {
     if (is_core) {
       if (known.kind == "Pod") {

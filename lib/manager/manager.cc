@@ -258,6 +258,7 @@ void Manager::Start(const DriversFactory& drivers,
   };
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
+    source_problems_->OnObjects(*objects_->Current());
     Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     Wake(changed);
   };
@@ -291,6 +292,8 @@ void Manager::Start(const DriversFactory& drivers,
       }});
   slices_->Start();
   if (host_.objects == nullptr) return;
+  source_problems_ = std::make_unique<SourceProblems>(
+      *executor_, events_, host_.objects->Describe());
   host_.objects->Subscribe(
       [this] { executor_->Post([this] { objects_->Refresh(); }); });
   objects_->Refresh();

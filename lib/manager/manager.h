@@ -29,6 +29,7 @@
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
 #include "manager/slice_keeper.h"
+#include "manager/source_problems.h"
 #include "manager/spec_keeper.h"
 #include "plugin/plugins.h"
 #include "state/decision.h"
@@ -236,6 +237,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<PodLifecycle> lifecycle_;
   std::unique_ptr<DebtKeeper> debts_;
   std::unique_ptr<SliceKeeper> slices_;
+  std::unique_ptr<SourceProblems> source_problems_;
   std::map<std::string, bool> driver_connected_;  ///< Of those registered.
   std::shared_ptr<Doors> doors_;
 };

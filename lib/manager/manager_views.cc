@@ -120,6 +120,7 @@ NodeInfo Manager::Node() const {
     for (const ManifestProblem& problem : objects->problems) {
       node.source_problems.push_back(problem.ToString());
     }
+    node.object_problems = objects->object_problems;
     CountPods(Pods(), &node);
     node.claims = static_cast<int>(state_.claims.size());
     node.plugins = static_cast<int>(Plugins().size());

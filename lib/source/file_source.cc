@@ -121,6 +121,7 @@ class FileSource final : public ObjectSource {
     std::optional<FileSignature> signature;
     std::shared_ptr<const ManifestContent> content;
     std::vector<ManifestProblem> problems;  ///< When there is no content.
+    std::vector<ObjectProblem> unusable;    ///< The same.
     bool unchanged = false;                 ///< Nothing to do.
     bool being_written = false;
   };
@@ -462,6 +463,7 @@ void FileSource::Decode(const std::string& name, const std::string& text,
       DecodeManifest(text, set_.PathOf(name), options_.node_name);
   if (!manifest.errors.empty()) {
     finding.problems = std::move(manifest.errors);
+    finding.unusable = std::move(manifest.unusable);
     return;
   }
   finding.content = MakeContent(std::move(manifest));
@@ -547,7 +549,7 @@ void FileSource::Use(const std::string& name, Finding& finding) {
   if (finding.content != nullptr) {
     set_.Accept(name, finding.content);
   } else {
-    set_.Reject(name, std::move(finding.problems));
+    set_.Reject(name, std::move(finding.problems), std::move(finding.unusable));
   }
 }
 

@@ -197,18 +197,22 @@ void ManifestSet::Accept(const std::string& name,
   if (it == files_.end()) return;
   it->second.good = std::move(content);
   it->second.faults.clear();
+  it->second.unusable.clear();
 }
 
 void ManifestSet::Reject(const std::string& name,
-                         std::vector<ManifestProblem> problems) {
+                         std::vector<ManifestProblem> problems,
+                         std::vector<ObjectProblem> unusable) {
   const auto it = files_.find(name);
   if (it == files_.end()) return;
   Cap(problems, kMaxProblemsPerFile, PathOf(name));
   it->second.faults = std::move(problems);
+  it->second.unusable = std::move(unusable);
 }
 
 void ManifestSet::Reject(const std::string& name, std::string reason) {
-  Reject(name, {Plain(PathOf(name), std::move(reason))});
+  Reject(name,
+         std::vector<ManifestProblem>{Plain(PathOf(name), std::move(reason))});
 }
 
 void ManifestSet::SetRemark(const std::string& name, std::string remark) {
@@ -232,6 +236,26 @@ void ManifestSet::ForgetDeleted(std::size_t keep) {
   });
 }
 
+void ManifestSet::AddObjectProblems(const File& file,
+                                    std::vector<ObjectProblem>* problems) {
+  if (file.faults.empty()) return;
+  std::map<std::pair<std::string, ObjectName>, std::string> all;
+  for (const ObjectProblem& object : file.unusable) {
+    all.try_emplace({object.object_kind, object.object}, object.problem);
+  }
+  if (file.good != nullptr) {
+    const std::string first = file.faults.front().ToString();
+    for (const Entry& entry : file.good->entries) {
+      all.try_emplace({KindOf(entry.object).name, entry.name}, first)
+          .first->second += kKept;
+    }
+  }
+  for (auto& [object, problem] : all) {
+    if (problems->size() >= kMaxProblems) return;
+    problems->push_back({object.first, object.second, std::move(problem)});
+  }
+}
+
 ObjectSnapshot ManifestSet::Build() {
   ObjectSnapshot snapshot;
   snapshot.complete = IsComplete();
@@ -249,6 +273,7 @@ ObjectSnapshot ManifestSet::Build() {
     if (!file.listed) continue;
     const std::string path = PathOf(name);
     if (file.unseen()) problems.push_back(Plain(path, "not read yet"));
+    AddObjectProblems(file, &snapshot.object_problems);
     for (ManifestProblem fault : file.faults) {
       if (file.good != nullptr) fault.message += kKept;
       (file.good != nullptr ? stale : problems).push_back(std::move(fault));
@@ -292,6 +317,7 @@ bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
          a.device_classes == b.device_classes &&
          a.resource_slices == b.resource_slices && a.nodes == b.nodes &&
          a.malformed_pods == b.malformed_pods &&
+         a.object_problems == b.object_problems &&
          std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(),
                     b.problems.end(), SameProblem);
 }

@@ -74,7 +74,9 @@ class ManifestSet {
   void Accept(const std::string& name,
               std::shared_ptr<const ManifestContent> content);
   /// The file cannot be used now, for these reasons (one at least).
-  void Reject(const std::string& name, std::vector<ManifestProblem> problems);
+  /// `unusable`: the objects that it names now.
+  void Reject(const std::string& name, std::vector<ManifestProblem> problems,
+              std::vector<ObjectProblem> unusable = {});
   /// `Reject` with one reason that has no line.
   void Reject(const std::string& name, std::string reason);
   /// Something worth telling that changes nothing; empty takes it back.
@@ -93,12 +95,16 @@ class ManifestSet {
     bool listed = false;
     std::shared_ptr<const ManifestContent> good;
     std::vector<ManifestProblem> faults;  ///< Why `good` is not up to date.
+    std::vector<ObjectProblem> unusable;  ///< With faults.
     std::string remark;
     /// Neither accepted nor rejected yet.
     bool unseen() const { return good == nullptr && faults.empty(); }
   };
 
   bool IsComplete() const;
+  /// The objects that a file with faults names, and those that it had.
+  static void AddObjectProblems(const File& file,
+                                std::vector<ObjectProblem>* problems);
   void ForgetDeleted(std::size_t keep);
 
   const std::string directory_;

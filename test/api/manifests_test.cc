@@ -88,14 +88,58 @@ TEST(DecodeManifest, FindsNothingInNothing) {
   }
 }
 
-TEST(DecodeManifest, SkipsOtherKindsSilently) {
+TEST(DecodeManifest, DocumentsThatAreNotUsedAreNamedWithKindAndLine) {
   const DecodedManifest manifest = Decode(
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 1}\n"
       "---\napiVersion: v1\nkind: SecretList\nitems: [{metadata: 7}]\n"
       "---\napiVersion: resource.k8s.io/v1alpha3\nkind: DeviceTaintRule\n");
   EXPECT_THAT(manifest.objects, IsEmpty());
   EXPECT_THAT(Texts(manifest.errors), IsEmpty());
-  EXPECT_THAT(Texts(manifest.warnings), IsEmpty());
+  EXPECT_THAT(
+      Texts(manifest.warnings),
+      ElementsAre(
+          "pod.yaml:1: 'ConfigMap' 'c' of 'v1' is not used by this node; "
+          "skipped",
+          "pod.yaml:6: 'SecretList' of 'v1' is not used by this node; skipped",
+          "pod.yaml:10: 'DeviceTaintRule' of 'resource.k8s.io/v1alpha3' is not "
+          "used by this node; skipped"));
+}
+
+TEST(DecodeManifest, ItemsOfAListThatAreNotUsedAreNamedOneByOne) {
+  const DecodedManifest manifest = Decode(
+      "apiVersion: v1\nkind: List\nitems:\n"
+      "- {apiVersion: apps/v1, kind: Deployment, "
+      "metadata: {namespace: a, name: web}}\n"
+      "- {apiVersion: batch/v1, kind: Job}\n");
+  EXPECT_THAT(
+      Texts(manifest.warnings),
+      ElementsAre("pod.yaml:4: items[0]: 'Deployment' 'a/web' of 'apps/v1' is "
+                  "not used by this node; skipped",
+                  "pod.yaml:5: items[1]: 'Job' of 'batch/v1' is not used by "
+                  "this node; skipped"));
+}
+
+TEST(DecodeManifest, NamesTheObjectsOfAFileThatCannotBeUsed) {
+  const DecodedManifest manifest = Decode(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\n"
+      "spec: {containers: [{name: c}]}\n"
+      "---\n"
+      "apiVersion: v1\nkind: Pod\nmetadata: {namespace: team, name: bad}\n"
+      "spec: {priority: high, containers: [{name: c}]}\n"
+      "---\n"
+      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\n"
+      "metadata: {name: gpu}\nspec: {}\n");
+  EXPECT_THAT(manifest.objects, IsEmpty());
+  ASSERT_EQ(manifest.errors.size(), 1u);
+  const std::string error = manifest.errors[0].ToString();
+  EXPECT_THAT(error, testing::StartsWith("pod.yaml:9: spec.priority: "));
+  EXPECT_THAT(manifest.unusable,
+              ElementsAre(ObjectProblem{"Pod", {"default", "good"}, error},
+                          ObjectProblem{"Pod", {"team", "bad"}, error},
+                          ObjectProblem{"DeviceClass", {"", "gpu"}, error}));
+  EXPECT_THAT(
+      Decode("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n").unusable,
+      IsEmpty());
 }
 
 TEST(DecodeManifest, RequiresKindAndVersion) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/status.h"
 #include "manager/device_fixture.h"
@@ -86,6 +87,7 @@ class BudgetNode : private DeviceManagerObserver {
       snapshot.malformed_pods[pod.pod.metadata.FullName()] =
           std::make_shared<const MalformedPod>(pod);
     }
+    snapshot.problems = problems;
     source_.Publish(std::move(snapshot));
   }
 
@@ -118,6 +120,7 @@ class BudgetNode : private DeviceManagerObserver {
   FakeDrivers drivers;
   FakePlugins plugins;
   plugin::PluginListener* listener = nullptr;
+  std::vector<ManifestProblem> problems;
   std::size_t delivered = 0;
 
  private:
@@ -209,6 +212,15 @@ const Misbehaviour kMisbehaviours[] = {
            });
        node.drivers.Register(kDriver);
        node.Publish(ManyPods(120, "p"));
+     }},
+    {"ManifestsHaveEverOtherProblems", milliseconds(2'000),
+     [](BudgetNode& node, int round) {
+       node.problems.clear();
+       for (int i = 0; i < 10; ++i) {
+         node.problems.push_back({fmt::format("/m/{}-{}.yaml", round, i), 1, "",
+                                  fmt::format("error {}", round)});
+       }
+       node.Publish("");
      }},
     {"PodsComeAndGoUnderEverNewNames", milliseconds(2'000),
      [](BudgetNode& node, int round) {

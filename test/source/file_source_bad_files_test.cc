@@ -47,6 +47,29 @@ TEST_F(FileSourceTest, WrongTypeIsReportedWithLineAndField) {
   EXPECT_EQ(SourceListener::PodNames(*bad), Names{"a"});
 }
 
+TEST_F(FileSourceTest, ObjectsOfABadFileAreNamedWithTheirProblem) {
+  folder_.Put("a.yaml", PodText("a"));
+  folder_.Put("b.yaml", PodText("b"));
+  Start();
+  AwaitPods({"a", "b"});
+  const std::string bad_pod =
+      "apiVersion: v1\nkind: Pod\nmetadata:\n  name: new\nspec:\n"
+      "  priority: high\n";
+  folder_.Put("a.yaml", bad_pod);
+  const SnapshotPtr bad = AwaitProblem("last good content is kept");
+  const std::string where = (folder_ / "a.yaml").string() + ":6: spec.priority";
+  ASSERT_EQ(bad->object_problems.size(), 2u);
+  EXPECT_EQ(bad->object_problems[0].object, (ObjectName{"default", "a"}));
+  EXPECT_THAT(bad->object_problems[0].problem,
+              AllOf(HasSubstr(where), HasSubstr("last good content is kept")));
+  EXPECT_EQ(bad->object_problems[1].object_kind, "Pod");
+  EXPECT_EQ(bad->object_problems[1].object, (ObjectName{"default", "new"}));
+  EXPECT_THAT(bad->object_problems[1].problem,
+              AllOf(HasSubstr(where), Not(HasSubstr("is kept"))));
+  folder_.Put("a.yaml", PodText("a", 5));
+  EXPECT_THAT(AwaitPriority("a", 5)->object_problems, IsEmpty());
+}
+
 TEST_F(FileSourceTest, GoodDocumentsOfABadFileAreNotTaken) {
   folder_.Put("a.yaml", Documents({PodText("a"), kBroken}));
   Start();

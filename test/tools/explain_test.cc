@@ -234,6 +234,36 @@ TEST_F(ExplainTest, RejectedPodTellsWhy) {
             "refused");
 }
 
+TEST_F(ExplainTest, ABadManifestIsNamedForKnownAndForUnknownPods) {
+  AddPod(PodState::kReady);
+  node_.node.object_problems = {
+      {"Pod", {"default", "p"}, "/m/x.yaml:12: spec: bad; kept"},
+      {"Pod", {"default", "new"}, "/m/x.yaml:30: spec: worse"}};
+  EXPECT_THAT(Text(), HasSubstr("/m/x.yaml:12: spec: bad; kept"));
+  EXPECT_THAT(Run({"describe", "pod", "p"}).out, HasSubstr("/m/x.yaml:12"));
+  for (const char* verb : {"explain", "describe"}) {
+    const Result unknown = Run({verb, "pod", "new"});
+    EXPECT_EQ(unknown.code, 3);
+    EXPECT_THAT(unknown.err, HasSubstr("/m/x.yaml:30: spec: worse"));
+  }
+  const Result pods = Run({"get", "pods"});
+  EXPECT_EQ(pods.code, 0);
+  EXPECT_THAT(pods.err, AllOf(HasSubstr("Pod 'default/p': /m/x.yaml:12"),
+                              HasSubstr("Pod 'default/new': /m/x.yaml:30")));
+  EXPECT_THAT(Run({"get", "pods", "-n", "other"}).err,
+              Not(HasSubstr("x.yaml")));
+  EXPECT_THAT(Run({"get", "claims"}).err, Not(HasSubstr("x.yaml")));
+  EXPECT_EQ(RunJson({"status"})["status"]["source"]["objects"][1]["name"],
+            "new");
+}
+
+TEST_F(ExplainTest, RepeatedEventsAreShownWithTheirCount) {
+  AddPod(PodState::kWaiting);
+  AddEvent("p", "no devices");
+  node_.events.back().count = 40;
+  EXPECT_THAT(Text(), HasSubstr("no devices (repeated 39 times"));
+}
+
 TEST_F(ExplainTest, StoppedStoreExplainsWhatItKnows) {
   AddPod(PodState::kReady);
   AddEvent("p", "of a daemon");

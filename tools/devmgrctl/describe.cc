@@ -34,7 +34,7 @@ bool PrintForPrograms(const Session& session, const char* kind,
 }
 
 absl::Status DescribePod(const Session& session, Inspector& inspector) {
-  const auto pod = inspector.FindPod(session.options().name);
+  const auto pod = FindPod(inspector, session.options().name);
   if (!pod.ok()) return pod.status();
   if (PrintForPrograms(session, "Pod", "pod/" + pod->name.name, *pod)) {
     return absl::OkStatus();
@@ -47,6 +47,7 @@ absl::Status DescribePod(const Session& session, Inspector& inspector) {
              {std::string(PodStateName(pod->state)), ToneOf(pod->state)});
   fields.Add("Reason", pod->reason);
   fields.Add("Message", pod->message);
+  AddManifestProblem(inspector, "Pod", pod->name, &fields);
   for (const WaitingFor& waiting : pod->waiting_for) {
     fields.Add("Waiting for", std::string(WaitingForKindName(waiting.kind)) +
                                   " " + waiting.name);
@@ -85,6 +86,7 @@ absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
     fields.Add("State", {claim.state, claim.state == "Prepared" ? Tone::kGood
                                                                 : Tone::kWarn});
     fields.Add("Pods", Join(claim.pods, ", "));
+    AddManifestProblem(inspector, "ResourceClaim", claim.name, &fields);
     fields.Print(session.out());
     PrintSection(session, DriverTable(session, claim));
   }

@@ -178,7 +178,7 @@ std::vector<Step> StepsOf(const Session& session, Inspector& inspector,
 absl::StatusOr<Explanation> Gather(const Session& session,
                                    Inspector& inspector) {
   Explanation all;
-  auto pod = inspector.FindPod(session.options().name);
+  auto pod = FindPod(inspector, session.options().name);
   if (!pod.ok()) return pod.status();
   all.pod = *std::move(pod);
   const auto known = AskFor(inspector);
@@ -254,7 +254,8 @@ void PrintTitle(const Session& session, const std::string& text) {
                 << Painted(Clean(text), Tone::kTitle, session.color()) << "\n";
 }
 
-void PrintPod(const Session& session, const PodInfo& pod) {
+void PrintPod(const Session& session, Inspector& inspector,
+              const PodInfo& pod) {
   Fields fields(session.color());
   fields.Add("Name", pod.name.name);
   fields.Add("Namespace", pod.name.ns);
@@ -263,6 +264,7 @@ void PrintPod(const Session& session, const PodInfo& pod) {
              {std::string(PodStateName(pod.state)), ToneOf(pod.state)});
   fields.Add("Reason", pod.reason);
   fields.Add("Message", pod.message);
+  AddManifestProblem(inspector, "Pod", pod.name, &fields);
   const std::string seen = TimeText(pod.first_seen);
   fields.Add("First seen", seen.empty()
                                ? "<unknown>"
@@ -326,7 +328,8 @@ void PrintClaims(const Session& session, const Awaited& awaited) {
   }
 }
 
-void PrintAwaited(const Session& session, const Awaited& awaited) {
+void PrintAwaited(const Session& session, Inspector& inspector,
+                  const Awaited& awaited) {
   PrintTitle(session,
              fmt::format("Waits for {} {}",
                          std::string(WaitingForKindName(awaited.what.kind)),
@@ -345,7 +348,7 @@ void PrintAwaited(const Session& session, const Awaited& awaited) {
       PrintClaims(session, awaited);
       return;
     case WaitingFor::Kind::kPod:
-      if (awaited.pod) PrintPod(session, *awaited.pod);
+      if (awaited.pod) PrintPod(session, inspector, *awaited.pod);
       if (!awaited.pod) session.out() << "It is not known any more.\n";
       return;
   }
@@ -392,8 +395,10 @@ absl::Status Explain(const Session& session) {
     session.out() << "pod/" << Clean(all->pod.name.name) << "\n";
     return absl::OkStatus();
   }
-  PrintPod(session, all->pod);
-  for (const Awaited& awaited : all->awaited) PrintAwaited(session, awaited);
+  PrintPod(session, **inspector, all->pod);
+  for (const Awaited& awaited : all->awaited) {
+    PrintAwaited(session, **inspector, awaited);
+  }
   PrintHeld(session, *all);
   PrintSteps(session, all->steps);
   PrintEvents(session, all->events);

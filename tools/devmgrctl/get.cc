@@ -105,6 +105,27 @@ void KeepNamespace(const std::string& ns, std::vector<Info>& infos) {
   std::erase_if(infos, [&](const Info& info) { return info.name.ns != ns; });
 }
 
+/// Objects that are not shown, or not as their manifests have them now.
+void NoteManifestProblems(const Session& session, Inspector& inspector,
+                          const std::string& kind) {
+  constexpr std::size_t kMost = 20;
+  const auto node = inspector.Node();
+  if (!node.ok()) return;
+  const std::string& ns = session.options().ns;
+  std::size_t count = 0;
+  for (const ObjectProblem& problem : node->object_problems) {
+    if (problem.object_kind != kind) continue;
+    if (!ns.empty() && problem.object.ns != ns) continue;
+    if (++count > kMost) continue;
+    session.Note(fmt::format("{} '{}': {}", kind, problem.object.ToString(),
+                             problem.problem));
+  }
+  if (count > kMost) {
+    session.Note(
+        fmt::format("{} more have bad manifests, see 'status'", count - kMost));
+  }
+}
+
 /// Without a resource or driver all devices are shown.
 void KeepOwner(const std::string& owner, std::vector<DeviceInfo>& devices) {
   if (owner.empty()) return;
@@ -339,12 +360,14 @@ absl::Status Get(const Session& session) {
       auto pods = inspector.Pods();
       if (!pods.ok()) return pods.status();
       KeepNamespace(ns, *pods);
+      NoteManifestProblems(session, inspector, "Pod");
       return List(session, *std::move(pods), kPods);
     }
     case Kind::kClaim: {
       auto claims = inspector.Claims();
       if (!claims.ok()) return claims.status();
       KeepNamespace(ns, *claims);
+      NoteManifestProblems(session, inspector, "ResourceClaim");
       return List(session, *std::move(claims), kClaims);
     }
     case Kind::kDebt: {
@@ -375,6 +398,7 @@ absl::Status Get(const Session& session) {
     case Kind::kClass: {
       auto classes = inspector.DeviceClasses();
       if (!classes.ok()) return classes.status();
+      NoteManifestProblems(session, inspector, "DeviceClass");
       return List(session, *std::move(classes), kClasses);
     }
   }

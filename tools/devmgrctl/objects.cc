@@ -319,6 +319,15 @@ Json ItemOf(const NodeInfo& node) {
   status["source"] = Json{{"description", node.source},
                           {"complete", node.source_complete},
                           {"problems", Array(node.source_problems)}};
+  if (!node.object_problems.empty()) {
+    status["source"]["objects"] =
+        Array(node.object_problems, [](const ObjectProblem& problem) {
+          return Json{{"kind", problem.object_kind},
+                      {"namespace", problem.object.ns},
+                      {"name", problem.object.name},
+                      {"problem", problem.problem}};
+        });
+  }
   status["pods"] = Json{{"total", node.pods},
                         {"ready", node.pods_ready},
                         {"waiting", node.pods_waiting},

@@ -68,6 +68,19 @@ std::vector<Injected> InjectedInto(const ContainerDevices& container,
   return rows;
 }
 
+/// What is wrong with an object's manifest; empty, too, when that is not known.
+std::string ManifestProblemOf(Inspector& inspector, const std::string& kind,
+                              const ObjectName& object) {
+  const auto node = inspector.Node();
+  if (!node.ok()) return "";
+  for (const ObjectProblem& problem : node->object_problems) {
+    if (problem.object_kind == kind && problem.object == object) {
+      return problem.problem;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string StateText(const ResourceInfo& resource) {
@@ -86,6 +99,22 @@ std::string HealthText(const DeviceInfo& device) {
 
 std::string NumaText(const DeviceInfo& device) {
   return fmt::format("{}", fmt::join(device.numa_nodes, ","));
+}
+
+void AddManifestProblem(Inspector& inspector, const std::string& kind,
+                        const ObjectName& object, Fields* fields) {
+  const std::string problem = ManifestProblemOf(inspector, kind, object);
+  if (!problem.empty()) fields->Add("Manifest", {problem, Tone::kBad});
+}
+
+absl::StatusOr<PodInfo> FindPod(Inspector& inspector, const ObjectName& name) {
+  auto pod = inspector.FindPod(name);
+  if (pod.status().code() != absl::StatusCode::kNotFound) return pod;
+  const std::string problem = ManifestProblemOf(inspector, "Pod", name);
+  if (problem.empty()) return pod;
+  return MakeError(absl::StatusCode::kNotFound,
+                   fmt::format("{}; its manifest cannot be used: {}",
+                               MessageOf(pod.status()), problem));
 }
 
 void AddFields(const Session& session, const ResourceInfo& resource,

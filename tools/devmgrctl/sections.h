@@ -19,6 +19,14 @@ std::string FigureText(const ResourceInfo& resource, std::int64_t figure);
 std::string HealthText(const DeviceInfo& device);
 std::string NumaText(const DeviceInfo& device);
 
+/// What is wrong with the manifest of an object, if that is known.
+void AddManifestProblem(Inspector& inspector, const std::string& kind,
+                        const ObjectName& object, Fields* fields);
+
+/// As Inspector::FindPod; the error tells as well of a manifest with this pod
+/// that cannot be used.
+absl::StatusOr<PodInfo> FindPod(Inspector& inspector, const ObjectName& name);
+
 void AddFields(const Session& session, const ResourceInfo& resource,
                Fields* fields);
 void AddFields(const PluginInfo& plugin, Fields* fields);

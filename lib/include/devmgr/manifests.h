@@ -6,6 +6,7 @@
 
 #include <devmgr/export.h>
 #include <devmgr/objects.h>
+#include <devmgr/status_types.h>
 
 #include <memory>
 #include <string>
@@ -51,12 +52,16 @@ struct DecodedManifest {
   std::vector<MalformedPod> malformed_pods;
   /// Syntax errors, wrong types, invalid objects other than pods.
   std::vector<ManifestProblem> errors;
-  /// What was accepted with a remark (defaults taken, kinds skipped).
+  /// What was accepted with a remark: defaults taken, documents that the node
+  /// does not use.
   std::vector<ManifestProblem> warnings;
+  /// With errors: the objects that the file names, each with the error in its
+  /// own lines, or else with the first.
+  std::vector<ObjectProblem> unusable;
 };
 
 /// Decodes all documents of `text` (YAML or JSON, several documents, `List`
-/// kinds). Kinds that the node does not need are skipped silently. Unknown
+/// kinds). Kinds that the node does not use are skipped with a warning. Unknown
 /// fields are ignored; wrong types are errors with line and field path.
 /// The second of two objects of one kind and name is left out, with a warning.
 /// `node_name` stands in for the pool of a ResourceSlice that names none; may
