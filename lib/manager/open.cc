@@ -4,9 +4,13 @@
 // the ledger, and gives the manager its drivers.
 #include <devmgr/device_manager.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -25,20 +29,30 @@
 namespace devmgr {
 namespace {
 
+/// A line for each call that ended.
+void LogCall(const LogSink& log, const std::string& peer,
+             std::string_view method, std::string_view code,
+             std::chrono::nanoseconds took) {
+  if (!log) return;
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took);
+  log(LogLevel::kDebug,
+      fmt::format("call {} of {} ended after {}.{:03} ms: {}", method, peer,
+                  us.count() / 1000, us.count() % 1000, code));
+}
+
 dra::DriverRegistryOptions DriverOptions(
     const DeviceManagerOptions& options, const Host& host,
     std::function<void(const std::string&)> on_change) {
   dra::DriverRegistryOptions registry;
   registry.instance.call_timeout = options.driver_call_timeout;
   registry.instance.max_calls = options.max_driver_calls;
-  if (host.metrics != nullptr) {
-    registry.instance.on_call =
-        [sink = host.metrics](
-            const std::string& driver, const std::string& method,
-            const std::string& code, std::chrono::nanoseconds took) {
-          sink->OnDriverCall(driver, method, code, took);
-        };
-  }
+  registry.instance.on_call =
+      [sink = host.metrics, log = host.log](
+          const std::string& driver, const std::string& method,
+          const std::string& code, std::chrono::nanoseconds took) {
+        if (sink != nullptr) sink->OnDriverCall(driver, method, code, took);
+        LogCall(log, "DRA driver " + driver, method, code, took);
+      };
   registry.endpoint_dirs = options.plugin_dirs;
   if (!registry.endpoint_dirs.empty()) {
     registry.endpoint_dirs.push_back(options.plugin_registry_dir);
@@ -61,6 +75,13 @@ plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
   }
   registry.pod_identity_metadata = options.pod_identity_metadata;
   registry.now = host.now;
+  registry.on_call = [log = host.log](const std::string& resource,
+                                      std::string_view method,
+                                      const absl::Status& status,
+                                      std::chrono::nanoseconds took) {
+    LogCall(log, "the device plugin of '" + resource + "'", method,
+            status.ok() ? "OK" : MessageOf(status), took);
+  };
   return registry;
 }
 

@@ -255,7 +255,12 @@ void PluginRegistry::Call(
   instance->Call(
       spec.method, spec.encode(version), instance->timeouts().*spec.timeout,
       MetadataOf(pod), spec.trust,
-      [&version, use = std::move(use)](absl::StatusOr<std::string> answer) {
+      [&version, &executor = executor_, on_call = options_.on_call, resource,
+       method = spec.method, began = executor_.Now(),
+       use = std::move(use)](absl::StatusOr<std::string> answer) {
+        if (on_call) {
+          on_call(resource, method, answer.status(), executor.Now() - began);
+        }
         use(version, std::move(answer));
       });
 }

@@ -34,6 +34,10 @@ struct PluginRegistryOptions {
   /// `devmgr-pod-name`, `devmgr-container`.
   bool pod_identity_metadata = false;
   std::function<WallTime()> now;
+  /// A call of the manager's has ended, sent or not; may be null.
+  std::function<void(const std::string& resource, std::string_view method,
+                     const absl::Status& status, std::chrono::nanoseconds took)>
+      on_call;
 };
 
 /// The device plugins that registered, in either way, each connection with a

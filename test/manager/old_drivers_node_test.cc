@@ -11,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "support/mailbox.h"
 #include "support/temp_folder.h"
 #include "support/test_node.h"
 
@@ -92,6 +95,9 @@ class OldDriversNodeTest : public ::testing::Test {
     options.dra_compat = compat;
     Host host;
     host.objects = source_.get();
+    host.log = [this](LogLevel level, std::string_view text) {
+      if (level == LogLevel::kDebug) debug_lines_.Put(std::string(text));
+    };
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
@@ -129,6 +135,7 @@ class OldDriversNodeTest : public ::testing::Test {
   const TempFolder folder_;
   const std::unique_ptr<MemoryObjectSource> source_ =
       MemoryObjectSource::Create();
+  Mailbox<std::string> debug_lines_;
   std::unique_ptr<testing::FakeDraDriver> driver_;
   std::unique_ptr<DeviceManager> manager_;
   std::size_t registrations_ = 0;
@@ -233,6 +240,22 @@ INSTANTIATE_TEST_SUITE_P(OldApis, StructuredHandleTest,
                          [](const auto& api) {
                            return std::string(api.param);
                          });
+
+TEST_F(OldDriversNodeTest, TheDebugLogShowsCallsToDriversWithTheirDuration) {
+  StartDriver({"v1"});
+  Publish(ByResults("v1"));
+  StartManager();
+  ASSERT_TRUE(Admit().ok());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
+  std::optional<std::string> line = debug_lines_.Take();
+  while (line && line->find("NodePrepareResources") == std::string::npos) {
+    line = debug_lines_.Take();
+  }
+  EXPECT_THAT(line.value_or("none"),
+              ::testing::MatchesRegex(
+                  "call .*NodePrepareResources of DRA driver gpu.example.com "
+                  "ended after [0-9]+[.][0-9]+ ms: OK"));
+}
 
 // DRA-004, DRA-022 with compatibility off
 TEST_F(OldDriversNodeTest, WithoutCompatAnOldDriverIsRefused) {

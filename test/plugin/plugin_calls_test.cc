@@ -35,6 +35,28 @@ TEST_F(PluginRegistryTest, AllocatesOverTheConnectionThatWasNamed) {
   EXPECT_THAT(edits_.env, ElementsAre(NamedValue{"A", "1"}));
 }
 
+TEST_F(PluginRegistryTest, EachCallIsReportedWithItsDurationAndEnd) {
+  std::vector<std::string> calls;
+  PluginRegistryOptions options;
+  options.on_call = [&](const std::string& resource, std::string_view method,
+                        const absl::Status& status,
+                        std::chrono::nanoseconds took) {
+    calls.push_back(resource + " " + std::string(method) + " " +
+                    (status.ok() ? "OK" : MessageOf(status)) + " " +
+                    std::to_string(took / milliseconds(1)));
+  };
+  Make(options);
+  GoLive();
+  Allocate(1);
+  executor_.Advance(milliseconds(40));
+  Answer(kAllocatePath, v1beta1::AllocateResponse().SerializeAsString());
+  Allocate(1);
+  Answer(kAllocatePath, FailedPreconditionError("text T"));
+  ASSERT_THAT(calls, SizeIs(2));
+  EXPECT_EQ(calls[0], std::string(kResource) + " Allocate OK 40");
+  EXPECT_THAT(calls[1], HasSubstr("text T"));
+}
+
 // DP-050
 TEST_F(PluginRegistryTest, RefusesCallsOverAConnectionThatEnded) {
   GoLive();
