@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "common/mutex.h"
@@ -16,7 +18,22 @@
 namespace devmgr::rpc {
 namespace {
 
+/// What our transport says when the other end closes its socket; by itself it
+/// does not say whose.
+bool IsClosedSocket(const grpc::Status& status) {
+  static constexpr std::string_view kTexts[] = {
+      "Socket closed", "recvmsg:Connection reset by peer",
+      "Connection reset by peer", "Broken pipe"};
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         std::find(std::begin(kTexts), std::end(kTexts),
+                   status.error_message()) != std::end(kTexts);
+}
+
 absl::Status FromGrpc(const grpc::Status& status) {
+  if (IsClosedSocket(status)) {
+    return UnavailableError("the other end closed the connection ({})",
+                            status.error_message());
+  }
   return MakeStatus(static_cast<absl::StatusCode>(status.error_code()),
                     status.error_message());
 }
