@@ -116,14 +116,13 @@ DeviceVerdict JudgeFailedCall(const std::string& resource,
                       policy, waited);
 }
 
-Verdict BehindVerdict(const PodUid& first,
+Verdict BehindVerdict(const std::string& first,
                       const std::vector<std::string>& resources) {
-  Verdict verdict{
-      Verdict::Kind::kWait,
-      "BehindInLine",
-      fmt::format("the pod with UID {} waits for {} and goes first",
-                  api::Quoted(first.value), fmt::join(resources, ", ")),
-      {}};
+  Verdict verdict{Verdict::Kind::kWait,
+                  "BehindInLine",
+                  fmt::format("pod {} waits for {} and goes first",
+                              api::Quoted(first), fmt::join(resources, ", ")),
+                  {}};
   for (const std::string& resource : resources) {
     verdict.waiting_for.push_back({WaitingFor::Kind::kResource, resource});
   }

@@ -51,7 +51,7 @@ DeviceVerdict JudgeFailedCall(const std::string& resource,
                               std::chrono::milliseconds waited);
 
 /// A pod that must let another go first: it may wait for ever.
-Verdict BehindVerdict(const PodUid& first,
+Verdict BehindVerdict(const std::string& first,
                       const std::vector<std::string>& resources);
 
 }  // namespace devmgr::admission

@@ -53,8 +53,10 @@ struct Shortage {
   EndpointState state = EndpointState::kUnknown;
   std::int64_t requested = 0;  ///< Beyond what it takes over.
   std::int64_t available = 0;
-  bool none_healthy = false;         ///< Of all there are.
-  std::vector<PodUid> holders;       ///< The first few; without the pod itself.
+  bool none_healthy = false;    ///< Of all there are.
+  std::vector<PodUid> holders;  ///< The first few; without the pod itself.
+  /// `namespace/name` of the same; empty: they are named by UID.
+  std::vector<std::string> holder_names = {};
   std::vector<std::string> devices;  ///< The first few.
   std::string reason;                ///< Of an operator.
   PodUid pod;

@@ -24,6 +24,10 @@ std::string List(const Names& names, TextOf text_of) {
 }
 
 std::string PodList(const Shortage& shortage) {
+  if (!shortage.holder_names.empty()) {
+    return List(shortage.holder_names,
+                [](const std::string& name) { return name; });
+  }
   return List(shortage.holders, [](const PodUid& pod) { return pod.value; });
 }
 

@@ -329,10 +329,20 @@ admission::DeviceLine::Place DeviceAdmission::PlaceOf(
   return place;
 }
 
+std::string DeviceAdmission::NameOf(const PodUid& uid) const {
+  const state::PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr ? pod->name.ToString() : "with UID " + uid.value;
+}
+
 void DeviceAdmission::Judge(const Shared& operation,
                             std::vector<device::Shortage> shortages) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
+  for (device::Shortage& shortage : shortages) {
+    for (const PodUid& holder : shortage.holders) {
+      shortage.holder_names.push_back(NameOf(holder));
+    }
+  }
   admission::DeviceVerdict judged = admission::JudgeShortages(
       shortages, parts_.policy, line_.WaitedFor(pod, now));
   // Rejected or not: one that holds claims cannot be, and goes on waiting.
@@ -361,7 +371,7 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
     place.short_of.insert(resource);
   }
   EnterLine(pod, std::move(place));
-  Finish(operation, admission::BehindVerdict(*first, resources));
+  Finish(operation, admission::BehindVerdict(NameOf(*first), resources));
   return false;
 }
 

@@ -141,6 +141,7 @@ class DeviceAdmission {
   /// False: it has to let another pod go first, and the operation is over.
   bool MayGo(const Shared& operation);
   void FailedCall(const Shared& operation);
+  std::string NameOf(const PodUid& uid) const;
   admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
   void EnterLine(const PodUid& pod, admission::DeviceLine::Place place);
   admission::DeviceLine::FreeCount FreeCount() const;

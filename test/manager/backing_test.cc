@@ -133,7 +133,7 @@ TEST_F(BackingTest, TwoOwnersAreReportedAndNeverServeAtTheSameTime) {
               ElementsAre(HasSubstr("default/m")));
   node_.Publish(kGpuClass + MappedPod("m") + DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("p", "ResourceHeldByClaims"));
-  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("u-m"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("'default/m'"));
   node_.Publish(kGpuClass + DevicePod("p", {{kGpu, 1}}));
   EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
 }

@@ -158,7 +158,7 @@ TEST_F(DeviceNodeTest, AWaitNamesTheHolderAndEndsWithHim) {
   ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
   node_.Publish(holder + DevicePod("b", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("b", "NotEnoughFreeDevices"));
-  EXPECT_THAT(node_.PodNamed("b").message, HasSubstr("u-a"));
+  EXPECT_THAT(node_.PodNamed("b").message, HasSubstr("'default/a'"));
   node_.Publish(DevicePod("b", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
   EXPECT_THAT(Held("b", kGpu), ElementsAre("0"));
