@@ -77,6 +77,13 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
   info.name = name;
   if (const auto pod = objects.pods.find(name); pod != objects.pods.end()) {
     info.uid.value = pod->second->metadata.uid;
+    const std::string& phase = pod->second->status.phase;
+    if (phase == "Succeeded" || phase == "Failed") {
+      info.reason = std::string(kFinishedReason);
+      info.message = fmt::format(
+          "the pod has finished ({}), and holds nothing any more", phase);
+      return info;
+    }
     info.reason = std::string(kNotRequestedReason);
     info.message = "the source has this pod; nothing was asked for it yet";
     return info;

@@ -287,6 +287,22 @@ TEST_F(InspectionServerTest, PodThatIsNotReadyIsAFailedPrecondition) {
             "'default/c' does not exist");
 }
 
+TEST_F(InspectionServerTest, APodOfTheSourceThatHasFinishedSaysSo) {
+  auto pod = std::make_shared<Pod>();
+  pod->metadata.uid = "u1";
+  pod->status.phase = "Succeeded";
+  auto objects = std::make_shared<ObjectSnapshot>();
+  objects->pods[kPod] = pod;
+  manager_.Set(
+      [&](FakeDeviceManager::World& world) { world.objects = objects; });
+  StartServer();
+  const auto found = Connect()->FindPod(kPod);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->reason, kFinishedReason);
+  EXPECT_EQ(found->message,
+            "the pod has finished (Succeeded), and holds nothing any more");
+}
+
 TEST_F(InspectionServerTest, FindsPodsOfLedgerAndSource) {
   SetSource();
   StartServer();

@@ -54,6 +54,9 @@ TEST_F(WaitTest, HoldsAtOnce) {
     EXPECT_EQ(result.out,
               "pod 'default/p' is " + std::string(condition) + "\n");
   }
+  node_.pods = {MakePod("default", "p", PodState::kWaiting)};
+  node_.pods[0].reason = kFinishedReason;
+  EXPECT_EQ(WaitFor("released").code, 0) << "its manifest may stay";
   node_.pods.clear();
   EXPECT_EQ(WaitFor("released").code, 0);
   EXPECT_EQ(Elapsed(), milliseconds(0));

@@ -167,7 +167,8 @@ Condition ConditionOf(PodCondition condition) {
       };
     case PodCondition::kReleased:
       return [](const Found& pod) -> absl::StatusOr<bool> {
-        return !pod.has_value();
+        // The source may keep one that has finished.
+        return !pod.has_value() || pod->reason == kFinishedReason;
       };
   }
   return IsReady;
@@ -252,7 +253,8 @@ absl::Status Release(const Session& session) {
   const auto pod =
       wait.Until("released", [&](const Found& found) -> absl::StatusOr<bool> {
         return !found || found->uid != uid ||
-               found->reason == kNotRequestedReason;
+               found->reason == kNotRequestedReason ||
+               found->reason == kFinishedReason;
       });
   if (!pod.ok()) return pod.status();
   PrintResult(session, "released", std::nullopt);

@@ -41,6 +41,8 @@ class DEVMGR_EXPORT InspectionServer {
 /// Reason of a waiting pod that the source has but that nobody asked to prepare
 /// (`actuate: embedder`).
 inline constexpr std::string_view kNotRequestedReason = "NotRequested";
+/// The same of a pod that has finished by what its object says.
+inline constexpr std::string_view kFinishedReason = "Finished";
 
 /// Reads what a manager knows. One thread at a time.
 /// All methods of a connected inspector may return Unavailable (nobody answers
