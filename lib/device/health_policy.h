@@ -24,6 +24,7 @@ struct FaultyDevice {
   PodUid pod;
   std::string id;
   std::int64_t since_ms = 0;
+  std::string reason = {};  ///< In the driver's words; may be empty.
   friend bool operator==(const FaultyDevice&, const FaultyDevice&) = default;
 };
 

@@ -213,7 +213,15 @@ void DeviceBook::OnConnected(const std::string& resource,
                              plugin::Generation generation,
                              const plugin::PluginOptions& options) {
   options_[{resource, generation}] = options;
-  InventoryOf(resource).Connect(generation, parts_.now_ms());
+  device::Inventory& inventory = InventoryOf(resource);
+  inventory.Connect(generation, parts_.now_ms());
+  const std::size_t others = inventory.instances() - 1;
+  parts_.events.Add(
+      false, "PluginConnected", "Plugin", {"", resource},
+      others == 0 ? std::string("a device plugin is connected")
+                  : fmt::format("a device plugin is connected, beside {} that "
+                                "{} already",
+                                others, others == 1 ? "is" : "are"));
   parts_.on_candidates(resource);
 }
 
@@ -252,7 +260,13 @@ void DeviceBook::OnGone(const std::string& resource,
   options_.erase({resource, generation});
   const device::InventoryDelta delta = InventoryOf(resource).Disconnect(
       generation, HeldOf(resource), parts_.now_ms());
-  parts_.events.Add(true, "PluginGone", "Plugin", {"", resource}, why);
+  if (PrimaryOf(resource).has_value()) {
+    parts_.events.Add(
+        false, "PluginInstanceGone", "Plugin", {"", resource},
+        fmt::format("an instance is gone, and another one serves: {}", why));
+  } else {
+    parts_.events.Add(true, "PluginGone", "Plugin", {"", resource}, why);
+  }
   ArmGrace(resource);
   OnDelta(resource, delta);
   parts_.on_candidates(resource);

@@ -248,9 +248,21 @@ std::vector<device::FaultyDevice> DraHealth::Faulty(
   std::vector<device::FaultyDevice> faulty;
   for (const auto& [holding, health] : HoldingsOf(driver)) {
     if (health.health != Health::kUnhealthy) continue;
-    faulty.push_back({holding.first, NameOf(holding.second), health.since_ms});
+    faulty.push_back({holding.first, NameOf(holding.second), health.since_ms,
+                      health.message});
   }
   return faulty;
+}
+
+bool DraHealth::Works(const std::string& driver, const PodUid& pod,
+                      const std::string& device) const {
+  const Holdings holdings = HoldingsOf(driver);
+  return std::any_of(holdings.begin(), holdings.end(),
+                     [&](const auto& holding) {
+                       return holding.first.first == pod &&
+                              NameOf(holding.first.second) == device &&
+                              holding.second.health == Health::kHealthy;
+                     });
 }
 
 std::size_t DraHealth::HeldCount(const std::string& driver) const {

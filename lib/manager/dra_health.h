@@ -73,6 +73,9 @@ class DraHealth final : public dra::HealthListener {
   }
   /// Who holds what that does not work; devices as `pool/device`.
   std::vector<device::FaultyDevice> Faulty(const std::string& driver) const;
+  /// Does a device (`pool/device`) that the pod holds work?
+  bool Works(const std::string& driver, const PodUid& pod,
+             const std::string& device) const;
   /// Held devices, once for each pod.
   std::size_t HeldCount(const std::string& driver) const;
   /// May a container with these devices start? `fails`: of a driver, whether

@@ -12,6 +12,7 @@ namespace devmgr::manager {
 namespace {
 
 constexpr char kDeviceUnhealthy[] = "DeviceUnhealthy";
+constexpr char kDeviceHealthy[] = "DeviceHealthy";
 
 }  // namespace
 
@@ -34,9 +35,9 @@ void HealthKeeper::TellPending() {
 void HealthKeeper::OnDevices(const std::string& name) {
   Faults faults;
   for (const device::FaultyDevice& device : FaultyOf(name)) {
-    faults.emplace(device.pod, device.id);
+    faults.emplace(std::pair(device.pod, device.id), device.reason);
   }
-  TellFaults(name, faults);
+  ReportFaults(name, faults);
   Judge(name);
 }
 
@@ -53,14 +54,39 @@ std::size_t HealthKeeper::HeldCount(const std::string& name) const {
   return parts_.devices.Held(name).size();
 }
 
-void HealthKeeper::TellFaults(const std::string& name, const Faults& now) {
-  for (const auto& [uid, id] : now) {
-    if (faults_[name].contains({uid, id})) continue;
+bool HealthKeeper::Works(const std::string& name, const PodUid& pod,
+                         const std::string& id) const {
+  if (parts_.dra_health.Knows(name)) {
+    return parts_.dra_health.Works(name, pod, id);
+  }
+  const auto inventory = parts_.devices.inventories().find(name);
+  if (inventory == parts_.devices.inventories().end()) return false;
+  const auto& held = parts_.devices.Held(name);
+  const auto holder = held.find(id);
+  return holder != held.end() && holder->second.pod == pod &&
+         inventory->second.HealthOf(id) == device::Health::kHealthy;
+}
+
+void HealthKeeper::ReportFaults(const std::string& name, const Faults& now) {
+  const Faults& before = faults_[name];
+  for (const auto& [device, why] : now) {
+    if (before.contains(device)) continue;
+    const auto& [uid, id] = device;
     const state::PodRecord* pod = parts_.state.FindPod(uid);
     if (pod == nullptr) continue;
     parts_.events.Add(
         true, kDeviceUnhealthy, "Pod", pod->name,
-        fmt::format("device {} of {} does not work", api::Quoted(id), name));
+        fmt::format("device {} of {} does not work{}{}", api::Quoted(id), name,
+                    why.empty() ? "" : ": ", why));
+  }
+  for (const auto& [device, why] : before) {
+    const auto& [uid, id] = device;
+    if (now.contains(device) || !Works(name, uid, id)) continue;
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr) continue;
+    parts_.events.Add(
+        false, kDeviceHealthy, "Pod", pod->name,
+        fmt::format("device {} of {} works again", api::Quoted(id), name));
   }
   if (now.empty()) {
     faults_.erase(name);

@@ -57,13 +57,16 @@ class HealthKeeper {
                           const std::string& container) const;
 
  private:
-  /// Who holds what that does not work.
-  using Faults = std::set<std::pair<PodUid, std::string>>;
+  /// Who holds what that does not work, and why.
+  using Faults = std::map<std::pair<PodUid, std::string>, std::string>;
 
   void TellPending();
   // `name` is that of a resource or of a driver; no resource is called as a
   // driver is.
-  void TellFaults(const std::string& name, const Faults& now);
+  void ReportFaults(const std::string& name, const Faults& now);
+  /// Does a device that the pod holds work?
+  bool Works(const std::string& name, const PodUid& pod,
+             const std::string& id) const;
   void Judge(const std::string& name);
   void Fail(const std::string& name, const device::FaultyDevice& device);
   std::vector<device::FaultyDevice> FaultyOf(const std::string& name) const;

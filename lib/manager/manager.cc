@@ -411,23 +411,31 @@ void Manager::OnDriverChange(const std::string& driver) {
     // Its connection ended, then it left: it is told once that it is gone.
     if (known == driver_connected_.end()) return;
     driver_connected_.erase(known);
-    TellOfDriver(driver, false);
+    events_.Add(false, "DriverGone", "Plugin", {"", driver},
+                "driver deregistered");
+    Wake({{WaitingFor::Kind::kDriver, driver}});
     return;
   }
-  const bool lost_connection =
-      known != driver_connected_.end() && known->second && !connected;
+  const bool is_new = known == driver_connected_.end();
+  const bool was_connected = !is_new && known->second;
   driver_connected_[driver] = connected;
   // Nobody waits for that; it is dialled again.
-  if (lost_connection) return;
-  TellOfDriver(driver, true);
+  if (was_connected && !connected) return;
+  // That another instance came or left is no news of the driver.
+  if (is_new || connected != was_connected) ReportDriver(driver, connected);
+  Wake({{WaitingFor::Kind::kDriver, driver}});
   debts_->OnDriver(driver);
 }
 
-void Manager::TellOfDriver(const std::string& driver, bool available) {
-  events_.Add(false, available ? "DriverAvailable" : "DriverGone", "Plugin",
-              {"", driver},
-              available ? "driver is registered" : "driver deregistered");
-  Wake({{WaitingFor::Kind::kDriver, driver}});
+void Manager::ReportDriver(const std::string& driver, bool connected) {
+  if (connected) {
+    events_.Add(false, "DriverAvailable", "Plugin", {"", driver},
+                "driver is registered and connected");
+  } else {
+    events_.Add(true, "DriverNotConnected", "Plugin", {"", driver},
+                "driver is registered, and no connection to it could be made "
+                "so far");
+  }
 }
 
 void Manager::OnPodChanged(const PodUid& uid) {

@@ -192,10 +192,12 @@ class Manager final : public DeviceManager {
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
   absl::Status Repair(const fsck::Finding& finding);
   void OnDriverChange(const std::string& driver);
-  void TellOfDriver(const std::string& driver, bool available);
+  void ReportDriver(const std::string& driver, bool connected);
   void OnPodChanged(const PodUid& uid);
   void Wake(const std::vector<WaitingFor>& changes);
   PodInfo InfoOf(const state::PodRecord& pod) const;
+  /// Adds whom the pod waits for while drivers are being asked.
+  void AddCalls(const state::PodRecord& pod, PodInfo* info) const;
   ClaimInfo InfoOf(const state::ClaimRecord& claim) const;
 
   // Constant after construction.

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 device::Device With(const std::string& id, device::Health health) {
   return {id, health, {}};
@@ -100,6 +101,32 @@ TEST_F(DeviceHealthTest, AHolderIsToldOnceAndSeesItInItsStatus) {
   EXPECT_THAT(StatusOf("p0"), ElementsAre("c/example.com/gpu/0=Healthy"));
   EXPECT_THAT(MessagesOf("DeviceUnhealthy"),
               ElementsAre(AllOf(HasSubstr("'1'"), HasSubstr(kGpu))));
+  Report({kGood, kGood, kGood});
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceHealthy"),
+              ElementsAre(AllOf(HasSubstr("'1'"), HasSubstr(kGpu))));
+  // It does not work again when its plugin has gone.
+  Report({kGood, kGood, kBad});
+  Told();
+  node_.plugins.Lose(kGpu);
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceHealthy"), SizeIs(1));
+}
+
+TEST_F(DeviceHealthTest, EachChangeOfPluginsIsOneEvent) {
+  Start(1);
+  EXPECT_THAT(MessagesOf("PluginConnected"),
+              ElementsAre("a device plugin is connected"));
+  // The newest one serves; then it goes, and the older one does.
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Lose(kGpu);
+  node_.manager().RunAndWait([] {});
+  EXPECT_THAT(MessagesOf("PluginConnected"),
+              Contains("a device plugin is connected, beside 1 that is "
+                       "already"));
+  EXPECT_THAT(MessagesOf("PluginInstanceGone"),
+              ElementsAre(HasSubstr("connection lost")));
+  EXPECT_THAT(MessagesOf("PluginGone"), IsEmpty()) << "it is served";
 }
 
 // DP-117

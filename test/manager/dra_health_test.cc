@@ -164,8 +164,16 @@ TEST_F(DraHealthTest, AHolderIsToldOfEachChange) {  // DRA-142
   EXPECT_THAT(
       MessagesOf("DeviceUnhealthy"),
       ElementsAre(AllOf(HasSubstr("'pool-1/dev-0'"), HasSubstr(kDriver))));
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"),
+              ElementsAre(HasSubstr("does not work: too hot")));
   Report({Of("dev-0", kBad, "too hot"), Of("dev-1", kGood)});
   EXPECT_THAT(Told(), IsEmpty());
+  EXPECT_THAT(MessagesOf("DeviceHealthy"), IsEmpty());
+  Report({Of("dev-0", kGood), Of("dev-1", kGood)});
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceHealthy"),
+              ElementsAre(AllOf(HasSubstr("'pool-1/dev-0'"), HasSubstr(kDriver),
+                                HasSubstr("works again"))));
 }
 
 TEST_F(DraHealthTest, NobodyIsToldOfADeviceThatNobodyHolds) {  // DRA-143

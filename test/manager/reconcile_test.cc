@@ -96,6 +96,19 @@ TEST_F(ReconcileTest, ADriverThatLeavesIsToldOnce) {
               ElementsAre("DriverAvailable", "DriverGone"));
 }
 
+// In a rolling update the older instance leaves: nobody has to hear of that.
+TEST_F(ReconcileTest, AnotherInstanceIsNoNewsOfItsDriver) {
+  node_.Start();
+  node_.drivers.Register(kDriver);
+  node_.drivers.Register(kDriver);
+  node_.drivers.Register(kDriver);
+  node_.manager().RunAndWait([] {});
+  EXPECT_THAT(EventsAbout("Plugin"), ElementsAre("DriverAvailable"));
+  for (const EventInfo& event : node_.manager().Events(0)) {
+    EXPECT_EQ(event.count, 1u);
+  }
+}
+
 class CountingObserver : public DeviceManagerObserver {
  public:
   void OnObjects() override { ++objects; }
