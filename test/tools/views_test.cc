@@ -216,6 +216,23 @@ TEST_F(ViewsTest, ResolveShapeIsFixed) {
       R"("env":[],"mounts":[],"devices":[],"annotations":[],"resources":[]}]})");
 }
 
+TEST_F(ViewsTest, ResolveNamesAllDevicesBehindOneCdiName) {
+  node_.pods = {MakePod("default", "p", PodState::kReady)};
+  node_.answer = Answer();
+  const auto device = [](const std::string& name, const std::string& pod) {
+    return DeviceInfo{"gpu.example.com", "pool", name, {pod}, {"v.com/c=x"}};
+  };
+  node_.devices = {device("gpu-0", "default/p"), device("gpu-1", "default/p"),
+                   device("gpu-2", "default/other")};
+  const char* const kBoth = "(for pool/gpu-0, pool/gpu-1)";
+  EXPECT_THAT(Run({"resolve", "p"}).out, HasSubstr(kBoth));
+  EXPECT_THAT(Run({"describe", "pod", "p"}).out, HasSubstr(kBoth));
+  EXPECT_EQ(
+      RunJson({"resolve", "p"})["containers"][1]["cdiDevices"][0]["devices"]
+          .dump(),
+      R"(["pool/gpu-0","pool/gpu-1"])");
+}
+
 TEST_F(ViewsTest, ResolveForPeopleAndScripts) {
   node_.pods = {MakePod("default", "p", PodState::kReady)};
   node_.answer = Answer();

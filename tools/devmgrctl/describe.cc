@@ -58,7 +58,11 @@ absl::Status DescribePod(const Session& session, Inspector& inspector) {
   fields.Print(session.out());
   if (pod->state == PodState::kReady) {
     const auto devices = inspector.Resolve(pod->name);
-    if (devices.ok()) PrintSection(session, InjectedTable(session, *devices));
+    if (devices.ok()) {
+      PrintSection(session,
+                   InjectedTable(session, *devices,
+                                 SharedCdiNamesOf(inspector, pod->name)));
+    }
     if (!devices.ok()) session.Note(MessageOf(devices.status()));
   }
   PrintSection(session, AllocatedTable(session, *pod));

@@ -26,6 +26,18 @@ absl::Status PrintNames(std::ostream& out, const PodDevices& devices) {
   return absl::OkStatus();
 }
 
+/// With all devices behind CDI names that have more than one.
+Json ItemWith(const PodDevices& devices, const SharedCdiNames& shared) {
+  Json item = ItemOf(devices);
+  for (Json& container : item["containers"]) {
+    for (Json& device : container["cdiDevices"]) {
+      const auto all = shared.find(device["name"].get<std::string>());
+      if (all != shared.end()) device["devices"] = all->second;
+    }
+  }
+  return item;
+}
+
 }  // namespace
 
 absl::Status Resolve(const Session& session) {
@@ -40,12 +52,19 @@ absl::Status Resolve(const Session& session) {
   if (session.options().cdi_edits) return PrintCdiEdits(session, *devices);
   if (session.options().fallback) return PrintFallback(session, *devices);
   if (session.is_document()) {
-    PrintDocument(session.out(), DocumentOf("PodDevices", ItemOf(*devices)),
-                  session.options().format);
+    PrintDocument(
+        session.out(),
+        DocumentOf(
+            "PodDevices",
+            ItemWith(*devices,
+                     SharedCdiNamesOf(**inspector, session.options().name))),
+        session.options().format);
   } else if (session.options().format == Format::kName) {
     return PrintNames(session.out(), *devices);
   } else {
-    Table table = InjectedTable(session, *devices);
+    Table table =
+        InjectedTable(session, *devices,
+                      SharedCdiNamesOf(**inspector, session.options().name));
     session.Print(table);
   }
   return absl::OkStatus();

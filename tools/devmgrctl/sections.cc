@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "objects.h"
@@ -30,6 +31,7 @@ std::string OriginText(const ContainerDevices& container,
 using Injected = std::vector<std::string>;
 
 std::vector<Injected> InjectedInto(const ContainerDevices& container,
+                                   const SharedCdiNames& shared,
                                    bool show_env) {
   std::vector<Injected> rows;
   for (const CdiDevice& device : container.cdi_devices) {
@@ -38,6 +40,10 @@ std::vector<Injected> InjectedInto(const ContainerDevices& container,
                     origin.driver.empty()
                         ? OriginText(container, origin.resource)
                         : OriginText(origin)});
+    if (const auto all = shared.find(device.name); all != shared.end()) {
+      rows.back().back() +=
+          fmt::format(" (for {})", fmt::join(all->second, ", "));
+    }
   }
   for (const NamedValue& env : container.env) {
     // Values may be secrets.
@@ -172,13 +178,32 @@ Table DriverTable(const Session& session, const ClaimInfo& claim) {
   return table;
 }
 
-Table InjectedTable(const Session& session, const PodDevices& devices) {
+SharedCdiNames SharedCdiNamesOf(Inspector& inspector, const ObjectName& pod) {
+  SharedCdiNames shared;
+  const auto devices = inspector.Devices();
+  if (!devices.ok()) return shared;
+  for (const DeviceInfo& device : *devices) {
+    if (std::find(device.used_by.begin(), device.used_by.end(),
+                  pod.ToString()) == device.used_by.end()) {
+      continue;
+    }
+    for (const std::string& name : device.cdi_devices) {
+      shared[name].push_back(device.pool + "/" + device.device);
+    }
+  }
+  std::erase_if(shared,
+                [](const auto& entry) { return entry.second.size() < 2; });
+  return shared;
+}
+
+Table InjectedTable(const Session& session, const PodDevices& devices,
+                    const SharedCdiNames& shared) {
   std::vector<std::string> headers = {"CONTAINER", "INJECTED", "VALUE", "FROM"};
   if (session.wide()) headers.emplace_back("INIT");
   Table table = session.MakeTable(std::move(headers));
   for (const ContainerDevices& container : devices.containers) {
     for (const Injected& injected :
-         InjectedInto(container, session.options().show_env)) {
+         InjectedInto(container, shared, session.options().show_env)) {
       std::vector<Cell> row = {container.name};
       row.insert(row.end(), injected.begin(), injected.end());
       if (session.wide()) row.emplace_back(container.init ? "true" : "false");

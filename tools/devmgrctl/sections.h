@@ -5,6 +5,7 @@
 
 #include <devmgr/inspection.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,14 @@ void PrintSection(const Session& session, Table table);
 
 Table DriverTable(const Session& session, const ClaimInfo& claim);
 
+/// By CDI name, the devices of drivers that stand behind it and that the pod
+/// holds, as `pool/device`, of names with more than one.
+using SharedCdiNames = std::map<std::string, std::vector<std::string>>;
+SharedCdiNames SharedCdiNamesOf(Inspector& inspector, const ObjectName& pod);
+
 /// What is put into containers; one that gets nothing has a row, too.
-Table InjectedTable(const Session& session, const PodDevices& devices);
+Table InjectedTable(const Session& session, const PodDevices& devices,
+                    const SharedCdiNames& shared = {});
 
 /// How the devices of plugins fare that the pod holds.
 Table AllocatedTable(const Session& session, const PodInfo& pod);
