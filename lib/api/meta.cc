@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <ctime>
 #include <string>
 
 #include "api/names.h"
@@ -123,6 +124,15 @@ void CheckMeta(const Field& root, const ObjectMeta& metadata) {
     field["ownerReferences"].Error(fmt::format(
         "{} owners are the controller, at most 1 can be", controllers));
   }
+}
+
+std::string TimestampOf(std::int64_t unix_ms) {
+  const std::time_t seconds = unix_ms / 1000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
 }
 
 }  // namespace devmgr::api

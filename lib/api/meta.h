@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "api/field.h"
@@ -29,5 +30,8 @@ bool IsTimestamp(std::string_view text);
 /// Unix time in seconds of such a text, its fraction left out; nothing when it
 /// is no timestamp.
 std::optional<std::int64_t> UnixSecondsOf(std::string_view text);
+
+/// Unix time in milliseconds as RFC 3339 in UTC, to the second.
+std::string TimestampOf(std::int64_t unix_ms);
 
 }  // namespace devmgr::api

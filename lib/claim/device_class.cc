@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/device_class.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include "api/meta.h"
 
@@ -28,6 +30,32 @@ std::map<std::string, const DeviceClass*> ClassesByResource(
     }
   }
   return owners;
+}
+
+std::vector<std::string> DriversNamedBy(const DeviceClass& item) {
+  static constexpr std::string_view kDriver = "device.driver";
+  static constexpr std::string_view kBlank = " \t\n";
+  std::vector<std::string> drivers;
+  for (const std::string_view selector : item.selectors) {
+    for (std::size_t at = selector.find(kDriver); at != std::string_view::npos;
+         at = selector.find(kDriver, at + 1)) {
+      std::string_view rest = selector.substr(at + kDriver.size());
+      const auto skip_blanks = [&rest] {
+        rest.remove_prefix(
+            std::min(rest.find_first_not_of(kBlank), rest.size()));
+      };
+      skip_blanks();
+      if (!rest.starts_with("==")) continue;
+      rest.remove_prefix(2);
+      skip_blanks();
+      if (rest.empty() || (rest[0] != '"' && rest[0] != '\'')) continue;
+      const std::size_t end = rest.find(rest[0], 1);
+      if (end != std::string_view::npos) {
+        drivers.emplace_back(rest.substr(1, end - 1));
+      }
+    }
+  }
+  return drivers;
 }
 
 }  // namespace devmgr::claim

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace devmgr::claim {
 
@@ -15,5 +16,9 @@ namespace devmgr::claim {
 /// order they came. The classes are borrowed.
 std::map<std::string, const DeviceClass*> ClassesByResource(
     const ObjectMap<DeviceClass>& classes);
+
+/// Drivers that the class's selectors name in so many words
+/// (`device.driver == "..."`), in their order. Nothing is evaluated.
+std::vector<std::string> DriversNamedBy(const DeviceClass& item);
 
 }  // namespace devmgr::claim

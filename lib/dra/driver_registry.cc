@@ -163,8 +163,10 @@ void DriverRegistry::Unprepare(const std::string& driver,
 std::vector<PluginInfo> DriverRegistry::Plugins() const {
   std::vector<PluginInfo> plugins;
   for (const auto& [name, instances] : drivers_) {
+    const auto called = Pick(name);
     for (const Registered& known : instances) {
       plugins.push_back(known.instance->Info());
+      plugins.back().serves = called.ok() && *called == known.instance;
     }
   }
   return plugins;

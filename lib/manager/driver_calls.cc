@@ -97,7 +97,8 @@ void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
   calls_[id] = {driver,
                 prepare,
                 due.claims.size() > 1,
-                {due.claims.begin(), due.claims.end()}};
+                {due.claims.begin(), due.claims.end()},
+                parts_.now_ms()};
   if (prepare) {
     parts_.drivers.Prepare(driver, std::move(references),
                            [this, id](dra::PrepareAnswer answer) {
@@ -131,6 +132,37 @@ void DriverCalls::Forget(const ClaimUid& claim) {
 bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
   const auto first = under_way_.lower_bound({claim, ""});
   return first != under_way_.end() && first->first.first == claim;
+}
+
+std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
+    const std::vector<ClaimUid>& claims) const {
+  std::vector<Unanswered> unanswered;
+  for (const ClaimUid& claim : claims) {
+    for (const auto& [id, call] : calls_) {
+      if (!call.waiting.contains(claim)) continue;
+      unanswered.push_back({call.driver, claim, call.prepare, call.began_ms});
+    }
+    for (auto it = under_way_.lower_bound({claim, ""});
+         it != under_way_.end() && it->first.first == claim; ++it) {
+      if (it->second != Stage::kDue) continue;
+      const std::string& driver = it->first.second;
+      unanswered.push_back({driver, claim,
+                            NeedOf(driver, claim) == CallQueue::Need::kPrepare,
+                            std::nullopt});
+    }
+  }
+  return unanswered;
+}
+
+DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
+  Load load;
+  load.queued = static_cast<int>(queue_.Due(driver));
+  for (const auto& [id, call] : calls_) {  // in the order in which they began
+    if (call.driver != driver) continue;
+    ++load.calls;
+    if (!load.oldest_ms.has_value()) load.oldest_ms = call.began_ms;
+  }
+  return load;
 }
 
 std::vector<std::pair<std::string, absl::Status>> DriverCalls::Errors(

@@ -75,6 +75,25 @@ class DriverCalls {
   /// Or due.
   bool IsUnderWay(const ClaimUid& claim) const;
 
+  /// A call that a driver has not answered for a claim.
+  struct Unanswered {
+    std::string driver;
+    ClaimUid claim;
+    bool prepare = true;
+    /// Unix time; nothing: the call waits for others to end.
+    std::optional<std::int64_t> since_ms;
+  };
+  std::vector<Unanswered> UnansweredFor(
+      const std::vector<ClaimUid>& claims) const;
+
+  /// What is under way at one driver.
+  struct Load {
+    int calls = 0;
+    int queued = 0;                         ///< Claims that wait for a call.
+    std::optional<std::int64_t> oldest_ms;  ///< When a call began; Unix time.
+  };
+  Load LoadOf(const std::string& driver) const;
+
   /// How the last calls for these claims failed, one error per claim and
   /// driver; those that succeeded since have none.
   std::vector<std::pair<std::string, absl::Status>> Errors(
@@ -92,6 +111,7 @@ class DriverCalls {
     bool prepare = true;
     bool shared = false;         ///< By several claims.
     std::set<ClaimUid> waiting;  ///< Not answered yet.
+    std::int64_t began_ms = 0;   ///< Unix time.
   };
 
   enum class Stage {

@@ -2,10 +2,12 @@
 #include "manager/manager.h"
 
 #include <devmgr/version.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "api/meta.h"
 #include "common/status.h"
 #include "manager/container_start.h"
 #include "manager/doors.h"
@@ -474,16 +476,51 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
     info.reason = "Rebooted";
     info.message = "prepared in another boot, to be prepared again";
   }
-  const Verdict* note = lifecycle_->NoteOf(pod.uid);
-  if (note == nullptr || info.state == PodState::kReady) return info;
-  info.reason = note->reason;
-  info.message = note->message;
-  info.waiting_for = note->waiting_for;
-  if (info.state == PodState::kPreparing && !earlier_boot &&
-      !lifecycle_->IsAsking(pod.uid)) {
-    info.state = PodState::kWaiting;
+  if (info.state == PodState::kReady) return info;
+  if (const Verdict* note = lifecycle_->NoteOf(pod.uid)) {
+    info.reason = note->reason;
+    info.message = note->message;
+    info.waiting_for = note->waiting_for;
+    if (info.state == PodState::kPreparing && !earlier_boot &&
+        !lifecycle_->IsAsking(pod.uid)) {
+      info.state = PodState::kWaiting;
+    }
   }
+  AddCalls(pod, &info);
   return info;
+}
+
+void Manager::AddCalls(const state::PodRecord& pod, PodInfo* info) const {
+  std::string text;
+  for (const auto& call : lifecycle_->UnansweredFor(pod.claims)) {
+    const state::ClaimRecord* claim = state_.FindClaim(call.claim);
+    if (claim == nullptr) continue;
+    const char* verb = call.prepare ? "prepare" : "unprepare";
+    if (!text.empty()) text += "; ";
+    text += call.since_ms.has_value()
+                ? fmt::format(
+                      "DRA driver {} was asked at {} to {} "
+                      "ResourceClaim '{}' and has not answered yet",
+                      call.driver, api::TimestampOf(*call.since_ms), verb,
+                      claim->name.ToString())
+                : fmt::format(
+                      "the call that has DRA driver {} {} "
+                      "ResourceClaim '{}' waits for other calls to end",
+                      call.driver, verb, claim->name.ToString());
+    const WaitingFor driver{WaitingFor::Kind::kDriver, call.driver};
+    auto& all = info->waiting_for;
+    if (std::find(all.begin(), all.end(), driver) == all.end()) {
+      all.push_back(driver);
+    }
+  }
+  if (text.empty()) return;
+  if (info->reason.empty()) info->reason = "DriverAsked";
+  if (!info->message.empty()) {
+    info->message += "; ";
+  } else if (info->state == PodState::kPreparing) {
+    info->message = "being prepared: ";
+  }
+  info->message += text;
 }
 
 ClaimInfo Manager::InfoOf(const state::ClaimRecord& claim) const {

@@ -4,9 +4,11 @@
 // a running manager knows on top.
 #include <devmgr/version.h>
 
+#include <map>
 #include <set>
 #include <utility>
 
+#include "claim/container_answer.h"
 #include "claim/device_class.h"
 #include "claim/held_claims.h"
 #include "common/status.h"
@@ -74,6 +76,78 @@ void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
       info.device = device.name;
       devices->push_back(std::move(info));
     }
+  }
+}
+
+/// The devices that pods hold for a name through claims.
+std::set<state::DeviceKey> HeldByClaims(const state::State& state,
+                                        const std::string& resource,
+                                        const PodUid& uid) {
+  std::set<state::DeviceKey> devices;
+  const state::PodRecord* pod = state.FindPod(uid);
+  if (pod == nullptr) return devices;
+  for (const state::ContainerNeed& need : pod->needs) {
+    for (const state::Want& want : need.wants) {
+      const state::ClaimRecord* claim = state.FindClaim(want.claim);
+      if (want.resource != resource || claim == nullptr) continue;
+      for (const auto& [driver, part] : claim->drivers) {
+        for (const state::PreparedDevice& device : part.devices) {
+          if (!claim::Serves(device, want.request)) continue;
+          devices.emplace(driver, device.pool, device.device);
+        }
+      }
+    }
+  }
+  return devices;
+}
+
+/// Adds the names that classes have, and what pods hold through them.
+void AddClasses(const ObjectSnapshot& objects, const state::State& state,
+                std::vector<ResourceInfo>* resources) {
+  std::map<std::string, ResourceInfo> all;
+  for (ResourceInfo& info : *resources) {
+    std::string name = info.name;
+    all[std::move(name)] = std::move(info);
+  }
+  std::map<std::string, std::set<std::string>> drivers;
+  const auto add = [&](const std::string& name, const DeviceClass& item) {
+    ResourceInfo& info = all[name];
+    info.name = name;
+    info.device_class = item.metadata.name;
+    if (info.owner.empty()) {
+      info.owner = state::BackingName(state::Backing::kClass);
+    }
+    for (std::string& driver : claim::DriversNamedBy(item)) {
+      drivers[name].insert(std::move(driver));
+    }
+  };
+  for (const auto& [name, item] :
+       claim::ClassesByResource(objects.device_classes)) {
+    add(name, *item);
+  }
+  std::set<std::string> held;
+  for (const auto& [name, pod] : state.class_holders) {
+    held.insert(name);
+    const auto devices = HeldByClaims(state, name, pod);
+    ResourceInfo& info = all[name];
+    info.name = name;
+    info.held += static_cast<std::int64_t>(devices.size());
+    for (const auto& [driver, pool, device] : devices) {
+      drivers[name].insert(driver);
+    }
+  }
+  for (const auto& [name, item] : objects.device_classes) {
+    const std::string implicit = ImplicitResourceName(item->metadata.name);
+    if (held.contains(implicit)) add(implicit, *item);
+  }
+  resources->clear();
+  for (auto& [name, info] : all) {
+    if (info.owner.empty()) {
+      info.owner = state::BackingName(state::Backing::kClass);
+    }
+    const std::set<std::string>& names = drivers[name];
+    info.drivers.assign(names.begin(), names.end());
+    resources->push_back(std::move(info));
   }
 }
 
@@ -198,8 +272,20 @@ std::vector<PluginInfo> Manager::Plugins() const {
     // A completion may look while we stop.
     if (drivers_ == nullptr) return std::vector<PluginInfo>();
     std::vector<PluginInfo> plugins = drivers_->Plugins();
+    for (PluginInfo& driver : plugins) {
+      if (!driver.serves) continue;
+      const DriverCalls::Load load = lifecycle_->LoadOf(driver.name);
+      driver.calls = load.calls;
+      driver.queued = load.queued;
+      if (load.oldest_ms.has_value()) {
+        driver.calling_since = state::WallTimeOf(*load.oldest_ms);
+      }
+    }
     for (const plugin::InstanceInfo& instance : plugins_->Instances()) {
       plugins.push_back(devmgr::manager::InfoOf(instance));
+      plugins.back().serves =
+          instance.generation != 0 &&
+          devices_->PrimaryOf(instance.resource) == instance.generation;
     }
     return plugins;
   });
@@ -226,6 +312,7 @@ std::vector<ResourceInfo> Manager::Resources() const {
   return OnLoop([&] {
     std::vector<ResourceInfo> resources = state::ResourcesOf(state_);
     devices_->AddTo(&resources);
+    AddClasses(*objects_->Current(), state_, &resources);
     return resources;
   });
 }

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "api/meta.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -47,15 +48,6 @@ const ObjectMeta& MetadataOf(const MalformedPod& pod) {
 template <typename T>
 const ObjectMeta& MetadataOf(const T& object) {
   return object.metadata;
-}
-
-std::string Rfc3339(std::int64_t unix_ms) {
-  const std::time_t seconds = unix_ms / 1000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
 }
 
 /// Claims whose objects appeared, changed or went.
@@ -242,7 +234,7 @@ std::shared_ptr<const T> ObjectBook::WithIdentity(
   ObjectMeta& filled = MetadataOf(*copy);
   filled.uid = identity->uid;
   if (filled.creation_timestamp.empty()) {
-    filled.creation_timestamp = Rfc3339(identity->first_seen_ms);
+    filled.creation_timestamp = api::TimestampOf(identity->first_seen_ms);
   }
   return copy;
 }

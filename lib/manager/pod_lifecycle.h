@@ -108,6 +108,14 @@ class PodLifecycle {
     return calls_.IsUnderWay(claim);
   }
 
+  std::vector<DriverCalls::Unanswered> UnansweredFor(
+      const std::vector<ClaimUid>& claims) const {
+    return calls_.UnansweredFor(claims);
+  }
+  DriverCalls::Load LoadOf(const std::string& driver) const {
+    return calls_.LoadOf(driver);
+  }
+
   /// The last error of a driver about a claim; empty when there is none.
   std::string LastError(const ClaimUid& claim, const std::string& driver) const;
 

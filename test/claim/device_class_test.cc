@@ -41,6 +41,22 @@ TEST_F(DeviceClassTest, OfSeveralWithOneNameTheNewestHasIt) {
   EXPECT_EQ(OwnerOf("example.com/gpu"), "c");
 }
 
+TEST(DriversNamedByTest, FindsWhatSelectorsCompareTheDriverWith) {
+  DeviceClass item;
+  EXPECT_TRUE(DriversNamedBy(item).empty());
+  item.selectors = {
+      "device.driver == 'gpu.example.com' && true",
+      "device.driver==\"nic.example.com\" || device.driver\t== 'x.example.com'",
+      "device.driver != 'not.example.com'",
+      "device.driver == name",
+      "device.driver == 'never ends",
+      "device.driver ==",
+      "device.driver"};
+  EXPECT_EQ(DriversNamedBy(item),
+            (std::vector<std::string>{"gpu.example.com", "nic.example.com",
+                                      "x.example.com"}));
+}
+
 TEST_F(DeviceClassTest, OfThoseOfOneAgeTheFirstByNameHasIt) {
   Add("b", "example.com/gpu", "2026-01-01T01:00:00+01:00");
   Add("a", "example.com/gpu", "2026-01-01T00:00:00Z");

@@ -233,6 +233,9 @@ TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
   ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
   EXPECT_EQ(registry_.Plugins().size(), 2u);
   EXPECT_EQ(CalledEndpoint(), kEndpointB);
+  for (const PluginInfo& instance : registry_.Plugins()) {
+    EXPECT_EQ(instance.serves, instance.endpoint == kEndpointB);
+  }
 }
 
 // DRA-010

@@ -74,6 +74,16 @@ class BackingTest : public DeviceNodeTest {
 };
 
 // AL-080
+TEST_F(BackingTest, ANameThatOnlyAClassHasIsAResource) {
+  node_.Start();
+  EXPECT_EQ(Gpu().owner, "");
+  node_.Publish(kGpuClass);
+  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  EXPECT_EQ(Gpu().device_class, "gpu");
+  EXPECT_EQ(Gpu().held, 0);
+  EXPECT_EQ(Gpu().state, "") << "no plugin has served it";
+}
+
 TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
   node_.options.plugin_grace_period = std::chrono::hours(1);
   node_.Start();
@@ -101,6 +111,10 @@ TEST_F(BackingTest, TheClassTakesOverWhenTheLastHolderHasGone) {
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
   ASSERT_TRUE(WaitForOwner("DeviceClass"));
   EXPECT_EQ(Gpu().capacity, 0);
+  // What is held through the class counts, and whose devices they are.
+  EXPECT_EQ(Gpu().held, 1);
+  EXPECT_EQ(Gpu().device_class, "gpu");
+  EXPECT_EQ(Gpu().drivers, std::vector<std::string>{"d.example.com"});
   EXPECT_THAT(MessagesOf("ResourceHandedOver"), SizeIs(1));
 }
 

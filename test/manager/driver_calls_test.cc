@@ -172,6 +172,33 @@ class DriverCallsTest : public testing::Test {
   std::unique_ptr<DriverCalls> calls_;
 };
 
+TEST_F(DriverCallsTest, CallsUnderWayAndDueAreKnown) {
+  constexpr int kCalls = static_cast<int>(CallQueue::kCallsAtOnce);
+  for (int i = 0; i <= kCalls; ++i) {
+    Book(i);
+    Drive(i);
+  }
+  const DriverCalls::Load load = calls_->LoadOf(kDriver);
+  EXPECT_EQ(load.calls, kCalls);
+  EXPECT_EQ(load.queued, 1);
+  EXPECT_EQ(load.oldest_ms, 1'000);
+  auto unanswered = calls_->UnansweredFor({Uid(0), Uid(kCalls)});
+  ASSERT_THAT(unanswered, SizeIs(2));
+  EXPECT_EQ(unanswered[0].driver, kDriver);
+  EXPECT_TRUE(unanswered[0].prepare);
+  EXPECT_EQ(unanswered[0].since_ms, 1'000);
+  EXPECT_EQ(unanswered[1].claim, Uid(kCalls));
+  EXPECT_FALSE(unanswered[1].since_ms.has_value());
+  while (!made_.empty()) {
+    made_.front().AnswerAll();
+    made_.pop_front();
+    Run();
+  }
+  EXPECT_THAT(calls_->UnansweredFor({Uid(0), Uid(kCalls)}), IsEmpty());
+  EXPECT_EQ(calls_->LoadOf(kDriver).calls, 0);
+  EXPECT_FALSE(calls_->LoadOf(kDriver).oldest_ms.has_value());
+}
+
 TEST_F(DriverCallsTest, ADriverThatComesDuringARefusalIsAskedAgainAtOnce) {
   Book(0);
   Drive(0);

@@ -10,6 +10,7 @@
 namespace devmgr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -207,6 +208,32 @@ TEST_F(ManagerTest, SharedClaimIsPreparedOnceAndUnpreparedWithTheLast) {
   node_.Publish(claim);
   ASSERT_TRUE(node_.WaitUntilGone("q"));
   EXPECT_THAT(node_.drivers.calls(), SizeIs(2));
+}
+
+TEST_F(ManagerTest, APodThatADriverKeepsWaitingSaysWhichAndSinceWhen) {
+  node_.drivers.Hold(kDriver);
+  node_.Start();
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_TRUE(node_.WaitForReason("p", "DriverAsked"));
+  const PodInfo pod = node_.PodNamed("p");
+  EXPECT_EQ(pod.state, PodState::kPreparing);
+  EXPECT_THAT(pod.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kDriver, kDriver}));
+  EXPECT_THAT(pod.message,
+              AllOf(HasSubstr("DRA driver d.example.com was asked at 20"),
+                    HasSubstr("to prepare ResourceClaim 'default/c1'")));
+  EXPECT_THAT(node_.Resolve("p", "c"),
+              ElementsAre(HasSubstr("d.example.com was asked at")));
+  node_.drivers.Let(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.PodNamed("p").waiting_for, IsEmpty());
+  node_.drivers.Hold(kDriver);
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitForReason("p", "DriverAsked"));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("to unprepare"));
+  node_.drivers.Let(kDriver);
+  EXPECT_TRUE(node_.WaitUntilGone("p"));
 }
 
 // Two pods on one unprepared claim join one call (kubelet: both call).
@@ -415,7 +442,7 @@ TEST_F(ManagerTest, WhatAPodWaitedForIsForgottenWhenItIsThere) {
   ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotFound"));
   node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kPreparing));
-  EXPECT_EQ(node_.PodNamed("p").reason, "");
+  EXPECT_EQ(node_.PodNamed("p").reason, "DriverAsked");
   node_.drivers.Let(kDriver);
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }

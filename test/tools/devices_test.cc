@@ -149,17 +149,62 @@ TEST_F(DevicesTest, PluginsShowTheirBulkheads) {
   node_.plugins[0].quarantined_until = now_ + minutes(1);
   EXPECT_EQ(Run({"get", "plugins", "-o", "wide", "--no-headers"}).out,
             "example.com/fpga   device-plugin   v1beta1.DevicePlugin   Live   "
-            "5m   socket   3   HalfOpen   2019-12-20T00:01:00.000Z   1   7   "
-            "/dp/fpga.sock   <none>\n");
+            "no   5m   socket   3   HalfOpen   2019-12-20T00:01:00.000Z   1   "
+            "7   <none>   /dp/fpga.sock   <none>\n");
   EXPECT_EQ(RunJson({"get", "plugins"})["items"][0]["status"].dump(),
             R"({"kind":"device-plugin","endpoint":"/dp/fpga.sock",)"
             R"("version":"v1beta1.DevicePlugin","state":"Live",)"
             R"("registeredSince":"2019-12-19T23:55:00.000Z","lastError":"",)"
+            R"("serves":false,"calls":1,"queued":7,)"
             R"("via":"socket","breaker":"HalfOpen",)"
-            R"("quarantinedUntil":"2019-12-20T00:01:00.000Z",)"
-            R"("devices":3,"calls":1,"queued":7})");
+            R"("quarantinedUntil":"2019-12-20T00:01:00.000Z","devices":3})");
   EXPECT_THAT(Run({"get", "plugins", "--color=always"}).out,
               HasSubstr("\033[32mLive"));
+}
+
+TEST_F(DevicesTest, PluginsShowWhichInstanceServesAndSinceWhenADriverIsAsked) {
+  PluginInfo driver;
+  driver.name = "gpu.example.com";
+  driver.kind = "dra";
+  driver.endpoint = "/old.sock";
+  node_.plugins = {driver, driver};
+  node_.plugins[1].endpoint = "/new.sock";
+  node_.plugins[1].serves = true;
+  node_.plugins[1].calls = 2;
+  node_.plugins[1].calling_since = now_ - minutes(1);
+  const Result table = Run({"get", "plugins", "-o", "wide", "--no-headers"});
+  EXPECT_THAT(table.out,
+              AllOf(HasSubstr("2   0   2019-12-19T23:59:00.000Z   /new.sock"),
+                    HasSubstr("0   0   <none>")));
+  EXPECT_THAT(
+      Run({"describe", "plugin", "gpu.example.com"}).out,
+      AllOf(HasSubstr("2 under way"), HasSubstr("2019-12-19T23:59:00.000Z")));
+  const auto items = RunJson({"get", "plugins"})["items"];
+  EXPECT_EQ(items[0]["status"]["serves"], true);
+  EXPECT_EQ(items[0]["status"]["callingSince"], "2019-12-19T23:59:00.000Z");
+  EXPECT_EQ(items[1]["status"]["serves"], false);
+}
+
+TEST_F(DevicesTest, HealthThatADriverReportsIsShown) {
+  node_.devices[3].health = "Unhealthy";
+  node_.devices[3].health_reason = "too hot";
+  EXPECT_THAT(Run({"get", "devices", "gpu.example.com", "-o", "wide"}).out,
+              AllOf(HasSubstr("Unhealthy"), HasSubstr("too hot")));
+  EXPECT_THAT(Run({"describe", "device", "gpu.example.com/pool/gpu-0"}).out,
+              AllOf(HasSubstr("Unhealthy"), HasSubstr("too hot")));
+}
+
+TEST_F(DevicesTest, ANameOfAClassShowsItsClassAndDrivers) {
+  node_.resources[1].device_class = "gpus";
+  node_.resources[1].drivers = {"gpu.example.com"};
+  EXPECT_THAT(Run({"get", "resources", "-o", "wide"}).out,
+              HasSubstr("gpus     gpu.example.com"));
+  EXPECT_THAT(
+      Run({"describe", "resource", "example.com/gpu"}).out,
+      AllOf(HasSubstr("Device class:   gpus"), HasSubstr("gpu.example.com")));
+  const auto status = RunJson({"get", "resources"})["items"][1]["status"];
+  EXPECT_EQ(status["deviceClass"], "gpus");
+  EXPECT_EQ(status["drivers"][0], "gpu.example.com");
 }
 
 TEST_F(DevicesTest, DescribePluginShowsEveryInstance) {

@@ -117,11 +117,12 @@ TEST_F(ExplainTest, WaitingForDevicesNamesThemAndTheirHolders) {
             "Version:             <none>\n"
             "State:               Live\n"
             "Registered:          <none>\n"
+            "Serves:              no\n"
+            "Calls:               0 under way, 0 queued\n"
             "Via:                 <none>\n"
             "Devices:             0\n"
             "Breaker:             Open\n"
             "Quarantined until:   <none>\n"
-            "Calls:               0 under way, 0 queued\n"
             "Last error:          too slow\n"
             "\n"
             "Holds\n"
@@ -133,6 +134,23 @@ TEST_F(ExplainTest, WaitingForDevicesNamesThemAndTheirHolders) {
             "\n"
             "EVENT   AGE   TYPE     MESSAGE\n"
             "Waits   2m    Normal   waits for fpga\n");
+}
+
+TEST_F(ExplainTest, ANameThatAClassHasNamesClassDriverAndWhoAllocates) {
+  AddPod(PodState::kWaiting).waiting_for = {
+      {WaitingFor::Kind::kResource, "example.com/gpu"}};
+  ResourceInfo resource;
+  resource.name = "example.com/gpu";
+  resource.owner = "DeviceClass";
+  resource.device_class = "gpus";
+  resource.drivers = {"gpu.example.com"};
+  node_.resources = {resource};
+  EXPECT_THAT(Text(),
+              AllOf(HasSubstr("DeviceClass 'gpus'"),
+                    HasSubstr("come from DRA driver gpu.example.com"),
+                    HasSubstr("a scheduler allocates them"),
+                    HasSubstr("extendedResourceClaimStatus"),
+                    Not(HasSubstr("No device plugin has served it here.\n"))));
 }
 
 TEST_F(ExplainTest, ShowsTheFirstDevicesOfMany) {

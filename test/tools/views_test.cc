@@ -137,7 +137,7 @@ TEST_F(ViewsTest, PluginsDevicesAndClasses) {
   node_.plugins = {{"gpu.example.com", "dra", "/s.sock", "v1.DRAPlugin",
                     "Connected", now_ - std::chrono::minutes(5), "late"}};
   EXPECT_EQ(Run({"get", "plugins", "--no-headers"}).out,
-            "gpu.example.com   dra   v1.DRAPlugin   Connected   5m\n");
+            "gpu.example.com   dra   v1.DRAPlugin   Connected   no   5m\n");
   EXPECT_THAT(Run({"get", "plugins", "-o", "wide"}).out,
               AllOf(HasSubstr("/s.sock"), HasSubstr("late")));
   const auto plugin = RunJson({"get", "plugins"})["items"][0];

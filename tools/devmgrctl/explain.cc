@@ -302,11 +302,30 @@ void PrintPlugins(const Session& session,
   }
 }
 
+/// Of a name that a class has and no device plugin serves.
+std::string ClassText(const ResourceInfo& resource) {
+  const std::string drivers =
+      resource.drivers.empty()
+          ? std::string("the drivers that its selectors choose")
+          : "DRA driver " + Join(resource.drivers, ", ");
+  return Clean(fmt::format(
+             "No device plugin has served it here. It is the name of "
+             "DeviceClass '{}', whose devices come from {}: a scheduler "
+             "allocates them in a ResourceClaim, and names that in the pod's "
+             "status.extendedResourceClaimStatus.",
+             resource.device_class, drivers)) +
+         "\n";
+}
+
 void PrintResource(const Session& session, const Awaited& awaited) {
   if (awaited.resource) {
     Fields fields(session.color());
     AddFields(session, *awaited.resource, &fields);
     fields.Print(session.out());
+    if (!awaited.resource->device_class.empty() &&
+        awaited.resource->state.empty()) {
+      session.out() << ClassText(*awaited.resource);
+    }
   } else {
     session.out() << "No device plugin has served it here.\n";
   }

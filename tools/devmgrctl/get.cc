@@ -234,9 +234,9 @@ const Listing<DebtInfo> kDebts = {
 const Listing<PluginInfo> kPlugins = {
     "PluginList",
     "plugin",
-    {"NAME", "KIND", "VERSION", "STATE", "AGE"},
+    {"NAME", "KIND", "VERSION", "STATE", "SERVES", "AGE"},
     {"VIA", "DEVICES", "BREAKER", "QUARANTINED UNTIL", "CALLS", "QUEUED",
-     "ENDPOINT", "LAST ERROR"},
+     "CALLING SINCE", "ENDPOINT", "LAST ERROR"},
     [](const PluginInfo& plugin) {
       return std::vector<std::string>{plugin.name, plugin.kind,
                                       plugin.endpoint};
@@ -247,6 +247,7 @@ const Listing<PluginInfo> kPlugins = {
                  plugin.kind,
                  plugin.version,
                  {plugin.state, ToneOf(plugin)},
+                 plugin.serves ? "yes" : "no",
                  session.Age(plugin.registered_since)};
     },
     [](const Session&, const PluginInfo& plugin) {
@@ -259,8 +260,9 @@ const Listing<PluginInfo> kPlugins = {
           figure(plugin.devices),
           plugin.breaker,
           TimeText(plugin.quarantined_until.value_or(WallTime())),
-          figure(plugin.calls),
-          figure(plugin.queued),
+          fmt::format("{}", plugin.calls),
+          fmt::format("{}", plugin.queued),
+          TimeText(plugin.calling_since.value_or(WallTime())),
           plugin.endpoint,
           plugin.last_error,
       };
@@ -270,7 +272,7 @@ const Listing<ResourceInfo> kResources = {
     "ResourceList",
     "resource",
     {"NAME", "OWNER", "STATE", "CAPACITY", "ALLOCATABLE", "HELD", "AGE"},
-    {"BY OPERATOR"},
+    {"CLASS", "DRIVERS", "BY OPERATOR"},
     [](const ResourceInfo& resource) {
       return std::vector<std::string>{resource.name};
     },
@@ -285,7 +287,8 @@ const Listing<ResourceInfo> kResources = {
                  session.Age(resource.since)};
     },
     [](const Session&, const ResourceInfo& resource) {
-      return Row{resource.by_operator};
+      return Row{resource.device_class, Join(resource.drivers, ","),
+                 resource.by_operator};
     }};
 
 const Listing<DeviceInfo> kDevices = {

@@ -200,6 +200,12 @@ Json ItemOf(const PluginInfo& plugin) {
   status["state"] = plugin.state;
   PutTime(status, "registeredSince", plugin.registered_since);
   status["lastError"] = plugin.last_error;
+  status["serves"] = plugin.serves;
+  status["calls"] = plugin.calls;
+  status["queued"] = plugin.queued;
+  if (plugin.calling_since) {
+    PutTime(status, "callingSince", *plugin.calling_since);
+  }
   if (plugin.kind == "device-plugin") {
     status["via"] = plugin.via;
     status["breaker"] = plugin.breaker;
@@ -207,8 +213,6 @@ Json ItemOf(const PluginInfo& plugin) {
       PutTime(status, "quarantinedUntil", *plugin.quarantined_until);
     }
     status["devices"] = plugin.devices;
-    status["calls"] = plugin.calls;
-    status["queued"] = plugin.queued;
   }
   return Json{{"metadata", Metadata(plugin.name)},
               {"status", std::move(status)}};
@@ -227,6 +231,10 @@ Json ItemOf(const ResourceInfo& resource) {
   if (!resource.by_operator.empty()) {
     status["byOperator"] = resource.by_operator;
   }
+  if (!resource.device_class.empty()) {
+    status["deviceClass"] = resource.device_class;
+  }
+  if (!resource.drivers.empty()) status["drivers"] = Array(resource.drivers);
   return Json{{"metadata", Metadata(resource.name)},
               {"status", std::move(status)}};
 }

@@ -98,8 +98,8 @@ std::string FigureText(const ResourceInfo& resource, std::int64_t figure) {
 }
 
 std::string HealthText(const DeviceInfo& device) {
-  // Drivers do not tell.
-  if (device.resource.empty()) return "";
+  // Some drivers tell nothing of it.
+  if (device.resource.empty()) return device.health;
   return device.health.empty() ? kUnknown : device.health;
 }
 
@@ -134,6 +134,12 @@ void AddFields(const Session& session, const ResourceInfo& resource,
   if (!resource.by_operator.empty()) {
     fields->Add("By operator", resource.by_operator);
   }
+  if (!resource.device_class.empty()) {
+    fields->Add("Device class", resource.device_class);
+  }
+  if (!resource.drivers.empty()) {
+    fields->Add("Drivers", Join(resource.drivers, ", "));
+  }
 }
 
 void AddFields(const PluginInfo& plugin, Fields* fields) {
@@ -142,6 +148,12 @@ void AddFields(const PluginInfo& plugin, Fields* fields) {
   fields->Add("Version", plugin.version);
   fields->Add("State", {plugin.state, ToneOf(plugin)});
   fields->Add("Registered", TimeText(plugin.registered_since));
+  fields->Add("Serves", plugin.serves ? "yes" : "no");
+  fields->Add("Calls", fmt::format("{} under way, {} queued", plugin.calls,
+                                   plugin.queued));
+  if (plugin.calling_since) {
+    fields->Add("Calling since", TimeText(*plugin.calling_since));
+  }
   if (plugin.kind == "device-plugin") {
     fields->Add("Via", plugin.via);
     fields->Add("Devices", fmt::format("{}", plugin.devices));
@@ -151,8 +163,6 @@ void AddFields(const PluginInfo& plugin, Fields* fields) {
     fields->Add("Quarantined until",
                 {TimeText(plugin.quarantined_until.value_or(WallTime())),
                  plugin.quarantined_until ? Tone::kBad : Tone::kPlain});
-    fields->Add("Calls", fmt::format("{} under way, {} queued", plugin.calls,
-                                     plugin.queued));
   }
   fields->Add("Last error", plugin.last_error);
 }

@@ -216,7 +216,8 @@ struct ContainerClaims {
   std::vector<std::string> missing;
 };
 
-/// An extended resource that a device plugin serves, or has served.
+/// An extended resource that a device plugin serves, or has served, or that is
+/// the name of a device class.
 struct ResourceInfo {
   std::string name;
   std::string owner;  ///< `DevicePlugin`, `DeviceClass`.
@@ -224,11 +225,13 @@ struct ResourceInfo {
   WallTime since;     ///< Of the state.
   std::int64_t capacity = 0;
   std::int64_t allocatable = 0;
-  std::int64_t held = 0;  ///< Devices that pods hold.
+  /// Devices that pods hold, as its plugin's or through claims.
+  std::int64_t held = 0;
   /// Why an operator gave the name to its owner; empty: nobody did.
   std::string by_operator;
   std::string device_class;  ///< That has the name now; may be empty.
-  /// Drivers of the devices that pods hold through the class, ascending.
+  /// Drivers that the class's selectors name, and those of devices that pods
+  /// hold through it; ascending.
   std::vector<std::string> drivers;
 };
 
