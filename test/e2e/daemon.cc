@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -71,6 +72,12 @@ Exit RunTool(const std::string& tool, const std::vector<std::string>& args) {
 Daemon::Daemon(fs::path root, std::vector<std::string> flags)
     : root_(std::move(root)), log_(root_ / "devmgrd.log") {
   flags.insert(flags.begin(), {"--root", root_.string()});
+  // What the machine has in /etc/cdi is not the test's.
+  const bool has_dirs =
+      std::find(flags.begin(), flags.end(), "--cdi-spec-dir") != flags.end();
+  if (!has_dirs) {
+    flags.insert(flags.end(), {"--cdi-spec-dir", (root_ / "cdi").string()});
+  }
   pid_ = Spawn("devmgrd", flags, log_, log_);
 }
 

@@ -25,7 +25,8 @@ struct Exit {
 /// Runs a program of the build to its end.
 Exit RunTool(const std::string& tool, const std::vector<std::string>& args);
 
-/// A devmgrd process on a folder. Killed in the destructor.
+/// A devmgrd process on a folder, which looks for CDI specs in `cdi` below it
+/// and nowhere else, unless a flag says so. Killed in the destructor.
 class Daemon {
  public:
   Daemon(std::filesystem::path root, std::vector<std::string> flags = {});

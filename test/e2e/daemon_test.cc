@@ -331,6 +331,10 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   EXPECT_EQ(printed.code, 0) << printed.err;
   EXPECT_THAT(printed.out, HasSubstr("nodeName: n1"));
   EXPECT_THAT(printed.out, HasSubstr("stateDir: " + root + "/state"));
+  // Stock drivers write to the system's; the later one wins.
+  EXPECT_THAT(printed.out, HasSubstr("cdiSpecDirs:\n  - /etc/cdi\n"
+                                     "  - /var/run/cdi\n  - " +
+                                     root + "/cdi\n"));
   const std::string file = root + "/config.yaml";
   std::ofstream(file) << "nodeName: n2\nactuate: embedder\n";
   const Exit read = RunTool("devmgrd", {"--root", root, "--config", file,

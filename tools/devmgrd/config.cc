@@ -340,7 +340,8 @@ Config ConfigBelow(const std::filesystem::path& root) {
   config.device_plugin_dir = root / "device-plugins";
   config.plugin_registry_dir = root / "plugins_registry";
   config.manifests_dir = root / "manifests";
-  config.cdi_spec_dirs = {root / "cdi"};
+  // Where stock drivers write is looked at, too; what lies below the root wins.
+  config.cdi_spec_dirs.push_back(root / "cdi");
   config.endpoint = root / "devmgr.sock";
   return config;
 }

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -75,7 +76,9 @@ void Declare(CLI::App& app, Flags& flags) {
                    std::string("As ") + key + " in the configuration file");
   }
   app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
-                 "As cdiSpecDirs in the configuration file; may be repeated");
+                 "As cdiSpecDirs in the configuration file; may be repeated, "
+                 "each time with a higher priority; default: /etc/cdi, "
+                 "/var/run/cdi and, with --root, cdi below it");
   app.add_option("--feature-gates", flags.feature_gates,
                  "GATE=true,GATE2=false");
   app.add_option("--boot-id", flags.boot_id,
@@ -126,14 +129,25 @@ absl::Status Configure(const Flags& flags, Config* config) {
   return devmgrd::CheckConfig(*config);
 }
 
+/// Both are absolute, or relative to the same directory.
+bool IsBelow(const std::filesystem::path& directory,
+             const std::filesystem::path& root) {
+  const std::filesystem::path way =
+      directory.lexically_normal().lexically_relative(root);
+  return !way.empty() && *way.begin() != "..";
+}
+
 absl::Status MakeDirectories(const Config& config) {
   std::vector<std::filesystem::path> directories = {
       config.device_plugin_dir, config.plugin_registry_dir,
       config.manifests_dir, config.endpoint.parent_path()};
   if (!config.root.empty()) {
     directories.push_back(config.root / "plugins");
-    directories.insert(directories.end(), config.cdi_spec_dirs.begin(),
-                       config.cdi_spec_dirs.end());
+    // Those of the system are others' to make.
+    std::copy_if(config.cdi_spec_dirs.begin(), config.cdi_spec_dirs.end(),
+                 std::back_inserter(directories), [&](const auto& directory) {
+                   return IsBelow(directory, config.root);
+                 });
   }
   for (const auto& directory : directories) {
     if (directory.empty()) continue;
