@@ -136,6 +136,10 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
           {device.pool(), device.device(), device.shared()});
     }
     record.void_cdi_device_ids = ReadTexts(driver.void_cdi_device_ids());
+    DEVMGR_ASSIGN_OR_RETURN(
+        record.spec_recovery,
+        ReadEnum(driver.spec_recovery(), state::SpecRecovery::kNone,
+                 state::SpecRecovery::kRenewed, "spec recovery", key));
     if (!claim->drivers.emplace(driver.name(), std::move(record)).second) {
       return DataLossError("record '{}': driver {} stands there twice", key,
                            api::Quoted(driver.name()));

@@ -77,6 +77,7 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
     for (const std::string& id : driver.void_cdi_device_ids) {
       record->add_void_cdi_device_ids(id);
     }
+    record->set_spec_recovery(static_cast<std::uint32_t>(driver.spec_recovery));
   }
   out->set_network_attached(claim.network_attached);
 }

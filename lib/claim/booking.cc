@@ -25,6 +25,7 @@ using state::DriverRecord;
 using state::PodPhase;
 using state::PodRecord;
 using state::ResourcesByClaims;
+using state::SpecRecovery;
 using state::State;
 
 bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
@@ -126,6 +127,16 @@ void Reference(Draft& draft, const PlannedClaim& planned, const PodUid& pod) {
     if (handle != planned.handles.end()) {
       part->second.handle = handle->second;
     }
+  }
+}
+
+/// What the last look for its CDI specs means for their recovery.
+void TakeLook(const SpecLook& look, const ClaimUid& uid, DriverRecord* part) {
+  if (look.found.contains(uid)) {
+    part->spec_recovery = SpecRecovery::kNone;
+  } else if (look.missing.contains(uid) &&
+             part->spec_recovery == SpecRecovery::kNone) {
+    part->spec_recovery = SpecRecovery::kAskedAgain;
   }
 }
 
@@ -366,7 +377,7 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
 Decision RecordPrepared(
     const State& state, const std::string& driver,
     const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
-    const std::string& boot_id) {
+    const std::string& boot_id, const SpecLook& look) {
   Draft draft(state);
   std::set<PodUid> pods;
   for (const auto& [uid, devices] : prepared) {
@@ -378,9 +389,11 @@ Decision RecordPrepared(
       continue;
     }
     DriverRecord& answered = draft.EditClaim(uid)->drivers[driver];
-    // Given up meanwhile, it stays so; but the driver has these now.
-    if (answered.phase == DriverPhase::kPreparing) {
+    // Given up meanwhile, or to be unprepared first, it stays so; but the
+    // driver has these now.
+    if (StateOf(&answered) == ClaimState::kPreparing) {
       answered.phase = DriverPhase::kPrepared;
+      TakeLook(look, uid, &answered);
     }
     answered.devices = devices;
     answered.boot_id = boot_id;
@@ -396,27 +409,6 @@ Decision RecordPrepared(
   }
   return draft.Finish(DecisionKind::kPrepareResult,
                       fmt::format("driver {} prepared", driver));
-}
-
-Decision PrepareAgain(const State& state, const ClaimUid& uid,
-                      const std::string& driver) {
-  const ClaimRecord* claim = state.FindClaim(uid);
-  if (claim == nullptr) return {};
-  const auto part = claim->drivers.find(driver);
-  if (part == claim->drivers.end() ||
-      part->second.phase != DriverPhase::kPrepared) {
-    return {};
-  }
-  Draft draft(state);
-  draft.EditClaim(uid)->drivers[driver] = part->second.Anew();
-  for (const PodUid& pod_uid : claim->pods) {
-    const PodRecord* pod = state.FindPod(pod_uid);
-    if (pod == nullptr || pod->phase != PodPhase::kReady) continue;
-    PodRecord* edited = draft.EditPod(pod_uid);
-    edited->phase = PodPhase::kPreparing;
-    edited->answer = nullptr;
-  }
-  return draft.Finish(DecisionKind::kRepair, "");
 }
 
 absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {

@@ -83,19 +83,25 @@ absl::StatusOr<BookResult> BookPod(const state::State& state,
                                    const PodPlan* plan,
                                    const std::string& boot_id);
 
+/// What was found when the CDI specs of what a driver prepared were looked for.
+struct SpecLook {
+  std::set<ClaimUid> found;    ///< All are there.
+  std::set<ClaimUid> missing;  ///< Some are not.
+};
+
+/// Of which pods it is known that no container runs.
+struct KnownIdle {
+  std::string boot_id;    ///< Of this boot: what was in another has ended.
+  std::set<PodUid> pods;  ///< Though they were Ready in this boot.
+};
+
 /// What `driver` prepared in this boot. Claims that were given up meanwhile
-/// stay kUnpreparing, with what there is to unprepare. Pods for which this was
-/// the last thing become kReady.
+/// stay kUnpreparing, with what there is to unprepare; so do those that are to
+/// be unprepared first. Pods for which this was the last thing become kReady.
 state::Decision RecordPrepared(
     const state::State& state, const std::string& driver,
     const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
-    const std::string& boot_id);
-
-/// A repair: what `driver` prepared is void. It becomes kPreparing, and the
-/// pods that were kReady with the claim do too. Nothing when the driver has
-/// not prepared it.
-state::Decision PrepareAgain(const state::State& state, const ClaimUid& claim,
-                             const std::string& driver);
+    const std::string& boot_id, const SpecLook& look = {});
 
 /// Forgets a pod that holds nothing.
 ///   FailedPrecondition  it still holds claims

@@ -11,12 +11,14 @@ std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
     case kPreparing:
       if (event == ClaimEvent::kPrepareDone) return kPrepared;
       if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
+      if (event == ClaimEvent::kRenew) return kRenewing;
       return kPreparing;
     case kPrepared:
       if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
       if (event == ClaimEvent::kReboot || event == ClaimEvent::kRepair) {
         return kPreparing;
       }
+      if (event == ClaimEvent::kRenew) return kRenewing;
       return kPrepared;
     case kUnpreparing:
       // A late answer to a prepare call changes nothing: the driver is asked
@@ -24,6 +26,11 @@ std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
       if (event == ClaimEvent::kReference) return std::nullopt;
       if (event == ClaimEvent::kUnprepareDone) return kAbsent;
       return kUnpreparing;
+    case kRenewing:
+      // So does a late answer here.
+      if (event == ClaimEvent::kUnprepareDone) return kPreparing;
+      if (event == ClaimEvent::kLastReferenceGone) return kUnpreparing;
+      return kRenewing;
   }
   return std::nullopt;
 }
@@ -38,6 +45,8 @@ std::string_view ClaimStateName(ClaimState state) {
       return "Prepared";
     case ClaimState::kUnpreparing:
       return "Unpreparing";
+    case ClaimState::kRenewing:
+      return "Renewing";
   }
   return "";
 }
@@ -60,6 +69,8 @@ std::string_view ClaimEventName(ClaimEvent event) {
       return "Reboot";
     case ClaimEvent::kRepair:
       return "Repair";
+    case ClaimEvent::kRenew:
+      return "Renew";
   }
   return "";
 }
@@ -68,7 +79,9 @@ ClaimState StateOf(const state::DriverRecord* record) {
   if (record == nullptr) return ClaimState::kAbsent;
   switch (record->phase) {
     case state::DriverPhase::kPreparing:
-      return ClaimState::kPreparing;
+      return record->spec_recovery == state::SpecRecovery::kUnprepareFirst
+                 ? ClaimState::kRenewing
+                 : ClaimState::kPreparing;
     case state::DriverPhase::kPrepared:
       return ClaimState::kPrepared;
     case state::DriverPhase::kUnpreparing:

@@ -11,7 +11,13 @@
 
 namespace devmgr::claim {
 
-enum class ClaimState { kAbsent, kPreparing, kPrepared, kUnpreparing };
+enum class ClaimState {
+  kAbsent,
+  kPreparing,
+  kPrepared,
+  kUnpreparing,
+  kRenewing,  ///< To be unprepared, and then prepared, for its pods.
+};
 
 enum class ClaimEvent {
   kReference,          ///< A pod wants the claim.
@@ -22,6 +28,7 @@ enum class ClaimEvent {
   kUnprepareFailed,
   kReboot,  ///< The node runs in another boot than at the answer.
   kRepair,  ///< What the driver prepared was found missing.
+  kRenew,   ///< And it has prepared it again in vain; no container runs.
 };
 
 /// The state after `event`. Empty: refused, whoever caused the event waits.

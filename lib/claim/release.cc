@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "claim/claim_machine.h"
 #include "claim/draft.h"
 #include "common/status.h"
 
@@ -24,6 +25,11 @@ using state::DriverRecord;
 using state::PodPhase;
 using state::PodRecord;
 using state::State;
+
+/// It is unprepared for its pods, which keep it.
+bool IsRenewed(const DriverRecord& driver) {
+  return StateOf(&driver) == ClaimState::kRenewing;
+}
 
 bool IsOwed(const DriverRecord& driver) {
   return driver.phase == DriverPhase::kUnpreparing;
@@ -98,6 +104,7 @@ void BeginUnprepare(Draft& draft, const State& state, const ClaimRecord& claim,
   for (auto& [name, driver] : draft.EditClaim(claim.uid)->drivers) {
     if (driver.skipped.unprepare) done.insert(name);
     driver.phase = DriverPhase::kUnpreparing;
+    driver.spec_recovery = state::SpecRecovery::kNone;
     const auto why = terms.absent.find(name);
     if (why == terms.absent.end()) continue;
     driver.debt = Debt{terms.now_ms, 0, why->second, PodNames(state, claim)};
@@ -187,8 +194,16 @@ Decision RecordUnprepared(const State& state, const std::string& driver,
     const ClaimRecord* claim = state.FindClaim(uid);
     if (claim == nullptr) continue;
     const auto part = claim->drivers.find(driver);
-    if (part == claim->drivers.end() || !IsOwed(part->second)) continue;
-    DropDrivers(draft, state, uid, {driver}, rules);
+    if (part == claim->drivers.end()) continue;
+    if (IsRenewed(part->second)) {
+      DriverRecord& renewed = draft.EditClaim(uid)->drivers[driver];
+      renewed.spec_recovery = state::SpecRecovery::kRenewed;
+      renewed.void_cdi_device_ids.clear();
+      renewed.devices.clear();
+      renewed.boot_id.clear();
+    } else if (IsOwed(part->second)) {
+      DropDrivers(draft, state, uid, {driver}, rules);
+    }
   }
   return draft.Finish(DecisionKind::kUnprepareResult,
                       fmt::format("driver {} unprepared", driver));

@@ -49,7 +49,8 @@ struct ReleaseTerms {
 state::Decision BeginRelease(const state::State& state, const PodUid& pod,
                              const ReleaseTerms& terms = {});
 
-/// What `driver` unprepared. A claim without drivers left is gone.
+/// What `driver` unprepared. A claim without drivers left is gone; one that is
+/// renewed for its pods is to be prepared now.
 state::Decision RecordUnprepared(const state::State& state,
                                  const std::string& driver,
                                  const std::set<ClaimUid>& unprepared,

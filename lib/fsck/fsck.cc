@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "claim/booking.h"
+#include "claim/spec_recovery.h"
 #include "common/status.h"
 #include "fsck/checks.h"
 

@@ -267,6 +267,13 @@ class Checker {
       if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
         ClaimViolation(claim, "is prepared by driver '{}' in no boot", name);
       }
+      if (driver.spec_recovery == SpecRecovery::kUnprepareFirst &&
+          driver.phase != DriverPhase::kPreparing) {
+        ClaimViolation(claim,
+                       "is to be unprepared before it is prepared by driver "
+                       "'{}', which is {}",
+                       name, DriverPhaseName(driver.phase));
+      }
       if (driver.debt.has_value() &&
           driver.phase != DriverPhase::kUnpreparing) {
         ClaimViolation(claim, "is owed by driver '{}', which is {}", name,

@@ -160,6 +160,10 @@ class Mender {
   void BelieveClaim(ClaimRecord& claim) {
     for (auto& [name, driver] : claim.drivers) {
       if (driver.phase != DriverPhase::kUnpreparing) driver.debt.reset();
+      if (driver.phase != DriverPhase::kPreparing &&
+          driver.spec_recovery == SpecRecovery::kUnprepareFirst) {
+        driver.spec_recovery = SpecRecovery::kNone;
+      }
       if (driver.phase == DriverPhase::kPrepared && driver.boot_id.empty()) {
         driver = driver.Anew();
       }
@@ -277,6 +281,7 @@ class Mender {
     if (claim.drivers.empty()) return false;
     for (auto& [name, driver] : claim.drivers) {
       driver.phase = DriverPhase::kUnpreparing;
+      driver.spec_recovery = SpecRecovery::kNone;
     }
     if (!claim.pods.empty()) return true;
     // Its pods have gone on purpose.

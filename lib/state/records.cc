@@ -79,6 +79,7 @@ DriverRecord DriverRecord::Anew() const {
   anew.handle = handle;
   anew.allocated = allocated;
   anew.void_cdi_device_ids = LastCdiDeviceIds();
+  if (phase == DriverPhase::kPreparing) anew.spec_recovery = spec_recovery;
   return anew;
 }
 

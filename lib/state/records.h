@@ -75,6 +75,15 @@ struct SkippedOperations {
                          const SkippedOperations&) = default;
 };
 
+/// How far it was tried to bring back CDI specs that are gone, of what the
+/// driver has prepared. Stored: never renumber.
+enum class SpecRecovery : std::uint8_t {
+  kNone = 0,            ///< They are not missed.
+  kAskedAgain = 1,      ///< The driver prepares, or has prepared, once more.
+  kUnprepareFirst = 2,  ///< With kPreparing: it is to unprepare before.
+  kRenewed = 3,  ///< It has unprepared, and prepares or has prepared since.
+};
+
 struct DriverRecord {
   DriverPhase phase = DriverPhase::kPreparing;
   std::vector<PreparedDevice> devices;  ///< In the order of the answer.
@@ -89,10 +98,12 @@ struct DriverRecord {
   /// Of the driver's last answer, where `devices` are void: it may still have
   /// them, and v1alpha1 wants to hear of them when they are unprepared.
   std::vector<std::string> void_cdi_device_ids = {};
+  SpecRecovery spec_recovery = SpecRecovery::kNone;
   /// `void_cdi_device_ids`, or those of `devices`.
   std::vector<std::string> LastCdiDeviceIds() const;
   /// Before the driver was asked for the first time: kPreparing, with all that
-  /// the claim's allocation says, and with what the driver may still have.
+  /// the claim's allocation says, and with what the driver may still have. What
+  /// is kPreparing already keeps how it is to be prepared.
   DriverRecord Anew() const;
   friend bool operator==(const DriverRecord&, const DriverRecord&) = default;
 };

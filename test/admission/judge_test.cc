@@ -10,6 +10,7 @@
 
 #include "claim/booking.h"
 #include "claim/release.h"
+#include "claim/spec_recovery.h"
 #include "support/builders.h"
 #include "support/status_matchers.h"
 #include "support/test_ledger.h"

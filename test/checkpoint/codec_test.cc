@@ -127,6 +127,19 @@ TEST(CodecTest, KeepsHandles) {
   EXPECT_TRUE(**decoded == claim);
 }
 
+TEST(CodecTest, KeepsHowFarSpecsWereBroughtBack) {
+  state::ClaimRecord claim;
+  claim.uid.value = "u";
+  for (const auto recovery :
+       {state::SpecRecovery::kNone, state::SpecRecovery::kAskedAgain,
+        state::SpecRecovery::kUnprepareFirst, state::SpecRecovery::kRenewed}) {
+    claim.drivers["a"].spec_recovery = recovery;
+    const auto decoded = DecodeClaim(EncodeClaim(claim), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_TRUE(**decoded == claim);
+  }
+}
+
 TEST(CodecTest, KeepsEveryKindOfChange) {
   state::State state;
   for (const state::Batch& batch : FullLedger()) {
@@ -214,6 +227,13 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     claim.add_drivers()->set_phase(value);
     ExpectDataLoss(DecodeClaim(claim.SerializeAsString(), "c/1"),
                    fmt::format("record 'c/1': unknown driver phase {}", value));
+  }
+  {
+    pb::ClaimRecord claim;
+    claim.add_drivers()->set_phase(1);
+    claim.mutable_drivers(0)->set_spec_recovery(4);
+    ExpectDataLoss(DecodeClaim(claim.SerializeAsString(), "c/1"),
+                   "record 'c/1': unknown spec recovery 4");
   }
   for (const std::uint32_t value : {0u, 4u}) {
     pb::PodRecord pod;

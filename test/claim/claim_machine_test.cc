@@ -14,8 +14,8 @@ TEST(ClaimMachineTest, MovesAsTheTableInTheReadmeSays) {
   const StateTable table("lib/claim/README.md");
   const auto states = AllNamed<ClaimState>(ClaimStateName);
   const auto events = AllNamed<ClaimEvent>(ClaimEventName);
-  ASSERT_EQ(states.size(), 4u);
-  ASSERT_EQ(events.size(), 8u);
+  ASSERT_EQ(states.size(), 5u);
+  ASSERT_EQ(events.size(), 9u);
   EXPECT_EQ(table.size(), states.size() * events.size());
   for (const ClaimState state : states) {
     for (const ClaimEvent event : events) {
@@ -42,6 +42,9 @@ TEST(ClaimMachineTest, ReadsTheStateFromTheRecord) {
   EXPECT_EQ(StateOf(nullptr), ClaimState::kAbsent);
   record.phase = state::DriverPhase::kPreparing;
   EXPECT_EQ(StateOf(&record), ClaimState::kPreparing);
+  record.spec_recovery = state::SpecRecovery::kUnprepareFirst;
+  EXPECT_EQ(StateOf(&record), ClaimState::kRenewing);
+  record.spec_recovery = state::SpecRecovery::kNone;
   record.phase = state::DriverPhase::kPrepared;
   EXPECT_EQ(StateOf(&record), ClaimState::kPrepared);
   record.phase = state::DriverPhase::kUnpreparing;

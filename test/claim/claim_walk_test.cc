@@ -9,6 +9,7 @@
 
 #include "claim/claim_fixture.h"
 #include "claim/claim_machine.h"
+#include "claim/spec_recovery.h"
 #include "support/state_table.h"
 
 namespace devmgr::claim {
@@ -27,6 +28,10 @@ class Walk : public ClaimTest {
     if (state == ClaimState::kPreparing) return;
     Answers(kDriver, {"u-C"});
     if (state == ClaimState::kPrepared) return;
+    if (state == ClaimState::kRenewing) {
+      Happens(ClaimEvent::kRenew);
+      return;
+    }
     EXPECT_TRUE(Release(p_));
   }
 
@@ -62,6 +67,12 @@ class Walk : public ClaimTest {
       case ClaimEvent::kRepair:
         ledger_.Take(PrepareAgain(state(), ClaimUid{"u-C"}, kDriver));
         break;
+      case ClaimEvent::kRenew:
+        // Prepared at first, it is prepared again before.
+        Missed();
+        ledger_.Take(Renew(state(), ClaimUid{"u-C"}, kDriver,
+                           {"boot-1", {PodUid{"u-P"}, PodUid{"u-Q"}}}));
+        break;
     }
     return true;
   }
@@ -72,6 +83,11 @@ class Walk : public ClaimTest {
   }
 
  private:
+  /// The driver has prepared it again in vain, if it had prepared it.
+  void Missed() {
+    const auto again = PrepareAgain(state(), ClaimUid{"u-C"}, kDriver);
+    if (ledger_.Take(again)) Answers(kDriver, {"u-C"});
+  }
   bool HasP() const { return state().FindPod(PodUid{"u-P"}) != nullptr; }
 
   const Pod p_ = PodBuilder("P").Claim("c1", "C").Container("c").Uses("c1");
@@ -97,7 +113,7 @@ TEST(ClaimWalkTest, TheDecisionsMoveAsTheTableSays) {
       ++cells;
     }
   }
-  EXPECT_EQ(cells, 32);
+  EXPECT_EQ(cells, 45);
 }
 
 // Two pods share the claim: it is not the last reference that goes.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "claim/claim_fixture.h"
+#include "claim/spec_recovery.h"
 
 namespace devmgr::claim {
 namespace {

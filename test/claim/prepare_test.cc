@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "claim/claim_fixture.h"
+#include "claim/spec_recovery.h"
 
 namespace devmgr::claim {
 namespace {

@@ -480,7 +480,8 @@ TEST_F(FsckTest, PodsAreReadyOnceTheDriverHasPreparedAgain) {
   const auto decision = DecideRepair(Only("missing-spec"), state_);
   ASSERT_TRUE(state::Apply(state_, {5, 0, *decision, {}}).ok());
   const state::Decision prepared = claim::RecordPrepared(
-      state_, kDriver, {{{kHeld}, held.drivers.at(kDriver).devices}}, kBoot);
+      state_, kDriver, {{{kHeld}, held.drivers.at(kDriver).devices}}, kBoot,
+      {{{kHeld}}, {}});
   ASSERT_TRUE(state::Apply(state_, {6, 0, prepared, {}}).ok());
   EXPECT_EQ(Held(), held);
   EXPECT_EQ(Pod().phase, PodPhase::kReady);

@@ -72,6 +72,13 @@ TEST_F(InvariantsTest, HoldForTwoReadyPods) {
   EXPECT_THAT(CheckInvariants(state_, kBoot), IsEmpty());
 }
 
+TEST_F(InvariantsTest, OnlyWhatIsToBePreparedIsUnpreparedFirst) {
+  EditClaim([](ClaimRecord& claim) {
+    claim.drivers[kDriver].spec_recovery = SpecRecovery::kUnprepareFirst;
+  });
+  ExpectViolation("is to be unprepared before it is prepared by driver");
+}
+
 TEST_F(InvariantsTest, HoldForPodsWithoutClaims) {
   for (const PodPhase phase : {PodPhase::kWaiting, PodPhase::kRejected}) {
     Put(MakePod(PodUid{"c"}, "c", phase));

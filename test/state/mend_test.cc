@@ -248,6 +248,7 @@ class RandomState {
         driver.boot_id = Below(6) == 0 ? "" : Text("boot-", 3);
       }
       if (Below(3) == 0) driver.debt.emplace();
+      driver.spec_recovery = static_cast<SpecRecovery>(Below(4));
     }
     return claim;
   }
