@@ -185,9 +185,10 @@ class FakeDraDriverImpl final : public FakeDraDriver {
                                 const std::vector<TakenStep>& taken);
   /// Without `manifests` by the claim's handle.
   ClaimAnswer WorkOn(ClaimMethod method, const ClaimReference& claim,
-                     const ClaimManifests* manifests);
+                     const ClaimManifests* manifests, LostSpec lost);
   absl::StatusOr<PreparedClaim> Prepare(const ClaimReference& claim,
-                                        const ClaimManifests* manifests);
+                                        const ClaimManifests* manifests,
+                                        LostSpec lost);
   /// True when `step` ends the call before any work.
   bool EndsBeforeWork(std::string_view method, const ScenarioStep& step,
                       const rpc::Respond& respond);
@@ -470,6 +471,9 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
   if (method == ClaimMethod::kPrepare && !api.by_handle) {
     manifests = ClaimManifests::Read(options_.root / "manifests");
   }
+  const LostSpec lost = StepForCall(taken).action == Action::kRemember
+                            ? LostSpec::kLeave
+                            : LostSpec::kWrite;
   std::vector<ClaimAnswer> answers;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const ScenarioStep* step = StepForClaim(taken, i);
@@ -478,7 +482,7 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
       continue;
     }
     ClaimAnswer answer =
-        WorkOn(method, claims[i], api.by_handle ? nullptr : &manifests);
+        WorkOn(method, claims[i], api.by_handle ? nullptr : &manifests, lost);
     if (step != nullptr && step->action == Action::kTooLittle) continue;
     if (step != nullptr && step->action == Action::kGarbageNames) {
       for (PreparedDevice& device : answer.devices) {
@@ -493,13 +497,14 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
 
 ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
                                       const ClaimReference& claim,
-                                      const ClaimManifests* manifests) {
+                                      const ClaimManifests* manifests,
+                                      LostSpec lost) {
   ClaimAnswer answer{claim.uid, "", {}};
   if (method == ClaimMethod::kUnprepare) {
     answer.error = MessageOf(store_->Unprepare(claim.uid));
     return answer;
   }
-  absl::StatusOr<PreparedClaim> prepared = Prepare(claim, manifests);
+  absl::StatusOr<PreparedClaim> prepared = Prepare(claim, manifests, lost);
   if (prepared.ok()) {
     answer.devices = std::move(prepared->devices);
   } else {
@@ -509,14 +514,16 @@ ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
 }
 
 absl::StatusOr<PreparedClaim> FakeDraDriverImpl::Prepare(
-    const ClaimReference& claim, const ClaimManifests* manifests) {
+    const ClaimReference& claim, const ClaimManifests* manifests,
+    LostSpec lost) {
   absl::StatusOr<PreparedClaim> prepared;
   if (manifests == nullptr) {
-    prepared = store_->PrepareByHandle(claim.name, claim.uid, claim.handle);
+    prepared =
+        store_->PrepareByHandle(claim.name, claim.uid, claim.handle, lost);
   } else {
     DEVMGR_ASSIGN_OR_RETURN(const ResourceClaim found,
                             manifests->FindAllocated(claim.name, claim.uid));
-    prepared = store_->Prepare(found, claim.uid);
+    prepared = store_->Prepare(found, claim.uid, lost);
   }
   if (prepared.ok()) return prepared;
   return WithContext(prepared.status(), "claim '{}'", claim.name.ToString());

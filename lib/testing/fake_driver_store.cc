@@ -268,17 +268,19 @@ std::string FakeDriverStore::SpecName(const std::string& uid) const {
 }
 
 absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(
-    const ResourceClaim& claim, const std::string& uid) {
-  return Prepare(uid, [&] { return PlanClaim(driver_, claim, uid); });
+    const ResourceClaim& claim, const std::string& uid, LostSpec lost) {
+  return Prepare(uid, lost, [&] { return PlanClaim(driver_, claim, uid); });
 }
 
 absl::StatusOr<PreparedClaim> FakeDriverStore::PrepareByHandle(
     const ObjectName& name, const std::string& uid,
-    const ResourceHandle& handle) {
-  return Prepare(uid, [&] { return PlanHandle(driver_, name, uid, handle); });
+    const ResourceHandle& handle, LostSpec lost) {
+  return Prepare(uid, lost,
+                 [&] { return PlanHandle(driver_, name, uid, handle); });
 }
 
 absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(const std::string& uid,
+                                                       LostSpec lost,
                                                        const Planner& plan) {
   DEVMGR_RETURN_IF_ERROR(CheckUid(uid));
   DEVMGR_ASSIGN_OR_RETURN(const UniqueFd lock, Lock());
@@ -289,6 +291,8 @@ absl::StatusOr<PreparedClaim> FakeDriverStore::Prepare(const std::string& uid,
     DEVMGR_RETURN_IF_ERROR(
         WriteFileAtomically(RecordFile(uid), EncodeRecord(planned)));
     known = claims_.emplace(uid, std::move(planned)).first;
+  } else if (lost == LostSpec::kLeave) {
+    return known->second;
   }
   DEVMGR_RETURN_IF_ERROR(WriteSpecFile(known->second));
   return known->second;

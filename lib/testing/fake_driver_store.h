@@ -31,6 +31,9 @@ struct PreparedClaim {
   std::vector<PreparedDevice> devices;
 };
 
+/// What is done about a spec file that got lost, of a claim that is prepared.
+enum class LostSpec { kWrite, kLeave };
+
 /// What a fake driver has prepared. On disk:
 ///
 ///     <state>.lock                        held while any of it is changed
@@ -53,16 +56,17 @@ class FakeDriverStore {
 
   /// Prepares the devices that the allocation of `claim` gives to the driver.
   /// A claim that is prepared already keeps its answer; a spec file that got
-  /// lost is written again.
+  /// lost is written again, or not.
   ///   InvalidArgument  `uid` cannot be part of a file name and of a CDI name
   absl::StatusOr<PreparedClaim> Prepare(const ResourceClaim& claim,
-                                        const std::string& uid);
+                                        const std::string& uid,
+                                        LostSpec lost = LostSpec::kWrite);
 
   /// The same by a handle alone: one device for each structured result, or
   /// one in all.
-  absl::StatusOr<PreparedClaim> PrepareByHandle(const ObjectName& name,
-                                                const std::string& uid,
-                                                const ResourceHandle& handle);
+  absl::StatusOr<PreparedClaim> PrepareByHandle(
+      const ObjectName& name, const std::string& uid,
+      const ResourceHandle& handle, LostSpec lost = LostSpec::kWrite);
 
   /// Forgets a claim and removes its files. Fine when it is not known.
   absl::Status Unprepare(const std::string& uid);
@@ -85,7 +89,7 @@ class FakeDriverStore {
   /// Looks at what is on disk of one claim.
   absl::Status RefreshClaim(const std::string& uid);
   /// `plan` says what to prepare, for a claim that is new.
-  absl::StatusOr<PreparedClaim> Prepare(const std::string& uid,
+  absl::StatusOr<PreparedClaim> Prepare(const std::string& uid, LostSpec lost,
                                         const Planner& plan);
   std::filesystem::path RecordFile(const std::string& uid) const;
   std::string SpecName(const std::string& uid) const;

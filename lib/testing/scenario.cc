@@ -91,6 +91,7 @@ constexpr Rule kRules[] = {
     {Action::kRollingUpgrade, "rolling-upgrade", 0, kLife},
     {Action::kTakeOver, "take-over", 0, kLife},
     {Action::kSetHealth, "set-health", kClaims, 0},
+    {Action::kRemember, "remember", kPrepare, 0},
 };
 
 Methods MethodsOf(Fake fake, Action action) {

@@ -174,6 +174,23 @@ TEST_F(FakeDriverScenarioTest, DelaysOneAnswerAndNoOther) {
   EXPECT_EQ(answers[0]["claims"][0]["uid"], "uid-2");
 }
 
+// As drivers with a checkpoint do.
+TEST_F(FakeDriverScenarioTest, RemembersAClaimAndLeavesItsSpecFileLost) {
+  driver_->AddStep(Step(Action::kRemember, "", 0));
+  const auto file = root_ / "cdi" / "gpu.example.com-uid-1.json";
+  ASSERT_TRUE(Prepare({{"c1", "uid-1"}}).ok());
+  ASSERT_TRUE(std::filesystem::remove(file));
+  ASSERT_TRUE(driver_->Restart().ok());
+  HangUp();
+  const auto again = Prepare({{"c1", "uid-1"}});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->claims().at("uid-1").devices_size(), 1);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_TRUE(Unprepare({{"c1", "uid-1"}}).ok());
+  ASSERT_TRUE(Prepare({{"c1", "uid-1"}}).ok());
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST_F(FakeDriverScenarioTest, CrashesBeforeTheWork) {
   driver_->AddStep(Step(Action::kCrashBefore));
   const auto answer = StartPrepare({{"c1", "uid-1"}});

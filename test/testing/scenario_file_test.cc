@@ -229,6 +229,14 @@ TEST_F(ScenarioFileTest, AStepOfADriverSetsTheHealthOfADevice) {
               HasSubstr("needs a 'device'"));
 }
 
+TEST_F(ScenarioFileTest, AStepOfADriverHasItAnswerFromMemory) {
+  const auto steps = Read("steps:\n- {action: remember, times: 0}\n");
+  ASSERT_TRUE(steps.ok()) << steps.status();
+  EXPECT_EQ(steps->at(0).action, ScenarioStep::Action::kRemember);
+  EXPECT_THAT(ErrorOf("steps:\n- {action: remember, method: unprepare}\n"),
+              HasSubstr("does not go with method unprepare"));
+}
+
 TEST_F(ScenarioFileTest, AMissingFileIsNamed) {
   const auto steps = ReadScenario(folder_ / "absent.yaml");
   EXPECT_EQ(steps.status().code(), absl::StatusCode::kInvalidArgument);

@@ -81,6 +81,9 @@ struct ScenarioStep {
     kSetHealth,  ///< Report `device` (`pool/device`, or a device of the pool
                  ///< of the driver) as `message` says: its health, and a text
                  ///< behind a colon. `after` the call is served.
+    kRemember,   ///< Answer for a claim that is prepared already from memory,
+                 ///< as drivers with a checkpoint do: a spec file that got lost
+                 ///< stays lost until the claim is unprepared.
   };
   Action action = Action::kDelay;
   std::string method = "any";
