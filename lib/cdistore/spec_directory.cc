@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "cdistore/scanner.h"
 #include "cdistore/spec_file.h"
@@ -20,6 +21,14 @@ std::shared_ptr<const CdiRegistry> ReadSpecFiles(
   Scan scan = Scanner(options).Look();
   return std::make_shared<const CdiRegistry>(std::move(scan.files),
                                              std::move(scan.unread));
+}
+
+std::vector<std::string> NamesOf(const std::vector<fs::path>& directories) {
+  std::vector<std::string> names;
+  for (const fs::path& directory : directories) {
+    names.push_back(directory.string());
+  }
+  return names;
 }
 
 fs::path AsidePath(const fs::path& file) { return file.string() + ".orphaned"; }

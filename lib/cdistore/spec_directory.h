@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace devmgr::cdistore {
@@ -15,6 +16,10 @@ namespace devmgr::cdistore {
 /// What the directories define. A missing one is an empty one; no other trouble
 /// is fatal either, each is told. Blocks for the disk.
 std::shared_ptr<const CdiRegistry> ReadSpecFiles(
+    const std::vector<std::filesystem::path>& directories);
+
+/// For messages: which directories were searched.
+std::vector<std::string> NamesOf(
     const std::vector<std::filesystem::path>& directories);
 
 /// What SetAside makes of a path. Its suffix hides the file from every reader.

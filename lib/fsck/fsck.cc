@@ -30,6 +30,10 @@ struct Decider {
     return claim::PrepareAgain(state, repair.claim, repair.driver);
   }
 
+  state::Decision operator()(const Renew& repair) const {
+    return claim::Renew(state, repair.claim, repair.driver, repair.idle);
+  }
+
   /// The deed is outside the ledger, so the record is all that it has of it.
   state::Decision operator()(const SetAside& repair) const {
     state::Decision decision;

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "claim/booking.h"
 #include "device/device.h"
 #include "state/decision.h"
 #include "state/state.h"
@@ -37,6 +38,9 @@ struct RunningView {
   std::map<std::string, PluginView> plugins;
   /// Pods of the source, once it is complete.
   std::optional<std::set<PodUid>> source_pods;
+  /// By claim: its pods of which no container runs with it, though they were
+  /// Ready in this boot. Claims whose specs were not missed may be left out.
+  std::map<ClaimUid, std::set<PodUid>> idle_pods;
 };
 
 /// All of it is borrowed for the check; what is null is unknown, and checks
@@ -47,6 +51,7 @@ struct Input {
   const std::vector<state::Batch>& history;  ///< As far as it reaches.
   const CdiRegistry* specs = nullptr;        ///< Of all CDI directories.
   const RunningView* running = nullptr;
+  std::vector<std::string> spec_dirs = {};  ///< Where `specs` is from.
 };
 
 /// Has the driver prepare the claim once more.
@@ -54,13 +59,19 @@ struct PrepareAgain {
   ClaimUid claim;
   std::string driver;
 };
+/// Has the driver unprepare the claim, and prepare it once more.
+struct Renew {
+  ClaimUid claim;
+  std::string driver;
+  claim::KnownIdle idle;
+};
 /// Sets a spec file aside that nobody needs any more.
 struct SetAside {
   CdiSpecFile file;
   ClaimUid claim;  ///< Whose devices it defines.
   ObjectName name;
 };
-using Repair = std::variant<std::monostate, PrepareAgain, SetAside>;
+using Repair = std::variant<std::monostate, PrepareAgain, Renew, SetAside>;
 
 struct Finding {
   FsckFinding shown;
@@ -70,12 +81,24 @@ struct Finding {
 /// Runs all checks. Errors come first, then by check and object.
 std::vector<Finding> RunChecks(const Input& input);
 
+/// CDI device IDs by driver.
+using IdsByDriver = std::map<std::string, std::set<std::string>>;
+
 /// Of all checks the one that must hold before a container starts on a claim:
-/// what its drivers prepared in this boot and no spec file defines, one finding
-/// per driver. Nothing while some of the directories cannot be read.
-std::vector<Finding> FindMissingSpecs(const state::ClaimRecord& claim,
-                                      const std::string& boot_id,
-                                      const CdiRegistry& specs);
+/// what its drivers prepared in this boot and no spec file defines. Nothing
+/// while some of the directories cannot be read.
+IdsByDriver FindMissingSpecs(const state::ClaimRecord& claim,
+                             const std::string& boot_id,
+                             const CdiRegistry& specs);
+
+/// What the check says of it, and what is to be done. The driver has prepared
+/// the claim; `directories` are those that were searched.
+Finding MissingSpecOf(const state::State& state,
+                      const state::ClaimRecord& claim,
+                      const std::string& driver,
+                      const std::set<std::string>& ids,
+                      const claim::KnownIdle& idle,
+                      const std::vector<std::string>& directories);
 
 /// Those of `findings` that `others` has too. A running node changes while it
 /// is looked at: what was found with the state before the look as well as with

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "cdi/qualified_name.h"
+#include "claim/spec_recovery.h"
 #include "fsck/checks.h"
 
 namespace devmgr::fsck {
@@ -204,54 +205,58 @@ bool IsDefined(const CdiRegistry& specs, const std::string& id) {
   return conflict != specs.conflicts().end() && conflict->device == id;
 }
 
-/// What drivers prepared for a claim in this boot, and no spec defines.
-void AddMissing(const state::ClaimRecord& claim, const std::string& boot_id,
-                const CdiRegistry& specs, std::vector<Finding>* findings) {
-  std::map<std::string, Ids> missing;
-  ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
-    const state::DriverRecord& part = claim.drivers.at(driver);
-    if (part.phase == state::DriverPhase::kPrepared &&
-        part.boot_id == boot_id && !IsDefined(specs, id)) {
-      missing[driver].insert(id);
-    }
-  });
-  for (const auto& [driver, ids] : missing) {
-    Finding finding;
-    finding.shown = {
-        "missing-spec",
-        true,
-        "claim/" + claim.name.ToString(),
-        fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI "
-                    "spec file defines {}",
-                    claim.name.ToString(), claim.uid.value, driver,
-                    fmt::join(ids, ", ")),
-        fmt::format("has driver '{}' prepare it again; until then its pods "
-                    "are Preparing",
-                    driver),
-        ""};
-    finding.repair = PrepareAgain{claim.uid, driver};
-    findings->push_back(std::move(finding));
+/// ` in '/etc/cdi', '/var/run/cdi'`; empty when that is not known.
+std::string Where(const std::vector<std::string>& directories) {
+  if (directories.empty()) return "";
+  return fmt::format(" in '{}'", fmt::join(directories, "', '"));
+}
+
+/// What people have to do where nothing more may be asked of a driver.
+std::string HintOf(const state::State& state, const state::ClaimRecord& claim,
+                   const std::string& driver, claim::SpecRemedy remedy,
+                   const claim::KnownIdle& idle) {
+  if (remedy == claim::SpecRemedy::kStopPods) {
+    return fmt::format(
+        "driver '{}' has prepared it again without writing them, so it may "
+        "remember the claim; it is not asked to unprepare it, since containers "
+        "of '{}' may run with it: delete these pods and make them again, or "
+        "reboot the node",
+        driver, fmt::join(claim::PodsThatMayRun(state, claim, idle), "', '"));
   }
+  if (claim.drivers.at(driver).spec_recovery == state::SpecRecovery::kRenewed) {
+    return fmt::format(
+        "driver '{}' has unprepared it and prepared it again without writing "
+        "them: see its log, and whether it writes its specs to another "
+        "directory (cdiSpecDirs)",
+        driver);
+  }
+  return fmt::format(
+      "driver '{}' has prepared it again without writing them, and the claim's "
+      "allocation says that it wants no unprepare: see its log",
+      driver);
 }
 
 /// What plugins answered for a pod that is Ready in this boot, and no spec
 /// defines.
-void AddMissing(const state::PodRecord& pod, const std::string& boot_id,
-                const CdiRegistry& specs, std::vector<Finding>* findings) {
-  if (pod.phase != state::PodPhase::kReady || pod.boot_id != boot_id) return;
+void AddMissing(const state::PodRecord& pod, const Input& input,
+                std::vector<Finding>* findings) {
+  if (pod.phase != state::PodPhase::kReady || pod.boot_id != input.boot_id) {
+    return;
+  }
   std::map<std::string, Ids> missing;
   for (const state::DeviceHold& hold : pod.holds) {
     for (const std::string& id : hold.edits.cdi_devices) {
-      if (!IsDefined(specs, id)) missing[hold.resource].insert(id);
+      if (!IsDefined(*input.specs, id)) missing[hold.resource].insert(id);
     }
   }
   for (const auto& [resource, ids] : missing) {
     findings->push_back(Error(
         "missing-spec", "pod/" + pod.name.ToString(),
-        fmt::format("pod '{}' ({}) holds devices of '{}', but no CDI spec file "
-                    "defines {}, which their plugin answered",
-                    pod.name.ToString(), pod.uid.value, resource,
-                    fmt::join(ids, ", ")),
+        fmt::format(
+            "pod '{}' ({}) holds devices of '{}', but no CDI spec file{} "
+            "defines {}, which their plugin answered",
+            pod.name.ToString(), pod.uid.value, resource,
+            Where(input.spec_dirs), fmt::join(ids, ", ")),
         "a plugin is not asked twice: restart it, most write their specs then; "
         "if the pod must not wait for that, delete it and make it again"));
   }
@@ -292,20 +297,76 @@ std::vector<Finding> CheckMissingSpecs(const Input& input) {
   std::vector<Finding> findings;
   if (input.specs == nullptr || !input.specs->unread().empty()) return findings;
   for (const auto& [uid, claim] : input.state.claims) {
-    AddMissing(*claim, input.boot_id, *input.specs, &findings);
+    claim::KnownIdle idle{input.boot_id, {}};
+    if (input.running != nullptr && input.running->idle_pods.contains(uid)) {
+      idle.pods = input.running->idle_pods.at(uid);
+    }
+    for (const auto& [driver, ids] :
+         FindMissingSpecs(*claim, input.boot_id, *input.specs)) {
+      findings.push_back(MissingSpecOf(input.state, *claim, driver, ids, idle,
+                                       input.spec_dirs));
+    }
   }
   for (const auto& [uid, pod] : input.state.pods) {
-    AddMissing(*pod, input.boot_id, *input.specs, &findings);
+    AddMissing(*pod, input, &findings);
   }
   return findings;
 }
 
-std::vector<Finding> FindMissingSpecs(const state::ClaimRecord& claim,
-                                      const std::string& boot_id,
-                                      const CdiRegistry& specs) {
-  std::vector<Finding> findings;
-  if (specs.unread().empty()) AddMissing(claim, boot_id, specs, &findings);
-  return findings;
+IdsByDriver FindMissingSpecs(const state::ClaimRecord& claim,
+                             const std::string& boot_id,
+                             const CdiRegistry& specs) {
+  IdsByDriver missing;
+  if (!specs.unread().empty()) return missing;
+  ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
+    const state::DriverRecord& part = claim.drivers.at(driver);
+    if (part.phase == state::DriverPhase::kPrepared &&
+        part.boot_id == boot_id && !IsDefined(specs, id)) {
+      missing[driver].insert(id);
+    }
+  });
+  return missing;
+}
+
+Finding MissingSpecOf(const state::State& state,
+                      const state::ClaimRecord& claim,
+                      const std::string& driver,
+                      const std::set<std::string>& ids,
+                      const claim::KnownIdle& idle,
+                      const std::vector<std::string>& directories) {
+  Finding finding;
+  finding.shown = {
+      "missing-spec",
+      true,
+      "claim/" + claim.name.ToString(),
+      fmt::format("claim '{}' ({}) is prepared by driver '{}', but no CDI spec "
+                  "file{} defines {}",
+                  claim.name.ToString(), claim.uid.value, driver,
+                  Where(directories), fmt::join(ids, ", ")),
+      "",
+      ""};
+  const auto remedy = claim::RemedyFor(state, claim, driver, idle);
+  switch (remedy) {
+    case claim::SpecRemedy::kPrepareAgain:
+      finding.shown.repair = fmt::format(
+          "has driver '{}' prepare it again; until then its pods are Preparing",
+          driver);
+      finding.repair = PrepareAgain{claim.uid, driver};
+      break;
+    case claim::SpecRemedy::kRenew:
+      finding.shown.repair = fmt::format(
+          "has driver '{}', which has prepared it again without writing them, "
+          "unprepare it and then prepare it, since no container runs with it; "
+          "until then its pods are Preparing",
+          driver);
+      finding.repair = Renew{claim.uid, driver, idle};
+      break;
+    case claim::SpecRemedy::kStopPods:
+    case claim::SpecRemedy::kNothing:
+      finding.shown.hint = HintOf(state, claim, driver, remedy, idle);
+      break;
+  }
+  return finding;
 }
 
 std::vector<Finding> CheckOrphanedSpecs(const Input& input) {

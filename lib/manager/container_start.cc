@@ -67,6 +67,7 @@ std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
 
 void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
                                   const std::string& container, Done done) {
+  if (parts_.state.FindPod(uid) != nullptr) parts_.use.OnAsked(uid);
   const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
   if (stopped_) return done(CancelledError("the manager stops"));
   if (!pod.ok()) return done(WhyNotReady(uid, pod.status()));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/executor.h"
+#include "manager/container_use.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
 #include "manager/health_keeper.h"
@@ -36,6 +37,7 @@ class ContainerStarts {
     DeviceAdmission& admission;
     plugin::Plugins& plugins;
     SpecKeeper& specs;
+    ContainerUse& use;
     std::string boot_id;
     Profile profile = Profile::kDefault;
   };

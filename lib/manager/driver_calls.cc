@@ -2,6 +2,7 @@
 #include "manager/driver_calls.h"
 
 #include "claim/booking.h"
+#include "claim/spec_recovery.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -60,7 +61,9 @@ CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
   if (part == claim->drivers.end()) return CallQueue::Need::kNothing;
   switch (part->second.phase) {
     case DriverPhase::kPreparing:
-      return CallQueue::Need::kPrepare;
+      return part->second.spec_recovery == state::SpecRecovery::kUnprepareFirst
+                 ? CallQueue::Need::kUnprepare
+                 : CallQueue::Need::kPrepare;
     case DriverPhase::kUnpreparing:
       return CallQueue::Need::kUnprepare;
     case DriverPhase::kPrepared:
@@ -212,13 +215,11 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
   const auto call = Take(id, &answer);
   if (!call.has_value()) return;
   std::map<ClaimUid, absl::Status> failed;
-  std::set<ClaimUid> succeeded;
   PreparedClaims prepared;
   for (auto& [uid, devices] : answer) {
     JudgeTimeout(*call, uid, devices.status());
     if (devices.ok()) {
       if (!parts_.keep_share_ids) DropShareIds(&*devices);
-      succeeded.insert(uid);
       prepared.emplace(uid, *std::move(devices));
     } else {
       failed.emplace(uid, devices.status());
@@ -226,14 +227,57 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
   }
   if (!prepared.empty()) {
     if (parts_.on_prepared) parts_.on_prepared(call->driver, prepared);
-    Record(*call, std::move(succeeded), {},
-           [driver = call->driver, prepared = std::move(prepared),
-            boot_id = parts_.boot_id](const state::State& state) {
-             return claim::RecordPrepared(state, driver, prepared, boot_id);
-           });
+    const auto record = [this, call = *call,
+                         prepared](const SpecKeeper::Answer& look) {
+      RecordAnswer(call, prepared, look);
+    };
+    if (parts_.look_at_answer) {
+      parts_.look_at_answer(call->driver, prepared, record);
+    } else {
+      record({});
+    }
   }
   if (!failed.empty()) Settle(*call, failed);
   Dispatch(call->driver);
+}
+
+void DriverCalls::RecordAnswer(const Call& call, PreparedClaims prepared,
+                               const SpecKeeper::Answer& look) {
+  std::map<ClaimUid, absl::Status> forgotten;
+  std::erase_if(prepared, [&](const auto& entry) {
+    if (under_way_.at({entry.first, call.driver}) != Stage::kForgotten) {
+      return false;
+    }
+    forgotten[entry.first] = absl::OkStatus();
+    return true;
+  });
+  for (const auto& [uid, renewal] : look.renewals) {
+    const auto answer = prepared.extract(uid);
+    if (answer.empty()) continue;
+    Record(call, {uid}, {},
+           [driver = call.driver, uid = answer.key(), devices = answer.mapped(),
+            boot_id = parts_.boot_id,
+            renewal = renewal](const state::State& state) {
+             state::Decision renew =
+                 claim::Renew(state, uid, driver, renewal.idle, devices);
+             renew.message = renewal.message;
+             if (state::IsWorthWriting(renew)) return renew;
+             return claim::RecordPrepared(state, driver, {{uid, devices}},
+                                          boot_id);
+           });
+  }
+  std::set<ClaimUid> succeeded;
+  for (const auto& [uid, devices] : prepared) succeeded.insert(uid);
+  if (!prepared.empty()) {
+    Record(call, std::move(succeeded), {},
+           [driver = call.driver, prepared = std::move(prepared),
+            boot_id = parts_.boot_id,
+            look = look.look](const state::State& state) {
+             return claim::RecordPrepared(state, driver, prepared, boot_id,
+                                          look);
+           });
+  }
+  if (!forgotten.empty()) Settle(call, forgotten);
 }
 
 void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {

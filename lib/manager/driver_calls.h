@@ -18,6 +18,7 @@
 #include "dra/drivers.h"
 #include "manager/call_queue.h"
 #include "manager/ledger.h"
+#include "manager/spec_keeper.h"
 #include "state/state.h"
 
 namespace devmgr::manager {
@@ -30,7 +31,7 @@ namespace devmgr::manager {
 class DriverCalls {
  public:
   using ClaimAtDriver = std::pair<ClaimUid, std::string>;
-  using PreparedClaims = std::map<ClaimUid, std::vector<state::PreparedDevice>>;
+  using PreparedClaims = SpecKeeper::PreparedClaims;
 
   /// Everything is borrowed and must outlive this.
   struct Parts {
@@ -50,12 +51,17 @@ class DriverCalls {
     /// What a driver says that it prepared, before it is recorded; may be null.
     std::function<void(const std::string& driver, const PreparedClaims&)>
         on_prepared = nullptr;
+    /// What that is worth, which is waited for; null: all of it counts.
+    std::function<void(const std::string& driver, const PreparedClaims&,
+                       std::function<void(const SpecKeeper::Answer&)>)>
+        look_at_answer = nullptr;
   };
   explicit DriverCalls(Parts parts)
       : parts_(std::move(parts)), queue_(parts_.calls_at_once) {}
 
   /// Makes the calls that these claims need: NodePrepareResources for every
-  /// driver that is kPreparing, NodeUnprepareResources for kUnpreparing. A call
+  /// driver that is kPreparing, NodeUnprepareResources for kUnpreparing, and
+  /// one after the other for kPreparing that is to be unprepared first. A call
   /// that is due or under way is joined.
   void Drive(const std::vector<ClaimUid>& claims);
 
@@ -127,6 +133,9 @@ class DriverCalls {
   void Dispatch(const std::string& driver);
   void Begin(const std::string& driver, const CallQueue::Call& due);
   void OnPrepared(CallId id, dra::PrepareAnswer answer);
+  /// `look` says what is to be done with the answer.
+  void RecordAnswer(const Call& call, PreparedClaims prepared,
+                    const SpecKeeper::Answer& look);
   void OnUnprepared(CallId id, dra::UnprepareAnswer answer);
   /// The call has an answer for these claims; leaves those that count, and
   /// settles the others. Nothing when it had all its answers before. The call

@@ -212,11 +212,13 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   };
   device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
-  specs_ = std::make_unique<SpecKeeper>(SpecKeeper::Parts{
-      *executor_, *ledger_, state_, events_, boot_id_, options_.cdi_spec_dirs});
+  use_ = std::make_unique<ContainerUse>(state_, resolve_, boot_id_);
+  specs_ = std::make_unique<SpecKeeper>(
+      SpecKeeper::Parts{*executor_, *ledger_, state_, *use_, events_, boot_id_,
+                        options_.cdi_spec_dirs});
   starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
       *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-      *plugins_, *specs_, boot_id_, options_.profile});
+      *plugins_, *specs_, *use_, boot_id_, options_.profile});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -274,6 +276,11 @@ void Manager::Start(const DriversFactory& drivers,
       *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
       metrics_, boot_id_, plan_options_, rules, calls_at_once,
       IsOn(Feature::kDraConsumableCapacity), now_ms, post,
+      [this](const std::string& driver,
+             const DriverCalls::PreparedClaims& prepared,
+             std::function<void(const SpecKeeper::Answer&)> done) {
+        specs_->LookAtAnswer(driver, prepared, std::move(done));
+      },
       [this](const PodUid& uid) { OnPodChanged(uid); }});
   debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,

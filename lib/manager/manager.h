@@ -18,6 +18,7 @@
 #include "fsck/fsck.h"
 #include "manager/backing_book.h"
 #include "manager/container_start.h"
+#include "manager/container_use.h"
 #include "manager/debt_keeper.h"
 #include "manager/device_admission.h"
 #include "manager/device_book.h"
@@ -190,7 +191,7 @@ class Manager final : public DeviceManager {
                const std::set<std::string>& now);
   fsck::RunningView ViewForFsck() const;
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
-  absl::Status Repair(const fsck::Finding& finding);
+  absl::Status Repair(fsck::Finding finding);
   void OnDriverChange(const std::string& driver);
   void ReportDriver(const std::string& driver, bool connected);
   void OnPodChanged(const PodUid& uid);
@@ -234,6 +235,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;
   std::unique_ptr<DeviceAdmission> device_admission_;
+  std::unique_ptr<ContainerUse> use_;
   std::unique_ptr<SpecKeeper> specs_;
   std::unique_ptr<ContainerStarts> starts_;
   std::unique_ptr<PodLifecycle> lifecycle_;

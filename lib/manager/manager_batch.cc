@@ -181,6 +181,7 @@ void Manager::OnPodGone(const state::PodRecord& pod) {
   const PodInfo info = InfoOf(pod);
   devices_->OnPod(pod.uid, pod.name, nullptr);
   dra_health_->Forget(pod.uid);
+  use_->Forget(pod.uid);
   lifecycle_->Forget(pod.uid);
   device_admission_->Forget(pod.uid);
   objects_->OnPodGone();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checking and mending while everything goes on.
+#include <algorithm>
 #include <future>
 
 #include "cdistore/spec_directory.h"
@@ -45,6 +46,13 @@ fsck::RunningView Manager::ViewForFsck() const {
       view.refusals[{uid, driver}] = error;
     }
   }
+  for (const auto& [uid, claim] : state_.claims) {
+    const bool missed = std::any_of(
+        claim->drivers.begin(), claim->drivers.end(), [](const auto& entry) {
+          return entry.second.spec_recovery != state::SpecRecovery::kNone;
+        });
+    if (missed) view.idle_pods[uid] = use_->IdleWith(*claim).pods;
+  }
   view.plugins = PluginsOf(devices_->inventories(), state_);
   const auto objects = objects_->Current();
   if (!objects->complete) return view;
@@ -73,16 +81,22 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
       ledger_->History(0, std::numeric_limits<std::size_t>::max()));
   const auto after = look();
   const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
-    return fsck::RunChecks(
-        {at.first, boot_id_, history, specs.get(), &at.second});
+    return fsck::RunChecks({at.first, boot_id_, history, specs.get(),
+                            &at.second,
+                            cdistore::NamesOf(options_.cdi_spec_dirs)});
   };
   return fsck::Common(check(after), check(before));
 }
 
 /// Waits for the ledger. A file is set aside on the ledger's thread, after the
 /// decision is on disk and before the next one is: nobody can begin to prepare
-/// its claim in between.
-absl::Status Manager::Repair(const fsck::Finding& finding) {
+/// its claim in between. No container is let through while it is decided that
+/// its claim is unprepared.
+absl::Status Manager::Repair(fsck::Finding finding) {
+  auto* renew = std::get_if<fsck::Renew>(&finding.repair);
+  if (renew != nullptr) {
+    renew->idle = OnLoop([&] { return specs_->BeginRenewal(renew->claim); });
+  }
   std::promise<absl::Status> done;
   ledger_->Submit(
       [&](const state::State& state) {
@@ -95,7 +109,14 @@ absl::Status Manager::Repair(const fsck::Finding& finding) {
         }
         done.set_value(std::move(status));
       });
-  return done.get_future().get();
+  absl::Status status = done.get_future().get();
+  if (renew != nullptr) {
+    OnLoop([&] {
+      specs_->EndRenewal(renew->claim);
+      return 0;
+    });
+  }
+  return status;
 }
 
 absl::StatusOr<FsckReport> Manager::Fsck(FsckMode mode) {

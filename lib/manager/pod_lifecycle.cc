@@ -82,7 +82,8 @@ PodLifecycle::PodLifecycle(Parts parts)
                      const DriverCalls::PreparedClaims& claims) {
                 TellUnallocated(driver, claims, parts_.state,
                                 *parts_.objects.Current(), parts_.events);
-              }}) {}
+              },
+              parts_.look_at_answer}) {}
 
 claim::PodIdentity PodLifecycle::IdentityOf(const Pod& pod) {
   return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};

@@ -53,6 +53,8 @@ class PodLifecycle {
     bool keep_share_ids = true;  ///< As in DriverCalls.
     std::function<std::int64_t()> now_ms;
     std::function<void(Task)> post;
+    /// As in DriverCalls.
+    decltype(DriverCalls::Parts::look_at_answer) look_at_answer;
     /// The pod may look different to people now.
     std::function<void(const PodUid&)> on_pod_changed;
   };

@@ -41,6 +41,9 @@ void ResolveTable::Put(const state::PodRecord& pod,
     cell->why = WhyNot(pod);
   }
   MutexLock lock(writing_);
+  const auto old = CellOf(pod.uid);
+  cell->was_read = old != nullptr ? old->was_read
+                                  : std::make_shared<std::atomic<bool>>(false);
   Replace(pod.uid, std::move(cell));
 }
 
@@ -99,7 +102,15 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> ResolveTable::Find(
   if (cell->answer == nullptr) {
     return UnavailableError("pod '{}' is not ready: {}", cell->name, cell->why);
   }
+  // Looked at first, so that readers do not take the line from each other.
+  std::atomic<bool>& was_read = *cell->was_read;
+  if (!was_read.load(std::memory_order_relaxed)) was_read.store(true);
   return cell->answer;
+}
+
+bool ResolveTable::WasRead(const PodUid& uid) const {
+  const auto cell = CellOf(uid);
+  return cell != nullptr && cell->was_read->load();
 }
 
 absl::StatusOr<std::shared_ptr<const ContainerDevices>> ResolveTable::Find(

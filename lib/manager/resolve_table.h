@@ -5,6 +5,7 @@
 #include <devmgr/container_devices.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ class ResolveTable {
   /// Says why a pod that has no answer has none.
   void Explain(const PodUid& uid, const std::string& why);
 
+  /// Whether anybody was given an answer of the pod since it was first put.
+  bool WasRead(const PodUid& uid) const;
+
   ///   NotFound     the pod is not known
   ///   Unavailable  it has no answer; the message says why
   ///   FailedPrecondition  the container has given its devices back
@@ -41,6 +45,9 @@ class ResolveTable {
     std::shared_ptr<const PodDevices> answer;  ///< Null: see `why`.
     std::string name;
     std::string why;
+    /// Of the pod, shared by all its cells in turn: a reader may still have an
+    /// old one.
+    std::shared_ptr<std::atomic<bool>> was_read;
   };
   using Cells = std::unordered_map<PodUid, std::shared_ptr<const Cell>>;
   struct Shard {

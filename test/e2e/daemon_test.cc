@@ -19,6 +19,7 @@
 namespace devmgr {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -161,6 +162,29 @@ TEST_F(DaemonTest, PodGoesWithItsManifestAlsoWhileWeWereDown) {
   EXPECT_EQ(node_.cdi_files(), 0u);
   EXPECT_TRUE(Get("claims")["items"].empty());
   EXPECT_THAT(node_.Ctl({"history"}).out, HasSubstr("Unprepare"));
+}
+
+// As with --root and the system's directories: those are others' to make, and
+// count once they are there.
+TEST_F(DaemonTest, FindsSpecsInDirectoriesOutsideItsRoot) {
+  const TempFolder system;
+  const fs::path run = system.path() / "run/cdi";
+  const auto driver = node_.StartDriver();
+  Daemon daemon(node_.root(), {"--cdi-spec-dir", run.string(), "--cdi-spec-dir",
+                               (node_.root() / "cdi").string()});
+  WritePod();
+  ASSERT_TRUE(WaitFor("p", "ready"));
+  EXPECT_FALSE(fs::exists(system.path() / "run"));
+  fs::create_directories(system.path() / "run");
+  fs::rename(node_.root() / "cdi", run);
+  Exit fsck = node_.Ctl({"fsck"});
+  EXPECT_EQ(fsck.code, 0) << fsck.out << fsck.err;
+  fs::remove_all(run);
+  fsck = node_.Ctl({"fsck"});
+  EXPECT_EQ(fsck.code, 1);
+  EXPECT_THAT(fsck.out,
+              HasSubstr("no CDI spec file in '" + run.string() + "', '" +
+                        (node_.root() / "cdi").string() + "' defines"));
 }
 
 // DRA-020, DRA-021: sockets are found again, whoever restarts.

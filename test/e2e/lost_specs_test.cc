@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <fstream>
 #include <functional>
 #include <mutex>
 
@@ -60,10 +61,30 @@ class Listener : public DeviceManagerObserver {
 class LostSpecsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    driver_ = node_.StartDriver();
-    ASSERT_NE(driver_, nullptr);
     node_.Write("p.yaml", ClaimManifest("c1", "u-c", {"gpu-0"}, {"u-p"}) +
                               PodManifest("p", "u-p", "c1"));
+    StartDriver("");
+    Open("boot-1");
+    ASSERT_TRUE(WaitUntilReady());
+  }
+  void TearDown() override { Close(); }
+
+  /// With a scenario; empty: none.
+  void StartDriver(const std::string& scenario) {
+    testing::FakeDraDriverOptions options;
+    if (!scenario.empty()) {
+      const fs::path file = node_.root() / "scenario.yaml";
+      std::ofstream(file) << scenario;
+      const auto steps = testing::ReadScenario(file);
+      ASSERT_TRUE(steps.ok()) << steps.status();
+      options.scenario = *steps;
+    }
+    driver_.reset();
+    driver_ = node_.StartDriver(std::move(options));
+    ASSERT_NE(driver_, nullptr);
+  }
+
+  void Open(const std::string& boot_id) {
     source_ = WatchManifests(node_.root() / "manifests");
     DeviceManagerOptions options;
     options.state_dir = node_.root() / "state";
@@ -71,14 +92,14 @@ class LostSpecsTest : public ::testing::Test {
     options.cdi_spec_dirs = {node_.root() / "cdi"};
     Host host;
     host.objects = source_.get();
+    host.boot_id = [boot_id] { return boot_id; };
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
     manager_->AddObserver(&listener_);
     actuator_ = Actuator::Start(*manager_);
-    ASSERT_TRUE(WaitUntilReady());
   }
-  void TearDown() override {
+  void Close() {
     actuator_.reset();
     if (manager_ != nullptr) manager_->RemoveObserver(&listener_);
     manager_.reset();
@@ -135,6 +156,67 @@ TEST_F(LostSpecsTest, TheDriverWritesThemAgainBeforeTheContainerStarts) {
     is_told = is_told || event.reason == "Repaired";
   }
   EXPECT_TRUE(is_told);
+}
+
+/// As stock drivers, which answer a claim of their checkpoint from it.
+constexpr char kRemembers[] =
+    "steps:\n- {action: remember, method: prepare, times: 0}\n";
+
+class RememberingDriverTest : public LostSpecsTest {
+ protected:
+  void SetUp() override {
+    LostSpecsTest::SetUp();
+    // It has the claim on disk by now.
+    StartDriver(kRemembers);
+    ASSERT_TRUE(driver_->WaitForRegistrations(1, kWaitLimit));
+  }
+  std::vector<bool> Prepares() const {
+    std::vector<bool> prepares;
+    for (const auto& call : driver_->Calls()) {
+      prepares.push_back(call.method == "prepare");
+    }
+    return prepares;
+  }
+  const std::vector<bool> kRenewal = {true, false, true};
+};
+
+TEST_F(RememberingDriverTest, UnpreparesAndPreparesWhatNoContainerRunsWith) {
+  fs::remove_all(node_.root() / "cdi");
+  EXPECT_EQ(BeforeStart().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(driver_->WaitForCalls(3, kWaitLimit));
+  ASSERT_TRUE(WaitUntilReady());
+  EXPECT_TRUE(IsDefined());
+  EXPECT_TRUE(BeforeStart().ok());
+  EXPECT_EQ(Prepares(), kRenewal);
+}
+
+// The specs were in memory, the driver's checkpoint on disk. The container ran
+// before, and no other has started yet.
+TEST_F(RememberingDriverTest, UnpreparesAndPreparesAfterAReboot) {
+  EXPECT_TRUE(BeforeStart().ok());
+  Close();
+  fs::remove_all(node_.root() / "cdi");
+  Open("boot-2");
+  ASSERT_TRUE(WaitUntilReady());
+  EXPECT_TRUE(IsDefined());
+  EXPECT_TRUE(BeforeStart().ok());
+  EXPECT_EQ(Prepares(), kRenewal);
+}
+
+TEST_F(RememberingDriverTest, SaysWhatHelpsWhereAContainerMayRun) {
+  EXPECT_TRUE(BeforeStart().ok());
+  fs::remove_all(node_.root() / "cdi");
+  EXPECT_EQ(BeforeStart().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(driver_->WaitForCalls(1, kWaitLimit));
+  ASSERT_TRUE(WaitUntilReady());
+  for (int i = 0; i < 2; ++i) {
+    const auto report = manager_->Fsck(FsckMode::kRepair);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->repairs.empty());
+    ASSERT_EQ(report->findings.size(), 1u);
+    EXPECT_THAT(report->findings[0].hint, HasSubstr("delete these pods"));
+  }
+  EXPECT_EQ(Prepares(), std::vector<bool>{true});
 }
 
 }  // namespace

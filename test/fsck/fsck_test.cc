@@ -114,7 +114,8 @@ class FsckTest : public ::testing::Test {
 
   std::vector<Finding> Run() {
     const CdiRegistry specs = specs_.Registry();
-    return RunChecks({state_, kBoot, history_, &specs, &running_});
+    return RunChecks(
+        {state_, kBoot, history_, &specs, &running_, {"/etc/cdi", "/cdi"}});
   }
   /// The only finding there is, of this check.
   Finding Only(const std::string& check) {
@@ -459,7 +460,8 @@ TEST_F(FsckTest, RepairHasTheDriverPrepareAgain) {
   const auto decision = DecideRepair(finding, state_);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->kind, state::DecisionKind::kRepair);
-  EXPECT_THAT(decision->message, HasSubstr("no CDI spec file defines"));
+  EXPECT_THAT(decision->message,
+              HasSubstr("no CDI spec file in '/etc/cdi', '/cdi' defines"));
   EXPECT_THAT(decision->claims, ElementsAre(ObjectName{"default", "held"}));
   EXPECT_THAT(decision->pods, ElementsAre(ObjectName{"default", "p"}));
   ASSERT_TRUE(state::Apply(state_, {5, 0, *decision, {}}).ok());
@@ -471,6 +473,57 @@ TEST_F(FsckTest, RepairHasTheDriverPrepareAgain) {
   // The second to come finds nothing to do.
   EXPECT_TRUE(
       absl::IsFailedPrecondition(DecideRepair(finding, state_).status()));
+}
+
+// A driver that remembers: the advice changes with what was tried.
+TEST_F(FsckTest, RepairHasTheDriverUnprepareFirstWhereNoContainerRuns) {
+  specs_.files.clear();
+  state::ClaimRecord claim = Held();
+  claim.drivers[kDriver].spec_recovery = state::SpecRecovery::kAskedAgain;
+  Put(claim);
+  running_.idle_pods[{kHeld}] = {{"pod-uid"}};
+  const Finding finding = Only("missing-spec");
+  EXPECT_THAT(finding.shown.repair,
+              HasSubstr("unprepare it and then prepare it"));
+  const auto decision = DecideRepair(finding, state_);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  ASSERT_TRUE(state::Apply(state_, {5, 0, *decision, {}}).ok());
+  EXPECT_EQ(Held().drivers[kDriver].spec_recovery,
+            state::SpecRecovery::kUnprepareFirst);
+  EXPECT_EQ(Pod().phase, PodPhase::kPreparing);
+  EXPECT_THAT(Run(), IsEmpty());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(DecideRepair(finding, state_).status()));
+}
+
+TEST_F(FsckTest, SaysWhatHelpsWhereContainersMayRun) {
+  specs_.files.clear();
+  state::ClaimRecord claim = Held();
+  claim.drivers[kDriver].spec_recovery = state::SpecRecovery::kAskedAgain;
+  Put(claim);
+  const Finding finding = Only("missing-spec");
+  EXPECT_TRUE(finding.shown.error);
+  EXPECT_EQ(finding.shown.repair, "");
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(finding.repair));
+  EXPECT_THAT(finding.shown.hint,
+              AllOf(HasSubstr("'default/p'"), HasSubstr("delete these pods")));
+}
+
+TEST_F(FsckTest, GivesNoAdviceTwiceThatDidNotHelp) {
+  specs_.files.clear();
+  state::ClaimRecord claim = Held();
+  claim.drivers[kDriver].spec_recovery = state::SpecRecovery::kRenewed;
+  Put(claim);
+  running_.idle_pods[{kHeld}] = {{"pod-uid"}};
+  Finding finding = Only("missing-spec");
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(finding.repair));
+  EXPECT_THAT(finding.shown.hint, HasSubstr("cdiSpecDirs"));
+  claim.drivers[kDriver].spec_recovery = state::SpecRecovery::kAskedAgain;
+  claim.drivers[kDriver].skipped.unprepare = true;
+  Put(claim);
+  finding = Only("missing-spec");
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(finding.repair));
+  EXPECT_THAT(finding.shown.hint, HasSubstr("wants no unprepare"));
 }
 
 // The driver's answer makes all pods of the claim Ready again.
