@@ -92,6 +92,31 @@ absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
   return FromRocksDb(records->status(), "reading the ledger");
 }
 
+/// Takes out of the claims what format 2 does not know.
+absl::Status StripClaims(rocksdb::DB& db, rocksdb::WriteBatch& write,
+                         Conversion& conversion) {
+  const std::unique_ptr<rocksdb::Iterator> records(
+      db.NewIterator(CheckedRead()));
+  for (records->Seek(ClaimKey({})); records->Valid(); records->Next()) {
+    const std::string key = records->key().ToString();
+    if (KindOf(key) != KeyKind::kClaim) break;
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto claim,
+        DecodeClaim(records->value().ToString(), PrintKey(key)));
+    state::ClaimRecord stripped = *claim;
+    for (auto& [name, driver] : stripped.drivers) {
+      driver.spec_recovery = state::SpecRecovery::kNone;
+    }
+    if (stripped == *claim) continue;
+    write.Put(key, EncodeClaim(stripped));
+    conversion.lost.push_back(fmt::format(
+        "what was tried to bring back missing CDI specs of claim {}: its "
+        "drivers are asked once more",
+        api::Quoted(claim->name.ToString())));
+  }
+  return FromRocksDb(records->status(), "reading the ledger");
+}
+
 absl::Status Apply(StateDirectory& directory, const rocksdb::Options& options,
                    rocksdb::WriteBatch& write) {
   DEVMGR_RETURN_IF_ERROR(directory.SettleDatabase());
@@ -134,6 +159,7 @@ absl::StatusOr<Conversion> ConvertStoppedStore(
   Conversion conversion;
   rocksdb::WriteBatch write;
   DEVMGR_RETURN_IF_ERROR(DropNewRecords(*examined->db, write, conversion));
+  DEVMGR_RETURN_IF_ERROR(StripClaims(*examined->db, write, conversion));
   DEVMGR_RETURN_IF_ERROR(
       DropNewHistory(*examined->db, examined->state.seq, write, conversion));
   write.Put(FormatKey(), EncodeNumber(kTarget));

@@ -192,6 +192,25 @@ TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
   EXPECT_TRUE(*MustOpen(Dir())->Load() == expected);
 }
 
+TEST_F(ConversionToFormat2Test, ForgetsWhatWasTriedForMissingSpecs) {
+  const state::State before = Expected();
+  ASSERT_FALSE(before.claims.empty());
+  state::ClaimRecord claim = *before.claims.begin()->second;
+  state::DriverRecord& driver = claim.drivers["new.example.com"];
+  driver.spec_recovery = state::SpecRecovery::kUnprepareFirst;
+  const state::Batch later =
+      MakeBatch(24, state::DecisionKind::kRepair, {Put(claim)});
+  ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
+  const auto conversion = Convert();
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_THAT(conversion->lost,
+              ::testing::Contains(HasSubstr("missing CDI specs of claim")));
+  const auto contents = ReadStoppedStore(Dir());
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  driver.spec_recovery = state::SpecRecovery::kNone;
+  EXPECT_TRUE(*contents->state.FindClaim(claim.uid) == claim);
+}
+
 TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
   ASSERT_TRUE(Convert().ok());
   WriteFile(Dir() / "format", FormatText(kFormatVersion));
