@@ -42,7 +42,7 @@ std::optional<NamedClaim> ClaimWithoutStatus(const Pod& pod,
 Verdict NoSource(const Pod& pod, const PodResourceClaim& entry) {
   const std::string pod_name = pod.metadata.FullName().ToString();
   return {Verdict::Kind::kReject,
-          "InvalidPod",
+          kInvalidPod,
           fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none of the "
                       "supported fields are set",
                       pod_name, entry.name),
@@ -68,6 +68,11 @@ Verdict NotCreated(const Pod& pod, const PodResourceClaim& entry,
 
 }  // namespace
 
+bool HasSource(const PodResourceClaim& entry) {
+  return entry.resource_claim_name.has_value() ||
+         entry.resource_claim_template_name.has_value();
+}
+
 ClaimNaming NameClaim(const Pod& pod, const PodResourceClaim& entry,
                       const ObjectSnapshot& objects,
                       const PlanOptions& options) {
@@ -78,9 +83,7 @@ ClaimNaming NameClaim(const Pod& pod, const PodResourceClaim& entry,
   if (entry.resource_claim_name.has_value()) {
     return {NamedClaim{entry.name, *entry.resource_claim_name, false}, {}};
   }
-  if (!entry.resource_claim_template_name.has_value()) {
-    return {std::nullopt, NoSource(pod, entry)};
-  }
+  if (!HasSource(entry)) return {std::nullopt, NoSource(pod, entry)};
   const auto& statuses = pod.status.resource_claim_statuses;
   const auto status = std::find_if(
       statuses.begin(), statuses.end(),

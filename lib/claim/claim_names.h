@@ -17,6 +17,13 @@ namespace devmgr::claim {
 
 inline constexpr char kSchedulingGroup[] = "scheduling.k8s.io";
 
+/// Of a rejection: the pod breaks a rule of the API.
+inline constexpr char kInvalidPod[] = "InvalidPod";
+
+/// Does the entry name a claim or a template? Without either the pod is
+/// invalid.
+bool HasSource(const PodResourceClaim& entry);
+
 /// A claim that the pod names.
 struct NamedClaim {
   std::string pod_claim;  ///< Empty for the special claim.

@@ -20,14 +20,6 @@ Verdict Wait(std::string reason, std::string message, WaitingFor what) {
           {std::move(what)}};
 }
 
-/// `what` would have to change; only for pods that cannot be rejected any more.
-Verdict Reject(std::string reason, std::string message, WaitingFor what) {
-  return {Verdict::Kind::kReject,
-          std::move(reason),
-          std::move(message),
-          {std::move(what)}};
-}
-
 std::string NotOwnedText(const Pod& pod, const ResourceClaim& claim,
                          const PlanOptions& options) {
   const std::string& group = GroupOf(pod, options);
@@ -69,8 +61,10 @@ Verdict CheckClaim(const Pod& pod, const NamedClaim& named,
                    const ResourceClaim& claim, const PlanOptions& options) {
   const std::string full_name = claim.metadata.FullName().ToString();
   if (named.made_for_pod && !IsOwner(pod, claim, options)) {
-    return Reject("ClaimNotOwned", NotOwnedText(pod, claim, options),
-                  {WaitingFor::Kind::kClaim, full_name});
+    // Maybe that of the pod's last incarnation, which goes, or one whose
+    // object is written in several steps.
+    return Wait("ClaimNotOwned", NotOwnedText(pod, claim, options),
+                {WaitingFor::Kind::kClaim, full_name});
   }
   if (!IsReservedFor(pod, claim, options)) {
     return Wait("ClaimNotReserved",

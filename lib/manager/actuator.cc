@@ -169,6 +169,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       entry.name = name;
       if (entry.pod == pod && entry.wanted == wanted) continue;
       entry.pod = pod;
+      entry.malformed = nullptr;
       entry.wanted = wanted;
       changed.push_back(uid);
     }

@@ -95,7 +95,8 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     }
   }
   OnLastWord(batch.decision);
-  if (batch.decision.kind == state::DecisionKind::kIdentity) {
+  if (batch.decision.kind == state::DecisionKind::kIdentity ||
+      batch.decision.kind == state::DecisionKind::kReject) {
     objects_->OnIdentities();
   }
   if (batch.decision.kind == state::DecisionKind::kForgiven) {

@@ -3,9 +3,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 
 #include "api/meta.h"
+#include "api/pod.h"
+#include "claim/claim_names.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -88,6 +91,24 @@ void DropRepeatedUids(const std::string& kind, ObjectMap<T>* objects,
     problems->push_back(std::move(problem));
     it = objects->erase(it);
   }
+}
+
+/// A pod from a file that was rejected for what it was: an API server would
+/// never have had it, so that as which it is mended is another pod.
+bool IsMended(const ObjectSnapshot& snapshot, const state::State& state,
+              const state::IdentityRecord& identity) {
+  const state::PodRecord* record = state.FindPod(PodUid{identity.uid});
+  if (record == nullptr || record->phase != state::PodPhase::kRejected ||
+      record->reason != claim::kInvalidPod) {
+    return false;
+  }
+  const auto found = snapshot.pods.find(identity.name);
+  if (found == snapshot.pods.end()) return false;
+  Pod pod = *found->second;
+  api::DefaultPod(pod);
+  const auto& claims = pod.spec.resource_claims;
+  return std::all_of(claims.begin(), claims.end(), claim::HasSource) &&
+         api::ValidatePod(pod).empty();
 }
 
 }  // namespace
@@ -195,7 +216,11 @@ state::Decision ObjectBook::DecideIdentities(
         if (!NeedsIdentity(kind, metadata)) return;
         const ObjectName name = metadata.FullName();
         present.insert({kind, name});
-        if (state.FindIdentity(kind, name) != nullptr) return;
+        if (const auto* known = state.FindIdentity(kind, name);
+            known != nullptr &&
+            (kind != kPod || !IsMended(snapshot, state, *known))) {
+          return;
+        }
         auto identity = std::make_shared<state::IdentityRecord>();
         identity->kind = kind;
         identity->name = name;

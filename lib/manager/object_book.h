@@ -50,7 +50,8 @@ class ObjectBook {
 
   /// The ledger has other identities: by our decision, or by one of which it
   /// was told that it failed and that holds after all. Then the objects may
-  /// have gone meanwhile, and so do these.
+  /// have gone meanwhile, and so do these. Or it has rejected a pod, whose file
+  /// may have been mended meanwhile.
   void OnIdentities();
 
   /// A pod has left the ledger.
@@ -64,7 +65,8 @@ class ObjectBook {
   std::shared_ptr<const ObjectSnapshot> Current() const;
 
  private:
-  /// Identities that are missing for `snapshot`, and those not needed any more.
+  /// Identities that are missing for `snapshot`, or that belong to a rejected
+  /// pod whose file was mended; and those not needed any more.
   state::Decision DecideIdentities(const state::State& state,
                                    const ObjectSnapshot& snapshot) const;
   /// What the source has now, as far as it is believed.

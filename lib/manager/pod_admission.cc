@@ -9,6 +9,7 @@
 #include "api/quote.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
+#include "claim/claim_names.h"
 #include "manager/pod_lifecycle.h"
 
 namespace devmgr::manager {
@@ -159,12 +160,12 @@ void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
     return;
   }
   Verdict verdict{Verdict::Kind::kReject,
-                  "InvalidPod",
+                  claim::kInvalidPod,
                   api::Readable(pod.problem.ToString(), kMaxMessageBytes),
                   {}};
-  // What the ledger decided about this UID stands.
+  // What the ledger decided about this UID stands: its containers may run.
   const PodRecord* record = parts_.state.FindPod(PodUid{pod.pod.metadata.uid});
-  if (record != nullptr && !record->claims.empty()) {
+  if (record != nullptr && (IsLive(*record) || !record->claims.empty())) {
     verdict = {};
     done(verdict);
     return;

@@ -119,22 +119,32 @@ TEST_F(JudgeTest, ARejectionWinsOverAMissingDriver) {
   drivers_.clear();
   objects_ = SnapshotOf({ClaimForP("A"), ClaimForP("B")});
   const Judgement judgement =
-      JudgePod(PodBuilder().Claim("c1", "A").Template("c2").Made("c2", "B"));
+      JudgePod(PodBuilder().Claim("c1", "A").EmptyClaim("c2"));
   EXPECT_EQ(judgement.verdict.kind, Kind::kReject);
-  EXPECT_EQ(judgement.verdict.reason, "ClaimNotOwned");
+  EXPECT_EQ(judgement.verdict.reason, "InvalidPod");
   EXPECT_THAT(judgement.verdict.waiting_for, IsEmpty());
 }
 
 // DRA-065, DRA-066: a prepared claim needs no driver any more.
 TEST_F(JudgeTest, APodThatHoldsClaimsWaitsInsteadOfBeingRejected) {
+  Book(p_);
+  const Judgement judgement =
+      JudgePod(PodBuilder("P").Claim("c1", "C").EmptyClaim("c2"));
+  EXPECT_EQ(judgement.verdict.kind, Kind::kWait);
+  EXPECT_EQ(judgement.verdict.reason, "InvalidPod");
+  EXPECT_THAT(judgement.verdict.waiting_for, ElementsAre(PodNamed("P")));
+}
+
+// Of the pod's last incarnation: the claim of this one is yet to be written.
+TEST_F(JudgeTest, AClaimOfTheLastIncarnationIsWaitedFor) {  // DRA-050
   const Pod pod = PodBuilder("P").Template("c1").Made("c1", "C").Container("c");
-  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-P"))});
-  Book(pod);
-  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-Q", "Q"))});
+  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-old"))});
   const Judgement judgement = JudgePod(pod);
   EXPECT_EQ(judgement.verdict.kind, Kind::kWait);
   EXPECT_EQ(judgement.verdict.reason, "ClaimNotOwned");
   EXPECT_THAT(judgement.verdict.waiting_for, ElementsAre(Claim("C")));
+  objects_ = SnapshotOf({ClaimForP().OwnedBy(Owner("u-P"))});
+  EXPECT_EQ(JudgePod(pod).verdict.kind, Kind::kAdmit);
 }
 
 TEST_F(JudgeTest, APreparedClaimIsSharedWithoutItsDriver) {

@@ -232,17 +232,19 @@ TEST_F(PodPlanTest, AReservationWithoutUidCountsByNameForPodsOnly) {
 }
 
 // DRA-050
-TEST_F(PodPlanTest, RejectsAClaimMadeForAnotherPod) {
+TEST_F(PodPlanTest, WaitsWhileAClaimIsMadeForAnotherPod) {
   const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
-  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(Owner("u-other"))}),
-               "ClaimNotOwned",
-               "ResourceClaim ns/C was not created for Pod ns/P (Pod is not "
-               "owner)");
+  ExpectWait(Plan(pod, {ClaimForP("C").OwnedBy(Owner("u-other"))}),
+             "ClaimNotOwned",
+             "ResourceClaim ns/C was not created for Pod ns/P (Pod is not "
+             "owner)",
+             {ForClaim("C")});
 }
 
-TEST_F(PodPlanTest, RejectsAClaimMadeFromATemplateThatNobodyOwns) {
+TEST_F(PodPlanTest, WaitsWhileNobodyOwnsAClaimMadeFromATemplate) {
   const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
-  ExpectReject(Plan(pod, {ClaimForP("C")}), "ClaimNotOwned", "not owner");
+  ExpectWait(Plan(pod, {ClaimForP("C")}), "ClaimNotOwned", "not owner",
+             {ForClaim("C")});
 }
 
 // DRA-056
@@ -253,27 +255,29 @@ TEST_F(PodPlanTest, AClaimOfThePodsGroupIsThePodsWithTheGate) {
   const ResourceClaim claim = ClaimForP("C").OwnedBy(owner);
   Pod pod = PodBuilder().Template("c1").Made("c1", "C");
   pod.spec.pod_group = "g";
-  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)");
+  ExpectWait(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)",
+             {ForClaim("C")});
   options_.pod_groups = true;
   EXPECT_EQ(Plan(pod, {claim}).verdict.kind, Kind::kAdmit);
   pod.spec.pod_group = "h";
-  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned",
-               "(neither Pod nor PodGroup h is the owner)");
+  ExpectWait(Plan(pod, {claim}), "ClaimNotOwned",
+             "(neither Pod nor PodGroup h is the owner)", {ForClaim("C")});
   // DW-31: a pod of no group is of no group of that name either.
   pod.spec.pod_group = "";
-  ExpectReject(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)");
+  ExpectWait(Plan(pod, {claim}), "ClaimNotOwned", "(Pod is not owner)",
+             {ForClaim("C")});
   owner.api_version = "other.example.com/v1";
   pod.spec.pod_group = "g";
-  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
-               "neither Pod nor PodGroup g");
+  ExpectWait(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
+             "neither Pod nor PodGroup g", {ForClaim("C")});
 }
 
 TEST_F(PodPlanTest, AnOwnerThatIsNotTheControllerDoesNotCount) {
   OwnerReference owner = Owner("u-P");
   owner.controller = false;
   const Pod pod = PodBuilder().Template("c1").Made("c1", "C");
-  ExpectReject(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
-               "not owner");
+  ExpectWait(Plan(pod, {ClaimForP("C").OwnedBy(owner)}), "ClaimNotOwned",
+             "not owner", {ForClaim("C")});
 }
 
 TEST_F(PodPlanTest, AnOwnerWithoutUidCountsByKindAndName) {
@@ -282,10 +286,9 @@ TEST_F(PodPlanTest, AnOwnerWithoutUidCountsByKindAndName) {
               ElementsAre("u-C"));
   OwnerReference job = Owner("", "P");
   job.kind = "Job";
-  EXPECT_EQ(Plan(pod, {ClaimForP("C").OwnedBy(job)}).verdict.kind,
-            Kind::kReject);
+  EXPECT_EQ(Plan(pod, {ClaimForP("C").OwnedBy(job)}).verdict.kind, Kind::kWait);
   EXPECT_EQ(Plan(pod, {ClaimForP("C").OwnedBy(Owner("", "Q"))}).verdict.kind,
-            Kind::kReject);
+            Kind::kWait);
 }
 
 // DRA-051

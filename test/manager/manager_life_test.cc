@@ -273,8 +273,9 @@ TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
   EXPECT_TRUE(node_.WaitUntilGone("p"));
 }
 
-// DRA-050: final for that UID, over a restart, until the pod goes.
-TEST_F(ManagerLifeTest, ClaimOfAnotherOwnerRejectsForGood) {
+// DRA-050: the claim of the pod's last incarnation, with this one's name, is
+// seen before its successor is written.
+TEST_F(ManagerLifeTest, AClaimOfAnotherOwnerIsWaitedForUntilItIsReplaced) {
   node_.Start();
   const std::string pod =
       "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
@@ -282,15 +283,74 @@ TEST_F(ManagerLifeTest, ClaimOfAnotherOwnerRejectsForGood) {
       "  resourceClaims: [{name: a, resourceClaimTemplateName: t}]\n"
       "status: {resourceClaimStatuses: [{name: a, resourceClaimName: c1}]}\n"
       "---\n";
-  node_.Publish(pod + ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  const auto claim = [](const std::string& uid, const std::string& owner) {
+    std::string yaml = ClaimYaml("c1", uid, {kDriver}, {"u-p"});
+    const std::string text = "uid: " + uid;
+    return yaml.replace(yaml.find(text), text.size(),
+                        text +
+                            ", ownerReferences: [{apiVersion: v1, kind: Pod, "
+                            "name: p, controller: true, uid: " +
+                            owner + "}]");
+  };
+  node_.Publish(pod + claim("u-old", "u-before"));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotOwned"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kWaiting);
   EXPECT_THAT(node_.PodNamed("p").message,
               HasSubstr("was not created for Pod"));
   node_.Restart();
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotOwned"));
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  node_.Publish(pod + claim("u-new", "u-p"));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
+}
+
+// A file is mended in its place, where an API server would have refused the pod
+// as it was: it is another one then.
+TEST_F(ManagerLifeTest, AMalformedPodWhoseFileIsMendedIsAdmitted) {
+  const std::string good =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+      "spec: {containers: [{name: c}]}\n---\n";
+  const std::string bad =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+      "spec: {containers: [{name: c, resources: {claims: [{name: x}]}}]}\n"
+      "---\n";
+  node_.Start();
+  node_.Publish(bad);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  const PodUid rejected = node_.UidOf("p");
+  // It is the same pod for as long as it stays as it is.
+  node_.Restart();
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_EQ(node_.UidOf("p"), rejected);
+  node_.Publish(good);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const PodUid running = node_.UidOf("p");
+  EXPECT_NE(running, rejected);
+  EXPECT_EQ(node_.store.Load().FindPod(rejected), nullptr);
+  // The other way round it is the same pod, which may run.
+  node_.Publish(bad);
+  ASSERT_TRUE(node_.WaitUntil("it is seen to be malformed", [&] {
+    return !node_.manager().Objects()->malformed_pods.empty();
+  }));
+  node_.manager().RunAndWait([] {});
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_EQ(node_.UidOf("p"), running);
+}
+
+TEST_F(ManagerLifeTest, AFileThatIsMendedWhileTheManagerIsDownIsTakenAnew) {
+  const auto pod = [](const std::string& claims) {
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+           "spec: {containers: [{name: c}]" +
+           claims + "}\n---\n";
+  };
+  node_.Start();
+  node_.Publish(pod(", resourceClaims: [{name: a}]"));  // DRA-046
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  node_.Stop();
+  node_.Publish(pod(""));
+  node_.Start();
+  EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
 TEST_F(ManagerLifeTest, MalformedPodIsRejectedWithItsField) {

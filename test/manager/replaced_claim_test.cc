@@ -96,7 +96,7 @@ TEST_F(ReplacedClaimTest, AClaimThatIsCreatedAnewBeforePrepareIsTheOneBooked) {
   EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-new"));
 }
 
-TEST_F(ReplacedClaimTest, AnOwnerThatChangesBeforePrepareIsToldToAdmitAgain) {
+TEST_F(ReplacedClaimTest, AnOwnerThatChangesBeforePrepareIsWaitedFor) {
   const std::string pod =
       "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\n"
       "spec:\n  containers: [{name: c}]\n"
@@ -121,7 +121,7 @@ TEST_F(ReplacedClaimTest, AnOwnerThatChangesBeforePrepareIsToldToAdmitAgain) {
                .uid == "u-q";
   }));
   EXPECT_THAT(node_.manager().PreparePod(PodUid{"u-p"}),
-              StatusIs(absl::StatusCode::kAborted,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("was not created for Pod")));
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
 }

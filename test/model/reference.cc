@@ -242,9 +242,8 @@ std::string CheckPodAtRest(const std::string& uid, const ObjectName& name,
     return fmt::format("pod {} ({}) is not known", name.name, uid);
   }
   if (record->phase == PodPhase::kRejected) {
-    const bool known_reason =
-        record->reason == "InvalidPod" || record->reason == "ClaimNotOwned";
-    return known_reason ? "" : "rejected for " + record->reason;
+    return record->reason == "InvalidPod" ? ""
+                                          : "rejected for " + record->reason;
   }
   if (objects.IsMalformed(name)) {
     return record->claims.empty() && record->phase != PodPhase::kReady

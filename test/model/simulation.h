@@ -156,6 +156,7 @@ class Simulation {
   std::deque<PodUid> gone_;  ///< Pods that were forgotten lately.
   /// UIDs made up for objects, as of the last rest, as long as these are there.
   std::map<state::IdentityKey, std::string> identities_;
+  std::set<std::string> invalid_;  ///< UIDs of pods that were rejected as such.
 
   std::deque<std::shared_ptr<Started>> started_;
   std::set<std::string> taken_;  ///< Pods that the embedder acted on.

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "claim/claim_names.h"
 #include "common/status.h"
 #include "model/simulation.h"
 #include "state/views.h"
@@ -54,6 +55,10 @@ void Simulation::OnBatch(const state::Batch& batch, bool told) {
     const auto* put = std::get_if<state::PutPod>(&change);
     if (put != nullptr && put->pod->phase == state::PodPhase::kReady) {
       ++counts_.pods_ready;
+    }
+    if (put != nullptr && put->pod->phase == state::PodPhase::kRejected &&
+        put->pod->reason == claim::kInvalidPod) {
+      invalid_.insert(put->pod->uid.value);
     }
   }
   unseen_.push_back(batch);
@@ -144,14 +149,15 @@ void Simulation::CheckAnswers() {
 }
 
 /// A UID that was made up stays with its object, whatever the source sees of it
-/// meanwhile.
+/// meanwhile; but a pod that was rejected as invalid is another one once it is
+/// mended.
 void Simulation::CheckIdentities() {
   const auto needed = MadeUpUids();
   std::erase_if(identities_, [&](const auto& known) {
     return !needed.contains(known.first);
   });
   for (const auto& [key, uid] : identities_) {
-    if (needed.at(key) == uid) continue;
+    if (needed.at(key) == uid || invalid_.contains(uid)) continue;
     Complain("identities stay",
              fmt::format("{} {} was {}", key.first, key.second.name, uid));
   }
