@@ -91,6 +91,8 @@ class DeviceAdmission {
   /// Something about the devices of a resource is different.
   void OnResource(const std::string& resource);
 
+  const admission::DevicePolicy& policy() const { return parts_.policy; }
+
   /// The pod wants no devices (any more).
   void Forget(const PodUid& pod);
 

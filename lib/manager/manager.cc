@@ -483,8 +483,10 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
     info.reason = "Rebooted";
     info.message = "prepared in another boot, to be prepared again";
   }
-  if (info.state == PodState::kReady) return info;
-  if (const Verdict* note = lifecycle_->NoteOf(pod.uid)) {
+  const Verdict* note = lifecycle_->NoteOf(pod.uid);
+  const bool is_ready = info.state == PodState::kReady;
+  // Of a Ready pod only that it is refused by what it asks for now.
+  if (note != nullptr && (!is_ready || note->kind == Verdict::Kind::kReject)) {
     info.reason = note->reason;
     info.message = note->message;
     info.waiting_for = note->waiting_for;
@@ -493,7 +495,7 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
       info.state = PodState::kWaiting;
     }
   }
-  AddCalls(pod, &info);
+  if (!is_ready) AddCalls(pod, &info);
   return info;
 }
 

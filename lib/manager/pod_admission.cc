@@ -3,7 +3,9 @@
 // How a pod is admitted, from the object to the verdict. See pod_lifecycle.h.
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "admission/changed_request.h"
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
@@ -69,15 +71,21 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
   }
+  std::vector<device::DeviceNeed> needs =
+      device::NeedsOf(pod, parts_.plan_options.extended_resources);
+  if (const Verdict refusal = Refusal(pod, needs, *objects);
+      refusal.kind != Verdict::Kind::kAdmit) {
+    Refuse(identity, refusal);
+    done(refusal);
+    return;
+  }
   if (judgement.from_ledger) {
     DeviceRequest request = RequestOf(*parts_.state.FindPod(identity.uid));
     request.priority = pod.spec.priority;
     AdmitDevices(id, std::move(request), std::move(done));
     return;
   }
-  DeviceRequest request{
-      identity, pod.spec.priority,
-      device::NeedsOf(pod, parts_.plan_options.extended_resources)};
+  DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
   DropGivenBack(parts_.state.FindPod(identity.uid), &request);
   // Prepare finds the pod once the devices are there, too.
   done = [this, admitted = std::make_shared<const Pod>(std::move(pod)),
@@ -88,6 +96,34 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     done(std::move(verdict));
   };
   AdmitDevices(id, std::move(request), std::move(done));
+}
+
+Verdict PodLifecycle::Refusal(const Pod& pod,
+                              const std::vector<device::DeviceNeed>& needs,
+                              const ObjectSnapshot& objects) {
+  const PodUid uid{pod.metadata.uid};
+  const PodRecord* record = parts_.state.FindPod(uid);
+  if (record == nullptr) return {};
+  Verdict refusal =
+      admission::CheckUnchanged(pod, *record, needs, parts_.state, objects,
+                                parts_.plan_options, parts_.devices.policy());
+  if (refusal.kind != Verdict::Kind::kAdmit) return refusal;
+  // It asks again for what it was given.
+  const auto note = notes_.find(uid);
+  if (note != notes_.end() && note->second.kind == Verdict::Kind::kReject) {
+    notes_.erase(note);
+    parts_.on_pod_changed(uid);
+  }
+  return {};
+}
+
+void PodLifecycle::Refuse(const claim::PodIdentity& pod,
+                          const Verdict& refusal) {
+  admitted_.erase(pod.uid);
+  const Verdict* note = NoteOf(pod.uid);
+  if (note != nullptr && note->message == refusal.message) return;
+  Note(pod.uid, refusal);
+  parts_.events.Add(true, refusal.reason, "Pod", pod.name, refusal.message);
 }
 
 void PodLifecycle::DropGivenBack(const PodRecord* pod,

@@ -137,6 +137,13 @@ class PodLifecycle {
   /// The pod's claims can be had; now its devices, if it wants any.
   void AdmitDevices(OperationId id, DeviceRequest request,
                     DeviceManager::AdmitDone done);
+  /// Why a pod is not admitted with what the ledger gave it: it asks for
+  /// something else by now. Else admits.
+  Verdict Refusal(const Pod& pod, const std::vector<device::DeviceNeed>& needs,
+                  const ObjectSnapshot& objects);
+  /// Says so, once. The ledger keeps what the pod holds until the pod goes: its
+  /// containers may run with it.
+  void Refuse(const claim::PodIdentity& pod, const Verdict& refusal);
   /// What a pod is to be asked for devices that is Ready since an earlier boot.
   /// What init containers that have ended had is not wanted again in this boot.
   void DropGivenBack(const state::PodRecord* pod, DeviceRequest* request) const;

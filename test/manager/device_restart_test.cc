@@ -132,6 +132,80 @@ TEST_F(DeviceRestartTest, AfterARebootTheWaitForAPluginEnds) {
   EXPECT_THAT(Held("p", kGpu), IsEmpty());
 }
 
+// DP-065 under one UID: refused as by the kubelet, and what it holds stays its
+// own, since its containers may run.
+TEST_F(DeviceRestartTest, APodThatAsksForMoreThanItHoldsIsRefused) {
+  static constexpr char kRefusal[] =
+      "Allocate failed due to pod \"u-p\" container \"c\" changed request for "
+      "resource \"example.com/gpu\" from 1 to 2, which is unexpected";
+  StartWith("p", 3);
+  node_.Stop();
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  node_.Start();
+  node_.plugins.Serve(kGpu, 3);
+  ASSERT_TRUE(node_.WaitForReason("p", "UnexpectedAdmissionError"));
+  EXPECT_EQ(node_.PodNamed("p").message, kRefusal);
+  const auto objects = node_.manager().Objects();
+  const auto verdict =
+      node_.manager().AdmitPod(*objects->pods.at({"default", "p"}));
+  ASSERT_THAT(verdict, IsOk());
+  EXPECT_EQ(verdict->kind, Verdict::Kind::kReject);
+  EXPECT_EQ(verdict->reason, "UnexpectedAdmissionError");
+  EXPECT_EQ(verdict->message, kRefusal);
+  // Told once, and the ledger has nothing of it.
+  EXPECT_THAT(MessagesOf("UnexpectedAdmissionError"), ElementsAre(kRefusal));
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));
+  // As it was, it is welcome.
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  EXPECT_TRUE(node_.WaitUntil("it is not refused any more", [&] {
+    return node_.PodNamed("p").reason.empty();
+  }));
+  node_.Publish("");
+  EXPECT_TRUE(node_.WaitUntilGone("p"));
+}
+
+// Its file is broken in its place: that says nothing about its containers.
+TEST_F(DeviceRestartTest, AReadyPodWhoseManifestBreaksKeepsItsDevices) {
+  StartWith("p", 1);
+  node_.Publish(
+      DevicePod("p", {{kGpu, 1}}, "  resourceClaims: [{name: Not_A_Label}]\n") +
+      DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("q", "NotEnoughFreeDevices"));
+  EXPECT_THAT(node_.manager().Objects()->malformed_pods, SizeIs(1));
+  Settle();
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
+}
+
+// In one process too, also for a resource or a container that it had not.
+TEST_F(DeviceRestartTest, AReadyPodGetsNoFurtherResources) {
+  StartWith("p", 2);
+  node_.plugins.Serve(kNic, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}, {kNic, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "UnexpectedAdmissionError"));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              ::testing::HasSubstr("\"example.com/nic\" from 0 to 1"));
+  EXPECT_THAT(Held("p", kNic), IsEmpty());
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
+}
+
+// Its containers are gone, and they would start with less all the same.
+TEST_F(DeviceRestartTest, AfterARebootAChangedRequestIsRefusedToo) {
+  StartWith("p", 2);
+  node_.Stop();
+  node_.Publish(DevicePod("p", {{kGpu, 2}}));
+  node_.boot_id = "boot-2";
+  node_.Start();
+  node_.plugins.Serve(kGpu, 2);
+  ASSERT_TRUE(node_.WaitForReason("p", "UnexpectedAdmissionError"));
+  EXPECT_NE(node_.PodNamed("p").state, PodState::kReady);
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+}
+
 // DP-128, DP-105 improved: the frozen answer is what each start gets, whatever
 // became of the device.
 TEST_F(DeviceRestartTest, AContainerThatRestartsGetsTheSame) {

@@ -83,6 +83,8 @@ class DEVMGR_EXPORT DeviceManager {
 
   /// Judges whether `pod` may run here. A pod that the ledger holds already is
   /// judged by the ledger. Pure towards drivers; the verdict is recorded.
+  /// A pod that asks for other devices than it was given is refused, with
+  /// kReject: it keeps them until it is unprepared and released.
   /// As an API server would, this fills in defaults first and rejects a pod
   /// that breaks a rule, for good.
   ///   InvalidArgument  the pod has no usable UID or name

@@ -40,8 +40,9 @@ struct WaitingFor {
 };
 DEVMGR_EXPORT std::string_view WaitingForKindName(WaitingFor::Kind kind);
 
-/// The answer of admission. A wait holds nothing and is not an error; a
-/// rejection is final for that pod UID and durable.
+/// The answer of admission. A wait holds nothing and is not an error. A
+/// rejection is final for that pod UID and durable, unless the pod was given
+/// devices already and asks for others: what it holds stays its own then.
 struct Verdict {
   enum class Kind { kAdmit, kWait, kReject };
   Kind kind = Kind::kAdmit;
@@ -83,7 +84,9 @@ struct PodInfo {
   ObjectName name;
   PodUid uid;
   PodState state = PodState::kWaiting;
-  std::string reason;   ///< CamelCase, for programs; empty when Ready.
+  /// CamelCase, for programs; empty when Ready, unless it is refused because it
+  /// asks for other devices than it holds.
+  std::string reason;
   std::string message;  ///< For people.
   std::vector<WaitingFor> waiting_for;
   WallTime first_seen;
