@@ -239,6 +239,8 @@ absl::StatusOr<std::shared_ptr<const state::HealthRecord>> Read(
   health->message = in.message();
   health->lease_ms = in.lease_ms();
   health->since_ms = in.since_ms();
+  health->boot_id = in.boot_id();
+  health->told_ms = in.told_ms();
   return health;
 }
 

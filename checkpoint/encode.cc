@@ -216,6 +216,8 @@ void Write(const state::HealthRecord& health, pb::HealthRecord* out) {
   out->set_message(health.message);
   out->set_lease_ms(health.lease_ms);
   out->set_since_ms(health.since_ms);
+  out->set_boot_id(health.boot_id);
+  out->set_told_ms(health.told_ms);
 }
 
 void Write(const state::SourceRecord& source, pb::SourceRecord* out) {

@@ -21,7 +21,24 @@ std::int64_t LeaseOf(const DeviceReport& report) {
   return std::min(report.lease_ms, DriverHealth::kMaxLeaseMs);
 }
 
+/// Of a ledger that may say anything.
+std::int64_t KeptLease(std::int64_t lease_ms) {
+  return std::clamp<std::int64_t>(lease_ms, 1, DriverHealth::kMaxLeaseMs);
+}
+
 }  // namespace
+
+std::string WhyOver(const KeptReport& report, const std::string& boot_id,
+                    std::int64_t boot_ms) {
+  if (report.boot_id != boot_id) {
+    return "the driver has not reported it since the node booted";
+  }
+  const bool in_time =
+      report.told_ms >= 0 && report.told_ms <= boot_ms &&
+      boot_ms - report.told_ms <= KeptLease(report.health.lease_ms);
+  if (in_time) return "";
+  return "the driver's last report ran out while the manager was not running";
+}
 
 template <typename Map>
 DriverHealth::Devices DriverHealth::Drop(std::int64_t steady_ms,
@@ -73,9 +90,18 @@ DriverHealth::Devices DriverHealth::Clear() {
 }
 
 void DriverHealth::Restore(const PoolDevice& device, EffectiveHealth health,
-                           std::int64_t steady_ms) {
-  health.lease_ms = std::clamp<std::int64_t>(health.lease_ms, 1, kMaxLeaseMs);
-  records_[device] = {std::move(health), steady_ms};
+                           std::int64_t told_ms) {
+  health.lease_ms = KeptLease(health.lease_ms);
+  records_[device] = {std::move(health), told_ms};
+}
+
+std::optional<std::int64_t> DriverHealth::ToldAt(const PoolDevice& device,
+                                                 std::int64_t steady_ms) const {
+  const auto found = records_.find(device);
+  if (found == records_.end() || !found->second.Counts(steady_ms)) {
+    return std::nullopt;
+  }
+  return found->second.told_ms;
 }
 
 EffectiveHealth DriverHealth::Find(const PoolDevice& device,

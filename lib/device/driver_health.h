@@ -38,6 +38,19 @@ struct EffectiveHealth {
                          const EffectiveHealth&) = default;
 };
 
+/// What an earlier process heard last of a device.
+struct KeptReport {
+  EffectiveHealth health;
+  std::string boot_id;       ///< Boot in which its lease began.
+  std::int64_t told_ms = 0;  ///< When it began, since that boot.
+};
+
+/// Why a kept report counts no more in this boot, `boot_ms` after it began, for
+/// people; empty: the rest of its lease is left. Nothing is known of what
+/// happened before a boot.
+std::string WhyOver(const KeptReport& report, const std::string& boot_id,
+                    std::int64_t boot_ms);
+
 /// One moment on two clocks: leases must not jump with the time of day.
 struct Moment {
   std::int64_t steady_ms = 0;
@@ -68,9 +81,13 @@ class DriverHealth {
   /// The driver tells nothing any more. Returns as Expire does.
   Devices Clear();
 
-  /// As it was when we were last here; its lease begins anew.
+  /// As it was when we were last here; its lease began at `told_ms`.
   void Restore(const PoolDevice& device, EffectiveHealth health,
-               std::int64_t steady_ms);
+               std::int64_t told_ms);
+
+  /// When the lease began that counts now for a device; nothing: none does.
+  std::optional<std::int64_t> ToldAt(const PoolDevice& device,
+                                     std::int64_t steady_ms) const;
 
   EffectiveHealth Find(const PoolDevice& device, std::int64_t steady_ms) const;
 

@@ -33,27 +33,24 @@ std::string NameOf(const device::PoolDevice& device) {
   return device.first + "/" + device.second;
 }
 
-/// Null: not to be kept.
-std::shared_ptr<const state::HealthRecord> RecordOf(
-    const state::DeviceKey& key, const device::EffectiveHealth& health) {
-  if (health.health == Health::kUnknown && health.message.empty()) {
-    return nullptr;
-  }
-  auto record = std::make_shared<state::HealthRecord>();
-  std::tie(record->driver, record->pool, record->device) = key;
-  record->health = health.health;
-  record->message = health.message;
-  record->lease_ms = health.lease_ms;
-  record->since_ms = health.since_ms;
-  return record;
-}
-
 using Records =
     std::map<state::DeviceKey, std::shared_ptr<const state::HealthRecord>>;
 
+enum class Leases { kWithNews, kAll };
+
+/// The record says something new, or its lease would be over to the next
+/// process.
+bool IsNews(const state::HealthRecord& known, const state::HealthRecord& now,
+            Leases leases) {
+  if (leases == Leases::kAll && known.told_ms != now.told_ms) return true;
+  return known.health != now.health || known.message != now.message ||
+         known.boot_id != now.boot_id || known.told_ms < 0 ||
+         now.told_ms - known.told_ms > known.lease_ms;
+}
+
 /// Keeps what is held and says something new, erases the rest.
-state::Decision DecideHealth(const state::State& state,
-                             const Records& records) {
+state::Decision DecideHealth(const state::State& state, const Records& records,
+                             Leases leases) {
   state::Decision decision;
   decision.kind = state::DecisionKind::kHealth;
   std::set<ObjectName> claims;
@@ -63,8 +60,7 @@ state::Decision DecideHealth(const state::State& state,
     if (holders.empty() || record == nullptr) {
       if (known == nullptr) continue;
       decision.changes.push_back(state::EraseHealth{key});
-    } else if (known == nullptr || known->health != record->health ||
-               known->message != record->message) {
+    } else if (known == nullptr || IsNews(*known, *record, leases)) {
       decision.changes.push_back(state::PutHealth{record});
     } else {
       continue;
@@ -94,11 +90,36 @@ std::int64_t DraHealth::SteadyMs() const {
       .count();
 }
 
-device::EffectiveHealth DraHealth::Find(const state::DeviceKey& device) const {
+device::EffectiveHealth DraHealth::Told(const state::DeviceKey& device) const {
   const auto& [driver, pool, name] = device;
   const auto found = drivers_.find(driver);
   if (found == drivers_.end()) return {};
   return found->second.health.Find({pool, name}, SteadyMs());
+}
+
+device::EffectiveHealth DraHealth::Find(const state::DeviceKey& device) const {
+  const auto over = over_.find(device);
+  return over != over_.end() ? over->second : Told(device);
+}
+
+std::shared_ptr<const state::HealthRecord> DraHealth::RecordOf(
+    const state::DeviceKey& key) const {
+  device::EffectiveHealth health = Told(key);
+  if (health.health == Health::kUnknown && health.message.empty()) {
+    return nullptr;
+  }
+  auto record = std::make_shared<state::HealthRecord>();
+  std::tie(record->driver, record->pool, record->device) = key;
+  record->health = health.health;
+  record->message = std::move(health.message);
+  record->lease_ms = health.lease_ms;
+  record->since_ms = health.since_ms;
+  record->boot_id = parts_.boot_id;
+  const std::int64_t now = SteadyMs();
+  const auto told = drivers_.at(record->driver)
+                        .health.ToldAt({record->pool, record->device}, now);
+  record->told_ms = parts_.boot_ms() - (now - told.value_or(now));
+  return record;
 }
 
 void DraHealth::Restore() {
@@ -107,10 +128,20 @@ void DraHealth::Restore() {
       unsaved_.insert(key);
       continue;
     }
-    drivers_[record->driver].health.Restore(
-        {record->pool, record->device},
+    const device::KeptReport report{
         {record->health, record->message, record->lease_ms, record->since_ms},
-        SteadyMs());
+        record->boot_id,
+        record->told_ms};
+    // Also where nothing counts: the driver is one that tells.
+    device::DriverHealth& health = drivers_[record->driver].health;
+    const std::int64_t boot_ms = parts_.boot_ms();
+    std::string why = device::WhyOver(report, parts_.boot_id, boot_ms);
+    if (why.empty()) {
+      health.Restore({record->pool, record->device}, report.health,
+                     SteadyMs() - (boot_ms - report.told_ms));
+    } else {
+      over_[key] = {Health::kUnknown, std::move(why), 0, parts_.now_ms()};
+    }
   }
   for (const auto& [name, driver] : drivers_) ArmExpiry(name);
   Save();
@@ -119,6 +150,9 @@ void DraHealth::Restore() {
 void DraHealth::OnHealthReport(
     const std::string& driver,
     const std::vector<device::DeviceReport>& report) {
+  for (const device::DeviceReport& one : report) {
+    over_.erase(KeyOf(driver, one.device));
+  }
   const auto changed =
       drivers_[driver].health.Report(report, {SteadyMs(), parts_.now_ms()});
   ArmExpiry(driver);
@@ -180,6 +214,8 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
         const bool is_kept = parts_.state.FindHealth(key) != nullptr;
         const bool is_held = !parts_.state.ClaimsOf(key).empty();
         if (is_kept != is_held) unsaved_.insert(key);
+        // One that is to be prepared again, after a reboot, has it still.
+        if (!is_held && now == nullptr) over_.erase(key);
       }
     }
   }
@@ -200,12 +236,12 @@ void DraHealth::Save() {
   if (unsaved_.empty() || saving_ || save_again_ != 0) return;
   Records records;
   for (const state::DeviceKey& key : unsaved_) {
-    records[key] = RecordOf(key, Find(key));
+    records[key] = RecordOf(key);
   }
   const auto decide =
       [records = std::move(records)](
           const state::State& state) -> absl::StatusOr<state::Decision> {
-    return DecideHealth(state, records);
+    return DecideHealth(state, records, Leases::kWithNews);
   };
   const auto devices = std::exchange(unsaved_, {});
   // Nearly always there is nothing to write.
@@ -225,6 +261,23 @@ void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
     save_again_ = 0;
     Save();
   });
+}
+
+void DraHealth::KeepLeases() {
+  Records records;
+  for (const auto& [key, claim] : parts_.state.device_claims) {
+    if (Told(key) != device::EffectiveHealth()) records[key] = RecordOf(key);
+  }
+  for (const state::DeviceKey& key : unsaved_) records[key] = RecordOf(key);
+  if (DecideHealth(parts_.state, records, Leases::kAll).changes.empty()) return;
+  parts_.ledger.Submit(
+      [records = std::move(records)](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return DecideHealth(state, records, Leases::kAll);
+      },
+      // A failure is the ledger's, which says so; the next process takes for
+      // Unknown what it cannot read.
+      [](const absl::Status&) {});
 }
 
 DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {

@@ -37,6 +37,8 @@ class DraHealth final : public dra::HealthListener {
     const state::State& state;  ///< The durable projection on this thread.
     EventLog& events;
     std::function<std::int64_t()> now_ms;
+    std::string boot_id;
+    std::function<std::int64_t()> boot_ms;  ///< As BootMs of common/boot_id.h.
     /// The health of devices that these pods hold is another.
     std::function<void(const std::set<PodUid>& pods)> on_health;
     /// Something about held devices of the driver changed.
@@ -45,9 +47,14 @@ class DraHealth final : public dra::HealthListener {
   explicit DraHealth(Parts parts) : parts_(std::move(parts)) {}
   ~DraHealth() override;
 
-  /// Goes on with what the ledger holds: that counts until its lease, which
-  /// begins anew, ends. To be called once.
+  /// Goes on with what the ledger holds: that counts for the rest of its lease.
+  /// What was told in another boot, or has run out since, is Unknown until the
+  /// driver reports again. To be called once.
   void Restore();
+
+  /// Has the ledger keep since when leases run, for the next process to go on
+  /// with. To be called once, at last.
+  void KeepLeases();
 
   void OnHealthReport(const std::string& driver,
                       const std::vector<device::DeviceReport>& report) override;
@@ -103,6 +110,11 @@ class DraHealth final : public dra::HealthListener {
 
   std::int64_t SteadyMs() const;
   device::EffectiveHealth Find(const state::DeviceKey& device) const;
+  /// What the driver told that counts now.
+  device::EffectiveHealth Told(const state::DeviceKey& device) const;
+  /// For the ledger; null: not to be kept.
+  std::shared_ptr<const state::HealthRecord> RecordOf(
+      const state::DeviceKey& device) const;
   Holdings HoldingsOf(const std::string& driver) const;
   /// Tells whom it concerns, and has it kept.
   void OnChanged(const std::string& driver,
@@ -119,6 +131,9 @@ class DraHealth final : public dra::HealthListener {
 
   const Parts parts_;
   std::map<std::string, Driver> drivers_;
+  /// Devices of which an earlier process heard what counts no more, and why:
+  /// Unknown until their drivers report them.
+  std::map<state::DeviceKey, device::EffectiveHealth> over_;
   /// Of pods that are being released.
   std::map<PodUid, std::vector<ContainerResourceStatus>> last_;
   std::set<state::DeviceKey> unsaved_;

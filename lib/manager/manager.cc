@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/meta.h"
+#include "common/boot_id.h"
 #include "common/status.h"
 #include "manager/container_start.h"
 #include "manager/doors.h"
@@ -172,7 +173,10 @@ void Manager::OnClasses() {
 void Manager::StartDraHealth() {
   dra_health_ = std::make_unique<DraHealth>(DraHealth::Parts{
       *executor_, *ledger_, state_, events_,
-      [this] { return UnixMs(host_.now()); },
+      [this] { return UnixMs(host_.now()); }, boot_id_,
+      // Not the function itself: its type would become a symbol that the
+      // library exports.
+      [] { return BootMs(); },
       [this](const std::set<PodUid>& pods) { health_->OnHealth(pods); },
       [this](const std::string& driver) { health_->OnDevices(driver); }});
   if (!IsOn(Feature::kResourceHealthStatus)) return;
@@ -315,6 +319,7 @@ Manager::~Manager() {
   OnLoop([&] {
     lifecycle_->Stop();
     starts_->Stop();
+    dra_health_->KeepLeases();
     return 0;
   });
   specs_->Stop();

@@ -9,9 +9,9 @@
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
+#include "claim/claim_names.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
-#include "claim/claim_names.h"
 #include "manager/pod_lifecycle.h"
 
 namespace devmgr::manager {

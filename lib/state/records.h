@@ -166,6 +166,12 @@ struct HealthRecord {
   std::string message;
   std::int64_t lease_ms = 0;  ///< How long a report counts.
   std::int64_t since_ms = 0;  ///< Of health and message; Unix time.
+  /// Boot in which the lease began. Empty where it was written before this was
+  /// kept: it counts no more.
+  std::string boot_id = {};
+  /// When the lease began, at the latest that is known: since that boot, by
+  /// BootMs of common/boot_id.h.
+  std::int64_t told_ms = 0;
   DeviceKey Key() const { return {driver, pool, device}; }
   friend bool operator==(const HealthRecord&, const HealthRecord&) = default;
 };

@@ -102,6 +102,20 @@ TEST(CodecTest, KeepsHowAPodNamesAClaim) {
   EXPECT_TRUE(**decoded == pod);
 }
 
+TEST(CodecTest, KeepsWhenTheLeaseOfAHealthBegan) {
+  const state::HealthRecord health{.driver = "d.example.com",
+                                   .pool = "pool",
+                                   .device = "gpu-0",
+                                   .health = device::Health::kHealthy,
+                                   .lease_ms = 1,
+                                   .since_ms = 2,
+                                   .boot_id = "boot-1",
+                                   .told_ms = 3};
+  const auto decoded = DecodeHealth(EncodeHealth(health), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(**decoded == health);
+}
+
 // DRA-158: what the kubelet crashes on.
 TEST(CodecTest, RefusesAHealthThatIsNone) {
   pb::HealthRecord health;

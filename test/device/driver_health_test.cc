@@ -15,6 +15,7 @@ namespace devmgr::device {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const PoolDevice kA{"pool", "a"};
@@ -173,12 +174,40 @@ TEST_F(DriverHealthTest, NamesBeyondTheLimitDoNotCount) {
   EXPECT_EQ(health_.size(), 1u);
 }
 
-TEST_F(DriverHealthTest, WhatIsRestoredCountsForItsLeaseAnew) {  // DRA-157
+TEST_F(DriverHealthTest, WhatIsRestoredCountsForTheRestOfItsLease) {  // DRA-157
   health_.Restore(kA, {Health::kUnhealthy, "broken", kLease, kEpoch}, 1'000);
   EXPECT_EQ(health_.Find(kA, 1'000 + kLease),
             (EffectiveHealth{Health::kUnhealthy, "broken", kLease, kEpoch}));
   EXPECT_EQ(At(kA, 1'001 + kLease), Health::kUnknown);
+  EXPECT_EQ(health_.ToldAt(kA, 1'000 + kLease), 1'000);
+  EXPECT_EQ(health_.ToldAt(kA, 1'001 + kLease), std::nullopt);
+  EXPECT_EQ(health_.ToldAt(kB, 1'000), std::nullopt);
   EXPECT_THAT(Report(2'000, {Of(kA, Health::kUnhealthy, "broken")}), IsEmpty());
+  EXPECT_EQ(health_.ToldAt(kA, 2'000), 2'000);
+}
+
+TEST(KeptReportTest, CountsInItsBootAndForTheRestOfItsLease) {
+  const KeptReport report{{Health::kUnhealthy, "broken", 1'000, 1}, "b1", 500};
+  EXPECT_EQ(WhyOver(report, "b1", 500), "");
+  EXPECT_EQ(WhyOver(report, "b1", 1'500), "");
+  EXPECT_THAT(WhyOver(report, "b1", 1'501),
+              HasSubstr("ran out while the manager was not running"));
+  // However short the time since the boot is.
+  EXPECT_THAT(WhyOver(report, "b2", 501), HasSubstr("since the node booted"));
+}
+
+TEST(KeptReportTest, DoesNotCountWhereItIsNotKnownWhenItWasMade) {
+  const EffectiveHealth bad{Health::kUnhealthy, "broken", 1'000, 1};
+  EXPECT_NE(WhyOver({bad, "", 0}, "b1", 10), "");
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  EXPECT_NE(WhyOver({bad, "b1", 11}, "b1", 10), "");
+  EXPECT_NE(WhyOver({bad, "b1", kMax}, "b1", 10), "");
+  EXPECT_NE(WhyOver({bad, "b1", kMin}, "b1", 10), "");
+  // A lease without end is none.
+  const EffectiveHealth endless{Health::kUnhealthy, "broken", kMax, 1};
+  EXPECT_NE(WhyOver({endless, "b1", 0}, "b1", DriverHealth::kMaxLeaseMs + 1),
+            "");
 }
 
 TEST_F(DriverHealthTest, WhatIsRestoredCountsForALittleWhateverTheLedgerSays) {

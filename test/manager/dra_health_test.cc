@@ -4,7 +4,9 @@
 // what follows.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
+#include "common/boot_id.h"
 #include "manager/health_names.h"
 #include "manager/manager_fixture.h"
 #include "support/mailbox.h"
@@ -144,6 +146,26 @@ class DraHealthTest : public ManagerTest {
       ticks.Take();
     }
     return false;
+  }
+
+  state::HealthRecord LeaseOf(const std::string& device) {
+    const auto state = node_.store.Load();
+    const auto* record = state.FindHealth({kDriver, "pool-1", device});
+    return record != nullptr ? *record : state::HealthRecord();
+  }
+  /// While no manager runs: as if the driver had told it so much earlier.
+  void ToldEarlier(const std::string& device, std::chrono::milliseconds by) {
+    auto record = std::make_shared<state::HealthRecord>(LeaseOf(device));
+    record->told_ms -= by.count();
+    const auto store = node_.store.Open();
+    auto state = store->Load();
+    ASSERT_THAT(state, IsOk());
+    state::Batch batch;
+    batch.seq = state->seq + 1;
+    batch.decision.kind = state::DecisionKind::kHealth;
+    batch.decision.changes.push_back(state::PutHealth{std::move(record)});
+    ASSERT_THAT(state::ApplyNew(*state, batch), IsOk());
+    ASSERT_THAT(store->Append({&batch, 1}), IsOk());
   }
 
   Listener listener_;
@@ -429,13 +451,80 @@ TEST_F(DraHealthTest, WhatWasToldLastIsShownAfterARestart) {  // DRA-157
   EXPECT_THAT(Told(), IsEmpty());
 }
 
-TEST_F(DraHealthTest, AfterARestartItCountsForItsLeaseOnly) {  // DRA-157
+TEST_F(DraHealthTest, AfterARestartItCountsForTheRestOfItsLease) {  // DRA-157
   Start(1);
   Report({Of("dev-0", kBad, "gone soon", 2'000)});
   ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Unhealthy gone soon")));
   Restart();
-  ASSERT_TRUE(WaitForKept(IsEmpty()));
-  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unknown")));
+  // The rest may be over by now.
+  EXPECT_TRUE(node_.WaitUntil("it is Unknown", [&] {
+    return ::testing::Matches(ElementsAre(HasSubstr("Unknown")))(
+        StatusOf("p0"));
+  }));
+}
+
+// A driver repeats itself, and the ledger keeps news only: since when the last
+// word counts is written when the manager stops.
+TEST_F(DraHealthTest, ALeaseThatWasRenewedGoesOnAfterARestart) {
+  Start(1);
+  Report({Of("dev-0", kGood)});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Healthy ")));
+  node_.manager().RunAndWait([] {});
+  EXPECT_EQ(LeaseOf("dev-0").boot_id, "boot-1");
+  const std::int64_t first = LeaseOf("dev-0").told_ms;
+  while (BootMs() <= first) std::this_thread::yield();
+  Report({Of("dev-0", kGood)});
+  Told();
+  StopListening();
+  node_.Stop();
+  EXPECT_GT(LeaseOf("dev-0").told_ms, first);
+  node_.Start();
+  Listen();
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Healthy")));
+}
+
+TEST_F(DraHealthTest, WhatRanOutWhileWeWereDownIsUnknownWithReasonAndTime) {
+  Start(1);
+  Report({Of("dev-0", kBad, "broken")});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Unhealthy broken")));
+  StopListening();
+  node_.Stop();
+  ToldEarlier("dev-0", std::chrono::milliseconds(60'001));
+  node_.Start();
+  Listen();
+  ASSERT_THAT(StatusOf("p0"),
+              ElementsAre(HasSubstr("Unknown: the driver's last report ran out "
+                                    "while the manager was not running")));
+  const ResourceHealth shown = node_.PodNamed("p0")
+                                   .allocated_resources.front()
+                                   .resources.front()
+                                   .resources.front();
+  EXPECT_NE(shown.since, WallTime());
+  EXPECT_THAT(node_.manager().Devices().front().health_reason,
+              HasSubstr("ran out"));
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
+  // What the driver says counts again, and is news.
+  Told();
+  Report({Of("dev-0", kBad, "broken")});
+  EXPECT_THAT(Told(), SizeIs(1));
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Unhealthy: broken")));
+  const auto boot_ms = BootMs();
+  EXPECT_TRUE(node_.WaitUntil("the lease is kept anew", [&] {
+    return LeaseOf("dev-0").told_ms > boot_ms - 60'000;
+  }));
+}
+
+// The reason goes with the claim.
+TEST_F(DraHealthTest, WhatRanOutIsForgottenWithItsHolder) {
+  Start(1);
+  Report({Of("dev-0", kBad, "broken")});
+  ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Unhealthy broken")));
+  StopListening();
+  node_.Reboot();
+  Listen();
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("p0"));
+  EXPECT_TRUE(WaitForKept(IsEmpty()));
 }
 
 TEST_F(DraHealthTest, TheLedgerKeepsWhatIsHeldAndNews) {
@@ -518,6 +607,49 @@ TEST_F(DraHealthPolicyTest, ARestartForgetsNothing) {
   const auto action = actions_.Take();
   ASSERT_TRUE(action.has_value());
   EXPECT_EQ(action->pod, PodUid{"u-p1"});
+}
+
+// No driver is back yet: what one said in another boot condemns nobody.
+TEST_F(DraHealthPolicyTest, WhatWasBrokenBeforeARebootFailsNobody) {
+  node_.options.unhealthy_for = std::chrono::hours(1);
+  Start(3);
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
+  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  StopListening();
+  node_.Reboot();
+  Listen();
+  ASSERT_TRUE(node_.WaitFor("p1", PodState::kReady));
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
+  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+  EXPECT_THAT(StatusOf("p1"),
+              ElementsAre(HasSubstr("Unknown: the driver has not reported it "
+                                    "since the node booted")));
+  EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
+              IsOk());
+  // What it says now does.
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  const auto action = actions_.Take();
+  ASSERT_TRUE(action.has_value());
+  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+}
+
+TEST_F(DraHealthPolicyTest, WhatRanOutWhileWeWereDownFailsNobody) {
+  node_.options.unhealthy_for = std::chrono::hours(1);
+  Start(3);
+  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
+  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  StopListening();
+  node_.Stop();
+  ToldEarlier("dev-1", std::chrono::milliseconds(60'001));
+  node_.Start();
+  Listen();
+  Told();
+  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
+  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+  EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Healthy")));
 }
 
 TEST_F(DraHealthPolicyTest, WhenMostAreBrokenNobodyFails) {
