@@ -34,6 +34,16 @@ std::size_t FindControlCharacter(std::string_view text) {
                              : static_cast<std::size_t>(found - text.begin());
 }
 
+/// Whether text that begins with `{`, and that neither syntax takes, is meant
+/// as JSON rather than as YAML: its first name is quoted, or is missing, and
+/// there are no separators of YAML documents.
+bool IsMeantAsJson(std::string_view text, std::size_t brace) {
+  const std::size_t next = text.find_first_not_of(" \t\r\n", brace + 1);
+  const bool is_json =
+      next == std::string_view::npos || text[next] == '"' || text[next] == '}';
+  return is_json && text.find("\n---") == std::string_view::npos;
+}
+
 }  // namespace
 
 ParsedText ParseText(std::string_view text, bool json_only) {
@@ -58,8 +68,10 @@ ParsedText ParseText(std::string_view text, bool json_only) {
   if (first == std::string_view::npos) return {};
   if (json_only || text[first] == '{') {
     bool is_syntax_error = false;
-    ParsedText result = ParseJson(text, is_syntax_error);
-    if (json_only || !is_syntax_error) return result;
+    ParsedText json = ParseJson(text, is_syntax_error);
+    if (json_only || !is_syntax_error) return json;
+    ParsedText yaml = ParseYaml(text);
+    return yaml.error.empty() || !IsMeantAsJson(text, first) ? yaml : json;
   }
   return ParseYaml(text);
 }

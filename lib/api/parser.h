@@ -23,7 +23,8 @@ struct ParsedText {
 
 /// Parses YAML (also several documents) or JSON (also several values after
 /// each other). Text that begins with `{` is read as JSON first, as Kubernetes
-/// does; `json_only` never falls back to YAML. Reentrant, never throws.
+/// does, and what neither syntax takes has the error of the one that was meant;
+/// `json_only` never falls back to YAML. Reentrant, never throws.
 ParsedText ParseText(std::string_view text, bool json_only);
 
 /// The two syntaxes; the text must be UTF-8 without control characters.

@@ -169,8 +169,11 @@ CdiRegistry::FileProblems CdiRegistry::ProblemsOf(
             conflict.paths.end()) {
       continue;
     }
+    std::vector<std::string> others = conflict.paths;
+    std::erase(others, file.path);
     (conflict.is_effective ? problems.errors : problems.warnings)
-        .push_back(conflict.ToString());
+        .push_back(fmt::format("conflicting device '{}': also defined by {}",
+                               conflict.device, fmt::join(others, ", ")));
   }
   return problems;
 }

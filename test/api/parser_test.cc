@@ -161,6 +161,19 @@ TEST(Parser, FallsBackToYamlUnlessJsonIsAsked) {
   EXPECT_NE(ParseText("k: 1\n", true).error, "");
 }
 
+// All of it used to be called YAML.
+TEST(Parser, CallsBrokenJsonJsonAndBrokenYamlYaml) {
+  for (const char* json :
+       {"{", "{\"k\": 1", "{\n  \"k\": [1, 2\n", "{\"a\": \"b\" \"c\": 1}"}) {
+    EXPECT_THAT(ParseText(json, false).error, HasSubstr("not JSON")) << json;
+  }
+  EXPECT_EQ(ParseText("{\n  \"k\": [1,\n  \"x\": 2}\n", false).error_line, 3);
+  for (const char* yaml : {"{k: [1, 2", "{k: \"1}\n", "k: [1, 2\n",
+                           "{\"k\": 1}\n---\nk: [1, 2\n"}) {
+    EXPECT_THAT(ParseText(yaml, false).error, HasSubstr("not YAML")) << yaml;
+  }
+}
+
 TEST(Parser, RefusesDuplicateKeys) {
   const ParsedText yaml = Parse("a:\n  k: 1\n  j: 2\n  k: 3\n");
   EXPECT_THAT(yaml.error, HasSubstr("key 'k' is already there in line 2"));
@@ -305,7 +318,7 @@ TEST(Parser, TellsTheLineOfASyntaxError) {
 // yaml-cpp used to find empty documents there without end.
 TEST(Parser, RefusesStrayMarksBetweenDocuments) {
   for (const char* text :
-       {"a: 1\n}\n", "{a: 1}\n}\n", "{a: 1},\n", "]", ",", "{\"a\" b},"}) {
+       {"a: 1\n}\n", "{a: 1}\n}\n", "{a: 1},\n", "]", ",", "{a: \"a\" b},"}) {
     const ParsedText parsed = Parse(text);
     EXPECT_THAT(parsed.error, HasSubstr("not YAML")) << text;
     EXPECT_THAT(parsed.documents, testing::IsEmpty()) << text;

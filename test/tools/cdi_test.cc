@@ -100,6 +100,31 @@ TEST_F(CdiCommandTest, ListMarksWhatDoesNotCountAndWhy) {
   EXPECT_EQ(RunCdi({"list", "-o", "name"}).out, "v.com/c=over\n");
 }
 
+TEST_F(CdiCommandTest, ListSaysWhatItLacks) {
+  Write(low_ / "good.yaml", Spec("a", kEnv));
+  Write(low_ / "bad.json", "{\"cdiVersion\": ");
+  fs::remove(high_);
+  for (const char* format : {"table", "json", "name"}) {
+    const Result result = RunCdi({"list", "-o", format});
+    EXPECT_EQ(result.code, 0);
+    EXPECT_THAT(result.out, HasSubstr("v.com/c=a"));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("'" + (low_ / "bad.json").string() +
+                                            "' is no valid CDI spec: "),
+                                  HasSubstr("not JSON"),
+                                  HasSubstr("directory '" + high_.string() +
+                                            "' does not exist")));
+  }
+}
+
+TEST_F(CdiCommandTest, NamesHaveTheOrderOfTheTable) {
+  for (const char* name : {"g10", "g2", "g1"}) {
+    Write(low_ / (std::string(name) + ".yaml"), Spec(name, kEnv));
+  }
+  Write(high_ / "over.yaml", Spec("g2", kEnv));
+  EXPECT_EQ(RunCdi({"list", "-o", "name"}).out,
+            "v.com/c=g1\nv.com/c=g2\nv.com/c=g10\n");
+}
+
 TEST_F(CdiCommandTest, AnEmptyListIsToldOnStderr) {
   const Result result = RunCdi({"list"});
   EXPECT_EQ(result.code, 0);
@@ -149,6 +174,28 @@ TEST_F(CdiCommandTest, ValidateHasALinePerFileAndFailsOnABadOne) {
   EXPECT_EQ(Run({"cdi", "validate", low_}).code, 1);
   EXPECT_EQ(Run({"cdi", "validate", high_}).code, 0);
   EXPECT_EQ(Run({"cdi", "validate", folder_.path() / "none.yaml"}).code, 1);
+}
+
+TEST_F(CdiCommandTest, ValidatePrintsAPathOnce) {
+  const std::string bad = Write(low_ / "bad.yaml", "kind: [");
+  const std::string none = low_ / "none.yaml";
+  fs::remove(high_);
+  const auto count = [](const std::string& text, const std::string& path) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find(path); at != std::string::npos;
+         at = text.find(path, at + 1)) {
+      ++times;
+    }
+    return times;
+  };
+  EXPECT_EQ(count(Run({"cdi", "validate", bad}).out, bad), 1u);
+  EXPECT_EQ(count(Run({"cdi", "validate", bad, bad}).out, bad), 1u);
+  EXPECT_EQ(count(Run({"cdi", "validate", bad, low_}).out, bad), 1u);
+  EXPECT_EQ(count(Run({"cdi", "validate", low_, low_}).out, bad), 1u);
+  EXPECT_EQ(count(Run({"cdi", "validate", none}).out, none), 1u);
+  EXPECT_EQ(count(RunCdi({"validate"}).out, high_), 1u);
+  EXPECT_EQ(count(RunCdi({"dirs"}).out, high_), 1u);
+  EXPECT_THAT(RunCdi({"dirs"}).out, HasSubstr("directory does not exist"));
 }
 
 TEST_F(CdiCommandTest, ValidateFindsConflicts) {
@@ -290,7 +337,7 @@ TEST_F(CdiCommandTest, DirsTellsWhatCannotBeWatched) {
     made->watch_problem = "'/d' cannot be watched";
     return made;
   };
-  EXPECT_THAT(RunCdi({"dirs"}).out, HasSubstr("'/d' cannot be watched"));
+  EXPECT_THAT(RunCdi({"dirs"}).out, HasSubstr("1       cannot be watched"));
   const auto list = RunJson(With({"cdi", "dirs"}));
   EXPECT_EQ(list["items"][0]["watchProblem"], "'/d' cannot be watched");
 }

@@ -31,19 +31,27 @@ TEST_F(OptionsTest, UsageErrorsExitWithTwoAndSayWhatIsAllowed) {
   const std::pair<std::vector<std::string>, const char*> table[] = {
       {{}, "no verb given"},
       {{"-n", "x"}, "resolve"},
-      {{"frobnicate"}, "frobnicate"},
-      {{"get"}, "KIND"},
+      {{"frobnicate"}, "verb 'frobnicate' is not known; use one of: status"},
+      {{"get"},
+       "KIND is missing; use one of: plugins, resources, claims, debts, pods"},
+      {{"get", "-o", "json"}, "KIND is missing"},
+      {{"describe"}, "KIND is missing; use one of: pod, claim, plugin"},
+      {{"wait"}, "--for"},
       {{"get", "things"},
        "plugins, resources, claims, debts, pods, devices, classes"},
       {{"get", "pods", "--frobnicate"}, "--frobnicate"},
-      {{"get", "pods", "more"}, "'more' is one too many"},
+      {{"get", "pods", "a", "more"}, "more"},
+      {{"get", "pod/a", "more"}, "'more' is one too many"},
+      {{"get", "pod/"}, "name behind the kind is empty"},
+      {{"get", "example.com/gpu"}, "kind 'example.com' is not known"},
+      {{"wait", "claim/x", "--for=ready"}, "'claim' is not for this verb"},
       {{"get", "devices", "a", "b"}, "b"},
       {{"describe", "pod"}, "NAME"},
       {{"describe", "class", "x"}, "pod, claim, plugin, resource, device"},
       {{"describe", "pod", "a/b/c"}, "NAMESPACE/NAME"},
       {{"describe", "pod", "/b"}, "NAMESPACE/NAME"},
       {{"resolve"}, "POD"},
-      {{"explain", "pod"}, "POD"},
+      {{"explain", "pod"}, "NAME of the pod is missing"},
       {{"explain", "claim", "x"}, "pod"},
       {{"explain", "pod", ""}, "empty"},
       {{"get", "pods", "--show-env"}, "--show-env"},
@@ -73,6 +81,58 @@ TEST_F(OptionsTest, UsageErrorsExitWithTwoAndSayWhatIsAllowed) {
     EXPECT_THAT(result.out, IsEmpty()) << text;
   }
   EXPECT_THAT(endpoints_, IsEmpty());
+}
+
+TEST_F(OptionsTest, UsageErrorsSayWhatWasExpectedWithAnExample) {
+  const std::pair<std::vector<std::string>, const char*> table[] = {
+      {{"frobnicate"}, "devmgrctl VERB"},
+      {{"get"}, "devmgrctl get KIND [NAME] or get KIND/NAME"},
+      {{"get", "pods", "--frobnicate"}, "devmgrctl get KIND [NAME]"},
+      {{"describe", "pod"}, "devmgrctl describe KIND NAME"},
+      {{"resolve"}, "devmgrctl resolve POD"},
+      {{"explain"}, "devmgrctl explain pod NAME"},
+      {{"wait", "pod", "x"}, "--for=ready|waiting|rejected|released"},
+      {{"prepare"}, "devmgrctl prepare pod NAME"},
+      {{"release"}, "release claim NAME --force --reason TEXT"},
+      {{"hand-over"}, "--to plugin|class|automatic"},
+      {{"status", "x"}, "devmgrctl status"},
+      {{"version", "x"}, "devmgrctl version"},
+      {{"events", "--since", "7"}, "devmgrctl events"},
+      {{"history", "--since", "x"}, "[--since SEQ|TIME]"},
+      {{"state", "--at", "x"}, "[--at SEQ|TIME]"},
+      {{"diff"}, "--from SEQ|TIME"},
+      {{"fsck", "--yes"}, "fsck [--repair [--yes]]"},
+      {{"inject"}, "inject --pod POD"},
+      {{"cdi"}, "cdi dirs|list|show|validate|watch|min-version"},
+      {{"cdi", "dirs", "x"}, "cdi dirs\n"},
+      {{"cdi", "list", "x"}, "cdi list\n"},
+      {{"cdi", "show"}, "cdi show VENDOR/CLASS=DEVICE"},
+      {{"cdi", "validate", "--x"}, "cdi validate [PATH...]"},
+      {{"cdi", "watch", "x"}, "cdi watch [--timeout DURATION]"},
+      {{"cdi", "min-version"}, "cdi min-version FILE"},
+  };
+  for (const auto& [arguments, form] : table) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 2) << form;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("\nExpected: devmgrctl "), HasSubstr(form),
+                      HasSubstr("\nExample:  devmgrctl ")));
+  }
+}
+
+TEST_F(OptionsTest, KindAndNameMayBeOneArgument) {
+  node_.pods = {MakePod("default", "p", PodState::kReady),
+                MakePod("other", "p", PodState::kReady)};
+  node_.answer = PodDevices{};
+  const auto uid = [&](const std::vector<std::string>& arguments) {
+    return RunJson(arguments)["metadata"]["namespace"];
+  };
+  EXPECT_EQ(uid({"describe", "pod/p"}), "default");
+  EXPECT_EQ(uid({"describe", "pods/other/p"}), "other");
+  EXPECT_EQ(uid({"get", "pod/p", "-n", "other"}), "other");
+  EXPECT_EQ(Run({"wait", "pod/p", "--for=ready"}).code, 0);
+  EXPECT_EQ(Run({"explain", "pod/p"}).code, 0);
+  EXPECT_EQ(Run({"resolve", "pod/p"}).code, 0);
 }
 
 TEST_F(OptionsTest, HelpAndVersionAreResults) {

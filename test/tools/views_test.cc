@@ -273,6 +273,79 @@ TEST_F(ViewsTest, UnknownObjectsExitWithThree) {
   EXPECT_EQ(Run({"describe", "plugin", "x"}).code, 3);
 }
 
+TEST_F(ViewsTest, GetTakesANameAsKubectlDoes) {
+  node_.pods = {MakePod("default", "a", PodState::kReady),
+                MakePod("default", "b", PodState::kReady),
+                MakePod("other", "b", PodState::kReady)};
+  EXPECT_EQ(Run({"get", "pod", "b", "-o", "name"}).out, "pod/b\n");
+  EXPECT_EQ(Run({"get", "pods", "b", "-o", "name"}).out, "pod/b\n");
+  EXPECT_EQ(Run({"get", "pod/b", "-o", "name"}).out, "pod/b\n");
+  const Result row = Run({"get", "pod", "b", "--no-headers", "-n", "other"});
+  EXPECT_EQ(row.code, 0) << row.err;
+  EXPECT_THAT(row.out, ::testing::StartsWith("other"));
+  EXPECT_EQ(std::count(row.out.begin(), row.out.end(), '\n'), 1);
+  // Programs get the object, no list of one.
+  const auto pod = RunJson({"get", "pod", "b"});
+  EXPECT_EQ(pod["kind"], "Pod");
+  EXPECT_EQ(pod, RunJson({"describe", "pod", "b"}));
+  EXPECT_EQ(RunJson({"get", "pods"})["kind"], "PodList");
+  const Result none = Run({"get", "pod", "x"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("default/x"));
+  EXPECT_THAT(none.out, IsEmpty());
+}
+
+TEST_F(ViewsTest, GetTakesNamesOfAllKinds) {
+  ClaimInfo old_claim;
+  old_claim.name = {"default", "c"};
+  old_claim.uid = {"u1"};
+  ClaimInfo new_claim = old_claim;
+  new_claim.uid = {"u2"};
+  node_.claims = {old_claim, new_claim};
+  PluginInfo plugin;
+  plugin.name = "gpu.example.com";
+  node_.plugins = {plugin};
+  ResourceInfo resource;
+  resource.name = "example.com/gpu";
+  node_.resources = {resource};
+  DeviceClassInfo device_class;
+  device_class.name = "gpu";
+  node_.classes = {device_class};
+  DeviceInfo device;
+  device.resource = "example.com/gpu";
+  device.device = "gpu-0";
+  node_.devices = {device};
+  DebtInfo debt;
+  debt.claim = {"default", "c"};
+  debt.driver = "gpu.example.com";
+  node_.debts = {debt};
+
+  // One that was re-created is two objects.
+  EXPECT_EQ(RunJson({"get", "claim", "c"})["items"].size(), 2u);
+  const std::pair<std::vector<std::string>, const char*> table[] = {
+      {{"get", "plugin", "gpu.example.com"}, "Plugin"},
+      {{"get", "resource", "example.com/gpu"}, "Resource"},
+      {{"get", "resource/example.com/gpu"}, "Resource"},
+      {{"get", "class/gpu"}, "DeviceClass"},
+      {{"get", "device", "gpu-0"}, "Device"},
+      {{"get", "device/example.com/gpu/gpu-0"}, "Device"},
+      {{"get", "devices", "example.com/gpu"}, "DeviceList"},
+      {{"get", "debt", "c"}, "Debt"},
+      {{"get", "debt/c/gpu.example.com"}, "Debt"},
+  };
+  for (const auto& [arguments, kind] : table) {
+    EXPECT_EQ(RunJson(arguments)["kind"], kind) << arguments[1];
+  }
+  for (const char* kind : {"plugin", "resource", "class", "claim", "debt"}) {
+    const Result none = Run({"get", kind, "x"});
+    EXPECT_EQ(none.code, 3) << kind;
+    EXPECT_THAT(none.err, HasSubstr("x'")) << kind;
+  }
+  // A stopped store cannot know.
+  EXPECT_EQ(Run({"get", "plugin", "x", "--state-dir", "/s"}).code, 1);
+  EXPECT_EQ(Run({"get", "class", "x", "--state-dir", "/s"}).code, 1);
+}
+
 TEST_F(ViewsTest, DescribeTellsAllAndWhatHappened) {
   PodInfo pod = MakePod("default", "p", PodState::kReady);
   pod.claims = {"c"};

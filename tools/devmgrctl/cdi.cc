@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "cdi_edits.h"
+#include "cdi_verdict.h"
 #include "commands.h"
 #include "text.h"
 
@@ -90,6 +92,9 @@ absl::Status List(const Session& session) {
   const auto cache = session.OpenCdi();
   if (!cache.ok()) return cache.status();
   const Registry registry = (*cache)->Registry();
+  for (const std::string& part : UnusedParts(**cache, *registry)) {
+    session.Note(part);
+  }
   const std::vector<Definition> definitions = DefinitionsIn(*registry);
   if (session.is_document()) {
     std::vector<Json> items;
@@ -101,8 +106,9 @@ absl::Status List(const Session& session) {
     return absl::OkStatus();
   }
   if (session.options().format == Format::kName) {
-    for (const CdiRegistryDevice& device : registry->devices()) {
-      session.out() << Clean(device.name) << "\n";
+    for (const Definition& definition : definitions) {
+      if (definition.state != "Usable") continue;
+      session.out() << Clean(definition.name) << "\n";
     }
     return absl::OkStatus();
   }
@@ -124,11 +130,13 @@ absl::Status Dirs(const Session& session) {
   Table table =
       session.MakeTable({"DIRECTORY", "PRIORITY", "FILES", "PROBLEM"});
   for (const CdiDirectoryInfo& info : (*cache)->Directories()) {
-    table.Add({info.path.string(),
-               fmt::format("{}", info.priority),
-               fmt::format("{}", info.files),
-               {info.problem.empty() ? info.watch_problem : info.problem,
-                Tone::kWarn}});
+    table.Add(
+        {info.path.string(),
+         fmt::format("{}", info.priority),
+         fmt::format("{}", info.files),
+         {WithoutPath(info.problem.empty() ? info.watch_problem : info.problem,
+                      info.path.string()),
+          Tone::kWarn}});
     Json item = {{"path", info.path.string()},
                  {"priority", info.priority},
                  {"files", info.files}};
@@ -197,61 +205,51 @@ absl::Status Show(const Session& session) {
   return absl::OkStatus();
 }
 
-/// What is wrong with a file; nothing: all is well.
-struct Verdict {
-  std::string path;
-  std::vector<std::string> errors;
-  std::vector<std::string> warnings;
-};
-
-void JudgeDirectories(const CdiCache& cache, const CdiRegistry& registry,
-                      std::vector<Verdict>* verdicts) {
-  for (const CdiSpecFile& file : registry.files()) {
-    CdiRegistry::FileProblems problems = registry.ProblemsOf(file);
-    verdicts->push_back(
-        {file.path, std::move(problems.errors), std::move(problems.warnings)});
-  }
-  for (const std::string& problem : registry.unread()) {
-    verdicts->push_back({"", {problem}, {}});
-  }
-  for (const CdiDirectoryInfo& info : cache.Directories()) {
-    const bool is_told =
-        std::find(registry.unread().begin(), registry.unread().end(),
-                  info.problem) != registry.unread().end();
-    if (info.problem.empty() || is_told) continue;
-    verdicts->push_back({info.path.string(), {}, {info.problem}});
-  }
+/// The same file by two spellings is one.
+std::string NormalPath(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
 }
 
-Verdict JudgeFile(const Session& session, const std::string& path) {
-  const auto text = session.environment().read_file(path);
-  if (!text.ok()) return {path, {MessageOf(text.status())}, {}};
-  const auto spec = ParseCdiSpec(*text, path);
-  if (!spec.ok()) return {path, {MessageOf(spec.status())}, {}};
-  return {path, {}, {}};
-}
-
+/// Each path once: what a directory has is not judged by itself.
 absl::StatusOr<std::vector<Verdict>> JudgeAll(const Session& session) {
-  std::vector<Verdict> verdicts;
+  std::vector<std::string> files;
   std::vector<std::string> directories;
   for (const std::string& path : session.options().paths) {
     std::error_code error;
-    if (std::filesystem::is_directory(path, error)) {
-      directories.push_back(path);
-    } else {
-      verdicts.push_back(JudgeFile(session, path));
-    }
+    auto& list =
+        std::filesystem::is_directory(path, error) ? directories : files;
+    list.push_back(path);
   }
   if (session.options().paths.empty()) {
     directories = session.options().cdi_spec_dirs;
   }
-  if (directories.empty()) return verdicts;
-  CdiCacheOptions options;
-  options.directories.assign(directories.begin(), directories.end());
-  options.watch = false;
-  const auto cache = session.environment().open_cdi_dirs(options);
-  if (!cache.ok()) return cache.status();
-  JudgeDirectories(**cache, *(*cache)->Registry(), &verdicts);
+  std::set<std::string> seen;
+  std::vector<Verdict> of_directories;
+  if (!directories.empty()) {
+    CdiCacheOptions options;
+    options.watch = false;
+    options.directories.clear();
+    for (const std::string& directory : directories) {
+      if (seen.insert(NormalPath(directory + "/")).second) {
+        options.directories.emplace_back(directory);
+      }
+    }
+    const auto cache = session.environment().open_cdi_dirs(options);
+    if (!cache.ok()) return cache.status();
+    of_directories = JudgeDirectories(**cache, *(*cache)->Registry());
+    for (const Verdict& verdict : of_directories) {
+      seen.insert(NormalPath(verdict.path));
+    }
+  }
+  std::vector<Verdict> verdicts;
+  for (const std::string& file : files) {
+    if (!seen.insert(NormalPath(file)).second) continue;
+    verdicts.push_back(JudgeFile(session, file));
+  }
+  std::move(of_directories.begin(), of_directories.end(),
+            std::back_inserter(verdicts));
   return verdicts;
 }
 
@@ -395,9 +393,7 @@ class ProblemTeller {
 
   void Tell(const CdiCache& cache, const CdiRegistry& registry) {
     std::set<std::string> now;
-    std::vector<Verdict> verdicts;
-    JudgeDirectories(cache, registry, &verdicts);
-    for (const Verdict& verdict : verdicts) {
+    for (const Verdict& verdict : JudgeDirectories(cache, registry)) {
       for (const std::string& error : verdict.errors) {
         now.insert(verdict.path.empty() ? error : verdict.path + ": " + error);
       }

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "listing.h"
+#include "lookup.h"
 #include "objects.h"
 #include "sections.h"
 #include "text.h"
@@ -73,16 +74,13 @@ absl::Status DescribePod(const Session& session, Inspector& inspector) {
 /// A claim that was re-created shows up once per UID.
 absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
   const ObjectName& name = session.options().name;
-  const auto claims = inspector.Claims();
+  const auto claims = FindClaims(inspector, name);
   if (!claims.ok()) return claims.status();
-  bool found = false;
   for (const ClaimInfo& claim : *claims) {
-    if (claim.name != name) continue;
     if (PrintForPrograms(session, "Claim", "claim/" + claim.name.name, claim)) {
       return absl::OkStatus();
     }
-    if (found) session.out() << "\n";
-    found = true;
+    if (&claim != &claims->front()) session.out() << "\n";
     Fields fields(session.color());
     fields.Add("Name", claim.name.name);
     fields.Add("Namespace", claim.name.ns);
@@ -94,40 +92,24 @@ absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
     fields.Print(session.out());
     PrintSection(session, DriverTable(session, claim));
   }
-  if (!found) {
-    return MakeError(
-        absl::StatusCode::kNotFound,
-        fmt::format("claim '{}' has no reference, no prepared driver and no "
-                    "open intent here; 'history' may know more",
-                    name.ToString()));
-  }
   PrintEvents(session, EventsOf(session, inspector, "ResourceClaim", name));
   return absl::OkStatus();
 }
 
 /// A resource may have several plugins at a time, as when one replaces another.
 absl::Status DescribePlugin(const Session& session, Inspector& inspector) {
-  const absl::Status online = session.CheckOnline("describing a plugin");
-  if (!online.ok()) return online;
   const std::string& name = session.options().name.name;
-  const auto plugins = inspector.Plugins();
+  const auto plugins = FindPlugins(session, inspector, name);
   if (!plugins.ok()) return plugins.status();
-  bool found = false;
   for (const PluginInfo& plugin : *plugins) {
-    if (plugin.name != name) continue;
     if (PrintForPrograms(session, "Plugin", "plugin/" + name, plugin)) {
       return absl::OkStatus();
     }
-    if (found) session.out() << "\n";
-    found = true;
+    if (&plugin != &plugins->front()) session.out() << "\n";
     Fields fields(session.color());
     fields.Add("Name", plugin.name);
     AddFields(plugin, &fields);
     fields.Print(session.out());
-  }
-  if (!found) {
-    return MakeError(absl::StatusCode::kNotFound,
-                     fmt::format("plugin '{}' is not registered", name));
   }
   PrintEvents(session, EventsOf(session, inspector, "Plugin", {"", name}));
   return absl::OkStatus();
@@ -173,16 +155,8 @@ Table HolderTable(const Session& session,
 
 absl::Status DescribeResource(const Session& session, Inspector& inspector) {
   const std::string& name = session.options().name.name;
-  const auto resources = inspector.Resources();
-  if (!resources.ok()) return resources.status();
-  const auto resource =
-      std::find_if(resources->begin(), resources->end(),
-                   [&](const ResourceInfo& info) { return info.name == name; });
-  if (resource == resources->end()) {
-    return MakeError(
-        absl::StatusCode::kNotFound,
-        fmt::format("resource '{}' has never been served here", name));
-  }
+  const auto resource = FindResource(inspector, name);
+  if (!resource.ok()) return resource.status();
   if (PrintForPrograms(session, "Resource", "resource/" + name, *resource)) {
     return absl::OkStatus();
   }
@@ -207,30 +181,6 @@ absl::Status DescribeResource(const Session& session, Inspector& inspector) {
   });
   PrintEvents(session, events);
   return absl::OkStatus();
-}
-
-/// By its whole name, or by its ID if no other device has that.
-absl::StatusOr<DeviceInfo> FindDevice(const std::vector<DeviceInfo>& devices,
-                                      const std::string& name) {
-  constexpr std::size_t kMaxNamed = 5;
-  std::vector<const DeviceInfo*> with_id;
-  for (const DeviceInfo& device : devices) {
-    if (NameOf(device) == name) return device;
-    if (device.device == name) with_id.push_back(&device);
-  }
-  if (with_id.size() == 1) return *with_id.front();
-  if (with_id.empty()) {
-    return MakeError(absl::StatusCode::kNotFound,
-                     fmt::format("device '{}' is not known", name));
-  }
-  std::vector<std::string> names;
-  for (const DeviceInfo* device : with_id) {
-    names.push_back(names.size() < kMaxNamed ? NameOf(*device) : "...");
-    if (names.size() > kMaxNamed) break;
-  }
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   fmt::format("'{}' is the ID of {} devices; choose one: {}",
-                               name, with_id.size(), Join(names, ", ")));
 }
 
 absl::Status DescribeDevice(const Session& session, Inspector& inspector) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|resources|claims|debts|pods|devices|classes.
+// get plugins|resources|claims|debts|pods|devices|classes [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <tuple>
+#include <string_view>
+#include <utility>
 
 #include "commands.h"
 #include "listing.h"
+#include "lookup.h"
 #include "objects.h"
 #include "sections.h"
 #include "text.h"
@@ -329,6 +331,127 @@ const Listing<DeviceClassInfo> kClasses = {
     },
     [](const Session&, const DeviceClassInfo& item) { return Row{item.note}; }};
 
+/// Of a name that was given: the object itself for programs, where it is one.
+template <typename Info>
+absl::Status ListNamed(const Session& session, std::vector<Info> infos,
+                       const Listing<Info>& listing) {
+  if (!session.is_document() || infos.size() != 1) {
+    return List(session, std::move(infos), listing);
+  }
+  const std::string_view list_kind = listing.list_kind;
+  const std::string kind(list_kind.substr(0, list_kind.rfind("List")));
+  PrintDocument(session.out(), DocumentOf(kind, ItemOf(infos.front())),
+                session.options().format);
+  return absl::OkStatus();
+}
+
+absl::Status GetPods(const Session& session, Inspector& inspector) {
+  const ObjectName& name = session.options().name;
+  if (!name.name.empty()) {
+    const auto pod = inspector.FindPod(name);
+    if (!pod.ok()) return pod.status();
+    return ListNamed(session, std::vector<PodInfo>{*pod}, kPods);
+  }
+  auto pods = inspector.Pods();
+  if (!pods.ok()) return pods.status();
+  KeepNamespace(session.options().ns, *pods);
+  NoteManifestProblems(session, inspector, "Pod");
+  return List(session, *std::move(pods), kPods);
+}
+
+absl::Status GetClaims(const Session& session, Inspector& inspector) {
+  const ObjectName& name = session.options().name;
+  if (!name.name.empty()) {
+    auto named = FindClaims(inspector, name);
+    if (!named.ok()) return named.status();
+    return ListNamed(session, *std::move(named), kClaims);
+  }
+  auto claims = inspector.Claims();
+  if (!claims.ok()) return claims.status();
+  KeepNamespace(session.options().ns, *claims);
+  NoteManifestProblems(session, inspector, "ResourceClaim");
+  return List(session, *std::move(claims), kClaims);
+}
+
+/// What is owed for a claim; `CLAIM/DRIVER`, as -o name prints it, is one.
+absl::Status GetDebts(const Session& session, Inspector& inspector) {
+  const std::string& ns = session.options().ns;
+  const ObjectName& claim = session.options().name;
+  auto debts = inspector.Debts();
+  if (!debts.ok()) return debts.status();
+  if (!claim.name.empty()) {
+    std::erase_if(*debts, [&](const DebtInfo& debt) {
+      return debt.claim != claim && kDebts.name(debt) != claim.ToString();
+    });
+    if (debts->empty()) {
+      return MakeError(absl::StatusCode::kNotFound,
+                       fmt::format("no driver owes anything for claim '{}'",
+                                   claim.ToString()));
+    }
+    return ListNamed(session, *std::move(debts), kDebts);
+  }
+  if (!ns.empty()) {
+    std::erase_if(*debts,
+                  [&](const DebtInfo& debt) { return debt.claim.ns != ns; });
+  }
+  return List(session, *std::move(debts), kDebts);
+}
+
+absl::Status GetPlugins(const Session& session, Inspector& inspector) {
+  const std::string& name = session.options().name.name;
+  if (!name.empty()) {
+    auto named = FindPlugins(session, inspector, name);
+    if (!named.ok()) return named.status();
+    return ListNamed(session, *std::move(named), kPlugins);
+  }
+  auto plugins = inspector.Plugins();
+  if (!plugins.ok()) return plugins.status();
+  return List(session, *std::move(plugins), kPlugins);
+}
+
+absl::Status GetResources(const Session& session, Inspector& inspector) {
+  const std::string& name = session.options().name.name;
+  if (!name.empty()) {
+    const auto resource = FindResource(inspector, name);
+    if (!resource.ok()) return resource.status();
+    return ListNamed(session, std::vector<ResourceInfo>{*resource}, kResources);
+  }
+  auto resources = inspector.Resources();
+  if (!resources.ok()) return resources.status();
+  return List(session, *std::move(resources), kResources);
+}
+
+/// The devices of a resource or driver of that name, else those of that name.
+absl::Status GetDevices(const Session& session, Inspector& inspector) {
+  const std::string& name = session.options().name.name;
+  auto devices = inspector.Devices();
+  if (!devices.ok()) return devices.status();
+  std::vector<DeviceInfo> owned = *devices;
+  KeepOwner(name, owned);
+  if (owned.empty() && !name.empty()) {
+    return ListNamed(session, DevicesNamed(*devices, name), kDevices);
+  }
+  return List(session, std::move(owned), kDevices);
+}
+
+absl::Status GetClasses(const Session& session, Inspector& inspector) {
+  const std::string& name = session.options().name.name;
+  auto classes = inspector.DeviceClasses();
+  if (!classes.ok()) return classes.status();
+  if (name.empty()) {
+    NoteManifestProblems(session, inspector, "DeviceClass");
+    return List(session, *std::move(classes), kClasses);
+  }
+  const absl::Status online = session.CheckOnline("looking for a class");
+  if (!online.ok()) return online;
+  std::erase_if(*classes, [&](const auto& item) { return item.name != name; });
+  if (classes->empty()) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     fmt::format("class '{}' is not known", name));
+  }
+  return ListNamed(session, *std::move(classes), kClasses);
+}
+
 }  // namespace
 
 void Sort(std::vector<PodInfo>& pods) { SortBy(kPods, pods); }
@@ -349,7 +472,6 @@ absl::Status Get(const Session& session) {
   auto opened = session.Open();
   if (!opened.ok()) return opened.status();
   Inspector& inspector = **opened;
-  const std::string& ns = session.options().ns;
   const Kind kind = session.options().kind;
   if (session.options().offline() &&
       (kind == Kind::kPlugin || kind == Kind::kClass)) {
@@ -359,51 +481,20 @@ absl::Status Get(const Session& session) {
     session.Note("figures of resources are known to a running daemon only");
   }
   switch (kind) {
-    case Kind::kPod: {
-      auto pods = inspector.Pods();
-      if (!pods.ok()) return pods.status();
-      KeepNamespace(ns, *pods);
-      NoteManifestProblems(session, inspector, "Pod");
-      return List(session, *std::move(pods), kPods);
-    }
-    case Kind::kClaim: {
-      auto claims = inspector.Claims();
-      if (!claims.ok()) return claims.status();
-      KeepNamespace(ns, *claims);
-      NoteManifestProblems(session, inspector, "ResourceClaim");
-      return List(session, *std::move(claims), kClaims);
-    }
-    case Kind::kDebt: {
-      auto debts = inspector.Debts();
-      if (!debts.ok()) return debts.status();
-      if (!ns.empty()) {
-        std::erase_if(
-            *debts, [&](const DebtInfo& debt) { return debt.claim.ns != ns; });
-      }
-      return List(session, *std::move(debts), kDebts);
-    }
-    case Kind::kPlugin: {
-      auto plugins = inspector.Plugins();
-      if (!plugins.ok()) return plugins.status();
-      return List(session, *std::move(plugins), kPlugins);
-    }
-    case Kind::kResource: {
-      auto resources = inspector.Resources();
-      if (!resources.ok()) return resources.status();
-      return List(session, *std::move(resources), kResources);
-    }
-    case Kind::kDevice: {
-      auto devices = inspector.Devices();
-      if (!devices.ok()) return devices.status();
-      KeepOwner(session.options().name.name, *devices);
-      return List(session, *std::move(devices), kDevices);
-    }
-    case Kind::kClass: {
-      auto classes = inspector.DeviceClasses();
-      if (!classes.ok()) return classes.status();
-      NoteManifestProblems(session, inspector, "DeviceClass");
-      return List(session, *std::move(classes), kClasses);
-    }
+    case Kind::kPod:
+      return GetPods(session, inspector);
+    case Kind::kClaim:
+      return GetClaims(session, inspector);
+    case Kind::kDebt:
+      return GetDebts(session, inspector);
+    case Kind::kPlugin:
+      return GetPlugins(session, inspector);
+    case Kind::kResource:
+      return GetResources(session, inspector);
+    case Kind::kDevice:
+      return GetDevices(session, inspector);
+    case Kind::kClass:
+      return GetClasses(session, inspector);
   }
   return absl::OkStatus();
 }

@@ -5,10 +5,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "raw_options.h"
 #include "shared/duration.h"
+#include "usage.h"
 
 namespace devmgr::ctl {
 namespace {
@@ -123,17 +125,19 @@ void AddLedgerVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
 }
 
 void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
+  // None is required for CLI11: CheckKind and CheckName say what they may be.
   const auto positional = [&](CLI::App* command, const char* name,
                               std::string& value, const char* description) {
-    command->add_option(name, value, description)->required();
+    command->add_option(name, value, description);
   };
   AddVerb(app, verbs, Verb::kStatus, "status", "the dashboard");
   AddVerb(app, verbs, Verb::kVersion, "version",
           "versions of this program and of the daemon");
   CLI::App* get = AddVerb(app, verbs, Verb::kGet, "get", "list what there is");
   positional(get, "KIND", raw.kind, kListedKinds);
-  get->add_option("RESOURCE", raw.name,
-                  "of devices: only those of this resource or driver");
+  positional(get, "NAME", raw.name,
+             "only this one, [NAMESPACE/]NAME; KIND/NAME is the same. Of "
+             "devices also a resource or driver: those that are of it");
   CLI::App* describe = AddVerb(app, verbs, Verb::kDescribe, "describe",
                                "all there is to know about one thing");
   positional(describe, "KIND", raw.kind, kDescribedKinds);
@@ -255,52 +259,85 @@ absl::Status CheckPoints(const Raw& raw, WallTime now, Options* options) {
   return status;
 }
 
-absl::Status CheckKind(const Raw& raw, Options* options) {
-  // The plural names come first, then the singular ones.
-  switch (options->verb) {
+/// The kinds that a verb takes, as they are listed for people; empty: it takes
+/// none.
+std::string_view KindsOf(Verb verb) {
+  switch (verb) {
     case Verb::kGet:
-      return Choose(KindNames(), "kind", raw.kind, kListedKinds,
-                    &options->kind);
-    case Verb::kDescribe: {
-      absl::Status status = Choose(KindNames(), "kind", raw.kind,
-                                   kDescribedKinds, &options->kind);
-      if (status.ok() &&
-          (options->kind == Kind::kClass || options->kind == Kind::kDebt)) {
-        status = MakeError(absl::StatusCode::kInvalidArgument,
-                           fmt::format("kind '{}' cannot be described; use one "
-                                       "of: {}",
-                                       raw.kind, kDescribedKinds));
-      }
-      return status;
-    }
-    case Verb::kRelease: {
-      const Names<Kind> kinds = {{"pod", Kind::kPod},
-                                 {"pods", Kind::kPod},
-                                 {"claim", Kind::kClaim},
-                                 {"claims", Kind::kClaim}};
-      return Choose(kinds, "kind", raw.kind, "pod, claim", &options->kind);
-    }
-    case Verb::kHandOver: {
-      const Names<Kind> resources = {{"resource", Kind::kResource},
-                                     {"resources", Kind::kResource}};
-      return Choose(resources, "kind", raw.kind, "resource", &options->kind);
-    }
-    case Verb::kConfirm:
-      if (raw.kind == "source") return absl::OkStatus();
-      return MakeError(
-          absl::StatusCode::kInvalidArgument,
-          fmt::format("kind '{}' cannot be confirmed, only source: "
-                      "devmgrctl confirm source --reason TEXT",
-                      raw.kind));
+      return kListedKinds;
+    case Verb::kDescribe:
+      return kDescribedKinds;
+    case Verb::kRelease:
+      return "pod, claim";
+    case Verb::kHandOver:
+      return "resource";
     case Verb::kExplain:
     case Verb::kWait:
-    case Verb::kPrepare: {
-      const Names<Kind> pods = {{"pod", Kind::kPod}, {"pods", Kind::kPod}};
-      return Choose(pods, "kind", raw.kind, "pod", &options->kind);
-    }
+    case Verb::kPrepare:
+      return "pod";
     default:
-      return absl::OkStatus();
+      return "";
   }
+}
+
+bool TakesKind(Verb verb, Kind kind) {
+  switch (verb) {
+    case Verb::kGet:
+      return true;
+    case Verb::kDescribe:
+      return kind != Kind::kClass && kind != Kind::kDebt;
+    case Verb::kRelease:
+      return kind == Kind::kPod || kind == Kind::kClaim;
+    case Verb::kHandOver:
+      return kind == Kind::kResource;
+    default:
+      return kind == Kind::kPod;
+  }
+}
+
+/// `pod/demo` in the place of the kind is a kind and a name.
+absl::Status SplitKindAndName(Verb verb, Raw* raw) {
+  const std::size_t slash = raw->kind.find('/');
+  if (KindsOf(verb).empty() || slash == std::string::npos) {
+    return absl::OkStatus();
+  }
+  if (!raw->name.empty()) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        fmt::format("'{}' is one too many: '{}' has kind and name already",
+                    raw->name, raw->kind));
+  }
+  raw->name = raw->kind.substr(slash + 1);
+  raw->kind.resize(slash);
+  if (!raw->name.empty()) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      fmt::format("'{}/': the name behind the kind is empty", raw->kind));
+}
+
+absl::Status CheckKind(const Raw& raw, Options* options) {
+  if (options->verb == Verb::kConfirm) {
+    if (raw.kind == "source") return absl::OkStatus();
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("kind '{}' cannot be confirmed, only source: "
+                                 "devmgrctl confirm source --reason TEXT",
+                                 raw.kind));
+  }
+  const std::string kinds(KindsOf(options->verb));
+  if (kinds.empty()) return absl::OkStatus();
+  if (raw.kind.empty()) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("the KIND is missing; use one of: {}", kinds));
+  }
+  absl::Status status =
+      Choose(KindNames(), "kind", raw.kind, kinds, &options->kind);
+  if (status.ok() && !TakesKind(options->verb, options->kind)) {
+    status = MakeError(absl::StatusCode::kInvalidArgument,
+                       fmt::format("kind '{}' is not for this verb; use one "
+                                   "of: {}",
+                                   raw.kind, kinds));
+  }
+  return status;
 }
 
 /// `NAMESPACE/NAME`, or a bare name in `default` or in what -n says.
@@ -326,6 +363,15 @@ absl::Status ParseName(const std::string& text, const std::string& ns,
   return absl::OkStatus();
 }
 
+/// `pod/NAME` or `pods/[NAMESPACE/]NAME`, as kubectl takes it: without the
+/// kind.
+std::string WithoutPod(const std::string& name) {
+  for (const std::string_view prefix : {"pod/", "pods/"}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
 /// As kubectl takes it: with the kind in front, or without.
 absl::Status CheckSubject(const Raw& raw, Options* options) {
   if (raw.name.empty()) return absl::OkStatus();
@@ -349,7 +395,8 @@ absl::Status CheckSubject(const Raw& raw, Options* options) {
 }
 
 bool HasNamespace(Kind kind) {
-  return kind == Kind::kPod || kind == Kind::kClaim;
+  // A debt is known by its claim.
+  return kind == Kind::kPod || kind == Kind::kClaim || kind == Kind::kDebt;
 }
 
 absl::Status CheckName(const Raw& raw, Options* options) {
@@ -359,8 +406,8 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kResolve:
         if (!raw.diff_container.empty()) return absl::OkStatus();
         return MakeError(absl::StatusCode::kInvalidArgument,
-                         "the name of a POD is empty; give one, or --diff "
-                         "CONTAINER_ID");
+                         "the name of the POD is missing or empty; give one, "
+                         "or --diff CONTAINER_ID");
       case Verb::kDescribe:
       case Verb::kExplain:
       case Verb::kWait:
@@ -368,16 +415,15 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kRelease:
       case Verb::kHandOver:
       case Verb::kInject:
-        return MakeError(absl::StatusCode::kInvalidArgument, "a name is empty");
+        return MakeError(absl::StatusCode::kInvalidArgument,
+                         fmt::format("the NAME of the {} is missing or empty",
+                                     raw.kind.empty() ? "pod" : raw.kind));
       default:
         return absl::OkStatus();
     }
   }
-  if (options->verb == Verb::kGet && options->kind != Kind::kDevice) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     fmt::format("'{}' is one too many: only devices are "
-                                 "listed by resource or driver",
-                                 raw.name));
+  if (options->verb == Verb::kResolve || options->verb == Verb::kInject) {
+    return ParseName(WithoutPod(raw.name), raw.ns, &options->name);
   }
   if (!HasNamespace(options->kind)) {
     options->name.name = raw.name;
@@ -423,10 +469,11 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
                 &options->new_owner);
 }
 
-absl::Status Check(const Raw& raw, const Environment& environment,
-                   Options* options) {
-  absl::Status status = Choose(FormatNames(), "output format", raw.format,
-                               NamesOf(FormatNames()), &options->format);
+absl::Status Check(Raw raw, const Environment& environment, Options* options) {
+  absl::Status status = SplitKindAndName(options->verb, &raw);
+  if (!status.ok()) return status;
+  status = Choose(FormatNames(), "output format", raw.format,
+                  NamesOf(FormatNames()), &options->format);
   if (status.ok()) {
     status = Choose(ColorNames(), "--color", raw.color, NamesOf(ColorNames()),
                     &options->color);
@@ -454,6 +501,22 @@ absl::Status Check(const Raw& raw, const Environment& environment,
   options->yes = raw.yes;
   options->to_format = raw.to_format;
   return status;
+}
+
+/// The library's words, but for a verb that there is not.
+std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
+  constexpr auto kExtras = static_cast<int>(CLI::ExitCodes::ExtrasError);
+  const auto given = app.remaining(/*recurse=*/false);
+  const bool is_verb = app.get_subcommands().empty() &&
+                       error.get_exit_code() == kExtras && !given.empty() &&
+                       !given.front().starts_with('-');
+  if (!is_verb) return error.what();
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    verbs.push_back(verb->get_name());
+  }
+  return fmt::format("verb '{}' is not known; use one of: {}", given.front(),
+                     Join(verbs, ", "));
 }
 
 }  // namespace
@@ -486,8 +549,13 @@ std::variant<Options, ExitCode> ParseCommandLine(
     std::reverse(arguments.begin(), arguments.end());
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error, environment.out, environment.err);
-    return code == 0 ? kExitDone : kExitUsage;
+    // What was asked for, such as help, is an "error", too.
+    if (error.get_exit_code() == 0) {
+      app.exit(error, environment.out, environment.err);
+      return kExitDone;
+    }
+    PrintUsageError(environment.err, app, WhatIsWrong(app, error));
+    return kExitUsage;
   }
   if (app.get_subcommands().empty()) {
     environment.err << "devmgrctl: no verb given\n\n" << app.help();
@@ -499,7 +567,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   if (options.verb == Verb::kCdi) options.cdi_verb = CdiVerbOf(*verb);
   const absl::Status status = Check(raw, environment, &options);
   if (!status.ok()) {
-    environment.err << "devmgrctl: " << MessageOf(status) << "\n";
+    PrintUsageError(environment.err, app, MessageOf(status));
     return kExitUsage;
   }
   return options;

@@ -91,7 +91,7 @@ class DEVMGR_EXPORT CdiRegistry {
   std::vector<std::string> Classes() const;
 
   /// What is wrong with a file: its problem, or the conflicts that it is part
-  /// of. `warnings` are conflicts without effect.
+  /// of, with the other files. `warnings` are conflicts without effect.
   struct FileProblems {
     std::vector<std::string> errors;
     std::vector<std::string> warnings;
