@@ -40,25 +40,26 @@ std::span<const FeatureGate> FeatureGates();
 /// Null when there is none of that name.
 const FeatureGate* FindFeatureGate(std::string_view name);
 
-/// A gate of upstream's that turns nothing on a node of ours, so that a
-/// kubelet's list can be taken over: what it is for is done by others, or it is
-/// on for good.
-struct IdleGate {
-  std::string_view name;
-  bool on_by_default;
-  bool is_locked;  ///< What it is for is always on here.
-};
+/// Gates that are on for good here, whatever is set: claims, and alternatives
+/// in them, are always served.
+bool IsAlwaysOn(std::string_view name);
 
-/// All of them, by name.
-std::span<const IdleGate> IdleGates();
-
-/// Null when there is none of that name.
-const IdleGate* FindIdleGate(std::string_view name);
+/// A gate of a kubelet that turns nothing here, so that its list can be taken
+/// over: others do what it is for, or it is on for good.
+bool IsIdleGate(std::string_view name);
 
 /// What is wrong with turning `gate` so, given all of `gates`, for people;
 /// empty when nothing is.
 std::string WhyNotGate(const std::map<std::string, bool>& gates,
                        const std::string& gate);
+
+/// The gates of `gates` that turn nothing here, in one text, or none. A gate
+/// that is set against its lock is not in there.
+std::string IdleGatesText(const std::map<std::string, bool>& gates);
+
+/// Those that are set against the lock that they have in some release, with
+/// the release and what holds here, or none.
+std::string LockedGatesText(const std::map<std::string, bool>& gates);
 
 /// As `gates` say, else by default.
 bool IsOn(const std::map<std::string, bool>& gates, Feature feature);

@@ -38,21 +38,16 @@ claim::Sharing SharingOf(Profile profile) {
                                             : claim::Sharing::kOneOwner;
 }
 
-/// Whoever took over a kubelet's gates sees which of them turn nothing here.
-void ReportIdleGates(const DeviceManagerOptions& options, EventLog& events,
-                     const Host& host) {
-  std::string names;
-  for (const auto& [gate, on] : options.feature_gates) {
-    if (FindIdleGate(gate) == nullptr) continue;
-    if (!names.empty()) names += ", ";
-    names += gate;
-  }
-  if (names.empty()) return;
-  const std::string message =
-      "feature gates without effect on this node: " + names;
-  events.Add(false, "FeatureGatesWithoutEffect", "Node",
-             {"", options.node_name}, message);
-  if (host.log) host.log(LogLevel::kInfo, message);
+/// What a kubelet's list of gates has that does not hold here.
+void ReportGates(const DeviceManagerOptions& options, EventLog& events,
+                 const Host& host) {
+  const auto report = [&](const char* reason, const std::string& message) {
+    if (message.empty()) return;
+    events.Add(true, reason, "Node", {"", options.node_name}, message);
+    if (host.log) host.log(LogLevel::kWarning, message);
+  };
+  report("FeatureGatesWithoutEffect", IdleGatesText(options.feature_gates));
+  report("FeatureGatesAgainstLock", LockedGatesText(options.feature_gates));
 }
 
 }  // namespace
@@ -247,7 +242,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
 void Manager::Start(const DriversFactory& drivers,
                     const PluginsFactory& plugins) {
   ReportRecovery();
-  ReportIdleGates(options_, events_, host_);
+  ReportGates(options_, events_, host_);
   const auto post = [this](Task task) { executor_->Post(std::move(task)); };
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {

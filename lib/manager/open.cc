@@ -3,6 +3,7 @@
 // Wires a device manager together: checks the options, fills the seams, opens
 // the ledger, and gives the manager its drivers.
 #include <devmgr/device_manager.h>
+#include <devmgr/feature_gates.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -17,7 +18,6 @@
 #include "api/names.h"
 #include "checkpoint/ledger_store.h"
 #include "common/boot_id.h"
-#include "common/feature_gates.h"
 #include "common/numa_nodes.h"
 #include "common/status.h"
 #include "dra/driver_registry.h"
@@ -182,9 +182,9 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
     add(fmt::format("plugin_call_timeouts of '{}' must be positive, not {} ms",
                     resource, timeout.count()));
   }
-  for (const auto& [gate, on] : options.feature_gates) {
-    const std::string why = WhyNotGate(options.feature_gates, gate);
-    if (!why.empty()) add(why);
+  if (const absl::Status gates = CheckFeatureGates(options.feature_gates);
+      !gates.ok()) {
+    add(MessageOf(gates));
   }
   CheckDebtPolicy("debt_policy", options.debt_policy, add);
   for (const auto& [driver, policy] : options.debt_policies) {

@@ -348,6 +348,27 @@ TEST_F(DaemonTest, RejectedPodEndsTheWait) {
   }
 }
 
+TEST_F(DaemonTest, FeatureGatesOfAKubeletAreTakenAndMisspeltOnesRefused) {
+  const std::string root = node_.root().string();
+  const std::string file = root + "/config.yaml";
+  std::ofstream(file) << "featureGates:\n  NodeSwap: true\n"
+                         "  DRAAdminAccess: false\n";
+  const Exit taken =
+      RunTool("devmgrd", {"--root", root, "--config", file, "--print-config"});
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr("NodeSwap: true"));
+  EXPECT_THAT(taken.err,
+              AllOf(HasSubstr("without effect on this node: NodeSwap"),
+                    HasSubstr("set against their lock: DRAAdminAccess=false")));
+  const Exit misspelt = RunTool(
+      "devmgrd",
+      {"--root", root, "--feature-gates", "NodeSwapp=true", "--print-config"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.out, ::testing::IsEmpty());
+  EXPECT_THAT(misspelt.err, HasSubstr("featureGates: feature gate 'NodeSwapp' "
+                                      "is not known; is 'NodeSwap' meant?"));
+}
+
 TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   const std::string root = node_.root().string();
   const Exit printed = RunTool(

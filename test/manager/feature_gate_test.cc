@@ -6,12 +6,14 @@
 #include <map>
 
 #include "common/feature_gates.h"
+#include "common/kubelet_gates.h"
 #include "manager/manager_fixture.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -224,24 +226,35 @@ TEST_F(FeatureGateTest, TheseAreAllThatThereAre) {
 }
 
 // A kubelet's list used to refuse the start.
-TEST_F(FeatureGateTest, GatesThatConcernOthersAreTakenAndTold) {
-  for (const IdleGate& gate : IdleGates()) {
-    EXPECT_EQ(FindFeatureGate(gate.name), nullptr) << gate.name;
-    const bool on = gate.is_locked || !gate.on_by_default;
-    node_.options.feature_gates[std::string(gate.name)] = on;
+TEST_F(FeatureGateTest, AKubeletsListIsTakenAndWhatMeansNothingIsToldOnce) {
+  for (const KubeletGate& gate : KubeletGates()) {
+    if (gate.until < kLastKnownRelease) continue;
+    node_.options.feature_gates[std::string(gate.name)] =
+        gate.locked_since == 0 || gate.locked_to;
   }
-  node_.options.feature_gates[kGroups] = true;
+  node_.options.feature_gates["DRAAdminAccess"] = false;
+  node_.options.feature_gates["DynamicResourceAllocation"] = false;
   node_.Start();
-  const std::vector<EventInfo> events = node_.manager().Events(0);
-  const auto told =
-      std::find_if(events.begin(), events.end(), [](const EventInfo& event) {
-        return event.reason == "FeatureGatesWithoutEffect";
-      });
-  ASSERT_NE(told, events.end());
-  for (const IdleGate& gate : IdleGates()) {
-    EXPECT_THAT(told->message, HasSubstr(std::string(gate.name)));
+  std::vector<std::string> idle, locked;
+  for (const EventInfo& event : node_.manager().Events(0)) {
+    if (event.reason == "FeatureGatesWithoutEffect") {
+      EXPECT_TRUE(event.warning);
+      idle.push_back(event.message);
+    } else if (event.reason == "FeatureGatesAgainstLock") {
+      EXPECT_TRUE(event.warning);
+      locked.push_back(event.message);
+    }
   }
-  EXPECT_THAT(told->message, Not(HasSubstr(kGroups)));
+  ASSERT_EQ(idle.size(), 1u);
+  EXPECT_THAT(idle[0],
+              AllOf(HasSubstr("NodeSwap"), HasSubstr("AllBeta"),
+                    Not(HasSubstr(kGroups)), Not(HasSubstr("DRAAdminAccess"))));
+  ASSERT_EQ(locked.size(), 1u);
+  EXPECT_THAT(locked[0],
+              AllOf(HasSubstr("DRAAdminAccess=false (locked to true since "
+                              "Kubernetes 1.36; it turns nothing here)"),
+                    HasSubstr("DynamicResourceAllocation=false (locked to true "
+                              "since Kubernetes 1.35; it stays on here)")));
 }
 
 TEST_F(FeatureGateTest, AListThatCannotBeMetIsRefused) {
@@ -251,11 +264,6 @@ TEST_F(FeatureGateTest, AListThatCannotBeMetIsRefused) {
     options.feature_gates = gates;
     return DeviceManager::Open(options).status();
   };
-  for (const char* gate : {"DynamicResourceAllocation", "DRAPrioritizedList"}) {
-    EXPECT_THAT(open({{gate, false}}),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(std::string("'") + gate + "' is locked")));
-  }
   EXPECT_THAT(open({{kGroups, true}, {"GenericWorkload", false}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'DRAWorkloadResourceClaims' needs "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config.h"
 
+#include <devmgr/feature_gates.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
@@ -397,6 +398,12 @@ absl::Status CheckConfig(const Config& config) {
         CheckOneOf("logLevel", config.log_level,
                    {"debug", "info", "warning", "error"})}) {
     if (!status.ok()) return status;
+  }
+  if (const absl::Status gates =
+          devmgr::CheckFeatureGates(config.feature_gates);
+      !gates.ok()) {
+    return Invalid("featureGates: {}",
+                   Shown(std::string(gates.message()), 2'000));
   }
   if (config.metrics_address.empty()) return absl::OkStatus();
   const auto address = ParseListenAddress(config.metrics_address);

@@ -4,6 +4,7 @@
 // manager, and waits for a signal.
 #include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
 #include <devmgr/version.h>
 #include <malloc.h>
@@ -304,6 +305,10 @@ int main(int argc, char** argv) {
   }
   if (flags.print_config) {
     std::fputs(devmgrd::PrintConfig(config).c_str(), stdout);
+    for (const std::string& warning :
+         devmgr::FeatureGateWarnings(config.feature_gates)) {
+      std::fprintf(stderr, "devmgrd: warning: %s\n", warning.c_str());
+    }
     return 0;
   }
   SetUpLog(config.log_level);

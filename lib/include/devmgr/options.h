@@ -10,13 +10,13 @@
 
 namespace devmgr {
 
-/// Who allocates devices to claims (docs/architecture.md, "Authority"). So far
-/// claims come allocated, and the two act alike.
+/// Who allocates devices (docs/architecture.md, "Authority"). A pod that lacks
+/// devices of plugins waits for them; below a scheduler it is rejected.
 enum class Authority { kNode, kScheduler };
 
-/// `kDefault` waits where waiting helps; `kStrictKubelet` follows the
-/// kubelet's policies. Hazards of the kubelet are never reproduced. Of the
-/// policies that exist so far none differs between the two.
+/// `kDefault` waits where waiting helps. `kStrictKubelet` rejects what lacks
+/// devices, admits names that are not served, lets a name change hands at any
+/// time, and keeps devices of init containers. Bugs are in neither.
 enum class Profile { kDefault, kStrictKubelet };
 
 /// What happens to a ledger that is damaged. `kStrict` refuses to open and
