@@ -12,6 +12,7 @@
 #include "claim/claim_machine.h"
 #include "claim/container_answer.h"
 #include "claim/draft.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -320,8 +321,8 @@ absl::StatusOr<Decision> RejectPod(const State& state, const PodIdentity& pod,
   if (old != nullptr && old->phase == PodPhase::kRejected) return decision;
   if (old != nullptr && !old->claims.empty()) {
     return FailedPreconditionError(
-        "pod '{}' holds {} claims and cannot be rejected any more",
-        pod.name.ToString(), old->claims.size());
+        "pod '{}' holds {} and cannot be rejected any more",
+        pod.name.ToString(), Counted(old->claims.size(), "claim"));
   }
   auto record = old != nullptr ? std::make_shared<PodRecord>(*old)
                                : NewPod(state, pod, now_ms);
@@ -417,8 +418,9 @@ absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {
   const PodRecord* pod = state.FindPod(uid);
   if (pod == nullptr) return decision;
   if (!pod->claims.empty()) {
-    return FailedPreconditionError("pod '{}' still holds {} claims",
-                                   pod->name.ToString(), pod->claims.size());
+    return FailedPreconditionError("pod '{}' still holds {}",
+                                   pod->name.ToString(),
+                                   Counted(pod->claims.size(), "claim"));
   }
   decision.pods = {pod->name};
   decision.message = "pod is released";

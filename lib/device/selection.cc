@@ -130,7 +130,8 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
   Shortage shortage{.state = input.inventory.state(),
                     .requested = choice.Missing(),
                     .available = free,
-                    .none_healthy = input.inventory.figures().allocatable == 0};
+                    .none_healthy = input.inventory.figures().allocatable == 0,
+                    .taken_over = input.count - choice.Missing()};
   std::int64_t existing = 0;
   std::int64_t healthy = 0;
   std::set<PodUid> holders;
@@ -140,8 +141,13 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
     const bool someones = held != input.held.end();
     const bool ours = input.planned.contains(id) ||
                       (someones && held->second.pod == input.pod);
-    if (!known.listed || choice.Has(&known)) continue;
-    if (ours && !input.reusable.contains(id)) continue;
+    if (!known.listed) continue;
+    ++shortage.listed;
+    if (choice.Has(&known)) continue;
+    if (ours && !input.reusable.contains(id)) {
+      ++shortage.ours;
+      continue;
+    }
     ++existing;
     if (!known.Usable()) {
       if (shortage.devices.size() < Shortage::kMaxNames) {

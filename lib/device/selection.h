@@ -60,6 +60,10 @@ struct Shortage {
   std::vector<std::string> devices;  ///< The first few.
   std::string reason;                ///< Of an operator.
   PodUid pod;
+  // Of a container that finds too few.
+  std::int64_t taken_over = 0;  ///< From init containers, beside `requested`.
+  std::int64_t listed = 0;      ///< How many there are, in whatever health.
+  std::int64_t ours = 0;        ///< Of these, for other containers of the pod.
 };
 /// What and who is missing, for people.
 std::string ShortageText(const Shortage& shortage);

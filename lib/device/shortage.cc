@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/quote.h"
+#include "common/counted.h"
 #include "device/selection.h"
 
 namespace devmgr::device {
@@ -33,6 +34,25 @@ std::string PodList(const Shortage& shortage) {
 
 std::string DeviceList(const Shortage& shortage) {
   return List(shortage.devices, [](const std::string& id) { return id; });
+}
+
+/// `container 'c' requests 3 devices (1 taken over from init containers)`.
+std::string RequestText(const Shortage& shortage) {
+  std::string text =
+      fmt::format("container {} requests {}", Quoted(shortage.container),
+                  Counted(shortage.requested + shortage.taken_over, "device"));
+  if (shortage.taken_over > 0) {
+    text += fmt::format(" ({} taken over from init containers)",
+                        shortage.taken_over);
+  }
+  return text;
+}
+
+std::string OursText(const Shortage& shortage) {
+  return shortage.ours == 0
+             ? ""
+             : fmt::format(" ({} for other containers of the pod)",
+                           shortage.ours);
 }
 
 std::string NotServedText(EndpointState state) {
@@ -71,22 +91,23 @@ std::string ShortageText(const Shortage& shortage) {
           "resource {}: an operator gave it to a device class: {}", resource,
           shortage.reason);
     case Shortage::Kind::kTooFewExist:
-      return fmt::format(
-          "resource {}: {} devices requested, this node has not so many",
-          resource, shortage.requested);
+      return fmt::format("resource {}: {}, this node has {}{}", resource,
+                         RequestText(shortage), shortage.listed,
+                         OursText(shortage));
     case Shortage::Kind::kTooFewHealthy:
-      return fmt::format(
-          "resource {}: {} devices requested, {} free; not healthy: {}",
-          resource, shortage.requested, shortage.available,
-          DeviceList(shortage));
+      return fmt::format("resource {}: {}, {} of {} free{}; not healthy: {}",
+                         resource, RequestText(shortage), shortage.available,
+                         shortage.listed, OursText(shortage),
+                         DeviceList(shortage));
     case Shortage::Kind::kTooFewFree:
       return fmt::format(
-          "resource {}: {} devices requested, {} free; others are held by {}",
-          resource, shortage.requested, shortage.available, PodList(shortage));
+          "resource {}: {}, {} of {} free{}; others are held by {}", resource,
+          RequestText(shortage), shortage.available, shortage.listed,
+          OursText(shortage), PodList(shortage));
     case Shortage::Kind::kChangedRequest:
       return fmt::format(
-          "resource {}: container {} holds {} devices and now requests {}",
-          resource, Quoted(shortage.container), shortage.available,
+          "resource {}: container {} holds {} and now requests {}", resource,
+          Quoted(shortage.container), Counted(shortage.available, "device"),
           shortage.requested);
     case Shortage::Kind::kHeldUnhealthy:
       return fmt::format(

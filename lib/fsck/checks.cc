@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "claim/container_answer.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace devmgr::fsck {
@@ -82,9 +83,10 @@ std::vector<Finding> CheckAbsentDrivers(const Input& input) {
   for (const auto& [driver, claims] : held) {
     findings.push_back(Warning(
         "absent-driver", "driver/" + driver,
-        fmt::format("driver '{}' is not registered and has a part in {} claims "
-                    "({}); they cannot be prepared or unprepared",
-                    driver, claims.size(), fmt::join(claims, ", ")),
+        fmt::format("driver '{}' is not registered and has a part in {} "
+                    "({}), which cannot be prepared or unprepared",
+                    driver, Counted(claims.size(), "claim"),
+                    fmt::join(claims, ", ")),
         "start the driver; what it prepared goes on being answered"));
   }
   return findings;

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "api/quote.h"
+#include "common/counted.h"
 #include "device/id_order.h"
 #include "fsck/checks.h"
 
@@ -65,11 +66,10 @@ void AddDevices(const std::string& check, const state::PodRecord& pod,
   if (names.empty()) return;
   findings->push_back(Warning(
       check, "pod/" + pod.name.ToString(),
-      fmt::format(
-          "container '{}' of pod '{}' ({}) holds {} devices of '{}' {}: "
-          "{}",
-          hold.container, pod.name.ToString(), pod.uid.value, names.size(),
-          hold.resource, problem, Listed(names)),
+      fmt::format("container '{}' of pod '{}' ({}) holds {} of '{}' {}: {}",
+                  hold.container, pod.name.ToString(), pod.uid.value,
+                  Counted(names.size(), "device"), hold.resource, problem,
+                  Listed(names)),
       "they stay the pod's for as long as it is there, and nobody else gets "
       "them; to move it to others, delete the pod and make it again"));
 }
@@ -102,9 +102,10 @@ std::vector<Finding> CheckAbsentPlugins(const Input& input) {
   for (const auto& [resource, pods] : holders) {
     findings.push_back(Warning(
         "absent-plugin", "resource/" + resource,
-        fmt::format("no device plugin tells of '{}' now, and {} pods hold "
+        fmt::format("no device plugin tells of '{}' now, and {} {} "
                     "devices of it ({}); nobody knows whether these work",
-                    resource, pods.size(), Listed(pods)),
+                    resource, Counted(pods.size(), "pod"),
+                    pods.size() == 1 ? "holds" : "hold", Listed(pods)),
         "start the plugin; what it answered goes on being answered"));
   }
   return findings;

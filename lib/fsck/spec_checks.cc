@@ -11,6 +11,7 @@
 
 #include "cdi/qualified_name.h"
 #include "claim/spec_recovery.h"
+#include "common/counted.h"
 #include "fsck/checks.h"
 
 namespace devmgr::fsck {
@@ -178,9 +179,10 @@ Finding ConflictOf(const std::vector<std::string>& paths, const Ids& devices,
     names.resize(kMostNames);
     names.emplace_back("...");
   }
-  const std::string what =
-      fmt::format("{} devices are defined by each of '{}' ({})", devices.size(),
-                  fmt::join(paths, "', '"), fmt::join(names, ", "));
+  const std::string what = fmt::format(
+      "{} {} defined by each of '{}' ({})", Counted(devices.size(), "device"),
+      devices.size() == 1 ? "is" : "are", fmt::join(paths, "', '"),
+      fmt::join(names, ", "));
   Finding finding =
       is_effective
           ? Error("conflicting-spec", "file/" + paths.front(),

@@ -204,7 +204,7 @@ TEST_F(RecoveryTest, LenientlyKeepsTheDamagedDatabaseAndSaysSo) {
   EXPECT_EQ(last.seq, 10u);
   EXPECT_EQ(last.time_ms, kNowMs);
   EXPECT_EQ(last.decision.kind, state::DecisionKind::kRecovered);
-  EXPECT_THAT(last.decision.message, HasSubstr("1 records skipped"));
+  EXPECT_THAT(last.decision.message, HasSubstr("1 record skipped"));
   EXPECT_THAT(Names(), Not(Contains("db.salvage")));
   // Once more in the same second: nothing kept is overwritten.
   state::Batch next = WorkloadBatch(11);

@@ -451,7 +451,7 @@ TEST_F(PrepareTest, APodThatHoldsClaimsCannotBeRejected) {
   EXPECT_THAT(
       RejectPod(state(), IdentityOf(p_), 5, {Kind::kReject, "", "", {}}),
       StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("holds 1 claims")));
+               HasSubstr("holds 1 claim and")));
 }
 
 TEST_F(PrepareTest, APodBeingReleasedIsNotBooked) {

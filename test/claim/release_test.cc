@@ -36,7 +36,7 @@ TEST_F(ReleaseTest, TheLastPodUnpreparesTheClaim) {
   EXPECT_EQ(PodOf(p_).answer, nullptr);
   EXPECT_EQ(ToUnprepare(), (Calls{{kDriver, {"u-C"}}}));
   EXPECT_THAT(Forget(p_), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                   HasSubstr("still holds 1 claims")));
+                                   HasSubstr("still holds 1 claim")));
   Unprepared(kDriver, {"u-C"});
   EXPECT_FALSE(Knows("u-C"));
   EXPECT_FALSE(Release(p_));

@@ -54,6 +54,7 @@ struct Case {
     EXPECT_THAT(selection.devices, IsEmpty());
     Shortage shortage = selection.shortage.value_or(Shortage{});
     shortage.resource = kResource;
+    shortage.container = "app";
     return shortage;
   }
 };
@@ -286,8 +287,8 @@ TEST(SelectionTest, NamesTheHolders) {  // DP-060
   EXPECT_EQ(shortage.kind, Shortage::Kind::kTooFewFree);
   EXPECT_THAT(shortage.holders, ElementsAre(PodUid{"Q"}, PodUid{"R"}));
   EXPECT_EQ(ShortageText(shortage),
-            "resource 'example.com/dev': 2 devices requested, 1 free; others "
-            "are held by 'Q', 'R'");
+            "resource 'example.com/dev': container 'app' requests 2 devices, "
+            "1 of 3 free; others are held by 'Q', 'R'");
   EXPECT_EQ(KubeletShortageText(shortage),
             "requested number of devices unavailable for example.com/dev. "
             "Requested: 2, Available: 1");
@@ -300,8 +301,8 @@ TEST(SelectionTest, NamesTheUnhealthyDevices) {
   EXPECT_EQ(shortage.kind, Shortage::Kind::kTooFewHealthy);
   EXPECT_THAT(shortage.devices, ElementsAre("b", "c"));
   EXPECT_EQ(ShortageText(shortage),
-            "resource 'example.com/dev': 2 devices requested, 1 free; not "
-            "healthy: 'b', 'c'");
+            "resource 'example.com/dev': container 'app' requests 2 devices, "
+            "1 of 3 free; not healthy: 'b', 'c'");
   EXPECT_THAT(KubeletShortageText(shortage), HasSubstr("Available: 1"));
 }
 
@@ -318,8 +319,28 @@ TEST(SelectionTest, TellsWhenTheNodeHasNotSoMany) {
                                 .Missing();
   EXPECT_EQ(shortage.kind, Shortage::Kind::kTooFewExist);
   EXPECT_EQ(ShortageText(shortage),
-            "resource 'example.com/dev': 4 devices requested, this node has "
-            "not so many");
+            "resource 'example.com/dev': container 'app' requests 4 devices, "
+            "this node has 3");
+  EXPECT_THAT(ShortageText(Case{.list = {}}.Missing()),
+              testing::EndsWith("container 'app' requests 1 device, this node "
+                                "has 0"));
+}
+
+// It used to say that 1 device was requested, of 2 that there are.
+TEST(SelectionTest, AShortageTellsWhatIsTakenOverAndWhatThePodHasItself) {
+  EXPECT_EQ(ShortageText(Case{.list = DevicesFromZero(2),
+                              .held = {Held("P", "warm", {"d0", "d1"})},
+                              .count = 3,
+                              .reusable = {"d0", "d1"}}
+                             .Missing()),
+            "resource 'example.com/dev': container 'app' requests 3 devices (2 "
+            "taken over from init containers), this node has 2");
+  EXPECT_EQ(
+      ShortageText(
+          Case{.list = DevicesFromZero(2), .count = 2, .planned = {"d0"}}
+              .Missing()),
+      "resource 'example.com/dev': container 'app' requests 2 devices, this "
+      "node has 2 (1 for other containers of the pod)");
 }
 
 TEST(SelectionTest, WhatThePodItselfHasWillNotBecomeFree) {

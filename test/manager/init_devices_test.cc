@@ -77,8 +77,8 @@ TEST_F(InitDevicesTest, WithoutFreeOnesItCannotStartAndLeavesNothingBehind) {
   const std::string p = PodWithInit("p", 2, 1);
   node_.Publish(p + DevicePod("q", {{kGpu, 2}}));
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
-  EXPECT_THAT(Begin("i"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("0 free")));
+  EXPECT_THAT(Begin("i"), StatusIs(absl::StatusCode::kUnavailable,
+                                   HasSubstr("0 of 3 free")));
   node_.Publish(p);
   ASSERT_TRUE(node_.WaitUntilGone("q"));
   ASSERT_THAT(Begin("i"), IsOk());
