@@ -11,6 +11,7 @@
 #include "checkpoint/salvage.h"
 #include "checkpoint/witness.h"
 #include "checkpoint/write_ledger.h"
+#include "common/counted.h"
 #include "common/status.h"
 #include "state/mend.h"
 
@@ -48,10 +49,12 @@ state::Batch RecoveredBatch(const Salvaged& salvaged, std::uint64_t mended,
   batch.time_ms = now_ms;
   batch.decision.kind = state::DecisionKind::kRecovered;
   batch.decision.message = fmt::format(
-      "a damaged ledger was recovered: {} pods, {} claims and {} identities, "
-      "{} records skipped, {} mended; {}",
-      state.pods.size(), state.claims.size(), state.identities.size(),
-      salvaged.skipped, mended, MessageOf(damage));
+      "a damaged ledger was recovered: {}, {} and {} {}, {} skipped, {} "
+      "mended; {}",
+      Counted(state.pods.size(), "pod"), Counted(state.claims.size(), "claim"),
+      state.identities.size(),
+      state.identities.size() == 1 ? "identity" : "identities",
+      Counted(salvaged.skipped, "record"), mended, MessageOf(damage));
   return batch;
 }
 
@@ -75,9 +78,9 @@ absl::StatusOr<RecoveryReport> RecoverLedger(StateDirectory& directory,
   const std::uint64_t mended = Mend(salvaged.state, PodNamesIn(salvaged));
   const auto violations = state::CheckInvariants(salvaged.state);
   if (!violations.empty()) {
-    return DataLossError(
-        "what can be read of it cannot be mended: {} ({} problems)",
-        violations.front(), violations.size());
+    return DataLossError("what can be read of it cannot be mended: {} ({})",
+                         violations.front(),
+                         Counted(violations.size(), "problem"));
   }
   salvaged.history.push_back(RecoveredBatch(salvaged, mended, damage, now_ms));
   salvaged.state.seq = salvaged.history.back().seq;

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "checkpoint/ledger_store.h"
+#include "common/counted.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -24,9 +25,9 @@ std::string LastBatch(const RecoveryReport& report) {
 
 std::string Describe(const RecoveryReport& report) {
   if (!report.damage.empty()) {
-    std::string text = fmt::format(
-        "the ledger was damaged and is recovered to {}: {} records skipped",
-        LastBatch(report), report.skipped);
+    std::string text =
+        fmt::format("the ledger was damaged and is recovered to {}: {} skipped",
+                    LastBatch(report), Counted(report.skipped, "record"));
     if (!report.skipped_records.empty()) {
       text += fmt::format(" ({})", fmt::join(report.skipped_records, "; "));
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "common/counted.h"
 #include "common/status.h"
 #include "device/health_status.h"
 
@@ -111,10 +112,11 @@ bool DeviceBook::OnFreed(const ObjectName& pod,
   const std::size_t count = ids.size();
   ids.resize(std::min(count, kMostNames));
   for (std::string& id : ids) id = api::Quoted(id);
-  parts_.events.Add(false, "DevicesReleased", "Pod", pod,
-                    fmt::format("{} devices of {} are free again: {}{}", count,
-                                freed.resource, fmt::join(ids, ", "),
-                                count > kMostNames ? ", ..." : ""));
+  parts_.events.Add(
+      false, "DevicesReleased", "Pod", pod,
+      fmt::format("{} of {} {} free again: {}{}", Counted(count, "device"),
+                  freed.resource, count == 1 ? "is" : "are",
+                  fmt::join(ids, ", "), count > kMostNames ? ", ..." : ""));
   const auto inventory = inventories_.find(freed.resource);
   if (inventory != inventories_.end()) {
     inventory->second.DropUnlisted(HeldOf(freed.resource));

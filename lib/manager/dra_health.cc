@@ -10,6 +10,7 @@
 
 #include "api/quote.h"
 #include "claim/container_answer.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -70,8 +71,7 @@ state::Decision DecideHealth(const state::State& state, const Records& records,
     }
   }
   decision.claims.assign(claims.begin(), claims.end());
-  decision.message =
-      fmt::format("health of {} devices", decision.changes.size());
+  decision.message = "health of " + Counted(decision.changes.size(), "device");
   return decision;
 }
 

@@ -168,13 +168,13 @@ DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
   return load;
 }
 
-std::vector<std::pair<std::string, absl::Status>> DriverCalls::Errors(
+std::vector<DriverCalls::Error> DriverCalls::Errors(
     const std::vector<ClaimUid>& claims) const {
-  std::vector<std::pair<std::string, absl::Status>> errors;
+  std::vector<Error> errors;
   for (const ClaimUid& claim : claims) {
     for (auto it = errors_.lower_bound({claim, ""});
          it != errors_.end() && it->first.first == claim; ++it) {
-      errors.emplace_back(it->first.second, it->second);
+      errors.push_back(it->second);
     }
   }
   return errors;
@@ -350,7 +350,7 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
       outcomes[claim] =
           status.ok() && error != errors.end() ? error->second : status;
     }
-    Settle(call, outcomes);
+    Settle(call, outcomes, /*is_of_ledger=*/!status.ok());
   };
   parts_.ledger.Submit(std::move(decide), [post = parts_.post,
                                            settle](const absl::Status& status) {
@@ -359,7 +359,8 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
 }
 
 void DriverCalls::Settle(const Call& call,
-                         const std::map<ClaimUid, absl::Status>& outcomes) {
+                         const std::map<ClaimUid, absl::Status>& outcomes,
+                         bool is_of_ledger) {
   const auto done =
       call.prepare ? CallQueue::Need::kPrepare : CallQueue::Need::kUnprepare;
   std::set<ClaimUid> settled;
@@ -373,7 +374,7 @@ void DriverCalls::Settle(const Call& call,
     if (status.ok() || !counts || need == CallQueue::Need::kNothing) {
       errors_.erase(key);
     } else {
-      errors_[key] = status;
+      errors_[key] = {call.driver, status, is_of_ledger};
     }
     if (need == CallQueue::Need::kNothing) {
       attempts_.erase(key);

@@ -100,10 +100,16 @@ class DriverCalls {
   };
   Load LoadOf(const std::string& driver) const;
 
+  struct Error {
+    std::string driver;
+    absl::Status status;
+    /// The driver is not to blame: its answer, or that it is to be asked,
+    /// could not be recorded.
+    bool is_of_ledger = false;
+  };
   /// How the last calls for these claims failed, one error per claim and
   /// driver; those that succeeded since have none.
-  std::vector<std::pair<std::string, absl::Status>> Errors(
-      const std::vector<ClaimUid>& claims) const;
+  std::vector<Error> Errors(const std::vector<ClaimUid>& claims) const;
 
   /// How many unprepare calls for what is owed have failed.
   std::uint32_t Attempts(const ClaimUid& claim,
@@ -154,8 +160,10 @@ class DriverCalls {
   void Record(const Call& call, std::set<ClaimUid> claims,
               std::map<ClaimUid, absl::Status> errors, Ledger::Decide decide);
   /// The call is over for these claims, each with its error or none.
+  /// `is_of_ledger`: the errors are those of a failed write.
   void Settle(const Call& call,
-              const std::map<ClaimUid, absl::Status>& outcomes);
+              const std::map<ClaimUid, absl::Status>& outcomes,
+              bool is_of_ledger = false);
 
   const Parts parts_;
   bool stopped_ = false;
@@ -163,7 +171,7 @@ class DriverCalls {
   CallId last_call_ = 0;
   std::map<CallId, Call> calls_;  ///< Under way.
   std::map<ClaimAtDriver, Stage> under_way_;
-  std::map<ClaimAtDriver, absl::Status> errors_;
+  std::map<ClaimAtDriver, Error> errors_;
   /// Unprepare calls that failed, of what is owed; the ledger's number may be
   /// behind.
   std::map<ClaimAtDriver, std::uint32_t> attempts_;

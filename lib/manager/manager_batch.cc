@@ -35,6 +35,12 @@ bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
 }
 
+std::string PreparedText(const state::PodRecord& pod) {
+  if (!pod.claims.empty()) return "all claims are prepared";
+  return pod.holds.empty() ? "the pod needs no devices"
+                           : "all devices are allocated";
+}
+
 }  // namespace
 
 Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
@@ -174,7 +180,7 @@ void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
   devices_->OnPod(now->uid, now->name, now.get());
   OnPodChanged(now->uid);
   if (IsReady(now, boot_id_) && !IsReady(before, boot_id_)) {
-    events_.Add(false, "Prepared", "Pod", now->name, "all claims are prepared");
+    events_.Add(false, "Prepared", "Pod", now->name, PreparedText(*now));
   }
 }
 

@@ -237,15 +237,16 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
                {}};
   absl::StatusCode code = absl::StatusCode::kUnavailable;
   std::string text;
-  for (const auto& [driver, error] : calls_.Errors(pod.claims)) {
+  for (const auto& [driver, error, is_of_ledger] : calls_.Errors(pod.claims)) {
     if (text.empty()) code = CodeOfDriverError(error);
     const std::string message = MessageOf(error);
     if (text.find(message) == std::string::npos) {
       text += (text.empty() ? "" : "; ") + message;
-      if (message.find(driver) == std::string::npos) {
+      if (!is_of_ledger && message.find(driver) == std::string::npos) {
         text += fmt::format(" (DRA driver {})", driver);
       }
     }
+    if (is_of_ledger) continue;
     const WaitingFor what{WaitingFor::Kind::kDriver, driver};
     if (std::find(note.waiting_for.begin(), note.waiting_for.end(), what) ==
         note.waiting_for.end()) {
@@ -395,8 +396,8 @@ void PodLifecycle::Forget(const PodUid& pod) {
 
 std::string PodLifecycle::LastError(const ClaimUid& claim,
                                     const std::string& driver) const {
-  for (const auto& [name, error] : calls_.Errors({claim})) {
-    if (name == driver) return MessageOf(error);
+  for (const DriverCalls::Error& error : calls_.Errors({claim})) {
+    if (error.driver == driver) return MessageOf(error.status);
   }
   return "";
 }

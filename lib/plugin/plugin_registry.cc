@@ -56,9 +56,12 @@ std::string_view ViaName(Via via) {
 
 Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes) {
   return [&runtime, max_receive_bytes](const std::filesystem::path& socket,
-                                       std::function<void()> on_hang_up) {
-    return rpc::Dial(runtime, socket, std::move(on_hang_up),
-                     {max_receive_bytes});
+                                       std::function<void()> on_hang_up)
+             -> absl::StatusOr<std::unique_ptr<rpc::Connection>> {
+    auto connection =
+        rpc::Dial(runtime, socket, std::move(on_hang_up), {max_receive_bytes});
+    if (connection.ok()) return connection;
+    return WithContext(connection.status(), "'{}'", socket.string());
   };
 }
 

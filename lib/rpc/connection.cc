@@ -13,8 +13,10 @@
 #include <climits>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -56,12 +58,11 @@ bool HungUp(int fd) {
 class ConnectionImpl final : public Connection {
  public:
   ConnectionImpl(Runtime& runtime, const PeerCredentials& peer, UniqueFd fd,
-                 UniqueFd hang_up_fd, std::string path,
-                 std::function<void()> on_hang_up, const DialOptions& options)
+                 UniqueFd hang_up_fd, std::function<void()> on_hang_up,
+                 const DialOptions& options)
       : poller_(runtime.poller()),
         queue_(CallQueue(runtime)),
         peer_(peer),
-        path_(std::move(path)),
         on_hang_up_(std::move(on_hang_up)),
         hang_up_fd_(std::move(hang_up_fd)),
         stub_(grpc::CreateCustomInsecureChannelFromFd("localhost", fd.Release(),
@@ -95,7 +96,6 @@ class ConnectionImpl final : public Connection {
   Poller& poller_;
   grpc::CompletionQueue& queue_;
   const PeerCredentials peer_;
-  const std::string path_;
   const std::function<void()> on_hang_up_;
   /// A copy of the descriptor that gRPC owns and closes when it likes.
   const UniqueFd hang_up_fd_;
@@ -161,10 +161,21 @@ grpc::Status ConnectionImpl::CheckCall(const std::string& method,
                         method, name)};
   }
   if (over()) {
-    return {grpc::StatusCode::UNAVAILABLE,
-            fmt::format("the peer at '{}' hung up", path_)};
+    return {grpc::StatusCode::UNAVAILABLE, "the peer hung up"};
   }
   return grpc::Status::OK;
+}
+
+/// gRPC's own words for a deadline do not say after how long.
+CallDone TellingHowLong(CallDone done, std::chrono::milliseconds timeout) {
+  static constexpr std::string_view kOwnWords = "Deadline Exceeded";
+  return [done = std::move(done), timeout](absl::StatusOr<std::string> answer) {
+    if (absl::IsDeadlineExceeded(answer.status()) &&
+        MessageOf(answer.status()) == kOwnWords) {
+      answer = DeadlineExceededError("no answer within {}", SpanText(timeout));
+    }
+    done(std::move(answer));
+  };
 }
 
 template <typename Make>
@@ -192,7 +203,9 @@ Connection::CallId ConnectionImpl::Call(const std::string& method,
                                         CallOptions options, CallDone done) {
   return Begin(CheckCall(method, options, /*needs_timeout=*/true),
                {method, request, options}, [&](CallSite site) {
-                 return MakeUnaryCall(std::move(site), std::move(done));
+                 return MakeUnaryCall(
+                     std::move(site),
+                     TellingHowLong(std::move(done), options.timeout));
                });
 }
 
@@ -242,7 +255,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Dial(
     return ErrnoStatus(errno, "cannot duplicate a descriptor");
   }
   auto connection = std::make_unique<ConnectionImpl>(
-      runtime, peer, std::move(fd), std::move(hang_up_fd), path.string(),
+      runtime, peer, std::move(fd), std::move(hang_up_fd),
       std::move(on_hang_up), options);
   DEVMGR_RETURN_IF_ERROR(connection->Watch());
   return connection;

@@ -106,6 +106,8 @@ struct DialOptions {
 ///   Unavailable       nobody listens there (a stale socket), or its queue is
 ///                     full; the message tells which
 ///   FailedPrecondition  the file is not a socket
+/// None of the messages, and none of the calls' errors, names the path: whoever
+/// dials says of which peer it is.
 absl::StatusOr<std::unique_ptr<Connection>> Dial(
     Runtime& runtime, const std::filesystem::path& path,
     std::function<void()> on_hang_up, DialOptions options = {});

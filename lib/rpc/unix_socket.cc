@@ -63,24 +63,22 @@ int TryConnect(const std::string& path, UniqueFd* connected) {
   return error;
 }
 
-absl::Status ConnectError(int error, const std::string& path) {
+/// Without the path: whoever dials says of what socket it is.
+absl::Status ConnectError(int error) {
   switch (error) {
     case ECONNREFUSED:
-      return UnavailableError("nobody listens on '{}' (a stale socket)", path);
+      return UnavailableError("nobody listens there (a stale socket)");
     case EAGAIN:
       return UnavailableError(
-          "the queue of '{}' is full: its owner does not "
-          "accept connections",
-          path);
+          "its queue is full: its owner does not accept connections");
     case ENOTSOCK:
-      return FailedPreconditionError("'{}' is not a socket", path);
+      return FailedPreconditionError("it is not a socket");
     case EPROTOTYPE:
-      return FailedPreconditionError("'{}' is not a stream socket", path);
+      return FailedPreconditionError("it is not a stream socket");
     case ENOTDIR:
-      return NotFoundError("cannot connect to '{}': {}", path,
-                           ErrnoText(error));
+      return NotFoundError("cannot connect: {}", ErrnoText(error));
     default:
-      return ErrnoStatus(error, fmt::format("cannot connect to '{}'", path));
+      return ErrnoStatus(error, "cannot connect");
   }
 }
 
@@ -172,7 +170,7 @@ class Placement {
       case ECONNREFUSED:
         return Found::kStaleSocket;
       default:
-        return ConnectError(error, path_);
+        return WithContext(ConnectError(error), "'{}'", path_);
     }
   }
 
@@ -242,7 +240,7 @@ absl::StatusOr<UniqueFd> ListenAt(int directory, const std::string& name,
 absl::StatusOr<UniqueFd> ConnectUnix(const std::filesystem::path& path) {
   UniqueFd connected;
   const int error = TryConnect(path.string(), &connected);
-  if (error != 0) return ConnectError(error, path.string());
+  if (error != 0) return ConnectError(error);
   return connected;
 }
 

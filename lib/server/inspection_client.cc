@@ -252,8 +252,9 @@ class ConnectedInspector : public Inspector {
         // We cancel nothing: a server that stops does.
         return UnavailableError("no answer from '{}': {}", endpoint_.string(),
                                 MessageOf(status));
-      case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kDeadlineExceeded:
+        return WithContext(status, "'{}'", endpoint_.string());
+      case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kUnimplemented:
         return WithContext(status, "no answer from '{}'", endpoint_.string());
       default:
@@ -280,7 +281,8 @@ absl::StatusOr<std::unique_ptr<Inspector>> Inspector::Connect(
   auto connection = rpc::Dial(*runtime, endpoint, [] {});
   if (!connection.ok()) {
     // A missing file or one that is no socket: nobody listens either way.
-    const absl::Status& status = connection.status();
+    const absl::Status status =
+        WithContext(connection.status(), "'{}'", endpoint.string());
     return status.code() == absl::StatusCode::kPermissionDenied
                ? status
                : MakeStatus(absl::StatusCode::kUnavailable, MessageOf(status));

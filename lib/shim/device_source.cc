@@ -151,7 +151,8 @@ class DaemonSource : public DeviceSource {
       connection_.reset();
       auto dialed = rpc::Dial(runtime_, endpoint_, [] {});
       if (!dialed.ok()) {
-        return done(UnavailableError("devmgrd is away: {}",
+        return done(UnavailableError("devmgrd at '{}' is away: {}",
+                                     endpoint_.string(),
                                      MessageOf(dialed.status())));
       }
       connection_ = *std::move(dialed);

@@ -158,9 +158,11 @@ class RuntimeClient::Looking
 void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
                          Done<RuntimeLists> done) {
   if (const absl::Status connected = Connect(); !connected.ok()) {
-    return executor_.Post([done = std::move(done), connected] {
-      done(UnavailableError("no runtime: {}", MessageOf(connected)));
-    });
+    return executor_.Post(
+        [done = std::move(done), connected, endpoint = endpoint_.string()] {
+          done(UnavailableError("no runtime at '{}': {}", endpoint,
+                                MessageOf(connected)));
+        });
   }
   std::make_shared<Looking>(*this, std::move(known), std::move(done))->Start();
 }

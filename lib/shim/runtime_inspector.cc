@@ -193,8 +193,11 @@ absl::StatusOr<std::unique_ptr<RuntimeInspector>> RuntimeInspector::Connect(
   auto connection = rpc::Dial(*runtime, endpoint, [] {}, {shim::kMaxListBytes});
   if (!connection.ok()) {
     const absl::Status& status = connection.status();
-    if (status.code() == absl::StatusCode::kPermissionDenied) return status;
-    return UnavailableError("no runtime: {}", MessageOf(status));
+    if (status.code() == absl::StatusCode::kPermissionDenied) {
+      return WithContext(status, "runtime at '{}'", endpoint.string());
+    }
+    return UnavailableError("no runtime at '{}': {}", endpoint.string(),
+                            MessageOf(status));
   }
   auto inspector = std::make_unique<ConnectedRuntime>(
       endpoint, timeout, std::move(runtime), *std::move(connection));

@@ -103,7 +103,8 @@ void RegistryClient::Try() {
   auto connection = rpc::Dial(runtime_, socket_, [] {});
   if (!connection.ok()) {
     TryLater();
-    return hooks_.away(connection.status());
+    return hooks_.away(
+        WithContext(connection.status(), "'{}'", socket_.string()));
   }
   connection_ = *std::move(connection);
   const std::weak_ptr<RegistryClient*> weak = self_;

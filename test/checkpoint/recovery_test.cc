@@ -196,7 +196,7 @@ TEST_F(RecoveryTest, LenientlyKeepsTheDamagedDatabaseAndSaysSo) {
   EXPECT_EQ(TreeOf(report.kept).size(), damaged);
   EXPECT_THAT(Describe(report),
               AllOf(HasSubstr("recovered to batch 10"),
-                    HasSubstr("1 records skipped ('"),
+                    HasSubstr("1 record skipped ('"),
                     HasSubstr("kept in '" + report.kept.string() + "'")));
   const auto history = (*store)->History(9);
   ASSERT_EQ(history->size(), 1u);

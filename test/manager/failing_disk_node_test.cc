@@ -18,6 +18,7 @@ using checkpoint::DiskOperation;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Resolves one container all the time.
 class Reader {
@@ -108,6 +109,32 @@ TEST_F(FailingDiskNodeTest, ResolvesThroughoutAndGoesOnOnceThereIsSpace) {
   // written.
   EXPECT_THAT(node_.drivers.calls(),
               ElementsAre(Prepare(kDriver, {"c1"}), Prepare(kDriver, {"c2"})));
+}
+
+// It used to end with "(DRA driver d.example.com)".
+TEST_F(FailingDiskNodeTest, AnErrorOfTheDiskIsNotBlamedOnTheDriver) {
+  node_.Start();
+  node_.drivers.Answer(kDriver, [this](bool, const dra::ClaimReference&) {
+    fault_ = DiskFault::kShortNoSpace;
+    return absl::OkStatus();
+  });
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c1"}));
+  ASSERT_NE(AwaitLedgerError(), "");
+  node_.drivers.Answer(kDriver, {});
+  fault_ = DiskFault::kNone;
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  std::vector<std::string> failures;
+  for (const EventInfo& event : node_.manager().Events(0)) {
+    if (event.message.starts_with("Failed to prepare")) {
+      failures.push_back(event.message);
+    }
+  }
+  ASSERT_FALSE(failures.empty());
+  for (const std::string& failure : failures) {
+    EXPECT_THAT(failure, AllOf(HasSubstr("No space left on device"),
+                               Not(HasSubstr(kDriver))));
+  }
 }
 
 }  // namespace

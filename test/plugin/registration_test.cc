@@ -14,6 +14,7 @@
 #include "plugin/socket_fixture.h"
 #include "registration/grpc_plugin_socket.h"
 #include "registration/registrar.h"
+#include "support/names_once.h"
 #include "support/status_matchers.h"
 #include "watcher/directory_watcher.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::HasSubstr;
 
 /// A plugin of the registration directory: the handshake, and the service on
@@ -155,7 +157,8 @@ TEST_F(PluginRegistrationTest, APluginHearsWhyItIsRefused) {
 TEST_F(PluginRegistrationTest, APluginHearsThatItCannotBeReached) {
   EXPECT_THAT(Register("p.sock", kResource).status(),
               StatusIs(absl::StatusCode::kUnknown,
-                       HasSubstr("failed to dial device plugin: ")));
+                       AllOf(HasSubstr("failed to dial device plugin: '"),
+                             NamesOnce((folder() / "p.sock").string()))));
   SmallPlugin plugin(*runtime_, folder() / "p.sock", {},
                      InternalError("no driver"));
   EXPECT_THAT(Register("p.sock", kResource).status(),
