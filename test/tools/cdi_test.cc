@@ -169,6 +169,7 @@ TEST_F(CdiCommandTest, ValidateHasALinePerFileAndFailsOnABadOne) {
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 2);
   EXPECT_THAT(result.out, AllOf(HasSubstr("good.yaml"), HasSubstr("bad.yaml")));
+  EXPECT_EQ(result.err, "devmgrctl: 1 of 2 is bad\n");
   EXPECT_EQ(Run({"cdi", "validate", low_ / "good.yaml"}).code, 0);
   EXPECT_EQ(Run({"cdi", "validate", low_ / "bad.yaml"}).code, 1);
   EXPECT_EQ(Run({"cdi", "validate", low_}).code, 1);

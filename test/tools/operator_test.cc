@@ -62,6 +62,9 @@ TEST_F(OperatorTest, GivesAClaimUpOnlyWhenThatIsMeant) {
   EXPECT_THAT(shown.err, AllOf(HasSubstr("add --yes"), HasSubstr("7 attempts"),
                                HasSubstr("'default/gpu'")));
   EXPECT_THAT(node_.decisions, IsEmpty());
+  node_.debts[0].attempts = 1;
+  EXPECT_THAT(Run({"release", "claim", "gpu", "--force", "--reason", "x"}).err,
+              HasSubstr("(1 attempt)"));
   const Result done = Run({"release", "claim", "gpu", "--force", "--reason",
                            "the card is gone", "--yes"});
   EXPECT_EQ(done.code, 0) << done.err;

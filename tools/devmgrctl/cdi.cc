@@ -294,7 +294,8 @@ absl::Status Validate(const Session& session) {
       [](const Verdict& verdict) { return !verdict.errors.empty(); });
   if (bad == 0) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition,
-                   fmt::format("{} of {} are bad", bad, verdicts->size()));
+                   fmt::format("{} of {} {} bad", bad, verdicts->size(),
+                               bad == 1 ? "is" : "are"));
 }
 
 /// Prints what is different from one look to the next.

@@ -103,7 +103,9 @@ absl::Status Diff(const Session& session) {
   if (!status.ok()) return AsTrouble(status);
   if (differences == 0) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition,
-                   fmt::format("{} pods and claims differ", differences));
+                   differences == 1
+                       ? "1 pod or claim differs"
+                       : fmt::format("{} pods and claims differ", differences));
 }
 
 }  // namespace devmgr::ctl

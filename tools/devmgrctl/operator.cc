@@ -35,9 +35,10 @@ void PrintResult(const Session& session, const std::string& kind,
 
 std::string DebtText(const DebtInfo& debt) {
   return fmt::format(
-      "driver '{}' owes its unpreparing since {} ({} attempts): "
+      "driver '{}' owes its unpreparing since {} ({} attempt{}): "
       "{}",
-      debt.driver, TimeText(debt.since), debt.attempts, debt.last_error);
+      debt.driver, TimeText(debt.since), debt.attempts,
+      debt.attempts == 1 ? "" : "s", debt.last_error);
 }
 
 std::string OwnerText(ResourceOwner owner) {
