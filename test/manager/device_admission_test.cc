@@ -5,6 +5,8 @@
 #include <future>
 
 #include "manager/device_fixture.h"
+#include "manager/driver_names.h"
+#include "manager/manager_fixture.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -50,6 +52,26 @@ TEST_F(DeviceNodeTest, APodGetsItsDevices) {
   EXPECT_THAT(MessagesOf("DevicesReleased"),
               ElementsAre("2 devices of example.com/gpu are free again: '0', "
                           "'1'"));
+}
+
+// "all claims are prepared" was said of every pod.
+TEST_F(DeviceNodeTest, ReadyIsToldByWhatThePodHas) {
+  node_.drivers.Register(kDriver);
+  node_.Start();
+  node_.plugins.Serve(kGpu, 4);
+  node_.Publish(DevicePod("one", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("one", PodState::kReady));
+  node_.Publish(PodYaml("none", "u-none", {}));
+  ASSERT_TRUE(node_.WaitFor("none", PodState::kReady));
+  ASSERT_TRUE(node_.WaitUntilGone("one"));
+  node_.Publish(ClaimYaml("c", "u-c", {kDriver}, {"u-p"}) +
+                PodYaml("p", "u-p", {"c"}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(MessagesOf("Prepared"), ElementsAre("all devices are allocated",
+                                                  "the pod needs no devices",
+                                                  "all claims are prepared"));
+  EXPECT_THAT(MessagesOf("DevicesReleased"),
+              ElementsAre("1 device of example.com/gpu is free again: '0'"));
 }
 
 // W-27, BO-107, BO-108: who comes first by name wins, and it is told.
