@@ -23,6 +23,8 @@ std::string PathOf(const Headers& request) {
   return path == nullptr ? "" : *path;
 }
 
+}  // namespace
+
 std::optional<Clock::time_point> DeadlineOf(const Headers& request,
                                             Clock::time_point now) {
   const std::string* value = FindHeader(request, "grpc-timeout");
@@ -32,7 +34,11 @@ std::optional<Clock::time_point> DeadlineOf(const Headers& request,
   return now + *timeout;
 }
 
-}  // namespace
+Clock::time_point LatestAnswer(Clock::time_point now,
+                               Clock::time_point deadline) {
+  const auto left = deadline - now;
+  return now + std::max(left - kReserve, left / 2);
+}
 
 /// The right to decide about one call, shared by the copies of Decide.
 class Gate::Ticket {
@@ -101,9 +107,7 @@ CriCall HeldCall::Describe(std::string message) {
   const auto now = Clock::now();
   call.decide_by = now + gate_.options_.decision_budget;
   if (deadline_) {
-    const auto left = *deadline_ - now;
-    call.decide_by =
-        std::min(call.decide_by, now + std::max(left - kReserve, left / 2));
+    call.decide_by = std::min(call.decide_by, LatestAnswer(now, *deadline_));
   }
   call.message = std::move(message);
   return call;
@@ -213,6 +217,7 @@ absl::Status Gate::Unreadable(const Headers& request, const absl::Status& why) {
 void Gate::BackendConnected() {
   counters_.backend_connects++;
   if (std::exchange(backend_reachable_, true)) return;
+  on_backend_change_();
   if (options_.interceptor != nullptr) {
     options_.interceptor->OnBackendConnected();
   }
@@ -221,6 +226,7 @@ void Gate::BackendConnected() {
 void Gate::BackendLost(const absl::Status& why) {
   counters_.backend_losses++;
   backend_reachable_ = false;
+  on_backend_change_();
   if (options_.interceptor != nullptr) options_.interceptor->OnBackendLost(why);
 }
 

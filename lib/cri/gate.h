@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "cri/grpc_message.h"
 #include "cri/loop.h"
@@ -31,6 +32,14 @@ struct Counters {
   std::atomic<std::uint64_t> backend_connects = 0;
   std::atomic<std::uint64_t> backend_losses = 0;
 };
+
+/// When the caller of a request that comes now stops waiting; nothing: never.
+std::optional<Loop::Clock::time_point> DeadlineOf(const Headers& request,
+                                                  Loop::Clock::time_point now);
+/// By when it is to have an answer of ours: 5 s before, or after half of the
+/// time, whichever is later.
+Loop::Clock::time_point LatestAnswer(Loop::Clock::time_point now,
+                                     Loop::Clock::time_point deadline);
 
 class Gate;
 
@@ -120,6 +129,11 @@ class Gate {
 
   const CriProxyOptions& options() const { return options_; }
   Loop& loop() { return loop_; }
+  /// Runs when the runtime was lost, and when it is there for the first time
+  /// or again.
+  void OnBackendChange(std::function<void()> run) {
+    on_backend_change_ = std::move(run);
+  }
   Counters& counters() { return counters_; }
 
  private:
@@ -133,6 +147,7 @@ class Gate {
   Loop& loop_;
   Counters& counters_;
   bool backend_reachable_ = false;
+  std::function<void()> on_backend_change_ = [] {};
   std::size_t held_bytes_ = 0;  ///< Of all calls.
   std::uint64_t last_call_ = 0;
   std::unordered_map<std::uint64_t, HeldCall*> undecided_;

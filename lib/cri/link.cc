@@ -216,6 +216,18 @@ void Link::LookForBackend() {
   Settle();
 }
 
+/// Earlier if somebody's patience ends before.
+Loop::Clock::time_point Link::NextLook() {
+  auto next = Loop::Clock::now() + kLookAgain;
+  for (const StreamId id : waiting_) {
+    const Stream* stream = Find(id, true);
+    if (stream != nullptr && stream->patience) {
+      next = std::min(next, *stream->patience);
+    }
+  }
+  return next;
+}
+
 void Link::FlushBoth() {
   // What one side takes gives the other one something to say.
   for (bool any = true; any;) {
@@ -249,8 +261,7 @@ void Link::Settle() {
     client_->SetReading(client_started_ && !backend_->session.congested());
   }
   if (!waiting_.empty() && state_ == BackendState::kAbsent && retry_ == 0) {
-    retry_ =
-        loop_.At(Loop::Clock::now() + kLookAgain, [this] { LookForBackend(); });
+    retry_ = loop_.At(NextLook(), [this] { LookForBackend(); });
   }
 }
 

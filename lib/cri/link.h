@@ -63,6 +63,7 @@ class Link final : public Buried {
   void LoseBackend(const absl::Status& why);
   absl::Status AboutBackend(const absl::Status& why) const;
   void LookForBackend();
+  Loop::Clock::time_point NextLook();
   void Settle();
   void FlushBoth();
   void End();

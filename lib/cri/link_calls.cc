@@ -290,7 +290,13 @@ void Link::Forward(Stream& stream) {
   const std::string* path = FindHeader(stream.request, ":path");
   if (path == nullptr || *path != method::kVersion) return Fail(stream, absent);
   if (!stream.patience) {
-    stream.patience = Loop::Clock::now() + gate_.options().version_patience;
+    const auto now = Loop::Clock::now();
+    stream.patience = now + gate_.options().version_patience;
+    // The caller gets our answer rather than none.
+    if (const auto deadline = DeadlineOf(stream.request, now)) {
+      stream.patience =
+          std::min(*stream.patience, LatestAnswer(now, *deadline));
+    }
   }
   waiting_.push_back(stream.client);
 }

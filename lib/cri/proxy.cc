@@ -3,11 +3,14 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -25,7 +28,11 @@ namespace cri {
 namespace {
 
 constexpr mode_t kUsualMode = 0660;
-constexpr mode_t kPermissions = 0777;
+/// How often we look for the rights of the runtime's socket: while it is not
+/// there, and a while after it has changed, since runtimes make it first and
+/// set its rights then.
+constexpr std::chrono::milliseconds kFirstLook{100};
+constexpr std::chrono::milliseconds kLastLook{3'000};
 /// Out of descriptors: when to try again.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 /// Messages are below this on the wire.
@@ -52,25 +59,67 @@ absl::Status Check(const CriProxyOptions& options) {
   return InvalidArgumentError("options of the proxy: {}", wrong);
 }
 
-/// Listens with the rights that the runtime's socket has.
+/// Listens with the rights that the runtime's socket has, if it is there.
 absl::StatusOr<std::unique_ptr<rpc::SocketFile>> Listen(
     const CriProxyOptions& options) {
-  struct stat like {};
-  const bool copies =
-      !options.mode && stat(options.backend.c_str(), &like) == 0;
-  const mode_t mode =
-      copies ? like.st_mode & kPermissions : options.mode.value_or(kUsualMode);
-  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::SocketFile> socket,
-                          rpc::SocketFile::Listen(options.listen, mode));
-  // Who is not root cannot give away a file; the mode is as good as it gets.
-  if (copies && lchown(options.listen.c_str(), like.st_uid, like.st_gid) != 0 &&
-      errno != EPERM) {
-    return ErrnoStatus(
-        errno, fmt::format("cannot give '{}' the owner of '{}'",
-                           options.listen.string(), options.backend.string()));
+  if (options.mode) {
+    return rpc::SocketFile::Listen(options.listen, *options.mode);
   }
+  const auto like = rpc::RightsOf(options.backend);
+  DEVMGR_ASSIGN_OR_RETURN(
+      std::unique_ptr<rpc::SocketFile> socket,
+      rpc::SocketFile::Listen(options.listen, like ? like->mode : kUsualMode));
+  if (like) DEVMGR_RETURN_IF_ERROR(socket->Give(*like));
   return socket;
 }
+
+/// Has our socket follow the rights of the runtime's, which may come later, or
+/// come back with others. Belongs to the loop's thread.
+class FollowedRights {
+ public:
+  /// All borrowed. `failed` hears of each failure that is another than the
+  /// last one.
+  FollowedRights(Loop& loop, const rpc::SocketFile& socket,
+                 const std::filesystem::path& like,
+                 std::function<void(const absl::Status&)> failed)
+      : loop_(loop), socket_(socket), like_(like), failed_(std::move(failed)) {}
+  ~FollowedRights() { loop_.Cancel(timer_); }
+  FollowedRights(const FollowedRights&) = delete;
+  FollowedRights& operator=(const FollowedRights&) = delete;
+
+  /// They may be others now.
+  void Look() {
+    delay_ = kFirstLook;
+    Take();
+  }
+
+ private:
+  void Take() {
+    loop_.Cancel(timer_);
+    timer_ = 0;
+    const auto rights = rpc::RightsOf(like_);
+    if (rights && rights != taken_) {
+      taken_ = rights;
+      delay_ = kFirstLook;
+      absl::Status given = socket_.Give(*rights);
+      if (!given.ok() && given != last_failure_) failed_(given);
+      last_failure_ = std::move(given);
+    } else if (rights && delay_ == kLastLook) {
+      return;  // They stay what they are, until the runtime goes.
+    }
+    timer_ = loop_.At(Loop::Clock::now() + delay_, [this] { Take(); });
+    delay_ = std::min(2 * delay_, kLastLook);
+  }
+
+  Loop& loop_;
+  const rpc::SocketFile& socket_;
+  const std::filesystem::path like_;
+  const std::function<void(const absl::Status&)> failed_;
+  std::optional<rpc::SocketRights> taken_;
+  absl::Status last_failure_;
+  std::chrono::milliseconds delay_{kFirstLook};
+  Loop::TimerId timer_ = 0;
+};
 
 class CriProxyImpl final : public CriProxy, public Readable {
  public:
@@ -92,6 +141,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
 
   absl::Status Run() {
     DEVMGR_RETURN_IF_ERROR(loop_->Watch(socket_->fd(), EPOLLIN, this));
+    if (!options_.mode) FollowRights();
     thread_ = std::thread([this] { loop_->Run(); });
     pthread_setname_np(thread_.native_handle(), "devmgr-cri");
     return absl::OkStatus();
@@ -128,6 +178,22 @@ class CriProxyImpl final : public CriProxy, public Readable {
   }
 
  private:
+  void FollowRights() {
+    rights_ = std::make_unique<FollowedRights>(
+        *loop_, *socket_, options_.backend, [this](const absl::Status& why) {
+          if (options_.interceptor == nullptr) return;
+          options_.interceptor->OnRightsNotTaken(
+              WithContext(why, "the rights of '{}' are not those of '{}'",
+                          options_.listen.string(), options_.backend.string()));
+        });
+    gate_.OnBackendChange([this] {
+      if (rights_ != nullptr) rights_->Look();
+    });
+    loop_->mailbox()->Post([this] {
+      if (rights_ != nullptr) rights_->Look();
+    });
+  }
+
   void Adopt(UniqueFd caller) {
     auto link = std::make_unique<Link>(std::move(caller), gate_,
                                        [this](Link* over) { Remove(over); });
@@ -155,6 +221,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
 
   void StopAll() {
     loop_->Unwatch(socket_->fd());
+    rights_.reset();
     socket_.reset();
     std::vector<Link*> links;
     links.reserve(links_.size());
@@ -167,6 +234,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
   Counters counters_;
   const std::unique_ptr<Loop> loop_;
   std::unique_ptr<rpc::SocketFile> socket_;
+  std::unique_ptr<FollowedRights> rights_;  ///< Null: they were given.
   Gate gate_;
   std::unordered_map<Link*, std::unique_ptr<Link>> links_;
   std::thread thread_;

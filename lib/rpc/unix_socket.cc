@@ -20,6 +20,7 @@
 namespace devmgr::rpc {
 namespace {
 
+constexpr mode_t kPermissions = 0777;
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 /// A file may appear between our look and our move; how often we look again.
@@ -283,6 +284,36 @@ absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
   DEVMGR_RETURN_IF_ERROR(placement.Take(temporary));
   file->name_ = path.filename();
   return file;
+}
+
+std::optional<SocketRights> RightsOf(const std::filesystem::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return SocketRights{status.st_mode & kPermissions, status.st_uid,
+                      status.st_gid};
+}
+
+absl::Status SocketFile::Give(const SocketRights& rights) const {
+  if (!InPlace()) {
+    return FailedPreconditionError("'{}' is not our socket any more", name_);
+  }
+  const auto give_to = [this](uid_t uid, gid_t gid) {
+    return fchownat(directory_.get(), name_.c_str(), uid, gid,
+                    AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  // A group we are in may be had where the owner may not.
+  constexpr auto kSameOwner = static_cast<uid_t>(-1);
+  const bool given = give_to(rights.uid, rights.gid) ||
+                     (errno == EPERM && give_to(kSameOwner, rights.gid));
+  if (!given && errno != EPERM) {
+    return ErrnoStatus(errno, fmt::format("cannot give '{}' to {}:{}", name_,
+                                          rights.uid, rights.gid));
+  }
+  if (fchmodat(directory_.get(), name_.c_str(), rights.mode, 0) == 0) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(errno, fmt::format("cannot set the mode of '{}' to {:o}",
+                                        name_, rights.mode));
 }
 
 bool SocketFile::InPlace() const {

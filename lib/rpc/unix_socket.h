@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/unique_fd.h"
@@ -22,6 +23,16 @@ absl::StatusOr<UniqueFd> ConnectUnix(const std::filesystem::path& path);
 /// Who was at the other end when it connected or began to listen.
 absl::StatusOr<PeerCredentials> CredentialsOf(int fd);
 
+/// Who may connect.
+struct SocketRights {
+  mode_t mode = 0;  ///< Permission bits only.
+  uid_t uid = 0;
+  gid_t gid = 0;
+  friend bool operator==(const SocketRights&, const SocketRights&) = default;
+};
+/// Of the file at `path`; nothing while none can be seen there.
+std::optional<SocketRights> RightsOf(const std::filesystem::path& path);
+
 /// A listening socket and the file it is reached by.
 class SocketFile {
  public:
@@ -34,6 +45,12 @@ class SocketFile {
   ~SocketFile();
   SocketFile(const SocketFile&) = delete;
   SocketFile& operator=(const SocketFile&) = delete;
+
+  /// Gives the file these rights. Who is not root cannot give away a file, and
+  /// perhaps not to a group: that is no error, but then nothing but the mode
+  /// changes.
+  ///   FailedPrecondition  the file is not this one any more
+  absl::Status Give(const SocketRights& rights) const;
 
   /// The file is there and is this one.
   bool InPlace() const;

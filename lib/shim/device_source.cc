@@ -58,6 +58,7 @@ class ManagerSource : public DeviceSource {
   ~ManagerSource() override { manager_.RemoveObserver(&changes_); }
 
   void DevicesOf(const PodUid& pod, const ObjectName& name,
+                 std::chrono::milliseconds /*timeout*/,
                  DevicesDone done) override {
     done(server::LookUpPod(manager_, pod, name));
   }
@@ -98,12 +99,12 @@ class DaemonSource : public DeviceSource {
       : runtime_(runtime), endpoint_(std::move(endpoint)), timeout_(timeout) {}
 
   void DevicesOf(const PodUid& pod, const ObjectName& name,
-                 DevicesDone done) override {
+                 std::chrono::milliseconds timeout, DevicesDone done) override {
     pb::PodDevicesRequest request;
     request.set_uid(pod.value);
     *request.mutable_name() = server::ToProto(name);
     Call(
-        "PodDevicesOf", request, timeout_,
+        "PodDevicesOf", request, timeout,
         [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
           if (!bytes.ok()) return done(bytes.status());
           const auto message = rpc::Decode<pb::PodDevices>(*bytes);
@@ -160,7 +161,7 @@ class DaemonSource : public DeviceSource {
     connection_->Call(
         std::string(server::kServicePath) + std::string(method),
         rpc::Encode(request), {timeout},
-        [endpoint = endpoint_.string(),
+        [endpoint = endpoint_.string(), timeout,
          done = std::move(done)](absl::StatusOr<std::string> bytes) {
           if (const auto code = bytes.status().code();
               code == absl::StatusCode::kCancelled ||
@@ -168,6 +169,10 @@ class DaemonSource : public DeviceSource {
             // It stops, or is too old to tell.
             bytes = UnavailableError("no answer from devmgrd at '{}': {}",
                                      endpoint, MessageOf(bytes.status()));
+          } else if (code == absl::StatusCode::kDeadlineExceeded) {
+            bytes = DeadlineExceededError(
+                "devmgrd at '{}' has not answered within {} ms: {}", endpoint,
+                timeout.count(), MessageOf(bytes.status()));
           }
           done(std::move(bytes));
         });

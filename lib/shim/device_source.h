@@ -30,7 +30,9 @@ class DeviceSource {
   ///   NotFound            the pod is not known
   ///   Unavailable         it has no answer yet, or the source is away
   ///   FailedPrecondition  it will get none
+  ///   DeadlineExceeded    the source has not answered within `timeout`
   virtual void DevicesOf(const PodUid& pod, const ObjectName& name,
+                         std::chrono::milliseconds timeout,
                          DevicesDone done) = 0;
 
   /// As DeviceManager::StartBeforeContainerStart; DeadlineExceeded after
@@ -51,7 +53,7 @@ class DeviceSource {
 std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager);
 
 /// A daemon, by its inspection socket. `runtime` is borrowed. Connects when
-/// something is asked; a call waits `timeout` at most.
+/// something is asked. `timeout` is for the answer to a long poll, after it.
 std::unique_ptr<DeviceSource> MakeDaemonSource(
     rpc::Runtime& runtime, std::filesystem::path endpoint,
     std::chrono::milliseconds timeout);

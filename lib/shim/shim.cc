@@ -13,6 +13,12 @@ namespace devmgr {
 namespace shim {
 namespace {
 
+/// So much before the time for a decision is over we give our own answer, or a
+/// quarter of the time, whichever is less.
+constexpr std::chrono::milliseconds kAnswerBefore{100};
+/// The same of the end of patience: it leaves an answer its time.
+constexpr std::chrono::milliseconds kAskBefore{300};
+
 std::set<std::string> MethodsToHold(const CriShimOptions& options) {
   std::set<std::string> methods;
   for (const std::string_view method :
@@ -63,6 +69,13 @@ absl::Status CheckOptions(const CriShimOptions& options) {
 }
 
 }  // namespace
+
+Shim::Held::Held(CriCall what, Decide how, Time now)
+    : call(std::move(what)), decide(std::move(how)) {
+  const auto left = call.decide_by - now;
+  answer_by = now + std::max(left - kAnswerBefore, left / 4 * 3);
+  patient_until = now + std::max(left - kAskBefore, left / 2);
+}
 
 absl::StatusOr<std::unique_ptr<Shim>> Shim::Start(CriShimOptions options) {
   DEVMGR_RETURN_IF_ERROR(CheckOptions(options));
@@ -126,8 +139,8 @@ CriShimInfo Shim::Info() const {
 // --- On the proxy's thread --------------------------------------------------
 
 void Shim::OnCall(CriCall call, Decide decide) {
-  auto held =
-      std::make_shared<const Held>(Held{std::move(call), std::move(decide)});
+  auto held = std::make_shared<const Held>(std::move(call), std::move(decide),
+                                           executor_->Now());
   executor_->Post([this, held = std::move(held)] { Dispatch(held); });
 }
 
@@ -144,6 +157,11 @@ void Shim::OnPassedUnread(const std::string& method, const std::string& why) {
 
 void Shim::OnBackendLost(const absl::Status&) {
   executor_->Post([this] { OnRuntimeLost(); });
+}
+
+void Shim::OnRightsNotTaken(const absl::Status& why) {
+  executor_->Post(
+      [this, why] { Tell(true, "SocketRights", {}, MessageOf(why)); });
 }
 
 // --- On the executor --------------------------------------------------------
@@ -198,7 +216,7 @@ void Shim::Observe(const HeldCall& held) {
   });
   if (!sandbox || gate_ == nullptr || !gate_->in_doubt()) return Forward(held);
   // Afterwards nobody could say whose it was.
-  Look([this, held](const absl::Status&) { Forward(held); });
+  Look(held, [this, held](const absl::Status&) { Forward(held); });
 }
 
 void Shim::RunSandbox(const HeldCall& held) {
@@ -223,10 +241,11 @@ void Shim::WhenAdmitted(const HeldCall& held,
                         std::function<void()> then) {
   if (gate_ == nullptr || identity.uid.value.empty()) return then();
   const bool wait = options_.unknown_sandbox == UnknownSandbox::kWait;
+  const auto now = executor_->Now();
   const PodGate::Patience patience = {
-      executor_->Now() +
-          (wait ? options_.unknown_sandbox_wait : std::chrono::milliseconds(0)),
-      held->call.decide_by - kAnswerBefore};
+      wait ? std::min(now + options_.unknown_sandbox_wait, held->patient_until)
+           : now,
+      held->answer_by};
   const auto done = [this, held, identity,
                      then = std::move(then)](absl::Status status) {
     if (status.code() == absl::StatusCode::kNotFound &&
@@ -241,7 +260,7 @@ void Shim::WhenAdmitted(const HeldCall& held,
     status.ok() ? then() : Fail(held, ForCaller(status));
   };
   gate_->Admit(held->call.id, identity, patience, done);
-  if (gate_->in_doubt()) Look([](const absl::Status&) {});
+  if (gate_->in_doubt()) WaitForLook({[](const absl::Status&) {}, true});
 }
 
 void Shim::StartContainer(const HeldCall& held) {
@@ -261,12 +280,8 @@ void Shim::StartContainer(const HeldCall& held) {
     }
     // The runtime knows what to say of one that nobody knows.
     if (sandbox == nullptr || sandbox->uid.value.empty()) return Forward(held);
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        held->call.decide_by - executor_->Now());
     source_->BeforeContainerStart(
-        sandbox->uid, container->name,
-        std::max(std::chrono::milliseconds(1),
-                 std::min(left, options_.call_timeout)),
+        sandbox->uid, container->name, TimeLeft(*held),
         OnExecutor<absl::Status>([this, held, identity = *sandbox,
                                   name = container->name](
                                      const absl::Status& status) {
@@ -279,7 +294,14 @@ void Shim::StartContainer(const HeldCall& held) {
         }));
   };
   if (book_.FindContainer(*id) != nullptr) return start(absl::OkStatus());
-  Look(start);
+  Look(held, start);
+}
+
+std::chrono::milliseconds Shim::TimeLeft(const Held& held) const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      held.answer_by - executor_->Now());
+  return std::max(std::chrono::milliseconds(1),
+                  std::min(left, options_.call_timeout));
 }
 
 void Shim::Forward(const HeldCall& held) {

@@ -37,10 +37,19 @@ class Shim final : public CriShim, private CriInterceptor {
   CriProxyStats Stats() const override { return proxy_->Stats(); }
 
  private:
-  /// A call that waits for us.
+  using Time = std::chrono::steady_clock::time_point;
+  /// A call that waits for us. All that is waited for on its behalf ends before
+  /// its caller does.
   struct Held {
+    Held(CriCall what, Decide how, Time now);
+
     CriCall call;
     Decide decide;
+    /// By then we give an answer of our own, which says what was late.
+    Time answer_by;
+    /// So long what may never come is waited for; then there is time for one
+    /// more question.
+    Time patient_until;
   };
   using HeldCall = std::shared_ptr<const Held>;
 
@@ -52,7 +61,7 @@ class Shim final : public CriShim, private CriInterceptor {
     cri::SandboxIdentity identity;
     std::vector<cri::ContainerConfig> configs;
     /// Until when an unknown pod is waited for.
-    std::chrono::steady_clock::time_point patience;
+    Time patience;
     std::uint64_t asked_at = 0;  ///< `source_version_` then.
     bool given_back_again = false;
     bool awaits_specs = false;  ///< Until `patience`, from a driver.
@@ -70,6 +79,7 @@ class Shim final : public CriShim, private CriInterceptor {
   void OnPassedUnread(const std::string& method,
                       const std::string& why) override;
   void OnBackendLost(const absl::Status& why) override;
+  void OnRightsNotTaken(const absl::Status& why) override;
 
   // On the executor.
   void Dispatch(const HeldCall& held);
@@ -91,8 +101,10 @@ class Shim final : public CriShim, private CriInterceptor {
     bool for_lists;  ///< Else for what the runtime is.
   };
   /// Asks the runtime what it is and what it runs; those who come meanwhile
-  /// share the answer if it is one. Repeated until it succeeds.
-  void Look(Looked then);
+  /// share the answer if it is one. Repeated until it succeeds. For `held` it
+  /// is waited for until that has to be answered: then Unavailable.
+  void Look(const HeldCall& held, Looked then);
+  void LookFor(const HeldCall& held, Waiting waiting);
   void WaitForLook(Waiting waiting);
   void BeginLook();
   void EndLook(const absl::Status& status);
@@ -151,6 +163,8 @@ class Shim final : public CriShim, private CriInterceptor {
       executor->Post([done, answer = std::move(answer)] { done(answer); });
     };
   }
+  /// What a question asked for `held` may take.
+  std::chrono::milliseconds TimeLeft(const Held& held) const;
   static absl::Status ForCaller(const absl::Status& status);
   static bool IsGood(const CriOutcome& outcome) {
     return outcome.forwarded && outcome.status.ok();
@@ -159,9 +173,6 @@ class Shim final : public CriShim, private CriInterceptor {
   static bool IsLost(const CriOutcome& outcome) {
     return outcome.forwarded && !outcome.answered;
   }
-
-  /// So much before the time for a decision is over we give our own answer.
-  static constexpr std::chrono::milliseconds kAnswerBefore{100};
 
   CriShimOptions options_;
   const CdiHost host_ = SystemCdiHost();

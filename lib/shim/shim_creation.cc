@@ -67,7 +67,9 @@ void Shim::Restore(const HeldCall& held) {
 }
 
 void Shim::Identify(const CreationPtr& creation) {
-  creation->patience = executor_->Now() + options_.unknown_sandbox_wait;
+  creation->patience =
+      std::min(executor_->Now() + options_.unknown_sandbox_wait,
+               creation->held->patient_until);
   if (!creation->identity.uid.value.empty() || creation->restore ||
       source_ == nullptr) {
     return FindDevices(creation);
@@ -83,7 +85,7 @@ void Shim::Identify(const CreationPtr& creation) {
   if (book_.FindSandbox(creation->sandbox_id) != nullptr) {
     return from_book(absl::OkStatus());
   }
-  Look(from_book);
+  Look(creation->held, from_book);
 }
 
 void Shim::OnUnknownSandbox(const CreationPtr& creation,
@@ -105,7 +107,7 @@ void Shim::FindDevices(const CreationPtr& creation) {
   }
   creation->asked_at = source_version_;
   source_->DevicesOf(
-      creation->identity.uid, creation->identity.pod,
+      creation->identity.uid, creation->identity.pod, TimeLeft(*creation->held),
       OnExecutor<absl::StatusOr<std::shared_ptr<const PodDevices>>>(
           [this, creation](
               const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
@@ -152,7 +154,7 @@ void Shim::TakeBackFirst(const CreationPtr& creation,
                                  container, creation->identity.pod.ToString()));
   }
   source_->BeforeContainerStart(
-      creation->identity.uid, container, options_.call_timeout,
+      creation->identity.uid, container, TimeLeft(*creation->held),
       OnExecutor<absl::Status>([this, creation](const absl::Status& status) {
         if (!status.ok()) return Fail(creation->held, ForCaller(status));
         FindDevices(creation);
@@ -186,10 +188,11 @@ std::optional<std::string> Shim::LacksSpecs(const Creation& creation,
 /// waited for; if there is none to come, the plan says what is missing.
 void Shim::AskForSpecs(const CreationPtr& creation,
                        const std::string& container) {
-  const auto last = creation->held->call.decide_by - kAnswerBefore;
-  if (!std::exchange(creation->awaits_specs, true)) creation->patience = last;
+  if (!std::exchange(creation->awaits_specs, true)) {
+    creation->patience = creation->held->patient_until;
+  }
   source_->BeforeContainerStart(
-      creation->identity.uid, container, options_.call_timeout,
+      creation->identity.uid, container, TimeLeft(*creation->held),
       OnExecutor<absl::Status>(
           [this, creation, container](const absl::Status& status) {
             if (absl::IsUnavailable(status) &&

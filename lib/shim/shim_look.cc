@@ -11,7 +11,27 @@
 
 namespace devmgr::shim {
 
-void Shim::Look(Looked then) { WaitForLook({std::move(then), true}); }
+void Shim::Look(const HeldCall& held, Looked then) {
+  LookFor(held, {std::move(then), true});
+}
+
+void Shim::LookFor(const HeldCall& held, Waiting waiting) {
+  // Of the look and the end of the call's time the first counts.
+  const auto then = std::make_shared<Looked>(std::move(waiting.then));
+  const auto once = [then](const absl::Status& status) {
+    if (const Looked first = std::exchange(*then, nullptr)) first(status);
+  };
+  const std::chrono::milliseconds left = TimeLeft(*held);
+  const TimerId timer = executor_->PostAfter(left, [this, once, left] {
+    once(UnavailableError("the runtime at '{}' has not answered within {} ms",
+                          options_.proxy.backend.string(), left.count()));
+  });
+  WaitForLook({[this, once, timer](const absl::Status& status) {
+                 executor_->Cancel(timer);
+                 once(status);
+               },
+               waiting.for_lists});
+}
 
 void Shim::WaitForLook(Waiting waiting) {
   // One that is under way may have begun before the runtime was back.
@@ -146,7 +166,7 @@ void Shim::WhenRuntimeKnown(const HeldCall& held, std::function<void()> then) {
     if (status.ok()) return WhenRuntimeKnown(held, then);
     Fail(held, UnavailableError("{}", MessageOf(status)));
   };
-  WaitForLook({known, false});
+  LookFor(held, {known, false});
 }
 
 }  // namespace devmgr::shim

@@ -127,6 +127,10 @@ class TestInterceptor : public CriInterceptor {
     const std::lock_guard lock(mutex_);
     story_.push_back("lost " + std::string(why.message()));
   }
+  void OnRightsNotTaken(const absl::Status& why) override {
+    const std::lock_guard lock(mutex_);
+    story_.push_back("rights not taken: " + std::string(why.message()));
+  }
   void OnBackendConnected() override {
     const std::lock_guard lock(mutex_);
     story_.emplace_back("connected");

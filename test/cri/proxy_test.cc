@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -175,6 +176,64 @@ TEST_F(ProxyTest, HasTheRightsOfTheRuntimesSocket) {
   StartProxy();
   ASSERT_EQ(stat(listen_path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+// The runtime makes its socket first and sets its rights then.
+TEST_F(ProxyTest, HasTheRightsOfARuntimeThatComesLater) {
+  StartProxy();
+  const auto has_mode = [&](mode_t mode) {
+    struct stat status {};
+    return stat(listen_path().c_str(), &status) == 0 &&
+           (status.st_mode & 0777U) == mode;
+  };
+  EXPECT_TRUE(has_mode(0660));
+  StartBackend();
+  ASSERT_EQ(chmod(backend_path().c_str(), 0606), 0);
+  EXPECT_TRUE(Eventually([&] { return has_mode(0606); }));
+  ASSERT_EQ(chmod(backend_path().c_str(), 0604), 0);
+  EXPECT_TRUE(Eventually([&] { return has_mode(0604); }));
+  // One that comes back, and had served somebody.
+  const auto client = Client();
+  EXPECT_EQ(StatusOf(Call(*client, kList)), "0");
+  backend_.reset();
+  StartBackend();
+  ASSERT_EQ(chmod(backend_path().c_str(), 0602), 0);
+  EXPECT_TRUE(Eventually([&] { return has_mode(0602); }));
+}
+
+TEST_F(ProxyTest, KeepsTheModeThatItWasGiven) {
+  options_.mode = 0600;
+  StartProxy();
+  StartBackend();
+  ASSERT_EQ(chmod(backend_path().c_str(), 0606), 0);
+  EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
+  struct stat status {};
+  ASSERT_EQ(stat(listen_path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST_F(ProxyTest, TellsThatItCannotHaveTheRuntimesRights) {
+  options_.intercept = {kCreate};
+  StartProxy();
+  // Somebody else's file stands there by now.
+  ASSERT_TRUE(std::filesystem::remove(listen_path()));
+  StartBackend();
+  ASSERT_TRUE(Eventually([&] { return !interceptor_.story().empty(); }));
+  EXPECT_THAT(interceptor_.story().front(),
+              testing::AllOf(testing::HasSubstr("rights not taken"),
+                             testing::HasSubstr(listen_path().string()),
+                             testing::HasSubstr(backend_path().string())));
+}
+
+// The caller gets our answer, and not its own deadline.
+TEST_F(ProxyTest, VersionIsAnsweredBeforeItsCallersDeadline) {
+  options_.version_patience = 600s;
+  StartProxy();
+  const RawMessage answer =
+      Call(*Client(), "/runtime.v1.RuntimeService/Version",
+           {{"grpc-timeout", "600m"}});
+  EXPECT_EQ(StatusOf(answer), "14");
+  EXPECT_NE(TextOf(answer).find(backend_path().string()), std::string::npos);
 }
 
 TEST_F(ProxyTest, SaysThatTheRuntimeIsAway) {

@@ -66,6 +66,12 @@ class FakeRuntime {
     Fixed(&options, cri::method::kStatus, "", &version_fails);
     Fixed(&options, cri::method::kListPodSandbox, sandboxes, &lists_fail);
     Fixed(&options, cri::method::kListContainers, containers, &lists_fail);
+    if (lists_hang) {
+      options.methods[std::string(cri::method::kListPodSandbox)] =
+          [this](const std::string&, const rpc::Respond& respond) {
+            hanging_.Put(respond);
+          };
+    }
     if (has_streams) {
       Streamed(&options, cri::method::kStreamPodSandboxes, sandboxes);
       Streamed(&options, cri::method::kStreamContainers, containers);
@@ -88,6 +94,7 @@ class FakeRuntime {
   std::function<void(const std::string& request, rpc::Respond)> answer_instead;
   std::string sandboxes, containers;  ///< Answers; to be set before Start.
   bool has_streams = false;           ///< Of both; to be set before Start.
+  bool lists_hang = false;            ///< To be set before Start.
   /// Unary calls for what it is, and for its lists.
   std::atomic<bool> version_fails = false, lists_fail = false;
 
@@ -130,6 +137,7 @@ class FakeRuntime {
 
   rpc::Runtime& runtime_;
   const std::filesystem::path socket_;
+  Mailbox<rpc::Respond> hanging_;  ///< That nobody answers.
   std::unique_ptr<rpc::Server> server_;
 };
 
@@ -169,10 +177,11 @@ class ShimTest : public rpc::RpcTest {
     return CallAndWait(*client_, std::string(method), request);
   }
   /// A call that may take its time.
-  std::shared_ptr<Mailbox<rpc::Result>> Begin(std::string_view method,
-                                              const std::string& request) {
+  std::shared_ptr<Mailbox<rpc::Result>> Begin(
+      std::string_view method, const std::string& request,
+      std::chrono::milliseconds timeout = kPatience) {
     auto answers = std::make_shared<Mailbox<rpc::Result>>();
-    client_->Call(std::string(method), request, {kPatience},
+    client_->Call(std::string(method), request, {timeout},
                   [answers](rpc::Result result) { answers->Put(result); });
     return answers;
   }

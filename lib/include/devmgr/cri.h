@@ -121,6 +121,9 @@ class DEVMGR_EXPORT CriInterceptor {
   /// doing has an unknown outcome: compare before anything exclusive is given
   /// away again. Connections are made anew when a call needs one.
   virtual void OnBackendLost(const absl::Status& /*why*/) {}
+  /// Our socket could not be given the rights that the runtime's has; whoever
+  /// may connect there perhaps cannot connect here.
+  virtual void OnRightsNotTaken(const absl::Status& /*why*/) {}
   /// The runtime can be reached: first of all, and after OnBackendLost.
   virtual void OnBackendConnected() {}
 };
@@ -131,7 +134,8 @@ struct CriProxyOptions {
   /// Where the runtime listens; it need not be there yet.
   std::filesystem::path backend;
   /// Permissions of the socket, such as 0600; none: that of the runtime's
-  /// socket with its owner and group, or 0660 if that is not there yet.
+  /// socket with its owner and group, also when that comes later or comes back
+  /// with others; 0660 until it is there.
   std::optional<std::uint32_t> mode;
 
   /// Full paths of unary methods that `interceptor` decides about.
