@@ -223,8 +223,15 @@ class Expander {
           [&](const auto& allowed) { return IsAllowed(hook, allowed); });
       policy = is_allowed ? CriPolicy::kWarn : CriPolicy::kRefuse;
     }
+    // The first one is the program's own name.
+    std::string arguments;
+    for (std::size_t i = 1; i < hook.args.size(); ++i) {
+      arguments += fmt::format("{}'{}'", i == 1 ? "" : " ", hook.args[i]);
+    }
     Obstacle("hooks", policy,
-             fmt::format("runs the {} hook '{}'", hook.hook_name, hook.path));
+             fmt::format("runs the {} hook '{}'{}{}", hook.hook_name, hook.path,
+                         arguments.empty() ? "" : " with the arguments ",
+                         arguments));
   }
 
   void AddGroup(std::uint32_t gid) {

@@ -105,6 +105,23 @@ TEST_F(CriExpansionTest, RefusesHooksAndSaysAll) {  // BO-082
                      HasSubstr("1.7.2"))));
 }
 
+// What is left out can be judged only with what the hook would have done.
+TEST_F(CriExpansionTest, NamesTheArgumentsOfAHookThatIsLeftOut) {
+  target_.hooks = CriPolicy::kWarn;
+  EXPECT_THAT(Expand("hooks: [{hookName: createContainer, path: /bin/ctk, "
+                     "args: [ctk, hook, update-ldcache, --folder, /a b]}]")
+                  .warnings,
+              ElementsAre(AllOf(
+                  HasSubstr("hooks left out: runs the createContainer hook "
+                            "'/bin/ctk' with the arguments 'hook' "
+                            "'update-ldcache' '--folder' '/a b'"),
+                  HasSubstr("v.com/c=d"), HasSubstr("/etc/cdi/x.yaml"))));
+  EXPECT_THAT(
+      Expand("hooks: [{hookName: poststop, path: /bin/ctk, args: [ctk]}]")
+          .warnings,
+      ElementsAre(testing::EndsWith("runs the poststop hook '/bin/ctk'")));
+}
+
 TEST_F(CriExpansionTest, ListsAllObstacles) {  // BO-083
   const CriExpansion expansion =
       Expand({{"a", "netDevices: [{hostInterfaceName: e0, name: n}]"},
