@@ -29,6 +29,7 @@
 #include "manager/object_book.h"
 #include "manager/pod_lifecycle.h"
 #include "manager/resolve_table.h"
+#include "manager/runtime_book.h"
 #include "manager/slice_keeper.h"
 #include "manager/source_problems.h"
 #include "manager/spec_keeper.h"
@@ -98,6 +99,7 @@ class Manager final : public DeviceManager {
                                     const std::string& reason,
                                     Done done) override;
   OperationId StartConfirmSource(const std::string& reason, Done done) override;
+  absl::Status ReportRuntime(const RuntimeReport& report) override;
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -117,6 +119,7 @@ class Manager final : public DeviceManager {
   std::vector<DeviceInfo> Devices() const override;
   std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
+  std::vector<RuntimeInfo> Runtimes() const override;
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
       const PodUid& pod, std::string_view container) const override;
   absl::StatusOr<ContainerClaims> HeldClaims(
@@ -223,6 +226,7 @@ class Manager final : public DeviceManager {
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;  ///< The durable projection as this thread sees it.
   EventLog events_;
+  RuntimeBook runtimes_{events_, host_.now};
   std::vector<DeviceManagerObserver*> observers_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ObjectBook> objects_;

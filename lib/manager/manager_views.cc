@@ -329,6 +329,14 @@ std::vector<DeviceClassInfo> Manager::DeviceClasses() const {
   return classes;
 }
 
+absl::Status Manager::ReportRuntime(const RuntimeReport& report) {
+  return OnLoop([&] { return runtimes_.Take(report); });
+}
+
+std::vector<RuntimeInfo> Manager::Runtimes() const {
+  return OnLoop([&] { return runtimes_.Runtimes(); });
+}
+
 std::vector<EventInfo> Manager::Events(std::uint64_t after) const {
   return OnLoop([&] { return events_.After(after); });
 }

@@ -10,6 +10,7 @@
 #include <devmgr/container_devices.h>
 #include <devmgr/fsck.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
+#include <devmgr/runtime_report.h>
 #include <devmgr/status_types.h>
 
 #include <optional>
@@ -44,6 +45,7 @@ pb::LedgerView ToProto(const LedgerView& view);
 pb::StateAtRequest ToProto(const LedgerPoint& at);
 pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
+pb::RuntimeReport ToProto(const RuntimeReport& report);
 
 ObjectName FromProto(const pb::ObjectName& name);
 RecoveryInfo FromProto(const pb::RecoveryInfo& info);
@@ -65,5 +67,6 @@ absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view);
 LedgerPoint FromProto(const pb::StateAtRequest& at);
 PodDevices FromProto(const pb::PodDevices& devices);
 FsckReport FromProto(const pb::FsckReport& report);
+RuntimeReport FromProto(const pb::RuntimeReport& report);
 
 }  // namespace devmgr::server

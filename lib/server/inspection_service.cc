@@ -256,6 +256,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         if (!devices.ok()) return devices.status();
         return ToProto(**devices);
       });
+  methods[Path("ReportRuntime")] =
+      Method<pb::RuntimeReport>([](Self& self, const pb::RuntimeReport& request)
+                                    -> StatusOr<pb::ReportRuntimeResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.manager_.ReportRuntime(FromProto(request)));
+        return pb::ReportRuntimeResponse();
+      });
   methods[Path("BeforeContainerStart")] =
       Handler<pb::BeforeContainerStartRequest>(
           [](Self& self, const pb::BeforeContainerStartRequest& request,

@@ -35,6 +35,9 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<DeviceInfo> devices;
     std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
+    std::vector<RuntimeInfo> runtimes;
+    std::vector<RuntimeReport> reports;  ///< That were taken.
+    absl::Status report_status;          ///< Not OK: no report is taken.
     std::vector<EventInfo> events;
     absl::StatusOr<std::vector<DecisionInfo>> history =
         std::vector<DecisionInfo>();
@@ -144,6 +147,11 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::OkStatus());
     return 0;
   }
+  absl::Status ReportRuntime(const RuntimeReport& report) override {
+    const MutexLock lock(mutex_);
+    if (world_.report_status.ok()) world_.reports.push_back(report);
+    return world_.report_status;
+  }
   void Cancel(OperationId) override {}
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
@@ -197,6 +205,9 @@ class FakeDeviceManager : public DeviceManager {
   std::vector<DeviceClassInfo> DeviceClasses() const override {
     return Get(&World::classes);
   }
+  std::vector<RuntimeInfo> Runtimes() const override {
+    return Get(&World::runtimes);
+  }
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
       const PodUid&, std::string_view) const override {
     return absl::UnimplementedError("fake");
@@ -233,7 +244,11 @@ class FakeDeviceManager : public DeviceManager {
     Set([&](World& world) { world.fsck_modes.push_back(mode); });
     return Get(&World::fsck);
   }
-  void RunAfter(std::chrono::milliseconds, std::function<void()>) override {}
+  /// No time passes: what is for later never runs.
+  void RunAfter(std::chrono::milliseconds delay,
+                std::function<void()> task) override {
+    if (delay.count() == 0) task();
+  }
   void RunAndWait(std::function<void()> task) override { task(); }
 
   void AddObserver(DeviceManagerObserver* observer) override {

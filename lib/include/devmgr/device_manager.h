@@ -9,6 +9,7 @@
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
+#include <devmgr/runtime_report.h>
 #include <devmgr/status_types.h>
 
 #include <cstddef>
@@ -172,6 +173,13 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartConfirmSource(const std::string& reason,
                                          Done done) = 0;
 
+  /// What a CRI shim did and saw: its events are told as the manager's own are,
+  /// its counters are shown by `Runtimes`. For shims; to be repeated until it
+  /// succeeds. Waits for the manager's thread, like views.
+  ///   InvalidArgument    the report cannot be meant; nothing of it counts
+  ///   ResourceExhausted  too many sessions are known
+  virtual absl::Status ReportRuntime(const RuntimeReport& report) = 0;
+
   /// Completes the operation with Cancelled, unless it is over. What a driver
   /// is doing for it goes on and is recorded when it ends.
   virtual void Cancel(OperationId operation) = 0;
@@ -222,6 +230,8 @@ class DEVMGR_EXPORT DeviceManager {
   virtual std::vector<DeviceInfo> Devices() const = 0;
   virtual std::vector<ResourceInfo> Resources() const = 0;
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
+  /// Shims that have reported and have not ended, by their sockets.
+  virtual std::vector<RuntimeInfo> Runtimes() const = 0;
   /// Devices of plugins that a container holds, by resource, with the NUMA
   /// nodes they had when they were chosen.
   ///   NotFound  the pod is not known

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a CRI shim tells the manager of what it did, in the same process or over
+// the inspection socket.
+#pragma once
+
+#include <devmgr/status_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace devmgr {
+
+/// What is known of the runtime now, and what was done so far.
+struct RuntimeCounters {
+  std::uint64_t sandboxes = 0;           ///< That are known.
+  std::uint64_t foreign_sandboxes = 0;   ///< Of them: of no pod.
+  std::uint64_t containers = 0;          ///< That are known.
+  std::uint64_t unknown_containers = 0;  ///< Of them: of no known pod.
+  // Since the shim began.
+  std::uint64_t injected = 0;    ///< Containers changed.
+  std::uint64_t unchanged = 0;   ///< Containers passed as they came.
+  std::uint64_t refused = 0;     ///< Calls answered with an error of its own.
+  std::uint64_t unreadable = 0;  ///< Requests that could not be read.
+  std::uint64_t calls = 0;       ///< All that passed.
+  std::uint64_t runtime_losses = 0;
+  friend bool operator==(const RuntimeCounters&,
+                         const RuntimeCounters&) = default;
+};
+
+/// One of a session, which is a shim from its start to its end.
+struct RuntimeReport {
+  std::string session;   ///< Distinct for each start of a shim.
+  std::string listen;    ///< The shim's socket; of the sessions of one socket
+                         ///< only the newest goes on.
+  std::string endpoint;  ///< The runtime's socket.
+  std::string runtime;   ///< Name and version; empty: not known yet.
+  RuntimeCounters counters;
+  /// Since the last report that was taken, in ascending order of the session's
+  /// own numbers. One that comes again is told once.
+  std::vector<EventInfo> events;
+  bool over = false;  ///< The session ends with this report.
+};
+
+/// A session as the manager shows it.
+struct RuntimeInfo {
+  std::string session;
+  std::string listen;
+  std::string endpoint;
+  std::string runtime;
+  RuntimeCounters counters;
+  WallTime since;        ///< Of its first report.
+  WallTime last_report;  ///< Of its latest one.
+};
+
+/// Events that one report may have.
+inline constexpr std::size_t kMaxReportedEvents = 256;
+
+}  // namespace devmgr
