@@ -228,6 +228,30 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
   EXPECT_THAT(page, Not(HasSubstr("/r/b.sock\",state=\"actual")));
 }
 
+TEST_F(MetricsPageTest, ShowsWhatCriShimsReport) {
+  manager_.Set([](World& world) {
+    devmgr::RuntimeInfo runtime;
+    runtime.listen = "/run/devmgr/cri.sock";
+    runtime.counters.unknown_containers = 2;
+    runtime.counters.injected = 5;
+    runtime.counters.refused = 1;
+    runtime.counters.runtime_losses = 3;
+    world.runtimes = {runtime};
+  });
+  const std::string page = Page();
+  constexpr char kSocket[] = "socket_path=\"/run/devmgr/cri.sock\"";
+  const auto has = [&](const std::string& name, const std::string& label,
+                       const std::string& value) {
+    EXPECT_THAT(page, HasSubstr(name + "{" + kSocket + label + "} " + value));
+  };
+  has("devmgr_shim_known", ",kind=\"containers_of_unknown_pods\"", "2\n");
+  has("devmgr_shim_containers_total", ",outcome=\"changed\"", "5\n");
+  has("devmgr_shim_calls_total", ",outcome=\"refused\"", "1\n");
+  has("devmgr_shim_runtime_losses_total", "", "3\n");
+  EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_known gauge"));
+  EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_containers_total counter"));
+}
+
 TEST_F(MetricsPageTest, DetachedOnlyTheCountsAreLeft) {
   metrics_.OnRegistration("a.com/x");
   EXPECT_THAT(Page(), HasSubstr("devmgr_claims"));

@@ -5,6 +5,7 @@
 #include <prometheus/client_metric.h>
 
 #include <cmath>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <utility>
@@ -45,6 +46,7 @@ struct Views {
   std::vector<devmgr::PluginInfo> plugins;
   std::vector<devmgr::RegistrationSocketInfo> sockets;
   std::vector<devmgr::ResourceInfo> resources;
+  std::vector<devmgr::RuntimeInfo> runtimes;
 };
 
 Views ViewsOf(devmgr::DeviceManager& manager) {
@@ -57,15 +59,18 @@ Views ViewsOf(devmgr::DeviceManager& manager) {
     views.plugins = manager.Plugins();
     views.sockets = manager.RegistrationSockets();
     views.resources = manager.Resources();
+    views.runtimes = manager.Runtimes();
   });
   return views;
 }
 
-/// A gauge with its labels; what is added under the same labels adds up.
+/// A gauge, or a counter that is read off a view, with its labels; what is
+/// added under the same labels adds up.
 class Gauge {
  public:
-  Gauge(std::string name, std::string help)
-      : name_(std::move(name)), help_(std::move(help)) {}
+  using Type = prometheus::MetricType;
+  Gauge(std::string name, std::string help, Type type = Type::Gauge)
+      : name_(std::move(name)), help_(std::move(help)), type_(type) {}
 
   void Add(Labels labels, double value) { values_[std::move(labels)] += value; }
 
@@ -73,11 +78,12 @@ class Gauge {
     prometheus::MetricFamily family;
     family.name = name_;
     family.help = help_;
-    family.type = prometheus::MetricType::Gauge;
+    family.type = type_;
     for (const auto& [labels, value] : values_) {
       prometheus::ClientMetric metric;
       metric.label = labels;
-      metric.gauge.value = value;
+      (type_ == Type::Gauge ? metric.gauge.value : metric.counter.value) =
+          value;
       family.metric.push_back(std::move(metric));
     }
     return family;
@@ -86,6 +92,7 @@ class Gauge {
  private:
   const std::string name_;
   const std::string help_;
+  const Type type_;
   std::map<Labels, double> values_;
 };
 
@@ -199,6 +206,44 @@ Gauge DebtGauge(const Views& views) {
   return gauge;
 }
 
+/// Of each CRI shim that has reported, by its socket.
+std::vector<Gauge> ShimGauges(const Views& views) {
+  Gauge known("devmgr_shim_known",
+              "Sandboxes and containers of which a CRI shim knows");
+  Gauge containers("devmgr_shim_containers_total",
+                   "Containers created through a CRI shim, by what it did",
+                   prometheus::MetricType::Counter);
+  Gauge calls("devmgr_shim_calls_total",
+              "Calls that a CRI shim decided about; those of them that it "
+              "refused or could not read",
+              prometheus::MetricType::Counter);
+  Gauge losses("devmgr_shim_runtime_losses_total",
+               "Connections to the runtime that broke while they served",
+               prometheus::MetricType::Counter);
+  NameLimit sockets;
+  for (const devmgr::RuntimeInfo& runtime : views.runtimes) {
+    const devmgr::RuntimeCounters& all = runtime.counters;
+    const std::string socket = sockets.Of(runtime.listen);
+    const auto add = [&](Gauge& gauge, const char* label, const char* value,
+                         std::uint64_t count) {
+      gauge.Add({{"socket_path", socket}, {label, value}},
+                static_cast<double>(count));
+    };
+    add(known, "kind", "sandboxes", all.sandboxes);
+    add(known, "kind", "sandboxes_of_no_pod", all.foreign_sandboxes);
+    add(known, "kind", "containers", all.containers);
+    add(known, "kind", "containers_of_unknown_pods", all.unknown_containers);
+    add(containers, "outcome", "changed", all.injected);
+    add(containers, "outcome", "unchanged", all.unchanged);
+    add(calls, "outcome", "all", all.calls);
+    add(calls, "outcome", "refused", all.refused);
+    add(calls, "outcome", "unreadable", all.unreadable);
+    losses.Add({{"socket_path", socket}},
+               static_cast<double>(all.runtime_losses));
+  }
+  return {known, containers, calls, losses};
+}
+
 Gauge Single(std::string name, std::string help, double value) {
   Gauge gauge(std::move(name), std::move(help));
   gauge.Add({}, value);
@@ -226,6 +271,7 @@ std::vector<Gauge> GaugesOf(const Views& views) {
              node.source_complete ? 1 : 0),
   };
   for (Gauge& gauge : DriverGauges(views)) gauges.push_back(std::move(gauge));
+  for (Gauge& gauge : ShimGauges(views)) gauges.push_back(std::move(gauge));
   return gauges;
 }
 
