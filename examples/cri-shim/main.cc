@@ -284,6 +284,23 @@ class OwnManager {
   std::unique_ptr<devmgr::InspectionServer> server_;
 };
 
+/// Containers that have nothing from us, since their pods are not known.
+std::string DescribeUnknown(const devmgr::CriShimInfo& info) {
+  constexpr std::size_t kMost = 100;
+  const auto& all = info.unknown_containers;
+  std::string text;
+  for (std::size_t i = 0; i < all.size() && i < kMost; ++i) {
+    text += i == 0 ? "; containers of pods that are not known: " : ", ";
+    text += all[i].id + " ('" + all[i].name + "' of ";
+    text += all[i].uid.value.empty() ? "no pod)"
+                                     : "'" + all[i].pod.ToString() + "')";
+  }
+  if (all.size() > kMost) {
+    text += ", and " + std::to_string(all.size() - kMost) + " more";
+  }
+  return text;
+}
+
 /// What SIGUSR1 asks for.
 std::string Describe(const devmgr::CriShim& shim) {
   const devmgr::CriShimInfo info = shim.Info();
@@ -310,7 +327,10 @@ std::string Describe(const devmgr::CriShim& shim) {
   count("held", stats.held);
   count("calls so far", stats.total_calls);
   count("runtime lost", stats.backend_losses);
-  return text;
+  for (const auto& [reason, times] : info.events) {
+    count(("event " + reason).c_str(), times);
+  }
+  return text + DescribeUnknown(info);
 }
 
 /// Runs until SIGTERM or SIGINT.

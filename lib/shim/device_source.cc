@@ -87,6 +87,14 @@ class ManagerSource : public DeviceSource {
     changes_.WaitFor(version, std::move(done));
   }
 
+  void Report(const RuntimeReport& report, Done done) override {
+    // On the manager's thread nobody waits for it.
+    manager_.RunAfter(std::chrono::milliseconds(0),
+                      [&manager = manager_, report, done = std::move(done)] {
+                        done(manager.ReportRuntime(report));
+                      });
+  }
+
  private:
   DeviceManager& manager_;
   Changes changes_;
@@ -95,8 +103,11 @@ class ManagerSource : public DeviceSource {
 class DaemonSource : public DeviceSource {
  public:
   DaemonSource(rpc::Runtime& runtime, std::filesystem::path endpoint,
-               std::chrono::milliseconds timeout)
-      : runtime_(runtime), endpoint_(std::move(endpoint)), timeout_(timeout) {}
+               std::chrono::milliseconds timeout, std::function<void()> on_lost)
+      : runtime_(runtime),
+        endpoint_(std::move(endpoint)),
+        timeout_(timeout),
+        on_lost_(std::move(on_lost)) {}
 
   void DevicesOf(const PodUid& pod, const ObjectName& name,
                  std::chrono::milliseconds timeout, DevicesDone done) override {
@@ -144,13 +155,20 @@ class DaemonSource : public DeviceSource {
          });
   }
 
+  void Report(const RuntimeReport& report, Done done) override {
+    Call("ReportRuntime", server::ToProto(report), timeout_,
+         [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+           done(bytes.status());
+         });
+  }
+
  private:
   void Call(std::string_view method,
             const google::protobuf::MessageLite& request,
             std::chrono::milliseconds timeout, rpc::CallDone done) {
     if (connection_ == nullptr || connection_->over()) {
       connection_.reset();
-      auto dialed = rpc::Dial(runtime_, endpoint_, [] {});
+      auto dialed = rpc::Dial(runtime_, endpoint_, on_lost_);
       if (!dialed.ok()) {
         return done(UnavailableError("devmgrd at '{}' is away: {}",
                                      endpoint_.string(),
@@ -181,6 +199,7 @@ class DaemonSource : public DeviceSource {
   rpc::Runtime& runtime_;
   const std::filesystem::path endpoint_;
   const std::chrono::milliseconds timeout_;
+  const std::function<void()> on_lost_;
   std::unique_ptr<rpc::Connection> connection_;
 };
 
@@ -192,8 +211,9 @@ std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager) {
 
 std::unique_ptr<DeviceSource> MakeDaemonSource(
     rpc::Runtime& runtime, std::filesystem::path endpoint,
-    std::chrono::milliseconds timeout) {
-  return std::make_unique<DaemonSource>(runtime, std::move(endpoint), timeout);
+    std::chrono::milliseconds timeout, std::function<void()> on_lost) {
+  return std::make_unique<DaemonSource>(runtime, std::move(endpoint), timeout,
+                                        std::move(on_lost));
 }
 
 }  // namespace devmgr::shim

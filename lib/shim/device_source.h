@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/runtime_report.h>
 
 #include <chrono>
 #include <cstdint>
@@ -47,15 +48,22 @@ class DeviceSource {
   /// waits.
   ///   Unavailable  the source is away
   virtual void WaitForChange(std::uint64_t version, VersionDone done) = 0;
+
+  /// As DeviceManager::ReportRuntime.
+  ///   Unavailable  the source is away, or too old to take reports
+  virtual void Report(const RuntimeReport& report, Done done) = 0;
 };
 
 /// A manager in this process; borrowed.
 std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager);
 
 /// A daemon, by its inspection socket. `runtime` is borrowed. Connects when
-/// something is asked. `timeout` is for the answer to a long poll, after it.
+/// something is asked. `timeout` is for what has none of its own, and for the
+/// answer to a long poll, after it. `on_lost` runs, on any thread, when a
+/// connection has ended by itself: by then it may have forgotten what it was
+/// told.
 std::unique_ptr<DeviceSource> MakeDaemonSource(
     rpc::Runtime& runtime, std::filesystem::path endpoint,
-    std::chrono::milliseconds timeout);
+    std::chrono::milliseconds timeout, std::function<void()> on_lost);
 
 }  // namespace devmgr::shim

@@ -60,7 +60,9 @@ std::set<PodUid> PodBook::Reconcile(
   }
   for (const cri::Container& container : containers) {
     if (touched_.contains(container.id)) continue;
-    containers_[container.id] = {container.sandbox_id, container.name};
+    containers_[container.id] = {
+        container.sandbox_id, container.name,
+        container.state == cri::ContainerState::kExited};
   }
   touched_.clear();
   for (const PodUid& pod : Pods()) gone.erase(pod);
@@ -82,6 +84,13 @@ bool PodBook::HasSandboxOf(const PodUid& pod) const {
   return std::any_of(
       sandboxes_.begin(), sandboxes_.end(),
       [&](const auto& entry) { return entry.second.uid == pod; });
+}
+
+ObjectName PodBook::NameOf(const PodUid& pod) const {
+  const auto found =
+      std::find_if(sandboxes_.begin(), sandboxes_.end(),
+                   [&](const auto& entry) { return entry.second.uid == pod; });
+  return found == sandboxes_.end() ? ObjectName() : found->second.pod;
 }
 
 std::set<PodUid> PodBook::Pods() const {

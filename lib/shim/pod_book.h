@@ -19,6 +19,7 @@ class PodBook {
   struct KnownContainer {
     std::string sandbox_id;
     std::string name;
+    bool exited = false;  ///< When the runtime last listed it.
   };
 
   void AddSandbox(const std::string& id, const cri::SandboxIdentity& identity);
@@ -41,6 +42,11 @@ class PodBook {
   const KnownContainer* FindContainer(const std::string& id) const;
 
   bool HasSandboxOf(const PodUid& pod) const;
+  const std::map<std::string, KnownContainer>& all_containers() const {
+    return containers_;
+  }
+  /// Empty: it has no sandbox.
+  ObjectName NameOf(const PodUid& pod) const;
   /// UIDs of pods with a sandbox.
   std::set<PodUid> Pods() const;
 

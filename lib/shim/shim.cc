@@ -4,6 +4,7 @@
 #include <devmgr/cdi_cache.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "common/status.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr std::chrono::milliseconds kAnswerBefore{100};
 /// The same of the end of patience: it leaves an answer its time.
 constexpr std::chrono::milliseconds kAskBefore{300};
+
+/// How long the end waits for the last report to be taken.
+constexpr std::chrono::milliseconds kFarewell{500};
 
 std::set<std::string> MethodsToHold(const CriShimOptions& options) {
   std::set<std::string> methods;
@@ -116,7 +120,29 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
     source_ = MakeManagerSource(*options_.manager);
   } else if (!options_.devmgrd.empty()) {
     source_ =
-        MakeDaemonSource(*runtime_, options_.devmgrd, options_.call_timeout);
+        MakeDaemonSource(*runtime_, options_.devmgrd, options_.call_timeout,
+                         [this, executor = executor_] {
+                           executor->Post([this] { reporter_->OnNews(); });
+                         });
+  }
+  if (source_ != nullptr) {
+    RuntimeReporter::Parts parts;
+    parts.listen = options_.proxy.listen.string();
+    parts.endpoint = options_.proxy.backend.string();
+    parts.fill_in = [this](RuntimeReport* report) { FillIn(report); };
+    parts.on_taken = [this](const absl::Status& status) {
+      if (status.ok()) {
+        JudgePods(book_.Pods(), [this] { TellOfUnknownContainers(); });
+      }
+      if (!options_.log) return;
+      options_.log(
+          status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+          status.ok() ? "events and counters are told to the manager again"
+                      : "events and counters wait to be told to the manager: " +
+                            MessageOf(status));
+    };
+    reporter_ = std::make_unique<RuntimeReporter>(*source_, executor_,
+                                                  std::move(parts));
   }
   if (options_.actuator != nullptr) {
     gate_ =
@@ -128,6 +154,12 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
 Shim::~Shim() {
   // First who brings calls, then who decides about them.
   proxy_.reset();
+  if (reporter_ != nullptr) {
+    const auto told = std::make_shared<std::promise<void>>();
+    executor_->Post(
+        [this, told] { reporter_->End([told] { told->set_value(); }); });
+    told->get_future().wait_for(kFarewell);
+  }
   executor_->Stop();
 }
 
@@ -156,7 +188,10 @@ void Shim::OnPassedUnread(const std::string& method, const std::string& why) {
 }
 
 void Shim::OnBackendLost(const absl::Status&) {
-  executor_->Post([this] { OnRuntimeLost(); });
+  executor_->Post([this] {
+    ++losses_;
+    OnRuntimeLost();
+  });
 }
 
 void Shim::OnRightsNotTaken(const absl::Status& why) {
@@ -168,6 +203,8 @@ void Shim::OnRightsNotTaken(const absl::Status& why) {
 
 void Shim::Dispatch(const HeldCall& held) {
   calls_[held->call.id] = nullptr;
+  ++decided_;
+  if (reporter_ != nullptr) reporter_->OnNews();
   const std::string& method = held->call.method;
   if (method == cri::method::kCreateContainer) return Create(held);
   if (method == cri::method::kRestorePod) return Restore(held);
@@ -341,11 +378,11 @@ void Shim::Unreadable(const HeldCall& held, const absl::Status& why) {
 void Shim::Tell(bool warning, std::string_view reason,
                 const cri::SandboxIdentity& identity,
                 const std::string& message) {
-  if (options_.log) {
+  if (options_.log && options_.manager == nullptr) {
     options_.log(warning ? LogLevel::kWarning : LogLevel::kInfo,
                  std::string(reason) + ": " + message);
   }
-  if (!options_.on_event) return;
+  Count([&](CriShimInfo& info) { ++info.events[std::string(reason)]; });
   EventInfo event;
   event.sequence = ++last_event_;
   event.time = std::chrono::system_clock::now();
@@ -354,7 +391,8 @@ void Shim::Tell(bool warning, std::string_view reason,
   event.object_kind = identity.pod.name.empty() ? "Runtime" : "Pod";
   event.object = identity.pod;
   event.message = message;
-  options_.on_event(event);
+  if (options_.on_event) options_.on_event(event);
+  if (reporter_ != nullptr) reporter_->Add(std::move(event));
 }
 
 void Shim::CountSupport() {
@@ -370,7 +408,9 @@ void Shim::CountBook() {
     info.sandboxes = book_.sandboxes();
     info.foreign_sandboxes = book_.foreign_sandboxes();
     info.containers = book_.containers();
+    info.unknown_containers = UnknownContainers();
   });
+  if (reporter_ != nullptr) reporter_->OnNews();
 }
 
 }  // namespace shim

@@ -23,6 +23,7 @@
 #include "shim/pod_gate.h"
 #include "shim/runtime_cdi.h"
 #include "shim/runtime_client.h"
+#include "shim/runtime_reporter.h"
 
 namespace devmgr::shim {
 
@@ -124,6 +125,19 @@ class Shim final : public CriShim, private CriInterceptor {
   void Doubt();
   void TellOfStrays();
 
+  // shim_pods.cc
+  /// Asks the source which of these pods it knows; `told` when all have been
+  /// answered.
+  void JudgePods(const std::set<PodUid>& pods, std::function<void()> told);
+  void OnJudged(const PodUid& pod, const absl::Status& status);
+  std::vector<UnknownContainer> UnknownContainers() const;
+  void TellOfUnknownContainers();
+  /// It has new ones, of which the caller was told.
+  void OnContainersOf(const PodUid& pod);
+  void WarnOfContainersNotInPod(const Creation& creation,
+                                const PodDevices& pod);
+  void FillIn(RuntimeReport* report) const;
+
   // shim_creation.cc
   void Create(const HeldCall& held);
   void Restore(const HeldCall& held);
@@ -208,9 +222,15 @@ class Shim final : public CriShim, private CriInterceptor {
     TimerId timer = 0;
   };
   std::map<std::uint64_t, Unknown> unknown_;  ///< By call: its pod is.
+  /// Pods with sandboxes that the source did not know when last asked.
+  std::set<PodUid> unknown_pods_;
+  std::set<std::string> told_unknown_;  ///< Unknown containers, by ID.
   std::uint64_t source_version_ = 0;
   bool watching_source_ = false;
   std::uint64_t last_event_ = 0;
+  std::uint64_t decided_ = 0;  ///< Calls.
+  std::uint64_t losses_ = 0;   ///< Of the runtime, while it served.
+  std::unique_ptr<RuntimeReporter> reporter_;  ///< Null: there is no source.
 
   std::unique_ptr<CriProxy> proxy_;
 };

@@ -138,6 +138,7 @@ void Shim::OnDevices(
       return TakeBackFirst(creation, config.name);
     }
   }
+  unknown_pods_.erase(creation->identity.uid);
   if (const auto container = LacksSpecs(*creation, **pod)) {
     return AskForSpecs(creation, *container);
   }
@@ -213,6 +214,7 @@ void Shim::OnUnknownPod(const CreationPtr& creation, const absl::Status& why) {
       executor_->Now() < creation->patience) {
     return WaitForPod(creation);
   }
+  unknown_pods_.insert(creation->identity.uid);
   Tell(true, "UnknownSandbox", creation->identity,
        "created without devices: " + MessageOf(why));
   Inject(creation, nullptr);
@@ -234,9 +236,10 @@ void Shim::WaitForPod(const CreationPtr& creation) {
   WatchSource();
 }
 
-/// Only while somebody waits.
+/// Only while somebody waits, or what is listed as unknown may become known.
 void Shim::WatchSource() {
-  if (unknown_.empty() || std::exchange(watching_source_, true)) return;
+  if (unknown_.empty() && unknown_pods_.empty()) return;
+  if (std::exchange(watching_source_, true)) return;
   source_->WaitForChange(
       source_version_,
       OnExecutor<absl::StatusOr<std::uint64_t>>(
@@ -249,6 +252,8 @@ void Shim::WatchSource() {
                   ? FindDevices(unknown.creation)
                   : Fail(unknown.creation->held, ForCaller(version.status()));
             }
+            if (!version.ok()) return;
+            JudgePods(std::set<PodUid>(unknown_pods_), [this] { CountBook(); });
           }));
 }
 
@@ -276,6 +281,7 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
   InjectionTarget target{support_.cdi, options_.fallback, *registry, host_};
   target.fallback.pod = creation->identity.pod.ToString();
   target.fallback.runtime = runtime_name_;
+  if (pod != nullptr) WarnOfContainersNotInPod(*creation, *pod);
   std::vector<cri::ConfigEdits> edits;
   for (const cri::ContainerConfig& config : creation->configs) {
     target.fallback.container = config.name;
@@ -331,6 +337,7 @@ void Shim::Learn(const CreationPtr& creation, const CriOutcome& outcome) {
       book_.AddSandbox(creation->sandbox_id, creation->identity);
     }
   }
+  OnContainersOf(creation->identity.uid);
   CountBook();
 }
 

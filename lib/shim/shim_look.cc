@@ -96,6 +96,7 @@ void Shim::OnIdentity(const RuntimeIdentity& identity) {
   });
   CountSupport();
   if (news) TellOfRuntime();
+  if (reporter_ != nullptr) reporter_->OnNews();
   std::vector<Waiting> served;
   for (auto* list : {&waiting_for_look_, &came_since_}) {
     const auto rest =
@@ -124,6 +125,7 @@ void Shim::OnLists(const RuntimeLists& lists) {
   const std::set<PodUid> gone =
       book_.Reconcile(lists.sandboxes, lists.containers);
   CountBook();
+  JudgePods(book_.Pods(), [this] { TellOfUnknownContainers(); });
   if (gate_ == nullptr) return;
   for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
   if (!look_again_) gate_->OnLook();

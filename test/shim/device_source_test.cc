@@ -25,7 +25,7 @@ TEST_F(DaemonSourceTest, AsksADaemonToHoldItsAnswer) {
                 respond(rpc::Encode(response));
               }}});
   ASSERT_NE(daemon, nullptr);
-  const auto source = MakeDaemonSource(*runtime_, Path(), kPatience);
+  const auto source = MakeDaemonSource(*runtime_, Path(), kPatience, [] {});
   Mailbox<absl::StatusOr<std::uint64_t>> versions;
   const auto wait_after = [&](std::uint64_t version) {
     source->WaitForChange(

@@ -71,5 +71,19 @@ TEST(PodBook, CountsSandboxesOfNoPod) {
   EXPECT_EQ(book.Pods(), (std::set<PodUid>{{"u"}}));
 }
 
+TEST(PodBook, KnowsWhichContainersHaveExited) {
+  PodBook book;
+  book.BeginLook();
+  cri::Container gone = ListedIn("s", "c1");
+  gone.state = cri::ContainerState::kExited;
+  book.Reconcile({Listed("s", "u")}, {gone, ListedIn("s", "c2")});
+  ASSERT_NE(book.FindContainer("c1"), nullptr);
+  ASSERT_NE(book.FindContainer("c2"), nullptr);
+  EXPECT_TRUE(book.FindContainer("c1")->exited);
+  EXPECT_FALSE(book.FindContainer("c2")->exited);
+  EXPECT_EQ(book.NameOf({"u"}).ToString(), "ns/u");
+  EXPECT_EQ(book.NameOf({"another"}), ObjectName());
+}
+
 }  // namespace
 }  // namespace devmgr::shim

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,9 +84,23 @@ struct CriShimOptions {
   bool strict = false;
 
   /// What happened that somebody should know; on a thread of the shim's, must
-  /// not block.
+  /// not block. The source of devices is told, too, with the counters: see
+  /// DeviceManager::ReportRuntime.
   std::function<void(const EventInfo&)> on_event;
-  LogSink log;  ///< Default: nothing is logged.
+  /// Default: nothing is logged. With `manager` events are not logged here: its
+  /// observers hear of them.
+  LogSink log;
+};
+
+/// A container that has nothing from us: its sandbox is of no pod, or of one
+/// that the source of devices does not know.
+struct UnknownContainer {
+  std::string id;
+  std::string name;  ///< As the client named it.
+  ObjectName pod;    ///< Both may be empty.
+  PodUid uid;        ///< Empty: of no pod.
+  friend bool operator==(const UnknownContainer&,
+                         const UnknownContainer&) = default;
 };
 
 /// What the shim knows of the runtime, and what it did.
@@ -107,6 +122,10 @@ struct CriShimInfo {
   std::uint64_t unchanged = 0;   ///< Containers passed as they came.
   std::uint64_t refused = 0;     ///< Calls answered with an error of ours.
   std::uint64_t unreadable = 0;  ///< Requests nobody could read.
+
+  /// Those that had not exited when the runtime last listed them, by ID.
+  std::vector<UnknownContainer> unknown_containers;
+  std::map<std::string, std::uint64_t> events;  ///< How many, by reason.
 };
 
 /// Annotation of a container that the shim changed: a digest of what it was
