@@ -8,6 +8,7 @@
 
 #include "api/quote.h"
 #include "claim/booking.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 
 namespace devmgr::admission {
@@ -105,8 +106,10 @@ DeviceVerdict JudgeFailedCall(const std::string& resource,
                               const DevicePolicy& policy,
                               std::chrono::milliseconds waited) {
   // Nothing was sent: there is no connection, or it is not to be trusted now.
+  // The plugin itself may answer with the same codes.
   const bool not_sent =
-      absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+      (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) &&
+      !IsFromPeer(status);
   const std::string cause = MessageOf(status);
   return WaitOrReject({Verdict::Kind::kWait,
                        kFailedAllocate,

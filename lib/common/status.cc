@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/status.h"
 
+#include <absl/strings/cord.h>
+
 #include <cerrno>
 #include <system_error>
 
@@ -13,8 +15,13 @@ absl::Status FormatStatus(absl::StatusCode code, fmt::string_view format,
 
 absl::Status FormatContext(const absl::Status& status, fmt::string_view format,
                            fmt::format_args args) {
-  return MakeStatus(status.code(),
-                    fmt::vformat(format, args) + ": " + MessageOf(status));
+  absl::Status result = MakeStatus(
+      status.code(), fmt::vformat(format, args) + ": " + MessageOf(status));
+  status.ForEachPayload(
+      [&result](absl::string_view type, const absl::Cord& payload) {
+        result.SetPayload(type, payload);
+      });
+  return result;
 }
 
 std::string ErrnoText(int error_number) {

@@ -3,6 +3,7 @@
 
 #include "claim/booking.h"
 #include "claim/spec_recovery.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 
 namespace devmgr::manager {
@@ -222,7 +223,7 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
       if (!parts_.keep_share_ids) DropShareIds(&*devices);
       prepared.emplace(uid, *std::move(devices));
     } else {
-      failed.emplace(uid, devices.status());
+      failed.emplace(uid, Unmarked(devices.status()));
     }
   }
   if (!prepared.empty()) {
@@ -290,7 +291,7 @@ void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
     if (status.ok()) {
       unprepared.insert(uid);
     } else {
-      failed.emplace(uid, std::move(status));
+      failed.emplace(uid, Unmarked(std::move(status)));
     }
   }
   if (!failed.empty()) RecordDebts(*call, failed);

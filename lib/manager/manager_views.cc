@@ -46,7 +46,7 @@ PluginInfo InfoOf(const plugin::InstanceInfo& instance) {
   info.registered_since = instance.registered_since;
   info.last_error = instance.last_error;
   info.via = plugin::ViaName(instance.via);
-  info.breaker = plugin::BreakerStateName(instance.breaker);
+  info.breaker = peer::BreakerStateName(instance.breaker);
   info.quarantined_until = instance.quarantined_until;
   info.devices = instance.devices;
   info.calls = instance.calls;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/plugin_instance.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "api/quote.h"
@@ -24,7 +23,7 @@ std::string Describe(const PluginInstance::Identity& identity) {
 
 PluginInstance::PluginInstance(Executor& executor, Dialer dialer,
                                InstanceOptions options, Identity identity,
-                               std::shared_ptr<FlapGuard> guard,
+                               std::shared_ptr<peer::FlapGuard> guard,
                                InstanceOwner& owner)
     : executor_(executor),
       dialer_(std::move(dialer)),
@@ -33,10 +32,24 @@ PluginInstance::PluginInstance(Executor& executor, Dialer dialer,
       description_(Describe(identity_)),
       guard_(std::move(guard)),
       owner_(owner),
-      next_delay_(options.first_retry),
+      back_off_(options.first_retry, options.last_retry),
       lists_(options.lists),
-      lane_(std::make_shared<CallLane>(executor, options.lane, description_,
-                                       [this] { owner_.OnChange(*this); })) {}
+      lane_(std::make_shared<peer::CallLane>(executor, options.lane,
+                                             LaneParts())) {}
+
+peer::CallLane::Parts PluginInstance::LaneParts() {
+  peer::CallLane::Parts parts;
+  parts.peer = description_;
+  parts.when_gone = fmt::format("endpoint <{}> has been stopped", description_);
+  parts.on_change = [this] { owner_.OnChange(*this); };
+  parts.probe = [this]() -> peer::CallLane::Request {
+    return {identity_.version.Method(kOptionsMethod),
+            identity_.version.encode_empty(),
+            options_.timeouts.options,
+            {}};
+  };
+  return parts;
+}
 
 PluginInstance::~PluginInstance() {
   for (const TimerId timer : {retry_, read_next_, quarantine_}) {
@@ -206,7 +219,7 @@ void PluginInstance::Lose(const absl::Status& why) {
     guard_->OnLost(now);
     if (now - live_since_ >= options_.stable_after) {
       redials_ = 0;
-      next_delay_ = options_.first_retry;
+      back_off_.Reset();
     }
   }
   Step(InstanceEvent::kLost);
@@ -230,13 +243,12 @@ void PluginInstance::RetryOrGiveUp() {
     return Step(InstanceEvent::kClosed);
   }
   if (was_connected_) ++redials_;
-  retry_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
+  retry_ = executor_.PostAfter(back_off_.Next(), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr) return;
     self->retry_ = 0;
     self->Step(InstanceEvent::kRetryDue);
   });
-  next_delay_ = std::min(next_delay_ * 2, options_.last_retry);
   owner_.OnChange(*this);
 }
 
@@ -244,7 +256,7 @@ absl::Status PluginInstance::WhyGiveUp() const {
   if (!was_connected_) {
     // It may call Register a moment before it listens.
     const bool later =
-        dial_failed_ && executor_.Now() + next_delay_ <= dial_until_;
+        dial_failed_ && executor_.Now() + back_off_.next() <= dial_until_;
     return later ? absl::OkStatus() : last_error_;
   }
   if (dial_failed_) return last_error_;
@@ -284,7 +296,7 @@ absl::Status PluginInstance::CheckCall(Trust trust) const {
 void PluginInstance::Call(
     std::string_view method, std::string request, milliseconds timeout,
     const std::vector<std::pair<std::string, std::string>>& metadata,
-    Trust trust, CallLane::Done done) {
+    Trust trust, peer::CallLane::Done done) {
   // The hang-up may be known to the connection before it is told to us.
   if (connection_ != nullptr && connection_->over()) {
     Lose(UnavailableError("the plugin hung up"));

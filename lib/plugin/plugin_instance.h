@@ -10,11 +10,12 @@
 #include <memory>
 #include <string>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "common/work_budget.h"
+#include "peer/call_lane.h"
+#include "peer/flap_guard.h"
 #include "plugin/api_version.h"
-#include "plugin/call_lane.h"
-#include "plugin/flap_guard.h"
 #include "plugin/instance_machine.h"
 #include "plugin/plugins.h"
 #include "rpc/connection.h"
@@ -43,7 +44,7 @@ struct InstanceOptions {
   std::chrono::milliseconds stable_after{30'000};
   WorkBudget::Options lists;  ///< What its lists may cost.
   CallTimeouts timeouts;
-  LaneOptions lane;
+  peer::LaneOptions lane;
 };
 
 class PluginInstance;
@@ -80,7 +81,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   /// `executor` and `owner` are borrowed; the owner must outlive the instance
   /// or close it.
   PluginInstance(Executor& executor, Dialer dialer, InstanceOptions options,
-                 Identity identity, std::shared_ptr<FlapGuard> guard,
+                 Identity identity, std::shared_ptr<peer::FlapGuard> guard,
                  InstanceOwner& owner);
   ~PluginInstance();
 
@@ -106,7 +107,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void Call(std::string_view method, std::string request,
             std::chrono::milliseconds timeout,
             const std::vector<std::pair<std::string, std::string>>& metadata,
-            Trust trust, CallLane::Done done);
+            Trust trust, peer::CallLane::Done done);
 
   const Identity& identity() const { return identity_; }
   const CallTimeouts& timeouts() const { return options_.timeouts; }
@@ -135,6 +136,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void RetryOrGiveUp();
   absl::Status WhyGiveUp() const;
   void WatchQuarantine();
+  peer::CallLane::Parts LaneParts();
   absl::Status CheckQuarantine(Trust trust) const;
   /// Runs `next` on the executor if the connection is still the same.
   template <typename Result, typename Next>
@@ -145,7 +147,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   const InstanceOptions options_;
   const Identity identity_;
   const std::string description_;
-  const std::shared_ptr<FlapGuard> guard_;
+  const std::shared_ptr<peer::FlapGuard> guard_;
   InstanceOwner& owner_;
 
   InstanceState state_ = InstanceState::kConnecting;
@@ -161,13 +163,13 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   bool was_connected_ = false;
   bool dial_failed_ = false;
   int redials_ = 0;
-  std::chrono::milliseconds next_delay_;
+  BackOff back_off_;
   TimerId retry_ = 0;
   WorkBudget lists_;  ///< Over all connections.
   TimerId read_next_ = 0;
   TimerId quarantine_ = 0;
   absl::Status last_error_;
-  const std::shared_ptr<CallLane> lane_;
+  const std::shared_ptr<peer::CallLane> lane_;
 };
 
 }  // namespace devmgr::plugin

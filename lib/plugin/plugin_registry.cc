@@ -71,7 +71,8 @@ PluginRegistry::PluginRegistry(Executor& executor, Dialer dialer,
     : executor_(executor),
       dialer_(std::move(dialer)),
       options_(std::move(options)),
-      listener_(listener) {}
+      listener_(listener),
+      guards_(options_.flap) {}
 
 PluginRegistry::~PluginRegistry() {
   closing_ = true;
@@ -151,23 +152,13 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
     options.timeouts = own->second;
   }
   auto& instances = instances_[identity.resource];
-  const auto guard = GuardOf(identity.resource, identity.endpoint);
+  const auto guard =
+      guards_.Of(identity.resource, identity.endpoint, executor_.Now());
   const auto instance = std::make_shared<PluginInstance>(
       executor_, dialer_, options, std::move(identity), guard,
       static_cast<InstanceOwner&>(*this));
   instances.push_back(instance);
   instance->Start(std::move(done));
-}
-
-std::shared_ptr<FlapGuard> PluginRegistry::GuardOf(
-    const std::string& resource, const std::string& endpoint) {
-  const auto now = executor_.Now();
-  std::erase_if(guards_, [&](const auto& entry) {
-    return entry.second.use_count() == 1 && entry.second->IsBlank(now);
-  });
-  auto& guard = guards_[{resource, endpoint}];
-  if (guard == nullptr) guard = std::make_shared<FlapGuard>(options_.flap);
-  return guard;
 }
 
 template <typename Which>

@@ -28,7 +28,7 @@ struct PluginRegistryOptions {
   InstanceOptions instance;
   /// In place of `instance.timeouts`, by resource.
   std::map<std::string, CallTimeouts> timeouts;
-  FlapOptions flap;
+  peer::FlapOptions flap;
   std::size_t max_instances = 1024;
   /// Calls carry who they are for: `devmgr-pod-uid`, `devmgr-pod-namespace`,
   /// `devmgr-pod-name`, `devmgr-container`.
@@ -100,8 +100,6 @@ class PluginRegistry final : public Plugins,
   /// The connect step of both ways.
   void Connect(PluginInstance::Identity identity,
                std::function<void(absl::Status)> done);
-  std::shared_ptr<FlapGuard> GuardOf(const std::string& resource,
-                                     const std::string& endpoint);
   Instance Find(const std::string& resource, Generation generation) const;
   /// Closes what `which` says of a resource.
   template <typename Which>
@@ -128,9 +126,7 @@ class PluginRegistry final : public Plugins,
   Generation last_generation_ = 0;
   /// By resource, in the order of registration; also those that connect.
   std::map<std::string, std::vector<Instance>> instances_;
-  /// By resource and endpoint.
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<FlapGuard>>
-      guards_;
+  peer::FlapGuards guards_;  ///< By resource and endpoint.
   bool closing_ = false;
 };
 

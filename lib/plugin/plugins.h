@@ -17,10 +17,11 @@
 #include <string_view>
 #include <vector>
 
+#include "common/peer_status.h"
 #include "device/device.h"
 #include "device/device_list.h"
 #include "device/inventory.h"
-#include "plugin/breaker.h"
+#include "peer/breaker.h"
 #include "plugin/instance_machine.h"
 
 namespace devmgr::plugin {
@@ -67,7 +68,7 @@ struct InstanceInfo {
   Generation generation = 0;  ///< Of the connection, if there is one.
   PluginOptions options;      ///< As answered over it.
   std::size_t devices = 0;    ///< In its last list.
-  BreakerState breaker = BreakerState::kClosed;
+  peer::BreakerState breaker = peer::BreakerState::kClosed;
   /// It came and went too often and is not trusted with allocations until then.
   std::optional<WallTime> quarantined_until;
   int calls = 0;   ///< Under way.
@@ -107,7 +108,7 @@ class PluginListener {
 ///   ResourceExhausted  nothing was sent: too many calls wait for this plugin
 ///   DeadlineExceeded, Aborted   see OutcomeIsUnknown
 ///   InvalidArgument    the answer cannot be; the message names the culprit
-///   others             as the plugin answered
+///   any, IsFromPeer    as the plugin answered
 class Plugins {
  public:
   virtual ~Plugins() = default;
@@ -136,7 +137,8 @@ class Plugins {
 /// After a call that failed like this the plugin may or may not have acted:
 /// it was silent, or went away during the call.
 inline bool OutcomeIsUnknown(const absl::Status& status) {
-  return absl::IsDeadlineExceeded(status) || absl::IsAborted(status);
+  return (absl::IsDeadlineExceeded(status) || absl::IsAborted(status)) &&
+         !IsFromPeer(status);
 }
 
 }  // namespace devmgr::plugin

@@ -187,7 +187,8 @@ Connection::CallId ConnectionImpl::Begin(const grpc::Status& refusal,
   {
     MutexLock lock(mutex_);
     id = ++last_call_;
-    call = make(CallSite{stub_, queue_, [this, id] { Forget(id); }});
+    call = make(CallSite{stub_, queue_, [this] { return over(); },
+                         [this, id] { Forget(id); }});
     calls_.emplace(id, call);
   }
   if (refusal.ok()) {

@@ -37,8 +37,9 @@ class Runtime {
   virtual Poller& poller() = 0;
 };
 
-/// Answer of a call, or the status it failed with (the peer's code and text
-/// unchanged; DeadlineExceeded and Cancelled by our side too).
+/// Answer of a call, or the status it failed with: the peer's, code and text
+/// unchanged and marked (common/peer_status.h), or without the mark that of the
+/// transport and of our side: Unavailable, DeadlineExceeded, Cancelled, others.
 using CallDone = std::function<void(absl::StatusOr<std::string>)>;
 
 /// What comes of a call that is answered by a stream. Both run on a thread of

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/mutex.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 
 namespace devmgr::rpc {
@@ -29,6 +30,7 @@ bool IsClosedSocket(const grpc::Status& status) {
                    status.error_message()) != std::end(kTexts);
 }
 
+/// With what the transport says put into words.
 absl::Status FromGrpc(const grpc::Status& status) {
   if (IsClosedSocket(status)) {
     return UnavailableError("the other end closed the connection ({})",
@@ -36,6 +38,35 @@ absl::Status FromGrpc(const grpc::Status& status) {
   }
   return MakeStatus(static_cast<absl::StatusCode>(status.error_code()),
                     status.error_message());
+}
+
+/// Peers count the time of a call from when it arrived, in coarser units.
+constexpr std::int64_t kDeadlineMarginMs = 50;
+
+/// The deadline is over, or so near that the peer may have seen it pass. A peer
+/// that gives up then was silent for all of the time that it had.
+bool IsLate(const grpc::ClientContext& context) {
+  const gpr_timespec left = gpr_time_sub(
+      gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_MONOTONIC),
+      gpr_now(GPR_CLOCK_MONOTONIC));
+  return gpr_time_to_millis(left) <= kDeadlineMarginMs;
+}
+
+/// How a call ended. What the peer answered is marked: gRPC 1.51 says so in the
+/// text for debugging and nowhere else. It says the same of a call whose
+/// connection ended, with a status of its own making.
+absl::Status StatusOf(const CallSite& site, const grpc::ClientContext& context,
+                      const grpc::Status& status) {
+  absl::Status result = FromGrpc(status);
+  if (result.ok() || context.debug_error_string().find(
+                         "Error received from peer") == std::string::npos) {
+    return result;
+  }
+  const bool may_be_made_up =
+      absl::IsUnavailable(result) || absl::IsInternal(result);
+  if (may_be_made_up && site.over()) return result;
+  if (absl::IsDeadlineExceeded(result) && IsLate(context)) return result;
+  return FromPeer(std::move(result));
 }
 
 void Prepare(grpc::ClientContext& context,
@@ -77,7 +108,7 @@ class UnaryCall final : public PendingCall {
     // Gone, with all it captured, before the connection may be.
     std::exchange(done_, nullptr)(
         status_.ok() ? absl::StatusOr<std::string>(ToString(response_))
-                     : FromGrpc(status_));
+                     : StatusOf(site_, context_, status_));
     const auto forget = std::move(site_.forget);
     forget();
   }
@@ -138,7 +169,7 @@ class StreamCall final : public PendingCall {
         return Deliver();
       case Progress::kEnded:
         // Gone, with all they captured, before the connection may be.
-        std::exchange(events_, {}).on_end(FromGrpc(status_));
+        std::exchange(events_, {}).on_end(StatusOf(site_, context_, status_));
         const auto forget = std::move(site_.forget);
         forget();
         return;

@@ -19,6 +19,8 @@ namespace devmgr::rpc {
 struct CallSite {
   grpc::GenericStub& stub;
   grpc::CompletionQueue& queue;
+  /// Whether the peer has hung up by now.
+  std::function<bool()> over;
   /// The call is over; it may be destroyed by this.
   std::function<void()> forget;
 };

@@ -5,6 +5,7 @@
 #include <future>
 #include <utility>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "rpc/connection.h"
 #include "rpc/message.h"
@@ -235,7 +236,7 @@ class ConnectedInspector : public Inspector {
                         answer->set_value(std::move(bytes));
                       });
     const absl::StatusOr<std::string> bytes = answered.get();
-    if (!bytes.ok()) return WithEndpoint(bytes.status());
+    if (!bytes.ok()) return WithEndpoint(Unmarked(bytes.status()));
     absl::StatusOr<Response> response = rpc::Decode<Response>(*bytes);
     if (!response.ok()) {
       // The request was fine: it is the answer that makes no sense.

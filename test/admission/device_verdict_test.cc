@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "admission/resource_names.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 
 namespace devmgr::admission {
@@ -137,6 +138,17 @@ TEST(DeviceVerdictTest, AFailedCallIsTriedAgainByTheNodeOnly) {
     EXPECT_EQ(rejects.verdict.kind, Kind::kReject);
     EXPECT_EQ(rejects.verdict.message,
               "Allocate failed due to boom, which is unexpected");
+  }
+}
+
+// A plugin's own answer was taken for a call that had not been sent.
+TEST(DeviceVerdictTest, APluginsOwnAnswerIsNoLostCall) {
+  for (const absl::Status& answer :
+       {UnavailableError("no card"), ResourceExhaustedError("no memory")}) {
+    EXPECT_EQ(JudgeFailedCall(kGpu, FromPeer(answer),
+                              Policy(Authority::kScheduler), milliseconds(0))
+                  .verdict.kind,
+              Kind::kReject);
   }
 }
 

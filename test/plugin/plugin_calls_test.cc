@@ -2,6 +2,7 @@
 //
 // Calls to plugins: over which connection, for how long, and what is made of
 // those that fail.
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "plugin/registry_fixture.h"
 #include "support/status_matchers.h"
@@ -175,7 +176,7 @@ TEST_F(PluginRegistryTest, AHungPluginIsLeftAloneAndHurtsNoOther) {
     Allocate(1);
     Answer(kAllocatePath, DeadlineExceededError("late"));
   }
-  EXPECT_EQ(listener_.infos_.back().breaker, BreakerState::kOpen);
+  EXPECT_EQ(listener_.infos_.back().breaker, peer::BreakerState::kOpen);
   Allocate(1);
   EXPECT_THAT(allocated_.back(), StatusIs(absl::StatusCode::kUnavailable,
                                           HasSubstr("'example.com/dev'")));
@@ -187,7 +188,34 @@ TEST_F(PluginRegistryTest, AHungPluginIsLeftAloneAndHurtsNoOther) {
   Answer(kAllocatePath, std::string("\x0a\0", 2));
   EXPECT_THAT(allocated_.back(), IsOk());
   executor_.Advance(seconds(10));
-  EXPECT_EQ(listener_.infos_.back().breaker, BreakerState::kHalfOpen);
+  EXPECT_EQ(listener_.infos_.back().breaker, peer::BreakerState::kHalfOpen);
+}
+
+// It is asked for its options before anything is allocated from it again.
+TEST_F(PluginRegistryTest, AProbeFindsOutWhetherAHungPluginIsBack) {
+  GoLive();
+  for (int i = 0; i < 3; ++i) {
+    Allocate(1);
+    Answer(kAllocatePath, DeadlineExceededError("late"));
+  }
+  executor_.Advance(seconds(10));
+  EXPECT_EQ(CallsOf(kOptionsPath), 2u);
+  EXPECT_THAT(registry_->CheckAllocate(kResource, 1),
+              StatusIs(absl::StatusCode::kUnavailable));
+  Answer(kOptionsPath, OptionsOf(false, false));
+  EXPECT_EQ(listener_.infos_.back().breaker, peer::BreakerState::kClosed);
+  EXPECT_THAT(registry_->CheckAllocate(kResource, 1), IsOk());
+}
+
+// Codes that gRPC uses itself were taken for lost calls, whoever sent them.
+TEST_F(PluginRegistryTest, WhatAPluginAnswersIsItsAnswer) {
+  GoLive();
+  for (int i = 0; i < 3; ++i) {
+    Allocate(1);
+    Answer(kAllocatePath, FromPeer(DeadlineExceededError("the bus is slow")));
+  }
+  EXPECT_EQ(Only().breaker, peer::BreakerState::kClosed);
+  EXPECT_FALSE(OutcomeIsUnknown(allocated_.back()));
 }
 
 TEST_F(PluginRegistryTest, APluginThatFlapsIsInQuarantine) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "rpc/server.h"
 #include "rpc_fixture.h"
@@ -101,7 +102,7 @@ TEST_F(ConnectionStreamTest, EndsWithThePeersCodeAndText) {
   const ServerSide stream = NextStream();
   ASSERT_NE(stream, nullptr);
   stream->Finish(DataLossError("disk 'x' is gone"));
-  EXPECT_EQ(End(), DataLossError("disk 'x' is gone"));
+  EXPECT_EQ(End(), FromPeer(DataLossError("disk 'x' is gone")));
 }
 
 TEST_F(ConnectionStreamTest, EndsWhenThereIsNoSuchMethod) {

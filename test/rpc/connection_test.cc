@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "rpc_fixture.h"
 #include "support/unprivileged.h"
@@ -54,7 +55,28 @@ TEST_F(ConnectionTest, KeepsThePeersCodeAndText) {
                               }}});
   const auto connection = Connect();
   EXPECT_EQ(CallAndWait(*connection, "/t.Fail/Now", "").status(),
-            DataLossError("disk 'x' is gone"));
+            FromPeer(DataLossError("disk 'x' is gone")));
+}
+
+// gRPC itself uses these codes, too.
+TEST_F(ConnectionTest, TellsWhatThePeerAnsweredFromALostCall) {
+  absl::Status answer;
+  const auto server = Serve({{"/t.Fail/Now", [&](std::string, Respond respond) {
+                                respond(answer);
+                              }}});
+  const auto connection = Connect();
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kCancelled,
+        absl::StatusCode::kAborted}) {
+    answer = MakeStatus(code, "not now");
+    EXPECT_EQ(CallAndWait(*connection, "/t.Fail/Now", "").status(),
+              FromPeer(answer));
+  }
+  EXPECT_TRUE(
+      IsFromPeer(CallAndWait(*connection, "/t.Fail/Other", "").status()));
+  EXPECT_FALSE(IsFromPeer(
+      CallAndWait(*connection, "/t.Fail/Now", "", milliseconds(0)).status()));
 }
 
 TEST_F(ConnectionTest, CarriesLongErrorTexts) {
@@ -64,7 +86,7 @@ TEST_F(ConnectionTest, CarriesLongErrorTexts) {
                               }}});
   const auto connection = Connect();
   EXPECT_EQ(CallAndWait(*connection, "/t.Fail/Now", "").status(),
-            UnavailableError("{}", text));
+            FromPeer(UnavailableError("{}", text)));
 }
 
 TEST_F(ConnectionTest, TellsWhoThePeerIs) {
@@ -123,6 +145,7 @@ TEST_F(ConnectionTest, EndsACallAtItsDeadline) {
       CallAndWait(*connection, "/t.Slow/Wait", "", milliseconds(50));
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(MessageOf(answer.status()), "no answer within 50 ms");
+  EXPECT_FALSE(IsFromPeer(answer.status()));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(45));
   EXPECT_FALSE(connection->over());
 }
@@ -302,6 +325,7 @@ TEST_F(HangUpTest, EndsACallUnderWay) {
   EXPECT_NE(MessageOf(ended).find("the other end closed the connection"),
             std::string::npos)
       << ended;
+  EXPECT_FALSE(IsFromPeer(ended));
   EXPECT_TRUE(hang_ups_.Take());
 }
 
@@ -315,8 +339,9 @@ TEST_F(HangUpTest, ComesFromAPeerThatTalksGarbage) {
   const std::string garbage = "HTTP/1.1 400 Bad Request\r\n\r\n";
   ASSERT_GT(write(accepted.get(), garbage.data(), garbage.size()), 0);
   // gRPC's own code: it tells that the peer broke the protocol.
-  EXPECT_EQ(answers.Take().value().status().code(),
-            absl::StatusCode::kInternal);
+  const absl::Status status = answers.Take().value().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(IsFromPeer(status));
   EXPECT_TRUE(hang_ups_.Take());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "rpc/server.h"
 #include "rpc_fixture.h"
@@ -220,8 +221,9 @@ TEST_F(ServerStreamTest, AnswersUnaryCallsBeside) {
   const StreamClient client(Path(), kStreamMethod, "");
   const auto connection = Connect();
   EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Say", "x").value(), "x");
-  EXPECT_EQ(CallAndWait(*connection, "/t.Watch/Sing", "x").status(),
-            UnimplementedError("unknown method Sing for service t.Watch"));
+  EXPECT_EQ(
+      CallAndWait(*connection, "/t.Watch/Sing", "x").status(),
+      FromPeer(UnimplementedError("unknown method Sing for service t.Watch")));
 }
 
 // A client that expects one answer takes a stream of one.

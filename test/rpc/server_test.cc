@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "rpc_fixture.h"
 #include "support/unprivileged.h"
@@ -71,15 +72,16 @@ TEST_F(ServerTest, LeavesNothingBehind) {
 TEST_F(ServerTest, NamesAnUnknownService) {
   const auto server = ServeEcho();
   EXPECT_EQ(CallError("/t.Other/Say"),
-            UnimplementedError("unknown service t.Other"));
+            FromPeer(UnimplementedError("unknown service t.Other")));
   EXPECT_EQ(CallError("/t.Ech/Say"),
-            UnimplementedError("unknown service t.Ech"));
+            FromPeer(UnimplementedError("unknown service t.Ech")));
 }
 
 TEST_F(ServerTest, NamesAnUnknownMethod) {
   const auto server = ServeEcho();
-  EXPECT_EQ(CallError("/t.Echo/Shout"),
-            UnimplementedError("unknown method Shout for service t.Echo"));
+  EXPECT_EQ(
+      CallError("/t.Echo/Shout"),
+      FromPeer(UnimplementedError("unknown method Shout for service t.Echo")));
 }
 
 TEST_F(ServerTest, AnswersAMalformedMethodName) {
@@ -94,7 +96,7 @@ TEST_F(ServerTest, AnswersUnknownMethodsWithBigRequests) {
     EXPECT_EQ(CallAndWait(*connection, "/t.Other/Say",
                           std::string(8 * 1024 * 1024, 'x'))
                   .status(),
-              UnimplementedError("unknown service t.Other"));
+              FromPeer(UnimplementedError("unknown service t.Other")));
   }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/breaker.h"
+#include "peer/breaker.h"
 
 #include <gtest/gtest.h>
 
 #include "support/state_table.h"
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 namespace {
 
 using std::chrono::milliseconds;
 
 TEST(BreakerTest, MovesAsTheTableInTheReadmeSays) {
-  const StateTable table("lib/plugin/README.md", "Breaker");
+  const StateTable table("lib/peer/README.md", "Breaker");
   const auto states = AllNamed<BreakerState>(BreakerStateName);
   const auto events = AllNamed<BreakerEvent>(BreakerEventName);
   ASSERT_EQ(states.size(), 3u);
@@ -75,5 +75,26 @@ TEST_F(BreakerCallsTest, PausesTwiceAsLongWithEachTrialThatFails) {
   EXPECT_EQ(breaker_.pause(), milliseconds(10));
 }
 
+// A probe shows that a peer is there, not that it does its work.
+TEST_F(BreakerCallsTest, AfterAProbeTheNextSilenceOpensItAtOnceAndForLonger) {
+  Silent(3);
+  breaker_.OnCooledDown();
+  EXPECT_TRUE(breaker_.TryCall());
+  breaker_.OnProbed();
+  EXPECT_EQ(breaker_.state(), BreakerState::kClosed);
+  EXPECT_TRUE(breaker_.TryCall());
+  Silent(1);
+  EXPECT_EQ(breaker_.state(), BreakerState::kOpen);
+  EXPECT_EQ(breaker_.pause(), milliseconds(20));
+  breaker_.OnCooledDown();
+  breaker_.OnProbed();
+  breaker_.OnAnswered();
+  Silent(2);
+  EXPECT_EQ(breaker_.state(), BreakerState::kClosed);
+  breaker_.OnProbed();  // Says nothing that was not known.
+  Silent(1);
+  EXPECT_EQ(breaker_.pause(), milliseconds(10));
+}
+
 }  // namespace
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

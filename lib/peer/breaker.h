@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a plugin is asked at all. One that lets calls run into their deadline
+// Whether a peer is asked at all. One that lets calls run into their deadline
 // is left alone for a while; then one call tries it. The table is drawn in
 // README.md beside this file.
 #pragma once
@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string_view>
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 
 enum class BreakerState {
   kClosed,    ///< Calls go out.
@@ -46,6 +46,10 @@ class Breaker {
   /// The end of a call that went out.
   void OnAnswered();
   void OnSilent();
+  /// The same for a call that has no effect: that shows that the peer is there,
+  /// not that it does its work. Calls go out again, but the next one that is
+  /// silent opens it at once, for longer than before.
+  void OnProbed();
   /// A call ended by neither, such as with its connection.
   void OnNoVerdict();
   void OnCooledDown();
@@ -64,4 +68,4 @@ class Breaker {
   std::chrono::milliseconds pause_{0};
 };
 
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

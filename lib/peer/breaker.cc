@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/breaker.h"
+#include "peer/breaker.h"
 
 #include <algorithm>
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 
 BreakerState Next(BreakerState state, BreakerEvent event) {
   using enum BreakerState;
@@ -64,6 +64,13 @@ void Breaker::OnAnswered() {
   pause_ = std::chrono::milliseconds(0);
 }
 
+void Breaker::OnProbed() {
+  if (state_ == BreakerState::kClosed) return;
+  silent_ = options_.max_silent - 1;
+  trial_ = false;
+  Move(BreakerEvent::kAnswered);
+}
+
 void Breaker::OnSilent() {
   ++silent_;
   trial_ = false;
@@ -83,4 +90,4 @@ void Breaker::Move(BreakerEvent event) {
                                : std::min(pause_ * 2, options_.last_pause);
 }
 
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "common/executor.h"
-#include "plugin/breaker.h"
+#include "peer/breaker.h"
 #include "rpc/connection.h"
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 
 struct LaneOptions {
   int max_calls = 64;    ///< Under way at once.
@@ -24,10 +24,9 @@ struct LaneOptions {
   BreakerOptions breaker;
 };
 
-/// The calls to one instance of a plugin: so many at once, so many waiting, and
-/// a breaker. Whatever the plugin does, every call ends, at its deadline or a
-/// little later. Lives on its executor; owned by shared_ptr, which completions
-/// hold weakly.
+/// The calls to one peer: so many at once, so many waiting, and a breaker.
+/// Whatever the peer does, every call ends, at its deadline or a little later.
+/// Lives on its executor; owned by shared_ptr, which completions hold weakly.
 class CallLane : public std::enable_shared_from_this<CallLane> {
  public:
   struct Request {
@@ -38,23 +37,46 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
   };
   using Done = std::function<void(absl::StatusOr<std::string>)>;
 
-  /// `peer` names the plugin in errors. `on_change` runs when the breaker
-  /// moves.
-  CallLane(Executor& executor, LaneOptions options, std::string peer,
-           std::function<void()> on_change);
+  struct Parts {
+    /// Names the peer in errors: `plugin of 'r' at '/s'`.
+    std::string peer;
+    /// What is the case without a connection; the reason follows.
+    std::string when_gone;
+    /// Runs when the breaker moves.
+    std::function<void()> on_change;
+    /// A call without any effect, which tries a peer that was left alone. Null:
+    /// then the next call does.
+    std::function<Request()> probe = nullptr;
+    /// A call that was sent is over, with this; not the probe. May be null.
+    std::function<void(const std::string& method, const absl::Status& status,
+                       std::chrono::nanoseconds took)>
+        on_call = nullptr;
+  };
+
+  CallLane(Executor& executor, LaneOptions options, Parts parts);
   ~CallLane();
 
   /// Calls go over `connection` (borrowed) until Disconnect.
   void Connect(rpc::Connection& connection);
   /// To be called before the connection is closed. Calls under way end with
   /// Aborted when it is, those that wait with Unavailable now, and so do new
-  /// ones.
+  /// ones. Without a connection it changes the reason that they are given.
   void Disconnect(const std::string& why);
 
   /// Why Call would refuse now; OK when the call would be sent or queued.
   absl::Status CheckCall() const;
-  /// `done` runs once, later, on the executor. Errors as of Plugins.
+  /// `done` runs once, later, on the executor, with what the peer answered, or
+  /// an error that is not marked as its own (common/peer_status.h):
+  ///   Unavailable        nothing was sent: no connection, or left alone
+  ///   ResourceExhausted  nothing was sent: too many wait
+  ///   DeadlineExceeded, Aborted  silent, or gone during the call: the peer may
+  ///                              or may not have acted
   void Call(Request request, Done done);
+
+  /// Sends the probe, whether or not the breaker lets calls out, and tells it
+  /// what came of that. `done` runs once, later; Aborted when the connection
+  /// ended first. There has to be a connection.
+  void Probe(std::function<void(absl::Status)> done);
 
   const Breaker& breaker() const { return breaker_; }
   int calls() const { return calls_; }
@@ -66,21 +88,22 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
     Done done;
     std::chrono::steady_clock::time_point deadline;
   };
+  enum class Kind { kCall, kProbe };
 
   absl::Status WhyGone() const;
   absl::Status WhyLeftAlone() const;
-  void Send(Request request, Done done);
-  void OnCallOver(absl::StatusOr<std::string>& answer);
+  void Send(Kind kind, Request request, Done done);
+  void OnCallOver(Kind kind, absl::StatusOr<std::string>& answer);
   /// Tells the breaker, and acts on what it makes of that.
-  void Judge(const absl::Status& status);
+  void Judge(Kind kind, const absl::Status& status);
+  void OnCooledDown();
   void Refuse(const Done& done, const absl::Status& status);
   void RefuseQueue(const absl::Status& status);
   void Pump();
 
   Executor& executor_;
   const LaneOptions options_;
-  const std::string peer_;
-  const std::function<void()> on_change_;
+  const Parts parts_;
 
   rpc::Connection* connection_ = nullptr;
   std::uint64_t epoch_ = 0;  ///< Of the connection.
@@ -91,4 +114,4 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
   std::deque<Waiting> queue_;
 };
 
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

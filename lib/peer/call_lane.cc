@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/call_lane.h"
+#include "peer/call_lane.h"
 
+#include "common/peer_status.h"
 #include "common/status.h"
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-CallLane::CallLane(Executor& executor, LaneOptions options, std::string peer,
-                   std::function<void()> on_change)
+namespace {
+
+/// The call ended with its connection, and not by the peer's answer.
+bool IsLost(const absl::Status& status, bool over) {
+  if (IsFromPeer(status)) return false;
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+         (over && absl::IsInternal(status));
+}
+
+}  // namespace
+
+CallLane::CallLane(Executor& executor, LaneOptions options, Parts parts)
     : executor_(executor),
       options_(options),
-      peer_(std::move(peer)),
-      on_change_(std::move(on_change)),
+      parts_(std::move(parts)),
       breaker_(options.breaker) {}
 
 CallLane::~CallLane() { executor_.Cancel(cool_down_); }
@@ -24,13 +34,14 @@ void CallLane::Connect(rpc::Connection& connection) {
 }
 
 void CallLane::Disconnect(const std::string& why) {
+  why_gone_ = why;
   if (connection_ == nullptr) return;
   connection_ = nullptr;
   ++epoch_;
   calls_ = 0;
-  why_gone_ = why;
   breaker_.OnNoVerdict();
-  RefuseQueue(UnavailableError("{} went away before the call: {}", peer_, why));
+  RefuseQueue(
+      UnavailableError("{} went away before the call: {}", parts_.peer, why));
 }
 
 void CallLane::Call(Request request, Done done) {
@@ -44,14 +55,14 @@ void CallLane::Call(Request request, Done done) {
           done, ResourceExhaustedError(
                     "{} has {} calls under way and {} waiting, which is the "
                     "limit",
-                    peer_, calls_, queued()));
+                    parts_.peer, calls_, queued()));
     }
     const auto deadline = executor_.Now() + request.timeout;
     queue_.push_back({std::move(request), std::move(done), deadline});
     return;
   }
   if (!breaker_.TryCall()) return Refuse(done, WhyLeftAlone());
-  Send(std::move(request), std::move(done));
+  Send(Kind::kCall, std::move(request), std::move(done));
 }
 
 absl::Status CallLane::CheckCall() const {
@@ -60,36 +71,45 @@ absl::Status CallLane::CheckCall() const {
 }
 
 absl::Status CallLane::WhyGone() const {
-  return UnavailableError("endpoint <{}> has been stopped: {}", peer_,
-                          why_gone_);
+  return UnavailableError("{}: {}", parts_.when_gone, why_gone_);
 }
 
 absl::Status CallLane::WhyLeftAlone() const {
   if (breaker_.state() == BreakerState::kOpen) {
     return UnavailableError(
         "{} let calls run into their deadline and is left alone for {} ms",
-        peer_, breaker_.pause().count());
+        parts_.peer, breaker_.pause().count());
   }
   return UnavailableError(
-      "{} let calls run into their deadline; one call tries it now", peer_);
+      "{} let calls run into their deadline; one call tries it now",
+      parts_.peer);
 }
 
-void CallLane::Send(Request request, Done done) {
-  ++calls_;
+void CallLane::Probe(std::function<void(absl::Status)> done) {
+  Send(Kind::kProbe, parts_.probe(),
+       [done = std::move(done)](const absl::StatusOr<std::string>& answer) {
+         done(answer.status());
+       });
+}
+
+void CallLane::Send(Kind kind, Request request, Done done) {
+  if (kind == Kind::kCall) ++calls_;
   connection_->Call(
       request.method, std::move(request.bytes),
       {request.timeout, std::move(request.metadata)},
       [weak = weak_from_this(), &executor = executor_, done = std::move(done),
-       peer = peer_, epoch = epoch_](absl::StatusOr<std::string> answer) {
-        executor.Post([weak, done, peer, epoch,
-                       answer = std::move(answer)]() mutable {
+       peer = parts_.peer, on_call = parts_.on_call, method = request.method,
+       epoch = epoch_, kind,
+       began = executor_.Now()](absl::StatusOr<std::string> answer) {
+        executor.Post([=, &executor, answer = std::move(answer)]() mutable {
+          if (on_call && kind == Kind::kCall) {
+            on_call(method, answer.status(), executor.Now() - began);
+          }
           const auto self = weak.lock();
           const bool current = self != nullptr && self->epoch_ == epoch;
           if (current) {
-            self->OnCallOver(answer);
-          } else if (absl::IsCancelled(answer.status()) ||
-                     absl::IsUnavailable(answer.status())) {
-            // Not by anybody's word: it ended with its connection.
+            self->OnCallOver(kind, answer);
+          } else if (IsLost(answer.status(), true)) {
             answer = AbortedError(
                 "{} went away during the call; it may or may not have acted",
                 peer);
@@ -99,25 +119,26 @@ void CallLane::Send(Request request, Done done) {
       });
 }
 
-void CallLane::OnCallOver(absl::StatusOr<std::string>& answer) {
-  --calls_;
-  const absl::Status status = answer.status();
-  if ((absl::IsUnavailable(status) || absl::IsCancelled(status)) &&
-      connection_->over()) {
-    // gRPC says so, not the plugin.
-    answer = AbortedError(
-        "{} hung up during the call; it may or may not have acted", peer_);
+void CallLane::OnCallOver(Kind kind, absl::StatusOr<std::string>& answer) {
+  if (kind == Kind::kCall) --calls_;
+  if (IsLost(answer.status(), connection_->over())) {
+    answer =
+        AbortedError("{} hung up during the call; it may or may not have acted",
+                     parts_.peer);
   }
-  Judge(answer.status());
+  Judge(kind, answer.status());
   Pump();
 }
 
-void CallLane::Judge(const absl::Status& status) {
+void CallLane::Judge(Kind kind, const absl::Status& status) {
   const BreakerState before = breaker_.state();
-  if (absl::IsDeadlineExceeded(status)) {
+  const bool its_own = IsFromPeer(status);
+  if (!its_own && absl::IsDeadlineExceeded(status)) {
     breaker_.OnSilent();
-  } else if (absl::IsAborted(status)) {
+  } else if (!its_own && absl::IsAborted(status)) {
     breaker_.OnNoVerdict();
+  } else if (kind == Kind::kProbe) {
+    breaker_.OnProbed();
   } else {
     breaker_.OnAnswered();
   }
@@ -127,14 +148,20 @@ void CallLane::Judge(const absl::Status& status) {
     RefuseQueue(WhyLeftAlone());
     cool_down_ =
         executor_.PostAfter(breaker_.pause(), [weak = weak_from_this()] {
-          const auto self = weak.lock();
-          if (self == nullptr) return;
-          self->cool_down_ = 0;
-          self->breaker_.OnCooledDown();
-          self->on_change_();
+          if (const auto self = weak.lock()) self->OnCooledDown();
         });
   }
-  on_change_();
+  parts_.on_change();
+}
+
+void CallLane::OnCooledDown() {
+  cool_down_ = 0;
+  breaker_.OnCooledDown();
+  if (parts_.probe && connection_ != nullptr) {
+    breaker_.TryCall();
+    Probe([](const absl::Status&) {});
+  }
+  parts_.on_change();
 }
 
 void CallLane::Refuse(const Done& done, const absl::Status& status) {
@@ -158,12 +185,12 @@ void CallLane::Pump() {
       Refuse(next.done,
              ResourceExhaustedError("the call waited for others to {} until "
                                     "its deadline of {} ms; it was not sent",
-                                    peer_, next.request.timeout.count()));
+                                    parts_.peer, next.request.timeout.count()));
       continue;
     }
     next.request.timeout = left;
-    Send(std::move(next.request), std::move(next.done));
+    Send(Kind::kCall, std::move(next.request), std::move(next.done));
   }
 }
 
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/flap_guard.h"
+#include "peer/flap_guard.h"
 
 #include <algorithm>
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 
 void FlapGuard::OnLost(TimePoint now) {
   if (IsBlank(now)) {
@@ -33,4 +33,15 @@ bool FlapGuard::IsBlank(TimePoint now) const {
   return losses_.empty() || now - losses_.back() > options_.window;
 }
 
-}  // namespace devmgr::plugin
+std::shared_ptr<FlapGuard> FlapGuards::Of(const std::string& name,
+                                          const std::string& endpoint,
+                                          FlapGuard::TimePoint now) {
+  std::erase_if(guards_, [&](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->IsBlank(now);
+  });
+  auto& guard = guards_[{name, endpoint}];
+  if (guard == nullptr) guard = std::make_shared<FlapGuard>(options_);
+  return guard;
+}
+
+}  // namespace devmgr::peer

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/flap_guard.h"
+#include "peer/flap_guard.h"
 
 #include <gtest/gtest.h>
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 namespace {
 
 using std::chrono::seconds;
@@ -71,5 +71,19 @@ TEST_F(FlapGuardTest, ForgetsAfterALongQuietTime) {
   EXPECT_EQ(Left(), 60);
 }
 
+TEST(FlapGuardsTest, AreKeptWhileTheyAreUsedOrRemember) {
+  const FlapGuard::TimePoint now{seconds(1'000'000)};
+  FlapGuards guards(FlapOptions{1, seconds(60), seconds(60), seconds(200)});
+  const auto used = guards.Of("a", "/a", now);
+  guards.Of("b", "/b", now)->OnLost(now);
+  guards.Of("c", "/c", now);
+  EXPECT_EQ(guards.Of("a", "/a", now), used);
+  EXPECT_EQ(guards.size(), 2u);
+  EXPECT_TRUE(guards.Of("b", "/b", now)->QuarantinedUntil(now).has_value());
+  EXPECT_FALSE(guards.Of("b", "/a", now)->QuarantinedUntil(now).has_value());
+  guards.Of("d", "/d", now + seconds(500));
+  EXPECT_EQ(guards.size(), 2u);
+}
+
 }  // namespace
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/call_lane.h"
+#include "peer/call_lane.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "support/fake_connection.h"
 #include "support/status_matchers.h"
 
-namespace devmgr::plugin {
+namespace devmgr::peer {
 namespace {
 
 using std::chrono::milliseconds;
@@ -17,6 +18,40 @@ using testing::HasSubstr;
 class CallLaneTest : public testing::Test {
  protected:
   CallLaneTest() { Connect(); }
+
+  CallLane::Parts PartsOf() {
+    CallLane::Parts parts;
+    parts.peer = "plugin P";
+    parts.when_gone = "endpoint <plugin P> has been stopped";
+    parts.on_change = [this] { ++changes_; };
+    parts.on_call = [this](const std::string& method,
+                           const absl::Status& status, auto) {
+      calls_.push_back(method + " " +
+                       std::string(absl::StatusCodeToString(status.code())));
+    };
+    return parts;
+  }
+  /// The same, with a lane that can probe.
+  void MakeProbing() {
+    connection_.reset();
+    CallLane::Parts parts = PartsOf();
+    parts.probe = []() -> CallLane::Request {
+      return {"/p/Probe", "", milliseconds(500), {}};
+    };
+    lane_ = std::make_shared<CallLane>(
+        executor_,
+        LaneOptions{2, 3, {3, milliseconds(10'000), milliseconds(30'000)}},
+        parts);
+    Connect();
+  }
+  /// Opens the breaker.
+  void BeSilent() {
+    for (int i = 0; i < 3; ++i) {
+      Call();
+      Answer(sent() - 1, DeadlineExceededError("late"));
+    }
+    EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
+  }
 
   void Connect() {
     connection_ = *peer_.Dial("/p.sock", [] {});
@@ -51,10 +86,11 @@ class CallLaneTest : public testing::Test {
   ManualExecutor executor_;
   FakePeer peer_;
   int changes_ = 0;
-  const std::shared_ptr<CallLane> lane_ = std::make_shared<CallLane>(
+  std::vector<std::string> calls_;  ///< That were sent and are over.
+  std::shared_ptr<CallLane> lane_ = std::make_shared<CallLane>(
       executor_,
       LaneOptions{2, 3, {3, milliseconds(10'000), milliseconds(30'000)}},
-      "plugin P", [this] { ++changes_; });
+      PartsOf());
   std::unique_ptr<rpc::Connection> connection_;
   std::vector<absl::StatusOr<std::string>> answers_;
 };
@@ -169,14 +205,93 @@ TEST_F(CallLaneTest, AHangUpThatGrpcNoticedFirstIsNoAnswer) {
   Answer(0, UnavailableError("Socket closed"));
   EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kAborted,
                                HasSubstr("may or may not have acted")));
-  // The plugin's own word is one.
-  Disconnect();
-  Connect();
+  EXPECT_FALSE(IsFromPeer(Last()));
+}
+
+TEST_F(CallLaneTest, APeerThatBreaksTheProtocolGaveNoAnswer) {
   Call();
-  Answer(1, UnavailableError("driver is loading"));
-  EXPECT_THAT(Last(),
-              StatusIs(absl::StatusCode::kUnavailable, "driver is loading"));
+  peer_.HangUpSilently(0);
+  Answer(0, InternalError("bad frame"));
+  EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kAborted));
+}
+
+// gRPC has the same codes for calls that got lost.
+TEST_F(CallLaneTest, WhatThePeerAnswersIsItsAnswer) {
+  for (const absl::Status& word :
+       {UnavailableError("no card"), ResourceExhaustedError("no memory"),
+        DeadlineExceededError("the bus is slow"), CancelledError("reset"),
+        AbortedError("conflict")}) {
+    for (int i = 0; i < 3; ++i) {
+      Call();
+      Answer(sent() - 1, FromPeer(word));
+      EXPECT_EQ(Last(), FromPeer(word));
+    }
+    EXPECT_EQ(lane_->breaker().state(), BreakerState::kClosed) << word;
+  }
+  // Also when it hangs up afterwards.
+  Call();
+  peer_.HangUpSilently(0);
+  Answer(sent() - 1, FromPeer(UnavailableError("no card")));
+  EXPECT_EQ(Last(), FromPeer(UnavailableError("no card")));
+}
+
+// No call of somebody has to run into its deadline to find out.
+TEST_F(CallLaneTest, AProbeTriesAPeerThatWasLeftAlone) {
+  MakeProbing();
+  BeSilent();
+  executor_.Advance(milliseconds(10'000));
+  ASSERT_EQ(sent(), 4u);
+  EXPECT_EQ(peer_.calls()[3].method, "/p/Probe");
+  EXPECT_EQ(peer_.calls()[3].timeout, milliseconds(500));
+  Call();
+  EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable));
+  Answer(3, DeadlineExceededError("late"));
+  EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
+  executor_.Advance(milliseconds(20'000));
+  ASSERT_EQ(sent(), 5u);
+  Answer(4, UnimplementedError("no such method"));
+  EXPECT_EQ(lane_->breaker().state(), BreakerState::kClosed);
+  Call();
+  Answer(5, "x");
+  EXPECT_THAT(Last(), IsOk());
+  EXPECT_EQ(lane_->calls(), 0);
+  EXPECT_EQ(calls_.size(), 4u) << "probes are no calls";
+}
+
+TEST_F(CallLaneTest, APeerThatAnswersProbesAloneGetsFewCalls) {
+  MakeProbing();
+  BeSilent();
+  executor_.Advance(milliseconds(10'000));
+  Answer(3, "");
+  Call();
+  Answer(4, DeadlineExceededError("late"));
+  EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
+  EXPECT_EQ(lane_->breaker().pause(), milliseconds(20'000));
+}
+
+TEST_F(CallLaneTest, AProbeThatGoesWithItsConnectionDecidesNothing) {
+  MakeProbing();
+  BeSilent();
+  executor_.Advance(milliseconds(10'000));
+  Disconnect();
+  executor_.RunPending();
+  EXPECT_EQ(lane_->breaker().state(), BreakerState::kHalfOpen);
+  Connect();
+  absl::Status probed;
+  lane_->Probe([&](const absl::Status& status) { probed = status; });
+  Answer(sent() - 1, "");
+  EXPECT_THAT(probed, IsOk());
+  EXPECT_EQ(lane_->breaker().state(), BreakerState::kClosed);
+}
+
+TEST_F(CallLaneTest, TellsOfCallsThatWereSent) {
+  Call();
+  Answer(0, DataLossError("x"));
+  Disconnect();
+  Call();
+  executor_.RunPending();
+  EXPECT_THAT(calls_, testing::ElementsAre("/p/Allocate DATA_LOSS"));
 }
 
 }  // namespace
-}  // namespace devmgr::plugin
+}  // namespace devmgr::peer
