@@ -15,7 +15,8 @@ DriverRegistry::DriverRegistry(Executor& executor, Dialer dialer,
                                DriverRegistryOptions options)
     : executor_(executor),
       dialer_(std::move(dialer)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      guards_(options_.flap) {}
 
 DriverRegistry::~DriverRegistry() {
   for (auto& [name, instances] : drivers_) {
@@ -55,7 +56,10 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
       GuardedDialer(dialer_, options_.endpoint_dirs, plugin.socket_owner),
       options_.instance, plugin.name, plugin.endpoint,
       SpokenApi(std::move(versions)), options_.now(),
-      [this, name = plugin.name] { OnInstances(name); });
+      guards_.Of(plugin.name, plugin.endpoint, executor_.Now()),
+      [this, name = plugin.name](DriverInstance::Change change) {
+        OnInstances(name, change);
+      });
   instance->set_health_service(ChooseHealthService(plugin.supported_versions));
   // Behind those of the same time, so that of them the last one is the newest.
   const auto place = std::find_if(
@@ -65,10 +69,7 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
   instances.insert(place,
                    {plugin.socket_born_ns, plugin.registration, instance});
   instance->Start();
-  // A connection has told already.
-  if (instance->state() != InstanceState::kConnected) {
-    OnInstances(plugin.name);
-  }
+  OnInstances(plugin.name, DriverInstance::Change::kGained);
   return absl::OkStatus();
 }
 
@@ -85,10 +86,11 @@ void DriverRegistry::Deregister(const registration::Plugin& plugin) {
   instances.erase(found);
   if (instances.empty()) drivers_.erase(driver);
   instance->Close();
-  OnInstances(plugin.name);
+  OnInstances(plugin.name, DriverInstance::Change::kLost);
 }
 
-void DriverRegistry::OnInstances(const std::string& driver) {
+void DriverRegistry::OnInstances(const std::string& driver,
+                                 DriverInstance::Change change) {
   if (health_ != nullptr) {
     std::shared_ptr<HealthWatch>& watch = watches_[driver];
     if (watch == nullptr) {
@@ -99,11 +101,9 @@ void DriverRegistry::OnInstances(const std::string& driver) {
     watch->Update();
     if (!drivers_.contains(driver)) watches_.erase(driver);
   }
+  // What another instance of it does is no loss of the driver.
+  if (change == DriverInstance::Change::kLost && IsConnected(driver)) return;
   options_.on_change(driver);
-}
-
-bool DriverRegistry::IsUsable(const Registered& known) {
-  return known.instance->state() == InstanceState::kConnected;
 }
 
 bool DriverRegistry::IsRegistered(const std::string& driver) const {
@@ -113,7 +113,10 @@ bool DriverRegistry::IsRegistered(const std::string& driver) const {
 bool DriverRegistry::IsConnected(const std::string& driver) const {
   const auto found = drivers_.find(driver);
   return found != drivers_.end() &&
-         std::any_of(found->second.begin(), found->second.end(), IsUsable);
+         std::any_of(found->second.begin(), found->second.end(),
+                     [](const Registered& known) {
+                       return known.instance->MayAnswer();
+                     });
 }
 
 absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
@@ -123,11 +126,13 @@ absl::StatusOr<std::shared_ptr<DriverInstance>> DriverRegistry::Pick(
   if (found == drivers_.end() || found->second.empty()) {
     return UnavailableError("DRA driver {} is not registered", driver);
   }
-  const auto& instances = found->second;
-  const auto connected =
-      std::find_if(instances.rbegin(), instances.rend(), IsUsable);
-  return (connected != instances.rend() ? *connected : instances.back())
-      .instance;
+  // Of those that stand alike the newest.
+  return std::max_element(found->second.rbegin(), found->second.rend(),
+                          [](const Registered& a, const Registered& b) {
+                            return a.instance->standing() <
+                                   b.instance->standing();
+                          })
+      ->instance;
 }
 
 template <typename Answer>
@@ -162,10 +167,11 @@ void DriverRegistry::Unprepare(const std::string& driver,
 
 std::vector<PluginInfo> DriverRegistry::Plugins() const {
   std::vector<PluginInfo> plugins;
+  const WallTime now = options_.now();
   for (const auto& [name, instances] : drivers_) {
     const auto called = Pick(name);
     for (const Registered& known : instances) {
-      plugins.push_back(known.instance->Info());
+      plugins.push_back(known.instance->Info(now));
       plugins.back().serves = called.ok() && *called == known.instance;
     }
   }

@@ -13,6 +13,7 @@
 #include "dra/driver_instance.h"
 #include "dra/drivers.h"
 #include "dra/health_watch.h"
+#include "peer/flap_guard.h"
 #include "registration/plugin.h"
 
 namespace devmgr::dra {
@@ -23,16 +24,18 @@ struct DriverRegistryOptions {
   /// Endpoints must lie below one of these (endpoint.h); empty: anywhere.
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
-  /// A driver registered, connected, lost a connection or left. Runs on the
-  /// executor.
+  peer::FlapOptions flap;
+  /// A driver registered, answers or is trusted again, lost its last
+  /// connection, or left. Runs on the executor.
   std::function<void(const std::string& driver)> on_change;
 };
 
-/// The drivers that registered, each with its instances. The newest connected
-/// one gets the calls: the one whose registration socket was made last, so that
-/// it does not matter in which order they are found. Handler of plugins of type
-/// `DRAPlugin`. Follows the kubelet's pkg/kubelet/cm/dra/plugin. Lives on its
-/// executor.
+/// The drivers that registered, each with its instances. The newest one that
+/// answers gets the calls: the one whose registration socket was made last, so
+/// that it does not matter in which order they are found. One that is silent,
+/// or comes and goes, comes behind those that do not. Handler of plugins of
+/// type `DRAPlugin`. Follows the kubelet's pkg/kubelet/cm/dra/plugin. Lives on
+/// its executor.
 class DriverRegistry final : public Drivers,
                              public registration::PluginHandler {
  public:
@@ -66,8 +69,6 @@ class DriverRegistry final : public Drivers,
     std::uint64_t registration = 0;
     std::shared_ptr<DriverInstance> instance;
   };
-  static bool IsUsable(const Registered& known);
-
   /// The answer when there is nobody to be asked.
   template <typename Answer>
   void Refuse(const absl::Status& status,
@@ -79,12 +80,13 @@ class DriverRegistry final : public Drivers,
   ///   Unavailable      no instance is registered
   absl::StatusOr<std::shared_ptr<DriverInstance>> Pick(
       const std::string& driver) const;
-  /// An instance came, connected or left.
-  void OnInstances(const std::string& driver);
+  /// An instance came, left, or has another standing.
+  void OnInstances(const std::string& driver, DriverInstance::Change change);
 
   Executor& executor_;
   const Dialer dialer_;
   const DriverRegistryOptions options_;
+  peer::FlapGuards guards_;  ///< By driver and endpoint.
   /// Oldest first; shared with completions under way.
   std::map<std::string, std::vector<Registered>> drivers_;
   HealthListener* health_ = nullptr;  ///< Null: nobody asks for health.

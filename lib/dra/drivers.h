@@ -17,14 +17,17 @@ class HealthListener;
 
 /// All drivers of the node. Lives on one executor: all calls come from there
 /// and all completions run there. Errors name driver and claim.
-///   Unavailable        not registered, or not connected; nothing was sent
-///   ResourceExhausted  too many calls under way at this driver
+///   Unavailable        nothing was sent: not registered, not connected, or
+///   left
+///                      alone because it is silent; or it hung up during the
+///                      call
+///   ResourceExhausted  nothing was sent: too many calls wait for this driver
 ///   others             as the driver answered, or DeadlineExceeded
 class Drivers {
  public:
   virtual ~Drivers() = default;
   virtual bool IsRegistered(const std::string& driver) const = 0;
-  /// One of its instances is connected.
+  /// One of its instances answers, or has just been asked for the first time.
   virtual bool IsConnected(const std::string& driver) const = 0;
   /// One call with all claims. `done` runs later, with what came; where the
   /// driver's API has a call for each claim, for each by itself as it is

@@ -37,7 +37,11 @@ void HealthWatch::Update() {
   const std::uint64_t connection =
       preferred != nullptr ? preferred->generation() : 0;
   const bool same = preferred == instance_;
-  if (same && connection == connection_) return;
+  if (same && connection == connection_) {
+    // It had not answered yet when it was looked at before.
+    if (CanListen() && stream_ == 0 && timer_ == 0) Open();
+    return;
+  }
   Drop();
   instance_ = std::move(preferred);
   connection_ = connection;

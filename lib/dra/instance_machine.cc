@@ -10,8 +10,11 @@ InstanceState Next(InstanceState state, InstanceEvent event) {
   }
   switch (state) {
     case kConnecting:
-      if (event == InstanceEvent::kDialed) return kConnected;
-      if (event == InstanceEvent::kDialFailed) return kBackingOff;
+      if (event == InstanceEvent::kAnswered) return kConnected;
+      if (event == InstanceEvent::kDialFailed ||
+          event == InstanceEvent::kHungUp) {
+        return kBackingOff;
+      }
       return kConnecting;
     case kConnected:
       return event == InstanceEvent::kHungUp ? kBackingOff : kConnected;
@@ -43,10 +46,10 @@ std::string_view InstanceStateName(InstanceState state) {
 
 std::string_view InstanceEventName(InstanceEvent event) {
   switch (event) {
-    case InstanceEvent::kDialed:
-      return "Dialed";
     case InstanceEvent::kDialFailed:
       return "DialFailed";
+    case InstanceEvent::kAnswered:
+      return "Answered";
     case InstanceEvent::kHungUp:
       return "HungUp";
     case InstanceEvent::kRetryDue:

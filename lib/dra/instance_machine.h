@@ -9,15 +9,15 @@
 namespace devmgr::dra {
 
 enum class InstanceState {
-  kConnecting,  ///< A dial is due now.
-  kConnected,
+  kConnecting,  ///< A dial is due now, or was taken and not answered yet.
+  kConnected,   ///< The driver has answered over this connection.
   kBackingOff,  ///< The last dial failed, or the peer hung up; a timer runs.
   kClosed,      ///< Deregistered. Final.
 };
 
 enum class InstanceEvent {
-  kDialed,
   kDialFailed,
+  kAnswered,  ///< Any call, in any way.
   kHungUp,
   kRetryDue,  ///< The back-off is over.
   kCalled,    ///< Somebody wants to call: do not wait for the back-off.

@@ -18,6 +18,7 @@
 
 #include "common/counted.h"
 #include "common/mutex.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "rpc/pending_call.h"
@@ -171,6 +172,7 @@ CallDone TellingHowLong(CallDone done, std::chrono::milliseconds timeout) {
   static constexpr std::string_view kOwnWords = "Deadline Exceeded";
   return [done = std::move(done), timeout](absl::StatusOr<std::string> answer) {
     if (absl::IsDeadlineExceeded(answer.status()) &&
+        !IsFromPeer(answer.status()) &&
         MessageOf(answer.status()) == kOwnWords) {
       answer = DeadlineExceededError("no answer within {}", SpanText(timeout));
     }

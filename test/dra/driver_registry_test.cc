@@ -29,6 +29,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 namespace v1 = wire::dra::v1;
 namespace v1beta1 = wire::dra::v1beta1;
@@ -44,7 +45,16 @@ class DriverRegistryTest : public testing::Test {
             [this](const auto& socket, auto on_hang_up) {
               return peer_.Dial(socket, std::move(on_hang_up));
             },
-            Options()) {}
+            Options()) {
+    peer_.AnswerProbes("");
+  }
+
+  /// Taken in, and asked whether it is there.
+  absl::Status Register(const Plugin& plugin) {
+    const absl::Status status = registry_.Register(plugin);
+    executor_.RunPending();
+    return status;
+  }
 
   DriverRegistryOptions Options() {
     DriverRegistryOptions options;
@@ -124,7 +134,7 @@ TEST_F(DriverRegistryTest, ARegisteredDriverIsKnownAndConnected) {
   ASSERT_THAT(registry_.Validate(PluginAt(kEndpointA)), IsOk());
   EXPECT_FALSE(registry_.IsRegistered(kDriver));
   EXPECT_THAT(peer_.dialed(), IsEmpty());
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   EXPECT_THAT(peer_.dialed(), ElementsAre(kEndpointA));
   EXPECT_THAT(changes_, Each(kDriver));
@@ -135,8 +145,7 @@ TEST_F(DriverRegistryTest, ARegisteredDriverIsKnownAndConnected) {
 
 // DRA-001, DRA-057
 TEST_F(DriverRegistryTest, CallsOfV1GoToTheV1Path) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1.DRAPlugin"})),
-              IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA, {"v1.DRAPlugin"})), IsOk());
   Prepare();
   ASSERT_EQ(peer_.calls().size(), 1u);
   EXPECT_EQ(peer_.calls()[0].method,
@@ -174,8 +183,7 @@ TEST_F(DriverRegistryTest, CallsOfV1GoToTheV1Path) {
 
 // DRA-002
 TEST_F(DriverRegistryTest, CallsOfV1Beta1GoToTheV1Beta1Path) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})),
-              IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})), IsOk());
   Prepare();
   ASSERT_EQ(peer_.calls().size(), 1u);
   EXPECT_EQ(
@@ -206,17 +214,16 @@ TEST_F(DriverRegistryTest, WithoutAVersionOfOursADriverStaysUnknown) {
 
 // DRA-006, DRA-007
 TEST_F(DriverRegistryTest, UnknownVersionsBesideOursDoNotMatter) {
-  ASSERT_THAT(registry_.Register(
-                  PluginAt(kEndpointA, {"v9.DRAPlugin", "v1.DRAPlugin", "?"})),
-              IsOk());
+  ASSERT_THAT(
+      Register(PluginAt(kEndpointA, {"v9.DRAPlugin", "v1.DRAPlugin", "?"})),
+      IsOk());
   Prepare();
   EXPECT_THAT(peer_.calls()[0].method, HasSubstr(".dra.v1.DRAPlugin/"));
 }
 
 // DRA-008: what was advertised is not served.
 TEST_F(DriverRegistryTest, TheDriversRefusalOfAMethodIsTheClaimsError) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})),
-              IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})), IsOk());
   Prepare();
   const std::string service = "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin";
   peer_.Answer(0, UnimplementedError("unknown service {}", service));
@@ -228,9 +235,9 @@ TEST_F(DriverRegistryTest, TheDriversRefusalOfAMethodIsTheClaimsError) {
 
 // DRA-009
 TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_EQ(CalledEndpoint(), kEndpointA);
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
   EXPECT_EQ(registry_.Plugins().size(), 2u);
   EXPECT_EQ(CalledEndpoint(), kEndpointB);
   for (const PluginInfo& instance : registry_.Plugins()) {
@@ -240,8 +247,8 @@ TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
 
 // DRA-010
 TEST_F(DriverRegistryTest, TheSameEndpointIsRegisteredOnce) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
-  EXPECT_THAT(registry_.Register(PluginAt(kEndpointA)),
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  EXPECT_THAT(Register(PluginAt(kEndpointA)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "endpoint /root/plugins/a/dra.sock already registered "
                        "for DRA driver plugin d.example.com"));
@@ -251,16 +258,16 @@ TEST_F(DriverRegistryTest, TheSameEndpointIsRegisteredOnce) {
 }
 
 TEST_F(DriverRegistryTest, TwoDriversMayShareAnEndpoint) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   Plugin other = PluginAt(kEndpointA);
   other.name = kOtherDriver;
-  EXPECT_THAT(registry_.Register(other), IsOk());
+  EXPECT_THAT(Register(other), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kOtherDriver));
 }
 
 // DRA-011
 TEST_F(DriverRegistryTest, DeregisteringTwiceIsFine) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   registry_.Deregister(PluginAt(kEndpointB));
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   changes_.clear();
@@ -280,10 +287,10 @@ TEST_F(DriverRegistryTest, DeregisteringTwiceIsFine) {
 // A second registration socket that was refused took the living instance along
 // when it went.
 TEST_F(DriverRegistryTest, ARefusedRegistrationTakesNothingAlong) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   Plugin second = PluginAt(kEndpointA);
   ++second.registration;
-  EXPECT_THAT(registry_.Register(second),
+  EXPECT_THAT(Register(second),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   registry_.Deregister(second);
   EXPECT_TRUE(registry_.IsConnected(kDriver));
@@ -293,8 +300,8 @@ TEST_F(DriverRegistryTest, ARefusedRegistrationTakesNothingAlong) {
 
 // DRA-012
 TEST_F(DriverRegistryTest, AfterTheNewestLeftTheOlderInstanceIsCalled) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
   registry_.Deregister(PluginAt(kEndpointB));
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   EXPECT_EQ(CalledEndpoint(), kEndpointA);
@@ -302,18 +309,18 @@ TEST_F(DriverRegistryTest, AfterTheNewestLeftTheOlderInstanceIsCalled) {
 
 // DRA-013
 TEST_F(DriverRegistryTest, AConnectedInstanceIsPreferredToANewerOne) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
   EXPECT_EQ(CalledEndpoint(), kEndpointA);
 }
 
 TEST_F(DriverRegistryTest, WithoutAnyConnectedInstanceTheNewestIsTried) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointB)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
+  executor_.Advance(milliseconds(1'600));
   Prepare();
-  EXPECT_THAT(peer_.dialed(), ElementsAre(kEndpointA, kEndpointB, kEndpointB));
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kUnavailable,
                                     HasSubstr("is not connected at '" +
                                               std::string(kEndpointB) + "'")));
@@ -322,12 +329,77 @@ TEST_F(DriverRegistryTest, WithoutAnyConnectedInstanceTheNewestIsTried) {
 // DRA-025: registered before the service listens.
 TEST_F(DriverRegistryTest, TellsWhenADriverComesToBeConnected) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_TRUE(registry_.IsRegistered(kDriver));
   changes_.clear();
   peer_.set_dial_status(absl::OkStatus());
   executor_.Advance(milliseconds(50));
   EXPECT_THAT(changes_, ElementsAre(kDriver));
+}
+
+// It took every call, and the one that works got none.
+TEST_F(DriverRegistryTest, ASilentInstanceGetsNoCallsBesideOneThatAnswers) {
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  peer_.RecordProbes();
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
+  EXPECT_EQ(peer_.open(), 2);
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  // Until it answers.
+  peer_.Answer(0, "");
+  executor_.RunPending();
+  EXPECT_EQ(CalledEndpoint(), kEndpointB);
+}
+
+TEST_F(DriverRegistryTest, AloneItIsCalled) {
+  peer_.RecordProbes();
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  EXPECT_TRUE(registry_.IsConnected(kDriver));
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  EXPECT_TRUE(registry_.IsConnected(kDriver));
+}
+
+TEST_F(DriverRegistryTest, AnInstanceThatStopsAnsweringHandsItsCallsOver) {
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
+  for (int i = 0; i < 3; ++i) {
+    Prepare();
+    EXPECT_EQ(peer_.calls().back().connection, 1u);
+    peer_.Answer(peer_.calls().size() - 1, DeadlineExceededError("late"));
+    executor_.RunPending();
+  }
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  // And takes them again when it does.
+  executor_.Advance(milliseconds(10'000));
+  EXPECT_EQ(CalledEndpoint(), kEndpointB);
+}
+
+TEST_F(DriverRegistryTest, AnInstanceThatComesAndGoesStandsBehindTheOther) {
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
+  changes_.clear();
+  for (std::size_t line = 1; line <= 5; ++line) {
+    EXPECT_EQ(CalledEndpoint(), kEndpointB);
+    peer_.HangUp(line);
+    executor_.Advance(milliseconds(50));
+  }
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  EXPECT_THAT(changes_, SizeIs(5)) << "it was connected all the time";
+  ASSERT_TRUE(registry_.Plugins().at(1).quarantined_until.has_value());
+  // Crashing for good does not make it new.
+  registry_.Deregister(PluginAt(kEndpointB));
+  ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
+  EXPECT_EQ(CalledEndpoint(), kEndpointA);
+  executor_.Advance(milliseconds(61'000));
+  EXPECT_EQ(CalledEndpoint(), kEndpointB);
+}
+
+// What is probed must do nothing, in any version.
+TEST_F(DriverRegistryTest, IsAskedForNothingInItsOwnVersion) {
+  peer_.RecordProbes();
+  ASSERT_THAT(Register(PluginAt(kEndpointA, {"v1beta1.DRAPlugin"})), IsOk());
+  ASSERT_EQ(peer_.calls().size(), 1u);
+  EXPECT_THAT(peer_.calls()[0].method, HasSubstr("dra.v1beta1.DRAPlugin/"));
+  EXPECT_EQ(peer_.calls()[0].request, "");
 }
 
 // DRA-014
@@ -384,13 +456,12 @@ TEST_F(DriverRegistryTest, AnEndpointWithANulIsRefused) {
 TEST_F(DriverRegistryTest, DotDotIsFineThatStaysInside) {
   const Plugin plugin = PluginAt("/root/plugins/a/../b/dra.sock");
   EXPECT_THAT(registry_.Validate(plugin), IsOk());
-  EXPECT_THAT(registry_.Register(plugin), IsOk());
+  EXPECT_THAT(Register(plugin), IsOk());
 }
 
 // DRA-018: with one common socket the endpoint is the registration socket.
 TEST_F(DriverRegistryTest, AnEndpointInTheRegistryIsFine) {
-  EXPECT_THAT(registry_.Register(PluginAt("/root/plugins_registry/d-reg.sock")),
-              IsOk());
+  EXPECT_THAT(Register(PluginAt("/root/plugins_registry/d-reg.sock")), IsOk());
 }
 
 TEST_F(DriverRegistryTest, WithoutDirectoriesAnyEndpointIsFine) {
@@ -407,7 +478,7 @@ TEST_F(DriverRegistryTest, WithoutDirectoriesAnyEndpointIsFine) {
 
 // A driver that re-registers in the middle of a call: not a wish of ours.
 TEST_F(DriverRegistryTest, ACallOfADeregisteredInstanceMayWorkLater) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   Prepare();
   registry_.Deregister(PluginAt(kEndpointA));
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kUnavailable,
@@ -415,7 +486,7 @@ TEST_F(DriverRegistryTest, ACallOfADeregisteredInstanceMayWorkLater) {
 }
 
 TEST_F(DriverRegistryTest, AnswersThatAreNoMessagesAreTheClaimsError) {
-  ASSERT_THAT(registry_.Register(PluginAt(kEndpointA)), IsOk());
+  ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   Prepare();
   peer_.Answer(0, "\x0a\x7f\x01");
   EXPECT_THAT(PreparedC(), StatusIs(absl::StatusCode::kInvalidArgument,

@@ -50,7 +50,7 @@ class OneDevice final : public grpc::CallbackGenericService {
       StartRead(&request_);
     }
     void OnReadDone(bool ok) override {
-      if (!ok) return Finish(grpc::Status::CANCELLED);
+      if (!ok) return GiveUp();
       if (service_.blocks) return;
       v1::NodePrepareResourcesRequest request;
       EXPECT_TRUE(request.ParseFromString(Bytes(request_)));
@@ -65,11 +65,15 @@ class OneDevice final : public grpc::CallbackGenericService {
       StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
     }
     void OnCancel() override {
-      if (service_.blocks) Finish(grpc::Status::CANCELLED);
+      if (service_.blocks) GiveUp();
     }
     void OnDone() override { delete this; }
 
    private:
+    /// A call that is cancelled while it is read is told both.
+    void GiveUp() {
+      if (!finished_.exchange(true)) Finish(grpc::Status::CANCELLED);
+    }
     static std::string Bytes(const grpc::ByteBuffer& buffer) {
       std::vector<grpc::Slice> slices;
       EXPECT_TRUE(buffer.Dump(&slices).ok());
@@ -82,6 +86,7 @@ class OneDevice final : public grpc::CallbackGenericService {
     }
 
     const OneDevice& service_;
+    std::atomic<bool> finished_{false};
     grpc::ByteBuffer request_;
     grpc::ByteBuffer answer_;
   };

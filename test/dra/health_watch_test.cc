@@ -53,6 +53,7 @@ class HealthWatchTest : public ::testing::Test, public HealthListener {
             },
             Options()) {
     registry_.WatchHealth(*this);
+    peer_.AnswerProbes("");
   }
 
   static DriverRegistryOptions Options() {

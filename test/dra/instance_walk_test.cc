@@ -5,6 +5,7 @@
 // must change nothing.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,6 +19,8 @@
 
 namespace devmgr::dra {
 namespace {
+
+using std::chrono::milliseconds;
 
 /// What can be done to an instance. Events of dialling follow from it.
 const std::vector<InstanceEvent> kDone = {
@@ -36,7 +39,20 @@ class InstanceWalk {
               return connection;
             },
             InstanceOptions(), kDriver, "/d.sock", ApiVersions().front(),
-            WallTime(), [this] { ++changes_; })) {}
+            WallTime(),
+            std::make_shared<peer::FlapGuard>(peer::FlapOptions{
+                1'000'000, milliseconds(1), milliseconds(1), milliseconds(1)}),
+            [this](DriverInstance::Change change) {
+              changes_.push_back(change);
+            })) {
+    SetAnswering(true);
+  }
+
+  /// Whether who listens answers from now on.
+  void SetAnswering(bool answering) {
+    answering_ = answering;
+    answering ? peer_.AnswerProbes("") : peer_.RecordProbes();
+  }
 
   /// Whether dials succeed from now on.
   void SetListening(bool listening) {
@@ -48,14 +64,21 @@ class InstanceWalk {
   void Start() {
     expected_ = AfterDial();
     instance_->Start();
+    executor_.RunPending();
     Check("start");
   }
 
   /// Does `event` to the instance, and moves on in the table.
   void Do(InstanceEvent event) {
     const InstanceState before = expected_;
-    expected_ = Next(before, event);
-    if (expected_ == InstanceState::kConnecting) expected_ = AfterDial();
+    const bool had_line = peer_.open() > 0;
+    // Without a connection nobody can hang up.
+    if (event != InstanceEvent::kHungUp || had_line) {
+      expected_ = Next(before, event);
+    }
+    const bool dials = before == InstanceState::kBackingOff &&
+                       expected_ == InstanceState::kConnecting;
+    if (dials) expected_ = AfterDial();
     Perform(event);
     const std::string step = std::string(InstanceStateName(before)) + " x " +
                              std::string(InstanceEventName(event));
@@ -69,8 +92,9 @@ class InstanceWalk {
 
  private:
   InstanceState AfterDial() const {
+    if (listening_ && !answering_) return InstanceState::kConnecting;
     return Next(InstanceState::kConnecting, listening_
-                                                ? InstanceEvent::kDialed
+                                                ? InstanceEvent::kAnswered
                                                 : InstanceEvent::kDialFailed);
   }
 
@@ -83,6 +107,7 @@ class InstanceWalk {
         executor_.Advance(DriverInstance::kLastRetry);
         break;
       case InstanceEvent::kCalled:
+        executor_.Advance(DriverInstance::kCallDial);
         ++calls_;
         instance_->Call(
             "/a.B/C", std::string("request"),
@@ -109,15 +134,23 @@ class InstanceWalk {
               InstanceStateName(expected_))
         << step;
     const bool connected = expected_ == kConnected;
-    EXPECT_EQ(peer_.open(), connected ? 1 : 0) << step;
-    EXPECT_EQ(instance_->connection() != nullptr, connected) << step;
-    EXPECT_EQ(executor_.timers(), expected_ == kBackingOff ? 1u : 0u) << step;
-    // Told of each connection made and lost; its end by us tells nobody.
+    const bool open = connected || expected_ == kConnecting;
+    EXPECT_EQ(peer_.open(), open ? 1 : 0) << step;
+    EXPECT_EQ(instance_->connection() != nullptr, open) << step;
+    if (expected_ == kBackingOff) {
+      EXPECT_EQ(executor_.timers(), 1u) << step;
+    } else if (expected_ != kConnecting) {
+      EXPECT_EQ(executor_.timers(), 0u) << step;
+    }
+    // Told of each connection that was answered, and of its end; its end by us
+    // tells nobody.
     if (expected_ != kClosed) {
-      EXPECT_EQ(changes_ % 2, connected ? 1 : 0) << step;
+      const bool gained = !changes_.empty() &&
+                          changes_.back() == DriverInstance::Change::kGained;
+      EXPECT_EQ(gained, connected) << step;
     }
     // Only what was sent over a connection that is there is still open.
-    if (!connected) {
+    if (!open) {
       EXPECT_EQ(answers_, calls_) << step;
     }
   }
@@ -126,8 +159,9 @@ class InstanceWalk {
   FakePeer peer_;
   std::shared_ptr<DriverInstance> instance_;
   bool listening_ = true;
+  bool answering_ = true;
   int lines_ = 0;  ///< Connections made.
-  int changes_ = 0;
+  std::vector<DriverInstance::Change> changes_;
   int calls_ = 0;
   int answers_ = 0;
   InstanceState expected_ = InstanceState::kConnecting;
@@ -141,15 +175,19 @@ void BringTo(InstanceState state, InstanceWalk* walk) {
     walk->Do(InstanceEvent::kRetryDue);
   }
   if (state == InstanceState::kBackingOff) walk->Do(InstanceEvent::kHungUp);
+  if (state == InstanceState::kConnecting) {
+    walk->SetAnswering(false);
+    walk->Do(InstanceEvent::kHungUp);
+    walk->Do(InstanceEvent::kRetryDue);
+  }
   if (state == InstanceState::kClosed) walk->Do(InstanceEvent::kDeregistered);
   ASSERT_EQ(walk->state(), state);
 }
 
 TEST(InstanceWalkTest, EverythingThatCanHappenInEveryStateFollowsTheTable) {
-  // To connect takes no time: nobody finds an instance at it.
   for (const InstanceState state :
-       {InstanceState::kConnected, InstanceState::kBackingOff,
-        InstanceState::kClosed}) {
+       {InstanceState::kConnecting, InstanceState::kConnected,
+        InstanceState::kBackingOff, InstanceState::kClosed}) {
     for (const InstanceEvent event : kDone) {
       for (const bool listening : {true, false}) {
         InstanceWalk walk;
@@ -158,6 +196,7 @@ TEST(InstanceWalkTest, EverythingThatCanHappenInEveryStateFollowsTheTable) {
         walk.Do(event);
         // And goes on as if nothing had been.
         walk.SetListening(true);
+        walk.SetAnswering(true);
         walk.Do(InstanceEvent::kRetryDue);
         walk.Do(InstanceEvent::kCalled);
       }
@@ -184,6 +223,7 @@ TEST(InstanceWalkTest, LongWalksFollowTheTableThroughManyConnections) {
     // Closing ends a walk: it stands last in the list, and is left out.
     for (int i = 0; i < 60 && !testing::Test::HasFatalFailure(); ++i) {
       walk.SetListening(random() % 3 != 0);
+      walk.SetAnswering(random() % 3 != 0);
       walk.Do(kDone[random() % (kDone.size() - 1)]);
     }
     connections += walk.lines();

@@ -31,6 +31,8 @@ using testing::ElementsAre;
 /// One instance's socket, at which somebody listens or not.
 class Service {
  public:
+  Service() { peer_.AnswerProbes(""); }
+
   absl::StatusOr<std::unique_ptr<rpc::Connection>> Dial(
       const std::filesystem::path& socket, std::function<void()> on_hang_up) {
     auto connection = peer_.Dial(socket, std::move(on_hang_up));
@@ -82,6 +84,7 @@ class Instances {
 
   void Register(const std::string& name, std::int64_t born) {
     ASSERT_THAT(registry_->Register(PluginOf(name, born)), IsOk());
+    executor_.RunPending();
   }
   void Deregister(const std::string& name) {
     registry_->Deregister(PluginOf(name, 0));

@@ -60,6 +60,7 @@ class OldDriversTest : public testing::Test {
     options.api = std::move(api);
     options.now = [] { return WallTime(); };
     options.on_change = [](const std::string&) {};
+    if (probes_) peer_.AnswerProbes("");
     registry_.emplace(
         executor_,
         [this](const auto& socket, auto on_hang_up) {
@@ -69,6 +70,7 @@ class OldDriversTest : public testing::Test {
     ASSERT_THAT(registry_->Register({DriverRegistry::kPluginType, kDriver,
                                      "/d.sock", announced, "/d-reg.sock"}),
                 IsOk());
+    executor_.RunPending();
   }
 
   void Prepare(std::vector<ClaimReference> claims = {ClaimNamed("C")}) {
@@ -129,10 +131,28 @@ class OldDriversTest : public testing::Test {
 
   ManualExecutor executor_;
   FakePeer peer_;
+  bool probes_ = true;  ///< Are answered, and are no calls of a test.
   std::optional<PrepareAnswer> prepared_;
   std::optional<UnprepareAnswer> unprepared_;
   std::optional<DriverRegistry> registry_;
 };
+
+// Claims of these go one by one, and none without an effect.
+TEST_F(OldDriversTest, AreAskedForTheirHealthToSeeThatTheyAreThere) {
+  for (const auto& [api, method] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"v1alpha1", "/grpc.health.v1.Health/Check"},
+           {"v1alpha2", "/grpc.health.v1.Health/Check"},
+           {"v1alpha3", "/v1alpha3.Node/NodePrepareResources"},
+           {"v1alpha4", "/v1alpha3.Node/NodePrepareResources"}}) {
+    probes_ = false;
+    Register({}, {true, {{kDriver, api}}});
+    EXPECT_EQ(LastCall().method, method) << api;
+    EXPECT_EQ(LastCall().request, "") << api;
+    Answer(Unknown());
+    EXPECT_EQ(registry_->Plugins().at(0).state, "Connected") << api;
+  }
+}
 
 // DRA-022
 TEST_F(OldDriversTest, ADriverOfKubernetes131IsServedOnThePathOfV1alpha3) {

@@ -112,8 +112,25 @@ TEST_F(ReconcileTest, AnotherInstanceIsNoNewsOfItsDriver) {
 class CountingObserver : public DeviceManagerObserver {
  public:
   void OnObjects() override { ++objects; }
+  void OnWake(const std::vector<WaitingFor>& changes) override {
+    wakes += static_cast<int>(changes.size());
+  }
   std::atomic<int> objects{0};
+  std::atomic<int> wakes{0};
 };
+
+// Each of its connections was an event: a driver that flaps pushed all others
+// out.
+TEST_F(ReconcileTest, ADriverThatAnswersAgainWakesPodsAndIsNoEvent) {
+  node_.Start();
+  CountingObserver observer;
+  node_.manager().AddObserver(&observer);
+  for (int i = 0; i < 3; ++i) node_.drivers.Register(kDriver);
+  node_.manager().RunAndWait([] {});
+  EXPECT_EQ(observer.wakes, 3);
+  EXPECT_THAT(EventsAbout("Plugin"), ElementsAre("DriverAvailable"));
+  node_.manager().RemoveObserver(&observer);
+}
 
 // The write of an identity fails, the object goes, and the write holds.
 TEST_F(ReconcileTest, AnIdentityInDoubtGoesWithItsObject) {

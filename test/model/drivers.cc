@@ -166,6 +166,12 @@ std::uint64_t Drivers::Take(Line* line, const std::string& driver,
                             const std::string& request,
                             std::chrono::milliseconds timeout,
                             rpc::CallDone done) {
+  // Only whether it is there.
+  const bool is_probe = request.empty();
+  if (is_probe && drivers_.at(driver).manner != Manner::kHangs) {
+    done(std::string());
+    return 0;
+  }
   Call call;
   call.id = ++calls_made_;
   call.line = line;
@@ -174,11 +180,11 @@ std::uint64_t Drivers::Take(Line* line, const std::string& driver,
   call.known = method.starts_with(line->known());
   call.old =
       method.starts_with("/v1alpha2.") || method.starts_with("/v1alpha1.");
-  if (call.old) {
+  if (call.old && !is_probe) {
     old_wire::NodePrepareResourceRequest asked;
     asked.ParseFromString(request);
     call.claims.push_back(asked.claim_uid());
-  } else {
+  } else if (!is_probe) {
     wire::NodePrepareResourcesRequest asked;  // both requests look the same
     asked.ParseFromString(request);
     for (const auto& claim : asked.claims()) call.claims.push_back(claim.uid());
@@ -187,7 +193,7 @@ std::uint64_t Drivers::Take(Line* line, const std::string& driver,
   call.timer = executor_->PostAfter(timeout, [this, id = call.id] {
     EndWithoutAnswer(id, DeadlineExceededError("deadline exceeded"));
   });
-  witness_.on_call(call.prepare, driver, call.claims);
+  if (!is_probe) witness_.on_call(call.prepare, driver, call.claims);
   calls_.push_back(std::move(call));
   return calls_.back().id;
 }
@@ -252,6 +258,7 @@ bool Drivers::Said(const std::string& driver, const std::string& claim,
 absl::StatusOr<std::string> Drivers::Carry(const Call& call) {
   Driver& driver = drivers_.at(call.driver);
   if (!call.known) return UnimplementedError("unknown method");
+  if (call.claims.empty()) return std::string();
   if (call.old) return CarryOld(driver, call);
   return call.prepare ? CarryPrepare(driver, call)
                       : CarryUnprepare(driver, call);

@@ -444,7 +444,7 @@ void Simulation::Settle(bool answers) {
 }
 
 void Simulation::LetTimePass() {
-  constexpr int kPatience = 200;
+  constexpr int kPatience = 400;  // Longer than any quarantine.
   for (int turn = 0; turn < kPatience; ++turn) {
     Settle(true);
     if (drivers_.waiting() == 0 && life_.loop->timers() == 0) return;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,14 @@ class FakePeer {
   void set_dial_status(absl::Status status) {
     dial_status_ = std::move(status);
   }
+
+  /// From now on calls with an empty request, such as a probe sends, are
+  /// answered like this at once, and not recorded.
+  void AnswerProbes(absl::StatusOr<std::string> answer) {
+    probe_answer_ = std::move(answer);
+  }
+  /// Probes are calls like others again.
+  void RecordProbes() { probe_answer_.reset(); }
 
   /// As a dialer: `[&](auto& path, auto f) { return peer.Dial(path, f); }`.
   absl::StatusOr<std::unique_ptr<rpc::Connection>> Dial(
@@ -109,6 +118,10 @@ class FakePeer {
 
     CallId Call(const std::string& method, std::string request,
                 CallOptions options, rpc::CallDone done) override {
+      if (request.empty() && peer_.probe_answer_.has_value()) {
+        done(*peer_.probe_answer_);
+        return 0;
+      }
       peer_.calls_.push_back({index_, method, std::move(request),
                               options.timeout, std::move(done),
                               options.metadata});
@@ -139,6 +152,7 @@ class FakePeer {
   };
 
   absl::Status dial_status_;
+  std::optional<absl::StatusOr<std::string>> probe_answer_;
   std::vector<std::string> dialed_;
   std::vector<std::shared_ptr<Line>> lines_;
   std::vector<Call> calls_;

@@ -190,6 +190,8 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
     world.plugins[0].name = "d.example.com";
     world.plugins[0].state = "Connected";
     world.plugins[0].last_error = "boom";
+    world.plugins[0].quarantined_until =
+        devmgr::WallTime() + std::chrono::hours(1);
     world.plugins[1].kind = "device-plugin";
     world.plugins[1].state = "Live";
     world.plugins[1].breaker = "Open";
@@ -218,6 +220,8 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
            "\"d.example.com\"} 1",
            "devmgr_device_plugins_paused{reason=\"breaker\"} 1",
            "devmgr_device_plugins_paused{reason=\"quarantine\"} 0",
+           "devmgr_dra_drivers_paused{reason=\"breaker\"} 0",
+           "devmgr_dra_drivers_paused{reason=\"quarantine\"} 1",
            "plugin_manager_total_plugins{socket_path=\"/r/a.sock\","
            "state=\"actual_state_of_world\"} 1",
            "plugin_manager_total_plugins{socket_path=\"/r/b.sock\","

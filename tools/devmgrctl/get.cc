@@ -254,12 +254,9 @@ const Listing<PluginInfo> kPlugins = {
     },
     [](const Session&, const PluginInfo& plugin) {
       const bool of_devices = plugin.kind == "device-plugin";
-      const auto figure = [&](auto number) {
-        return of_devices ? fmt::format("{}", number) : "";
-      };
       return Row{
           plugin.via,
-          figure(plugin.devices),
+          of_devices ? fmt::format("{}", plugin.devices) : "",
           plugin.breaker,
           TimeText(plugin.quarantined_until.value_or(WallTime())),
           fmt::format("{}", plugin.calls),

@@ -206,14 +206,13 @@ Json ItemOf(const PluginInfo& plugin) {
   if (plugin.calling_since) {
     PutTime(status, "callingSince", *plugin.calling_since);
   }
-  if (plugin.kind == "device-plugin") {
-    status["via"] = plugin.via;
-    status["breaker"] = plugin.breaker;
-    if (plugin.quarantined_until) {
-      PutTime(status, "quarantinedUntil", *plugin.quarantined_until);
-    }
-    status["devices"] = plugin.devices;
+  const bool of_devices = plugin.kind == "device-plugin";
+  if (of_devices) status["via"] = plugin.via;
+  status["breaker"] = plugin.breaker;
+  if (plugin.quarantined_until) {
+    PutTime(status, "quarantinedUntil", *plugin.quarantined_until);
   }
+  if (of_devices) status["devices"] = plugin.devices;
   return Json{{"metadata", Metadata(plugin.name)},
               {"status", std::move(status)}};
 }

@@ -157,13 +157,13 @@ void AddFields(const PluginInfo& plugin, Fields* fields) {
   if (plugin.kind == "device-plugin") {
     fields->Add("Via", plugin.via);
     fields->Add("Devices", fmt::format("{}", plugin.devices));
-    fields->Add("Breaker",
-                {plugin.breaker,
-                 plugin.breaker == "Closed" ? Tone::kGood : Tone::kBad});
-    fields->Add("Quarantined until",
-                {TimeText(plugin.quarantined_until.value_or(WallTime())),
-                 plugin.quarantined_until ? Tone::kBad : Tone::kPlain});
   }
+  fields->Add(
+      "Breaker",
+      {plugin.breaker, plugin.breaker == "Closed" ? Tone::kGood : Tone::kBad});
+  fields->Add("Quarantined until",
+              {TimeText(plugin.quarantined_until.value_or(WallTime())),
+               plugin.quarantined_until ? Tone::kBad : Tone::kPlain});
   fields->Add("Last error", plugin.last_error);
 }
 

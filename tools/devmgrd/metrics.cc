@@ -165,13 +165,14 @@ std::vector<Gauge> DriverGauges(const Views& views) {
   return {instances, failing};
 }
 
-Gauge PausedGauge(const Views& views) {
-  Gauge gauge("devmgr_device_plugins_paused",
-              "Device plugins that are left alone: their calls ran into "
-              "deadlines (breaker), they came and went (quarantine)");
+/// Of the plugins of one kind.
+Gauge PausedGauge(const Views& views, std::string_view kind, std::string name,
+                  std::string help) {
+  Gauge gauge(std::move(name), std::move(help));
   double breaker = 0;
   double quarantine = 0;
   for (const devmgr::PluginInfo& plugin : views.plugins) {
+    if (plugin.kind != kind) continue;
     if (plugin.breaker == "Open") ++breaker;
     if (plugin.quarantined_until.has_value()) ++quarantine;
   }
@@ -257,7 +258,13 @@ std::vector<Gauge> GaugesOf(const Views& views) {
       ResourceGauge(views),
       PodGauge(views),
       PluginGauge(views),
-      PausedGauge(views),
+      PausedGauge(views, "device-plugin", "devmgr_device_plugins_paused",
+                  "Device plugins that are left alone: their calls ran into "
+                  "deadlines (breaker), they came and went (quarantine)"),
+      PausedGauge(views, "dra", "devmgr_dra_drivers_paused",
+                  "Instances of DRA drivers that stand behind others: their "
+                  "calls ran into deadlines (breaker), they came and went "
+                  "(quarantine)"),
       ClaimGauge(views),
       DebtGauge(views),
       Single("devmgr_claims", "Resource claims that the ledger knows",

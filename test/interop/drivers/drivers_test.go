@@ -22,13 +22,17 @@ func TestVersions(t *testing.T) {
 			n.run(0)
 			n.release(0)
 			service := " /k8s.io.kubelet.pkg.apis.dra." + each.served + ".DRAPlugin"
-			for _, method := range []string{"NodePrepareResources", "NodeUnprepareResources"} {
-				if count := driver.said("call " + method + service); count != 1 {
+			// One prepare without a claim asks whether the driver answers.
+			for method, want := range map[string]int{"NodePrepareResources": 2, "NodeUnprepareResources": 1} {
+				if count := driver.said("call " + method + service); count != want {
 					t.Errorf("%d calls of %s by%s", count, method, service)
 				}
-				if all := driver.said("call " + method); all != 1 {
+				if all := driver.said("call " + method); all != want {
 					t.Errorf("%d calls of %s in all", all, method)
 				}
+			}
+			if prepared := driver.said("preparing "); prepared != 1 {
+				t.Errorf("%d claims were prepared", prepared)
 			}
 		})
 	}
