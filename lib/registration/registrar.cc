@@ -128,13 +128,37 @@ void Registrar::Consider(const std::string& name) {
   }
   if (!file.has_value()) return;
   entries_[name].file = *file;
-  Handshake(name);
+  HandshakeOrWait(name);
+}
+
+void Registrar::HandshakeOrWait(const std::string& name) {
+  const auto now = executor_.Now();
+  const auto until = guards_.Of(name, "", now)->QuarantinedUntil(now);
+  if (!until.has_value()) return Handshake(name);
+  Entry& entry = entries_[name];
+  entry.attempt = ++last_attempt_;
+  entry.retry = executor_.PostAfter(
+      std::chrono::duration_cast<std::chrono::milliseconds>(*until - now),
+      [this, alive = std::weak_ptr<int>(alive_), name] {
+        if (alive.expired() || !entries_.contains(name)) return;
+        Handshake(name);
+      });
 }
 
 void Registrar::Drop(const std::string& name) {
   Entry entry = std::move(entries_[name]);
   entries_.erase(name);
   executor_.Cancel(entry.retry);
+  const auto now = executor_.Now();
+  const auto guard = guards_.Of(name, "", now);
+  const bool was_quiet = !guard->QuarantinedUntil(now).has_value();
+  guard->OnLost(now);
+  if (was_quiet && guard->QuarantinedUntil(now).has_value()) {
+    Log(LogLevel::kWarning,
+        fmt::format("registration socket {} is made anew again and again; its "
+                    "plugin is asked less often from now on",
+                    api::Quoted(name)));
+  }
   if (!entry.registered.has_value()) return;
   handlers_.at(entry.registered->type)->Deregister(*entry.registered);
   Log(LogLevel::kInfo,

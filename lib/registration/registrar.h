@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "peer/flap_guard.h"
 #include "registration/plugin.h"
 #include "watcher/directory_watcher.h"
 
@@ -24,7 +25,8 @@ namespace devmgr::registration {
 /// Takes plugins in whose sockets stand in the registration directory, as the
 /// kubelet's plugin watcher does (pkg/kubelet/pluginmanager): handshake,
 /// handler by type, word back to the plugin. Whatever fails is tried again
-/// with a back-off per socket; a socket that is re-created starts anew.
+/// with a back-off per socket; a socket that is re-created starts anew, unless
+/// that happens time and again.
 /// Lives on `executor`: construct, call and destroy it there.
 class Registrar {
  public:
@@ -67,6 +69,8 @@ class Registrar {
   void Rescan();
   void Consider(const std::string& name);
   void Drop(const std::string& name);
+  /// When its socket was made anew too often: waits before the handshake.
+  void HandshakeOrWait(const std::string& name);
   void Handshake(const std::string& name);
   void OnInfo(const std::string& name, absl::StatusOr<Plugin> info);
   void TakeIn(const std::string& name, const Plugin& plugin);
@@ -85,6 +89,9 @@ class Registrar {
   const std::map<std::string, PluginHandler*> handlers_;
   const LogSink log_;
   std::map<std::string, Entry> entries_;  ///< By file name.
+  /// By file name: twenty sockets in ten seconds are no plugin that restarts.
+  peer::FlapGuards guards_{{20, std::chrono::seconds(10),
+                            std::chrono::seconds(1), std::chrono::seconds(10)}};
   std::uint64_t last_attempt_ = 0;
   std::string watch_problem_;  ///< Why plugins may come unnoticed.
   /// Expires with this object; posted completions hold it weakly.

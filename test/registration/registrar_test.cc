@@ -9,6 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -277,6 +278,25 @@ TEST_F(RegistrarTest, APlaceChangesItsPluginManyTimes) {
     EXPECT_THAT(handler_.registered_, ElementsAre(name + " at /e.sock"));
   }
   EXPECT_EQ(handler_.deregistered_, 9);
+}
+
+// A plugin that re-creates its socket in a loop had a handshake, a registration
+// and its end each time, and so had all who watch them.
+TEST_F(RegistrarTest, ASocketMadeAnewInALoopIsTakenInNowAndThen) {
+  Plugin1().info = Info();
+  for (int i = 0; i < 1'000; ++i) {
+    MakeSocket(".new");
+    fs::rename(folder() / ".new", folder() / "p.sock");
+    Tell(EventKind::kAppeared, "p.sock");
+    executor_.Advance(milliseconds(10));
+  }
+  EXPECT_LE(handler_.registrations_.size(), 30u);
+  EXPECT_LE(log_.size(), 80u);
+  EXPECT_THAT(log_, Contains(HasSubstr("again and again")));
+  // It holds still.
+  executor_.Advance(milliseconds(30'000));
+  EXPECT_THAT(handler_.registered_, ElementsAre("d at /e.sock"));
+  EXPECT_EQ(executor_.timers(), 0u);
 }
 
 // DP-031
