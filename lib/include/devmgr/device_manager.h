@@ -91,7 +91,8 @@ class DEVMGR_EXPORT DeviceManager {
   ///   InvalidArgument  the pod has no usable UID or name
   ///   Unavailable      the ledger cannot be written now
   virtual OperationId StartAdmitPod(const Pod& pod, AdmitDone done) = 0;
-  /// As StartAdmitPod, for a pod that breaks an API rule: always a rejection.
+  /// As StartAdmitPod, for a pod that breaks an API rule: a rejection,
+  /// unless it may be running with what it holds; then it keeps that.
   virtual OperationId StartRejectPod(const MalformedPod& pod,
                                      AdmitDone done) = 0;
 

@@ -138,10 +138,11 @@ struct PluginInfo {
   std::string state;     ///< `Connecting`, `Connected`, `Disconnected`, ...
   WallTime registered_since;
   std::string last_error;
-  // Of device plugins.
+  // `via` and `devices` are of device plugins, the rest of drivers, too.
   std::string via;      ///< How it came: `socket`, `directory`.
   std::string breaker;  ///< `Closed`, `Open`, `HalfOpen`.
-  /// It came and went too often; until then nothing is allocated from it.
+  /// It came and went too often; until then nothing is allocated from a plugin,
+  /// and calls go to a driver's other instances first.
   std::optional<WallTime> quarantined_until;
   std::uint64_t devices = 0;  ///< In its last list.
   int calls = 0;              ///< Under way.
