@@ -100,13 +100,26 @@ std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
   return record;
 }
 
-/// Its devices are others now: so is the answer, if there is one.
-absl::Status Refreeze(const State& state, PodRecord* pod) {
-  if (pod->answer == nullptr) return absl::OkStatus();
+absl::Status SetAnswer(const State& state, PodRecord* pod) {
   DEVMGR_ASSIGN_OR_RETURN(pod->answer,
                           AnswerFor(*pod, [&](const ClaimUid& claim) {
                             return state.FindClaim(claim);
                           }));
+  return absl::OkStatus();
+}
+
+/// Its devices are others now: so is the answer, if there is one.
+absl::Status Refreeze(const State& state, PodRecord* pod) {
+  return pod->answer != nullptr ? SetAnswer(state, pod) : absl::OkStatus();
+}
+
+/// The plugins' answers are all that the pod waited for.
+absl::Status Freeze(const State& state, const WithoutClaims& pod_has,
+                    PodRecord* pod) {
+  pod->needs = pod_has.needs;
+  DEVMGR_RETURN_IF_ERROR(SetAnswer(state, pod));
+  pod->phase = PodPhase::kReady;
+  pod->boot_id = pod_has.boot_id;
   return absl::OkStatus();
 }
 
@@ -154,8 +167,9 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
                  std::move(record));
 }
 
-absl::StatusOr<Decision> CommitDevices(const State& state, const PodUid& uid,
-                                       const AllocateAnswers& answers) {
+absl::StatusOr<Decision> CommitDevices(
+    const State& state, const PodUid& uid, const AllocateAnswers& answers,
+    const std::optional<WithoutClaims>& without_claims) {
   const PodRecord* old = state.FindPod(uid);
   if (old == nullptr || !HasReserved(*old)) {
     return AbortedError("pod with UID '{}' has no devices reserved", uid.value);
@@ -173,10 +187,13 @@ absl::StatusOr<Decision> CommitDevices(const State& state, const PodUid& uid,
     hold.edits = answer->second.edits;
     hold.pre_start = answer->second.pre_start;
   }
-  if (record->phase == PodPhase::kAllocating) {
-    record->phase = PodPhase::kAdmitted;
+  const bool is_new = record->phase == PodPhase::kAllocating;
+  if (is_new) record->phase = PodPhase::kAdmitted;
+  if (is_new && without_claims.has_value() && record->claims.empty()) {
+    DEVMGR_RETURN_IF_ERROR(Freeze(state, *without_claims, record.get()));
+  } else {
+    DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
   }
-  DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
   return Replace(DecisionKind::kAllocated, "plugins answered",
                  std::move(record));
 }

@@ -3,8 +3,8 @@
 // Decisions about devices of plugins: as booking.h, for what lib/device plans.
 //
 //   Waiting --Reserve--> Allocating --Commit--> Admitted --BookPod--> Ready
-//      ^                     |
-//      +-------- Free -------+
+//      ^                     |  |                                       ^
+//      +-------- Free -------+  +------- Commit without claims ---------+
 //
 // A Ready pod gives back what only its init containers had once these have
 // ended (ReleaseInitDevices), and has it reserved anew, without leaving its
@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,12 +58,21 @@ absl::StatusOr<state::Decision> ReserveDevices(
     const std::vector<device::Reservation>& plan,
     Sharing sharing = Sharing::kOneOwner);
 
-/// All plugins have answered: the pod is kAdmitted.
+/// What a pod that has no claims is to have once its plugins have answered.
+struct WithoutClaims {
+  std::vector<state::ContainerNeed> needs;  ///< Its containers, without wants.
+  std::string boot_id;
+};
+
+/// All plugins have answered: the pod is kAdmitted; or kReady, with its frozen
+/// answer, where nothing else is to be prepared for it: it has no claims, and
+/// `without_claims` is given.
 ///   Aborted          the pod has nothing reserved (any more)
 ///   InvalidArgument  there is no answer for something that it has reserved
-absl::StatusOr<state::Decision> CommitDevices(const state::State& state,
-                                              const PodUid& pod,
-                                              const AllocateAnswers& answers);
+absl::StatusOr<state::Decision> CommitDevices(
+    const state::State& state, const PodUid& pod,
+    const AllocateAnswers& answers,
+    const std::optional<WithoutClaims>& without_claims = std::nullopt);
 
 /// The init containers have ended: what they had is the pod's other containers'
 /// that have taken it over, or free. Nothing to do without such.

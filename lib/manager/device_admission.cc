@@ -280,9 +280,10 @@ absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {
 
 void DeviceAdmission::Commit(const Shared& operation) {
   parts_.ledger.Submit(
-      [pod = operation->request.pod.uid,
-       answers = operation->answers](const state::State& state) {
-        return claim::CommitDevices(state, pod, answers);
+      [pod = operation->request.pod.uid, answers = operation->answers,
+       without_claims =
+           operation->request.without_claims](const state::State& state) {
+        return claim::CommitDevices(state, pod, answers, without_claims);
       },
       OnLoop([this, operation](const absl::Status& status) {
         if (!status.ok()) {

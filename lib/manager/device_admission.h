@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct DeviceRequest {
   bool trust_held = true;
   /// What it holds has to work; false when it runs on it anyway.
   bool judge_held = true;
+  /// Of a pod that has no claims: it is Ready with the plugins' answers.
+  std::optional<claim::WithoutClaims> without_claims = std::nullopt;
 };
 
 /// The pod transaction of device plugins: plan all devices of the pod, ask the

@@ -86,6 +86,9 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     return;
   }
   DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
+  if (judgement.plan.claims.empty()) {
+    request.without_claims = {std::move(judgement.plan.needs), parts_.boot_id};
+  }
   DropGivenBack(parts_.state.FindPod(identity.uid), &request);
   // Prepare finds the pod once the devices are there, too.
   done = [this, admitted = std::make_shared<const Pod>(std::move(pod)),

@@ -61,8 +61,11 @@ class DeviceBookingTest : public testing::Test {
     if (decision.ok()) Take(*decision);
     return decision.status();
   }
-  absl::Status Commit(const std::string& pod, const AllocateAnswers& answers) {
-    const auto decision = CommitDevices(state_, Identity(pod).uid, answers);
+  absl::Status Commit(
+      const std::string& pod, const AllocateAnswers& answers,
+      const std::optional<WithoutClaims>& without_claims = std::nullopt) {
+    const auto decision =
+        CommitDevices(state_, Identity(pod).uid, answers, without_claims);
     if (decision.ok()) Take(*decision);
     return decision.status();
   }
@@ -115,6 +118,21 @@ TEST_F(DeviceBookingTest, ThenItIsPreparedAndReadyAndKeepsThem) {
   ASSERT_THAT(forgotten, IsOk());
   Take(*forgotten);
   EXPECT_EQ(state_.HolderOf(kTpu, "0"), nullptr);
+}
+
+TEST_F(DeviceBookingTest, WithoutClaimsItIsReadyWithThePluginsAnswers) {
+  ASSERT_THAT(Reserve("p", {Plan("p", kTpu, {"0"})}), IsOk());
+  const WithoutClaims no_claims{{{"main", false, {}}}, "boot"};
+  ASSERT_THAT(Commit("p", Answers(kTpu), no_claims), IsOk());
+  ASSERT_EQ(Pod("p")->phase, PodPhase::kReady);
+  EXPECT_EQ(Pod("p")->boot_id, "boot");
+  EXPECT_THAT(Pod("p")->answer->containers.front().env,
+              ElementsAre(NamedValue{"FROM", kTpu, kTpu}));
+  // What BookPod would have made of it, and it has nothing to add.
+  const PodPlan plan{{}, {{"main", false, {}}}};
+  const auto booked = BookPod(state_, Identity("p"), 1'000, &plan, "boot");
+  ASSERT_THAT(booked, IsOk());
+  EXPECT_FALSE(state::IsWorthWriting(booked->decision));
 }
 
 TEST_F(DeviceBookingTest, WhoComesSecondPlansAgain) {

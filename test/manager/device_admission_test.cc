@@ -145,20 +145,6 @@ TEST_F(DeviceNodeTest, TheAnswersOfSeveralPluginsAreOne) {
                                                 HeldResource{kNic, {"0"}}));
 }
 
-TEST_F(DeviceNodeTest, APodWithDevicesTakesThreeWrites) {
-  node_.Start();
-  node_.plugins.Serve(kGpu, 1);
-  node_.Publish(DevicePod("p", {{kGpu, 1}}));
-  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  const int before = node_.store.appends();
-  node_.Publish("");
-  ASSERT_TRUE(node_.WaitUntilGone("p"));
-  node_.Publish(DevicePod("q", {{kGpu, 1}}));
-  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
-  // Forgotten; reserved, allocated, booked and Ready.
-  EXPECT_EQ(node_.store.appends() - before, 4);
-}
-
 // W-01: a pod that comes before its plugin is not lost.
 TEST_F(DeviceNodeTest, APodWaitsForALatePlugin) {
   node_.Start();
