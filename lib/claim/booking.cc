@@ -412,20 +412,4 @@ Decision RecordPrepared(
                       fmt::format("driver {} prepared", driver));
 }
 
-absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {
-  Decision decision;
-  decision.kind = DecisionKind::kRelease;
-  const PodRecord* pod = state.FindPod(uid);
-  if (pod == nullptr) return decision;
-  if (!pod->claims.empty()) {
-    return FailedPreconditionError("pod '{}' still holds {}",
-                                   pod->name.ToString(),
-                                   Counted(pod->claims.size(), "claim"));
-  }
-  decision.pods = {pod->name};
-  decision.message = "pod is released";
-  decision.changes.push_back(state::ErasePod{uid});
-  return decision;
-}
-
 }  // namespace devmgr::claim

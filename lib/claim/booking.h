@@ -103,11 +103,6 @@ state::Decision RecordPrepared(
     const std::map<ClaimUid, std::vector<state::PreparedDevice>>& prepared,
     const std::string& boot_id, const SpecLook& look = {});
 
-/// Forgets a pod that holds nothing.
-///   FailedPrecondition  it still holds claims
-absl::StatusOr<state::Decision> ForgetPod(const state::State& state,
-                                          const PodUid& pod);
-
 /// True when a driver of the claim still has to be asked in this boot.
 bool NeedsPrepare(const state::DriverRecord& driver,
                   const std::string& boot_id);

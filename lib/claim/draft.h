@@ -39,6 +39,13 @@ class Draft {
   /// The claim must be in the projection.
   void EraseClaim(const ClaimUid& uid) { claims_[uid] = nullptr; }
 
+  /// As Claim. Valid until the next edit of it.
+  const state::PodRecord* Pod(const PodUid& uid) const {
+    const auto changed = pods_.find(uid);
+    if (changed != pods_.end()) return changed->second.get();
+    return base_.FindPod(uid);
+  }
+
   /// The pod must be in the projection.
   state::PodRecord* EditPod(const PodUid& uid) {
     auto changed = pods_.find(uid);
@@ -48,6 +55,9 @@ class Draft {
     }
     return changed->second.get();
   }
+
+  /// The pod must be in the projection.
+  void ErasePod(const PodUid& uid) { pods_[uid] = nullptr; }
 
   state::PodRecord* AddPod(std::shared_ptr<state::PodRecord> pod) {
     return pods_.emplace(pod->uid, pod).first->second.get();
@@ -70,6 +80,11 @@ class Draft {
     }
     for (auto& [uid, pod] : pods_) {
       const state::PodRecord* old = base_.FindPod(uid);
+      if (pod == nullptr) {
+        decision.pods.push_back(old->name);
+        decision.changes.push_back(state::ErasePod{uid});
+        continue;
+      }
       if (old != nullptr && *old == *pod) continue;
       decision.pods.push_back(pod->name);
       decision.changes.push_back(state::PutPod{std::move(pod)});

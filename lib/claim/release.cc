@@ -11,6 +11,7 @@
 
 #include "claim/claim_machine.h"
 #include "claim/draft.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -112,6 +113,35 @@ void BeginUnprepare(Draft& draft, const State& state, const ClaimRecord& claim,
   DropDrivers(draft, state, claim.uid, done, terms.rules);
 }
 
+constexpr char kReleased[] = "pod is released";
+
+Decision Forget(const PodRecord& pod) {
+  Decision decision;
+  decision.kind = DecisionKind::kRelease;
+  decision.pods = {pod.name};
+  decision.message = kReleased;
+  decision.changes.push_back(state::ErasePod{pod.uid});
+  return decision;
+}
+
+/// Forgets those pods of `ending` whose last claims the draft took. False:
+/// there were none.
+bool ForgetEnded(Draft& draft, const State& state,
+                 const std::set<PodUid>& ending) {
+  bool any = false;
+  for (const PodUid& uid : ending) {
+    const PodRecord* before = state.FindPod(uid);
+    if (before == nullptr || before->claims.empty() ||
+        before->phase != PodPhase::kReleasing ||
+        !draft.Pod(uid)->claims.empty()) {
+      continue;
+    }
+    draft.ErasePod(uid);
+    any = true;
+  }
+  return any;
+}
+
 template <typename Which>
 std::set<std::string> DriversThat(const ClaimRecord& claim,
                                   const Which& which) {
@@ -163,10 +193,9 @@ Decision BeginRelease(const State& state, const PodUid& uid,
   Decision nothing;
   nothing.kind = DecisionKind::kUnprepareIntent;
   const PodRecord* old = state.FindPod(uid);
-  if (old == nullptr || old->phase == PodPhase::kReleasing ||
-      old->claims.empty()) {
-    return nothing;
-  }
+  if (old == nullptr) return nothing;
+  if (old->claims.empty()) return terms.ends ? Forget(*old) : nothing;
+  if (old->phase == PodPhase::kReleasing) return nothing;
   Draft draft(state);
   PodRecord* pod = draft.EditPod(uid);
   pod->phase = PodPhase::kReleasing;
@@ -182,13 +211,18 @@ Decision BeginRelease(const State& state, const PodUid& uid,
     pod->claims.push_back(claim_uid);
     BeginUnprepare(draft, state, *claim, terms);
   }
+  if (terms.ends && draft.Pod(uid)->claims.empty()) {
+    draft.ErasePod(uid);
+    return draft.Finish(DecisionKind::kRelease, kReleased);
+  }
   return draft.Finish(DecisionKind::kUnprepareIntent,
                       "claims are to be unprepared");
 }
 
 Decision RecordUnprepared(const State& state, const std::string& driver,
                           const std::set<ClaimUid>& unprepared,
-                          const DebtRules& rules) {
+                          const DebtRules& rules,
+                          const std::set<PodUid>& ending) {
   Draft draft(state);
   for (const ClaimUid& uid : unprepared) {
     const ClaimRecord* claim = state.FindClaim(uid);
@@ -205,8 +239,26 @@ Decision RecordUnprepared(const State& state, const std::string& driver,
       DropDrivers(draft, state, uid, {driver}, rules);
     }
   }
-  return draft.Finish(DecisionKind::kUnprepareResult,
-                      fmt::format("driver {} unprepared", driver));
+  const bool ended = ForgetEnded(draft, state, ending);
+  return draft.Finish(
+      ended ? DecisionKind::kRelease : DecisionKind::kUnprepareResult,
+      fmt::format("driver {} unprepared{}{}", driver, ended ? ", and " : "",
+                  ended ? kReleased : ""));
+}
+
+absl::StatusOr<Decision> ForgetPod(const State& state, const PodUid& uid) {
+  const PodRecord* pod = state.FindPod(uid);
+  if (pod == nullptr) {
+    Decision nothing;
+    nothing.kind = DecisionKind::kRelease;
+    return nothing;
+  }
+  if (!pod->claims.empty()) {
+    return FailedPreconditionError("pod '{}' still holds {}",
+                                   pod->name.ToString(),
+                                   Counted(pod->claims.size(), "claim"));
+  }
+  return Forget(*pod);
 }
 
 Decision RecordDebts(const State& state, const std::string& driver,

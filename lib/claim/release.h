@@ -40,6 +40,8 @@ struct ReleaseTerms {
   std::map<std::string, std::string> absent;
   DebtRules rules;
   std::int64_t now_ms = 0;
+  /// The pod is forgotten as soon as it holds no claims, be it at once.
+  bool ends = false;
 };
 
 /// The pod gives up its claims: shared ones at once; of the others every driver
@@ -50,11 +52,18 @@ state::Decision BeginRelease(const state::State& state, const PodUid& pod,
                              const ReleaseTerms& terms = {});
 
 /// What `driver` unprepared. A claim without drivers left is gone; one that is
-/// renewed for its pods is to be prepared now.
+/// renewed for its pods is to be prepared now. Pods of `ending` that hold
+/// nothing after that are forgotten.
 state::Decision RecordUnprepared(const state::State& state,
                                  const std::string& driver,
                                  const std::set<ClaimUid>& unprepared,
-                                 const DebtRules& rules = {});
+                                 const DebtRules& rules = {},
+                                 const std::set<PodUid>& ending = {});
+
+/// Forgets a pod that holds nothing.
+///   FailedPrecondition  it still holds claims
+absl::StatusOr<state::Decision> ForgetPod(const state::State& state,
+                                          const PodUid& pod);
 
 /// How often a driver has failed by now, and how the last time.
 struct FailedTries {

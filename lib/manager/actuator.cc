@@ -229,7 +229,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     entry.waiting_for.clear();
     ++entry.retry;  // a retry that is due later is void
     if (!entry.wanted || IsReleasing(uid)) {
-      manager_.StartUnpreparePod(uid, Then(&ActuatorImpl::OnUnprepared, uid));
+      manager_.StartEndPod(uid, Then(&ActuatorImpl::OnEnded, uid));
     } else if (entry.malformed != nullptr) {
       manager_.StartRejectPod(*entry.malformed,
                               ThenVerdict(&ActuatorImpl::OnVerdict, uid));
@@ -287,23 +287,19 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     Rest(uid, retry);
   }
 
-  void OnUnprepared(const PodUid& uid, const absl::Status& status) {
-    if (status.ok()) {
-      manager_.StartReleasePod(uid, Then(&ActuatorImpl::OnReleased, uid));
+  void OnEnded(const PodUid& uid, const absl::Status& status) {
+    Entry& entry = entries_[uid];
+    if (!status.ok()) {
+      entry.waiting_for = WaitingForOf(uid);
+      Rest(uid, true);
       return;
     }
-    entries_[uid].waiting_for = WaitingForOf(uid);
-    Rest(uid, true);
-  }
-
-  void OnReleased(const PodUid& uid, const absl::Status& status) {
-    Entry& entry = entries_[uid];
-    if (status.ok() && !entry.wanted) {
+    if (!entry.wanted) {
       entries_.erase(uid);
       return;
     }
-    if (status.ok()) entry.again = true;  // wanted again meanwhile
-    Rest(uid, !status.ok());
+    entry.again = true;  // It is wanted again, and admitted anew.
+    Rest(uid, false);
   }
 
   /// A pod that gives up its claims does so to the end, wanted or not; then it

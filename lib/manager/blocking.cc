@@ -41,6 +41,11 @@ absl::Status DeviceManager::ReleasePod(const PodUid& pod) {
       [&](Done done) { StartReleasePod(pod, std::move(done)); });
 }
 
+absl::Status DeviceManager::EndPod(const PodUid& pod) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartEndPod(pod, std::move(done)); });
+}
+
 absl::Status DeviceManager::BeforeContainerStart(const PodUid& pod,
                                                  const std::string& container) {
   return WaitFor<absl::Status>([&](Done done) {

@@ -296,10 +296,12 @@ void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
   }
   if (!failed.empty()) RecordDebts(*call, failed);
   if (!unprepared.empty()) {
+    const auto ending = parts_.ending ? parts_.ending() : std::set<PodUid>();
     Record(*call, unprepared, {},
-           [driver = call->driver, unprepared,
-            rules = parts_.debt_rules](const state::State& state) {
-             return claim::RecordUnprepared(state, driver, unprepared, rules);
+           [driver = call->driver, unprepared, rules = parts_.debt_rules,
+            ending](const state::State& state) {
+             return claim::RecordUnprepared(state, driver, unprepared, rules,
+                                            ending);
            });
   }
   Dispatch(call->driver);

@@ -335,61 +335,54 @@ void Manager::Tell(const std::function<void(DeviceManagerObserver&)>& act) {
 }
 
 OperationId Manager::StartAdmitPod(const Pod& pod, AdmitDone done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Admit(id, pod, done);
   });
-  return id;
 }
 
 OperationId Manager::StartRejectPod(const MalformedPod& pod, AdmitDone done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Reject(id, pod, done);
   });
-  return id;
 }
 
 OperationId Manager::StartPreparePod(const PodUid& pod, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Prepare(id, pod, done);
   });
-  return id;
 }
 
 OperationId Manager::StartUnpreparePod(const PodUid& pod, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Unprepare(id, pod, done);
   });
-  return id;
 }
 
 OperationId Manager::StartReleasePod(const PodUid& pod, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Release(id, pod, done);
   });
-  return id;
+}
+
+OperationId Manager::StartEndPod(const PodUid& pod, Done done) {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
+    lifecycle_->End(id, pod, done);
+  });
 }
 
 OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
                                                const std::string& container,
                                                Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, container, done = std::move(done)] {
-    starts_->BeforeStart(id, pod, container, done);
-  });
-  return id;
+  return StartOnLoop(
+      [this, pod, container, done = std::move(done)](OperationId id) {
+        starts_->BeforeStart(id, pod, container, done);
+      });
 }
 
 OperationId Manager::StartReleaseInitContainers(const PodUid& pod, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, id, pod, done = std::move(done)] {
+  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     starts_->ReleaseInit(id, pod, done);
   });
-  return id;
 }
 
 void Manager::Cancel(OperationId operation) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
@@ -87,6 +88,7 @@ class Manager final : public DeviceManager {
   OperationId StartPreparePod(const PodUid& pod, Done done) override;
   OperationId StartUnpreparePod(const PodUid& pod, Done done) override;
   OperationId StartReleasePod(const PodUid& pod, Done done) override;
+  OperationId StartEndPod(const PodUid& pod, Done done) override;
   OperationId StartBeforeContainerStart(const PodUid& pod,
                                         const std::string& container,
                                         Done done) override;
@@ -141,6 +143,13 @@ class Manager final : public DeviceManager {
  private:
   explicit Manager(ManagerParts parts);
 
+  /// Runs `work` on the manager's thread, with the number of a new operation.
+  template <typename Work>
+  OperationId StartOnLoop(Work work) {
+    const OperationId id = ++last_operation_;
+    executor_->Post([id, work = std::move(work)] { work(id); });
+    return id;
+  }
   /// Runs `view` on the manager's thread and waits for its value.
   template <typename View>
   auto OnLoop(View view) const -> decltype(view()) {

@@ -83,7 +83,7 @@ PodLifecycle::PodLifecycle(Parts parts)
                 TellUnallocated(driver, claims, parts_.state,
                                 *parts_.objects.Current(), parts_.events);
               },
-              parts_.look_at_answer}) {}
+              parts_.look_at_answer, [this] { return Ending(); }}) {}
 
 claim::PodIdentity PodLifecycle::IdentityOf(const Pod& pod) {
   return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};
@@ -214,6 +214,9 @@ void PodLifecycle::EndIfSettled(OperationId id) {
     if (prepare) {
       notes_.erase(uid);
       admitted_.erase(uid);
+    } else if (found->second.ends) {
+      ForgetLast(id, uid);
+      return;
     }
     Finish(id, absl::OkStatus());
     return;
@@ -265,12 +268,24 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
 
 void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
                              DeviceManager::Done done) {
+  GiveUp(id, pod, /*ends=*/false, std::move(done));
+}
+
+void PodLifecycle::End(OperationId id, const PodUid& pod,
+                       DeviceManager::Done done) {
+  GiveUp(id, pod, /*ends=*/true, std::move(done));
+}
+
+void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
+                          DeviceManager::Done done) {
   if (stopped_) return done(Stopped());
-  Begin(id, pod, false, std::move(done));
+  Begin(id, pod, /*prepare=*/false, std::move(done)).ends = ends;
   admitted_.erase(pod);
   notes_.erase(pod);
+  claim::ReleaseTerms terms = Terms(pod);
+  terms.ends = ends;
   parts_.ledger.Submit(
-      [pod, terms = Terms(pod)](
+      [pod, terms = std::move(terms)](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::BeginRelease(state, pod, terms);
       },
@@ -283,6 +298,22 @@ void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
           Finish(id, WithContext(status, "unprepare dynamic resources"));
         }
       }));
+}
+
+void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
+  parts_.ledger.Submit(
+      [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
+      OnLoop([this, id](const absl::Status& status) {
+        if (operations_.contains(id)) Finish(id, status);
+      }));
+}
+
+std::set<PodUid> PodLifecycle::Ending() const {
+  std::set<PodUid> ending;
+  for (const auto& [id, operation] : operations_) {
+    if (operation.ends) ending.insert(operation.pod);
+  }
+  return ending;
 }
 
 claim::ReleaseTerms PodLifecycle::Terms(const PodUid& pod) const {
@@ -345,12 +376,13 @@ void PodLifecycle::Stop() {
   }
 }
 
-void PodLifecycle::Begin(OperationId id, const PodUid& pod, bool prepare,
-                         DeviceManager::Done done) {
-  operations_[id] = {.pod = pod,
-                     .prepare = prepare,
-                     .done = std::move(done),
-                     .began = std::chrono::steady_clock::now()};
+PodLifecycle::Operation& PodLifecycle::Begin(OperationId id, const PodUid& pod,
+                                             bool prepare,
+                                             DeviceManager::Done done) {
+  return operations_[id] = {.pod = pod,
+                            .prepare = prepare,
+                            .done = std::move(done),
+                            .began = std::chrono::steady_clock::now()};
 }
 
 void PodLifecycle::Finish(OperationId id, const absl::Status& status) {

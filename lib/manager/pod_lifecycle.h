@@ -67,6 +67,9 @@ class PodLifecycle {
   void Prepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Unprepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Release(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  /// Unprepare and Release in one; the pod is forgotten in the write of the
+  /// last driver's answer.
+  void End(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Cancel(OperationId id);
   /// Ends all operations with Cancelled, and those that come later, too; no
   /// driver is called or asked about from now on.
@@ -126,6 +129,7 @@ class PodLifecycle {
   struct Operation {
     PodUid pod;
     bool prepare = true;
+    bool ends = false;  ///< The pod is forgotten with its last claim.
     DeviceManager::Done done;
     bool recorded = false;  ///< The intent is on disk.
     std::chrono::steady_clock::time_point began = {};
@@ -161,6 +165,13 @@ class PodLifecycle {
   static claim::PodIdentity IdentityOf(const Pod& pod);
   static absl::Status Stopped();
   claim::ReleaseTerms Terms(const PodUid& pod) const;
+  /// The pod gives up its claims, and with `ends` its place in the ledger.
+  void GiveUp(OperationId id, const PodUid& pod, bool ends,
+              DeviceManager::Done done);
+  /// The last claim of a pod that ends went without a driver's answer.
+  void ForgetLast(OperationId id, const PodUid& pod);
+  /// Pods that are to be forgotten with their last claim.
+  std::set<PodUid> Ending() const;
   void OnBooked(OperationId id, const absl::Status& status,
                 const Verdict& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.
@@ -171,8 +182,8 @@ class PodLifecycle {
   absl::Status FailureOf(const state::PodRecord& pod, bool prepare);
   /// Drivers of the pod's claims that are not there, and why.
   std::map<std::string, std::string> AbsentDrivers(const PodUid& pod) const;
-  void Begin(OperationId id, const PodUid& pod, bool prepare,
-             DeviceManager::Done done);
+  Operation& Begin(OperationId id, const PodUid& pod, bool prepare,
+                   DeviceManager::Done done);
   void Finish(OperationId id, const absl::Status& status);
   void Note(const PodUid& pod, Verdict verdict);
   std::function<void(const absl::Status&)> OnLoop(

@@ -69,7 +69,7 @@ enum class DecisionKind : std::uint8_t {
   kPrepareResult = 5,  ///< Drivers answered; pods may have become Ready.
   kUnprepareIntent = 6,  ///< A pod gives up its claims.
   kUnprepareResult = 7,  ///< Drivers answered; claims may be gone.
-  kRelease = 8,          ///< A pod is forgotten.
+  kRelease = 8,          ///< A pod is forgotten, maybe with its last claim.
   kRepair = 9,           ///< What a check of the ledger found was mended.
   kRecovered = 10,       ///< What could be saved of a damaged ledger.
   kReserve = 11,         ///< Devices are chosen; plugins will be asked.

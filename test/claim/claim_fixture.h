@@ -82,10 +82,11 @@ class ClaimTest : public testing::Test {
     ledger_.Take(RecordPrepared(state(), driver, prepared, ledger_.boot_id()));
   }
   void Unprepared(const std::string& driver,
-                  const std::set<std::string>& claims) {
+                  const std::set<std::string>& claims,
+                  const std::set<PodUid>& ending = {}) {
     std::set<ClaimUid> uids;
     for (const std::string& uid : claims) uids.insert(ClaimUid{uid});
-    ledger_.Take(RecordUnprepared(state(), driver, uids));
+    ledger_.Take(RecordUnprepared(state(), driver, uids, {}, ending));
   }
   void AnswerAll() {
     for (const auto& [driver, claims] : ToPrepare()) Answers(driver, claims);
@@ -97,6 +98,12 @@ class ClaimTest : public testing::Test {
   /// False when the pod had nothing to give up.
   bool Release(const Pod& pod) {
     return ledger_.Take(BeginRelease(state(), PodUid{pod.metadata.uid}));
+  }
+  /// The same, of a pod that is forgotten with its last claim.
+  bool End(const Pod& pod) {
+    ReleaseTerms terms;
+    terms.ends = true;
+    return ledger_.Take(BeginRelease(state(), PodUid{pod.metadata.uid}, terms));
   }
   absl::Status Forget(const Pod& pod) {
     const auto decision = ForgetPod(state(), PodUid{pod.metadata.uid});

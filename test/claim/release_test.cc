@@ -102,6 +102,43 @@ TEST_F(ReleaseTest, OnlyTheDriverThatFailedIsDueAgain) {
   EXPECT_THAT(Forget(p_), IsOk());
 }
 
+TEST_F(ReleaseTest, APodThatEndsIsForgottenWithTheAnswerOfItsLastDriver) {
+  objects_ = SnapshotOf({ClaimForP().From(kOtherDriver)});
+  Prepare(p_);
+  AnswerAll();
+  EXPECT_TRUE(End(p_));
+  EXPECT_FALSE(End(p_));  // Its drivers have yet to answer.
+  Unprepared(kDriver, {"u-C"}, {PodUid{"u-P"}});
+  EXPECT_EQ(PodOf(p_).phase, PodPhase::kReleasing);
+  Unprepared(kOtherDriver, {"u-C"}, {PodUid{"u-P"}});
+  EXPECT_FALSE(Knows("u-C"));
+  EXPECT_EQ(state().FindPod(PodUid{"u-P"}), nullptr);
+}
+
+TEST_F(ReleaseTest, APodThatEndsAndHasNoClaimOfItsOwnIsForgottenAtOnce) {
+  Prepare(p_);
+  Prepare(q_);
+  AnswerAll();
+  EXPECT_TRUE(End(p_));
+  EXPECT_EQ(state().FindPod(PodUid{"u-P"}), nullptr);
+  EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-Q"));
+  EXPECT_THAT(ToUnprepare(), IsEmpty());
+  const Pod none = PodBuilder("none");
+  ledger_.Take(SeePod(state(), IdentityOf(none), 1, "waits"));
+  EXPECT_TRUE(End(none));
+  EXPECT_EQ(state().FindPod(IdentityOf(none).uid), nullptr);
+  EXPECT_FALSE(End(none));
+}
+
+TEST_F(ReleaseTest, WhoDoesNotEndIsNotForgottenWithItsLastClaim) {
+  Prepare(p_);
+  AnswerAll();
+  Release(p_);
+  Unprepared(kDriver, {"u-C"}, {PodUid{"u-Q"}, PodUid{"u-nobody"}});
+  EXPECT_FALSE(Knows("u-C"));
+  EXPECT_EQ(PodOf(p_).phase, PodPhase::kReleasing);
+}
+
 // DRA-080: after a crash between booking and the call, nobody knows whether
 // the driver acted; it is asked to unprepare.
 TEST_F(ReleaseTest, AClaimThatWasNeverAnsweredIsUnpreparedToo) {

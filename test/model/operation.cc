@@ -17,7 +17,7 @@ struct Weighted {
   int weight;
 };
 
-constexpr std::array<Weighted, 32> kKinds = {{
+constexpr std::array<Weighted, 33> kKinds = {{
     {Kind::kPublishPod, "PublishPod", 100},
     {Kind::kChangePod, "ChangePod", 40},
     {Kind::kWithdrawPod, "WithdrawPod", 60},
@@ -38,6 +38,7 @@ constexpr std::array<Weighted, 32> kKinds = {{
     {Kind::kPrepare, "Prepare", 15},
     {Kind::kUnprepare, "Unprepare", 8},
     {Kind::kRelease, "Release", 8},
+    {Kind::kEnd, "End", 8},
     {Kind::kForce, "Force", 6},
     {Kind::kCancel, "Cancel", 15},
     {Kind::kRunLoop, "RunLoop", 140},

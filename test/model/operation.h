@@ -37,6 +37,7 @@ struct Operation {
     kPrepare,
     kUnprepare,
     kRelease,
+    kEnd,    ///< Both in one.
     kForce,  ///< An operator drops a claim.
     kCancel,
     // The order of things.

@@ -228,6 +228,11 @@ std::string Simulation::DoEmbedder(const Operation& operation) {
         return manager.StartReleasePod(PodUid{uid}, done);
       });
       return "release " + uid;
+    case Kind::kEnd:
+      taken_.insert(uid);
+      dropped_.insert(uid);
+      Begin([&](auto done) { return manager.StartEndPod(PodUid{uid}, done); });
+      return "end " + uid;
     case Kind::kForce: {
       if (ledger_.claims.empty()) return "force nothing";
       auto claim = ledger_.claims.begin();

@@ -112,6 +112,10 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
+  OperationId StartEndPod(const PodUid&, Done done) override {
+    done(absl::UnimplementedError("fake"));
+    return 0;
+  }
   OperationId StartBeforeContainerStart(const PodUid&, const std::string&,
                                         Done done) override {
     done(absl::UnimplementedError("fake"));

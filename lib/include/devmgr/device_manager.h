@@ -88,6 +88,8 @@ class DEVMGR_EXPORT DeviceManager {
   /// kReject: it keeps them until it is unprepared and released.
   /// As an API server would, this fills in defaults first and rejects a pod
   /// that breaks a rule, for good.
+  /// A pod that has no claims and wants devices of plugins is Ready once they
+  /// have answered; PreparePod has nothing left to do for it.
   ///   InvalidArgument  the pod has no usable UID or name
   ///   Unavailable      the ledger cannot be written now
   virtual OperationId StartAdmitPod(const Pod& pod, AdmitDone done) = 0;
@@ -117,6 +119,12 @@ class DEVMGR_EXPORT DeviceManager {
   /// Forgets a pod that holds nothing. Unknown pods are fine.
   ///   FailedPrecondition  the pod still holds claims
   virtual OperationId StartReleasePod(const PodUid& pod, Done done) = 0;
+
+  /// UnpreparePod, then ReleasePod, with fewer writes: the pod is forgotten in
+  /// the write that records its last driver's answer. To be preferred where
+  /// nothing is to happen between the two. Unknown pods are fine. Fails as
+  /// UnpreparePod does, and goes on where it was when it is called again.
+  virtual OperationId StartEndPod(const PodUid& pod, Done done) = 0;
 
   /// To be called before each start of a container, also when it starts again:
   /// asks the plugins for PreStartContainer that want to be asked. At once OK
@@ -189,6 +197,7 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status PreparePod(const PodUid& pod);
   absl::Status UnpreparePod(const PodUid& pod);
   absl::Status ReleasePod(const PodUid& pod);
+  absl::Status EndPod(const PodUid& pod);
   absl::Status BeforeContainerStart(const PodUid& pod,
                                     const std::string& container);
   absl::Status ReleaseInitContainers(const PodUid& pod);
