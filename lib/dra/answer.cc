@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "api/quote.h"
 #include "cdi/qualified_name.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 
 namespace devmgr::dra {
@@ -88,16 +89,28 @@ absl::Status CheckOnlyAsked(std::string_view method,
   return absl::OkStatus();
 }
 
+/// The driver's own, with a code that the transport has, too: which of them it
+/// was is said, and the mark stays.
+absl::Status OfCall(std::string_view method, const absl::Status& status) {
+  const std::string text = api::Readable(MessageOf(status), kMaxErrorBytes);
+  if (!IsFromPeer(status)) {
+    return MakeStatus(status.code(), fmt::format("{}: {}", method, text));
+  }
+  if (ShowsAnswer(Unmarked(status))) {
+    return FromPeer(
+        MakeStatus(status.code(), fmt::format("{}: {}", method, text)));
+  }
+  return FromPeer(
+      MakeStatus(status.code(),
+                 fmt::format("{}: the driver answered with {}: {}", method,
+                             absl::StatusCodeToString(status.code()), text)));
+}
+
 /// Errors that are the same for every claim; OK when the answer can be read.
 absl::Status CheckCall(std::string_view method,
                        const std::vector<ClaimReference>& asked,
                        const absl::StatusOr<RawAnswer>& raw) {
-  if (!raw.ok()) {
-    return MakeStatus(
-        raw.status().code(),
-        fmt::format("{}: {}", method,
-                    api::Readable(MessageOf(raw.status()), kMaxErrorBytes)));
-  }
+  if (!raw.ok()) return OfCall(method, raw.status());
   return CheckOnlyAsked(method, asked, *raw);
 }
 
@@ -110,9 +123,9 @@ absl::Status CheckClaim(std::string_view method, const ClaimReference& claim,
                          skipped, claim.name.name);
   }
   if (!answer->second.error.empty()) {
-    return UnavailableError(
+    return FromPeer(UnavailableError(
         "{} failed for ResourceClaim {}: {}", method, claim.name.name,
-        api::Readable(answer->second.error, kMaxErrorBytes));
+        api::Readable(answer->second.error, kMaxErrorBytes)));
   }
   return absl::OkStatus();
 }

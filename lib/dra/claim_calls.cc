@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/old_handles.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "dra/answer.h"
 
@@ -86,10 +87,12 @@ void AddHint(const ApiVersion& version,
     if (word == answer->end() || !claim.handle.structured.has_value()) continue;
     const absl::Status status = StatusOf(word->second);
     if (status.ok()) continue;
-    word->second = MakeStatus(
+    absl::Status hinted = MakeStatus(
         status.code(), MessageOf(status) +
                            " (a driver older than structured parameters sees "
                            "an empty handle)");
+    word->second =
+        IsFromPeer(status) ? FromPeer(std::move(hinted)) : std::move(hinted);
   }
 }
 
@@ -145,7 +148,9 @@ void AskOnce(const Question<Answer>& question,
           Answer failed = question.check(
               asked, self == nullptr ? bytes.status()
                                      : Explain(bytes.status(), self->api()));
-          if (question.prepare && !absl::IsUnavailable(bytes.status())) {
+          const bool not_sent = absl::IsUnavailable(bytes.status()) &&
+                                !IsFromPeer(bytes.status());
+          if (question.prepare && !not_sent) {
             AddHint(version, asked, &failed);
           }
           answer.merge(failed);

@@ -17,12 +17,15 @@ class HealthListener;
 
 /// All drivers of the node. Lives on one executor: all calls come from there
 /// and all completions run there. Errors name driver and claim.
+///   any, IsFromPeer    as the driver answered (common/peer_status.h), for the
+///                      call or for the claim
 ///   Unavailable        nothing was sent: not registered, not connected, or
-///   left
-///                      alone because it is silent; or it hung up during the
-///                      call
+///                      left alone because it is silent; or it hung up during
+///                      the call
 ///   ResourceExhausted  nothing was sent: too many calls wait for this driver
-///   others             as the driver answered, or DeadlineExceeded
+///   DeadlineExceeded   the driver was silent; it may or may not have acted
+///   others             the call cannot be said to it, or its answer cannot be
+///                      right
 class Drivers {
  public:
   virtual ~Drivers() = default;

@@ -19,6 +19,17 @@ ClaimReference ReferenceTo(const state::ClaimRecord& claim,
   return {claim.uid, claim.name, part.handle, part.LastCdiDeviceIds()};
 }
 
+/// For those outside, to whom these codes say more than that it may work later:
+/// DeadlineExceeded that the driver was silent, Aborted that its pod was given
+/// up. Said by the driver itself they mean neither.
+absl::Status ForOthers(const absl::Status& status) {
+  if (IsFromPeer(status) &&
+      (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))) {
+    return UnavailableError("{}", MessageOf(status));
+  }
+  return Unmarked(status);
+}
+
 void DropShareIds(std::vector<state::PreparedDevice>* devices) {
   for (state::PreparedDevice& device : *devices) device.share_id.clear();
 }
@@ -205,9 +216,11 @@ std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
 
 void DriverCalls::JudgeTimeout(const Call& call, const ClaimUid& claim,
                                const absl::Status& status) {
-  if (call.shared && absl::IsDeadlineExceeded(status)) {
+  // One that gives up by itself holds up nobody: it has answered.
+  const bool silent = absl::IsDeadlineExceeded(status) && !IsFromPeer(status);
+  if (call.shared && silent) {
     queue_.Suspect(call.driver, claim);
-  } else if (!absl::IsDeadlineExceeded(status)) {
+  } else if (!silent) {
     queue_.Clear(call.driver, claim);
   }
 }
@@ -223,7 +236,7 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
       if (!parts_.keep_share_ids) DropShareIds(&*devices);
       prepared.emplace(uid, *std::move(devices));
     } else {
-      failed.emplace(uid, Unmarked(devices.status()));
+      failed.emplace(uid, ForOthers(devices.status()));
     }
   }
   if (!prepared.empty()) {
@@ -291,7 +304,7 @@ void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
     if (status.ok()) {
       unprepared.insert(uid);
     } else {
-      failed.emplace(uid, Unmarked(std::move(status)));
+      failed.emplace(uid, ForOthers(status));
     }
   }
   if (!failed.empty()) RecordDebts(*call, failed);

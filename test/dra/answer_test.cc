@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/quote.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "dra/claim_c.h"
 #include "support/builders.h"
@@ -109,6 +110,30 @@ TEST(PrepareAnswerTest, AFailedCallIsEveryClaimsErrorWithItsCode) {
     EXPECT_THAT(devices, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                   "NodePrepareResources: Deadline Exceeded"));
   }
+}
+
+TEST(PrepareAnswerTest, AFailedCallOfTheDriversOwnStaysItsWord) {
+  for (const auto code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kDeadlineExceeded}) {
+    const absl::Status status =
+        CheckPrepareAnswer(kOne, FromPeer(MakeStatus(code, "busy")))
+            .at(kC)
+            .status();
+    EXPECT_TRUE(IsFromPeer(status)) << status;
+    EXPECT_THAT(status,
+                StatusIs(code, fmt::format("NodePrepareResources: the driver "
+                                           "answered with {}: busy",
+                                           absl::StatusCodeToString(code))));
+  }
+  // No other code could be ours.
+  EXPECT_THAT(
+      CheckUnprepareAnswer(kOne, FromPeer(NotFoundError("gone"))).at(kC),
+      StatusIs(absl::StatusCode::kNotFound, "NodeUnprepareResources: gone"));
+  EXPECT_FALSE(
+      IsFromPeer(CheckPrepareAnswer(kOne, UnavailableError("the peer hung up"))
+                     .at(kC)
+                     .status()));
 }
 
 TEST(PrepareAnswerTest, ABadDeviceFailsOnlyItsClaim) {

@@ -537,6 +537,27 @@ TEST_F(DriverInstanceTest, ADriverThatIsSilentIsLeftAlone) {
   EXPECT_EQ(changes_.back(), Change::kGained);
 }
 
+// A driver that gives calls up by itself was taken for one that is silent.
+TEST_F(DriverInstanceTest, ADriverThatAnswersWithErrorsIsNotLeftAlone) {
+  Start();
+  const std::size_t before = changes_.size();
+  peer_.RecordProbes();
+  for (const absl::Status& own :
+       {DeadlineExceededError("slow"), UnavailableError("loading"),
+        ResourceExhaustedError("busy"), absl::AbortedError("interrupted")}) {
+    for (int i = 0; i < 5; ++i) {
+      Call();
+      peer_.Answer(peer_.calls().size() - 1, FromPeer(own));
+      executor_.RunPending();
+      EXPECT_EQ(answers_.back().status(), FromPeer(own));
+    }
+    EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kTrusted);
+    EXPECT_EQ(instance_->Info(WallTime()).breaker, "Closed");
+    EXPECT_EQ(instance_->Info(WallTime()).last_error, own.message());
+  }
+  EXPECT_EQ(changes_.size(), before);
+}
+
 // It hung, and was restarted for that.
 TEST_F(DriverInstanceTest, ARestartEndsThatAtOnce) {
   Start();

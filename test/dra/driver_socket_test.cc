@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "devmgr/wire/dra/v1/dra.pb.h"
 #include "dra/driver_registry.h"
@@ -42,6 +43,7 @@ class OneDevice final : public grpc::CallbackGenericService {
  public:
   std::atomic<bool> blocks{false};
   std::atomic<bool> saw_deadline{false};
+  std::atomic<grpc::StatusCode> refuses_with{grpc::StatusCode::OK};
 
  private:
   class Answer final : public grpc::ServerGenericBidiReactor {
@@ -52,6 +54,9 @@ class OneDevice final : public grpc::CallbackGenericService {
     void OnReadDone(bool ok) override {
       if (!ok) return GiveUp();
       if (service_.blocks) return;
+      if (service_.refuses_with != grpc::StatusCode::OK) {
+        return Finish({service_.refuses_with, "not now"});
+      }
       v1::NodePrepareResourcesRequest request;
       EXPECT_TRUE(request.ParseFromString(Bytes(request_)));
       v1::NodePrepareResourcesResponse response;
@@ -244,8 +249,34 @@ TEST_F(DriverSocketTest, ACallHasADeadlineThatTheDriverSees) {
   service_.blocks = true;
   Serve(/*listen=*/true);
   Register("", milliseconds(20));
-  EXPECT_THAT(Prepare("C"), StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                     HasSubstr("NodePrepareResources: ")));
+  const absl::Status status = Prepare("C");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               HasSubstr("NodePrepareResources: ")));
+  EXPECT_FALSE(IsFromPeer(status));
+}
+
+// Each of these may also be what becomes of a call that got lost.
+TEST_F(DriverSocketTest, WhatTheDriverItselfAnswersIsItsAnswer) {
+  Serve(/*listen=*/true);
+  Register("");
+  ASSERT_THAT(Prepare("C"), IsOk());
+  for (const auto code :
+       {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::RESOURCE_EXHAUSTED,
+        grpc::StatusCode::DEADLINE_EXCEEDED}) {
+    service_.refuses_with = code;
+    for (int i = 0; i < 4; ++i) {
+      const absl::Status status = Prepare("C");
+      EXPECT_EQ(status.raw_code(), code);
+      EXPECT_TRUE(IsFromPeer(status)) << status;
+      EXPECT_THAT(MessageOf(status), HasSubstr("the driver answered with"));
+      EXPECT_THAT(MessageOf(status), HasSubstr("not now"));
+    }
+  }
+  // It was neither left alone, nor dialled again.
+  service_.refuses_with = grpc::StatusCode::OK;
+  EXPECT_THAT(Prepare("C"), IsOk());
+  EXPECT_EQ(dialed_.Take(), true);
+  EXPECT_EQ(dialed_.size(), 0u);
 }
 
 // The same where the call surely reaches the driver before its time is up.

@@ -18,6 +18,7 @@
 
 #include "checkpoint/ledger_store.h"
 #include "claim/booking.h"
+#include "common/peer_status.h"
 #include "common/status.h"
 #include "manager/driver_names.h"
 #include "support/status_matchers.h"
@@ -341,6 +342,33 @@ TEST_F(DriverCallsTest, AHungClaimHoldsUpOthersOnceAtMost) {
   Run();
   for (const int i : {1, 2, 4}) EXPECT_TRUE(IsPrepared(i)) << i;
   EXPECT_FALSE(IsPrepared(0));
+}
+
+// Such a driver was taken for one that hangs, and was asked for each claim by
+// itself from then on.
+TEST_F(DriverCallsTest, ADriverThatGivesUpByItselfHoldsUpNobody) {
+  for (int i = 0; i < 3; ++i) Book(i);
+  const std::vector<ClaimUid> claims = {Uid(0), Uid(1), Uid(2)};
+  for (const absl::Status& own :
+       {absl::DeadlineExceededError("the firmware is slow"),
+        absl::UnavailableError("loading"),
+        absl::ResourceExhaustedError("no more than one at a time"),
+        absl::AbortedError("interrupted")}) {
+    made_.clear();
+    calls_->Drive(claims);
+    ASSERT_THAT(made_, SizeIs(1)) << own;
+    EXPECT_THAT(made_[0].claims, SizeIs(3));
+    made_[0].AnswerAll(FromPeer(own));
+    Run();
+    const auto errors = calls_->Errors(claims);
+    ASSERT_THAT(errors, SizeIs(3));
+    EXPECT_FALSE(IsFromPeer(errors[0].status));
+    EXPECT_EQ(errors[0].status.message(), own.message());
+    // What it would mean if it were our word is not passed on.
+    EXPECT_FALSE(absl::IsDeadlineExceeded(errors[0].status));
+    EXPECT_FALSE(absl::IsAborted(errors[0].status));
+    EXPECT_FALSE(errors[0].is_of_ledger);
+  }
 }
 
 TEST_F(DriverCallsTest, AClaimThatIsGivenUpBeforeItsTurnIsUnprepared) {
