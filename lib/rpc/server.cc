@@ -24,6 +24,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "rpc/client_lines.h"
 #include "rpc/runtime.h"
 #include "rpc/unix_socket.h"
 
@@ -33,9 +34,6 @@ namespace {
 /// How long clients get to read answers when the server goes. A client that
 /// behaves needs about a millisecond.
 constexpr std::chrono::milliseconds kFarewell{100};
-
-/// Calls under way per connection; more wait in the client.
-constexpr int kMaxStreams = 1024;
 
 /// Connections accepted in one go, so that other descriptors get their turn.
 constexpr int kMaxAcceptsAtOnce = 64;
@@ -137,6 +135,7 @@ class ServerCall final : public Completion {
   };
 
   const std::shared_ptr<Gate>& gate() const { return gate_; }
+  ClientLines::Id line() const { return line_; }
 
  private:
   enum class Step { kExpected, kReading, kAnswering };
@@ -166,6 +165,7 @@ class ServerCall final : public Completion {
   // On the queue's thread only, but for the stream as said above.
   Step step_ = Step::kExpected;
   int to_come_ = 1;
+  ClientLines::Id line_ = 0;
   const Handler* handler_ = nullptr;
   grpc::ByteBuffer request_;
   grpc::GenericServerContext context_;
@@ -229,6 +229,9 @@ class ServerImpl final : public Server {
         mode_(options.mode),
         has_streams_(!options.streams.empty()),
         on_listener_failed_(std::move(options.on_listener_failed)),
+        max_calls_(options.max_calls),
+        lines_(poller_, {options.max_connections,
+                         static_cast<std::size_t>(options.max_calls)}),
         handlers_(HandlersOf(std::move(options))) {}
   ~ServerImpl() override;
 
@@ -238,6 +241,7 @@ class ServerImpl final : public Server {
   }
   absl::Status Relisten() override;
   std::size_t accepted_connections() const override { return accepted_; }
+  std::size_t turned_away() const override { return lines_.turned_away(); }
 
  private:
   friend class ServerCall;
@@ -255,6 +259,8 @@ class ServerImpl final : public Server {
   const mode_t mode_;
   const bool has_streams_;
   const std::function<void()> on_listener_failed_;
+  const int max_calls_;
+  ClientLines lines_;
   const Handlers handlers_;
   std::unique_ptr<SocketFile> socket_;
   std::atomic<Poller::WatchId> watch_{0};
@@ -399,6 +405,13 @@ void ServerCall::OnComplete(bool ok) {
 }
 
 void ServerCall::Begin() {
+  const auto [line, may_go_on] = server_.lines_.Begin(context_.peer());
+  line_ = line;
+  if (!may_go_on) {
+    return Refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   fmt::format("this client has {} calls under way already",
+                               server_.max_calls_)});
+  }
   const auto method = server_.handlers_.find(context_.method());
   if (method == server_.handlers_.end()) {
     return Refuse(UnknownMethod(server_.handlers_, context_.method()));
@@ -488,7 +501,7 @@ absl::Status ServerImpl::StartGrpc() {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, max_calls_);
   // Clients may ask for a sign of life as often as they like; we never do.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
@@ -518,6 +531,7 @@ bool ServerImpl::AcceptConnection() {
   UniqueFd fd(accept4(socket_->fd(), nullptr, nullptr, flags));
   if (fd.valid()) {
     ++accepted_;
+    if (!lines_.Add(fd.get())) return true;  // hung up on
     grpc::AddInsecureChannelFromFd(grpc_server_.get(), fd.Release());
     return true;
   }
@@ -550,6 +564,7 @@ bool ServerImpl::closing() const {
 }
 
 void ServerImpl::Forget(ServerCall* call) {
+  lines_.End(call->line());
   std::unique_ptr<ServerCall> owned;  // destroyed after the lock
   MutexLock lock(mutex_);
   const auto it = calls_.find(call);

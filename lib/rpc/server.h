@@ -56,6 +56,13 @@ struct ServerOptions {
   std::map<std::string, UnaryHandler> methods;
   /// Of these two one has a path.
   std::map<std::string, StreamHandler> streams;
+  /// Clients connected at a time. A further one takes the place of the one that
+  /// has been there for longest without a call; without such it is hung up on.
+  std::size_t max_connections = 256;
+  /// Calls of one client that are handled at a time. gRPC tells it, and it
+  /// holds further ones back; those of one that does not are answered
+  /// ResourceExhausted.
+  int max_calls = 1024;
   /// Runs on the runtime's poller thread when the listening socket fails, as
   /// it does when somebody shuts it down; must not block. Nobody can connect
   /// until Relisten.
@@ -87,6 +94,8 @@ class Server {
 
   /// Connections accepted so far.
   virtual std::size_t accepted_connections() const = 0;
+  /// Those that were not taken, or lost their place (`max_connections`).
+  virtual std::size_t turned_away() const = 0;
 };
 
 }  // namespace devmgr::rpc

@@ -26,6 +26,8 @@ class InspectionServerImpl : public InspectionServer {
     rpc::ServerOptions options;
     options.socket = endpoint;
     options.mode = 0600;
+    // So that one client does not take all that may wait in the service.
+    options.max_calls = 128;
     options.methods = service_.Methods();
     DEVMGR_ASSIGN_OR_RETURN(server_,
                             rpc::Server::Start(*runtime_, std::move(options)));

@@ -356,6 +356,94 @@ TEST_F(ServerTest, CountsConnections) {
   EXPECT_EQ(server->accepted_connections(), 5u);
 }
 
+// They took all descriptors of the process, before.
+TEST_F(ServerTest, ClientsThatSayNothingKeepNobodyOut) {
+  ServerOptions options;
+  options.socket = Path();
+  options.max_connections = 3;
+  options.methods["/t.Echo/Say"] = [](std::string request, Respond respond) {
+    respond(std::move(request));
+  };
+  const auto server = Server::Start(*runtime_, std::move(options));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto first = Connect();
+  ASSERT_TRUE(CallAndWait(*first, "/t.Echo/Say", "x").ok());
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 20; ++i) {
+    UniqueFd fd = NewSocket();
+    ASSERT_TRUE(ConnectRaw(fd, Path()));
+    silent.push_back(std::move(fd));
+  }
+  const auto second = Connect();
+  EXPECT_TRUE(CallAndWait(*second, "/t.Echo/Say", "x").ok());
+  // The oldest of those had to go, and no one that calls.
+  char byte = 0;
+  while (read(silent.front().get(), &byte, 1) > 0) {
+  }
+  EXPECT_TRUE(CallAndWait(*first, "/t.Echo/Say", "x").ok());
+  EXPECT_GE((*server)->turned_away(), 19u);
+  const auto third = Connect();
+  EXPECT_TRUE(CallAndWait(*third, "/t.Echo/Say", "x").ok());
+  // Nor does one give way to others that came later.
+  const auto fourth = Connect();
+  EXPECT_FALSE(CallAndWait(*fourth, "/t.Echo/Say", "x").ok());
+  EXPECT_TRUE(CallAndWait(*second, "/t.Echo/Say", "x").ok());
+}
+
+TEST_F(ServerTest, ClientsThatGoMakeRoom) {
+  ServerOptions options;
+  options.socket = Path();
+  options.max_connections = 2;
+  options.methods["/t.Echo/Say"] = [](std::string request, Respond respond) {
+    respond(std::move(request));
+  };
+  const auto server = Server::Start(*runtime_, std::move(options));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto stays = Connect();
+  ASSERT_TRUE(CallAndWait(*stays, "/t.Echo/Say", "x").ok());
+  for (int i = 0; i < 20; ++i) {
+    // One that is gone may be noticed a moment later.
+    absl::Status status;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    do {
+      status = CallError("/t.Echo/Say");
+    } while (!status.ok() && std::chrono::steady_clock::now() < end);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+}
+
+// gRPC bounds only clients that have read its settings.
+TEST_F(ServerTest, AnswersOfMoreCallsThanOneClientMayHave) {
+  ServerOptions options;
+  options.socket = Path();
+  options.max_calls = 2;
+  options.methods["/t.Slow/Wait"] = park_;
+  const auto server = Server::Start(*runtime_, std::move(options));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto connection = Connect();
+  Mailbox<Result> answers;
+  for (int i = 0; i < 10; ++i) {
+    connection->Call("/t.Slow/Wait", "", {kPatience},
+                     [&](Result result) { answers.Put(std::move(result)); });
+  }
+  // Each is answered, or refused because it came too soon; two at a time.
+  int answered = 0;
+  while (answered < 2) {
+    (*parked_.Take())("done");
+    ++answered;
+  }
+  for (int i = 0; i < 10; ++i) {
+    while (answers.size() == 0) {
+      auto next = parked_.Take(milliseconds(10));
+      if (next) (*next)("done");
+    }
+    const auto answer = *answers.Take();
+    if (!answer.ok()) {
+      EXPECT_EQ(answer.status().code(), absl::StatusCode::kResourceExhausted);
+    }
+  }
+}
+
 TEST_F(ServerTest, TurnsClientsAwayWhenDescriptorsRunOut) {
   const auto server = ServeEcho();
   const auto before = Connect();

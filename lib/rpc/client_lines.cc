@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/client_lines.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+namespace devmgr::rpc {
+
+ClientLines::~ClientLines() {
+  Lines lines;
+  {
+    MutexLock lock(mutex_);
+    lines.swap(lines_);
+    by_fd_.clear();
+  }
+  for (auto& [id, line] : lines) Close(std::move(line));
+}
+
+bool ClientLines::Add(int fd) {
+  UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  std::vector<Line> over;
+  bool taken = false;
+  {
+    MutexLock lock(mutex_);
+    // The number is in use anew: that connection is over.
+    if (const auto known = by_fd_.find(fd); known != by_fd_.end()) {
+      over.push_back(TakeLocked(lines_.find(known->second)));
+    }
+    if (lines_.size() >= limits_.connections) {
+      ++turned_away_;
+      const auto silent = std::find_if(
+          lines_.begin(), lines_.end(),
+          [](const auto& line) { return !line.second.has_called; });
+      if (silent != lines_.end()) {
+        shutdown(silent->second.copy.get(), SHUT_RDWR);
+        over.push_back(TakeLocked(silent));
+      }
+    }
+    if (copy.valid() && lines_.size() < limits_.connections) {
+      const Id id = ++last_;
+      const int watched = copy.get();
+      Line& line = lines_[id];
+      line.fd = fd;
+      line.copy = std::move(copy);
+      by_fd_[fd] = id;
+      const auto watch =
+          poller_.Watch(watched, EPOLLRDHUP | EPOLLHUP | EPOLLET,
+                        [this, id](std::uint32_t events) {
+                          if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) {
+                            OnGone(id);
+                          }
+                        });
+      taken = watch.ok();
+      if (taken) {
+        line.watch = *watch;
+      } else {
+        over.push_back(TakeLocked(lines_.find(id)));
+      }
+    }
+  }
+  for (Line& line : over) Close(std::move(line));
+  return taken;
+}
+
+ClientLines::Call ClientLines::Begin(std::string_view peer) {
+  constexpr std::string_view kPrefix = "fd:";
+  if (!peer.starts_with(kPrefix)) return {};
+  int fd = -1;
+  std::from_chars(peer.data() + kPrefix.size(), peer.data() + peer.size(), fd);
+  MutexLock lock(mutex_);
+  const auto known = by_fd_.find(fd);
+  if (known == by_fd_.end()) return {};
+  Line& line = lines_.at(known->second);
+  line.has_called = true;
+  ++line.open_calls;
+  if (line.open_calls > kMaxOpen) {
+    // gRPC bounds this for clients that have said that they know the bound.
+    ++turned_away_;
+    shutdown(line.copy.get(), SHUT_RDWR);
+  }
+  return {known->second, line.open_calls <= limits_.calls};
+}
+
+void ClientLines::End(Id id) {
+  MutexLock lock(mutex_);
+  const auto known = lines_.find(id);
+  if (known != lines_.end()) --known->second.open_calls;
+}
+
+std::size_t ClientLines::size() const {
+  MutexLock lock(mutex_);
+  return lines_.size();
+}
+
+std::size_t ClientLines::turned_away() const {
+  MutexLock lock(mutex_);
+  return turned_away_;
+}
+
+void ClientLines::OnGone(Id line) {
+  Line gone;
+  {
+    MutexLock lock(mutex_);
+    const auto known = lines_.find(line);
+    if (known == lines_.end()) return;
+    gone = TakeLocked(known);
+  }
+  Close(std::move(gone));
+}
+
+ClientLines::Line ClientLines::TakeLocked(Lines::iterator line) {
+  Line taken = std::move(line->second);
+  by_fd_.erase(taken.fd);
+  lines_.erase(line);
+  return taken;
+}
+
+void ClientLines::Close(Line line) { poller_.Unwatch(line.watch); }
+
+}  // namespace devmgr::rpc

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "common/mutex.h"
+#include "common/poller.h"
+#include "common/unique_fd.h"
+
+namespace devmgr::rpc {
+
+/// The connections of one server's clients: so many at a time, with so many
+/// calls each. At the limit the one that has been there for longest without a
+/// call is hung up on, so that clients which connect and say nothing keep
+/// nobody out. Thread-safe.
+class ClientLines {
+ public:
+  using Id = std::uint64_t;  ///< 0 is never a connection.
+
+  /// Calls that may be open on a connection, in its gRPC's own time: one that
+  /// reads no answers does not end them. With more it is hung up on.
+  static constexpr std::size_t kMaxOpen = 1024;
+
+  struct Limits {
+    std::size_t connections = 256;
+    std::size_t calls = kMaxOpen;  ///< To be handled, of one connection.
+  };
+
+  /// `poller` is borrowed.
+  ClientLines(Poller& poller, Limits limits)
+      : poller_(poller), limits_(limits) {}
+  ~ClientLines();
+  ClientLines(const ClientLines&) = delete;
+  ClientLines& operator=(const ClientLines&) = delete;
+
+  /// A client has connected; `fd` stays the caller's. False: all others have
+  /// made calls, and there is no room.
+  bool Add(int fd);
+
+  struct Call {
+    Id line = 0;
+    bool may_go_on = true;  ///< Else there are too many of that connection.
+  };
+  /// A call has come from this peer, as gRPC names connections that it was
+  /// given: `fd:7`.
+  Call Begin(std::string_view peer);
+  /// It is over.
+  void End(Id line);
+
+  std::size_t size() const;
+  /// Connections that were hung up on or not taken, so far.
+  std::size_t turned_away() const;
+
+ private:
+  struct Line {
+    int fd = -1;    ///< gRPC's, and so its name.
+    UniqueFd copy;  ///< To notice and to make its end.
+    Poller::WatchId watch = 0;
+    bool has_called = false;
+    std::size_t open_calls = 0;
+  };
+  using Lines = std::map<Id, Line>;  ///< In the order they came.
+
+  void OnGone(Id line);
+  /// Takes it out, for Close.
+  Line TakeLocked(Lines::iterator line) DEVMGR_REQUIRES(mutex_);
+  /// Without the lock: waits for the poller.
+  void Close(Line line);
+
+  Poller& poller_;
+  const Limits limits_;
+  mutable Mutex mutex_;
+  Id last_ DEVMGR_GUARDED_BY(mutex_) = 0;
+  std::size_t turned_away_ DEVMGR_GUARDED_BY(mutex_) = 0;
+  Lines lines_ DEVMGR_GUARDED_BY(mutex_);
+  std::map<int, Id> by_fd_ DEVMGR_GUARDED_BY(mutex_);
+};
+
+}  // namespace devmgr::rpc
