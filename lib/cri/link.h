@@ -39,6 +39,8 @@ class Link final : public Buried {
   absl::Status Start();
   /// Answers all calls with `why`, tries once to send that, and ends.
   void Stop(const absl::Status& why);
+  /// It has asked for something.
+  bool has_called() const { return has_called_; }
 
  private:
   enum class BackendState { kAbsent, kConnecting, kReady, kLeaving };
@@ -102,7 +104,8 @@ class Link final : public Buried {
   BackendState state_ = BackendState::kAbsent;
   bool backend_used_ = false;    ///< It has been called.
   bool client_started_ = false;  ///< It has our settings.
-  bool cut_ = false;             ///< A message was cut: hang up, too.
+  bool has_called_ = false;
+  bool cut_ = false;  ///< A message was cut: hang up, too.
   bool ended_ = false;
   /// Limits of the runtime that the caller was told.
   std::uint32_t told_streams_ = 0;

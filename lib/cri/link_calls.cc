@@ -69,6 +69,7 @@ void Link::OnClientHeaders(StreamId id, Headers headers, bool end) {
     OnDecision(id, std::move(decision));
   });
   streams_.emplace(id, std::move(owned));
+  has_called_ = true;
   gate_.counters().calls++;
   gate_.counters().total_calls++;
   const bool held = stream.held != nullptr;

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -168,7 +170,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
       UniqueFd caller(accept4(socket_->fd(), nullptr, nullptr,
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (caller.valid()) {
-        if (links_.size() < options_.max_connections) Adopt(std::move(caller));
+        if (HasRoom()) Adopt(std::move(caller));
         continue;
       }
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -194,6 +196,18 @@ class CriProxyImpl final : public CriProxy, public Readable {
     });
   }
 
+  /// At the limit the caller that has been there for longest without a call
+  /// goes: those that connect and say nothing keep nobody out.
+  bool HasRoom() {
+    if (links_.size() < options_.max_connections) return true;
+    const auto silent = std::find_if(
+        by_age_.begin(), by_age_.end(),
+        [](const auto& link) { return !link.second->has_called(); });
+    if (silent == by_age_.end()) return false;
+    silent->second->Stop(UnavailableError("too many callers"));
+    return true;
+  }
+
   void Adopt(UniqueFd caller) {
     auto link = std::make_unique<Link>(std::move(caller), gate_,
                                        [this](Link* over) { Remove(over); });
@@ -201,12 +215,14 @@ class CriProxyImpl final : public CriProxy, public Readable {
     counters_.connections++;
     counters_.total_connections++;
     Link* key = link.get();
-    links_.emplace(key, std::move(link));
+    by_age_.emplace(++last_link_, key);
+    links_.emplace(key, Known{last_link_, std::move(link)});
   }
 
   void Remove(Link* link) {
     const auto it = links_.find(link);
-    loop_->Bury(std::move(it->second));
+    loop_->Bury(std::move(it->second.link));
+    by_age_.erase(it->second.number);
     links_.erase(it);
     counters_.connections--;
   }
@@ -225,7 +241,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
     socket_.reset();
     std::vector<Link*> links;
     links.reserve(links_.size());
-    for (const auto& [link, owned] : links_) links.push_back(link);
+    for (const auto& [number, link] : by_age_) links.push_back(link);
     for (Link* link : links) link->Stop(UnavailableError("the proxy stops"));
     loop_->Stop();
   }
@@ -236,7 +252,13 @@ class CriProxyImpl final : public CriProxy, public Readable {
   std::unique_ptr<rpc::SocketFile> socket_;
   std::unique_ptr<FollowedRights> rights_;  ///< Null: they were given.
   Gate gate_;
-  std::unordered_map<Link*, std::unique_ptr<Link>> links_;
+  struct Known {
+    std::uint64_t number = 0;
+    std::unique_ptr<Link> link;
+  };
+  std::unordered_map<Link*, Known> links_;
+  std::map<std::uint64_t, Link*> by_age_;  ///< By number.
+  std::uint64_t last_link_ = 0;
   std::thread thread_;
 };
 

@@ -437,6 +437,21 @@ TEST_F(ProxyTest, HangsUpOnTooManyCallers) {
   EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
 }
 
+// They kept all others out, before.
+TEST_F(ProxyTest, CallersThatAskNothingMakeWay) {
+  options_.max_connections = 3;
+  StartBoth();
+  const auto first = Client();
+  ASSERT_EQ(StatusOf(Call(*first, kList)), "0");
+  std::vector<std::unique_ptr<RawConnection>> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(Client());
+  const auto second = Client();
+  EXPECT_EQ(StatusOf(Call(*second, kList)), "0");
+  EXPECT_TRUE(Eventually([&] { return silent.front()->over(); }));
+  EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
+  EXPECT_LE(proxy_->Stats().connections, 3U);
+}
+
 TEST_F(ProxyTest, HangsUpOnWhoeverDoesNotSpeakHttp2) {
   StartBoth();
   for (const char* said : {"GET / HTTP/1.1\r\n\r\n", "",

@@ -158,7 +158,8 @@ struct CriProxyOptions {
   /// So long waits a call of `/runtime.v1.RuntimeService/Version` for a
   /// runtime that is not there; all others get Unavailable at once.
   std::chrono::milliseconds version_patience{10'000};
-  /// Callers connected at a time; further ones are hung up on.
+  /// Callers connected at a time. A further one takes the place of the one that
+  /// has been there for longest without a call; without such it is hung up on.
   std::size_t max_connections = 512;
 };
 
