@@ -72,7 +72,8 @@ PluginRegistry::PluginRegistry(Executor& executor, Dialer dialer,
       dialer_(std::move(dialer)),
       options_(std::move(options)),
       listener_(listener),
-      guards_(options_.flap) {}
+      guards_(options_.flap),
+      registrations_(options_.registrations, options_.all_registrations) {}
 
 PluginRegistry::~PluginRegistry() {
   closing_ = true;
@@ -136,6 +137,12 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
   if (known >= options_.max_instances) {
     return done(ResourceExhaustedError(
         "{} device plugins are registered, which is the limit", known));
+  }
+  if (!registrations_.Take(identity.resource + ' ' + identity.endpoint,
+                           executor_.Now())) {
+    return done(ResourceExhaustedError(
+        "the device plugin of '{}' registers too often; try again later",
+        identity.resource));
   }
   // One that is still connecting there has not become anything yet.
   CloseIf(

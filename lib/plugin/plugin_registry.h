@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "peer/rate_limit.h"
 #include "plugin/plugin_instance.h"
 #include "plugin/plugins.h"
 #include "registration/plugin.h"
@@ -30,6 +31,10 @@ struct PluginRegistryOptions {
   std::map<std::string, CallTimeouts> timeouts;
   peer::FlapOptions flap;
   std::size_t max_instances = 1024;
+  /// Registrations of one resource at one endpoint, and of all. Each is a
+  /// connection, and the end of the one before.
+  peer::RateOptions registrations;
+  peer::RateOptions all_registrations{1024, std::chrono::milliseconds(50)};
   /// Calls carry who they are for: `devmgr-pod-uid`, `devmgr-pod-namespace`,
   /// `devmgr-pod-name`, `devmgr-container`.
   bool pod_identity_metadata = false;
@@ -127,6 +132,7 @@ class PluginRegistry final : public Plugins,
   /// By resource, in the order of registration; also those that connect.
   std::map<std::string, std::vector<Instance>> instances_;
   peer::FlapGuards guards_;  ///< By resource and endpoint.
+  peer::RateLimits registrations_;
   bool closing_ = false;
 };
 

@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxTextBytes = 4096;
+/// Of one client: a plugin registers a few resources.
+constexpr int kMaxCalls = 64;
 
 absl::Status MakeDirectory(const fs::path& directory) {
   std::error_code error;
@@ -70,6 +72,7 @@ RegistrySocket::RegistrySocket(Executor& executor,
     : executor_(executor),
       options_(std::move(options)),
       on_register_(std::move(on_register)),
+      log_(executor, options_.log),
       next_delay_(options_.first_retry) {}
 
 RegistrySocket::~RegistrySocket() { executor_.Cancel(retry_); }
@@ -104,6 +107,7 @@ absl::Status RegistrySocket::Run(rpc::Runtime& runtime) {
   rpc::ServerOptions server;
   server.socket = path;
   server.mode = options_.mode;
+  server.max_calls = kMaxCalls;
   server.methods[kRegisterMethod] = [this, alive](const std::string& bytes,
                                                   const rpc::Respond& respond) {
     executor_.Post([this, alive, bytes, respond] {
@@ -135,7 +139,7 @@ void RegistrySocket::OnRequest(const std::string& bytes,
   on_register_(*request, [this, alive = std::weak_ptr<int>(alive_), respond,
                           resource = request->resource](absl::Status status) {
     if (!status.ok() && !alive.expired()) {
-      Log(LogLevel::kWarning,
+      Log(LogLevel::kWarning, resource,
           fmt::format("device plugin of {} not registered: {}",
                       api::Quoted(resource), MessageOf(status)));
     }
@@ -158,7 +162,8 @@ void RegistrySocket::Check() {
     status = MakeDirectory(options_.directory);
     if (status.ok()) status = server_->Relisten();
     if (status.ok()) {
-      Log(LogLevel::kWarning, "registry socket: it was gone; listening again");
+      Log(LogLevel::kWarning, options_.name,
+          "registry socket: it was gone; listening again");
     }
   }
   problem_ = MessageOf(status);
@@ -166,7 +171,7 @@ void RegistrySocket::Check() {
     next_delay_ = options_.first_retry;
     return;
   }
-  Log(LogLevel::kError,
+  Log(LogLevel::kError, options_.name,
       fmt::format("registry socket: plugins cannot register; next try in {} "
                   "ms: {}",
                   next_delay_.count(), problem_));
@@ -179,8 +184,9 @@ void RegistrySocket::Check() {
   next_delay_ = std::min(next_delay_ * 2, options_.last_retry);
 }
 
-void RegistrySocket::Log(LogLevel level, const std::string& text) const {
-  if (options_.log) options_.log(level, api::Readable(text, kMaxTextBytes));
+void RegistrySocket::Log(LogLevel level, const std::string& subject,
+                         const std::string& text) {
+  log_.Log(level, subject, api::Readable(text, kMaxTextBytes));
 }
 
 }  // namespace devmgr::plugin

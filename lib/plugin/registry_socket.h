@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/executor.h"
+#include "peer/log_fold.h"
 #include "plugin/api_version.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
@@ -62,11 +63,12 @@ class RegistrySocket {
   void OnRequest(const std::string& bytes, const rpc::Respond& respond);
   void OnEvent(const watcher::DirectoryEvent& event);
   void Check();
-  void Log(LogLevel level, const std::string& text) const;
+  void Log(LogLevel level, const std::string& subject, const std::string& text);
 
   Executor& executor_;
   const RegistrySocketOptions options_;
   const OnRegister on_register_;
+  peer::LogFold log_;
   std::string problem_;
   TimerId retry_ = 0;
   std::chrono::milliseconds next_delay_;

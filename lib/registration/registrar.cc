@@ -32,7 +32,7 @@ Registrar::Registrar(Executor& executor, std::filesystem::path directory,
       directory_(std::move(directory)),
       dialer_(std::move(dialer)),
       handlers_(std::move(handlers_by_type)),
-      log_(std::move(log)) {}
+      log_(executor, std::move(log)) {}
 
 Registrar::~Registrar() {
   for (auto& [name, entry] : entries_) executor_.Cancel(entry.retry);
@@ -70,17 +70,18 @@ std::vector<RegistrationSocketInfo> Registrar::Sockets() const {
   return sockets;
 }
 
-void Registrar::Log(LogLevel level, const std::string& text) const {
-  if (log_) log_(level, api::Readable(text, kMaxTextBytes));
+void Registrar::Log(LogLevel level, const std::string& name,
+                    const std::string& text) {
+  log_.Log(level, name, api::Readable(text, kMaxTextBytes));
 }
 
 void Registrar::NoteWatching(const std::string& problem) {
   if (problem == watch_problem_) return;
   watch_problem_ = problem;
   if (problem.empty()) {
-    Log(LogLevel::kInfo, "registration directory: watched again");
+    Log(LogLevel::kInfo, ".", "registration directory: watched again");
   } else {
-    Log(LogLevel::kWarning,
+    Log(LogLevel::kWarning, ".",
         "registration directory: plugins may go unnoticed for a while: " +
             problem);
   }
@@ -154,14 +155,15 @@ void Registrar::Drop(const std::string& name) {
   const bool was_quiet = !guard->QuarantinedUntil(now).has_value();
   guard->OnLost(now);
   if (was_quiet && guard->QuarantinedUntil(now).has_value()) {
-    Log(LogLevel::kWarning,
+    // Not among those lines, which are too many.
+    Log(LogLevel::kWarning, ".",
         fmt::format("registration socket {} is made anew again and again; its "
                     "plugin is asked less often from now on",
                     api::Quoted(name)));
   }
   if (!entry.registered.has_value()) return;
   handlers_.at(entry.registered->type)->Deregister(*entry.registered);
-  Log(LogLevel::kInfo,
+  Log(LogLevel::kInfo, name,
       fmt::format("plugin '{}' deregistered: socket {} is gone",
                   entry.registered->name, api::Quoted(name)));
 }
@@ -263,7 +265,7 @@ void Registrar::OnNotified(const std::string& name, const std::string& refusal,
   }
   entry.socket.reset();
   entry.next_delay = kFirstRetry;
-  Log(LogLevel::kInfo,
+  Log(LogLevel::kInfo, name,
       fmt::format("plugin '{}' registered: type {}, endpoint '{}'",
                   entry.registered->name, entry.registered->type,
                   entry.registered->endpoint));
@@ -273,7 +275,7 @@ void Registrar::RetryLater(const std::string& name, const absl::Status& cause) {
   Entry& entry = entries_[name];
   entry.socket.reset();
   entry.attempt = ++last_attempt_;
-  Log(LogLevel::kWarning,
+  Log(LogLevel::kWarning, name,
       fmt::format("registration socket {}: next try in {} ms: {}",
                   api::Quoted(name), entry.next_delay.count(),
                   MessageOf(cause)));

@@ -17,6 +17,7 @@
 
 #include "common/executor.h"
 #include "peer/flap_guard.h"
+#include "peer/log_fold.h"
 #include "registration/plugin.h"
 #include "watcher/directory_watcher.h"
 
@@ -64,7 +65,8 @@ class Registrar {
     std::chrono::milliseconds next_delay = kFirstRetry;
   };
 
-  void Log(LogLevel level, const std::string& text) const;
+  /// `name` is the socket's; `.`: of the directory.
+  void Log(LogLevel level, const std::string& name, const std::string& text);
   void NoteWatching(const std::string& problem);
   void Rescan();
   void Consider(const std::string& name);
@@ -87,7 +89,7 @@ class Registrar {
   const std::filesystem::path directory_;
   const PluginDialer dialer_;
   const std::map<std::string, PluginHandler*> handlers_;
-  const LogSink log_;
+  peer::LogFold log_;
   std::map<std::string, Entry> entries_;  ///< By file name.
   /// By file name: twenty sockets in ten seconds are no plugin that restarts.
   peer::FlapGuards guards_{{20, std::chrono::seconds(10),

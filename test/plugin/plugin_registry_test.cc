@@ -200,12 +200,25 @@ TEST_F(PluginRegistryTest, ARegistrationThatFailsLeavesTheOldAlone) {
 }
 
 TEST_F(PluginRegistryTest, OneRegistrationPerSocketIsUnderWay) {
-  for (int i = 0; i < 100; ++i) Register();
+  for (int i = 0; i < 20; ++i) Register();
   EXPECT_THAT(registry_->Instances(), SizeIs(1));
   EXPECT_EQ(peer_.open(), 1);
-  EXPECT_THAT(registered_, SizeIs(99));
+  EXPECT_THAT(registered_, SizeIs(19));
   EXPECT_THAT(registered_.back(), StatusIs(absl::StatusCode::kUnavailable,
                                            HasSubstr("another registration")));
+}
+
+// Each was a connection, 5,000 a second.
+TEST_F(PluginRegistryTest, APluginThatRegistersInALoopIsTakenInNowAndThen) {
+  for (int i = 0; i < 100; ++i) Register();
+  EXPECT_THAT(peer_.dialed(), SizeIs(20));
+  EXPECT_THAT(registered_.back(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                           HasSubstr("registers too often")));
+  for (int i = 0; i < 10; ++i) {
+    executor_.Advance(milliseconds(500));
+    Register();
+  }
+  EXPECT_THAT(peer_.dialed(), SizeIs(25));
 }
 
 TEST_F(PluginRegistryTest, BoundsTheInstances) {
