@@ -3,25 +3,33 @@
 
 #include <absl/status/status.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "common/executor.h"
+#include "hostile/costs.h"
 #include "hostile/hostile_peer.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
 
 namespace devmgr::hostile {
 
-/// What the sockets of a kind have cost us so far.
-struct Costs {
-  std::atomic<int> dials{0};    ///< Of the hostile socket.
-  std::atomic<int> reports{0};  ///< Each wakes pods, and may be an event.
-  std::atomic<int> calls{0};    ///< To the hostile peer, well or not.
+inline constexpr char kPrepareMethod[] =
+    "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources";
+inline constexpr char kGoodDriver[] = "good.example.com";
+inline constexpr char kBadDriver[] = "bad.example.com";
+
+/// What a second with a hostile peer may cost.
+struct Bounds {
+  /// A back-off from 50 ms makes five dials, calls make one more, and some
+  /// sockets are registered twice.
+  int dials = 16;
+  int reports = 24;
+  int calls_at_least = 10;  ///< Else it was not tried.
+  int log_lines = 24;
+  int events = 24;
 };
 
 /// A kind of socket that we dial, with a neighbour of that kind that behaves,
@@ -33,24 +41,49 @@ class Dialled {
   static constexpr std::chrono::milliseconds kCallTimeout{400};
 
   virtual ~Dialled() = default;
-  /// The peer at `socket` registers, beside the neighbour.
+
+  /// A peer at `socket` that speaks gRPC, and misbehaves in what it says. Only
+  /// for misbehaviours that are of that sort here; null for all others, which
+  /// are a HostilePeer's.
+  virtual std::unique_ptr<rpc::Server> Serve(
+      const std::filesystem::path& socket, Misbehaviour misbehaviour) = 0;
+
+  /// Where the hostile socket is to be.
+  virtual std::filesystem::path SocketIn(
+      const std::filesystem::path& folder) const {
+    return folder / "bad.sock";
+  }
+  /// The peer at `socket` makes itself known, beside the neighbour.
   virtual void Register(const std::filesystem::path& socket) = 0;
+  /// It does so again, and again, every few milliseconds: `name` is 0 for the
+  /// same name as before, and another number for each other name. `server` is
+  /// what Serve returned. Comes from any thread, one at a time.
+  virtual void RegisterAgain(const std::filesystem::path& socket,
+                             rpc::Server& server, int name) = 0;
+
   /// `done` runs once, on any thread.
   virtual void CallNeighbour(std::function<void(absl::Status)> done) = 0;
-  /// Serves, at `socket`, what a well-behaved peer does, `delay` late.
-  virtual std::unique_ptr<rpc::Server> Serve(
-      const std::filesystem::path& socket, std::chrono::milliseconds delay) = 0;
 
+  virtual Bounds bounds(Misbehaviour) const { return {}; }
   Costs& costs() { return costs_; }
 
  protected:
+  static std::unique_ptr<rpc::Server> Start(rpc::Runtime& runtime,
+                                            rpc::ServerOptions options);
+
   Costs costs_;
 };
 
 /// `folder` is for sockets. Both are borrowed and outlive it.
 std::unique_ptr<Dialled> DialledDrivers(rpc::Runtime& runtime,
                                         const std::filesystem::path& folder);
+std::unique_ptr<Dialled> DialledHealth(rpc::Runtime& runtime,
+                                       const std::filesystem::path& folder);
 std::unique_ptr<Dialled> DialledPlugins(rpc::Runtime& runtime,
                                         const std::filesystem::path& folder);
+std::unique_ptr<Dialled> DialledRegistrations(
+    rpc::Runtime& runtime, const std::filesystem::path& folder);
+std::unique_ptr<Dialled> DialledRuntimes(rpc::Runtime& runtime,
+                                         const std::filesystem::path& folder);
 
 }  // namespace devmgr::hostile

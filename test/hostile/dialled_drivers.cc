@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <utility>
 
 #include "common/status.h"
@@ -16,26 +17,21 @@ namespace {
 using dra::DriverRegistry;
 namespace v1 = wire::dra::v1;
 
-constexpr char kPrepare[] =
-    "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources";
-constexpr char kBadDriver[] = "bad.example.com";
-constexpr char kGoodDriver[] = "good.example.com";
-
 /// Two drivers: one whose only socket is hostile, and one that has a good
-/// instance, and, newer, the same hostile socket.
+/// instance, and, newer, the same hostile socket if that does not answer.
 class Drivers final : public Dialled {
  public:
   Drivers(rpc::Runtime& runtime, const std::filesystem::path& folder)
       : runtime_(runtime),
         neighbour_(folder / "good.sock"),
-        server_(Serve(neighbour_, std::chrono::milliseconds(0))) {
+        server_(ServeWell(neighbour_)) {
     executor_->Post([this] {
       dra::DriverRegistryOptions options;
       options.instance.call_timeout = kCallTimeout;
       options.now = [] { return WallTime(); };
       options.on_change = [this](const std::string& driver) {
         ++costs_.reports;
-        if (driver == kBadDriver) CallBad();
+        if (driver != kGoodDriver) CallBad();
       };
       registry_ = std::make_unique<DriverRegistry>(
           *executor_,
@@ -56,7 +52,9 @@ class Drivers final : public Dialled {
   void Register(const std::filesystem::path& socket) override {
     executor_->Post([this, socket] {
       TakeIn(kBadDriver, socket, 2);
-      TakeIn(kGoodDriver, socket, 3);
+      // What answers, if only with errors, and is the newest, is the instance
+      // that calls of its driver go to.
+      if (!answers_) TakeIn(kGoodDriver, socket, 3);
       KeepCalling();
     });
   }
@@ -72,16 +70,56 @@ class Drivers final : public Dialled {
   }
 
   std::unique_ptr<rpc::Server> Serve(const std::filesystem::path& socket,
-                                     std::chrono::milliseconds delay) override {
+                                     Misbehaviour misbehaviour) override {
+    std::unique_ptr<rpc::Server> server = Answer(socket, misbehaviour);
+    answers_ = server != nullptr;
+    return server;
+  }
+
+  /// As its registration socket does when it is made anew.
+  void RegisterAgain(const std::filesystem::path& socket, rpc::Server&,
+                     int name) override {
+    executor_->Post([this, socket, name] {
+      if (registry_ == nullptr) return;
+      registry_->Deregister(bad_);
+      TakeIn(name == 0 ? kBadDriver : fmt::format("bad-{}.example.com", name),
+             socket, ++age_);
+    });
+  }
+
+ private:
+  std::unique_ptr<rpc::Server> Answer(const std::filesystem::path& socket,
+                                      Misbehaviour misbehaviour) {
+    switch (misbehaviour) {
+      case Misbehaviour::kServesOtherMethods:
+        return Start(runtime_, {.socket = socket});
+      case Misbehaviour::kAnswersLate:
+        return ServeWell(socket, kLate);
+      case Misbehaviour::kAnswersForAnother:
+        return ServeWell(socket, std::chrono::milliseconds(0), "-other");
+      case Misbehaviour::kRegistersInALoop:
+      case Misbehaviour::kComesUnderOtherNames:
+        return ServeWell(socket);
+      default:
+        return nullptr;
+    }
+  }
+
+  std::unique_ptr<rpc::Server> ServeWell(
+      const std::filesystem::path& socket,
+      std::chrono::milliseconds delay = std::chrono::milliseconds(0),
+      const std::string& suffix = "") {
     rpc::ServerOptions options;
     options.socket = socket;
-    options.methods[kPrepare] = [this, delay](const std::string& bytes,
-                                              const rpc::Respond& respond) {
+    options.methods[kPrepareMethod] = [this, delay, suffix](
+                                          const std::string& bytes,
+                                          const rpc::Respond& respond) {
       v1::NodePrepareResourcesRequest request;
       EXPECT_TRUE(request.ParseFromString(bytes));
       v1::NodePrepareResourcesResponse response;
       for (const auto& claim : request.claims()) {
-        auto* device = (*response.mutable_claims())[claim.uid()].add_devices();
+        auto* device =
+            (*response.mutable_claims())[claim.uid() + suffix].add_devices();
         device->set_pool_name("pool-1");
         device->set_device_name("dev-1");
       }
@@ -89,12 +127,9 @@ class Drivers final : public Dialled {
         respond(answer);
       });
     };
-    auto server = rpc::Server::Start(runtime_, std::move(options));
-    EXPECT_TRUE(server.ok()) << server.status();
-    return server.ok() ? *std::move(server) : nullptr;
+    return Start(runtime_, std::move(options));
   }
 
- private:
   void TakeIn(const std::string& driver, const std::filesystem::path& socket,
               int age) {
     registration::Plugin plugin{
@@ -102,6 +137,7 @@ class Drivers final : public Dialled {
     plugin.socket_born_ns = age;
     plugin.registration = static_cast<std::uint64_t>(age);
     EXPECT_TRUE(registry_->Register(plugin).ok());
+    if (driver != kGoodDriver) bad_ = plugin;
   }
 
   /// Whoever was woken calls at once, as often as he is.
@@ -109,7 +145,7 @@ class Drivers final : public Dialled {
     executor_->Post([this] {
       if (registry_ == nullptr) return;  // It is over.
       ++costs_.calls;
-      registry_->Prepare(kBadDriver, {{ClaimUid{"u-C"}, devmgr::NameOf("C")}},
+      registry_->Prepare(bad_.name, {{ClaimUid{"u-C"}, devmgr::NameOf("C")}},
                          [](const dra::PrepareAnswer&) {});
     });
   }
@@ -125,6 +161,9 @@ class Drivers final : public Dialled {
       ThreadExecutor::Start("drivers");
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<DriverRegistry> registry_;
+  registration::Plugin bad_;  ///< That is registered now.
+  int age_ = 3;
+  std::atomic<bool> answers_{false};
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   Plugins(rpc::Runtime& runtime, const std::filesystem::path& folder)
       : runtime_(runtime),
         neighbour_(folder / "good.sock"),
-        server_(Serve(neighbour_, std::chrono::milliseconds(0))) {
+        server_(ServeWell(neighbour_)) {
     executor_->Post([this] {
       plugin::PluginRegistryOptions options;
       options.instance.timeouts = {kCallTimeout, kCallTimeout, kCallTimeout,
@@ -67,7 +67,36 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   }
 
   std::unique_ptr<rpc::Server> Serve(const std::filesystem::path& socket,
-                                     std::chrono::milliseconds delay) override {
+                                     Misbehaviour misbehaviour) override {
+    switch (misbehaviour) {
+      case Misbehaviour::kServesOtherMethods:
+        return Start(runtime_, {.socket = socket});
+      case Misbehaviour::kAnswersLate:
+        return ServeWell(socket, kLate);
+      case Misbehaviour::kAnswersForAnother:
+        return ServeWell(socket, std::chrono::milliseconds(0), 7);
+      case Misbehaviour::kRegistersInALoop:
+      case Misbehaviour::kComesUnderOtherNames:
+        return ServeWell(socket);
+      default:
+        return nullptr;
+    }
+  }
+
+  void RegisterAgain(const std::filesystem::path& socket, rpc::Server&,
+                     int name) override {
+    executor_->Post([this, socket, name] {
+      if (registry_ == nullptr) return;
+      TakeIn(name == 0 ? kBadResource : fmt::format("example.com/bad-{}", name),
+             socket);
+    });
+  }
+
+ private:
+  std::unique_ptr<rpc::Server> ServeWell(
+      const std::filesystem::path& socket,
+      std::chrono::milliseconds delay = std::chrono::milliseconds(0),
+      int containers = 1) {
     const std::string service = "/v1beta1.DevicePlugin/";
     rpc::ServerOptions options;
     options.socket = socket;
@@ -78,7 +107,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
       };
     };
     v1beta1::AllocateResponse allocated;
-    allocated.add_container_responses();
+    for (int i = 0; i < containers; ++i) allocated.add_container_responses();
     options.methods[service + "GetDevicePluginOptions"] = answer("");
     options.methods[service + "Allocate"] = answer(rpc::Encode(allocated));
     options.streams[service + "ListAndWatch"] =
@@ -90,14 +119,12 @@ class Plugins final : public Dialled, private plugin::PluginListener {
           stream->Write(rpc::Encode(list));
           executor_->Post([this, stream] { streams_.push_back(stream); });
         };
-    auto server = rpc::Server::Start(runtime_, std::move(options));
-    EXPECT_TRUE(server.ok()) << server.status();
-    return server.ok() ? *std::move(server) : nullptr;
+    return Start(runtime_, std::move(options));
   }
 
- private:
   void TakeIn(const std::string& resource,
               const std::filesystem::path& socket) {
+    if (resource != kGoodResource) bad_resource_ = resource;
     registry_->Register(
         {PluginRegistry::kPluginType, resource, socket, {"v1beta1"}, {}},
         [](const absl::Status&) {});
@@ -117,7 +144,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   }
 
   void OnNews(const std::string& resource) {
-    if (resource != kBadResource) return;
+    if (resource == kGoodResource) return;
     ++costs_.reports;
     CallBad();
   }
@@ -126,7 +153,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
     executor_->Post([this] {
       if (registry_ == nullptr) return;  // It is over.
       ++costs_.calls;
-      registry_->Allocate(kBadResource, bad_, {"a"}, {}, [](const auto&) {});
+      registry_->Allocate(bad_resource_, bad_, {"a"}, {}, [](const auto&) {});
     });
   }
   void KeepCalling() {
@@ -143,6 +170,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   std::unique_ptr<rpc::Server> server_;
   plugin::Generation good_ = 0;
   plugin::Generation bad_ = 0;
+  std::string bad_resource_ = kBadResource;
   std::unique_ptr<PluginRegistry> registry_;
 };
 

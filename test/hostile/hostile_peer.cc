@@ -13,21 +13,26 @@
 namespace devmgr::hostile {
 namespace {
 
-/// The rhythm of those that act by themselves.
-constexpr int kBeatMs = 10;
-constexpr int kFramesABeat = 64;
-
 // Frames of HTTP/2: length, type, flags, stream, payload.
 constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
 constexpr std::string_view kPing("\0\0\x8\6\0\0\0\0\0pingping", 17);
 constexpr std::string_view kHalfAFrame("\0\0\6\4", 4);
 constexpr std::string_view kOtherProtocol("HTTP/1.1 400 Bad Request\r\n\r\n");
 
-void Send(const UniqueFd& connection, std::string_view bytes) {
-  // The other side may be gone, or read nothing: both are its right.
-  const auto sent = send(connection.get(), bytes.data(), bytes.size(),
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-  static_cast<void>(sent);
+/// Without waiting: how much went. The other side may be gone, or read nothing:
+/// both are its right.
+std::size_t Send(const UniqueFd& connection, std::string_view bytes) {
+  const ssize_t sent = send(connection.get(), bytes.data(), bytes.size(),
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+}
+
+/// A beat's worth of a flood: some 60,000 frames a second.
+std::string ManyPings() {
+  constexpr int kCount = 600;
+  std::string bytes;
+  for (int i = 0; i < kCount; ++i) bytes += kPing;
+  return bytes;
 }
 
 }  // namespace
@@ -50,8 +55,14 @@ std::string_view NameOf(Misbehaviour misbehaviour) {
       return "IsReplacedUnderUs";
     case Misbehaviour::kAnswersLate:
       return "AnswersLate";
+    case Misbehaviour::kServesOtherMethods:
+      return "ServesOtherMethods";
     case Misbehaviour::kAnswersForAnother:
       return "AnswersForAnother";
+    case Misbehaviour::kRegistersInALoop:
+      return "RegistersInALoop";
+    case Misbehaviour::kComesUnderOtherNames:
+      return "ComesUnderOtherNames";
   }
   return "";
 }
@@ -84,10 +95,11 @@ void HostilePeer::Bind() {
 void HostilePeer::Run() {
   while (!stop_) {
     pollfd ready{listener_.get(), POLLIN, 0};
-    poll(&ready, 1, kBeatMs);
+    poll(&ready, 1, static_cast<int>(kBeat.count()));
     UniqueFd connection(
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.valid()) {
+      ++accepted_;
       OnConnection(std::move(connection));
     } else {
       Work();
@@ -100,7 +112,8 @@ void HostilePeer::OnConnection(UniqueFd connection) {
     case Misbehaviour::kAcceptsAndCloses:
       return;
     case Misbehaviour::kAnswersHalf:
-      return Send(connection, kHalfAFrame);
+      Send(connection, kHalfAFrame);
+      return;
     case Misbehaviour::kSpeaksOtherwise:
       Send(connection, kOtherProtocol);
       break;
@@ -110,7 +123,7 @@ void HostilePeer::OnConnection(UniqueFd connection) {
     default:
       break;
   }
-  connections_.push_back(std::move(connection));
+  connections_.push_back({std::move(connection)});
 }
 
 void HostilePeer::Work() {
@@ -119,8 +132,14 @@ void HostilePeer::Work() {
     Bind();
   }
   if (misbehaviour_ != Misbehaviour::kFloods) return;
-  for (const UniqueFd& connection : connections_) {
-    for (int i = 0; i < kFramesABeat; ++i) Send(connection, kPing);
+  static const std::string kFlood = ManyPings();
+  for (Held& held : connections_) {
+    char answers[65'536];
+    while (recv(held.fd.get(), answers, sizeof(answers), MSG_DONTWAIT) > 0) {
+    }
+    // It goes on in the middle of a frame, where the socket was full.
+    const std::string_view rest = std::string_view(kFlood).substr(held.flooded);
+    held.flooded = (held.flooded + Send(held.fd, rest)) % kFlood.size();
   }
 }
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile/dialled.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace devmgr::hostile {
+
+std::unique_ptr<rpc::Server> Dialled::Start(rpc::Runtime& runtime,
+                                            rpc::ServerOptions options) {
+  auto server = rpc::Server::Start(runtime, std::move(options));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+}  // namespace devmgr::hostile

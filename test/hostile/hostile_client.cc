@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile/hostile_client.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "hostile/hostile_peer.h"
+#include "rpc/unix_socket.h"
+
+namespace devmgr::hostile {
+namespace {
+
+constexpr int kCallsABeat = 50;
+constexpr int kConnectionsABeat = 10;
+/// What may wait in us for the other side to read.
+constexpr std::size_t kMaxUnsent = 1 << 20;
+
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+std::string Frame(int type, int flags, std::uint32_t stream,
+                  std::string_view payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) {
+    frame += static_cast<char>(payload.size() >> shift & 0xff);
+  }
+  frame += static_cast<char>(type);
+  frame += static_cast<char>(flags);
+  for (const int shift : {24, 16, 8, 0}) {
+    frame += static_cast<char>(stream >> shift & 0xff);
+  }
+  return frame + std::string(payload);
+}
+
+/// A header that is neither compressed nor remembered.
+std::string Header(std::string_view name, std::string_view value) {
+  std::string header(1, '\0');
+  header += static_cast<char>(name.size());
+  header += name;
+  header += static_cast<char>(value.size());
+  return header + std::string(value);
+}
+
+/// Where all begins: our settings, and a window that is never too small.
+std::string Greeting() {
+  return std::string(kPreface) + Frame(4, 0, 0, "") +
+         Frame(8, 0, 0, std::string_view("\x7f\x00\x00\x00", 4));
+}
+
+std::string CallFrames(std::uint32_t stream, const RawCall& call) {
+  const std::string headers =
+      Header(":method", "POST") + Header(":scheme", "http") +
+      Header(":path", call.method) + Header(":authority", "localhost") +
+      Header("te", "trailers") + Header("content-type", "application/grpc");
+  std::string body(1, '\0');
+  for (const int shift : {24, 16, 8, 0}) {
+    body += static_cast<char>(call.message.size() >> shift & 0xff);
+  }
+  return Frame(1, 4, stream, headers) +
+         Frame(0, 1, stream, body + call.message);
+}
+
+}  // namespace
+
+std::string_view NameOf(ClientMisbehaviour misbehaviour) {
+  switch (misbehaviour) {
+    case ClientMisbehaviour::kSaysNothing:
+      return "SaysNothing";
+    case ClientMisbehaviour::kSendsHalf:
+      return "SendsHalf";
+    case ClientMisbehaviour::kSpeaksOtherwise:
+      return "SpeaksOtherwise";
+    case ClientMisbehaviour::kConnectsAndCloses:
+      return "ConnectsAndCloses";
+    case ClientMisbehaviour::kFloodsFrames:
+      return "FloodsFrames";
+    case ClientMisbehaviour::kFloodsCalls:
+      return "FloodsCalls";
+    case ClientMisbehaviour::kReadsNothing:
+      return "ReadsNothing";
+    case ClientMisbehaviour::kAsksForAnother:
+      return "AsksForAnother";
+    case ClientMisbehaviour::kSendsGarbage:
+      return "SendsGarbage";
+    case ClientMisbehaviour::kIsReplaced:
+      return "IsReplaced";
+    case ClientMisbehaviour::kComesUnderOtherNames:
+      return "ComesUnderOtherNames";
+  }
+  return "";
+}
+
+HostileClient::HostileClient(ClientMisbehaviour misbehaviour,
+                             std::filesystem::path path,
+                             std::function<RawCall(int)> call)
+    : misbehaviour_(misbehaviour),
+      path_(std::move(path)),
+      call_(std::move(call)),
+      thread_([this] { Run(); }) {}
+
+HostileClient::~HostileClient() {
+  stop_ = true;
+  thread_.join();
+}
+
+void HostileClient::Run() {
+  while (!stop_) {
+    Act();
+    std::this_thread::sleep_for(kBeat);
+  }
+}
+
+void HostileClient::Act() {
+  switch (misbehaviour_) {
+    case ClientMisbehaviour::kSaysNothing:
+      return Pile("");
+    case ClientMisbehaviour::kSendsHalf:
+      return Pile(Greeting().substr(0, kPreface.size() + 5));
+    case ClientMisbehaviour::kSpeaksOtherwise:
+      return Pile("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    case ClientMisbehaviour::kConnectsAndCloses:
+      Pile("");
+      return lines_.clear();
+    case ClientMisbehaviour::kIsReplaced:
+      lines_.clear();
+      return Flood(1);
+    default:
+      return Flood(kCallsABeat);
+  }
+}
+
+bool HostileClient::Connect(Line* line) {
+  auto fd = rpc::ConnectUnix(path_);
+  if (!fd.ok()) return false;  // It is not to be had now.
+  ++connected_;
+  line->fd = *std::move(fd);
+  return true;
+}
+
+void HostileClient::Pile(std::string_view bytes) {
+  for (int i = 0; i < kConnectionsABeat; ++i) {
+    Line line;
+    if (!Connect(&line)) return;
+    line.unsent = bytes;
+    if (Flush(&line)) lines_.push_back(std::move(line));
+  }
+}
+
+void HostileClient::Flood(int calls) {
+  if (lines_.empty()) {
+    Line line;
+    if (!Connect(&line)) return;
+    line.unsent = Greeting();
+    lines_.push_back(std::move(line));
+  }
+  Line& line = lines_.front();
+  if (misbehaviour_ != ClientMisbehaviour::kReadsNothing) Drain(line);
+  for (int i = 0; i < calls && line.unsent.size() < kMaxUnsent; ++i) {
+    RawCall call = call_(0);
+    switch (misbehaviour_) {
+      case ClientMisbehaviour::kFloodsFrames:
+        line.unsent += Frame(6, 0, 0, "pingping");
+        continue;
+      case ClientMisbehaviour::kAsksForAnother:
+        call.method = i % 2 == 0 ? call.method + "2" : "/no.Service/Method";
+        break;
+      case ClientMisbehaviour::kSendsGarbage:
+        call.message = std::string(100, '\xff');
+        break;
+      case ClientMisbehaviour::kComesUnderOtherNames:
+        call = call_(++name_);
+        break;
+      default:
+        break;
+    }
+    Call(&line, call);
+  }
+  if (!Flush(&line)) lines_.clear();
+}
+
+void HostileClient::Call(Line* line, const RawCall& call) {
+  ++called_;
+  line->unsent += CallFrames(line->next_stream, call);
+  line->next_stream += 2;
+}
+
+bool HostileClient::Flush(Line* line) {
+  while (!line->unsent.empty()) {
+    const ssize_t sent = send(line->fd.get(), line->unsent.data(),
+                              line->unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    line->unsent.erase(0, static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+void HostileClient::Drain(const Line& line) {
+  char answers[65'536];
+  while (recv(line.fd.get(), answers, sizeof(answers), MSG_DONTWAIT) > 0) {
+  }
+}
+
+}  // namespace devmgr::hostile

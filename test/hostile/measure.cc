@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile/measure.h"
+
+#include <fmt/core.h>
+
+#include "support/test_scale.h"
+
+namespace devmgr::hostile {
+
+std::chrono::milliseconds MeasuredTime() {
+  return std::chrono::milliseconds(500) * TestScale();
+}
+
+void PrintRow(std::string_view kind, std::string_view misbehaviour,
+              int connections, const Costs& costs, const Phase& quiet,
+              const Phase& phase) {
+  const auto seconds = static_cast<double>(phase.time.count()) / 1e9;
+  const auto in_us = [](std::chrono::nanoseconds span) {
+    return static_cast<double>(span.count()) / 1e3;
+  };
+  fmt::print(
+      "| {} | {} | {:.1f} | {:.0f} | {:.1f} | {:.1f} | {:.1f} | {:.0f} | "
+      "{:.0f} | {:.2f} | {} |\n",
+      kind, misbehaviour, connections / seconds,
+      (phase.load() - quiet.load()) * 100, costs.log_lines / seconds,
+      costs.events / seconds, static_cast<double>(phase.growth_kib) / 1024,
+      in_us(quiet.Percentile(99)), in_us(phase.Percentile(99)),
+      in_us(phase.Percentile(99)) / in_us(quiet.Percentile(99)),
+      phase.failures.size());
+}
+
+}  // namespace devmgr::hostile

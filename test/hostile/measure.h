@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What both tables have in common: bounds, and figures for people.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "hostile/costs.h"
+#include "hostile/neighbour.h"
+
+namespace devmgr::hostile {
+
+/// How long the neighbour is alone, and how long a peer may misbehave then.
+inline constexpr std::chrono::milliseconds kQuiet{100};
+inline constexpr std::chrono::milliseconds kTime{1'000};
+/// Of a processor, beyond what the neighbour costs. What spins takes all of it.
+inline constexpr double kMaxLoad = 0.7;
+inline constexpr long kMaxGrowthKib = 48 * 1024;
+
+/// The same for measurements: half a second, times DEVMGR_TEST_SCALE.
+std::chrono::milliseconds MeasuredTime();
+
+/// Prints: kind, misbehaviour; a second with it: connections, hundredths of a
+/// processor, log lines, events; MiB grown; the neighbour's p99 when it was
+/// alone, and then, in microseconds, and their ratio; calls of his that failed.
+void PrintRow(std::string_view kind, std::string_view misbehaviour,
+              int connections, const Costs& costs, const Phase& quiet,
+              const Phase& phase);
+
+}  // namespace devmgr::hostile
