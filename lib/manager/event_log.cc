@@ -15,9 +15,13 @@ bool IsOfThePast(const std::string& group) { return group.ends_with(kGone); }
 /// Of a log with few places every share has some.
 constexpr std::size_t kLeastShare = 8;
 
+/// How long a reason counts as one that comes again and again.
+constexpr std::chrono::minutes kRepetitive{10};
+
 /// What shares are of.
 constexpr char kOfObject = 'o';
 constexpr char kOfReason = 'r';
+constexpr char kOfRepeats = 'n';
 constexpr char kOfGroup = 'g';
 
 }  // namespace
@@ -42,6 +46,7 @@ void EventLog::Add(bool warning, std::string reason, std::string object_kind,
   if (const auto known = sources_.find(SourceOf(event));
       known != sources_.end()) {
     const std::vector<Place>& places = known->second;
+    MarkAgain(places);
     auto same =
         std::find_if(places.begin(), places.end(), [&](const Place& place) {
           return place->event.message == event.message;
@@ -49,9 +54,14 @@ void EventLog::Add(bool warning, std::string reason, std::string object_kind,
     if (same == places.end() && places.size() >= kMostMessages) {
       same = std::prev(places.end());
     }
-    if (same != places.end()) return Repeat(*same, std::move(event.message));
+    if (same != places.end()) {
+      const auto shares = SharesOf(**same);
+      Repeat(*same, std::move(event.message));
+      return MakeRoom(shares);
+    }
+    return Insert(std::move(event), /*again=*/true);
   }
-  Insert(std::move(event));
+  Insert(std::move(event), /*again=*/false);
 }
 
 void EventLog::OnObjectGone(const std::string& object_kind,
@@ -93,6 +103,7 @@ std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
     const Entry& entry) const {
   const std::size_t tenth = std::max(kLeastShare, limit_ / 10);
   const std::size_t twentieth = std::max(kLeastShare, limit_ / 20);
+  const std::size_t fortieth = std::max(kLeastShare, limit_ / 40);
   const EventInfo& event = entry.event;
   std::vector<std::pair<Share, std::size_t>> shares;
   shares.push_back(
@@ -100,6 +111,9 @@ std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
   if (event.warning) {
     shares.push_back(
         {{kOfReason, event.object_kind, event.reason, {}}, twentieth});
+  } else if (entry.again) {
+    shares.push_back(
+        {{kOfRepeats, event.object_kind, event.reason, {}}, fortieth});
   }
   if (entry.group != kPod) {
     shares.push_back({{kOfGroup, entry.group, "", {}}, tenth});
@@ -130,10 +144,27 @@ void EventLog::Repeat(Place entry, std::string message) {
   }
 }
 
-void EventLog::Insert(EventInfo event) {
+/// What happens to an object once in its life needs no bound of its own.
+void EventLog::MarkAgain(const std::vector<Place>& places) {
+  for (const Place place : places) {
+    if (place->again) continue;
+    Count(*place, -1);
+    place->again = true;
+    Count(*place, 1);
+  }
+}
+
+bool EventLog::IsRepetitive(const EventInfo& event) const {
+  const auto known = repetitive_.find({event.object_kind, event.reason});
+  return known != repetitive_.end() && executor_.Now() < known->second;
+}
+
+void EventLog::Insert(EventInfo event, bool again) {
+  again = again || IsRepetitive(event);
   event.sequence = ++last_sequence_;
   const Place place = entries_.insert(entries_.end(), Entry{});
   place->group = event.object_kind;
+  place->again = again;
   place->event = std::move(event);
   sources_[SourceOf(place->event)].push_back(place);
   Count(*place, 1);
@@ -154,6 +185,9 @@ bool EventLog::IsOf(const Share& share, const Entry& entry) {
     case kOfReason:
       return event.warning && event.object_kind == name &&
              event.reason == reason;
+    case kOfRepeats:
+      return !event.warning && entry.again && event.object_kind == name &&
+             event.reason == reason;
     default:
       return entry.group == name;
   }
@@ -165,6 +199,13 @@ void EventLog::MakeRoom(
     for (;;) {
       const auto count = shares_.find(share);
       if (count == shares_.end() || count->second <= most) break;
+      if (const auto& [what, kind, reason, object] = share;
+          what == kOfRepeats) {
+        const auto now = executor_.Now();
+        std::erase_if(repetitive_,
+                      [now](const auto& known) { return known.second <= now; });
+        repetitive_[{kind, reason}] = now + kRepetitive;
+      }
       DropOldest(
           [&share = share](const Entry& entry) { return IsOf(share, entry); });
     }

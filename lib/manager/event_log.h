@@ -48,7 +48,10 @@ class EventLog {
  private:
   struct Entry {
     EventInfo event;
-    std::string group;            ///< The kind, or that of objects gone.
+    std::string group;  ///< The kind, or that of objects gone.
+    /// Its source had another event, too, or its reason is one that others
+    /// have had again and again.
+    bool again = false;
     std::uint64_t delivered = 0;  ///< Of `event.count`.
     std::chrono::steady_clock::time_point delivered_at{};
   };
@@ -56,7 +59,8 @@ class EventLog {
   using Place = Entries::iterator;
   /// Type, reason, kind and object.
   using Source = std::tuple<bool, std::string, std::string, ObjectName>;
-  /// What has a share of the log: an object, a reason of warnings, a group.
+  /// What has a share of the log: an object, a reason of warnings, a reason of
+  /// others that come again for the same object, a group.
   using Share = std::tuple<char, std::string, std::string, ObjectName>;
 
   static Source SourceOf(const EventInfo& event);
@@ -65,8 +69,10 @@ class EventLog {
   static bool IsOf(const Share& share, const Entry& entry);
   void Count(const Entry& entry, int by);
 
+  void MarkAgain(const std::vector<Place>& places);
+  bool IsRepetitive(const EventInfo& event) const;
   void Repeat(Place entry, std::string message);
-  void Insert(EventInfo event);
+  void Insert(EventInfo event, bool again);
   /// Drops the oldest of what takes more than its share. While there are too
   /// many then, the oldest of objects gone, or else of the largest group.
   void MakeRoom(const std::vector<std::pair<Share, std::size_t>>& shares);
@@ -89,6 +95,11 @@ class EventLog {
   std::map<Source, std::vector<Place>> sources_;
   std::map<Share, std::size_t> shares_;
   std::map<std::string, std::size_t> groups_;
+  /// Kinds and reasons, no warnings, that have used up their share of repeats:
+  /// until when they count so, since what is dropped is not remembered.
+  std::map<std::pair<std::string, std::string>,
+           std::chrono::steady_clock::time_point>
+      repetitive_;
   std::uint64_t last_sequence_ = 0;
   /// Deliveries at once by kind, since `window_`.
   std::map<std::string, std::size_t> at_once_;

@@ -157,6 +157,23 @@ TEST_F(EventLogTest, OneReasonOfWarningsHasATwentiethOfTheLog) {
   EXPECT_EQ(CountOf("other-"), 900u);
 }
 
+// A plugin that fails all its pods had each of them tell of what it gave back,
+// in ever other words.
+TEST_F(EventLogTest, WhatComesAgainAndAgainForManyHasAFortieth) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 300; ++i) {
+      log_.Add(false, "Released", "Pod", {"ns", fmt::format("p-{}", i)},
+               fmt::format("device {}", round * 7 + i));
+    }
+  }
+  EXPECT_EQ(log_.After(0).size(), kLimit / 40);
+  // Another reason comes once for each.
+  for (int i = 0; i < 300; ++i) {
+    log_.Add(false, "Prepared", "Pod", {"ns", fmt::format("p-{}", i)}, "x");
+  }
+  EXPECT_EQ(log_.After(0).size(), kLimit / 40 + 300);
+}
+
 TEST_F(EventLogTest, PluginsThatComeUnderEverNewNamesHaveATenth) {
   AddOthers(900);
   for (int i = 0; i < 5'000; ++i) {
