@@ -131,6 +131,7 @@ void PluginInstance::Dial() {
 }
 
 void PluginInstance::Ask() {
+  called_at_ = executor_.Now();
   connection_->Call(
       identity_.version.Method(kOptionsMethod),
       identity_.version.encode_empty(), {options_.timeouts.options},
@@ -142,6 +143,7 @@ void PluginInstance::Ask() {
 }
 
 void PluginInstance::OnAnswered(const absl::StatusOr<std::string>& answer) {
+  TellCall(kOptionsMethod, answer.status());
   const auto options = answer.ok()
                            ? identity_.version.decode_options(*answer)
                            : absl::StatusOr<PluginOptions>(answer.status());
@@ -166,6 +168,7 @@ void PluginInstance::Listen() {
 }
 
 void PluginInstance::OpenStream() {
+  called_at_ = executor_.Now();
   // Parsed where it comes in, so that a long list holds up nobody's decisions.
   const auto decode = identity_.version.decode_list;
   using List = std::shared_ptr<absl::StatusOr<DeviceList>>;
@@ -189,7 +192,10 @@ void PluginInstance::OpenStream() {
 void PluginInstance::OnList(absl::StatusOr<DeviceList> list) {
   if (!list.ok()) return Lose(WithContext(list.status(), "ListAndWatch"));
   devices_ = list->devices.size();
-  if (state_ == InstanceState::kListening) live_since_ = executor_.Now();
+  if (state_ == InstanceState::kListening) {
+    live_since_ = executor_.Now();
+    TellCall(kFirstList, absl::OkStatus());
+  }
   ReadNext(devices_);
   Step(InstanceEvent::kListed);
   if (state_ != InstanceState::kLive) return;
@@ -228,10 +234,18 @@ void PluginInstance::Lose(const absl::Status& why) {
 void PluginInstance::DropConnection(const std::string& why) {
   ++attempt_;  // Nothing of what this connection still says counts.
   executor_.Cancel(std::exchange(read_next_, 0));
+  if (std::exchange(stream_, 0) != 0) {
+    TellCall(kListMethod, UnavailableError("{}", why));
+  }
   const Generation generation = std::exchange(generation_, 0);
   lane_->Disconnect(why);
   connection_.reset();
   if (generation != 0) owner_.OnGone(*this, generation, why);
+}
+
+void PluginInstance::TellCall(std::string_view method,
+                              const absl::Status& status) {
+  owner_.OnOwnCall(*this, method, status, executor_.Now() - called_at_);
 }
 
 void PluginInstance::RetryOrGiveUp() {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/back_off.h"
 #include "common/executor.h"
@@ -60,7 +61,14 @@ class InstanceOwner {
                       const std::string& why) = 0;
   /// Anything in Info may be different. With state kClosed the owner lets go.
   virtual void OnChange(PluginInstance& instance) = 0;
+  /// A call that the instance makes by itself has ended, or a list has come
+  /// for the first time: kOptionsMethod, kListMethod, kFirstList.
+  virtual void OnOwnCall(PluginInstance& instance, std::string_view method,
+                         const absl::Status& status,
+                         std::chrono::nanoseconds took) = 0;
 };
+
+inline constexpr std::string_view kFirstList = "ListAndWatch (first list)";
 
 /// One registered plugin: connects, asks for its options, listens to its lists,
 /// and connects again when that is lost, for as long as somebody listens there
@@ -132,6 +140,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   /// The connection is no good any more.
   void Lose(const absl::Status& why);
   void DropConnection(const std::string& why);
+  void TellCall(std::string_view method, const absl::Status& status);
   /// After a connection was lost or not made: tries again, or gives up.
   void RetryOrGiveUp();
   absl::Status WhyGiveUp() const;
@@ -160,6 +169,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   PluginOptions plugin_options_;
   std::size_t devices_ = 0;
   std::chrono::steady_clock::time_point live_since_;
+  std::chrono::steady_clock::time_point called_at_;  ///< Of its own calls.
   bool was_connected_ = false;
   bool dial_failed_ = false;
   int redials_ = 0;

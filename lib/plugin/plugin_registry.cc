@@ -199,6 +199,14 @@ void PluginRegistry::OnList(PluginInstance& instance, DeviceList list) {
                    std::move(list.devices), list.problems);
 }
 
+void PluginRegistry::OnOwnCall(PluginInstance& instance,
+                               std::string_view method,
+                               const absl::Status& status,
+                               std::chrono::nanoseconds took) {
+  if (closing_ || !options_.on_call) return;
+  options_.on_call(instance.identity().resource, method, status, took);
+}
+
 void PluginRegistry::OnGone(PluginInstance& instance, Generation generation,
                             const std::string& why) {
   if (closing_) return;

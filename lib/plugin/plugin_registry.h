@@ -39,7 +39,7 @@ struct PluginRegistryOptions {
   /// `devmgr-pod-name`, `devmgr-container`.
   bool pod_identity_metadata = false;
   std::function<WallTime()> now;
-  /// A call of the manager's has ended, sent or not; may be null.
+  /// A call has ended, sent or not, or the first list has come; may be null.
   std::function<void(const std::string& resource, std::string_view method,
                      const absl::Status& status, std::chrono::nanoseconds took)>
       on_call;
@@ -101,6 +101,9 @@ class PluginRegistry final : public Plugins,
   void OnGone(PluginInstance& instance, Generation generation,
               const std::string& why) override;
   void OnChange(PluginInstance& instance) override;
+  void OnOwnCall(PluginInstance& instance, std::string_view method,
+                 const absl::Status& status,
+                 std::chrono::nanoseconds took) override;
 
   /// The connect step of both ways.
   void Connect(PluginInstance::Identity identity,

@@ -48,6 +48,11 @@ TEST_F(PluginRegistryTest, EachCallIsReportedWithItsDurationAndEnd) {
   };
   Make(options);
   GoLive();
+  // Those that are made for no pod.
+  const std::string resource = kResource;
+  EXPECT_THAT(std::exchange(calls, {}),
+              ElementsAre(resource + " GetDevicePluginOptions OK 0",
+                          resource + " ListAndWatch (first list) OK 0"));
   Allocate(1);
   executor_.Advance(milliseconds(40));
   Answer(kAllocatePath, v1beta1::AllocateResponse().SerializeAsString());
@@ -56,6 +61,10 @@ TEST_F(PluginRegistryTest, EachCallIsReportedWithItsDurationAndEnd) {
   ASSERT_THAT(calls, SizeIs(2));
   EXPECT_EQ(calls[0], std::string(kResource) + " Allocate OK 40");
   EXPECT_THAT(calls[1], HasSubstr("text T"));
+  EndList(absl::OkStatus());
+  ASSERT_THAT(calls, SizeIs(3));
+  EXPECT_EQ(calls[2],
+            resource + " ListAndWatch the plugin ended ListAndWatch 40");
 }
 
 // DP-050
