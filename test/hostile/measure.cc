@@ -18,15 +18,17 @@ void PrintRow(std::string_view kind, std::string_view misbehaviour,
   const auto in_us = [](std::chrono::nanoseconds span) {
     return static_cast<double>(span.count()) / 1e3;
   };
+  const auto ratio = [&](int percent) {
+    return in_us(phase.Percentile(percent)) / in_us(quiet.Percentile(percent));
+  };
   fmt::print(
       "| {} | {} | {:.1f} | {:.0f} | {:.1f} | {:.1f} | {:.1f} | {:.0f} | "
-      "{:.0f} | {:.2f} | {} |\n",
+      "{:.2f} | {:.0f} | {:.2f} | {} |\n",
       kind, misbehaviour, connections / seconds,
       (phase.load() - quiet.load()) * 100, costs.log_lines / seconds,
       costs.events / seconds, static_cast<double>(phase.growth_kib) / 1024,
-      in_us(quiet.Percentile(99)), in_us(phase.Percentile(99)),
-      in_us(phase.Percentile(99)) / in_us(quiet.Percentile(99)),
-      phase.failures.size());
+      in_us(quiet.Percentile(50)), ratio(50), in_us(quiet.Percentile(99)),
+      ratio(99), phase.failures.size());
 }
 
 }  // namespace devmgr::hostile

@@ -22,8 +22,9 @@ inline constexpr long kMaxGrowthKib = 48 * 1024;
 std::chrono::milliseconds MeasuredTime();
 
 /// Prints: kind, misbehaviour; a second with it: connections, hundredths of a
-/// processor, log lines, events; MiB grown; the neighbour's p99 when it was
-/// alone, and then, in microseconds, and their ratio; calls of his that failed.
+/// processor, log lines, events; MiB grown; how long the middle call of the
+/// neighbour took while it was alone, in microseconds, and how many times that
+/// with the peer; the same of the 99th of a hundred; calls of it that failed.
 void PrintRow(std::string_view kind, std::string_view misbehaviour,
               int connections, const Costs& costs, const Phase& quiet,
               const Phase& phase);
