@@ -109,28 +109,57 @@ bool Inventory::EndGrace(std::uint64_t stop, const IsHeld& held,
   Move(EndpointEvent::kGraceOver, now_ms);
   if (state_ == before) return false;
   restored_capacity_ = 0;
-  for (InventoryDevice& known : devices_) known.listed = false;
-  list_order_.clear();
-  DropUnlisted(held);
+  for (InventoryDevice& known : devices_) {
+    known.listed = false;
+    known.held = held(known.device.id);
+  }
+  DropUnlisted();
   return true;
 }
 
-void Inventory::DropUnlisted(const IsHeld& held) {
-  const std::size_t gone =
-      std::erase_if(devices_, [&](const InventoryDevice& known) {
-        return !known.listed && !held(known.device.id);
-      });
-  if (gone > 0) list_order_.clear();  // It names places.
+void Inventory::DropUnlisted() {
+  std::erase_if(devices_, [](const InventoryDevice& known) {
+    return !known.listed && !known.held;
+  });
+  list_order_.clear();  // It names places.
   Count();
 }
 
-const InventoryDevice* Inventory::Find(std::string_view id) const {
+void Inventory::UpdateHeld(const std::vector<std::string>& ids,
+                           const IsHeld& held) {
+  bool drop = false;
+  for (const std::string& id : ids) {
+    const std::size_t place = PlaceOf(id);
+    if (place == devices_.size() || devices_[place].device.id != id) continue;
+    InventoryDevice& known = devices_[place];
+    known.held = held(id);
+    MarkPlace(place);
+    drop = drop || (!known.held && !known.listed);
+  }
+  if (drop) DropUnlisted();
+}
+
+std::size_t Inventory::PlaceOf(std::string_view id) const {
   const auto found =
       std::lower_bound(devices_.begin(), devices_.end(), id,
                        [](const InventoryDevice& known, std::string_view key) {
                          return IdLess(known.device.id, key);
                        });
-  return found != devices_.end() && found->device.id == id ? &*found : nullptr;
+  return static_cast<std::size_t>(found - devices_.begin());
+}
+
+void Inventory::MarkPlace(std::size_t place) {
+  const InventoryDevice& known = devices_[place];
+  free_.Set(place, known.Usable() && !known.held);
+  held_unhealthy_.Set(place,
+                      known.held && known.device.health == Health::kUnhealthy);
+}
+
+const InventoryDevice* Inventory::Find(std::string_view id) const {
+  const std::size_t place = PlaceOf(id);
+  return place < devices_.size() && devices_[place].device.id == id
+             ? &devices_[place]
+             : nullptr;
 }
 
 Health Inventory::HealthOf(std::string_view id) const {
@@ -206,6 +235,9 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
   }
   while (known != devices_.end()) keep_if_held();
   devices_ = std::move(merged);
+  for (InventoryDevice& device : devices_) {
+    device.held = held(device.device.id);
+  }
 }
 
 void Inventory::Update(InventoryDevice& known, Device device,
@@ -235,9 +267,12 @@ void Inventory::LosePlugin(std::int64_t now_ms, InventoryDelta& delta) {
 
 void Inventory::Count() {
   figures_ = {restored_capacity_, 0};
-  for (const InventoryDevice& known : devices_) {
-    if (known.listed) ++figures_.capacity;
-    if (known.Usable()) ++figures_.allocatable;
+  free_.Reset(devices_.size());
+  held_unhealthy_.Reset(devices_.size());
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].listed) ++figures_.capacity;
+    if (devices_[i].Usable()) ++figures_.allocatable;
+    MarkPlace(i);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "device/device.h"
 #include "device/device_list.h"
 #include "device/endpoint_machine.h"
+#include "device/place_set.h"
 
 namespace devmgr::device {
 
@@ -38,6 +39,7 @@ struct InventoryDevice {
   HealthReason reason = HealthReason::kReported;
   std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
   bool listed = true;         ///< False: only here because somebody holds it.
+  bool held = false;          ///< By a pod, as the inventory was told.
 
   /// May be given to a container.
   bool Usable() const { return listed && device.health == Health::kHealthy; }
@@ -80,7 +82,8 @@ struct Figures {
 using IsHeld = std::function<bool(const std::string& id)>;
 
 /// Thread-bound. The cost of a list is linear in its length, and of the rest in
-/// what there is to change; memory is that of two lists at most per instance.
+/// what there is to change: pods come and go without a look at the devices of
+/// others. Memory is that of two lists at most per instance.
 class Inventory {
  public:
   /// `machine_nodes`: NUMA nodes that exist, ascending; empty: not known.
@@ -107,9 +110,9 @@ class Inventory {
   /// over. False when that comes too late to mean anything.
   bool EndGrace(std::uint64_t stop, const IsHeld& held, std::int64_t now_ms);
 
-  /// Forgets devices that are not listed and not held any more. Report does
-  /// that too.
-  void DropUnlisted(const IsHeld& held);
+  /// Pods took or gave back some of these. Forgets those that are neither
+  /// listed nor held.
+  void UpdateHeld(const std::vector<std::string>& ids, const IsHeld& held);
 
   EndpointState state() const { return state_; }
   std::int64_t state_since_ms() const { return state_since_ms_; }
@@ -126,6 +129,16 @@ class Inventory {
   const InventoryDevice* Find(std::string_view id) const;
   /// kUnknown for devices that there are not.
   Health HealthOf(std::string_view id) const;
+
+  /// How many devices work and are not held.
+  std::int64_t free_count() const { return free_.count(); }
+  /// Calls `visit` for each of them, in natural order, until it returns false.
+  template <typename Visit>
+  void VisitFree(Visit visit) const {
+    free_.VisitAll([&](std::size_t place) { return visit(devices_[place]); });
+  }
+  /// How many devices are held and called kUnhealthy.
+  std::int64_t held_unhealthy_count() const { return held_unhealthy_.count(); }
 
  private:
   struct Instance {
@@ -144,7 +157,12 @@ class Inventory {
   void Update(InventoryDevice& known, Device device, std::int64_t now_ms,
               InventoryDelta& delta);
   void LosePlugin(std::int64_t now_ms, InventoryDelta& delta);
+  void DropUnlisted();
+  /// Figures and places of all devices anew.
   void Count();
+  /// Where in `devices_` it is, or would be.
+  std::size_t PlaceOf(std::string_view id) const;
+  void MarkPlace(std::size_t place);
 
   std::vector<std::int64_t> machine_nodes_;
   EndpointState state_ = EndpointState::kUnknown;
@@ -157,6 +175,8 @@ class Inventory {
   /// order. A list of the same devices in the same order then needs no sorting.
   /// Empty when that is not known.
   std::vector<std::uint32_t> list_order_;
+  PlaceSet free_;  ///< Of those that work and are not held.
+  PlaceSet held_unhealthy_;
   std::int64_t restored_capacity_ = 0;
   Figures figures_;
 };

@@ -10,18 +10,25 @@ namespace {
 /// Places in one inventory, so their order is that of the IDs.
 using Devices = std::vector<const InventoryDevice*>;
 
-/// Usable devices that nobody has, in natural order.
-Devices FreeDevices(const SelectionInput& input) {
+/// Usable devices that nobody has, in natural order, `most` at most.
+Devices FreeDevices(const SelectionInput& input, std::size_t most) {
   Devices free;
-  auto held = input.held.begin();
-  for (const InventoryDevice& known : input.inventory.devices()) {
+  input.inventory.VisitFree([&](const InventoryDevice& known) {
     const std::string& id = known.device.id;
-    while (held != input.held.end() && IdLess(held->first, id)) ++held;
-    if (held != input.held.end() && held->first == id) continue;
-    if (!known.Usable() || input.planned.contains(id)) continue;
-    free.push_back(&known);
-  }
+    if (!input.held.contains(id) && !input.planned.contains(id)) {
+      free.push_back(&known);
+    }
+    return free.size() < most;
+  });
   return free;
+}
+
+/// How many of them `Select` looks at: as many as it takes, where none of them
+/// is better than those before it.
+std::size_t MostOf(const SelectionInput& input, std::int64_t missing) {
+  return input.mask == nullptr && !input.ask_preference
+             ? static_cast<std::size_t>(missing)
+             : input.inventory.devices().size();
 }
 
 /// Those that can be taken over; unlike at the kubelet only what works.
@@ -175,7 +182,7 @@ Selection Select(const SelectionInput& input) {
   Choice choice(input.count);
   choice.Take(SplitByMask(ReusableDevices(input), input.mask));
   if (choice.Missing() > 0) {
-    const Devices free = FreeDevices(input);
+    const Devices free = FreeDevices(input, MostOf(input, choice.Missing()));
     if (static_cast<std::int64_t>(free.size()) < choice.Missing()) {
       selection.shortage =
           Explain(input, choice, static_cast<std::int64_t>(free.size()));

@@ -71,6 +71,8 @@ std::string ShortageText(const Shortage& shortage);
 std::string KubeletShortageText(const Shortage& shortage);
 
 struct SelectionInput {
+  /// Knows which devices are held; one that it takes to be free may be in
+  /// `held` all the same.
   const Inventory& inventory;
   const ReservationTable::HeldIds& held;  ///< Of the resource, by all pods.
   PodUid pod;

@@ -71,7 +71,19 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
       reservations_.Add(reservation).IgnoreError();
     }
   }
+  for (const device::FreedDevices& devices : before) Mark(devices);
+  for (const device::Reservation& now : reservations_.OfPod(uid)) {
+    device::FreedDevices devices{now.resource, {}};
+    for (const auto& device : now.devices) devices.ids.push_back(device.id);
+    Mark(devices);
+  }
   return before;
+}
+
+void DeviceBook::Mark(const device::FreedDevices& devices) {
+  const auto inventory = inventories_.find(devices.resource);
+  if (inventory == inventories_.end()) return;
+  inventory->second.UpdateHeld(devices.ids, HeldOf(devices.resource));
 }
 
 void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
@@ -117,10 +129,6 @@ bool DeviceBook::OnFreed(const ObjectName& pod,
       fmt::format("{} of {} {} free again: {}{}", Counted(count, "device"),
                   freed.resource, count == 1 ? "is" : "are",
                   fmt::join(ids, ", "), count > kMostNames ? ", ..." : ""));
-  const auto inventory = inventories_.find(freed.resource);
-  if (inventory != inventories_.end()) {
-    inventory->second.DropUnlisted(HeldOf(freed.resource));
-  }
   parts_.on_devices(freed.resource);
   parts_.on_candidates(freed.resource);
   DropForgotten(freed.resource);
@@ -192,12 +200,17 @@ std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
     return 0;
   }
   if (!claim::TakenFromPlugin(parts_.state, resource).empty()) return 0;
-  std::int64_t free = inventory->second.figures().allocatable;
-  for (const auto& [id, holder] : reservations_.Held(resource)) {
-    const device::InventoryDevice* known = inventory->second.Find(id);
-    if (known != nullptr && known->Usable()) --free;
+  return inventory->second.free_count();
+}
+
+std::vector<device::FaultyDevice> DeviceBook::Faulty(
+    const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end() ||
+      inventory->second.held_unhealthy_count() == 0) {
+    return {};
   }
-  return free;
+  return device::FaultyDevices(inventory->second, Held(resource));
 }
 
 device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {

@@ -16,6 +16,7 @@
 
 #include "claim/backing.h"
 #include "common/executor.h"
+#include "device/health_policy.h"
 #include "device/inventory.h"
 #include "device/pod_plan.h"
 #include "device/reservation.h"
@@ -104,6 +105,9 @@ class DeviceBook final : public plugin::PluginListener {
   std::vector<ContainerResourceStatus> StatusOf(const PodUid& pod) const;
   std::vector<ResourceDevices> Allocatable() const;
 
+  /// Devices of a resource that are held and called Unhealthy.
+  std::vector<device::FaultyDevice> Faulty(const std::string& resource) const;
+
   const device::InventoryMap& inventories() const { return inventories_; }
   const device::ReservationTable::HeldIds& Held(
       const std::string& resource) const {
@@ -124,6 +128,8 @@ class DeviceBook final : public plugin::PluginListener {
   /// Puts what the pod holds into the table. Gives what it held before.
   std::vector<device::FreedDevices> Refresh(const PodUid& uid,
                                             const state::PodRecord* pod);
+  /// Tells the inventory which of these are held now.
+  void Mark(const device::FreedDevices& devices);
   /// Of devices, those that nobody holds.
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);

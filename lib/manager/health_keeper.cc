@@ -44,9 +44,7 @@ void HealthKeeper::OnDevices(const std::string& name) {
 std::vector<device::FaultyDevice> HealthKeeper::FaultyOf(
     const std::string& name) const {
   if (parts_.dra_health.Knows(name)) return parts_.dra_health.Faulty(name);
-  const auto inventory = parts_.devices.inventories().find(name);
-  if (inventory == parts_.devices.inventories().end()) return {};
-  return device::FaultyDevices(inventory->second, parts_.devices.Held(name));
+  return parts_.devices.Faulty(name);
 }
 
 std::size_t HealthKeeper::HeldCount(const std::string& name) const {

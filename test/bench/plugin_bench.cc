@@ -232,6 +232,39 @@ void Growth(Report& report) {
               first.Median(), "20 at the begin", 1.2 * first.Median()});
 }
 
+/// Pods of one device come and go at a plugin with so many.
+struct ComeAndGo {
+  Samples admission;
+  Samples release;
+};
+ComeAndGo BesideDevices(Report& report, int devices) {
+  Node node;
+  node.StartPlugin(0, devices);
+  ComeAndGo times;
+  Rounds rounds(report.brief() ? 20 : 1'000, kPatience);
+  for (int i = 0; rounds.Next(); ++i) {
+    const Pod pod = PodWith(fmt::format("p{}", i), ResourceName(0), 1);
+    times.admission.Add(Microseconds([&] { node.Admit(pod); }));
+    times.release.Add(Microseconds([&] {
+      node.Release(pod);
+      // What follows from it, too.
+      node.manager->RunAndWait([] {});
+    }));
+  }
+  return times;
+}
+
+void ManyDevices(Report& report) {
+  constexpr int kMany = 5'000;
+  const ComeAndGo few = BesideDevices(report, 10);
+  const ComeAndGo many = BesideDevices(report, kMany);
+  const std::string of = fmt::format(" at a plugin of {} devices", kMany);
+  report.Add({"admission" + of, "us", many.admission.Median(),
+              few.admission.Median(), "of 10", 1.2 * few.admission.Median()});
+  report.Add({"release" + of, "us", many.release.Median(), few.release.Median(),
+              "of 10", 1.2 * few.release.Median()});
+}
+
 /// Counts who is told to come again.
 class Counter final : public DeviceManagerObserver {
  public:
@@ -272,5 +305,6 @@ int main(int argc, char** argv) {
   devmgr::bench::ManyAtOnce(report);
   devmgr::bench::HungNeighbours(report);
   devmgr::bench::Growth(report);
+  devmgr::bench::ManyDevices(report);
   devmgr::bench::Waiting(report);
 }

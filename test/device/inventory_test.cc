@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -266,7 +269,10 @@ TEST_F(InventoryTest, AVanishedDeviceIsDroppedOnceItIsFree) {
   Connect();
   Report({Healthy("a"), Healthy("b"), Healthy("c")});
   inventory_.Report(1, {Healthy("b")}, SomebodyHolds, 500);
-  inventory_.DropUnlisted([](const std::string& id) { return id == "c"; });
+  const auto c_is_held = [](const std::string& id) { return id == "c"; };
+  inventory_.UpdateHeld({"b"}, c_is_held);
+  EXPECT_THAT(Ids(), ElementsAre("a", "b", "c"));
+  inventory_.UpdateHeld({"a", "c", "never seen"}, c_is_held);
   EXPECT_THAT(Ids(), ElementsAre("b", "c"));
   Report({Healthy("b")});
   EXPECT_THAT(Ids(), ElementsAre("b"));
@@ -281,6 +287,60 @@ TEST_F(InventoryTest, AHeldDeviceOutlivesTheGracePeriod) {
   EXPECT_THAT(Ids(), ElementsAre("b"));
   EXPECT_EQ(inventory_.HealthOf("b"), Health::kUnknown);
   EXPECT_EQ(FiguresNow(), Numbers(0, 0));
+}
+
+// Which devices are free is known without a look at all of them; it must be as
+// if they had been looked at.
+TEST_F(InventoryTest, WhatIsFreeFollowsListsAndPods) {
+  std::mt19937 random(20261125);
+  std::set<std::string> held;
+  const auto is_held = [&](const std::string& id) { return held.contains(id); };
+  Connect();
+  for (int turn = 0; turn < 2'000; ++turn) {
+    const std::string id = std::to_string(random() % 200);
+    switch (random() % 20) {
+      case 0: {
+        std::vector<Device> list;
+        for (int i = 0; i < 200; ++i) {
+          if (random() % 4 == 0) continue;
+          list.push_back(Healthy(std::to_string(i)));
+          if (random() % 4 == 0) list.back().health = Health::kUnhealthy;
+        }
+        if (random() % 2 == 0) std::shuffle(list.begin(), list.end(), random);
+        inventory_.Report(1, std::move(list), is_held, turn);
+        break;
+      }
+      case 1:
+        if (random() % 4 != 0) break;
+        inventory_.Disconnect(1, is_held, turn);
+        inventory_.EndGrace(inventory_.stops(), is_held, turn);
+        Connect();
+        break;
+      default:
+        if (held.erase(id) == 0) held.insert(id);
+        inventory_.UpdateHeld({id}, is_held);
+    }
+    std::vector<std::string> free;
+    std::int64_t held_unhealthy = 0;
+    for (const InventoryDevice& known : inventory_.devices()) {
+      const std::string& name = known.device.id;
+      ASSERT_TRUE(known.listed || held.contains(name)) << name;
+      ASSERT_EQ(known.held, held.contains(name)) << name;
+      if (known.Usable() && !held.contains(name)) free.push_back(name);
+      if (held.contains(name) && known.device.health == Health::kUnhealthy) {
+        ++held_unhealthy;
+      }
+    }
+    std::vector<std::string> visited;
+    inventory_.VisitFree([&](const InventoryDevice& known) {
+      visited.push_back(known.device.id);
+      return visited.size() < 100;
+    });
+    ASSERT_EQ(inventory_.free_count(), static_cast<std::int64_t>(free.size()));
+    ASSERT_EQ(inventory_.held_unhealthy_count(), held_unhealthy);
+    free.resize(std::min<std::size_t>(free.size(), 100));
+    ASSERT_EQ(visited, free) << "turn " << turn;
+  }
 }
 
 // Several instances.
