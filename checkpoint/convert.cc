@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -18,6 +20,7 @@
 #include "checkpoint/state_directory.h"
 #include "checkpoint/witness.h"
 #include "checkpoint/write_ledger.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -28,7 +31,9 @@ constexpr std::uint64_t kTarget = 2;
 
 bool IsNew(const state::Change& change) {
   return std::holds_alternative<state::PutSource>(change) ||
-         std::holds_alternative<state::EraseSource>(change);
+         std::holds_alternative<state::EraseSource>(change) ||
+         std::holds_alternative<state::PutHolder>(change) ||
+         std::holds_alternative<state::EraseHolder>(change);
 }
 
 /// Whether a reader of format 2 would refuse the batch.
@@ -66,28 +71,53 @@ absl::Status DropNewHistory(rocksdb::DB& db, std::uint64_t last_seq,
   return absl::OkStatus();
 }
 
+/// What the loss of a record of a kind that format 2 does not know means;
+/// nothing for other records.
+absl::StatusOr<std::optional<std::string>> LossOf(const std::string& key,
+                                                  const std::string& value) {
+  const auto kind = KindOf(key);
+  if (!kind.has_value()) {
+    return fmt::format("record '{}', of a newer version", PrintKey(key));
+  }
+  if (*kind == KeyKind::kSource) {
+    DEVMGR_ASSIGN_OR_RETURN(const auto source,
+                            DecodeSource(value, PrintKey(key)));
+    return fmt::format(
+        "how the source {} is recognised after a restart: an older version "
+        "releases all pods when its directory is mounted late",
+        api::Quoted(source->name));
+  }
+  if (*kind == KeyKind::kHolder) {
+    DEVMGR_ASSIGN_OR_RETURN(const auto holder,
+                            DecodeHolder(value, PrintKey(key)));
+    return fmt::format(
+        "that {} holds {}: an older version gives them to other pods while it "
+        "runs",
+        state::HolderText(*holder),
+        Counted(holder->devices.size() + holder->cdi_devices.size(), "device"));
+  }
+  return std::nullopt;
+}
+
 /// Removes the records of kinds that format 2 does not know.
 absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
                             Conversion& conversion) {
   const std::unique_ptr<rocksdb::Iterator> records(
       db.NewIterator(CheckedRead()));
-  for (records->Seek(HistoryEnd()); records->Valid(); records->Next()) {
+  records->SeekToFirst();
+  while (records->Valid()) {
     const std::string key = records->key().ToString();
-    const auto kind = KindOf(key);
-    if (kind.has_value() && kind != KeyKind::kSource) continue;
-    write.Delete(key);
-    if (!kind.has_value()) {
-      conversion.lost.push_back(
-          fmt::format("record '{}', of a newer version", PrintKey(key)));
+    if (KindOf(key) == KeyKind::kHistory) {
+      records->Seek(HistoryEnd());
       continue;
     }
-    DEVMGR_ASSIGN_OR_RETURN(
-        const auto source,
-        DecodeSource(records->value().ToString(), PrintKey(key)));
-    conversion.lost.push_back(fmt::format(
-        "how the source {} is recognised after a restart: an older version "
-        "releases all pods when its directory is mounted late",
-        api::Quoted(source->name)));
+    DEVMGR_ASSIGN_OR_RETURN(auto loss,
+                            LossOf(key, records->value().ToString()));
+    if (loss.has_value()) {
+      write.Delete(key);
+      conversion.lost.push_back(*std::move(loss));
+    }
+    records->Next();
   }
   return FromRocksDb(records->status(), "reading the ledger");
 }

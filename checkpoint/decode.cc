@@ -252,6 +252,26 @@ std::shared_ptr<const state::SourceRecord> Read(const pb::SourceRecord& in) {
   return source;
 }
 
+std::shared_ptr<const state::ForeignHolderRecord> Read(
+    const pb::ForeignHolderRecord& in) {
+  auto holder = std::make_shared<state::ForeignHolderRecord>();
+  holder->id.value = in.id();
+  holder->endpoint = in.endpoint();
+  holder->pod_uid.value = in.pod_uid();
+  holder->pod = Read(in.pod());
+  holder->container = in.container();
+  for (const pb::HeldResource& held : in.devices()) {
+    for (const std::string& device : held.devices()) {
+      holder->devices.emplace(held.name(), device);
+    }
+  }
+  holder->cdi_devices = {in.cdi_devices().begin(), in.cdi_devices().end()};
+  holder->since_ms = in.since_ms();
+  holder->why = in.why();
+  holder->freed = in.freed();
+  return holder;
+}
+
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
   switch (in.change_case()) {
     case pb::Change::kPutPod: {
@@ -290,6 +310,10 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
       return state::PutSource{Read(in.put_source())};
     case pb::Change::kEraseSource:
       return state::EraseSource{{in.erase_source()}};
+    case pb::Change::kPutHolder:
+      return state::PutHolder{Read(in.put_holder())};
+    case pb::Change::kEraseHolder:
+      return state::EraseHolder{{in.erase_holder()}};
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
@@ -313,8 +337,9 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
-  auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-                       state::DecisionKind::kSource, "kind of decision", key);
+  auto kind =
+      ReadEnum(in.kind(), state::DecisionKind::kIdentity,
+               state::DecisionKind::kHolderFreed, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }
@@ -372,6 +397,13 @@ absl::StatusOr<std::shared_ptr<const state::SourceRecord>> DecodeSource(
     std::string_view bytes, std::string_view key) {
   DEVMGR_ASSIGN_OR_RETURN(const auto message,
                           Parse<pb::SourceRecord>(bytes, key));
+  return Read(message);
+}
+
+absl::StatusOr<std::shared_ptr<const state::ForeignHolderRecord>> DecodeHolder(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::ForeignHolderRecord>(bytes, key));
   return Read(message);
 }
 

@@ -226,6 +226,27 @@ void Write(const state::SourceRecord& source, pb::SourceRecord* out) {
   out->set_since_ms(source.since_ms);
 }
 
+void Write(const state::ForeignHolderRecord& holder,
+           pb::ForeignHolderRecord* out) {
+  out->set_id(holder.id.value);
+  out->set_endpoint(holder.endpoint);
+  out->set_pod_uid(holder.pod_uid.value);
+  Write(holder.pod, out->mutable_pod());
+  out->set_container(holder.container);
+  pb::HeldResource* held = nullptr;
+  for (const auto& [resource, device] : holder.devices) {
+    if (held == nullptr || held->name() != resource) {
+      held = out->add_devices();
+      held->set_name(resource);
+    }
+    held->add_devices(device);
+  }
+  for (const std::string& name : holder.cdi_devices) out->add_cdi_devices(name);
+  out->set_since_ms(holder.since_ms);
+  out->set_why(holder.why);
+  out->set_freed(holder.freed);
+}
+
 struct ChangeEncoder {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
@@ -272,6 +293,13 @@ struct ChangeEncoder {
     out->set_erase_source(change.source.name);
     out->set_may_be_ignored(true);
   }
+  // A version that knew nothing of them would give their devices to others.
+  void operator()(const state::PutHolder& change) const {
+    Write(*change.holder, out->mutable_put_holder());
+  }
+  void operator()(const state::EraseHolder& change) const {
+    out->set_erase_holder(change.id.value);
+  }
 };
 
 /// Kinds since format 3 that only say what happened.
@@ -311,6 +339,10 @@ std::string EncodeHealth(const state::HealthRecord& health) {
 
 std::string EncodeSource(const state::SourceRecord& source) {
   return Encode<pb::SourceRecord>(source);
+}
+
+std::string EncodeHolder(const state::ForeignHolderRecord& holder) {
+  return Encode<pb::ForeignHolderRecord>(holder);
 }
 
 std::string EncodeBatch(const state::Batch& batch) {

@@ -14,6 +14,7 @@ constexpr std::string_view kClaimPrefix = "c/";
 constexpr std::string_view kIdentityPrefix = "i/";
 constexpr std::string_view kResourcePrefix = "r/";
 constexpr std::string_view kHealthPrefix = "d/";
+constexpr std::string_view kHolderPrefix = "f/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::string_view kSourcePrefix = "~s/";
 constexpr char kIgnorable = '~';
@@ -65,6 +66,10 @@ std::string SourceKeyOf(const state::SourceKey& source) {
   return Join(kSourcePrefix, source.name);
 }
 
+std::string HolderKey(const state::ContainerId& id) {
+  return Join(kHolderPrefix, id.value);
+}
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -85,6 +90,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kResourcePrefix)) return KeyKind::kResource;
   if (key.starts_with(kHealthPrefix)) return KeyKind::kHealth;
   if (key.starts_with(kSourcePrefix)) return KeyKind::kSource;
+  if (key.starts_with(kHolderPrefix)) return KeyKind::kHolder;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }

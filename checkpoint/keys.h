@@ -31,6 +31,7 @@ std::string IdentityKeyOf(const std::string& kind, const ObjectName& name);
 std::string ResourceKey(const std::string& name);
 std::string HealthKey(const state::DeviceKey& device);
 std::string SourceKeyOf(const state::SourceKey& source);
+std::string HolderKey(const state::ContainerId& id);
 std::string HistoryKey(std::uint64_t seq);
 
 /// The first key behind the whole history.
@@ -46,6 +47,7 @@ enum class KeyKind {
   kResource,
   kHealth,
   kSource,
+  kHolder,
   kHistory,
 };
 

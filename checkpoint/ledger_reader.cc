@@ -89,6 +89,12 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       state.Put(std::move(source));
       break;
     }
+    case KeyKind::kHolder: {
+      DEVMGR_ASSIGN_OR_RETURN(auto holder, DecodeHolder(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, HolderKey(holder->id)));
+      state.Put(std::move(holder));
+      break;
+    }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
     case KeyKind::kFirst:

@@ -182,6 +182,12 @@ struct ForcedChange {
   void operator()(const state::EraseSource& change) const {
     state.Erase(change.source);
   }
+  void operator()(const state::PutHolder& change) const {
+    state.Put(change.holder);
+  }
+  void operator()(const state::EraseHolder& change) const {
+    state.Erase(change.id);
+  }
 };
 
 /// The history holds each record once more: those that are missing from the
@@ -211,6 +217,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [key, source] : replayed.sources) {
     if (!state.sources.contains(key)) state.Put(source);
+  }
+  for (const auto& [id, holder] : replayed.foreign_holders) {
+    if (!state.foreign_holders.contains(id)) state.Put(holder);
   }
 }
 
@@ -353,7 +362,8 @@ auto Worth(const Salvaged& salvaged) {
   return std::make_pair(
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
-          state.resources.size() + state.healths.size() + state.sources.size());
+          state.resources.size() + state.healths.size() + state.sources.size() +
+          state.foreign_holders.size());
 }
 
 }  // namespace

@@ -60,6 +60,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseSource& change) const {
     return Delete(SourceKeyOf(change.source));
   }
+  bool operator()(const state::PutHolder& change) const {
+    return change.holder != nullptr &&
+           Put(HolderKey(change.holder->id), EncodeHolder(*change.holder));
+  }
+  bool operator()(const state::EraseHolder& change) const {
+    return Delete(HolderKey(change.id));
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -115,6 +122,8 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
     put(state::PutHealth{health});
   }
   for (const auto& [key, source] : state.sources) put(state::PutSource{source});
+  for (const auto& [id, holder] : state.foreign_holders)
+    put(state::PutHolder{holder});
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));
   }

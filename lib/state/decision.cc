@@ -38,6 +38,10 @@ Change PutOf(std::shared_ptr<const SourceRecord> source) {
   return PutSource{std::move(source)};
 }
 Change EraseOf(const SourceKey& source) { return EraseSource{source}; }
+Change PutOf(std::shared_ptr<const ForeignHolderRecord> holder) {
+  return PutHolder{std::move(holder)};
+}
+Change EraseOf(const ContainerId& id) { return EraseHolder{id}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -168,6 +172,22 @@ class Transaction {
     return DataLossError("source {} is not known",
                          api::Quoted(change.source.name));
   }
+  absl::Status operator()(const PutHolder& change) {
+    if (change.holder == nullptr) {
+      return DataLossError("a record of a foreign holder is missing");
+    }
+    if (change.holder->id.value.empty()) {
+      return DataLossError("a foreign holder of pod {} has no container ID",
+                           api::Quoted(change.holder->pod.ToString()));
+    }
+    Put(change.holder, change.holder->id, state_.foreign_holders);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseHolder& change) {
+    if (Erase(change.id, state_.foreign_holders)) return absl::OkStatus();
+    return DataLossError("foreign holder {} is not known",
+                         api::Quoted(change.id.value));
+  }
 
  private:
   template <typename Key, typename Record>
@@ -252,6 +272,12 @@ std::string_view DecisionKindName(DecisionKind kind) {
       return "Health";
     case DecisionKind::kSource:
       return "Source";
+    case DecisionKind::kHolderFound:
+      return "HolderFound";
+    case DecisionKind::kHolderGone:
+      return "HolderGone";
+    case DecisionKind::kHolderFreed:
+      return "HolderFreed";
     case DecisionKind::kOther:
       return "Other";
   }

@@ -56,9 +56,16 @@ struct PutSource {
 struct EraseSource {
   SourceKey source;
 };
-using Change = std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
-                            EraseIdentity, PutResource, EraseResource,
-                            PutHealth, EraseHealth, PutSource, EraseSource>;
+struct PutHolder {
+  std::shared_ptr<const ForeignHolderRecord> holder;
+};
+struct EraseHolder {
+  ContainerId id;
+};
+using Change =
+    std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
+                 EraseIdentity, PutResource, EraseResource, PutHealth,
+                 EraseHealth, PutSource, EraseSource, PutHolder, EraseHolder>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -80,8 +87,11 @@ enum class DecisionKind : std::uint8_t {
   kDebt = 16,            ///< Drivers have not unprepared what they were to.
   kForgiven = 17,        ///< What drivers owed is not waited for any more.
   kHealth = 18,          ///< The health of devices that claims hold.
-  kSource = 19,  ///< How a source is recognised, or what it vouches for.
-  kOther = 255,  ///< Of a newer version, which let us ignore it.
+  kSource = 19,       ///< How a source is recognised, or what it vouches for.
+  kHolderFound = 20,  ///< Containers hold devices that no pod was given.
+  kHolderGone = 21,   ///< Such containers are gone, or their devices pods'.
+  kHolderFreed = 22,  ///< An operator freed what such a container holds.
+  kOther = 255,       ///< Of a newer version, which let us ignore it.
 };
 std::string_view DecisionKindName(DecisionKind kind);
 

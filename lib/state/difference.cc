@@ -43,6 +43,24 @@ Fields FieldsOf(const ClaimInfo& claim) {
   return fields;
 }
 
+Fields FieldsOf(const ForeignHolderInfo& info) {
+  const ForeignHolder& holder = info.holder;
+  Fields fields = {{"container", holder.container}, {"freed", info.freed}};
+  for (const HeldResource& resource : holder.resources) {
+    fields.emplace_back(resource.name, Joined(resource.devices));
+  }
+  fields.emplace_back("cdiDevices", Joined(holder.cdi_devices));
+  return fields;
+}
+
+Objects ObjectsOf(const std::vector<ForeignHolderInfo>& infos) {
+  Objects objects;
+  for (const ForeignHolderInfo& info : infos) {
+    objects[{info.holder.pod, info.holder.container_id}] = FieldsOf(info);
+  }
+  return objects;
+}
+
 template <typename Info>
 Objects ObjectsOf(const std::vector<Info>& infos) {
   Objects objects;
@@ -122,6 +140,8 @@ std::vector<LedgerChange> DifferenceOf(const LedgerView& before,
   std::vector<LedgerChange> changes;
   Compare("Pod", ObjectsOf(before.pods), ObjectsOf(after.pods), &changes);
   Compare("Claim", ObjectsOf(before.claims), ObjectsOf(after.claims), &changes);
+  Compare("ForeignHolder", ObjectsOf(before.holders), ObjectsOf(after.holders),
+          &changes);
   return changes;
 }
 

@@ -33,6 +33,7 @@ class Checker {
     for (const auto& [uid, pod] : state_.pods) CheckPod(uid, *pod);
     for (const auto& [uid, claim] : state_.claims) CheckClaim(uid, *claim);
     CheckDevices();
+    CheckHolders();
     CheckIdentities();
     CheckNames();
     return std::move(violations_);
@@ -168,6 +169,34 @@ class Checker {
                   device, resource, std::get<2>(*last).value, pod.value);
       }
       last = &holder;
+    }
+  }
+
+  /// What a foreign holder has, no pod is given but its own.
+  void CheckHolders() {
+    std::set<std::tuple<std::string, std::string, ContainerId>> held;
+    for (const auto& [id, holder] : state_.foreign_holders) {
+      if (holder->id != id) {
+        Violation("foreign container '{}' is kept under '{}'", holder->id.value,
+                  id.value);
+      }
+      if (holder->devices.empty() && holder->cdi_devices.empty()) {
+        Violation("{} holds nothing", HolderText(*holder));
+      }
+      if (!holder->Holds()) continue;
+      for (const auto& [resource, device] : holder->devices) {
+        held.emplace(resource, device, id);
+        const PodUid* pod = state_.HolderOf(resource, device);
+        if (pod == nullptr || *pod == holder->pod_uid) continue;
+        Violation("device '{}' of '{}' is held by the pod '{}' and by {}",
+                  device, resource, pod->value, HolderText(*holder));
+      }
+    }
+    if (held != state_.foreign_devices) {
+      Violation(
+          "{} devices are held by foreign containers, {} are found by "
+          "name",
+          held.size(), state_.foreign_devices.size());
     }
   }
 

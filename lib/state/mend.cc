@@ -367,12 +367,37 @@ std::size_t MendIdentities(State& state) {
   return doubles.size();
 }
 
+/// What other pods have been given is theirs.
+std::size_t MendHolders(State& state) {
+  std::vector<ForeignHolderRecord> mended;
+  for (const auto& [id, holder] : state.foreign_holders) {
+    ForeignHolderRecord record = *holder;
+    if (record.Holds()) {
+      std::erase_if(record.devices, [&](const auto& device) {
+        const PodUid* pod = state.HolderOf(device.first, device.second);
+        return pod != nullptr && *pod != record.pod_uid;
+      });
+    }
+    const bool holds = !record.devices.empty() || !record.cdi_devices.empty();
+    if (!holds || record != *holder) mended.push_back(std::move(record));
+  }
+  for (ForeignHolderRecord& record : mended) {
+    if (record.devices.empty() && record.cdi_devices.empty()) {
+      state.Erase(record.id);
+    } else {
+      state.Put(std::make_shared<ForeignHolderRecord>(std::move(record)));
+    }
+  }
+  return mended.size();
+}
+
 }  // namespace
 
 std::size_t Mend(State& state, const NameOfPod& name_of_pod) {
   Mender mender(state, name_of_pod);
   mender.Run();
-  return mender.Store(state) + MendIdentities(state);
+  const std::size_t stored = mender.Store(state);
+  return stored + MendIdentities(state) + MendHolders(state);
 }
 
 }  // namespace devmgr::state

@@ -23,6 +23,7 @@ using NameOfPod = std::function<std::optional<ObjectName>(const PodUid&)>;
 /// - A pod whose claim is being unprepared is released.
 /// - Of the pods that hold one device, all but the first give up what they
 ///   have, as does one whose plugin has not answered.
+/// - A foreign holder keeps only what no pod but its own has.
 /// - A claim that no pod holds is unprepared, for a pod made up to release it.
 ///
 /// Returns how many records differ.

@@ -125,4 +125,11 @@ std::string_view PodPhaseName(PodPhase phase) {
   return "";
 }
 
+std::string HolderText(const ForeignHolderRecord& holder) {
+  constexpr std::size_t kShown = 13;
+  std::string text = "foreign container " + holder.id.value.substr(0, kShown);
+  if (!holder.pod.name.empty()) text += " (pod " + holder.pod.ToString() + ")";
+  return text;
+}
+
 }  // namespace devmgr::state

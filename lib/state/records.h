@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the ledger remembers: one record per pod, claim, identity, resource
-// name, device health and source of objects. Pure values.
+// name, device health, source of objects and foreign holder. Pure values.
 #pragma once
 
 #include <devmgr/container_devices.h>
@@ -267,5 +267,43 @@ struct SourceRecord {
   SourceKey Key() const { return {name}; }
   friend bool operator==(const SourceRecord&, const SourceRecord&) = default;
 };
+
+/// A container, as its runtime names it.
+struct ContainerId {
+  std::string value;
+  friend auto operator<=>(const ContainerId&, const ContainerId&) = default;
+};
+
+/// A container that holds devices which the ledger assigned to no pod of its.
+/// Ends when the container is gone, when its pod has just these devices, or
+/// when other pods have all of them.
+struct ForeignHolderRecord {
+  ContainerId id;
+  /// Socket of the runtime. What is reported of another runtime does not touch
+  /// the record.
+  std::string endpoint;
+  // As the runtime says; empty where it does not.
+  PodUid pod_uid;
+  ObjectName pod;
+  std::string container;
+  /// Resource and ID of devices of device plugins; no other pod has them.
+  std::set<std::pair<std::string, std::string>> devices;
+  /// Names of CDI devices. They are shown; whoever allocates claims has not
+  /// heard of them.
+  std::set<std::string> cdi_devices;
+  std::int64_t since_ms = 0;  ///< Unix time.
+  std::string why;            ///< Why it was taken for one, for people.
+  /// Why an operator freed its devices though it may still run. Empty: it holds
+  /// them. The record stays until the container is gone, so that the next
+  /// report of it is not taken for a new one.
+  std::string freed;
+  bool Holds() const { return freed.empty(); }
+  friend bool operator==(const ForeignHolderRecord&,
+                         const ForeignHolderRecord&) = default;
+};
+
+/// The holder where pods are named: `foreign container 0123456789abc (pod
+/// default/a)`, with as much of the ID as crictl shows.
+std::string HolderText(const ForeignHolderRecord& holder);
 
 }  // namespace devmgr::state

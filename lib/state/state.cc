@@ -71,7 +71,9 @@ bool operator==(const State& a, const State& b) {
          SameRecords(a.claims, b.claims) &&
          SameRecords(a.identities, b.identities) &&
          SameRecords(a.resources, b.resources) &&
-         SameRecords(a.healths, b.healths) && SameRecords(a.sources, b.sources);
+         SameRecords(a.healths, b.healths) &&
+         SameRecords(a.sources, b.sources) &&
+         SameRecords(a.foreign_holders, b.foreign_holders);
 }
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
@@ -114,6 +116,24 @@ void State::Put(std::shared_ptr<const HealthRecord> health) {
 void State::Put(std::shared_ptr<const SourceRecord> source) {
   SourceKey key = source->Key();
   sources[std::move(key)] = std::move(source);
+}
+
+void State::Put(std::shared_ptr<const ForeignHolderRecord> holder) {
+  ForgetDevices(FindHolder(holder->id));
+  if (holder->Holds()) {
+    for (const auto& [resource, device] : holder->devices) {
+      foreign_devices.emplace(resource, device, holder->id);
+    }
+  }
+  ContainerId id = holder->id;
+  foreign_holders[std::move(id)] = std::move(holder);
+}
+
+void State::ForgetDevices(const ForeignHolderRecord* holder) {
+  if (holder == nullptr) return;
+  for (const auto& [resource, device] : holder->devices) {
+    foreign_devices.erase({resource, device, holder->id});
+  }
 }
 
 void State::ForgetDevices(const ClaimRecord* claim) {
@@ -173,6 +193,25 @@ bool State::Erase(const std::string& resource) {
 bool State::Erase(const DeviceKey& device) { return healths.erase(device) > 0; }
 
 bool State::Erase(const SourceKey& source) { return sources.erase(source) > 0; }
+
+bool State::Erase(const ContainerId& id) {
+  ForgetDevices(FindHolder(id));
+  return foreign_holders.erase(id) > 0;
+}
+
+const ForeignHolderRecord* State::ForeignHolderOf(std::string_view resource,
+                                                  std::string_view device,
+                                                  const PodUid& pod) const {
+  for (auto found = foreign_devices.lower_bound(
+           {std::string(resource), std::string(device), ContainerId{}});
+       found != foreign_devices.end() && std::get<0>(*found) == resource &&
+       std::get<1>(*found) == device;
+       ++found) {
+    const ForeignHolderRecord* holder = FindHolder(std::get<2>(*found));
+    if (pod.value.empty() || holder->pod_uid != pod) return holder;
+  }
+  return nullptr;
+}
 
 const PodUid* State::HolderOf(std::string_view resource,
                               std::string_view device) const {
@@ -259,6 +298,10 @@ const ResourceRecord* State::FindResource(const std::string& name) const {
 
 const SourceRecord* State::FindSource(const SourceKey& source) const {
   return Find(sources, source);
+}
+
+const ForeignHolderRecord* State::FindHolder(const ContainerId& id) const {
+  return Find(foreign_holders, id);
 }
 
 const HealthRecord* State::FindHealth(const DeviceKey& device) const {

@@ -28,6 +28,8 @@ struct State {
   std::map<std::string, std::shared_ptr<const ResourceRecord>> resources;
   std::map<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
   std::map<SourceKey, std::shared_ptr<const SourceRecord>> sources;
+  std::map<ContainerId, std::shared_ptr<const ForeignHolderRecord>>
+      foreign_holders;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<std::pair<ObjectName, PodUid>> pod_names;
@@ -40,6 +42,9 @@ struct State {
   std::set<std::pair<DeviceKey, ClaimUid>> device_claims;
   /// Device that nobody else may have, which claim without pods keeps it.
   std::set<std::pair<DeviceKey, ClaimUid>> kept_devices;
+  /// Resource, device of its plugin, which container holds it that the ledger
+  /// has no pod for.
+  std::set<std::tuple<std::string, std::string, ContainerId>> foreign_devices;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
@@ -47,6 +52,7 @@ struct State {
   void Put(std::shared_ptr<const ResourceRecord> resource);
   void Put(std::shared_ptr<const HealthRecord> health);
   void Put(std::shared_ptr<const SourceRecord> source);
+  void Put(std::shared_ptr<const ForeignHolderRecord> holder);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
@@ -54,6 +60,7 @@ struct State {
   bool Erase(const std::string& resource);
   bool Erase(const DeviceKey& device);
   bool Erase(const SourceKey& source);
+  bool Erase(const ContainerId& id);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
@@ -64,6 +71,12 @@ struct State {
   /// change.
   const PodUid* HolderOf(std::string_view resource,
                          std::string_view device) const;
+
+  /// A foreign holder of the device that is no container of this pod; null when
+  /// there is none. Valid until the next change.
+  const ForeignHolderRecord* ForeignHolderOf(std::string_view resource,
+                                             std::string_view device,
+                                             const PodUid& pod = {}) const;
 
   /// Pods that hold devices of the plugin for this resource, `most` at most.
   std::vector<PodUid> PluginHoldersOf(const std::string& resource,
@@ -87,11 +100,13 @@ struct State {
   const ResourceRecord* FindResource(const std::string& name) const;
   const HealthRecord* FindHealth(const DeviceKey& device) const;
   const SourceRecord* FindSource(const SourceKey& source) const;
+  const ForeignHolderRecord* FindHolder(const ContainerId& id) const;
 
  private:
   void IndexHolds(const PodRecord& pod);
   void ForgetHolds(const PodRecord* pod);
   void ForgetDevices(const ClaimRecord* claim);
+  void ForgetDevices(const ForeignHolderRecord* holder);
 };
 /// Compares contents, not addresses.
 bool operator==(const State& a, const State& b);

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "device/id_order.h"
+
 namespace devmgr {
 
 std::string_view PodStateName(PodState state) {
@@ -141,6 +143,13 @@ struct UidCollector {
   void operator()(const EraseHealth&) {}
   void operator()(const PutSource&) {}
   void operator()(const EraseSource&) {}
+  void operator()(const PutHolder& change) {
+    uids.insert(change.holder->id.value);
+    if (!change.holder->pod_uid.value.empty()) {
+      uids.insert(change.holder->pod_uid.value);
+    }
+  }
+  void operator()(const EraseHolder& change) { uids.insert(change.id.value); }
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {
@@ -158,6 +167,36 @@ std::vector<std::string> NamesOf(const std::vector<ObjectName>& objects) {
   names.reserve(objects.size());
   for (const ObjectName& object : objects) names.push_back(object.ToString());
   return names;
+}
+
+/// Adds the holders to devices of plugins that are listed, and devices that no
+/// pod has.
+void AddForeign(const State& state, std::vector<DeviceInfo>* devices) {
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  if (state.foreign_devices.empty()) return;
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    const DeviceInfo& device = (*devices)[i];
+    if (device.resource.empty()) continue;
+    places.emplace(std::pair(device.resource, device.device), i);
+  }
+  for (const auto& [resource, id, container] : state.foreign_devices) {
+    const auto [place, fresh] =
+        places.emplace(std::pair(resource, id), devices->size());
+    if (fresh) {
+      DeviceInfo& device = devices->emplace_back();
+      device.device = id;
+      device.resource = resource;
+    }
+    (*devices)[place->second].used_by.push_back(
+        HolderText(*state.FindHolder(container)));
+  }
+  const auto of_plugins = std::find_if(
+      devices->begin(), devices->end(),
+      [](const DeviceInfo& device) { return !device.resource.empty(); });
+  std::stable_sort(
+      of_plugins, devices->end(), [](const DeviceInfo& a, const DeviceInfo& b) {
+        return std::tie(a.resource, a.device) < std::tie(b.resource, b.device);
+      });
 }
 
 }  // namespace
@@ -251,7 +290,38 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
     device.used_by = {state.FindPod(pod)->name.ToString()};
     device.resource = resource;
   }
+  AddForeign(state, &result);
   return result;
+}
+
+std::vector<ForeignHolderInfo> ForeignHoldersOf(const State& state) {
+  std::vector<ForeignHolderInfo> infos;
+  for (const auto& [id, record] : state.foreign_holders) {
+    ForeignHolderInfo& info = infos.emplace_back();
+    ForeignHolder& holder = info.holder;
+    holder.container_id = id.value;
+    holder.pod_uid = record->pod_uid;
+    holder.pod = record->pod;
+    holder.container = record->container;
+    for (const auto& [resource, device] : record->devices) {
+      if (holder.resources.empty() ||
+          holder.resources.back().name != resource) {
+        holder.resources.push_back({resource, {}});
+      }
+      holder.resources.back().devices.push_back(device);
+    }
+    for (HeldResource& resource : holder.resources) {
+      std::sort(resource.devices.begin(), resource.devices.end(),
+                device::IdLess);
+    }
+    holder.cdi_devices = {record->cdi_devices.begin(),
+                          record->cdi_devices.end()};
+    holder.why = record->why;
+    info.endpoint = record->endpoint;
+    info.since = WallTimeOf(record->since_ms);
+    info.freed = record->freed;
+  }
+  return infos;
 }
 
 std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
@@ -281,6 +351,11 @@ std::vector<ResourceInfo> ResourcesOf(const State& state) {
   for (const auto& [name, id, pod] : state.device_holders) {
     ++resources[name].held;
   }
+  std::set<std::pair<std::string, std::string>> foreign;
+  for (const auto& [name, id, container] : state.foreign_devices) {
+    if (state.HolderOf(name, id) == nullptr) foreign.emplace(name, id);
+  }
+  for (const auto& [name, id] : foreign) ++resources[name].held;
   std::vector<ResourceInfo> infos;
   for (auto& [name, info] : resources) {
     info.name = name;
@@ -312,6 +387,7 @@ LedgerView LedgerViewOf(const State& state, std::int64_t time_ms) {
     view.claims.push_back(ClaimInfoOf(*claim, state));
   }
   view.devices = DevicesOf(state);
+  view.holders = ForeignHoldersOf(state);
   return view;
 }
 

@@ -30,8 +30,11 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state);
 std::vector<DebtInfo> DebtsOf(const State& state);
 
 /// The devices that claims hold, by driver, pool and device; then those of
-/// device plugins that pods hold, by resource and ID.
+/// device plugins that pods or foreign containers hold, by resource and ID.
 std::vector<DeviceInfo> DevicesOf(const State& state);
+
+/// By container ID.
+std::vector<ForeignHolderInfo> ForeignHoldersOf(const State& state);
 
 /// What a container holds of device plugins, by resource.
 std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "checkpoint/full_ledger.h"
+#include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "state/record_builders.h"
@@ -60,6 +61,12 @@ TEST(CodecTest, KeepsEveryFieldOfEveryRecord) {
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_TRUE(**decoded == *source);
   }
+  ASSERT_FALSE(state.foreign_holders.empty());
+  for (const auto& [id, holder] : state.foreign_holders) {
+    const auto decoded = DecodeHolder(EncodeHolder(*holder), "key");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_TRUE(**decoded == *holder);
+  }
 }
 
 /// A batch of a newer version: a kind of decision and a change that are not
@@ -91,6 +98,20 @@ TEST(CodecTest, RefusesWhatANewerVersionDoesNotLetItIgnore) {
   batch.set_kind_may_be_unknown(false);
   ExpectDataLoss(DecodeBatch(batch.SerializeAsString(), "h/7"),
                  "record 'h/7': unknown kind of decision 200");
+}
+
+/// A version that knew nothing of them would give their devices to others.
+TEST(CodecTest, ForeignHoldersMayNotBeIgnored) {
+  EXPECT_FALSE(MayBeIgnored(HolderKey({"c1"})));
+  for (const state::Change& change :
+       {Put(state::MakeHolder("c1", {"0"})),
+        state::Change(state::EraseHolder{{"c1"}})}) {
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(EncodeBatch(
+        MakeBatch(1, state::DecisionKind::kHolderFound, {change}))));
+    EXPECT_FALSE(batch.kind_may_be_unknown());
+    EXPECT_FALSE(batch.changes(0).may_be_ignored());
+  }
 }
 
 TEST(CodecTest, KeepsHowAPodNamesAClaim) {
@@ -272,7 +293,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 20u, 255u}) {
+  for (const std::uint32_t value : {0u, 23u, 255u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

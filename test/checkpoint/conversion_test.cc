@@ -144,6 +144,7 @@ class ConversionToFormat2Test : public ::testing::Test {
   static state::State Expected() {
     state::State state = Project(FullLedger());
     state.sources.clear();
+    state.Erase(state::ContainerId{"c0ffee"});
     return state;
   }
 
@@ -156,26 +157,31 @@ TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
   EXPECT_EQ(conversion->batches, 0);
   EXPECT_THAT(
       conversion->lost,
-      ElementsAre(HasSubstr("how the source 'directory /m' is recognised"),
-                  HasSubstr("the history up to batch 23 (23 of 23 batches)")));
+      ElementsAre(HasSubstr("that foreign container c0ffee (pod default/stray) "
+                            "holds 5 devices: an older version gives them"),
+                  HasSubstr("how the source 'directory /m' is recognised"),
+                  HasSubstr("the history up to batch 26 (26 of 26 batches)")));
   EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
   const auto records = RawRecords(Dir());
   EXPECT_EQ(records.at(FormatKey()), EncodeNumber(2));
-  EXPECT_EQ(records.at(FirstKey()), EncodeNumber(24));
-  for (const auto& [key, value] : records) EXPECT_FALSE(MayBeIgnored(key));
+  EXPECT_EQ(records.at(FirstKey()), EncodeNumber(27));
+  for (const auto& [key, value] : records) {
+    EXPECT_FALSE(MayBeIgnored(key));
+    EXPECT_NE(KindOf(key), KeyKind::kHolder);
+  }
 }
 
 TEST_F(ConversionToFormat2Test, IsShownWithoutChangingAnything) {
   const auto shown = Convert(/*apply=*/false);
   ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->lost.size(), 2);
+  EXPECT_EQ(shown->lost.size(), 3);
   EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(kFormatVersion));
   EXPECT_TRUE(*MustOpen(Dir())->Load() == Project(FullLedger()));
 }
 
 TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
   const state::Batch later =
-      MakeBatch(24, state::DecisionKind::kSeen,
+      MakeBatch(27, state::DecisionKind::kSeen,
                 {Put(state::MakePod(PodUid{"later"}, "later",
                                     state::PodPhase::kWaiting))});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
@@ -199,7 +205,7 @@ TEST_F(ConversionToFormat2Test, ForgetsWhatWasTriedForMissingSpecs) {
   state::DriverRecord& driver = claim.drivers["new.example.com"];
   driver.spec_recovery = state::SpecRecovery::kUnprepareFirst;
   const state::Batch later =
-      MakeBatch(24, state::DecisionKind::kRepair, {Put(claim)});
+      MakeBatch(27, state::DecisionKind::kRepair, {Put(claim)});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
   const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();

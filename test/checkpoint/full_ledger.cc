@@ -156,10 +156,19 @@ std::vector<state::Batch> FullLedger() {
   state::State state = Project(batches);
   const state::SourceRecord kept{"directory /m", "marker", 7};
   const state::SourceRecord gone{"directory /gone", "", 8};
+  state::ForeignHolderRecord held = state::MakeHolder("c0ffee", {"2", "4"});
+  held.devices.emplace("example.com/other", "x");
+  held.cdi_devices = {"v.com/c=1", "v.com/c=2"};
+  state::ForeignHolderRecord freed = state::MakeHolder("gone", {"3"});
+  freed.freed = "it hangs";
   for (state::Batch batch :
        {MakeBatch(22, DecisionKind::kSource, {Put(kept), Put(gone)}),
-        MakeBatch(23, DecisionKind::kSource,
-                  {state::EraseSource{gone.Key()}})}) {
+        MakeBatch(23, DecisionKind::kSource, {state::EraseSource{gone.Key()}}),
+        MakeBatch(24, DecisionKind::kHolderFound,
+                  {Put(held), Put(state::MakeHolder("gone", {"3"}))}),
+        MakeBatch(25, DecisionKind::kHolderFreed, {Put(freed)}),
+        MakeBatch(26, DecisionKind::kHolderGone,
+                  {state::EraseHolder{{"gone"}}})}) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
     batches.push_back(std::move(batch));
   }

@@ -173,6 +173,18 @@ std::string ToJsonText(const StoreContents& contents) {
   for (const auto& [key, source] : contents.state.sources) {
     json["sources"].push_back({source->name, source->marker, source->since_ms});
   }
+  for (const auto& [id, holder] : contents.state.foreign_holders) {
+    json["holders"].push_back({{"id", id.value},
+                               {"endpoint", holder->endpoint},
+                               {"podUid", holder->pod_uid.value},
+                               {"pod", holder->pod.ToString()},
+                               {"container", holder->container},
+                               {"devices", holder->devices},
+                               {"cdiDevices", holder->cdi_devices},
+                               {"sinceMs", holder->since_ms},
+                               {"why", holder->why},
+                               {"freed", holder->freed}});
+  }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;
     Json entry = {{"seq", batch.seq},

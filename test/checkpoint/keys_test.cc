@@ -34,6 +34,7 @@ TEST(KeysTest, TellsKindsApart) {
   EXPECT_EQ(KindOf(ResourceKey("r")), KeyKind::kResource);
   EXPECT_EQ(KindOf(HealthKey({"d", "p", "x"})), KeyKind::kHealth);
   EXPECT_EQ(KindOf(SourceKeyOf({"directory /m"})), KeyKind::kSource);
+  EXPECT_EQ(KindOf(HolderKey({"c1"})), KeyKind::kHolder);
   EXPECT_EQ(KindOf("x/1"), std::nullopt);
   EXPECT_EQ(KindOf("meta/other"), std::nullopt);
   EXPECT_EQ(KindOf(""), std::nullopt);

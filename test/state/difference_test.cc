@@ -89,6 +89,30 @@ TEST(DifferenceTest, ADriverThatIsGoneIsTold) {
               Contains(Field{"d.example.com/state", "Prepared", ""}));
 }
 
+TEST(DifferenceTest, TellsOfForeignHolders) {
+  State state;
+  Batch found = MakeBatch(1, DecisionKind::kHolderFound,
+                          {Put(MakeHolder("c1", {"0", "1"}))});
+  ASSERT_TRUE(Apply(state, found).ok());
+  const LedgerView before = LedgerViewOf(state, 0);
+  ForeignHolderRecord freed = MakeHolder("c1", {"0", "1"});
+  freed.freed = "it hangs";
+  Batch batch = MakeBatch(2, DecisionKind::kHolderFreed, {Put(freed)});
+  ASSERT_TRUE(Apply(state, batch).ok());
+  const LedgerView after = LedgerViewOf(state, 0);
+
+  const auto came = DifferenceOf(LedgerView(), before);
+  ASSERT_THAT(came, SizeIs(1));
+  EXPECT_EQ(came[0].kind, Kind::kAdded);
+  EXPECT_EQ(came[0].object_kind, "ForeignHolder");
+  EXPECT_EQ(came[0].name.ToString(), "default/stray");
+  EXPECT_EQ(came[0].uid, "c1");
+  EXPECT_THAT(came[0].fields, Contains(Field{"example.com/tpu", "", "0, 1"}));
+  const auto changed = DifferenceOf(before, after);
+  ASSERT_THAT(changed, SizeIs(1));
+  EXPECT_THAT(changed[0].fields, ElementsAre(Field{"freed", "", "it hangs"}));
+}
+
 TEST(DifferenceTest, NamesEveryEnumerator) {
   EXPECT_EQ(LedgerChangeKindName(Kind::kAdded), "Added");
   EXPECT_EQ(LedgerChangeKindName(Kind::kRemoved), "Removed");

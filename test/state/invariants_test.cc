@@ -298,5 +298,48 @@ TEST_F(InvariantsTest, DevicesOfAContainerAreNamedOnce) {
   EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("twice")));
 }
 
+class HolderInvariantsTest : public InvariantsTest {
+ protected:
+  HolderInvariantsTest() {
+    EditPod(kPodA, [](PodRecord& pod) { pod.holds = {MakeHold({"0"})}; });
+    Put(MakeHolder("c1", {"1", "2"}));
+    Put(MakeHolder("c2", {"2"}));
+  }
+};
+
+TEST_F(HolderInvariantsTest, HoldWhereNoPodHasWhatAForeignContainerHas) {
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+}
+
+TEST_F(HolderInvariantsTest, NoPodIsGivenWhatAForeignContainerHas) {
+  EditPod(kPodB, [](PodRecord& pod) { pod.holds = {MakeHold({"1"})}; });
+  ExpectViolation(
+      "device '1' of 'example.com/tpu' is held by the pod 'pod-b' and by "
+      "foreign container c1 (pod default/stray)");
+}
+
+TEST_F(HolderInvariantsTest, AllowTheContainersOwnPodAndWhatWasFreed) {
+  ForeignHolderRecord own = MakeHolder("c1", {"1", "2"});
+  own.pod_uid = kPodB;
+  Put(own);
+  ForeignHolderRecord freed = MakeHolder("c2", {"2"});
+  freed.freed = "it hangs";
+  Put(freed);
+  EditPod(kPodB, [](PodRecord& pod) { pod.holds = {MakeHold({"1", "2"})}; });
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+}
+
+TEST_F(HolderInvariantsTest, AHolderHoldsSomething) {
+  Put(MakeHolder("c3", {}));
+  ExpectViolation("foreign container c3 (pod default/stray) holds nothing");
+}
+
+TEST_F(HolderInvariantsTest, TheIndexKnowsWhatTheyHold) {
+  state_.foreign_devices.clear();
+  ExpectViolation("3 devices are held by foreign containers, 0 are found");
+  state_.foreign_holders[{"c4"}] = state_.foreign_holders[{"c1"}];
+  ExpectViolation("foreign container 'c1' is kept under 'c4'");
+}
+
 }  // namespace
 }  // namespace devmgr::state

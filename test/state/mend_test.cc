@@ -272,5 +272,24 @@ TEST(MendTest, MakesAnythingHoldTheInvariants) {
   }
 }
 
+TEST(MendTest, AForeignHolderKeepsWhatNoPodHas) {
+  State state = PodsWithDevices(
+      PodPhase::kAdmitted, device::ReservationPhase::kCommitted, {"tpu-2"});
+  for (const ForeignHolderRecord& holder :
+       {MakeHolder("keeps", {"tpu-2", "tpu-3"}), MakeHolder("ends", {"tpu-2"}),
+        MakeHolder("empty", {}), MakeHolder("good", {"tpu-4"})}) {
+    state.Put(std::make_shared<ForeignHolderRecord>(holder));
+  }
+  ForeignHolderRecord freed = MakeHolder("freed", {"tpu-2"});
+  freed.freed = "it hangs";
+  state.Put(std::make_shared<ForeignHolderRecord>(freed));
+  EXPECT_EQ(MendAndCheck(state), 3u);
+  EXPECT_EQ(*state.FindHolder({"keeps"}), MakeHolder("keeps", {"tpu-3"}));
+  EXPECT_EQ(state.FindHolder({"ends"}), nullptr);
+  EXPECT_EQ(state.FindHolder({"empty"}), nullptr);
+  EXPECT_EQ(*state.FindHolder({"good"}), MakeHolder("good", {"tpu-4"}));
+  EXPECT_EQ(*state.FindHolder({"freed"}), freed);
+}
+
 }  // namespace
 }  // namespace devmgr::state

@@ -100,6 +100,28 @@ inline Change Put(HealthRecord health) {
   return PutHealth{std::make_shared<const HealthRecord>(std::move(health))};
 }
 
+inline Change Put(ForeignHolderRecord holder) {
+  return PutHolder{
+      std::make_shared<const ForeignHolderRecord>(std::move(holder))};
+}
+
+/// Of devices of `example.com/tpu`; its pod is `default/stray`.
+inline ForeignHolderRecord MakeHolder(const std::string& id,
+                                      const std::vector<std::string>& devices) {
+  ForeignHolderRecord holder;
+  holder.id.value = id;
+  holder.endpoint = "/run/runtime.sock";
+  holder.pod_uid.value = "pod-stray";
+  holder.pod = {"default", "stray"};
+  holder.container = "main";
+  for (const std::string& device : devices) {
+    holder.devices.emplace("example.com/tpu", device);
+  }
+  holder.since_ms = 9;
+  holder.why = "the ledger has no pod with its UID";
+  return holder;
+}
+
 /// Devices of `example.com/tpu` in container `main`.
 inline DeviceHold MakeHold(
     const std::vector<std::string>& devices,

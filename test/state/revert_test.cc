@@ -24,6 +24,7 @@ void ExpectSame(const State& a, const State& b) {
   EXPECT_TRUE(a == b);
   EXPECT_EQ(a.pod_names, b.pod_names);
   EXPECT_EQ(a.claim_names, b.claim_names);
+  EXPECT_EQ(a.foreign_devices, b.foreign_devices);
 }
 
 TEST(RevertTest, GoesBackThroughAPodsLife) {
@@ -133,7 +134,7 @@ class RandomChanges {
 
   Change One() {
     const std::string uid = Name();
-    switch (random_() % 6) {
+    switch (random_() % 8) {
       case 0:
         return ErasePod{PodUid{uid}};
       case 1:
@@ -148,6 +149,13 @@ class RandomChanges {
       }
       case 4:
         return Put(MakeIdentity(uid, Name()));
+      case 5:
+        return EraseHolder{{uid}};
+      case 6: {
+        ForeignHolderRecord holder = MakeHolder(uid, {Name(), Name()});
+        if (random_() % 4 == 0) holder.freed = "so";
+        return Put(std::move(holder));
+      }
       default:
         return Put(MakePod(PodUid{uid}, Name(),
                            static_cast<PodPhase>(1 + random_() % 5)));

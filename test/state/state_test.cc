@@ -138,6 +138,10 @@ TEST(StateTest, RefusesRecordsThatCannotBe) {
       {PutSource{}, "a source record is missing"},
       {Put(SourceRecord{}), "a source has no name"},
       {EraseSource{{"none"}}, "source 'none' is not known"},
+      {PutHolder{}, "a record of a foreign holder is missing"},
+      {Put(MakeHolder("", {"0"})),
+       "a foreign holder of pod 'default/stray' has no container ID"},
+      {EraseHolder{{"none"}}, "foreign holder 'none' is not known"},
   };
   for (const auto& [change, message] : cases) {
     SCOPED_TRACE(message);
@@ -171,12 +175,53 @@ TEST(StateTest, ResourcesHealthAndSourcesComeAndGo) {
   EXPECT_EQ(state.FindSource({"directory /m"}), nullptr);
 }
 
+TEST(StateTest, ForeignHoldersComeAndGo) {
+  State state;
+  ForeignHolderRecord first = MakeHolder("first", {"0", "1"});
+  Batch batch = MakeBatch(1, DecisionKind::kHolderFound,
+                          {Put(first), Put(MakeHolder("second", {"1"}))});
+  ASSERT_TRUE(ApplyNew(state, batch).ok());
+  const auto holder = [&](const std::string& device, const PodUid& pod = {}) {
+    const auto* found = state.ForeignHolderOf("example.com/tpu", device, pod);
+    return found == nullptr ? "" : found->id.value;
+  };
+  EXPECT_EQ(holder("0"), "first");
+  EXPECT_EQ(holder("1"), "first");
+  EXPECT_EQ(holder("2"), "");
+  EXPECT_EQ(state.ForeignHolderOf("example.com/other", "0"), nullptr);
+  // Its own pod may have them.
+  EXPECT_EQ(holder("0", PodUid{"pod-stray"}), "");
+  EXPECT_EQ(holder("0", kPodA), "first");
+
+  // The record of one that an operator freed stays, and holds nothing.
+  first.freed = "it hangs";
+  Batch freed = MakeBatch(2, DecisionKind::kHolderFreed, {Put(first)});
+  ASSERT_TRUE(ApplyNew(state, freed).ok());
+  EXPECT_EQ(holder("0"), "");
+  EXPECT_EQ(holder("1"), "second");
+  EXPECT_EQ(state.FindHolder({"first"})->freed, "it hangs");
+
+  ASSERT_TRUE(Revert(state, freed).ok());
+  EXPECT_EQ(holder("0"), "first");
+  ASSERT_TRUE(Revert(state, batch).ok());
+  EXPECT_TRUE(state.foreign_holders.empty());
+  EXPECT_TRUE(state.foreign_devices.empty());
+}
+
+TEST(StateTest, AForeignHolderIsNamedAsCrictlDoes) {
+  ForeignHolderRecord holder = MakeHolder("0123456789abcdef", {});
+  EXPECT_EQ(HolderText(holder),
+            "foreign container 0123456789abc (pod default/stray)");
+  holder.pod = {};
+  EXPECT_EQ(HolderText(holder), "foreign container 0123456789abc");
+}
+
 TEST(StateTest, EachKindOfDecisionHasItsName) {
   std::set<std::string_view> names;
-  for (int kind = 1; kind <= 19; ++kind) {
+  for (int kind = 1; kind <= 22; ++kind) {
     names.insert(DecisionKindName(static_cast<DecisionKind>(kind)));
   }
-  EXPECT_EQ(names.size(), 19u);
+  EXPECT_EQ(names.size(), 22u);
   EXPECT_EQ(names.count(""), 0u);
 }
 

@@ -197,6 +197,55 @@ TEST(ResourcesOfTest, WhatIsBackedAndWhatIsHeld) {
   EXPECT_THAT(devices[1].used_by, ElementsAre("default/a"));
 }
 
+TEST(ForeignHoldersOfTest, TheirDevicesStandAmongTheOthers) {
+  State state;
+  auto pod = MakePod("a", PodPhase::kAdmitted);
+  pod->holds = {MakeHold({"1"})};
+  state.Put(pod);
+  const std::string resource = pod->holds.front().resource;
+  ForeignHolderRecord holder;
+  holder.id.value = "c1";
+  holder.endpoint = "/run/runtime.sock";
+  holder.pod = {"default", "stray"};
+  holder.devices = {{resource, "0"}, {resource, "2"}, {resource, "10"}};
+  holder.cdi_devices = {"v/c=1"};
+  holder.since_ms = 5'000;
+  holder.why = "no such pod";
+  state.Put(std::make_shared<ForeignHolderRecord>(holder));
+
+  const std::vector<DeviceInfo> devices = DevicesOf(state);
+  ASSERT_EQ(devices.size(), 4u);
+  EXPECT_EQ(devices[0].device, "0");
+  EXPECT_THAT(devices[0].used_by,
+              ElementsAre("foreign container c1 (pod default/stray)"));
+  EXPECT_EQ(devices[1].device, "1");
+  EXPECT_THAT(devices[1].used_by, ElementsAre("default/a"));
+  ASSERT_EQ(ResourcesOf(state).size(), 1u);
+  EXPECT_EQ(ResourcesOf(state)[0].held, 4);
+
+  const auto holders = ForeignHoldersOf(state);
+  ASSERT_EQ(holders.size(), 1u);
+  EXPECT_EQ(holders[0].holder.container_id, "c1");
+  EXPECT_EQ(holders[0].endpoint, "/run/runtime.sock");
+  EXPECT_EQ(holders[0].since.time_since_epoch(), std::chrono::seconds(5));
+  EXPECT_THAT(holders[0].holder.resources,
+              ElementsAre(HeldResource{resource, {"0", "2", "10"}}));
+  EXPECT_THAT(holders[0].holder.cdi_devices, ElementsAre("v/c=1"));
+  EXPECT_EQ(holders[0].holder.why, "no such pod");
+  EXPECT_EQ(holders[0].freed, "");
+
+  // The pod of the container has been given what it holds.
+  ForeignHolderRecord own = holder;
+  own.pod_uid = pod->uid;
+  own.devices = {{resource, "1"}};
+  state.Put(std::make_shared<ForeignHolderRecord>(own));
+  ASSERT_EQ(DevicesOf(state).size(), 1u);
+  EXPECT_THAT(
+      DevicesOf(state)[0].used_by,
+      ElementsAre("default/a", "foreign container c1 (pod default/stray)"));
+  EXPECT_EQ(ResourcesOf(state)[0].held, 1);
+}
+
 TEST(DecisionInfoOfTest, NamesWhatWasDecided) {
   Batch batch;
   batch.seq = 7;

@@ -5,6 +5,7 @@
 // reader of stopped state directories.
 #pragma once
 
+#include <devmgr/container_devices.h>
 #include <devmgr/export.h>
 #include <devmgr/types.h>
 
@@ -166,8 +167,10 @@ struct DeviceInfo {
   // Of a driver, or empty.
   std::string driver;
   std::string pool;
-  std::string device;                ///< Of a device plugin, too: its ID.
-  std::vector<std::string> used_by;  ///< `namespace/name` of pods.
+  std::string device;  ///< Of a device plugin, too: its ID.
+  /// `namespace/name` of pods; `foreign container ID (pod namespace/name)` of a
+  /// ForeignHolder.
+  std::vector<std::string> used_by;
   std::vector<std::string> cdi_devices;
   std::string resource;  ///< Of a device plugin, or empty.
   /// `Healthy`, `Unhealthy`, `Unknown`; empty when its driver tells nothing.
@@ -175,6 +178,31 @@ struct DeviceInfo {
   std::string health_reason;             ///< For people.
   WallTime since;                        ///< Of health and reason.
   std::vector<std::int64_t> numa_nodes;  ///< Of a device plugin.
+};
+
+/// A container that holds devices which were given to no pod, or to none that
+/// the ledger knows: made past the manager, or before it. They go to no pod
+/// until it is gone, its pod is given just these, or an operator frees them.
+struct ForeignHolder {
+  std::string container_id;  ///< As its runtime names it.
+  // As the runtime says; empty where it does not.
+  PodUid pod_uid;
+  ObjectName pod;
+  std::string container;
+  std::vector<HeldResource> resources;   ///< Of device plugins, by name.
+  std::vector<std::string> cdi_devices;  ///< Names; of these only is warned.
+  std::string why;                       ///< Why it is taken for one.
+  friend bool operator==(const ForeignHolder&, const ForeignHolder&) = default;
+};
+
+/// One as the ledger keeps it.
+struct ForeignHolderInfo {
+  ForeignHolder holder;
+  std::string endpoint;  ///< Socket of its runtime.
+  WallTime since;
+  /// Why an operator freed its devices, which it may still use; empty: they are
+  /// held.
+  std::string freed;
 };
 
 /// A device as a pod-resources endpoint tells of it.
@@ -229,7 +257,8 @@ struct ResourceInfo {
   WallTime since;     ///< Of the state.
   std::int64_t capacity = 0;
   std::int64_t allocatable = 0;
-  /// Devices that pods hold, as its plugin's or through claims.
+  /// Devices that pods and foreign containers hold, as its plugin's or through
+  /// claims.
   std::int64_t held = 0;
   /// Why an operator gave the name to its owner; empty: nobody did.
   std::string by_operator;
@@ -292,10 +321,11 @@ struct LedgerView {
   WallTime time;               ///< Of that decision; not set when not known.
   std::vector<PodInfo> pods;
   std::vector<ClaimInfo> claims;
-  std::vector<DeviceInfo> devices;  ///< Those that claims hold.
+  std::vector<DeviceInfo> devices;         ///< Those that claims hold.
+  std::vector<ForeignHolderInfo> holders;  ///< By container ID.
 };
 
-/// What became of one pod or claim between two views.
+/// What became of one pod, claim or foreign holder between two views.
 struct LedgerChange {
   enum class Kind { kAdded, kRemoved, kChanged };
   struct Field {
@@ -305,14 +335,16 @@ struct LedgerChange {
     friend bool operator==(const Field&, const Field&) = default;
   };
   Kind kind = Kind::kChanged;
-  std::string object_kind;  ///< `Pod`, `Claim`.
+  std::string object_kind;  ///< `Pod`, `Claim`, `ForeignHolder`.
+  /// Of a foreign holder: its pod's.
   ObjectName name;
-  std::string uid;
+  std::string uid;  ///< Of a foreign holder: the container's ID.
   std::vector<Field> fields;
 };
 DEVMGR_EXPORT std::string_view LedgerChangeKindName(LedgerChange::Kind kind);
 
-/// Pods first, then claims, each by name; empty when both views are the same.
+/// Pods first, then claims, then foreign holders, each by name; empty when both
+/// views are the same.
 DEVMGR_EXPORT std::vector<LedgerChange> DifferenceOf(const LedgerView& before,
                                                      const LedgerView& after);
 
