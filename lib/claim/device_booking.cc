@@ -41,6 +41,22 @@ absl::Status CheckMayReserve(const PodRecord& pod) {
                                  state::PodPhaseName(pod.phase));
 }
 
+/// Containers of other pods, or of none, have them: as a pod that was faster.
+absl::Status CheckNoForeignHolder(const State& state,
+                                  const std::vector<Reservation>& plan) {
+  for (const Reservation& reservation : plan) {
+    for (const device::HeldDevice& device : reservation.devices) {
+      const state::ForeignHolderRecord* holder = state.ForeignHolderOf(
+          reservation.resource, device.id, reservation.pod);
+      if (holder == nullptr) continue;
+      return AbortedError("device '{}' of '{}' was found with {} meanwhile",
+                          device.id, reservation.resource,
+                          state::HolderText(*holder));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
   const auto old = std::find_if(pod->holds.begin(), pod->holds.end(),
                                 [&](const DeviceHold& hold) {
@@ -150,6 +166,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
       plan, [&](std::string_view resource, std::string_view id) {
         return state.HolderOf(resource, id);
       }));
+  DEVMGR_RETURN_IF_ERROR(CheckNoForeignHolder(state, plan));
   if (sharing == Sharing::kOneOwner) {
     for (const Reservation& planned : plan) {
       DEVMGR_RETURN_IF_ERROR(CheckNoClaims(state, planned.resource, pod.uid));

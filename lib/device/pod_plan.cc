@@ -105,6 +105,12 @@ class ResourcePlanner {
     if (need.kind == ContainerKind::kInit) {
       reusable.insert(ahead_.begin(), ahead_.end());
     }
+    if (const auto* adopted = FindOrNull(
+            input_.adopted, NeedKey(need.container, need.resource))) {
+      for (const std::string& id : *adopted) {
+        if (!taken_.contains(id)) reusable.insert(id);
+      }
+    }
     return reusable;
   }
 

@@ -78,4 +78,10 @@ absl::Status DeviceManager::ConfirmSource(const std::string& reason) {
       [&](Done done) { StartConfirmSource(reason, std::move(done)); });
 }
 
+absl::Status DeviceManager::FreeHolder(const std::string& container,
+                                       const std::string& reason) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartFreeHolder(container, reason, std::move(done)); });
+}
+
 }  // namespace devmgr

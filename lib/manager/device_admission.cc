@@ -106,7 +106,10 @@ void DeviceAdmission::Plan(const Shared& operation) {
     Finish(operation, Verdict{});  // It holds all it needs.
     return;
   }
-  if (!MayGo(operation)) return;
+  // What its own containers have nobody else waits for.
+  const bool adopts =
+      plan.Complete() && parts_.devices.IsAdoption(plan.reservations);
+  if (!adopts && !MayGo(operation)) return;
   if (!plan.questions.empty()) {
     Ask(operation, plan.questions);
     return;
@@ -331,6 +334,7 @@ admission::DeviceLine::Place DeviceAdmission::PlaceOf(
 }
 
 std::string DeviceAdmission::NameOf(const PodUid& uid) const {
+  if (const auto foreign = parts_.devices.ForeignName(uid)) return *foreign;
   const state::PodRecord* pod = parts_.state.FindPod(uid);
   return pod != nullptr ? pod->name.ToString() : "with UID " + uid.value;
 }

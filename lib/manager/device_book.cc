@@ -42,6 +42,7 @@ DeviceBook::DeviceBook(Parts parts) : parts_(std::move(parts)) {
   for (const auto& [uid, pod] : parts_.state.pods) {
     OnPod(uid, pod->name, pod.get());
   }
+  AddForeign();
   for (const auto& [name, resource] : parts_.state.resources) {
     if (resource->backing != state::Backing::kPlugin) continue;
     InventoryOf(name).Restore(/*capacity=*/0, parts_.now_ms());
@@ -57,6 +58,7 @@ DeviceBook::~DeviceBook() {
 
 std::vector<device::FreedDevices> DeviceBook::Refresh(
     const PodUid& uid, const state::PodRecord* pod) {
+  DropForeign();
   std::vector<device::FreedDevices> before = reservations_.ReleasePod(uid);
   // Neither can fail but where both say the same: the ledger holds to the same
   // rules, and what is intended was planned with this table.
@@ -71,13 +73,18 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
       reservations_.Add(reservation).IgnoreError();
     }
   }
+  AddForeign();
   for (const device::FreedDevices& devices : before) Mark(devices);
+  MarkHeldBy(uid);
+  return before;
+}
+
+void DeviceBook::MarkHeldBy(const PodUid& uid) {
   for (const device::Reservation& now : reservations_.OfPod(uid)) {
     device::FreedDevices devices{now.resource, {}};
     for (const auto& device : now.devices) devices.ids.push_back(device.id);
     Mark(devices);
   }
-  return before;
 }
 
 void DeviceBook::Mark(const device::FreedDevices& devices) {
@@ -161,10 +168,17 @@ device::PodPlan DeviceBook::Plan(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<std::string>>& preferences,
     bool trust_held, bool judge_held) const {
+  std::map<device::NeedKey, device::IdSet> adopted;
+  device::ReservationTable own;
+  const bool has_foreign = std::any_of(
+      parts_.state.foreign_holders.begin(), parts_.state.foreign_holders.end(),
+      [&](const auto& entry) { return entry.second->pod_uid == pod; });
+  if (has_foreign) own = WithoutForeignOf(pod, &adopted);
   device::PlanInput input{.pod = pod,
                           .needs = needs,
                           .inventories = inventories_,
-                          .reservations = reservations_};
+                          .reservations = has_foreign ? own : reservations_};
+  input.adopted = std::move(adopted);
   input.preferences = preferences;
   input.trust_held = trust_held;
   input.judge_held = judge_held;
@@ -266,7 +280,10 @@ void DeviceBook::ReportProblems(const std::string& resource,
 void DeviceBook::OnDelta(const std::string& resource,
                          const device::InventoryDelta& delta) {
   if (delta.Empty()) return;
-  parts_.on_health(device::PodsConcerned(delta, reservations_.Held(resource)));
+  std::set<PodUid> pods =
+      device::PodsConcerned(delta, reservations_.Held(resource));
+  std::erase_if(pods, [&](const auto& pod) { return foreign_.contains(pod); });
+  parts_.on_health(pods);
   parts_.on_devices(resource);
 }
 

@@ -67,6 +67,15 @@ class DeviceBook final : public plugin::PluginListener {
   void OnPod(const PodUid& uid, const ObjectName& name,
              const state::PodRecord* pod);
 
+  /// Other containers that the ledger has no pod for hold devices, or hold them
+  /// no more.
+  void OnForeignHolders();
+  /// Whom `uid` stands for, if it is no pod but such a container.
+  std::optional<std::string> ForeignName(const PodUid& uid) const;
+  /// Whether the plan takes only what the pod's own containers have already,
+  /// unknown to the ledger.
+  bool IsAdoption(const std::vector<device::Reservation>& plan) const;
+
   /// These count as held from now on, though the ledger does not know of them
   /// yet; until Settle, once for each.
   void Intend(const PodUid& pod, std::vector<device::Reservation> plan);
@@ -130,6 +139,16 @@ class DeviceBook final : public plugin::PluginListener {
                                             const state::PodRecord* pod);
   /// Tells the inventory which of these are held now.
   void Mark(const device::FreedDevices& devices);
+  void MarkHeldBy(const PodUid& uid);
+  /// Takes foreign holders out of the table, for the time that something else
+  /// in it changes, and puts them in again: they have what no pod has.
+  std::vector<device::FreedDevices> DropForeign();
+  void AddForeign();
+  /// A table in which this pod may have what its containers hold; adds what
+  /// that is to `adopted`.
+  device::ReservationTable WithoutForeignOf(
+      const PodUid& pod,
+      std::map<device::NeedKey, device::IdSet>* adopted) const;
   /// Of devices, those that nobody holds.
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);
@@ -155,6 +174,8 @@ class DeviceBook final : public plugin::PluginListener {
   std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>
       options_;
   std::map<PodUid, std::vector<device::Reservation>> intended_;
+  /// Containers that stand in `reservations_` as pods of their own.
+  std::map<PodUid, state::ContainerId> foreign_;
   std::map<std::string, std::uint64_t> grace_timers_;
 };
 

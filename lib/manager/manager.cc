@@ -186,6 +186,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       *executor_, *ledger_, state_, events_, sharing, now_ms,
       [this](const std::string& resource) { return CandidatesFor(resource); }});
   devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
+  foreign_ = std::make_unique<ForeignBook>(ForeignBook::Parts{
+      *ledger_, state_, events_, devices_->inventories(), now_ms});
   StartDraHealth();
   health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,

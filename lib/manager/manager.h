@@ -25,6 +25,7 @@
 #include "manager/device_book.h"
 #include "manager/dra_health.h"
 #include "manager/event_log.h"
+#include "manager/foreign_book.h"
 #include "manager/health_keeper.h"
 #include "manager/ledger.h"
 #include "manager/object_book.h"
@@ -101,6 +102,8 @@ class Manager final : public DeviceManager {
                                     const std::string& reason,
                                     Done done) override;
   OperationId StartConfirmSource(const std::string& reason, Done done) override;
+  OperationId StartFreeHolder(const std::string& container,
+                              const std::string& reason, Done done) override;
   absl::Status ReportRuntime(const RuntimeReport& report) override;
   void Cancel(OperationId operation) override;
 
@@ -122,6 +125,7 @@ class Manager final : public DeviceManager {
   std::vector<ResourceInfo> Resources() const override;
   std::vector<DeviceClassInfo> DeviceClasses() const override;
   std::vector<RuntimeInfo> Runtimes() const override;
+  std::vector<ForeignHolderInfo> ForeignHolders() const override;
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
       const PodUid& pod, std::string_view container) const override;
   absl::StatusOr<ContainerClaims> HeldClaims(
@@ -186,6 +190,7 @@ class Manager final : public DeviceManager {
     std::vector<Passage<state::PodRecord>> pods;
     std::vector<Passage<state::ClaimRecord>> claims;
     std::map<std::string, Passage<state::ResourceRecord>> resources;
+    std::vector<Passage<state::ForeignHolderRecord>> holders;
   };
   /// Of a batch that is not applied yet.
   Passages PassagesOf(const state::Batch& batch) const;
@@ -243,6 +248,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<BackingBook> backing_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<DeviceBook> devices_;
+  std::unique_ptr<ForeignBook> foreign_;
   std::unique_ptr<DraHealth> dra_health_;
   std::unique_ptr<HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;

@@ -61,6 +61,12 @@ Manager::Passages Manager::PassagesOf(const state::Batch& batch) const {
     } else if (const auto* drop = std::get_if<state::EraseResource>(&change)) {
       all.resources[drop->name] = {FindOrNull(state_.resources, drop->name),
                                    nullptr};
+    } else if (const auto* held = std::get_if<state::PutHolder>(&change)) {
+      all.holders.push_back(
+          {FindOrNull(state_.foreign_holders, held->holder->id), held->holder});
+    } else if (const auto* left = std::get_if<state::EraseHolder>(&change)) {
+      all.holders.push_back(
+          {FindOrNull(state_.foreign_holders, left->id), nullptr});
     }
   }
   return all;
@@ -88,6 +94,10 @@ void Manager::ApplyBatch(const state::Batch& batch) {
   for (const auto& [before, now] : passages.pods) {
     if (now == nullptr) OnPodGone(*before);
   }
+  for (const auto& [before, now] : passages.holders) {
+    foreign_->OnRecorded(before.get(), now.get());
+  }
+  if (!passages.holders.empty()) devices_->OnForeignHolders();
   for (const auto& [before, now] : passages.pods) {
     OnNames(now != nullptr ? now->name : before->name, NamesOf(before),
             NamesOf(now));
@@ -178,6 +188,7 @@ void Manager::OnLastWord(const state::Decision& decision) {
 void Manager::OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
                        const std::shared_ptr<const state::PodRecord>& now) {
   devices_->OnPod(now->uid, now->name, now.get());
+  foreign_->OnPod(now->uid);
   OnPodChanged(now->uid);
   if (IsReady(now, boot_id_) && !IsReady(before, boot_id_)) {
     events_.Add(false, "Prepared", "Pod", now->name, PreparedText(*now));

@@ -330,7 +330,15 @@ std::vector<DeviceClassInfo> Manager::DeviceClasses() const {
 }
 
 absl::Status Manager::ReportRuntime(const RuntimeReport& report) {
-  return OnLoop([&] { return runtimes_.Take(report); });
+  return OnLoop([&] {
+    const absl::Status taken = runtimes_.Take(report);
+    if (taken.ok()) foreign_->Take(report);
+    return taken;
+  });
+}
+
+std::vector<ForeignHolderInfo> Manager::ForeignHolders() const {
+  return OnLoop([&] { return state::ForeignHoldersOf(state_); });
 }
 
 std::vector<RuntimeInfo> Manager::Runtimes() const {

@@ -60,4 +60,15 @@ OperationId Manager::StartConfirmSource(const std::string& reason, Done done) {
   return id;
 }
 
+OperationId Manager::StartFreeHolder(const std::string& container,
+                                     const std::string& reason, Done done) {
+  const OperationId id = ++last_operation_;
+  executor_->Post([this, container, reason, done = std::move(done)] {
+    foreign_->Free(container, reason, [this, done](const absl::Status& status) {
+      executor_->Post([done, status] { done(status); });
+    });
+  });
+  return id;
+}
+
 }  // namespace devmgr::manager

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxWord = 64;
 constexpr std::size_t kMaxText = 4096;  // As paths have.
+constexpr std::size_t kMaxId = 256;     // Of containers.
 
 bool IsWord(std::string_view text) {
   const auto is_letter = [](char c) {
@@ -27,6 +28,8 @@ bool IsLine(std::string_view text) {
   return text.size() <= kMaxText && !api::HasControlCharacters(text);
 }
 
+bool IsName(std::string_view text) { return !text.empty() && IsLine(text); }
+
 absl::Status CheckEvent(const EventInfo& event) {
   if (!IsWord(event.reason)) {
     return InvalidArgumentError("event {} has no reason of letters and digits",
@@ -36,6 +39,40 @@ absl::Status CheckEvent(const EventInfo& event) {
       !IsLine(event.object.name)) {
     return InvalidArgumentError("event {} is of no object that there can be",
                                 event.sequence);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHolder(const ForeignHolder& holder) {
+  if (holder.container_id.empty() || holder.container_id.size() > kMaxId ||
+      !IsLine(holder.container_id)) {
+    return InvalidArgumentError("a holder has no ID that a container can have");
+  }
+  if (!IsLine(holder.pod_uid.value) || !IsLine(holder.pod.ns) ||
+      !IsLine(holder.pod.name) || !IsLine(holder.container) ||
+      !IsLine(holder.why)) {
+    return InvalidArgumentError("container '{}' is of no pod that there can be",
+                                holder.container_id);
+  }
+  std::size_t devices = holder.cdi_devices.size();
+  bool is_good =
+      std::all_of(holder.cdi_devices.begin(), holder.cdi_devices.end(), IsName);
+  for (const HeldResource& resource : holder.resources) {
+    devices += resource.devices.size();
+    is_good =
+        is_good && IsName(resource.name) &&
+        std::all_of(resource.devices.begin(), resource.devices.end(), IsName);
+  }
+  if (!is_good) {
+    return InvalidArgumentError(
+        "container '{}' holds a device that there cannot be",
+        holder.container_id);
+  }
+  if (devices > kMaxHeldDevices) {
+    return InvalidArgumentError(
+        "container '{}' holds {} devices; at most {} "
+        "are taken",
+        holder.container_id, devices, kMaxHeldDevices);
   }
   return absl::OkStatus();
 }
@@ -65,6 +102,16 @@ absl::Status Check(const RuntimeReport& report) {
     }
     last = event.sequence;
     if (const absl::Status checked = CheckEvent(event); !checked.ok()) {
+      return WithContext(checked, "the report of session '{}'", report.session);
+    }
+  }
+  if (report.holders.size() > kMaxReportedHolders) {
+    return InvalidArgumentError(
+        "the report of session '{}' has {} holders; at most {} are taken",
+        report.session, report.holders.size(), kMaxReportedHolders);
+  }
+  for (const ForeignHolder& holder : report.holders) {
+    if (const absl::Status checked = CheckHolder(holder); !checked.ok()) {
       return WithContext(checked, "the report of session '{}'", report.session);
     }
   }

@@ -483,6 +483,9 @@ pb::LedgerView ToProto(const LedgerView& view) {
   for (const DeviceInfo& device : view.devices) {
     *message.add_devices() = ToProto(device);
   }
+  for (const ForeignHolderInfo& holder : view.holders) {
+    *message.add_holders() = ToProto(holder);
+  }
   return message;
 }
 
@@ -499,6 +502,9 @@ absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view) {
   }
   for (const auto& device : view.devices()) {
     result.devices.push_back(FromProto(device));
+  }
+  for (const auto& holder : view.holders()) {
+    result.holders.push_back(FromProto(holder));
   }
   return result;
 }

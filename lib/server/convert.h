@@ -46,6 +46,7 @@ pb::StateAtRequest ToProto(const LedgerPoint& at);
 pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
 pb::RuntimeReport ToProto(const RuntimeReport& report);
+pb::ForeignHolderInfo ToProto(const ForeignHolderInfo& info);
 
 ObjectName FromProto(const pb::ObjectName& name);
 RecoveryInfo FromProto(const pb::RecoveryInfo& info);
@@ -68,5 +69,6 @@ LedgerPoint FromProto(const pb::StateAtRequest& at);
 PodDevices FromProto(const pb::PodDevices& devices);
 FsckReport FromProto(const pb::FsckReport& report);
 RuntimeReport FromProto(const pb::RuntimeReport& report);
+ForeignHolderInfo FromProto(const pb::ForeignHolderInfo& info);
 
 }  // namespace devmgr::server

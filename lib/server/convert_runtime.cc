@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/convert.h"
+#include "server/convert_values.h"
 
 namespace devmgr::server {
 namespace {
@@ -34,6 +35,36 @@ RuntimeCounters CountersIn(const pb::RuntimeCounters& message) {
   return counters;
 }
 
+pb::ForeignHolder MessageOfHolder(const ForeignHolder& holder) {
+  pb::ForeignHolder message;
+  message.set_container_id(ValidUtf8(holder.container_id));
+  message.set_pod_uid(ValidUtf8(holder.pod_uid.value));
+  *message.mutable_pod() = server::ToProto(holder.pod);
+  message.set_container(ValidUtf8(holder.container));
+  for (const HeldResource& resource : holder.resources) {
+    pb::HeldResource* held = message.add_resources();
+    held->set_name(ValidUtf8(resource.name));
+    Put(resource.devices, held->mutable_devices());
+  }
+  Put(holder.cdi_devices, message.mutable_cdi_devices());
+  message.set_why(ValidUtf8(holder.why));
+  return message;
+}
+
+ForeignHolder HolderIn(const pb::ForeignHolder& message) {
+  ForeignHolder holder;
+  holder.container_id = message.container_id();
+  holder.pod_uid.value = message.pod_uid();
+  holder.pod = server::FromProto(message.pod());
+  holder.container = message.container();
+  for (const pb::HeldResource& held : message.resources()) {
+    holder.resources.push_back({held.name(), Get(held.devices())});
+  }
+  holder.cdi_devices = Get(message.cdi_devices());
+  holder.why = message.why();
+  return holder;
+}
+
 }  // namespace
 
 pb::RuntimeReport ToProto(const RuntimeReport& report) {
@@ -46,6 +77,10 @@ pb::RuntimeReport ToProto(const RuntimeReport& report) {
   for (const EventInfo& event : report.events) {
     *message.add_events() = ToProto(event);
   }
+  for (const ForeignHolder& holder : report.holders) {
+    *message.add_holders() = MessageOfHolder(holder);
+  }
+  message.set_all_holders(report.all_holders);
   message.set_over(report.over);
   return message;
 }
@@ -60,8 +95,26 @@ RuntimeReport FromProto(const pb::RuntimeReport& message) {
   for (const pb::EventInfo& event : message.events()) {
     report.events.push_back(FromProto(event));
   }
+  for (const pb::ForeignHolder& holder : message.holders()) {
+    report.holders.push_back(HolderIn(holder));
+  }
+  report.all_holders = message.all_holders();
   report.over = message.over();
   return report;
+}
+
+pb::ForeignHolderInfo ToProto(const ForeignHolderInfo& info) {
+  pb::ForeignHolderInfo message;
+  *message.mutable_holder() = MessageOfHolder(info.holder);
+  message.set_endpoint(ValidUtf8(info.endpoint));
+  message.set_since_ms(MillisOf(info.since));
+  message.set_freed(ValidUtf8(info.freed));
+  return message;
+}
+
+ForeignHolderInfo FromProto(const pb::ForeignHolderInfo& message) {
+  return {HolderIn(message.holder()), message.endpoint(),
+          TimeOf(message.since_ms()), message.freed()};
 }
 
 }  // namespace devmgr::server

@@ -99,6 +99,13 @@ class ConnectedInspector : public Inspector {
     return GetAll<DeviceClassInfo>(response.device_classes());
   }
 
+  absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::ForeignHoldersResponse>(
+                                "ForeignHolders", pb::ForeignHoldersRequest()));
+    return GetAll<ForeignHolderInfo>(response.holders());
+  }
+
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
     std::vector<DecisionInfo> history;
@@ -203,6 +210,14 @@ class ConnectedInspector : public Inspector {
     request.set_reason(reason);
     return Call<pb::HandOverResourceResponse>("HandOverResource", request)
         .status();
+  }
+
+  absl::Status FreeHolder(const std::string& container,
+                          const std::string& reason) override {
+    pb::FreeHolderRequest request;
+    request.set_container(container);
+    request.set_reason(reason);
+    return Call<pb::FreeHolderResponse>("FreeHolder", request).status();
   }
 
   absl::Status ConfirmSource(const std::string& reason) override {

@@ -190,6 +190,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
                response.mutable_device_classes());
         return StatusOr<pb::DeviceClassesResponse>(std::move(response));
       });
+  methods[Path("ForeignHolders")] =
+      Method<pb::ForeignHoldersRequest>([](Self& self, const auto&) {
+        pb::ForeignHoldersResponse response;
+        PutAll(self.manager_.ForeignHolders(), response.mutable_holders());
+        return StatusOr<pb::ForeignHoldersResponse>(std::move(response));
+      });
   methods[Path("History")] = Method<pb::HistoryRequest>(
       [](Self& self, const pb::HistoryRequest& request) {
         return self.History(request.after());
@@ -233,6 +239,13 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
           -> StatusOr<pb::HandOverResourceResponse> {
         DEVMGR_RETURN_IF_ERROR(self.HandOverResource(request));
         return pb::HandOverResourceResponse();
+      });
+  methods[Path("FreeHolder")] = Method<pb::FreeHolderRequest>(
+      [](Self& self, const pb::FreeHolderRequest& request)
+          -> StatusOr<pb::FreeHolderResponse> {
+        DEVMGR_RETURN_IF_ERROR(
+            self.FreeHolder(request.container(), request.reason()));
+        return pb::FreeHolderResponse();
       });
   methods[Path("ConfirmSource")] = Method<pb::ConfirmSourceRequest>(
       [](Self& self, const pb::ConfirmSourceRequest& request)
@@ -387,6 +400,12 @@ absl::Status InspectionService::HandOverResource(
   }
   return AboutOurs(
       manager_.HandOverResource(request.resource(), *owner, request.reason()));
+}
+
+absl::Status InspectionService::FreeHolder(const std::string& container,
+                                           const std::string& reason) {
+  DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
+  return AboutOurs(manager_.FreeHolder(container, reason));
 }
 
 absl::Status InspectionService::ConfirmSource(const std::string& reason) {

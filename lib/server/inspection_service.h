@@ -76,6 +76,8 @@ class InspectionService : public DeviceManagerObserver {
                                  const std::string& reason);
   absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
   absl::Status ConfirmSource(const std::string& reason);
+  absl::Status FreeHolder(const std::string& container,
+                          const std::string& reason);
   absl::Status CheckActuator() const;
   void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,
                             rpc::Respond respond);

@@ -77,6 +77,10 @@ class StateDirInspector : public Inspector {
     return state::ResourcesOf(contents_.state);
   }
 
+  absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
+    return state::ForeignHoldersOf(contents_.state);
+  }
+
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
     std::vector<DecisionInfo> decisions;
@@ -135,6 +139,9 @@ class StateDirInspector : public Inspector {
   absl::Status HandOverResource(const std::string&, ResourceOwner,
                                 const std::string&) override {
     return NeedsDaemon("handing over a resource");
+  }
+  absl::Status FreeHolder(const std::string&, const std::string&) override {
+    return NeedsDaemon("freeing a foreign holder");
   }
   absl::Status ConfirmSource(const std::string&) override {
     return NeedsDaemon("confirming a source");

@@ -36,6 +36,7 @@ class Plan {
   absl::StatusOr<Injection> Make() {
     if (devices_ != nullptr) AddPluginEdits();
     DEVMGR_RETURN_IF_ERROR(PlaceNames());
+    Hold();
     if (!result_.edits.empty()) Stamp();
     return std::move(result_);
   }
@@ -188,9 +189,22 @@ class Plan {
     edit->last = std::move(entries);
   }
 
+  /// What is ours, and what the client named.
+  void Hold() {
+    if (devices_ != nullptr) result_.held = HeldBy(*devices_);
+    const Names names = NamesOfClient();
+    result_.held.cdi_devices.insert(names.begin(), names.end());
+  }
+
   void Stamp() {
     const std::string key(kAllocationAnnotation);
     result_.edits.annotations.drop.insert(key);
+    const std::string devices(kDevicesAnnotation);
+    result_.edits.annotations.drop.insert(devices);
+    if (!result_.held.empty()) {
+      result_.edits.annotations.last.push_back(
+          {devices, WriteHeld(result_.held)});
+    }
     const Names names = NamesOfClient();
     result_.edits.annotations.last.push_back(
         {key, WriteStamp({AllocationDigest(devices_),

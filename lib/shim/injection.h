@@ -11,6 +11,7 @@
 
 #include "cri/messages.h"
 #include "cri/patch.h"
+#include "shim/held_devices.h"
 
 namespace devmgr::shim {
 
@@ -25,6 +26,7 @@ struct InjectionTarget {
 
 struct Injection {
   cri::ConfigEdits edits;  ///< Empty: nothing is to be changed.
+  HeldDevices held;        ///< What the container has then.
   std::vector<std::string> warnings;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/pod_book.h"
 
+#include <devmgr/cri_shim.h>
+
 #include <algorithm>
 
 namespace devmgr::shim {
@@ -62,7 +64,9 @@ std::set<PodUid> PodBook::Reconcile(
     if (touched_.contains(container.id)) continue;
     containers_[container.id] = {
         container.sandbox_id, container.name,
-        container.state == cri::ContainerState::kExited};
+        container.state == cri::ContainerState::kExited,
+        HeldByAnnotations(container.annotations),
+        container.annotations.contains(std::string(kDevicesAnnotation))};
   }
   touched_.clear();
   for (const PodUid& pod : Pods()) gone.erase(pod);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cri/messages.h"
+#include "shim/held_devices.h"
 
 namespace devmgr::shim {
 
@@ -19,7 +20,9 @@ class PodBook {
   struct KnownContainer {
     std::string sandbox_id;
     std::string name;
-    bool exited = false;  ///< When the runtime last listed it.
+    bool exited = false;     ///< When the runtime last listed it.
+    HeldDevices held;        ///< As its annotations say.
+    bool is_marked = false;  ///< They say all: a shim gave it its devices.
   };
 
   void AddSandbox(const std::string& id, const cri::SandboxIdentity& identity);

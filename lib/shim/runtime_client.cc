@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
+#include "shim/container_config.h"
 
 namespace devmgr::shim {
 namespace {
@@ -165,6 +166,26 @@ void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
         });
   }
   std::make_shared<Looking>(*this, std::move(known), std::move(done))->Start();
+}
+
+void RuntimeClient::StatusOf(const std::string& container,
+                             Done<cri::ContainerStatus> done) {
+  if (const absl::Status connected = Connect(); !connected.ok()) {
+    return executor_.Post([done = std::move(done), connected] {
+      done(UnavailableError("{}", MessageOf(connected)));
+    });
+  }
+  connection_->Call(
+      std::string(cri::method::kContainerStatus),
+      ContainerStatusRequest(container), {kCallTimeout},
+      [&executor = executor_,
+       done = std::move(done)](absl::StatusOr<std::string> bytes) {
+        executor.Post([done, bytes = std::move(bytes)] {
+          done(bytes.ok()
+                   ? cri::ReadContainerStatus(*bytes)
+                   : absl::StatusOr<cri::ContainerStatus>(bytes.status()));
+        });
+      });
 }
 
 void RuntimeClient::CheckConnection() {

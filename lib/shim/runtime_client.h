@@ -58,6 +58,11 @@ class RuntimeClient {
   void Look(std::function<void(const RuntimeIdentity&)> known,
             Done<RuntimeLists> done);
 
+  /// A verbose ContainerStatus. Any number at a time.
+  ///   Unavailable  the runtime is not there, or has gone meanwhile
+  /// and its own errors.
+  void StatusOf(const std::string& container, Done<cri::ContainerStatus> done);
+
   /// Notices here and now that the connection has ended, if it has.
   void CheckConnection();
 

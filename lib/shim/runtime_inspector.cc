@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <future>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/status.h"
 #include "cri/messages.h"
 #include "cri/runtime_fields.h"
-#include "cri/wire.h"
 #include "rpc/connection.h"
-#include "shim/json_member.h"
+#include "shim/container_config.h"
 #include "shim/runtime_client.h"
 
 namespace devmgr {
 namespace {
-
-using shim::MemberOf;
-using Json = nlohmann::json;
 
 RuntimeContainer::State StateOf(cri::ContainerState state) {
   switch (state) {
@@ -51,42 +46,6 @@ RuntimeContainer ContainerOf(
   const auto stamp = item.annotations.find(std::string(kAllocationAnnotation));
   if (stamp != item.annotations.end()) container.allocation = stamp->second;
   return container;
-}
-
-/// From containerd's copy of the request.
-std::vector<std::string> NamesInRequest(const Json& info) {
-  std::vector<std::string> names;
-  for (const Json& device : MemberOf(info, "config", "CDI_devices")) {
-    const Json& name = MemberOf(device, "name");
-    if (name.is_string()) names.push_back(name.get<std::string>());
-  }
-  return names;
-}
-
-absl::StatusOr<RuntimeContainerConfig> ConfigIn(cri::ContainerStatus status) {
-  const auto info = status.info.find("info");
-  if (info == status.info.end()) {
-    return FailedPreconditionError(
-        "a verbose ContainerStatus has no 'info', where the OCI configuration "
-        "would be");
-  }
-  const auto json = shim::ParseJson(info->second);
-  if (!json.ok()) {
-    return FailedPreconditionError("'info' of a verbose ContainerStatus {}",
-                                   MessageOf(json.status()));
-  }
-  const Json& spec = MemberOf(*json, "runtimeSpec");
-  if (!spec.is_object()) {
-    return FailedPreconditionError(
-        "'info' of a verbose ContainerStatus has no 'runtimeSpec', the OCI "
-        "configuration");
-  }
-  RuntimeContainerConfig config;
-  config.oci = spec.dump(-1, ' ', false, Json::error_handler_t::replace);
-  DEVMGR_ASSIGN_OR_RETURN(config.cdi_devices, CdiNamesOf(NamesInRequest(*json),
-                                                         status.annotations));
-  config.annotations = std::move(status.annotations);
-  return config;
 }
 
 class ConnectedRuntime : public RuntimeInspector {
@@ -133,14 +92,11 @@ class ConnectedRuntime : public RuntimeInspector {
 
   absl::StatusOr<RuntimeContainerConfig> ConfigOf(
       const std::string& id) override {
-    namespace f = cri::field::container_status_request;
-    std::string request;
-    cri::AppendBytesField(&request, f::kContainerId, id);
-    cri::AppendVarintField(&request, f::kVerbose, 1);
     DEVMGR_ASSIGN_OR_RETURN(
         cri::ContainerStatus status,
-        Ask(cri::method::kContainerStatus, request, cri::ReadContainerStatus));
-    auto config = ConfigIn(std::move(status));
+        Ask(cri::method::kContainerStatus, shim::ContainerStatusRequest(id),
+            cri::ReadContainerStatus));
+    auto config = shim::ConfigIn(std::move(status));
     if (config.ok()) return config;
     return WithContext(config.status(), "runtime at '{}' ({} {}), container {}",
                        endpoint_.string(), version_.runtime_name,

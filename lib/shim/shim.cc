@@ -122,7 +122,7 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
     source_ =
         MakeDaemonSource(*runtime_, options_.devmgrd, options_.call_timeout,
                          [this, executor = executor_] {
-                           executor->Post([this] { reporter_->OnNews(); });
+                           executor->Post([this] { OnSourceLost(); });
                          });
   }
   if (source_ != nullptr) {
@@ -132,7 +132,10 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
     parts.fill_in = [this](RuntimeReport* report) { FillIn(report); };
     parts.on_taken = [this](const absl::Status& status) {
       if (status.ok()) {
-        JudgePods(book_.Pods(), [this] { TellOfUnknownContainers(); });
+        JudgePods(book_.Pods(), [this] {
+          TellOfUnknownContainers();
+          LookForHolders();
+        });
       }
       if (!options_.log) return;
       options_.log(
@@ -243,12 +246,14 @@ void Shim::Observe(const HeldCall& held) {
     if (!outcome.answered || !gone) return;
     if (sandbox) {
       const cri::SandboxIdentity last = book_.RemoveSandbox(id);
+      given_.erase(last.uid);
       if (gate_ != nullptr && !last.uid.value.empty()) {
         gate_->OnLastSandboxGone(last.uid);
       }
     } else {
       book_.RemoveContainer(id);
     }
+    if (!holders_.empty()) UpdateHolders();
     CountBook();
   });
   if (!sandbox || gate_ == nullptr || !gate_->in_doubt()) return Forward(held);

@@ -19,6 +19,7 @@
 #include "cri/messages.h"
 #include "rpc/connection.h"
 #include "shim/device_source.h"
+#include "shim/held_devices.h"
 #include "shim/pod_book.h"
 #include "shim/pod_gate.h"
 #include "shim/runtime_cdi.h"
@@ -61,6 +62,7 @@ class Shim final : public CriShim, private CriInterceptor {
     std::string sandbox_id;
     cri::SandboxIdentity identity;
     std::vector<cri::ContainerConfig> configs;
+    std::vector<HeldDevices> devices;  ///< Of each, once it is planned.
     /// Until when an unknown pod is waited for.
     Time patience;
     std::uint64_t asked_at = 0;  ///< `source_version_` then.
@@ -129,7 +131,8 @@ class Shim final : public CriShim, private CriInterceptor {
   /// Asks the source which of these pods it knows; `told` when all have been
   /// answered.
   void JudgePods(const std::set<PodUid>& pods, std::function<void()> told);
-  void OnJudged(const PodUid& pod, const absl::Status& status);
+  void OnJudged(const PodUid& pod,
+                const absl::StatusOr<std::shared_ptr<const PodDevices>>& pods);
   std::vector<UnknownContainer> UnknownContainers() const;
   void TellOfUnknownContainers();
   /// It has new ones, of which the caller was told.
@@ -137,6 +140,20 @@ class Shim final : public CriShim, private CriInterceptor {
   void WarnOfContainersNotInPod(const Creation& creation,
                                 const PodDevices& pod);
   void FillIn(RuntimeReport* report) const;
+
+  // shim_holders.cc
+  /// After the source has said what the pods have: asks the runtime about
+  /// containers of which no annotation tells, then reports.
+  void LookForHolders();
+  std::optional<std::string> NextToInspect() const;
+  void Inspect();
+  void OnInspected(const std::string& id,
+                   const absl::StatusOr<cri::ContainerStatus>& status);
+  void UpdateHolders();
+  void WatchHolders();
+  /// The connection to the source has ended.
+  void OnSourceLost();
+  void ReportHolders(RuntimeReport* report) const;
 
   // shim_creation.cc
   void Create(const HeldCall& held);
@@ -156,6 +173,9 @@ class Shim final : public CriShim, private CriInterceptor {
   void AskForSpecs(const CreationPtr& creation, const std::string& container);
   void Inject(const CreationPtr& creation, const PodDevices* pod);
   void Plan(const CreationPtr& creation, const PodDevices* pod);
+  static PodBook::KnownContainer KnownAs(const Creation& creation,
+                                         const std::string& sandbox_id,
+                                         const std::string& name);
   void Learn(const CreationPtr& creation, const CriOutcome& outcome);
 
   void Forward(const HeldCall& held);
@@ -224,6 +244,18 @@ class Shim final : public CriShim, private CriInterceptor {
   std::map<std::uint64_t, Unknown> unknown_;  ///< By call: its pod is.
   /// Pods with sandboxes that the source did not know when last asked.
   std::set<PodUid> unknown_pods_;
+  /// What pods with sandboxes have, as the source said when last asked.
+  std::map<PodUid, std::shared_ptr<const PodDevices>> given_;
+  /// What containers have that no annotation tells of, by ID.
+  std::map<std::string, HeldDevices> inspected_;
+  std::vector<ForeignHolder> holders_;  ///< As they are reported.
+  bool holders_known_ = false;          ///< `holders_` are all there are.
+  bool has_lists_ = false;              ///< Of what the runtime runs.
+  bool inspecting_ = false;
+  std::set<std::string> not_inspected_;  ///< Containers: it failed this time.
+  /// While there are any, the runtime is asked again that often.
+  static constexpr std::chrono::milliseconds kHolderLook{10'000};
+  TimerId holder_timer_ = 0;
   std::set<std::string> told_unknown_;  ///< Unknown containers, by ID.
   std::uint64_t source_version_ = 0;
   bool watching_source_ = false;

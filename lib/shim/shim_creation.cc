@@ -139,6 +139,7 @@ void Shim::OnDevices(
     }
   }
   unknown_pods_.erase(creation->identity.uid);
+  given_[creation->identity.uid] = *pod;
   if (const auto container = LacksSpecs(*creation, **pod)) {
     return AskForSpecs(creation, *container);
   }
@@ -253,7 +254,10 @@ void Shim::WatchSource() {
                   : Fail(unknown.creation->held, ForCaller(version.status()));
             }
             if (!version.ok()) return;
-            JudgePods(std::set<PodUid>(unknown_pods_), [this] { CountBook(); });
+            JudgePods(std::set<PodUid>(unknown_pods_), [this] {
+              if (!holders_.empty()) UpdateHolders();
+              CountBook();
+            });
           }));
 }
 
@@ -283,6 +287,7 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
   target.fallback.runtime = runtime_name_;
   if (pod != nullptr) WarnOfContainersNotInPod(*creation, *pod);
   std::vector<cri::ConfigEdits> edits;
+  creation->devices.clear();
   for (const cri::ContainerConfig& config : creation->configs) {
     target.fallback.container = config.name;
     auto injection =
@@ -292,6 +297,7 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
       Tell(true, "DeviceEdit", creation->identity, warning);
     }
     edits.push_back(std::move(injection->edits));
+    creation->devices.push_back(std::move(injection->held));
   }
   WhenOver(creation->held->call.id,
            [this, creation](const CriOutcome& outcome) {
@@ -313,6 +319,18 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
   creation->held->decide(CriDecision::Replace(*std::move(patched)));
 }
 
+PodBook::KnownContainer Shim::KnownAs(const Creation& creation,
+                                      const std::string& sandbox_id,
+                                      const std::string& name) {
+  PodBook::KnownContainer known{sandbox_id, name};
+  for (std::size_t i = 0; i < creation.devices.size(); ++i) {
+    if (creation.configs.at(i).name != name) continue;
+    known.held = creation.devices[i];
+    known.is_marked = !known.held.empty();
+  }
+  return known;
+}
+
 /// The ids that the runtime gave.
 void Shim::Learn(const CreationPtr& creation, const CriOutcome& outcome) {
   if (creation->restore && IsLost(outcome)) return Doubt();
@@ -323,16 +341,17 @@ void Shim::Learn(const CreationPtr& creation, const CriOutcome& outcome) {
     if (!response.ok() || response->sandbox_id.empty()) return Doubt();
     book_.AddSandbox(response->sandbox_id, creation->identity);
     for (const auto& container : response->containers) {
-      book_.AddContainer(container.container_id,
-                         {response->sandbox_id, container.name});
+      book_.AddContainer(
+          container.container_id,
+          KnownAs(*creation, response->sandbox_id, container.name));
     }
   } else {
     const auto id = cri::ReadText(
         answer, cri::field::create_container_response::kContainerId,
         "CreateContainerResponse");
     if (!id.ok() || id->empty()) return;
-    book_.AddContainer(*id,
-                       {creation->sandbox_id, creation->configs.front().name});
+    book_.AddContainer(*id, KnownAs(*creation, creation->sandbox_id,
+                                    creation->configs.front().name));
     if (book_.FindSandbox(creation->sandbox_id) == nullptr) {
       book_.AddSandbox(creation->sandbox_id, creation->identity);
     }

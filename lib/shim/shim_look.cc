@@ -124,8 +124,12 @@ void Shim::OnLists(const RuntimeLists& lists) {
   look_error_.clear();
   const std::set<PodUid> gone =
       book_.Reconcile(lists.sandboxes, lists.containers);
+  has_lists_ = true;
   CountBook();
-  JudgePods(book_.Pods(), [this] { TellOfUnknownContainers(); });
+  JudgePods(book_.Pods(), [this] {
+    TellOfUnknownContainers();
+    LookForHolders();
+  });
   if (gate_ == nullptr) return;
   for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
   if (!look_again_) gate_->OnLook();

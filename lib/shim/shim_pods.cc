@@ -31,6 +31,9 @@ std::string DescribeUnknown(const UnknownContainer& container) {
 void Shim::JudgePods(const std::set<PodUid>& pods, std::function<void()> told) {
   std::erase_if(unknown_pods_,
                 [this](const PodUid& pod) { return !book_.HasSandboxOf(pod); });
+  std::erase_if(given_, [this](const auto& entry) {
+    return !book_.HasSandboxOf(entry.first);
+  });
   if (source_ == nullptr || pods.empty()) return told();
   const auto left = std::make_shared<std::size_t>(pods.size());
   const auto one_told = [this, left, told = std::move(told)] {
@@ -45,15 +48,22 @@ void Shim::JudgePods(const std::set<PodUid>& pods, std::function<void()> told) {
             [this, pod,
              one_told](const absl::StatusOr<std::shared_ptr<const PodDevices>>&
                            devices) {
-              OnJudged(pod, devices.status());
+              OnJudged(pod, devices);
               one_told();
             }));
   }
 }
 
 /// Where the source is away nothing is known, of which nothing is said.
-void Shim::OnJudged(const PodUid& pod, const absl::Status& status) {
-  if (absl::IsNotFound(status) && book_.HasSandboxOf(pod)) {
+void Shim::OnJudged(
+    const PodUid& pod,
+    const absl::StatusOr<std::shared_ptr<const PodDevices>>& devices) {
+  if (devices.ok() && book_.HasSandboxOf(pod)) {
+    given_[pod] = *devices;
+  } else {
+    given_.erase(pod);
+  }
+  if (absl::IsNotFound(devices.status()) && book_.HasSandboxOf(pod)) {
     unknown_pods_.insert(pod);
   } else {
     unknown_pods_.erase(pod);
@@ -107,6 +117,7 @@ void Shim::OnContainersOf(const PodUid& pod) {
   for (const UnknownContainer& container : UnknownContainers()) {
     if (container.uid == pod) told_unknown_.insert(container.id);
   }
+  LookForHolders();
   WatchSource();
 }
 
@@ -144,6 +155,7 @@ void Shim::FillIn(RuntimeReport* report) const {
   counters.unreadable = info.unreadable;
   counters.calls = decided_;
   counters.runtime_losses = losses_;
+  ReportHolders(report);
 }
 
 }  // namespace devmgr::shim

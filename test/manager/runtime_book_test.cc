@@ -142,5 +142,41 @@ TEST_F(RuntimeBookTest, IsBounded) {
   EXPECT_LE(Messages()[0].size(), 4200U);
 }
 
+TEST_F(RuntimeBookTest, RefusesHoldersThatThereCannotBe) {
+  const auto refused = [&](const std::function<void(ForeignHolder&)>& edit,
+                           const std::string& why) {
+    RuntimeReport report = ReportOf("s1");
+    ForeignHolder& holder = report.holders.emplace_back();
+    holder.container_id = "c1";
+    holder.resources = {{"example.com/gpu", {"0"}}};
+    edit(holder);
+    EXPECT_THAT(book_.Take(report),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  refused([](auto& holder) { holder.container_id = ""; }, "has no ID");
+  refused([](auto& holder) { holder.container_id = std::string(257, 'x'); },
+          "has no ID");
+  refused([](auto& holder) { holder.container_id = "a\nb"; }, "has no ID");
+  refused([](auto& holder) { holder.pod.name = "a\nb"; }, "container 'c1'");
+  refused([](auto& holder) { holder.why = "a\nb"; }, "container 'c1'");
+  refused([](auto& holder) { holder.resources[0].name = ""; },
+          "a device that there cannot be");
+  refused([](auto& holder) { holder.resources[0].devices = {""}; },
+          "a device that there cannot be");
+  refused([](auto& holder) { holder.cdi_devices = {"a\nb"}; },
+          "a device that there cannot be");
+  refused(
+      [](auto& holder) {
+        holder.cdi_devices.assign(kMaxHeldDevices, "v.com/c=1");
+      },
+      "holds 1025 devices; at most 1024");
+  RuntimeReport report = ReportOf("s1");
+  report.holders.resize(kMaxReportedHolders + 1);
+  EXPECT_THAT(book_.Take(report),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 1025 holders; at most 1024")));
+  EXPECT_THAT(book_.Runtimes(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace devmgr::manager

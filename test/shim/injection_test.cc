@@ -91,9 +91,12 @@ TEST_F(PlanInjectionTest, MovesNamesToWhereTheRuntimeReadsThem) {
   auto injection = Plan(RuntimeCdi::kAnnotations);
   ASSERT_THAT(injection, IsOk());
   EXPECT_THAT(injection->edits.cdi_devices.drop, ElementsAre("w.com/c=7"));
-  ASSERT_THAT(injection->edits.annotations.last, SizeIs(2));
+  ASSERT_THAT(injection->edits.annotations.last, SizeIs(3));
   EXPECT_THAT(injection->edits.annotations.last[0].name,
               StartsWith("cdi.k8s.io/devmgr_"));
+  EXPECT_EQ(injection->edits.annotations.last[1].name, kDevicesAnnotation);
+  EXPECT_EQ(injection->edits.annotations.last[1].value,
+            R"({"cdi":["v.com/c=1","v.com/c=2","w.com/c=7"]})");
   EXPECT_EQ(injection->edits.annotations.last[0].value,
             "w.com/c=7,v.com/c=1,v.com/c=2");
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cri/messages.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
 #include "rpc/rpc_fixture.h"
@@ -72,6 +73,14 @@ class FakeRuntime {
             hanging_.Put(respond);
           };
     }
+    options.methods[std::string(cri::method::kContainerStatus)] =
+        [this](const std::string& request, const rpc::Respond& respond) {
+          const auto id = cri::ReadText(request, 1, "ContainerStatusRequest");
+          if (!status_of || !id.ok()) {
+            return respond(absl::UnimplementedError("no such method"));
+          }
+          respond(status_of(*id));
+        };
     if (has_streams) {
       Streamed(&options, cri::method::kStreamPodSandboxes, sandboxes);
       Streamed(&options, cri::method::kStreamContainers, containers);
@@ -92,6 +101,8 @@ class FakeRuntime {
   Mailbox<std::string> requests;
   /// When set, answers those methods in place of us.
   std::function<void(const std::string& request, rpc::Respond)> answer_instead;
+  /// Answers a verbose ContainerStatus; to be set before Start.
+  std::function<absl::StatusOr<std::string>(const std::string& id)> status_of;
   std::string sandboxes, containers;  ///< Answers; to be set before Start.
   bool has_streams = false;           ///< Of both; to be set before Start.
   bool lists_hang = false;            ///< To be set before Start.
@@ -304,7 +315,10 @@ template <typename KeyValues>
 std::vector<std::string> PairsOf(const KeyValues& values) {
   std::vector<std::string> pairs;
   for (const auto& value : values) {
-    if (value.key() == kAllocationAnnotation) continue;
+    if (value.key() == kAllocationAnnotation ||
+        value.key() == kDevicesAnnotation) {
+      continue;
+    }
     pairs.push_back(value.key() + "=" + value.value());
   }
   return pairs;

@@ -107,7 +107,12 @@ TEST_F(ShimTest, ExpandsForARuntimeWithoutCdi) {
     annotation.set_key(key);
     annotation.set_value(value);
   }
-  *config.add_annotations() = *seen.config().annotations().rbegin();
+  // What it holds, and the stamp.
+  ASSERT_GE(seen.config().annotations_size(), 2);
+  const auto last = seen.config().annotations().rbegin();
+  EXPECT_EQ(std::next(last)->key(), kDevicesAnnotation);
+  *config.add_annotations() = *std::next(last);
+  *config.add_annotations() = *last;
   EXPECT_EQ(seen.SerializeAsString(), request.SerializeAsString());
   const CriShimInfo info = shim_->Info();
   EXPECT_EQ(info.runtime_cdi, RuntimeCdi::kNone);

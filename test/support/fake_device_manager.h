@@ -36,6 +36,7 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
     std::vector<RuntimeInfo> runtimes;
+    std::vector<ForeignHolderInfo> holders;
     std::vector<RuntimeReport> reports;  ///< That were taken.
     absl::Status report_status;          ///< Not OK: no report is taken.
     std::vector<EventInfo> events;
@@ -134,6 +135,14 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::OkStatus());
     return 0;
   }
+  OperationId StartFreeHolder(const std::string& container,
+                              const std::string& reason, Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("free holder " + container + ": " + reason);
+    });
+    done(absl::OkStatus());
+    return 0;
+  }
   OperationId StartConfirmSource(const std::string& reason,
                                  Done done) override {
     Set([&](World& world) {
@@ -208,6 +217,9 @@ class FakeDeviceManager : public DeviceManager {
   }
   std::vector<DeviceClassInfo> DeviceClasses() const override {
     return Get(&World::classes);
+  }
+  std::vector<ForeignHolderInfo> ForeignHolders() const override {
+    return Get(&World::holders);
   }
   std::vector<RuntimeInfo> Runtimes() const override {
     return Get(&World::runtimes);

@@ -24,6 +24,7 @@ struct FakeNode {
   std::vector<DeviceInfo> devices;
   std::vector<ResourceInfo> resources;
   std::vector<DeviceClassInfo> classes;
+  std::vector<ForeignHolderInfo> holders;
   std::vector<DecisionInfo> history;
   std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
   std::vector<EventInfo> events;
@@ -69,6 +70,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     return Get(&FakeNode::classes);
+  }
+  absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
+    return Get(&FakeNode::holders);
   }
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
@@ -139,6 +143,12 @@ class FakeInspector : public Inspector {
                                                             : "automatic";
     node_.decisions.push_back("hand-over " + resource + " to " + to + ": " +
                               reason);
+    return node_.decided;
+  }
+  absl::Status FreeHolder(const std::string& container,
+                          const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("free holder " + container + ": " + reason);
     return node_.decided;
   }
   absl::Status ConfirmSource(const std::string& reason) override {

@@ -132,6 +132,10 @@ struct CriShimInfo {
 /// given, so that a list of containers tells who holds what.
 inline constexpr std::string_view kAllocationAnnotation = "devmgr/allocation";
 
+/// Annotation of a container that the shim gave devices: which, as JSON, so that
+/// they are known as long as it runs, whatever becomes of its pod.
+inline constexpr std::string_view kDevicesAnnotation = "devmgr/devices";
+
 /// Thread-safe. Two threads: that of its proxy, and `devmgr-shim`, which
 /// decides.
 class DEVMGR_EXPORT CriShim {

@@ -182,9 +182,19 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartConfirmSource(const std::string& reason,
                                          Done done) = 0;
 
+  /// Frees the devices of a foreign holder, though its container may still run:
+  /// pods may have them from now on. What is reported of that container counts
+  /// no more until it is gone. `container`: its ID, or how only its ID begins.
+  ///   InvalidArgument     there is no reason, or several IDs begin so
+  ///   NotFound            the ledger has no such holder
+  ///   FailedPrecondition  its devices are free already
+  virtual OperationId StartFreeHolder(const std::string& container,
+                                      const std::string& reason, Done done) = 0;
+
   /// What a CRI shim did and saw: its events are told as the manager's own are,
-  /// its counters are shown by `Runtimes`. For shims; to be repeated until it
-  /// succeeds. Waits for the manager's thread, like views.
+  /// its counters are shown by `Runtimes`, containers that hold what their pods
+  /// were not given become `ForeignHolders`, soon. For shims; to be repeated
+  /// until it succeeds. Waits for the manager's thread, like views.
   ///   InvalidArgument    the report cannot be meant; nothing of it counts
   ///   ResourceExhausted  too many sessions are known
   virtual absl::Status ReportRuntime(const RuntimeReport& report) = 0;
@@ -206,6 +216,8 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status HandOverResource(const std::string& resource,
                                 ResourceOwner owner, const std::string& reason);
   absl::Status ConfirmSource(const std::string& reason);
+  absl::Status FreeHolder(const std::string& container,
+                          const std::string& reason);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
@@ -242,6 +254,8 @@ class DEVMGR_EXPORT DeviceManager {
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
   /// Shims that have reported and have not ended, by their sockets.
   virtual std::vector<RuntimeInfo> Runtimes() const = 0;
+  /// Containers that hold what no pod was given, by their IDs.
+  virtual std::vector<ForeignHolderInfo> ForeignHolders() const = 0;
   /// Devices of plugins that a container holds, by resource, with the NUMA
   /// nodes they had when they were chosen.
   ///   NotFound  the pod is not known

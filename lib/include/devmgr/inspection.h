@@ -73,6 +73,7 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
   virtual absl::StatusOr<std::vector<ResourceInfo>> Resources() = 0;
   virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
+  virtual absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() = 0;
   /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) = 0;
@@ -105,13 +106,16 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
 
   /// What an operator decides: see DeviceManager::StartForceReleaseClaim,
-  /// StartHandOverResource and StartConfirmSource. Return when it is done.
+  /// StartHandOverResource, StartConfirmSource and StartFreeHolder. Return when
+  /// it is done.
   virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
                                          const std::string& reason) = 0;
   virtual absl::Status HandOverResource(const std::string& resource,
                                         ResourceOwner owner,
                                         const std::string& reason) = 0;
   virtual absl::Status ConfirmSource(const std::string& reason) = 0;
+  virtual absl::Status FreeHolder(const std::string& container,
+                                  const std::string& reason) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
   /// directory, whose daemon is stopped, the repair takes the lock and writes.

@@ -41,7 +41,13 @@ struct RuntimeReport {
   /// Since the last report that was taken, in ascending order of the session's
   /// own numbers. One that comes again is told once.
   std::vector<EventInfo> events;
-  bool over = false;  ///< The session ends with this report.
+  /// Containers behind `endpoint` that hold devices which their pods were not
+  /// given, as far as the shim can tell. The manager judges that by its ledger.
+  std::vector<ForeignHolder> holders;
+  /// `holders` are all there are: what is recorded of others of this endpoint
+  /// is over. False: the shim does not know (yet).
+  bool all_holders = false;
+  bool over = false;  ///< The session ends with this report; holders stay.
 };
 
 /// A session as the manager shows it.
@@ -57,5 +63,8 @@ struct RuntimeInfo {
 
 /// Events that one report may have.
 inline constexpr std::size_t kMaxReportedEvents = 256;
+/// Holders that one report may have, and devices that one of them may hold.
+inline constexpr std::size_t kMaxReportedHolders = 1'024;
+inline constexpr std::size_t kMaxHeldDevices = 1'024;
 
 }  // namespace devmgr

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/foreign_book.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/quote.h"
+#include "manager/foreign_decisions.h"
+
+namespace devmgr::manager {
+namespace {
+
+constexpr std::size_t kMaxWhy = 1024;
+
+/// `container 'main' (0123456789abc)`.
+std::string ContainerText(const state::ForeignHolderRecord& holder) {
+  constexpr std::size_t kShown = 13;
+  const std::string id =
+      api::Readable(holder.id.value.substr(0, kShown), kShown);
+  return holder.container.empty()
+             ? "container " + id
+             : fmt::format("container {} ({})", api::Quoted(holder.container),
+                           id);
+}
+
+}  // namespace
+
+/// Where a device plugin names a device as CDI does, the CDI device is its. As
+/// long as the plugin has not reported its devices, it may be.
+state::ForeignHolderRecord ForeignBook::RecordOf(
+    const ForeignHolder& holder) const {
+  state::ForeignHolderRecord record;
+  record.id.value = holder.container_id;
+  record.pod_uid = holder.pod_uid;
+  record.pod = holder.pod;
+  record.container = holder.container;
+  record.why = holder.why;
+  for (const HeldResource& resource : holder.resources) {
+    for (const std::string& device : resource.devices) {
+      record.devices.emplace(resource.name, device);
+    }
+  }
+  record.cdi_devices = {holder.cdi_devices.begin(), holder.cdi_devices.end()};
+  for (const std::string& name : holder.cdi_devices) {
+    const std::size_t equals = name.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string kind = name.substr(0, equals);
+    const std::string device = name.substr(equals + 1);
+    const auto inventory = parts_.inventories.find(kind);
+    if (inventory == parts_.inventories.end()) continue;
+    const bool is_listed = inventory->second.Find(device) != nullptr;
+    const bool is_told =
+        inventory->second.state() == device::EndpointState::kLive;
+    if (is_listed || !is_told) record.devices.emplace(kind, device);
+  }
+  return record;
+}
+
+void ForeignBook::Take(const RuntimeReport& report) {
+  if (report.holders.empty() && !report.all_holders) return;
+  ReportedHolders reported{report.endpoint, {}, report.all_holders};
+  for (const ForeignHolder& holder : report.holders) {
+    reported.holders.push_back(RecordOf(holder));
+    TellOfConflicts(reported.holders.back());
+  }
+  if (report.all_holders) {
+    std::erase_if(conflicts_, [&](const auto& entry) {
+      return std::none_of(
+          reported.holders.begin(), reported.holders.end(),
+          [&](const auto& holder) { return holder.id == entry.first; });
+    });
+  }
+  const bool is_news =
+      !JudgeHolders(parts_.state, reported, 0).changes.empty() ||
+      !reported.holders.empty();
+  if (!is_news) return;
+  parts_.ledger.Submit(
+      [reported = std::move(reported), now = parts_.now_ms()](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return JudgeHolders(state, reported, now);
+      },
+      [](const absl::Status&) {});
+}
+
+void ForeignBook::OnPod(const PodUid& pod) {
+  if (parts_.state.foreign_holders.empty()) return;
+  if (SettleHolders(parts_.state, pod).changes.empty()) return;
+  parts_.ledger.Submit(
+      [pod](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return SettleHolders(state, pod);
+      },
+      [](const absl::Status&) {});
+}
+
+void ForeignBook::Free(const std::string& id, const std::string& reason,
+                       std::function<void(const absl::Status&)> done) {
+  parts_.ledger.Submit(
+      [id, reason](const state::State& state) {
+        return FreeHolder(state, id, reason);
+      },
+      std::move(done));
+}
+
+void ForeignBook::TellOfConflicts(const state::ForeignHolderRecord& reported) {
+  std::set<std::pair<std::string, std::string>> conflicts;
+  for (const auto& [resource, device] : reported.devices) {
+    const PodUid* uid = parts_.state.HolderOf(resource, device);
+    if (uid == nullptr || *uid == reported.pod_uid) continue;
+    conflicts.emplace(resource, device);
+    const auto told = conflicts_.find(reported.id);
+    if (told != conflicts_.end() && told->second.contains({resource, device})) {
+      continue;
+    }
+    const state::PodRecord* pod = parts_.state.FindPod(*uid);
+    Tell(true, "ForeignHolderConflict", reported,
+         fmt::format("{} uses device {} of {}, which the ledger assigned to "
+                     "pod {}: the pod keeps it, and both may use it until the "
+                     "container is stopped",
+                     ContainerText(reported), api::Quoted(device),
+                     api::Quoted(resource), api::Quoted(pod->name.ToString())));
+  }
+  if (conflicts.empty()) {
+    conflicts_.erase(reported.id);
+  } else {
+    conflicts_[reported.id] = std::move(conflicts);
+  }
+}
+
+void ForeignBook::OnRecorded(const state::ForeignHolderRecord* before,
+                             const state::ForeignHolderRecord* now) {
+  if (now == nullptr) {
+    if (before == nullptr) return;
+    const state::PodRecord* own = parts_.state.FindPod(before->pod_uid);
+    const bool is_adopted = own != nullptr && !own->holds.empty();
+    Tell(false, "ForeignHolderGone", *before,
+         fmt::format(
+             "{} holds no devices beyond what pods were given any more{}",
+             ContainerText(*before),
+             is_adopted ? ": its pod was given them" : ": it is gone"));
+    return;
+  }
+  if (!now->Holds()) {
+    Tell(true, "ForeignHolderFreed", *now,
+         fmt::format("an operator freed {}, which {} may still use: {}",
+                     HeldText(*now), ContainerText(*now),
+                     api::Readable(now->freed, kMaxWhy)));
+    return;
+  }
+  const bool has_more =
+      before == nullptr || !before->Holds() ||
+      !std::includes(before->devices.begin(), before->devices.end(),
+                     now->devices.begin(), now->devices.end()) ||
+      !std::includes(before->cdi_devices.begin(), before->cdi_devices.end(),
+                     now->cdi_devices.begin(), now->cdi_devices.end());
+  if (!has_more) return;
+  std::string message =
+      fmt::format("{} holds {}: {}", ContainerText(*now), HeldText(*now),
+                  api::Readable(now->why, kMaxWhy));
+  if (!now->devices.empty()) {
+    message +=
+        "; no other pod gets devices of device plugins among these until it "
+        "is gone or an operator frees them";
+  }
+  if (!now->cdi_devices.empty()) {
+    message += "; CDI devices of claims may still be allocated to others";
+  }
+  Tell(true, "ForeignHolder", *now, message);
+}
+
+void ForeignBook::Tell(bool warning, const char* reason,
+                       const state::ForeignHolderRecord& holder,
+                       const std::string& message) {
+  const bool has_pod = !holder.pod.name.empty();
+  parts_.events.Add(warning, reason, has_pod ? "Pod" : "Container",
+                    has_pod ? holder.pod : ObjectName{"", holder.id.value},
+                    message);
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <devmgr/runtime_report.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "device/inventory.h"
+#include "manager/event_log.h"
+#include "manager/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::manager {
+
+/// Containers that hold devices which no pod was given: has the ledger remember
+/// what CRI shims report of them, and says what becomes of it. Lives on the
+/// manager's thread.
+class ForeignBook {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    EventLog& events;
+    const device::InventoryMap& inventories;
+    std::function<std::int64_t()> now_ms;
+  };
+  explicit ForeignBook(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Of a report that RuntimeBook took. One write at most; should it fail, the
+  /// next report brings the same.
+  void Take(const RuntimeReport& report);
+
+  /// The pod's record is another: it may have what its containers hold.
+  void OnPod(const PodUid& pod);
+
+  /// The ledger has `now` in place of `before` (null: nothing).
+  void OnRecorded(const state::ForeignHolderRecord* before,
+                  const state::ForeignHolderRecord* now);
+
+  /// As manager::FreeHolder. `done` runs on the ledger's thread, once it is on
+  /// disk.
+  void Free(const std::string& id, const std::string& reason,
+            std::function<void(const absl::Status&)> done);
+
+ private:
+  state::ForeignHolderRecord RecordOf(const ForeignHolder& holder) const;
+  /// Other pods have what the container uses: told once.
+  void TellOfConflicts(const state::ForeignHolderRecord& reported);
+  void Tell(bool warning, const char* reason,
+            const state::ForeignHolderRecord& holder,
+            const std::string& message);
+
+  const Parts parts_;
+  /// Devices that were told to be used by a container and another pod, by
+  /// container.
+  std::map<state::ContainerId, std::set<std::pair<std::string, std::string>>>
+      conflicts_;
+};
+
+}  // namespace devmgr::manager
