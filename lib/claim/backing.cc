@@ -49,7 +49,8 @@ bool MayHandOver(const State& state, const std::string& resource, Backing to,
     case Backing::kClass:
       return candidates.device_class && !candidates.plugin &&
              !(careful && (candidates.plugin_awaited ||
-                           !state.PluginHoldersOf(resource, 1).empty()));
+                           !state.PluginHoldersOf(resource, 1).empty() ||
+                           !state.ForeignHoldersOf(resource, 1).empty()));
   }
   return false;
 }
@@ -157,7 +158,8 @@ Verdict CheckNoPluginDevices(const State& state, const std::string& resource,
                              const PodUid& pod) {
   const std::vector<PodUid> holders =
       Others(state.PluginHoldersOf(resource, kMostNames + 1), pod);
-  if (holders.empty()) return {};
+  const auto foreign = state.ForeignHoldersOf(resource, kMostNames, pod);
+  if (holders.empty() && foreign.empty()) return {};
   Verdict verdict{Verdict::Kind::kWait, "ResourceHeldByPlugin", "", {}};
   std::vector<std::string> names;
   for (const PodUid& uid : holders) {
@@ -166,11 +168,17 @@ Verdict CheckNoPluginDevices(const State& state, const std::string& resource,
     names.push_back(holder->name.ToString());
     verdict.waiting_for.push_back({WaitingFor::Kind::kPod, names.back()});
   }
+  for (const state::ForeignHolderRecord* holder : foreign) {
+    if (names.size() < kMostNames) names.push_back(HolderText(*holder));
+  }
+  if (!foreign.empty()) {
+    verdict.waiting_for.push_back({WaitingFor::Kind::kResource, resource});
+  }
   verdict.message = fmt::format(
       "extended resource '{}' is mapped to a claim, and devices of its device "
       "plugin are held by {}{}",
       resource, fmt::join(names, ", "),
-      holders.size() > kMostNames ? ", ..." : "");
+      holders.size() + foreign.size() > kMostNames ? ", ..." : "");
   return verdict;
 }
 

@@ -224,7 +224,12 @@ std::vector<device::FaultyDevice> DeviceBook::Faulty(
       inventory->second.held_unhealthy_count() == 0) {
     return {};
   }
-  return device::FaultyDevices(inventory->second, Held(resource));
+  std::vector<device::FaultyDevice> faulty =
+      device::FaultyDevices(inventory->second, Held(resource));
+  std::erase_if(faulty, [this](const device::FaultyDevice& device) {
+    return foreign_.contains(device.pod);
+  });
+  return faulty;
 }
 
 device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {

@@ -13,6 +13,8 @@ namespace devmgr::manager {
 namespace {
 
 constexpr std::size_t kMaxWhy = 1024;
+/// That are remembered.
+constexpr std::size_t kMostEndpoints = 64;
 
 /// `container 'main' (0123456789abc)`.
 std::string ContainerText(const state::ForeignHolderRecord& holder) {
@@ -72,16 +74,29 @@ void ForeignBook::Take(const RuntimeReport& report) {
           [&](const auto& holder) { return holder.id == entry.first; });
     });
   }
-  const bool is_news =
-      !JudgeHolders(parts_.state, reported, 0).changes.empty() ||
-      !reported.holders.empty();
-  if (!is_news) return;
+  if (IsOldNews(reported)) return;
   parts_.ledger.Submit(
       [reported = std::move(reported), now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return JudgeHolders(state, reported, now);
       },
       [](const absl::Status&) {});
+}
+
+/// What was reported before may not be on disk yet, so that only this is known
+/// to change nothing: no holders, where there were none the last time.
+bool ForeignBook::IsOldNews(const ReportedHolders& reported) {
+  const bool is_empty = reported.all && reported.holders.empty();
+  if (!is_empty) {
+    empty_.erase(reported.endpoint);
+    return false;
+  }
+  if (empty_.size() >= kMostEndpoints) empty_.clear();
+  if (empty_.insert(reported.endpoint).second) return false;
+  const auto& holders = parts_.state.foreign_holders;
+  return std::none_of(holders.begin(), holders.end(), [&](const auto& entry) {
+    return entry.second->endpoint == reported.endpoint;
+  });
 }
 
 void ForeignBook::OnPod(const PodUid& pod) {

@@ -12,6 +12,7 @@
 
 #include "device/inventory.h"
 #include "manager/event_log.h"
+#include "manager/foreign_decisions.h"
 #include "manager/ledger.h"
 #include "state/state.h"
 
@@ -50,6 +51,7 @@ class ForeignBook {
 
  private:
   state::ForeignHolderRecord RecordOf(const ForeignHolder& holder) const;
+  bool IsOldNews(const ReportedHolders& reported);
   /// Other pods have what the container uses: told once.
   void TellOfConflicts(const state::ForeignHolderRecord& reported);
   void Tell(bool warning, const char* reason,
@@ -57,6 +59,8 @@ class ForeignBook {
             const std::string& message);
 
   const Parts parts_;
+  /// Runtimes whose last report had no holders.
+  std::set<std::string> empty_;
   /// Devices that were told to be used by a container and another pod, by
   /// container.
   std::map<state::ContainerId, std::set<std::pair<std::string, std::string>>>

@@ -213,6 +213,23 @@ const ForeignHolderRecord* State::ForeignHolderOf(std::string_view resource,
   return nullptr;
 }
 
+std::vector<const ForeignHolderRecord*> State::ForeignHoldersOf(
+    const std::string& resource, std::size_t most, const PodUid& pod) const {
+  std::vector<const ForeignHolderRecord*> found;
+  for (auto item = foreign_devices.lower_bound({resource, "", ContainerId{}});
+       item != foreign_devices.end() && std::get<0>(*item) == resource &&
+       found.size() < most;
+       ++item) {
+    const ForeignHolderRecord* holder = FindHolder(std::get<2>(*item));
+    const bool is_own = !pod.value.empty() && holder->pod_uid == pod;
+    if (!is_own &&
+        std::find(found.begin(), found.end(), holder) == found.end()) {
+      found.push_back(holder);
+    }
+  }
+  return found;
+}
+
 const PodUid* State::HolderOf(std::string_view resource,
                               std::string_view device) const {
   const auto found = device_holders.lower_bound(

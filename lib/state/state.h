@@ -78,6 +78,11 @@ struct State {
                                              std::string_view device,
                                              const PodUid& pod = {}) const;
 
+  /// Containers that hold devices of the plugin for this resource and are none
+  /// of this pod's, `most` at most. Valid until the next change.
+  std::vector<const ForeignHolderRecord*> ForeignHoldersOf(
+      const std::string& resource, std::size_t most,
+      const PodUid& pod = {}) const;
   /// Pods that hold devices of the plugin for this resource, `most` at most.
   std::vector<PodUid> PluginHoldersOf(const std::string& resource,
                                       std::size_t most) const;

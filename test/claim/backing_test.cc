@@ -139,6 +139,32 @@ TEST_F(BackingTest, AMappedPodWaitsForThoseWhoHoldThePluginsDevices) {
   EXPECT_EQ(Prepare(pod).kind, Kind::kAdmit);
 }
 
+TEST_F(BackingTest, AContainerWithoutPodHoldsThePluginsDevicesToo) {
+  ASSERT_EQ(After(kPluginOnly), "DevicePlugin");
+  state::ForeignHolderRecord holder;
+  holder.id.value = "c1";
+  holder.pod_uid.value = "u-stray";
+  holder.devices = {{kGpu, "0"}};
+  const auto put = [&](const PodUid& pod) {
+    holder.pod_uid = pod;
+    state::Decision decision;
+    decision.kind = state::DecisionKind::kHolderFound;
+    decision.changes = {state::PutHolder{
+        std::make_shared<const state::ForeignHolderRecord>(holder)}};
+    ledger_.Take(decision);
+  };
+  put({"u-stray"});
+  EXPECT_EQ(After(kClassOnly), "DevicePlugin");
+  const Verdict verdict = Prepare(Mapped());
+  EXPECT_EQ(verdict.reason, "ResourceHeldByPlugin");
+  EXPECT_THAT(verdict.message, HasSubstr("foreign container c1"));
+  EXPECT_THAT(verdict.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
+  // Of the pod itself it keeps nobody.
+  put({"u-P"});
+  EXPECT_EQ(Prepare(Mapped()).kind, Kind::kAdmit);
+}
+
 // AL-080: or by an operator's word.
 TEST_F(BackingTest, AnOperatorGivesTheNameAwayAndItStaysThere) {
   ASSERT_EQ(After(kPluginOnly), "DevicePlugin");

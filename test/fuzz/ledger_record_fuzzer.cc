@@ -40,6 +40,9 @@ void CheckRecords(std::string_view bytes) {
       bytes, [](auto b) { return DecodeIdentity(b, "id/x"); },
       [](const auto& identity) { return EncodeIdentity(*identity); });
   CheckRoundTrip(
+      bytes, [](auto b) { return DecodeHolder(b, "f/x"); },
+      [](const auto& holder) { return EncodeHolder(*holder); });
+  CheckRoundTrip(
       bytes, [](auto b) { return DecodeBatch(b, "batch/1"); },
       [](const auto& batch) { return EncodeBatch(batch); });
 }

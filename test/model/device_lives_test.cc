@@ -3,7 +3,8 @@
 // Random lives of a node with device plugins, on one thread and on a clock that
 // moves when told: pods come and go, plugins come, tell their devices, flip
 // them, drop out, refuse and hang, init containers end and start again, a
-// resource is also had through claims, managers restart, the machine reboots.
+// resource is also had through claims, containers hold devices that no pod was
+// given, managers restart, the machine reboots.
 // What must hold at any moment is checked after each step; now and then
 // everything is mended, and who can have devices must have them.
 #include <fmt/core.h>
@@ -65,6 +66,7 @@ class DeviceLife {
   std::uint64_t allocations = 0;
   std::uint64_t claimed = 0;     ///< Steps with a claim for the resource.
   std::uint64_t given_back = 0;  ///< Looks at init containers without devices.
+  std::uint64_t foreign = 0;     ///< Steps with containers of no pod's devices.
 
  private:
   static constexpr std::size_t kAll = 10'000;
@@ -125,6 +127,7 @@ class DeviceLife {
 
   std::string Do() {
     const std::size_t kind = luck_.Below(100);
+    if (kind < 5) return DoContainers();
     if (kind < 25) return AddPod();
     if (kind < 45) return RemovePod();
     if (kind < 75) return DoPlugin(kResources[luck_.Below(2)]);
@@ -144,6 +147,51 @@ class DeviceLife {
     Stop();
     Start();
     return fmt::format("restart, boot {}", boot_);
+  }
+
+  /// Containers come, with what their pod may lack, or go, and the shim says
+  /// so.
+  std::string DoContainers() {
+    if (luck_.Chance(15) && !containers_.empty()) {
+      const std::string id = containers_.begin()->first;
+      manager_->StartFreeHolder(id, "why", [](const absl::Status&) {});
+      return fmt::format("{} is freed", id);
+    }
+    if (luck_.Chance(50) && !containers_.empty()) {
+      containers_.erase(containers_.begin());
+    } else {
+      ForeignHolder holder;
+      holder.container_id = fmt::format("c{}", ++last_container_);
+      const auto pod = pods_.find(fmt::format("p{}", luck_.Below(10)));
+      holder.pod = {"default", pod == pods_.end() ? "stray" : pod->first};
+      holder.pod_uid.value =
+          pod == pods_.end() ? "stray" : pod->second.metadata.uid;
+      holder.container = "c0";
+      for (const std::string& resource : kResources) {
+        std::set<std::string> ids;
+        for (std::size_t i = luck_.Below(3); i > 0; --i) {
+          ids.insert(std::to_string(luck_.Below(kMostDevices)));
+        }
+        if (ids.empty()) continue;
+        holder.resources.push_back({resource, {ids.begin(), ids.end()}});
+      }
+      containers_[holder.container_id] = std::move(holder);
+    }
+    ReportContainers(luck_.Chance(80));
+    return fmt::format("{} containers beyond the ledger", containers_.size());
+  }
+
+  void ReportContainers(bool all) {
+    RuntimeReport report;
+    report.session = "s";
+    report.listen = "/run/shim.sock";
+    report.endpoint = "/run/runtime.sock";
+    report.all_holders = all;
+    for (const auto& [id, holder] : containers_) {
+      report.holders.push_back(holder);
+    }
+    const absl::Status taken = manager_->ReportRuntime(report);
+    if (!taken.ok()) Complain(taken.ToString());
   }
 
   std::string AddPod() {
@@ -308,8 +356,10 @@ class DeviceLife {
         pod->containers[luck_.Below(pod->containers.size())];
     manager_->StartBeforeContainerStart(
         pod->uid, container,
-        [this, uid = pod->uid, container](const absl::Status& status) {
-          if (status.ok()) CheckStarts(uid, container);
+        [this, uid = pod->uid, container,
+         ends = ends_[pod->uid]](const absl::Status& status) {
+          // Its plugin may have answered long after the init containers ended.
+          if (status.ok() && ends == ends_[uid]) CheckStarts(uid, container);
         });
     return fmt::format("{} of {} starts", container, pod->uid.value);
   }
@@ -328,6 +378,7 @@ class DeviceLife {
     const auto pod = AnyReady();
     if (!pod) return "nothing";
     ++ending_[pod->uid];
+    ++ends_[pod->uid];
     manager_->StartReleaseInitContainers(
         pod->uid, [this, uid = pod->uid](const absl::Status&) {
           if (--ending_[uid] == 0) ending_.erase(uid);
@@ -341,6 +392,7 @@ class DeviceLife {
       Complain(violation);
     }
     CheckOwners(state);
+    if (!state.foreign_devices.empty()) ++foreign;
     for (const PodInfo& pod : manager_->Pods()) {
       if (pod.state == PodState::kRejected) {
         Complain(fmt::format("{} is rejected: {}", pod.uid.value, pod.message));
@@ -404,6 +456,8 @@ class DeviceLife {
       if (connected_.insert(resource).second) plugins_.Connect(resource);
       plugins_.Report(resource, HealthyDevices(kMostDevices));
     }
+    containers_.clear();
+    ReportContainers(/*all=*/true);
     Publish();
     for (int i = 0; i < 60; ++i) {
       Work(kAll);
@@ -421,6 +475,9 @@ class DeviceLife {
   /// helped.
   void CheckRest() {
     const state::State state = store_.Load();
+    if (!state.foreign_holders.empty()) {
+      Complain("containers that have gone hold devices");
+    }
     std::map<std::string, std::int64_t> free;
     for (const std::string& resource : kResources)
       free[resource] = kMostDevices;
@@ -485,8 +542,12 @@ class DeviceLife {
                                   std::shared_ptr<const ResourceClaim>>>
       objects_;
   std::set<std::string> connected_;
+  /// That run with devices their pods were perhaps not given.
+  std::map<std::string, ForeignHolder> containers_;
+  int last_container_ = 0;
   bool has_class_ = false;
   std::map<PodUid, int> ending_;  ///< What is told of init containers.
+  std::map<PodUid, int> ends_;    ///< How often that was told.
   std::set<std::string> seen_ready_;
   SharedStore store_;
   FakeDrivers drivers_;
@@ -507,6 +568,7 @@ TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {
   std::uint64_t allocations = 0;
   std::uint64_t claimed = 0;
   std::uint64_t given_back = 0;
+  std::uint64_t foreign = 0;
   for (std::uint32_t i = 0; i < lives; ++i) {
     DeviceLife life(seed + i);
     const std::string problem = life.Run(kSteps);
@@ -515,16 +577,19 @@ TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {
     allocations += life.allocations;
     claimed += life.claimed;
     given_back += life.given_back;
+    foreign += life.foreign;
   }
   std::printf(
       "%lu pods Ready, %lu calls of plugins, %lu steps with claims, init "
-      "containers without devices seen %lu times\n",
-      ready, allocations, claimed, given_back);
+      "containers without devices seen %lu times, %lu steps with foreign "
+      "containers\n",
+      ready, allocations, claimed, given_back, foreign);
   // The lives are worth something only if much happens in them.
   EXPECT_GT(ready, lives * kSteps / 40);
   EXPECT_GT(allocations, lives * kSteps / 10);
   EXPECT_GT(claimed, lives * kSteps / 20);
   EXPECT_GT(given_back, lives);
+  EXPECT_GT(foreign, lives * kSteps / 20);
 }
 
 }  // namespace
