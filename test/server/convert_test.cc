@@ -28,6 +28,42 @@ TEST(ValidUtf8Test, KeepsTextAndReplacesForeignBytes) {
   EXPECT_EQ(ValidUtf8("\xF4\x90\x80\x80"), bad + bad + bad + bad);
 }
 
+ForeignHolder SomeHolder() {
+  return {"c1",
+          {"u-p"},
+          {"default", "p"},
+          "main",
+          {{"example.com/gpu", {"0", "1"}}, {"example.com/nic", {"x"}}},
+          {"v.com/c=1"},
+          "its pod is not known"};
+}
+
+TEST(ConvertTest, ForeignHoldersKeepEveryField) {
+  const ForeignHolderInfo info{SomeHolder(), "/run/r.sock", At(7), "it hangs"};
+  LedgerView view;
+  view.holders = {info};
+  const auto view_back = FromProto(OverTheWire(ToProto(view)));
+  ASSERT_TRUE(view_back.ok());
+  ASSERT_EQ(view_back->holders.size(), 1u);
+  for (const ForeignHolderInfo& back :
+       {FromProto(OverTheWire(ToProto(info))), view_back->holders[0]}) {
+    EXPECT_EQ(back.holder, info.holder);
+    EXPECT_EQ(back.endpoint, info.endpoint);
+    EXPECT_EQ(back.since, info.since);
+    EXPECT_EQ(back.freed, info.freed);
+  }
+}
+
+TEST(ConvertTest, ReportsKeepTheirHolders) {
+  RuntimeReport report;
+  report.holders = {SomeHolder(), ForeignHolder()};
+  report.all_holders = true;
+  const RuntimeReport back = FromProto(OverTheWire(ToProto(report)));
+  EXPECT_EQ(back.holders, report.holders);
+  EXPECT_TRUE(back.all_holders);
+  EXPECT_FALSE(FromProto(OverTheWire(ToProto(RuntimeReport()))).all_holders);
+}
+
 TEST(ConvertTest, PodInfoKeepsEveryState) {
   for (const PodState state :
        {PodState::kWaiting, PodState::kPreparing, PodState::kReady,

@@ -111,12 +111,14 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
                     "block"}};
     world.devices.resize(4);
     world.classes.resize(5);
+    world.holders.resize(7);
     world.history->resize(6);
     for (std::size_t i = 0; i < 6; ++i) (*world.history)[i].sequence = i + 1;
   });
   StartServer();
   const auto inspector = Connect();
   EXPECT_EQ(inspector->Node()->version, "7");
+  EXPECT_THAT(*inspector->ForeignHolders(), SizeIs(7));
   ASSERT_THAT(*inspector->Pods(), SizeIs(1));
   EXPECT_EQ(inspector->Pods()->front().name, kPod);
   EXPECT_THAT(*inspector->Claims(), SizeIs(2));
@@ -146,10 +148,12 @@ TEST_F(InspectionServerTest, PassesOnWhatAnOperatorDecides) {
                   ->HandOverResource("example.com/gpu",
                                      ResourceOwner::kDeviceClass, "because")
                   .ok());
+  EXPECT_TRUE(inspector->FreeHolder("0123", "it hangs").ok());
   manager_.Set([](FakeDeviceManager::World& world) {
     EXPECT_THAT(world.decisions,
                 ElementsAre("release default/c: why",
-                            "hand-over example.com/gpu: because"));
+                            "hand-over example.com/gpu: because",
+                            "free holder 0123: it hangs"));
   });
   for (const std::string& reason :
        {std::string(), std::string("a\nb"), std::string(2'000, 'x')}) {
@@ -159,6 +163,8 @@ TEST_F(InspectionServerTest, PassesOnWhatAnOperatorDecides) {
                   ->HandOverResource("example.com/gpu",
                                      ResourceOwner::kAutomatic, reason)
                   .code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(inspector->FreeHolder("0123", reason).code(),
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(inspector->ForceReleaseClaim({"", "c"}, "why").code(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get debts, release claim --force, hand-over resource.
+// get debts, release claim --force, hand-over resource, get holders, free
+// holder.
 #include <gmock/gmock.h>
 
 #include "tools/command_line.h"
@@ -125,6 +126,74 @@ TEST_F(OperatorTest, ConfirmsASourceOnlyWhenThatIsMeant) {
   EXPECT_THAT(Run({"confirm", "source", "--yes"}).err, HasSubstr("--reason"));
   EXPECT_THAT(Run({"confirm", "pod", "--reason", "r"}).err,
               HasSubstr("only source"));
+}
+
+class HoldersTest : public CommandLineTest {
+ protected:
+  HoldersTest() {
+    ForeignHolderInfo info;
+    info.holder = {"0123456789abcdef",
+                   {"u-stray"},
+                   {"default", "stray"},
+                   "main",
+                   {{"example.com/gpu", {"0", "1"}}},
+                   {"v.com/c=1"},
+                   "its pod is not known"};
+    info.endpoint = "/run/runtime.sock";
+    info.since = now_ - minutes(5);
+    node_.holders = {info};
+    info.holder.container_id = "ffff";
+    info.holder.pod = {"other", "p"};
+    info.freed = "it hangs";
+    node_.holders.push_back(info);
+  }
+};
+
+TEST_F(HoldersTest, AreListed) {
+  const Result all = Run({"get", "holders"});
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.out,
+              AllOf(HasSubstr("0123456789abc   default"), HasSubstr("5m"),
+                    HasSubstr("example.com/gpu/0,example.com/gpu/1,v.com/c=1"),
+                    HasSubstr("it hangs")));
+  EXPECT_THAT(
+      Run({"get", "holders", "-o", "wide"}).out,
+      AllOf(HasSubstr("0123456789abcdef"), HasSubstr("its pod is not known"),
+            HasSubstr("/run/runtime.sock")));
+  EXPECT_EQ(Run({"get", "holders", "-n", "other", "-o", "name"}).out,
+            "holder/ffff\n");
+  const auto json =
+      nlohmann::json::parse(Run({"get", "holder", "0123", "-o", "json"}).out);
+  EXPECT_EQ(json.at("kind"), "ForeignHolder");
+  const auto& status = json.at("status");
+  EXPECT_EQ(status.at("pod").at("name"), "stray");
+  EXPECT_EQ(status.at("resources").at(0).at("devices").size(), 2u);
+  EXPECT_EQ(status.at("cdiDevices").at(0), "v.com/c=1");
+  EXPECT_FALSE(status.contains("freed"));
+  EXPECT_THAT(Run({"get", "holder", "77"}).err,
+              HasSubstr("no foreign container '77'"));
+}
+
+TEST_F(HoldersTest, AreFreedOnlyWhenThatIsMeant) {
+  const Result shown = Run({"free", "holder", "0123", "--reason", "it hangs"});
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err,
+              AllOf(HasSubstr("example.com/gpu/0"),
+                    HasSubstr("its pod is not known"), HasSubstr("add --yes")));
+  EXPECT_THAT(node_.decisions, IsEmpty());
+  const Result done =
+      Run({"free", "holder", "0123", "--reason", "it hangs", "--yes"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("'0123' are free for pods"));
+  EXPECT_THAT(node_.decisions, ElementsAre("free holder 0123: it hangs"));
+  EXPECT_THAT(Run({"free", "holder", "0123", "--yes"}).err,
+              HasSubstr("--reason"));
+  EXPECT_THAT(Run({"free", "holder", "--reason", "r"}).err,
+              HasSubstr("the NAME of the holder is missing"));
+  EXPECT_THAT(Run({"free", "pod", "p", "--reason", "r"}).err,
+              HasSubstr("holder"));
+  EXPECT_THAT(Run({"describe", "holder", "0123"}).err,
+              HasSubstr("is not for this verb"));
 }
 
 TEST_F(OperatorTest, ConvertsALedgerOnlyWhenThatIsMeant) {

@@ -22,6 +22,7 @@ absl::Status Release(const Session& session);
 absl::Status ForceRelease(const Session& session);
 absl::Status HandOver(const Session& session);
 absl::Status ConfirmSource(const Session& session);
+absl::Status FreeHolder(const Session& session);
 absl::Status Convert(const Session& session);
 absl::Status Events(const Session& session);
 absl::Status History(const Session& session);

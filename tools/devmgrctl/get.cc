@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|resources|claims|debts|pods|devices|classes [NAME].
+// get plugins|resources|claims|debts|pods|devices|classes|holders [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -328,6 +328,31 @@ const Listing<DeviceClassInfo> kClasses = {
     },
     [](const Session&, const DeviceClassInfo& item) { return Row{item.note}; }};
 
+const Listing<ForeignHolderInfo> kHolders = {
+    "ForeignHolderList",
+    "holder",
+    {"CONTAINER", "NAMESPACE", "POD", "DEVICES", "FREED", "AGE"},
+    {"NAME", "UID", "ENDPOINT", "WHY"},
+    [](const ForeignHolderInfo& info) {
+      return std::vector<std::string>{info.holder.container_id};
+    },
+    [](const ForeignHolderInfo& info) { return info.holder.container_id; },
+    [](const Session& session, const ForeignHolderInfo& info) {
+      const ForeignHolder& holder = info.holder;
+      // As much of the ID as crictl shows.
+      return Row{session.wide() ? holder.container_id
+                                : holder.container_id.substr(0, 13),
+                 holder.pod.ns,
+                 holder.pod.name,
+                 DevicesText(holder),
+                 info.freed,
+                 session.Age(info.since)};
+    },
+    [](const Session&, const ForeignHolderInfo& info) {
+      return Row{info.holder.container, info.holder.pod_uid.value,
+                 info.endpoint, info.holder.why};
+    }};
+
 /// Of a name that was given: the object itself for programs, where it is one.
 template <typename Info>
 absl::Status ListNamed(const Session& session, std::vector<Info> infos,
@@ -392,6 +417,25 @@ absl::Status GetDebts(const Session& session, Inspector& inspector) {
                   [&](const DebtInfo& debt) { return debt.claim.ns != ns; });
   }
   return List(session, *std::move(debts), kDebts);
+}
+
+/// Those whose IDs begin with the name.
+absl::Status GetHolders(const Session& session, Inspector& inspector) {
+  const std::string& ns = session.options().ns;
+  const std::string& id = session.options().name.name;
+  auto holders = inspector.ForeignHolders();
+  if (!holders.ok()) return holders.status();
+  std::erase_if(*holders, [&](const ForeignHolderInfo& info) {
+    return !info.holder.container_id.starts_with(id) ||
+           (!ns.empty() && info.holder.pod.ns != ns);
+  });
+  if (id.empty()) return List(session, *std::move(holders), kHolders);
+  if (holders->empty()) {
+    return MakeError(
+        absl::StatusCode::kNotFound,
+        fmt::format("the ledger has no foreign container '{}'", id));
+  }
+  return ListNamed(session, *std::move(holders), kHolders);
 }
 
 absl::Status GetPlugins(const Session& session, Inspector& inspector) {
@@ -492,6 +536,8 @@ absl::Status Get(const Session& session) {
       return GetDevices(session, inspector);
     case Kind::kClass:
       return GetClasses(session, inspector);
+    case Kind::kHolder:
+      return GetHolders(session, inspector);
   }
   return absl::OkStatus();
 }

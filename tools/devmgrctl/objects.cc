@@ -256,6 +256,42 @@ Json ItemOf(const DeviceClassInfo& device_class) {
               {"status", std::move(status)}};
 }
 
+std::string DevicesText(const ForeignHolder& holder) {
+  std::vector<std::string> texts;
+  for (const HeldResource& resource : holder.resources) {
+    for (const std::string& id : resource.devices) {
+      texts.push_back(resource.name + "/" + id);
+    }
+  }
+  texts.insert(texts.end(), holder.cdi_devices.begin(),
+               holder.cdi_devices.end());
+  return Join(texts, ",");
+}
+
+Json ItemOf(const ForeignHolderInfo& info) {
+  const ForeignHolder& holder = info.holder;
+  Json status;
+  status["container"] = holder.container;
+  if (!holder.pod.name.empty()) {
+    status["pod"] = Json{{"namespace", holder.pod.ns},
+                         {"name", holder.pod.name},
+                         {"uid", holder.pod_uid.value}};
+  }
+  status["endpoint"] = info.endpoint;
+  Json resources = Json::array();
+  for (const HeldResource& resource : holder.resources) {
+    resources.push_back(
+        Json{{"name", resource.name}, {"devices", Array(resource.devices)}});
+  }
+  status["resources"] = std::move(resources);
+  status["cdiDevices"] = Array(holder.cdi_devices);
+  PutTime(status, "since", info.since);
+  status["why"] = holder.why;
+  if (!info.freed.empty()) status["freed"] = info.freed;
+  return Json{{"metadata", Metadata(holder.container_id)},
+              {"status", std::move(status)}};
+}
+
 Json ItemOf(const EventInfo& event) {
   Json item;
   item["sequence"] = event.sequence;

@@ -15,6 +15,9 @@ namespace devmgr::ctl {
 /// `RESOURCE/ID`, or `DRIVER/POOL/DEVICE`: no other device has it.
 std::string NameOf(const DeviceInfo& device);
 
+/// What a foreign holder has: `RESOURCE/ID`, then CDI names.
+std::string DevicesText(const ForeignHolder& holder);
+
 /// Nothing is known of figures unless its plugin was here since the daemon
 /// started.
 bool HasFigures(const ResourceInfo& resource);
@@ -30,6 +33,7 @@ Json ItemOf(const PluginInfo& plugin);
 Json ItemOf(const ResourceInfo& resource);
 Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
+Json ItemOf(const ForeignHolderInfo& info);
 Json ItemOf(const EventInfo& event);
 Json ItemOf(const DecisionInfo& decision);
 Json ItemOf(const NodeInfo& node);

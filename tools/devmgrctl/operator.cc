@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// release claim --force, hand-over, confirm source and convert: what an
-// operator decides. Without --yes nothing is changed.
+// release claim --force, hand-over, confirm source, free holder and convert:
+// what an operator decides. Without --yes nothing is changed.
 #include <fmt/core.h>
 
 #include "commands.h"
@@ -120,6 +120,35 @@ absl::Status ConfirmSource(const Session& session) {
   PrintResult(session, "source", node->source,
               fmt::format("{} is believed; the pods that it lacks are released",
                           node->source));
+  return absl::OkStatus();
+}
+
+absl::Status FreeHolder(const Session& session) {
+  const Options& options = session.options();
+  if (absl::Status status = session.CheckOnline("free"); !status.ok()) {
+    return status;
+  }
+  auto inspector = session.Open();
+  if (!inspector.ok()) return inspector.status();
+  const std::string& id = options.name.name;
+  if (!options.yes) {
+    const auto holders = (*inspector)->ForeignHolders();
+    if (!holders.ok()) return holders.status();
+    for (const ForeignHolderInfo& info : *holders) {
+      if (!info.holder.container_id.starts_with(id)) continue;
+      session.Note(fmt::format(
+          "container {} holds {}: {}", Clean(info.holder.container_id),
+          Clean(DevicesText(info.holder)), Clean(info.holder.why)));
+    }
+    return NotDone(fmt::format(
+        "devices of container '{}' would be free for pods though it may still "
+        "use them",
+        Clean(id)));
+  }
+  const absl::Status status = (*inspector)->FreeHolder(id, options.reason);
+  if (!status.ok()) return status;
+  PrintResult(session, "holder", id,
+              fmt::format("devices of container '{}' are free for pods", id));
   return absl::OkStatus();
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 constexpr char kListedKinds[] =
-    "plugins, resources, claims, debts, pods, devices, classes";
+    "plugins, resources, claims, debts, pods, devices, classes, holders";
 constexpr char kDescribedKinds[] = "pod, claim, plugin, resource, device";
 constexpr char kDurationForm[] = "a duration such as 20s, 500ms or 2m";
 constexpr char kTimeForm[] =
@@ -65,7 +65,8 @@ const Names<Kind>& KindNames() {
       {"plugin", Kind::kPlugin},  {"resource", Kind::kResource},
       {"claim", Kind::kClaim},    {"pod", Kind::kPod},
       {"device", Kind::kDevice},  {"class", Kind::kClass},
-      {"debts", Kind::kDebt},     {"debt", Kind::kDebt}};
+      {"debts", Kind::kDebt},     {"debt", Kind::kDebt},
+      {"holders", Kind::kHolder}, {"holder", Kind::kHolder}};
   return names;
 }
 
@@ -188,6 +189,13 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
               "believed: they are released");
   positional(confirm, "KIND", raw.kind, "source");
   AddOperatorFlags(confirm, raw);
+  CLI::App* free =
+      AddVerb(app, verbs, Verb::kFree, "free",
+              "let pods have the devices of a container that no pod was given "
+              "(get holders), though it may still use them");
+  positional(free, "KIND", raw.kind, "holder");
+  positional(free, "CONTAINER", raw.name, "its ID, or how only its ID begins");
+  AddOperatorFlags(free, raw);
   CLI::App* convert = AddVerb(
       app, verbs, Verb::kConvert, "convert",
       "with --state-dir: make the ledger of a stopped devmgrd one of an "
@@ -271,6 +279,8 @@ std::string_view KindsOf(Verb verb) {
       return "pod, claim";
     case Verb::kHandOver:
       return "resource";
+    case Verb::kFree:
+      return "holder";
     case Verb::kExplain:
     case Verb::kWait:
     case Verb::kPrepare:
@@ -285,11 +295,14 @@ bool TakesKind(Verb verb, Kind kind) {
     case Verb::kGet:
       return true;
     case Verb::kDescribe:
-      return kind != Kind::kClass && kind != Kind::kDebt;
+      return kind != Kind::kClass && kind != Kind::kDebt &&
+             kind != Kind::kHolder;
     case Verb::kRelease:
       return kind == Kind::kPod || kind == Kind::kClaim;
     case Verb::kHandOver:
       return kind == Kind::kResource;
+    case Verb::kFree:
+      return kind == Kind::kHolder;
     default:
       return kind == Kind::kPod;
   }
@@ -414,6 +427,7 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kPrepare:
       case Verb::kRelease:
       case Verb::kHandOver:
+      case Verb::kFree:
       case Verb::kInject:
         return MakeError(absl::StatusCode::kInvalidArgument,
                          fmt::format("the NAME of the {} is missing or empty",
@@ -447,9 +461,10 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
       options->verb == Verb::kRelease && options->kind == Kind::kClaim;
   const bool hand_over = options->verb == Verb::kHandOver;
-  const bool confirm = options->verb == Verb::kConfirm;
+  const bool other =
+      options->verb == Verb::kConfirm || options->verb == Verb::kFree;
   options->reason = raw.reason;
-  if (!claim && !hand_over && !confirm) {
+  if (!claim && !hand_over && !other) {
     if (!raw.force && raw.reason.empty()) return absl::OkStatus();
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "--force and --reason are for claims: a pod is released "

@@ -33,12 +33,22 @@ enum class Verb {
   kFsck,
   kHandOver,
   kConfirm,
+  kFree,
   kConvert,
   kCdi,
   kInject,
 };
 enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
-enum class Kind { kPlugin, kResource, kClaim, kPod, kDevice, kClass, kDebt };
+enum class Kind {
+  kPlugin,
+  kResource,
+  kClaim,
+  kPod,
+  kDevice,
+  kClass,
+  kDebt,
+  kHolder
+};
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
 /// Whose history: `a/b`, `pod/b`, `claim/a/b`, or a UID.

@@ -32,6 +32,8 @@ absl::Status RunVerb(const Session& session) {
       return HandOver(session);
     case Verb::kConfirm:
       return ConfirmSource(session);
+    case Verb::kFree:
+      return FreeHolder(session);
     case Verb::kConvert:
       return Convert(session);
     case Verb::kEvents:

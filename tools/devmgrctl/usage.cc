@@ -36,6 +36,10 @@ constexpr Usage kUsages[] = {
      "hand-over resource NAME --to plugin|class|automatic --reason TEXT --yes",
      "hand-over resource example.com/gpu --to class --reason 'new driver' "
      "--yes"},
+    {"confirm", "confirm source --reason TEXT --yes",
+     "confirm source --reason 'the node was drained' --yes"},
+    {"free", "free holder CONTAINER --reason TEXT --yes",
+     "free holder 0123456789abc --reason 'it hangs' --yes"},
     {"events", "events [--follow] [--since TIME]", "events --since 10m"},
     {"history", "history [POD|CLAIM] [--since SEQ|TIME]",
      "history pod/default/demo --since 10m"},
