@@ -269,6 +269,7 @@ std::shared_ptr<const state::ForeignHolderRecord> Read(
   holder->since_ms = in.since_ms();
   holder->why = in.why();
   holder->freed = in.freed();
+  holder->boot_id = in.boot_id();
   return holder;
 }
 

@@ -245,6 +245,7 @@ void Write(const state::ForeignHolderRecord& holder,
   out->set_since_ms(holder.since_ms);
   out->set_why(holder.why);
   out->set_freed(holder.freed);
+  out->set_boot_id(holder.boot_id);
 }
 
 struct ChangeEncoder {

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMaxWhy = 1024;
 /// That are remembered.
 constexpr std::size_t kMostEndpoints = 64;
+constexpr std::size_t kMostConflicts = 10'000;  // Of one of these.
 
 /// `container 'main' (0123456789abc)`.
 std::string ContainerText(const state::ForeignHolderRecord& holder) {
@@ -29,6 +30,16 @@ std::string ContainerText(const state::ForeignHolderRecord& holder) {
 
 }  // namespace
 
+ForeignBook::ForeignBook(Parts parts) : parts_(std::move(parts)) {
+  if (parts_.state.foreign_holders.empty()) return;
+  parts_.ledger.Submit(
+      [boot_id = parts_.boot_id](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return EndEarlierBoots(state, boot_id);
+      },
+      [](const absl::Status&) {});
+}
+
 /// Where a device plugin names a device as CDI does, the CDI device is its. As
 /// long as the plugin has not reported its devices, it may be.
 state::ForeignHolderRecord ForeignBook::RecordOf(
@@ -39,6 +50,7 @@ state::ForeignHolderRecord ForeignBook::RecordOf(
   record.pod = holder.pod;
   record.container = holder.container;
   record.why = holder.why;
+  record.boot_id = parts_.boot_id;
   for (const HeldResource& resource : holder.resources) {
     for (const std::string& device : resource.devices) {
       record.devices.emplace(resource.name, device);
@@ -53,9 +65,10 @@ state::ForeignHolderRecord ForeignBook::RecordOf(
     const auto inventory = parts_.inventories.find(kind);
     if (inventory == parts_.inventories.end()) continue;
     const bool is_listed = inventory->second.Find(device) != nullptr;
-    const bool is_told =
-        inventory->second.state() == device::EndpointState::kLive;
-    if (is_listed || !is_told) record.devices.emplace(kind, device);
+    const device::EndpointState state = inventory->second.state();
+    const bool is_awaited = state == device::EndpointState::kRestored ||
+                            state == device::EndpointState::kConnected;
+    if (is_listed || is_awaited) record.devices.emplace(kind, device);
   }
   return record;
 }
@@ -65,15 +78,8 @@ void ForeignBook::Take(const RuntimeReport& report) {
   ReportedHolders reported{report.endpoint, {}, report.all_holders};
   for (const ForeignHolder& holder : report.holders) {
     reported.holders.push_back(RecordOf(holder));
-    TellOfConflicts(reported.holders.back());
   }
-  if (report.all_holders) {
-    std::erase_if(conflicts_, [&](const auto& entry) {
-      return std::none_of(
-          reported.holders.begin(), reported.holders.end(),
-          [&](const auto& holder) { return holder.id == entry.first; });
-    });
-  }
+  TellOfConflicts(reported);
   if (IsOldNews(reported)) return;
   parts_.ledger.Submit(
       [reported = std::move(reported), now = parts_.now_ms()](
@@ -118,29 +124,30 @@ void ForeignBook::Free(const std::string& id, const std::string& reason,
       std::move(done));
 }
 
-void ForeignBook::TellOfConflicts(const state::ForeignHolderRecord& reported) {
-  std::set<std::pair<std::string, std::string>> conflicts;
-  for (const auto& [resource, device] : reported.devices) {
-    const PodUid* uid = parts_.state.HolderOf(resource, device);
-    if (uid == nullptr || *uid == reported.pod_uid) continue;
-    conflicts.emplace(resource, device);
-    const auto told = conflicts_.find(reported.id);
-    if (told != conflicts_.end() && told->second.contains({resource, device})) {
-      continue;
+void ForeignBook::TellOfConflicts(const ReportedHolders& reported) {
+  Conflicts now;
+  Conflicts& told = conflicts_[reported.endpoint];
+  for (const state::ForeignHolderRecord& holder : reported.holders) {
+    for (const auto& [resource, device] : holder.devices) {
+      const PodUid* uid = parts_.state.HolderOf(resource, device);
+      if (uid == nullptr || *uid == holder.pod_uid) continue;
+      if (!now.emplace(holder.id, resource, device).second) continue;
+      if (told.contains({holder.id, resource, device})) continue;
+      const std::string pod = parts_.state.FindPod(*uid)->name.ToString();
+      Tell(true, "ForeignHolderConflict", holder,
+           fmt::format("{} uses device {} of {}, which the ledger assigned to "
+                       "pod {}: the pod keeps it, and both may use it until "
+                       "the container is stopped",
+                       ContainerText(holder), api::Quoted(device),
+                       api::Quoted(resource), api::Quoted(pod)));
     }
-    const state::PodRecord* pod = parts_.state.FindPod(*uid);
-    Tell(true, "ForeignHolderConflict", reported,
-         fmt::format("{} uses device {} of {}, which the ledger assigned to "
-                     "pod {}: the pod keeps it, and both may use it until the "
-                     "container is stopped",
-                     ContainerText(reported), api::Quoted(device),
-                     api::Quoted(resource), api::Quoted(pod->name.ToString())));
   }
-  if (conflicts.empty()) {
-    conflicts_.erase(reported.id);
-  } else {
-    conflicts_[reported.id] = std::move(conflicts);
+  if (!reported.all) now.merge(told);
+  told = std::move(now);
+  if (told.empty() || told.size() > kMostConflicts) {
+    conflicts_.erase(reported.endpoint);
   }
+  if (conflicts_.size() > kMostEndpoints) conflicts_.clear();
 }
 
 void ForeignBook::OnRecorded(const state::ForeignHolderRecord* before,

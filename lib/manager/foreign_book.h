@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "device/inventory.h"
 #include "manager/event_log.h"
@@ -30,8 +31,10 @@ class ForeignBook {
     EventLog& events;
     const device::InventoryMap& inventories;
     std::function<std::int64_t()> now_ms;
+    std::string boot_id;
   };
-  explicit ForeignBook(Parts parts) : parts_(std::move(parts)) {}
+  /// Has the ledger end those of earlier boots.
+  explicit ForeignBook(Parts parts);
 
   /// Of a report that RuntimeBook took. One write at most; should it fail, the
   /// next report brings the same.
@@ -50,10 +53,14 @@ class ForeignBook {
             std::function<void(const absl::Status&)> done);
 
  private:
+  /// Container, resource and device.
+  using Conflicts =
+      std::set<std::tuple<state::ContainerId, std::string, std::string>>;
+
   state::ForeignHolderRecord RecordOf(const ForeignHolder& holder) const;
   bool IsOldNews(const ReportedHolders& reported);
   /// Other pods have what the container uses: told once.
-  void TellOfConflicts(const state::ForeignHolderRecord& reported);
+  void TellOfConflicts(const ReportedHolders& reported);
   void Tell(bool warning, const char* reason,
             const state::ForeignHolderRecord& holder,
             const std::string& message);
@@ -61,10 +68,8 @@ class ForeignBook {
   const Parts parts_;
   /// Runtimes whose last report had no holders.
   std::set<std::string> empty_;
-  /// Devices that were told to be used by a container and another pod, by
-  /// container.
-  std::map<state::ContainerId, std::set<std::pair<std::string, std::string>>>
-      conflicts_;
+  /// Devices of containers that other pods have, as was told: by runtime.
+  std::map<std::string, Conflicts> conflicts_;
 };
 
 }  // namespace devmgr::manager

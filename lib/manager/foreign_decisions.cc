@@ -154,6 +154,14 @@ Decision JudgeHolders(const State& state, const ReportedHolders& reported,
   return std::move(draft).Finish();
 }
 
+Decision EndEarlierBoots(const State& state, const std::string& boot_id) {
+  Draft draft;
+  for (const auto& [id, holder] : state.foreign_holders) {
+    if (holder->boot_id != boot_id) draft.Erase(*holder);
+  }
+  return std::move(draft).Finish();
+}
+
 Decision SettleHolders(const State& state, const PodUid& pod) {
   Draft draft;
   for (const auto& [id, holder] : state.foreign_holders) {

@@ -36,6 +36,10 @@ state::Decision JudgeHolders(const state::State& state,
                              const ReportedHolders& reported,
                              std::int64_t now_ms);
 
+/// Ends the holders that were found in another boot.
+state::Decision EndEarlierBoots(const state::State& state,
+                                const std::string& boot_id);
+
 /// Ends the holders that are containers of this pod and have what it was given,
 /// or what of them has become the pod's.
 state::Decision SettleHolders(const state::State& state, const PodUid& pod);

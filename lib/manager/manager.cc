@@ -187,7 +187,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       [this](const std::string& resource) { return CandidatesFor(resource); }});
   devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
   foreign_ = std::make_unique<ForeignBook>(ForeignBook::Parts{
-      *ledger_, state_, events_, devices_->inventories(), now_ms});
+      *ledger_, state_, events_, devices_->inventories(), now_ms, boot_id_});
   StartDraHealth();
   health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,

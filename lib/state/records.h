@@ -297,6 +297,8 @@ struct ForeignHolderRecord {
   /// them. The record stays until the container is gone, so that the next
   /// report of it is not taken for a new one.
   std::string freed;
+  /// Boot in which it was found: no container outlives it.
+  std::string boot_id = {};
   bool Holds() const { return freed.empty(); }
   friend bool operator==(const ForeignHolderRecord&,
                          const ForeignHolderRecord&) = default;

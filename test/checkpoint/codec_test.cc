@@ -100,6 +100,12 @@ TEST(CodecTest, RefusesWhatANewerVersionDoesNotLetItIgnore) {
                  "record 'h/7': unknown kind of decision 200");
 }
 
+TEST(CodecTest, KeepsInWhichBootAHolderWasFound) {
+  state::ForeignHolderRecord holder = state::MakeHolder("c1", {"0"});
+  holder.boot_id = state::kBoot;
+  EXPECT_EQ(**DecodeHolder(EncodeHolder(holder), "key"), holder);
+}
+
 /// A version that knew nothing of them would give their devices to others.
 TEST(CodecTest, ForeignHoldersMayNotBeIgnored) {
   EXPECT_FALSE(MayBeIgnored(HolderKey({"c1"})));

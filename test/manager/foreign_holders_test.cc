@@ -111,6 +111,20 @@ TEST_F(ForeignHoldersTest, TheLedgerKeepsThemOverARestart) {
   EXPECT_EQ(info.freed, "");
 }
 
+// Without a shim nobody would say that they are gone.
+TEST_F(ForeignHoldersTest, NoContainerOutlivesItsBoot) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  Report({Holder({"0"}), Holder({"0"}, "other", "other")});
+  ASSERT_TRUE(WaitForHolders(2));
+  ASSERT_THAT(node_.manager().FreeHolder("other", "it hangs"), IsOk());
+  node_.Reboot();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(node_.manager().ForeignHolders(), IsEmpty());
+}
+
 // As after a ledger was lost: the pods are known again, their devices are not.
 TEST_F(ForeignHoldersTest, APodIsGivenWhatItsContainerHasAlready) {
   node_.Start();

@@ -77,6 +77,8 @@ TEST_F(MetricsPageTest, ClaimsInUse) {
     world.claims[1].state = "Preparing";
     world.debts.resize(2);
     world.debts[0].driver = world.debts[1].driver = "a.com";
+    world.holders.resize(3);
+    world.holders[0].freed = "it hangs";
   });
   const std::string page = Page();
   for (const char* driver : {"<any>", "a.com", "b.com"}) {
@@ -84,6 +86,8 @@ TEST_F(MetricsPageTest, ClaimsInUse) {
                                 std::string(driver) + "\"} 1\n"));
   }
   EXPECT_THAT(page, HasSubstr("devmgr_debts{driver_name=\"a.com\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_foreign_holders{state=\"held\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_foreign_holders{state=\"freed\"} 1\n"));
   // After the deletion only the sum is left.
   manager_.Set([](World& world) { world.claims.clear(); });
   const std::string empty = Page();

@@ -43,6 +43,7 @@ struct Views {
   std::vector<devmgr::PodInfo> pods;
   std::vector<devmgr::ClaimInfo> claims;
   std::vector<devmgr::DebtInfo> debts;
+  std::vector<devmgr::ForeignHolderInfo> holders;
   std::vector<devmgr::PluginInfo> plugins;
   std::vector<devmgr::RegistrationSocketInfo> sockets;
   std::vector<devmgr::ResourceInfo> resources;
@@ -56,6 +57,7 @@ Views ViewsOf(devmgr::DeviceManager& manager) {
     views.pods = manager.Pods();
     views.claims = manager.Claims();
     views.debts = manager.Debts();
+    views.holders = manager.ForeignHolders();
     views.plugins = manager.Plugins();
     views.sockets = manager.RegistrationSockets();
     views.resources = manager.Resources();
@@ -207,6 +209,16 @@ Gauge DebtGauge(const Views& views) {
   return gauge;
 }
 
+Gauge HolderGauge(const Views& views) {
+  Gauge gauge("devmgr_foreign_holders",
+              "Containers that hold devices which no pod was given");
+  for (const char* state : {"held", "freed"}) gauge.Add({{"state", state}}, 0);
+  for (const devmgr::ForeignHolderInfo& info : views.holders) {
+    gauge.Add({{"state", info.freed.empty() ? "held" : "freed"}}, 1);
+  }
+  return gauge;
+}
+
 /// Of each CRI shim that has reported, by its socket.
 std::vector<Gauge> ShimGauges(const Views& views) {
   Gauge known("devmgr_shim_known",
@@ -267,6 +279,7 @@ std::vector<Gauge> GaugesOf(const Views& views) {
                   "(quarantine)"),
       ClaimGauge(views),
       DebtGauge(views),
+      HolderGauge(views),
       Single("devmgr_claims", "Resource claims that the ledger knows",
              node.claims),
       Single("devmgr_ledger_sequence", "Number of the ledger's last decision",
