@@ -64,6 +64,11 @@ absl::Status CheckOptions(const CriShimOptions& options) {
     return InvalidArgumentError("call_timeout of {} ms: must be positive",
                                 options.call_timeout.count());
   }
+  if (options.foreign_holder_interval.count() <= 0) {
+    return InvalidArgumentError(
+        "foreign_holder_interval of {} ms: must be positive",
+        options.foreign_holder_interval.count());
+  }
   if (options.unknown_sandbox_wait.count() < 0) {
     return InvalidArgumentError(
         "unknown_sandbox_wait of {} ms: must not be negative",

@@ -253,8 +253,6 @@ class Shim final : public CriShim, private CriInterceptor {
   bool has_lists_ = false;              ///< Of what the runtime runs.
   bool inspecting_ = false;
   std::set<std::string> not_inspected_;  ///< Containers: it failed this time.
-  /// While there are any, the runtime is asked again that often.
-  static constexpr std::chrono::milliseconds kHolderLook{10'000};
   TimerId holder_timer_ = 0;
   std::set<std::string> told_unknown_;  ///< Unknown containers, by ID.
   std::uint64_t source_version_ = 0;

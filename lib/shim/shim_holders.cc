@@ -139,11 +139,12 @@ void Shim::UpdateHolders() {
 /// Nobody tells when a container ends that was made past the shim.
 void Shim::WatchHolders() {
   if ((holders_.empty() && holders_known_) || holder_timer_ != 0) return;
-  holder_timer_ = executor_->PostAfter(kHolderLook, [this] {
-    holder_timer_ = 0;
-    look_again_ = true;
-    if (!looking_) BeginLook();
-  });
+  holder_timer_ =
+      executor_->PostAfter(options_.foreign_holder_interval, [this] {
+        holder_timer_ = 0;
+        look_again_ = true;
+        if (!looking_) BeginLook();
+      });
 }
 
 /// It may have begun anew, and know nothing of what any pod has.

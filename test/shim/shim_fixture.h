@@ -67,6 +67,16 @@ class FakeRuntime {
     Fixed(&options, cri::method::kStatus, "", &version_fails);
     Fixed(&options, cri::method::kListPodSandbox, sandboxes, &lists_fail);
     Fixed(&options, cri::method::kListContainers, containers, &lists_fail);
+    if (!has_streams) {
+      options.methods[std::string(cri::method::kListContainers)] =
+          [this, answer = containers](const std::string&,
+                                      const rpc::Respond& respond) {
+            if (lists_fail) {
+              return respond(absl::ResourceExhaustedError("too much"));
+            }
+            respond(containers_ended ? std::string() : answer);
+          };
+    }
     if (lists_hang) {
       options.methods[std::string(cri::method::kListPodSandbox)] =
           [this](const std::string&, const rpc::Respond& respond) {
@@ -108,6 +118,8 @@ class FakeRuntime {
   bool lists_hang = false;            ///< To be set before Start.
   /// Unary calls for what it is, and for its lists.
   std::atomic<bool> version_fails = false, lists_fail = false;
+  /// All of `containers` have gone by themselves.
+  std::atomic<bool> containers_ended = false;
 
  private:
   static void Fixed(rpc::ServerOptions* options, std::string_view method,

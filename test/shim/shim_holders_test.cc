@@ -144,6 +144,24 @@ TEST_P(ShimHoldersTest, AContainerThatIsRemovedHoldsNothing) {
   EXPECT_THAT(Reported(0), IsEmpty());
 }
 
+TEST_P(ShimHoldersTest, AContainerThatEndsPastTheShimIsMissed) {
+  options_.foreign_holder_interval = std::chrono::milliseconds(20);
+  fake_->sandboxes = SandboxItem("s1", "stray");
+  fake_->containers = ContainerItem("c1", "s1", Holds("0"));
+  Start();
+  Reported(1);
+  fake_->containers_ended = true;
+  EXPECT_THAT(Reported(0), IsEmpty());
+}
+
+TEST_P(ShimHoldersTest, AnIntervalIsPositive) {
+  options_.foreign_holder_interval = std::chrono::milliseconds(0);
+  fake_->Start("containerd", "2.0.1");
+  EXPECT_THAT(CriShim::Start(options_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("foreign_holder_interval")));
+}
+
 TEST_P(ShimHoldersTest, WhatItGivesStandsInAnAnnotation) {
   ContainerDevices devices = OneOfEach();
   devices.resources = {{"example.com/gpu", {"0", "1"}}};

@@ -66,6 +66,11 @@ struct CriShimOptions {
   UnknownSandbox unknown_sandbox = UnknownSandbox::kWait;
   std::chrono::milliseconds unknown_sandbox_wait{2'000};
 
+  /// How often the runtime is asked what it runs while containers hold devices
+  /// that their pods were not given: nobody tells when one ends that was made
+  /// past the shim. Must be positive.
+  std::chrono::milliseconds foreign_holder_interval{10'000};
+
   /// Longest wait for plugins before a container starts, and for an answer of
   /// `devmgrd`. Must be positive.
   std::chrono::milliseconds call_timeout{30'000};
@@ -132,8 +137,8 @@ struct CriShimInfo {
 /// given, so that a list of containers tells who holds what.
 inline constexpr std::string_view kAllocationAnnotation = "devmgr/allocation";
 
-/// Annotation of a container that the shim gave devices: which, as JSON, so that
-/// they are known as long as it runs, whatever becomes of its pod.
+/// Annotation of a container that the shim gave devices: which, as JSON, so
+/// that they are known as long as it runs, whatever becomes of its pod.
 inline constexpr std::string_view kDevicesAnnotation = "devmgr/devices";
 
 /// Thread-safe. Two threads: that of its proxy, and `devmgr-shim`, which
