@@ -43,8 +43,8 @@ struct PlanInput {
   std::map<std::string, std::vector<PodUid>> claimed_by = {};
   /// By resource: why an operator keeps it from its plugin; empty: he does not.
   std::map<std::string, std::string> handed_over = {};
-  /// Devices that a container which runs already has, by itself, and nobody
-  /// else: it gets these first.
+  /// Devices that a container which runs already has, and no other container:
+  /// it gets these first.
   std::map<NeedKey, IdSet> adopted = {};
   /// What the pod holds is believed while no plugin has told its devices. False
   /// once the pod's containers are gone (a reboot): then they are waited for.

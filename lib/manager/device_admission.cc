@@ -106,7 +106,7 @@ void DeviceAdmission::Plan(const Shared& operation) {
     Finish(operation, Verdict{});  // It holds all it needs.
     return;
   }
-  // What its own containers have nobody else waits for.
+  // What its own containers have goes to no pod before it.
   const bool adopts =
       plan.Complete() && parts_.devices.IsAdoption(plan.reservations);
   if (!adopts && !MayGo(operation)) return;

@@ -70,7 +70,7 @@ class DeviceBook final : public plugin::PluginListener {
   /// Other containers that the ledger has no pod for hold devices, or hold them
   /// no more.
   void OnForeignHolders();
-  /// Whom `uid` stands for, if it is no pod but such a container.
+  /// The container that `uid` stands for; nothing if it is a pod.
   std::optional<std::string> ForeignName(const PodUid& uid) const;
   /// Whether the plan takes only what the pod's own containers have already,
   /// unknown to the ledger.

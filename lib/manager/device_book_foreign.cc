@@ -64,7 +64,7 @@ void DeviceBook::OnForeignHolders() {
   }
   for (const std::string& resource : resources) {
     parts_.on_devices(resource);
-    // Who wants it through claims is woken, too.
+    // Wakes pods that want it through claims, too.
     parts_.on_plugin(resource);
     parts_.on_candidates(resource);
   }

@@ -59,7 +59,7 @@ class ForeignBook {
 
   state::ForeignHolderRecord RecordOf(const ForeignHolder& holder) const;
   bool IsOldNews(const ReportedHolders& reported);
-  /// Other pods have what the container uses: told once.
+  /// An event for each device that another pod has, once.
   void TellOfConflicts(const ReportedHolders& reported);
   void Tell(bool warning, const char* reason,
             const state::ForeignHolderRecord& holder,
@@ -68,7 +68,7 @@ class ForeignBook {
   const Parts parts_;
   /// Runtimes whose last report had no holders.
   std::set<std::string> empty_;
-  /// Devices of containers that other pods have, as was told: by runtime.
+  /// Conflicts of which there was an event, by runtime.
   std::map<std::string, Conflicts> conflicts_;
 };
 

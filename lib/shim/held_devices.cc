@@ -30,7 +30,7 @@ std::set<NodeKey> NodesOf(const Json& config) {
   return nodes;
 }
 
-/// The nodes that a CDI device brings; none where that cannot be told.
+/// The nodes that a CDI device brings; none where that is not known.
 std::set<NodeKey> NodesOf(const std::string& name, const CdiRegistry& registry,
                           const CdiHost& host) {
   const auto edits = CdiEditsOf(registry, {name});

@@ -136,7 +136,7 @@ void Shim::UpdateHolders() {
   WatchHolders();
 }
 
-/// Nobody tells when a container ends that was made past the shim.
+/// The end of a container that was made past the shim is seen by asking only.
 void Shim::WatchHolders() {
   if ((holders_.empty() && holders_known_) || holder_timer_ != 0) return;
   holder_timer_ =

@@ -288,8 +288,8 @@ struct ForeignHolderRecord {
   std::string container;
   /// Resource and ID of devices of device plugins; no other pod has them.
   std::set<std::pair<std::string, std::string>> devices;
-  /// Names of CDI devices. They are shown; whoever allocates claims has not
-  /// heard of them.
+  /// Names of CDI devices. They are shown, and keep no claim from being
+  /// allocated.
   std::set<std::string> cdi_devices;
   std::int64_t since_ms = 0;  ///< Unix time.
   std::string why;            ///< Why it was taken for one, for people.

@@ -160,7 +160,7 @@ TEST_F(BackingTest, AContainerWithoutPodHoldsThePluginsDevicesToo) {
   EXPECT_THAT(verdict.message, HasSubstr("foreign container c1"));
   EXPECT_THAT(verdict.waiting_for,
               ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
-  // Of the pod itself it keeps nobody.
+  // It does not keep its own pod from it.
   put({"u-P"});
   EXPECT_EQ(Prepare(Mapped()).kind, Kind::kAdmit);
 }

@@ -2,7 +2,7 @@
 //
 // Random lives of pods and of containers that hold devices without them: no
 // decision lets two have one device (the test ledger checks the invariants
-// after each), and what nobody has can be had.
+// after each), and what no pod or container has can be had.
 #include "manager/foreign_decisions.h"
 
 #include <fmt/core.h>

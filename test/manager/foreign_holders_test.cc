@@ -59,7 +59,7 @@ class ForeignHoldersTest : public DeviceNodeTest {
   void Settle() {
     ASSERT_FALSE(node_.manager().FreeHolder("none", "to wait").ok());
   }
-  /// Whom `get devices` names for a device.
+  /// The users that `get devices` shows of a device.
   std::vector<std::string> UsersOf(const std::string& id) {
     for (const DeviceInfo& device : node_.manager().Devices()) {
       if (device.resource == kGpu && device.device == id) return device.used_by;
@@ -111,7 +111,7 @@ TEST_F(ForeignHoldersTest, TheLedgerKeepsThemOverARestart) {
   EXPECT_EQ(info.freed, "");
 }
 
-// Without a shim nobody would say that they are gone.
+// Without a shim no report would end them.
 TEST_F(ForeignHoldersTest, NoContainerOutlivesItsBoot) {
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
@@ -273,7 +273,7 @@ TEST_F(ForeignHoldersTest, AnIdThatSeveralBeginWithIsRefused) {
   EXPECT_THAT(node_.manager().FreeHolder("12b", "why"), IsOk());
 }
 
-// Claims are allocated elsewhere: nobody could be kept from such a device.
+// Claims are allocated elsewhere, and cannot be kept from such a device.
 TEST_F(ForeignHoldersTest, OfCdiDevicesIsWarned) {
   node_.Start();
   ForeignHolder holder = Holder({});

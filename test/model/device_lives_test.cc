@@ -547,7 +547,7 @@ class DeviceLife {
   int last_container_ = 0;
   bool has_class_ = false;
   std::map<PodUid, int> ending_;  ///< What is told of init containers.
-  std::map<PodUid, int> ends_;    ///< How often that was told.
+  std::map<PodUid, int> ends_;    ///< How often they ended.
   std::set<std::string> seen_ready_;
   SharedStore store_;
   FakeDrivers drivers_;

@@ -67,8 +67,8 @@ struct CriShimOptions {
   std::chrono::milliseconds unknown_sandbox_wait{2'000};
 
   /// How often the runtime is asked what it runs while containers hold devices
-  /// that their pods were not given: nobody tells when one ends that was made
-  /// past the shim. Must be positive.
+  /// that their pods were not given: the end of one that was made past the shim
+  /// is not seen otherwise. Must be positive.
   std::chrono::milliseconds foreign_holder_interval{10'000};
 
   /// Longest wait for plugins before a container starts, and for an answer of
