@@ -117,6 +117,63 @@ TEST_P(ShimManagerTest, AnOperatorFreesIt) {
   EXPECT_TRUE(WaitForHolders(0));
 }
 
+class ShimNewDaemonTest : public ShimManagerTest {
+ protected:
+  void TearDown() override {
+    ShimManagerTest::TearDown();
+    second_.Stop();
+  }
+  /// A daemon at the same socket, with a ledger that knows nothing.
+  void LoseTheLedger() {
+    daemon_.reset();
+    node_.Stop();
+    second_.Start();
+    auto server = InspectionServer::Start(second_.manager(), nullptr,
+                                          Path("devmgr.sock"));
+    ASSERT_THAT(server, IsOk());
+    daemon_ = *std::move(server);
+  }
+  PodState StateOf(const std::string& name) {
+    return second_.manager().PodInfoOf({"u-" + name}).value_or(PodInfo{}).state;
+  }
+
+  TestNode second_;
+};
+
+TEST_P(ShimNewDaemonTest, RunningContainersKeepTheirDevicesWithoutTheLedger) {
+  node_.Publish(PodYaml("p", 1));
+  ASSERT_TRUE(
+      Eventually([&] { return PodInfoOf("p").state == PodState::kReady; }));
+  Start();
+  Created(ForContainer("c", "u-p"));
+  LoseTheLedger();
+  ASSERT_TRUE(Eventually(
+      [&] { return second_.manager().ForeignHolders().size() == 1; }));
+  EXPECT_THAT(second_.manager().ForeignHolders()[0].holder.resources,
+              ElementsAre(HeldResource{kGpu, {"0"}}));
+  second_.plugins.Serve(kGpu, 2);
+  const std::string other = PodYaml("q", 2);
+  second_.Publish(other);
+  ASSERT_TRUE(Eventually([&] {
+    return second_.manager().PodInfoOf({"u-q"}).value_or(PodInfo{}).reason ==
+           "NotEnoughFreeDevices";
+  }));
+  second_.Publish(other + PodYaml("p", 1));
+  EXPECT_TRUE(Eventually([&] { return StateOf("p") == PodState::kReady; }));
+  EXPECT_TRUE(
+      Eventually([&] { return second_.manager().ForeignHolders().empty(); }));
+  for (const DeviceInfo& device : second_.manager().Devices()) {
+    if (device.device == "0") {
+      EXPECT_THAT(device.used_by, ElementsAre("ns/p"));
+    }
+  }
+  EXPECT_EQ(StateOf("q"), PodState::kWaiting);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ShimNewDaemonTest,
+                         ::testing::Values(NodeMode::kDaemon),
+                         [](const auto&) { return "Daemon"; });
+
 INSTANTIATE_TEST_SUITE_P(Modes, ShimManagerTest,
                          ::testing::Values(NodeMode::kManager,
                                            NodeMode::kDaemon),
