@@ -2,6 +2,7 @@
 #include "support/fake_drivers.h"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "common/status.h"
@@ -89,8 +90,12 @@ class FakeDriversView final : public dra::Drivers {
       if (fake_.drivers_[driver].registered) fake_.calls_.push_back(call);
       fake_.changed_.NotifyAll();
     }
-    fake_.Reply(driver,
-                [this, answer = std::move(answer)] { executor_.Post(answer); });
+    // What is posted may come after this has gone.
+    fake_.Reply(driver, [this, answer = std::move(answer)] {
+      executor_.Post([answer, alive = std::weak_ptr<bool>(alive_)] {
+        if (!alive.expired()) answer();
+      });
+    });
   }
 
   absl::Status Judge(bool prepare, const std::string& driver,
@@ -119,6 +124,7 @@ class FakeDriversView final : public dra::Drivers {
 
   FakeDrivers& fake_;
   Executor& executor_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 void FakeDrivers::Register(const std::string& driver) {
