@@ -347,30 +347,48 @@ absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
   return kind;
 }
 
+absl::Status ParseInto(google::protobuf::MessageLite& message,
+                       std::string_view bytes, std::string_view key) {
+  if (bytes.size() <= std::numeric_limits<int>::max() &&
+      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return DataLossError("record '{}': its {} bytes cannot be decoded", key,
+                       bytes.size());
+}
+
 template <typename Message>
 absl::StatusOr<Message> Parse(std::string_view bytes, std::string_view key) {
   Message message;
-  if (bytes.size() > std::numeric_limits<int>::max() ||
-      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return DataLossError("record '{}': its {} bytes cannot be decoded", key,
-                         bytes.size());
-  }
+  DEVMGR_RETURN_IF_ERROR(ParseInto(message, bytes, key));
   return message;
+}
+
+/// For records of which there are thousands: parsed where the last one was, so
+/// that its memory serves again, unless it is much.
+template <typename Message, typename Use>
+auto ParseThen(std::string_view bytes, std::string_view key, Use use)
+    -> decltype(use(std::declval<const Message&>())) {
+  constexpr std::size_t kMuch = 64 * 1024;
+  thread_local Message message;
+  DEVMGR_RETURN_IF_ERROR(ParseInto(message, bytes, key));
+  auto result = use(message);
+  if (bytes.size() > kMuch) message = Message();
+  return result;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const state::PodRecord>> DecodePod(
     std::string_view bytes, std::string_view key) {
-  DEVMGR_ASSIGN_OR_RETURN(const auto message, Parse<pb::PodRecord>(bytes, key));
-  return Read(message, key);
+  return ParseThen<pb::PodRecord>(
+      bytes, key, [&](const auto& message) { return Read(message, key); });
 }
 
 absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> DecodeClaim(
     std::string_view bytes, std::string_view key) {
-  DEVMGR_ASSIGN_OR_RETURN(const auto message,
-                          Parse<pb::ClaimRecord>(bytes, key));
-  return Read(message, key);
+  return ParseThen<pb::ClaimRecord>(
+      bytes, key, [&](const auto& message) { return Read(message, key); });
 }
 
 absl::StatusOr<std::shared_ptr<const state::IdentityRecord>> DecodeIdentity(

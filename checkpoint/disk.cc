@@ -18,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSealText = "crc32c ";
+/// What is read at once: few calls, and it fits a processor's cache.
+constexpr std::size_t kPiece = 128 * 1024;
 
 absl::Status DiskError(const rocksdb::Status& status, std::string_view verb,
                        const fs::path& path) {
@@ -90,17 +92,35 @@ absl::Status ReplaceFile(rocksdb::FileSystem& disk, const fs::path& path,
   return Rename(disk, draft, path);
 }
 
-absl::StatusOr<std::optional<std::string>> ReadFileIfAny(
-    rocksdb::FileSystem& disk, const fs::path& path) {
+absl::StatusOr<bool> VisitFileIfAny(
+    rocksdb::FileSystem& disk, const fs::path& path,
+    const std::function<void(std::string_view)>& visit) {
   rocksdb::IOStatus status =
       disk.FileExists(path.string(), rocksdb::IOOptions(), nullptr);
-  if (status.IsNotFound()) return std::optional<std::string>();
-  std::string bytes;
+  if (status.IsNotFound()) return false;
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
   if (status.ok()) {
-    status = rocksdb::ReadFileToString(&disk, path.string(), &bytes);
+    status = disk.NewSequentialFile(path.string(), rocksdb::FileOptions(),
+                                    &file, nullptr);
+  }
+  std::string space(kPiece, '\0');
+  for (rocksdb::Slice piece("."); status.ok() && !piece.empty();) {
+    status = file->Read(space.size(), rocksdb::IOOptions(), &piece,
+                        space.data(), nullptr);
+    if (status.ok()) visit({piece.data(), piece.size()});
   }
   if (!status.ok()) return DiskError(status, "read", path);
-  return bytes;
+  return true;
+}
+
+absl::StatusOr<std::optional<std::string>> ReadFileIfAny(
+    rocksdb::FileSystem& disk, const fs::path& path) {
+  std::string bytes;
+  DEVMGR_ASSIGN_OR_RETURN(
+      const bool found, VisitFileIfAny(disk, path, [&](std::string_view piece) {
+        bytes += piece;
+      }));
+  return found ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 std::string Seal(std::string_view text) {

@@ -9,6 +9,7 @@
 #include <rocksdb/file_system.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,11 @@ bool IsDirectory(rocksdb::FileSystem& disk, const std::filesystem::path& path);
 absl::Status ReplaceFile(rocksdb::FileSystem& disk,
                          const std::filesystem::path& path,
                          std::string_view text);
+
+/// Gives a file to `visit`, a piece at a time. False: there is none.
+absl::StatusOr<bool> VisitFileIfAny(
+    rocksdb::FileSystem& disk, const std::filesystem::path& path,
+    const std::function<void(std::string_view)>& visit);
 
 /// All of a file; nothing when there is none.
 absl::StatusOr<std::optional<std::string>> ReadFileIfAny(

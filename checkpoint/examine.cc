@@ -2,7 +2,6 @@
 #include "checkpoint/examine.h"
 
 #include <fmt/core.h>
-#include <rocksdb/file_checksum.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +11,7 @@
 
 #include "checkpoint/byte_reader.h"
 #include "checkpoint/codec.h"
+#include "checkpoint/crc32c.h"
 #include "checkpoint/disk.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/ledger_reader.h"
@@ -26,6 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kLogSuffix = ".log";
+/// RocksDB's name for the checksums that LedgerOptions asks for.
+constexpr std::string_view kTableChecksums = "FileChecksumCrc32c";
 
 absl::StatusOr<std::string> ReadPresent(rocksdb::FileSystem& disk,
                                         const fs::path& path) {
@@ -69,46 +71,67 @@ absl::StatusOr<LogContents> CheckLogFile(rocksdb::FileSystem& disk,
   return log;
 }
 
-/// Compares a table with what the MANIFEST has of it.
-absl::Status CheckTable(const rocksdb::Options& options, const fs::path& path,
-                        const TableEntry& entry) {
-  DEVMGR_ASSIGN_OR_RETURN(const std::string bytes,
-                          ReadPresent(*options.env->GetFileSystem(), path));
-  if (bytes.size() != entry.size) {
-    return DataLossError("'{}' has {} bytes, not {}", path.string(),
-                         bytes.size(), entry.size);
+/// As RocksDB's generator of these checksums writes one.
+std::string FileChecksum(std::uint32_t crc) {
+  std::string checksum;
+  for (const int shift : {24, 16, 8, 0}) {
+    checksum.push_back(static_cast<char>(crc >> shift));
   }
-  if (entry.checksum.empty()) return absl::OkStatus();
-  const auto generator =
-      options.file_checksum_gen_factory->CreateFileChecksumGenerator({});
-  if (generator->Name() != entry.checksum_kind) return absl::OkStatus();
-  generator->Update(bytes.data(), bytes.size());
-  generator->Finalize();
-  if (generator->GetChecksum() == entry.checksum) return absl::OkStatus();
+  return checksum;
+}
+
+/// Compares a table with what the MANIFEST has of it. False: that is its size
+/// only.
+absl::StatusOr<bool> CheckTable(rocksdb::FileSystem& disk, const fs::path& path,
+                                const TableEntry& entry) {
+  std::uint64_t size = 0;
+  std::uint32_t crc = 0;
+  DEVMGR_ASSIGN_OR_RETURN(
+      const bool found, VisitFileIfAny(disk, path, [&](std::string_view piece) {
+        size += piece.size();
+        crc = ExtendCrc32c(crc, piece);
+      }));
+  if (!found) return DataLossError("'{}' is missing", path.string());
+  if (size != entry.size) {
+    return DataLossError("'{}' has {} bytes, not {}", path.string(), size,
+                         entry.size);
+  }
+  if (entry.checksum.empty() || entry.checksum_kind != kTableChecksums) {
+    return false;
+  }
+  if (FileChecksum(crc) == entry.checksum) return true;
   return DataLossError("'{}' is damaged: its checksum does not match",
                        path.string());
 }
 
-/// The MANIFEST, and all tables that it names. Returns the number of the first
-/// log that holds more than they do.
-absl::StatusOr<std::uint64_t> CheckManifest(const rocksdb::Options& options,
-                                            const fs::path& manifest,
-                                            RecoveryReport* report) {
-  DEVMGR_ASSIGN_OR_RETURN(
-      const LogContents log,
-      CheckLogFile(*options.env->GetFileSystem(), manifest, report));
+struct CheckedManifest {
+  /// The first log that holds more than the tables do.
+  std::uint64_t first_log = 0;
+  /// The checksums of all tables were compared.
+  bool all_tables = false;
+};
+
+/// The MANIFEST, and all tables that it names.
+absl::StatusOr<CheckedManifest> CheckManifest(rocksdb::FileSystem& disk,
+                                              const fs::path& manifest,
+                                              RecoveryReport* report) {
+  DEVMGR_ASSIGN_OR_RETURN(const LogContents log,
+                          CheckLogFile(disk, manifest, report));
   if (log.records.empty()) {
     return DataLossError("'{}' holds nothing", manifest.string());
   }
   const auto contents = ReadManifest(log.records);
   if (!contents.has_value()) {  // Of a later RocksDB.
-    return std::numeric_limits<std::uint64_t>::max();
+    return CheckedManifest{std::numeric_limits<std::uint64_t>::max(), false};
   }
+  CheckedManifest checked{contents->first_log, true};
   for (const auto& [number, entry] : contents->tables) {
-    DEVMGR_RETURN_IF_ERROR(
-        CheckTable(options, manifest.parent_path() / TableName(number), entry));
+    DEVMGR_ASSIGN_OR_RETURN(
+        const bool compared,
+        CheckTable(disk, manifest.parent_path() / TableName(number), entry));
+    checked.all_tables = checked.all_tables && compared;
   }
-  return contents->first_log;
+  return checked;
 }
 
 /// Each write goes on where the one before it ended, also from log to log, but
@@ -148,10 +171,10 @@ absl::StatusOr<fs::path> CheckLogs(rocksdb::FileSystem& disk,
   return logs.back().path;
 }
 
-/// For reading; nothing is changed.
+/// For reading; nothing is changed. Checks tables that were not.
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenToRead(
     const rocksdb::Options& options, const fs::path& database,
-    const fs::path& manifest) {
+    const fs::path& manifest, bool check_tables) {
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status opened = OpenTwice([&] {
     return rocksdb::DB::OpenForReadOnly(options, database.string(), &raw);
@@ -161,8 +184,10 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenToRead(
       FromRocksDb(opened, fmt::format("cannot open it as '{}' has it",
                                       manifest.filename().string())));
   // Tables without a checksum of their own, from an older version.
-  DEVMGR_RETURN_IF_ERROR(
-      FromRocksDb(db->VerifyChecksum(CheckedRead()), "a table is damaged"));
+  if (check_tables) {
+    DEVMGR_RETURN_IF_ERROR(
+        FromRocksDb(db->VerifyChecksum(CheckedRead()), "a table is damaged"));
+  }
   return db;
 }
 
@@ -177,25 +202,39 @@ absl::Status CheckWitness(const std::optional<Witness>& witness,
       state.seq, witness->seq, newest.string());
 }
 
-/// Reads the ledger, and its history as far as it has to fit the ledger.
-absl::Status ReadLedger(Examined& found) {
-  DEVMGR_ASSIGN_OR_RETURN(found.state, ReadState(*found.db));
-  RecoveryReport& report = found.report;
-  report.last_batch = found.state.seq;
-  std::uint64_t first = 0, last = 0;
-  const absl::Status status = VisitHistory(
+/// The first and the last batch of the history; 0 when there is none.
+struct HistoryBounds {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+/// Reads the history as far as it has to fit a ledger that ends with `seq`.
+absl::StatusOr<HistoryBounds> ReadBounds(Examined& found, std::uint64_t seq) {
+  HistoryBounds bounds;
+  DEVMGR_RETURN_IF_ERROR(VisitHistory(
       *found.db, 0, kWholeHistory,
-      [&](std::uint64_t seq, std::string_view bytes) {
-        if (first == 0) first = seq;
-        last = seq;
+      [&](std::uint64_t number, std::string_view bytes) {
+        if (bounds.first == 0) bounds.first = number;
+        bounds.last = number;
         found.history_sizes.push_back(bytes.size());
-        if (seq != report.last_batch) return absl::OkStatus();
-        const auto batch = DecodeBatch(bytes, PrintKey(HistoryKey(seq)));
-        if (batch.ok()) report.last_time_ms = batch->time_ms;
+        if (number != seq) return absl::OkStatus();
+        const auto batch = DecodeBatch(bytes, PrintKey(HistoryKey(number)));
+        if (batch.ok()) found.report.last_time_ms = batch->time_ms;
         return batch.status();
-      });
-  if (!status.ok()) return status;
-  return CheckHistoryBounds(*found.db, first, last, report.last_batch);
+      }));
+  return bounds;
+}
+
+/// Reads the ledger and looks at its history.
+absl::Status ReadLedger(Examined& found) {
+  DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t seq, ReadSeq(*found.db));
+  found.report.last_batch = seq;
+  absl::StatusOr<HistoryBounds> bounds;
+  DEVMGR_ASSIGN_OR_RETURN(found.state, ReadState(*found.db, [&] {
+                            bounds = ReadBounds(found, seq);
+                          }));
+  DEVMGR_RETURN_IF_ERROR(bounds.status());
+  return CheckHistoryBounds(*found.db, bounds->first, bounds->last, seq);
 }
 
 absl::StatusOr<Examined> Look(const fs::path& database,
@@ -205,12 +244,14 @@ absl::StatusOr<Examined> Look(const fs::path& database,
   rocksdb::FileSystem& disk = *options.env->GetFileSystem();
   DEVMGR_ASSIGN_OR_RETURN(const fs::path manifest,
                           FindManifest(disk, database));
-  const auto first_log = CheckManifest(options, manifest, &found.report);
-  DEVMGR_RETURN_IF_ERROR(WithContext(first_log.status(), "CURRENT names {}",
+  const auto checked = CheckManifest(disk, manifest, &found.report);
+  DEVMGR_RETURN_IF_ERROR(WithContext(checked.status(), "CURRENT names {}",
                                      manifest.filename().string()));
-  DEVMGR_ASSIGN_OR_RETURN(const fs::path newest_log,
-                          CheckLogs(disk, database, *first_log, &found.report));
-  DEVMGR_ASSIGN_OR_RETURN(found.db, OpenToRead(options, database, manifest));
+  DEVMGR_ASSIGN_OR_RETURN(
+      const fs::path newest_log,
+      CheckLogs(disk, database, checked->first_log, &found.report));
+  DEVMGR_ASSIGN_OR_RETURN(
+      found.db, OpenToRead(options, database, manifest, !checked->all_tables));
   DEVMGR_RETURN_IF_ERROR(WithContext(ReadLedger(found), "as '{}' has it",
                                      manifest.filename().string()));
   DEVMGR_RETURN_IF_ERROR(CheckWitness(witness, found.state, newest_log));

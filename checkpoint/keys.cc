@@ -26,6 +26,13 @@ std::string Join(std::string_view prefix, std::string_view rest) {
   return key;
 }
 
+/// The first key behind all that have this prefix.
+std::string Behind(std::string_view prefix) {
+  std::string end(prefix);
+  ++end.back();
+  return end;
+}
+
 }  // namespace
 
 std::string FormatKey() { return std::string(kFormat); }
@@ -74,11 +81,11 @@ std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
 
-std::string HistoryEnd() {
-  std::string end(kHistoryPrefix);
-  ++end.back();
-  return end;
-}
+std::string ClaimsBegin() { return std::string(kClaimPrefix); }
+
+std::string ClaimsEnd() { return Behind(kClaimPrefix); }
+
+std::string HistoryEnd() { return Behind(kHistoryPrefix); }
 
 std::optional<KeyKind> KindOf(std::string_view key) {
   if (key == kFormat) return KeyKind::kFormat;

@@ -34,6 +34,10 @@ std::string SourceKeyOf(const state::SourceKey& source);
 std::string HolderKey(const state::ContainerId& id);
 std::string HistoryKey(std::uint64_t seq);
 
+/// Before the keys of all claims, and the first key behind them.
+std::string ClaimsBegin();
+std::string ClaimsEnd();
+
 /// The first key behind the whole history.
 std::string HistoryEnd();
 

@@ -32,8 +32,10 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 absl::Status PutRecord(std::string_view key, std::string_view value,
                        state::State& state);
 
-/// The projection.
-absl::StatusOr<state::State> ReadState(rocksdb::DB& db);
+/// The projection. Claims are read on a thread of their own; this one reads the
+/// other records, and does what else is to be done, if any, meanwhile.
+absl::StatusOr<state::State> ReadState(
+    rocksdb::DB& db, const std::function<void()>& meanwhile = nullptr);
 
 /// Whether a history of the batches `first` to `last` (0 for none) is the one
 /// that a ledger whose last batch is `seq` must have: every write of the ledger

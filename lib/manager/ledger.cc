@@ -8,14 +8,14 @@
 namespace devmgr::manager {
 
 Ledger::Ledger(std::unique_ptr<checkpoint::LedgerStore> store,
-               state::State initial, std::function<std::int64_t()> now_ms,
-               Publish publish, std::unique_ptr<Executor> executor,
-               OnHealth on_health)
+               const state::State* initial,
+               std::function<std::int64_t()> now_ms, Publish publish,
+               std::unique_ptr<Executor> executor, OnHealth on_health)
     : now_ms_(std::move(now_ms)),
       publish_(std::move(publish)),
       on_health_(std::move(on_health)),
       store_(std::move(store)),
-      working_(std::move(initial)),
+      initial_(initial),
       executor_(executor != nullptr ? std::move(executor)
                                     : ThreadExecutor::Start("devmgr-ledger")) {}
 
@@ -74,6 +74,7 @@ std::vector<Ledger::Entry> Ledger::TakeQueued() {
 }
 
 void Ledger::Process(std::vector<Entry> entries) {
+  if (initial_ != nullptr) working_ = *std::exchange(initial_, nullptr);
   absl::Status status = in_doubt_ ? Reopen() : absl::OkStatus();
   if (status.ok()) {
     const std::vector<state::Batch> batches = DecideAll(entries);

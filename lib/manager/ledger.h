@@ -52,11 +52,13 @@ class Ledger {
   /// Most decisions that one write may hold.
   static constexpr std::size_t kMaxFold = 256;
 
-  /// `initial` is what `store` holds. `now_ms`: Unix time of new batches.
+  /// `initial`, never null, is what `store` holds. The ledger thread copies it
+  /// before the first decision: until then it must not change.
+  /// `now_ms`: Unix time of new batches.
   /// The executor stands in for the ledger thread; null: a thread of its own.
-  Ledger(std::unique_ptr<checkpoint::LedgerStore> store, state::State initial,
-         std::function<std::int64_t()> now_ms, Publish publish,
-         std::unique_ptr<Executor> executor = nullptr,
+  Ledger(std::unique_ptr<checkpoint::LedgerStore> store,
+         const state::State* initial, std::function<std::int64_t()> now_ms,
+         Publish publish, std::unique_ptr<Executor> executor = nullptr,
          OnHealth on_health = nullptr);
   ~Ledger();
 
@@ -98,6 +100,7 @@ class Ledger {
   const std::unique_ptr<checkpoint::LedgerStore> store_;
 
   // Ledger thread only.
+  const state::State* initial_;  ///< Null once it is copied.
   state::State working_;
   bool in_doubt_ = false;
   /// Written, but not known to be on disk or not.

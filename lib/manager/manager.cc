@@ -87,7 +87,7 @@ Manager::Manager(ManagerParts parts)
     names_[pod->name] = state_.PodsNamed(pod->name);
   }
   ledger_ = std::make_unique<Ledger>(
-      std::move(parts.store), state_, [this] { return UnixMs(host_.now()); },
+      std::move(parts.store), &state_, [this] { return UnixMs(host_.now()); },
       [this](const state::Batch& batch) { PublishBatch(batch); },
       std::move(parts.ledger_executor),
       [this](const absl::Status& health) {

@@ -46,7 +46,11 @@ template <typename Uid, typename Record>
 void PutNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
               std::set<std::pair<ObjectName, Uid>>& index,
               std::shared_ptr<const Record> record) {
-  std::shared_ptr<const Record>& slot = map[record->uid];
+  // A ledger is read in order: then there is nothing to look for.
+  const bool is_last = map.empty() || map.rbegin()->first < record->uid;
+  std::shared_ptr<const Record>& slot =
+      is_last ? map.emplace_hint(map.end(), record->uid, nullptr)->second
+              : map[record->uid];
   if (slot != nullptr && slot->name != record->name) {
     index.erase({slot->name, slot->uid});
   }
@@ -96,6 +100,13 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
     }
   }
   PutNamed(claims, claim_names, std::move(claim));
+}
+
+void State::TakeClaims(State&& from) {
+  claims = std::move(from.claims);
+  claim_names = std::move(from.claim_names);
+  device_claims = std::move(from.device_claims);
+  kept_devices = std::move(from.kept_devices);
 }
 
 void State::Put(std::shared_ptr<const IdentityRecord> identity) {

@@ -53,6 +53,8 @@ struct State {
   void Put(std::shared_ptr<const HealthRecord> health);
   void Put(std::shared_ptr<const SourceRecord> source);
   void Put(std::shared_ptr<const ForeignHolderRecord> holder);
+  /// All claims of another state, in place of its own.
+  void TakeClaims(State&& from);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);

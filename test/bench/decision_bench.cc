@@ -45,10 +45,10 @@ class Decider {
       : stored_(stored) {
     FillLedger(state_dir, stored, 1);
     auto store = Must(checkpoint::OpenRocksDbStore({state_dir, {}}));
-    state::State state = Must(store->Load());
-    for (const auto& [uid, pod] : state.pods) table_.Put(*pod, kBoot);
+    stored_state_ = Must(store->Load());
+    for (const auto& [uid, pod] : stored_state_.pods) table_.Put(*pod, kBoot);
     ledger_ = std::make_unique<manager::Ledger>(
-        std::move(store), std::move(state), [] { return std::int64_t{0}; },
+        std::move(store), &stored_state_, [] { return std::int64_t{0}; },
         [this](const state::Batch& batch) { Publish(batch); });
   }
 
@@ -78,6 +78,7 @@ class Decider {
   }
 
   const int stored_;
+  state::State stored_state_;
   int number_ = 0;
   manager::ResolveTable table_;
   std::unique_ptr<manager::Ledger> ledger_;

@@ -39,6 +39,17 @@ TEST(Crc32cTest, IsTheCastagnoliOne) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283U);  // RFC 3720, as is the next
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aaU);
   EXPECT_EQ(ExtendCrc32c(Crc32c("1234"), "56789"), Crc32c("123456789"));
+  // However long, wherever it begins, with the processor's instruction or not.
+  std::string text(100, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    text[i] = static_cast<char>(i * i);
+  }
+  for (std::size_t begin = 0; begin < 9; ++begin) {
+    for (std::size_t size = 0; begin + size <= text.size(); ++size) {
+      const auto part = std::string_view(text).substr(begin, size);
+      ASSERT_EQ(ExtendCrc32c(7, part), ExtendCrc32cByTable(7, part)) << part;
+    }
+  }
 }
 
 TEST(LogFileTest, ReadsWholeRecords) {

@@ -52,7 +52,7 @@ class DebtKeeperTest : public testing::Test {
     auto ledger_executor = std::make_unique<ManualExecutor>();
     ledger_loop_ = ledger_executor.get();
     ledger_ = std::make_unique<Ledger>(
-        store_.Open(), state_, [this] { return wall_ms_; },
+        store_.Open(), &state_, [this] { return wall_ms_; },
         [this](const state::Batch& batch) {
           loop_.Post([this, batch] { Apply(batch); });
         },

@@ -85,7 +85,7 @@ class DriverCallsTest : public testing::Test {
     auto ledger_executor = std::make_unique<ManualExecutor>();
     ledger_loop_ = ledger_executor.get();
     ledger_ = std::make_unique<Ledger>(
-        checkpoint::NewInMemoryStore(), state_, [] { return 1'000; },
+        checkpoint::NewInMemoryStore(), &state_, [] { return 1'000; },
         [this](const state::Batch& batch) {
           loop_.Post([this, batch] { Apply(batch); });
         },

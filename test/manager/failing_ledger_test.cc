@@ -133,7 +133,7 @@ class LedgerOnDisk {
     DEVMGR_ASSIGN_OR_RETURN(state::State state, store->Load());
     EXPECT_TRUE(state == published_);
     ledger_ = std::make_unique<Ledger>(
-        std::move(store), std::move(state), [] { return 1'000; },
+        std::move(store), &published_, [] { return 1'000; },
         [this](const state::Batch& batch) {
           EXPECT_TRUE(state::Apply(published_, batch).ok());
           batches_.push_back(batch);
