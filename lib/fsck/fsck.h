@@ -43,13 +43,30 @@ struct RunningView {
   std::map<ClaimUid, std::set<PodUid>> idle_pods;
 };
 
+/// Which CDI devices were made for which claims, be they released by now.
+/// Learns it batch by batch, so that the history need not be in memory.
+class PastDevices {
+ public:
+  struct Claim {
+    ClaimUid uid;
+    ObjectName name;
+  };
+  void Learn(const state::Batch& batch);
+  void Learn(const state::ClaimRecord& claim);
+  /// By CDI device ID, of those that carry the UID of their claim.
+  const std::map<std::string, Claim>& claims() const { return claims_; }
+
+ private:
+  std::map<std::string, Claim> claims_;
+};
+
 /// All of it is borrowed for the check; what is null is unknown, and checks
 /// that need it find nothing.
 struct Input {
   const state::State& state;
-  std::string boot_id;                       ///< Of this boot.
-  const std::vector<state::Batch>& history;  ///< As far as it reaches.
-  const CdiRegistry* specs = nullptr;        ///< Of all CDI directories.
+  std::string boot_id;                 ///< Of this boot.
+  const PastDevices& past;             ///< As far as the history reaches.
+  const CdiRegistry* specs = nullptr;  ///< Of all CDI directories.
   const RunningView* running = nullptr;
   std::vector<std::string> spec_dirs = {};  ///< Where `specs` is from.
 };

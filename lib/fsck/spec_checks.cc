@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "cdi/qualified_name.h"
 #include "claim/spec_recovery.h"
@@ -55,13 +56,13 @@ bool HasUuid(std::string_view name) {
   return false;
 }
 
-/// Calls `visit(claim, driver, id)` for every CDI device ID of a claim.
+/// Calls `visit(driver, id)` for every CDI device ID of a claim.
 template <typename Visit>
 void ForEachId(const state::ClaimRecord& claim, Visit visit) {
   for (const auto& [driver, part] : claim.drivers) {
     for (const state::PreparedDevice& device : part.devices) {
       for (const std::string& id : device.cdi_device_ids) {
-        visit(claim, driver, id);
+        visit(driver, id);
       }
     }
   }
@@ -72,26 +73,18 @@ void ForEachId(const state::ClaimRecord& claim, Visit visit) {
 class Owners {
  public:
   explicit Owners(const Input& input) : state_(input.state) {
-    const auto learn = [this](const state::ClaimRecord& claim,
-                              const std::string&, const std::string& id) {
-      const cdi::QualifiedName name = cdi::SplitQualifiedName(id);
-      if (!Carries(name.name, claim.uid.value)) return;
-      claim_kinds_.insert(name.vendor + "/" + name.device_class);
-      if (state_.FindClaim(claim.uid) == nullptr) {
-        released_[id] = {claim.uid, claim.name};
-      }
-    };
-    for (const state::Batch& batch : input.history) {
-      for (const state::Change& change : batch.decision.changes) {
-        const auto* put = std::get_if<state::PutClaim>(&change);
-        if (put != nullptr) ForEachId(*put->claim, learn);
-      }
-    }
+    PastDevices present;
     for (const auto& [uid, claim] : state_.claims) {
-      ForEachId(*claim, learn);
-      ForEachId(*claim, [this](const auto&, const auto&, const auto& id) {
-        held_.insert(id);
-      });
+      present.Learn(*claim);
+      ForEachId(*claim,
+                [this](const auto&, const auto& id) { held_.insert(id); });
+    }
+    for (const PastDevices* made : {&input.past, &std::as_const(present)}) {
+      for (const auto& [id, claim] : made->claims()) {
+        const cdi::QualifiedName name = cdi::SplitQualifiedName(id);
+        claim_kinds_.insert(name.vendor + "/" + name.device_class);
+        if (state_.FindClaim(claim.uid) == nullptr) released_[id] = claim;
+      }
     }
     for (const auto& [uid, pod] : state_.pods) {
       for (const state::DeviceHold& hold : pod->holds) {
@@ -101,10 +94,7 @@ class Owners {
     }
   }
 
-  struct Claim {
-    ClaimUid uid;
-    ObjectName name;
-  };
+  using Claim = PastDevices::Claim;
 
   /// The released claim that a device was made for; null when there is none,
   /// or the device may be needed.
@@ -266,6 +256,21 @@ void AddMissing(const state::PodRecord& pod, const Input& input,
 
 }  // namespace
 
+void PastDevices::Learn(const state::Batch& batch) {
+  for (const state::Change& change : batch.decision.changes) {
+    const auto* put = std::get_if<state::PutClaim>(&change);
+    if (put != nullptr) Learn(*put->claim);
+  }
+}
+
+void PastDevices::Learn(const state::ClaimRecord& claim) {
+  ForEachId(claim, [&](const auto&, const std::string& id) {
+    if (Carries(cdi::SplitQualifiedName(id).name, claim.uid.value)) {
+      claims_[id] = {claim.uid, claim.name};
+    }
+  });
+}
+
 std::vector<Finding> CheckUnreadableSpecs(const Input& input) {
   std::vector<Finding> findings;
   if (input.specs == nullptr) return findings;
@@ -320,7 +325,7 @@ IdsByDriver FindMissingSpecs(const state::ClaimRecord& claim,
                              const CdiRegistry& specs) {
   IdsByDriver missing;
   if (!specs.unread().empty()) return missing;
-  ForEachId(claim, [&](const auto&, const auto& driver, const auto& id) {
+  ForEachId(claim, [&](const auto& driver, const auto& id) {
     const state::DriverRecord& part = claim.drivers.at(driver);
     if (part.phase == state::DriverPhase::kPrepared &&
         part.boot_id == boot_id && !IsDefined(specs, id)) {

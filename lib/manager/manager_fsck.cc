@@ -29,6 +29,19 @@ std::map<std::string, fsck::PluginView> PluginsOf(
   return plugins;
 }
 
+/// A part at a time: all of the history takes many times what is learned.
+absl::StatusOr<fsck::PastDevices> ReadPast(Ledger& ledger) {
+  constexpr std::size_t kAtOnce = 500;
+  fsck::PastDevices past;
+  for (std::uint64_t after = 0;;) {
+    DEVMGR_ASSIGN_OR_RETURN(const std::vector<state::Batch> part,
+                            ledger.History(after, kAtOnce));
+    if (part.empty()) return past;
+    for (const state::Batch& batch : part) past.Learn(batch);
+    after = part.back().seq;
+  }
+}
+
 }  // namespace
 
 fsck::RunningView Manager::ViewForFsck() const {
@@ -76,13 +89,10 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
   if (!options_.cdi_spec_dirs.empty()) {
     specs = cdistore::ReadSpecFiles(options_.cdi_spec_dirs);
   }
-  DEVMGR_ASSIGN_OR_RETURN(
-      const std::vector<state::Batch> history,
-      ledger_->History(0, std::numeric_limits<std::size_t>::max()));
+  DEVMGR_ASSIGN_OR_RETURN(const fsck::PastDevices past, ReadPast(*ledger_));
   const auto after = look();
   const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
-    return fsck::RunChecks({at.first, boot_id_, history, specs.get(),
-                            &at.second,
+    return fsck::RunChecks({at.first, boot_id_, past, specs.get(), &at.second,
                             cdistore::NamesOf(options_.cdi_spec_dirs)});
   };
   return fsck::Common(check(after), check(before));

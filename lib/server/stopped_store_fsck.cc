@@ -23,8 +23,9 @@ absl::StatusOr<std::vector<fsck::Finding>> Check(
   if (!request.cdi_spec_dirs.empty()) {
     specs = cdistore::ReadSpecFiles(request.cdi_spec_dirs);
   }
-  return fsck::RunChecks({contents.state, boot_id, contents.history,
-                          specs.get(), nullptr,
+  fsck::PastDevices past;
+  for (const state::Batch& batch : contents.history) past.Learn(batch);
+  return fsck::RunChecks({contents.state, boot_id, past, specs.get(), nullptr,
                           cdistore::NamesOf(request.cdi_spec_dirs)});
 }
 

@@ -115,7 +115,12 @@ class FsckTest : public ::testing::Test {
   std::vector<Finding> Run() {
     const CdiRegistry specs = specs_.Registry();
     return RunChecks(
-        {state_, kBoot, history_, &specs, &running_, {"/etc/cdi", "/cdi"}});
+        {state_, kBoot, Past(), &specs, &running_, {"/etc/cdi", "/cdi"}});
+  }
+  PastDevices Past() const {
+    PastDevices past;
+    for (const state::Batch& batch : history_) past.Learn(batch);
+    return past;
   }
   /// The only finding there is, of this check.
   Finding Only(const std::string& check) {
@@ -137,8 +142,7 @@ TEST_F(FsckTest, FindsNothingOnAHealthyNode) { EXPECT_THAT(Run(), IsEmpty()); }
 TEST_F(FsckTest, WhatIsUnknownIsNotChecked) {
   specs_.files.clear();
   running_ = {};
-  EXPECT_THAT(RunChecks({state_, kBoot, history_, nullptr, nullptr}),
-              IsEmpty());
+  EXPECT_THAT(RunChecks({state_, kBoot, Past(), nullptr, nullptr}), IsEmpty());
 }
 
 TEST_F(FsckTest, FindsBrokenInvariants) {
@@ -315,8 +319,7 @@ class DeviceFsckTest : public FsckTest {
 
 TEST_F(DeviceFsckTest, FindsNothingOnAHealthyNode) {
   EXPECT_THAT(Run(), IsEmpty());
-  EXPECT_THAT(RunChecks({state_, kBoot, history_, nullptr, nullptr}),
-              IsEmpty());
+  EXPECT_THAT(RunChecks({state_, kBoot, Past(), nullptr, nullptr}), IsEmpty());
 }
 
 TEST_F(DeviceFsckTest, FindsAnAnswerThatIsNotThatOfThePlugins) {
