@@ -79,17 +79,17 @@ std::string ShortageText(const Shortage& shortage) {
   const std::string resource = Quoted(shortage.resource);
   switch (shortage.kind) {
     case Shortage::Kind::kNotServed:
-      return fmt::format("resource {}: {}", resource,
-                         NotServedText(shortage.state));
+      return fmt::format("resource {}: {}, and {}", resource,
+                         RequestText(shortage), NotServedText(shortage.state));
     case Shortage::Kind::kHeldByClaims:
       return fmt::format(
-          "resource {}: it is used through a device class by {}, and its "
+          "resource {}: {}, and it is used through a device class by {}: its "
           "device plugin gives none until they end",
-          resource, PodList(shortage));
+          resource, RequestText(shortage), PodList(shortage));
     case Shortage::Kind::kHandedOver:
       return fmt::format(
-          "resource {}: an operator gave it to a device class: {}", resource,
-          shortage.reason);
+          "resource {}: {}, and an operator gave it to a device class: {}",
+          resource, RequestText(shortage), shortage.reason);
     case Shortage::Kind::kTooFewExist:
       return fmt::format("resource {}: {}, this node has {}{}", resource,
                          RequestText(shortage), shortage.listed,

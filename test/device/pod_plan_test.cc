@@ -185,30 +185,31 @@ TEST_F(DevicePlanTest, NothingIsWantedOfNobody) {  // DP-076
 TEST_F(DevicePlanTest, TellsWhereTheResourceStands) {
   const auto text = [&] { return ShortageText(OnlyShortage()); };
   const auto kubelet = [&] { return KubeletShortageText(OnlyShortage()); };
+  const std::string wants =
+      "resource 'r': container 'app' requests 1 device, and ";
   const std::string unregistered = "cannot allocate unregistered device r";
   const std::string none =
       "no healthy devices present; cannot allocate unhealthy devices r";
   Want("app", "r", 1);
   EXPECT_EQ(OnlyShortage().kind, Shortage::Kind::kNotServed);
-  EXPECT_EQ(text(), "resource 'r': no plugin has registered it");
+  EXPECT_EQ(text(), wants + "no plugin has registered it");
   EXPECT_EQ(kubelet(), unregistered);
 
   Inventory& inventory = inventories_["r"];
   inventory.Restore(0, 0);
-  EXPECT_EQ(text(), "resource 'r': its plugin is not back yet");
+  EXPECT_EQ(text(), wants + "its plugin is not back yet");
   EXPECT_EQ(kubelet(), none);
   inventory.Connect(1, 0);
   EXPECT_EQ(text(),
-            "resource 'r': its plugin is connected and has not told its "
-            "devices yet");
+            wants + "its plugin is connected and has not told its devices yet");
   EXPECT_EQ(kubelet(), none);
   inventory.Report(1, DevicesFromOne(1), NobodyHolds, 0);
   EXPECT_EQ(Planned().size(), 1u);
   inventory.Disconnect(1, NobodyHolds, 0);
-  EXPECT_EQ(text(), "resource 'r': its plugin has gone");
+  EXPECT_EQ(text(), wants + "its plugin has gone");
   EXPECT_EQ(kubelet(), none);
   inventory.EndGrace(inventory.stops(), NobodyHolds, 0);
-  EXPECT_EQ(text(), "resource 'r': its plugin has gone for good");
+  EXPECT_EQ(text(), wants + "its plugin has gone for good");
   EXPECT_EQ(kubelet(), unregistered);
 }
 

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class RuntimeBookTest : public testing::Test {
+class RuntimeBookTest : public ::testing::Test {
  protected:
   static EventInfo EventOf(std::uint64_t number, const std::string& message) {
     EventInfo event;
