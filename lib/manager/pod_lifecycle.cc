@@ -109,10 +109,20 @@ admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
           parts_.plan_options};
 }
 
+bool PodLifecycle::IsReady(const PodUid& uid) const {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr && pod->phase == PodPhase::kReady &&
+         pod->boot_id == parts_.boot_id;
+}
+
 void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
   if (stopped_) return done(Stopped());
   Begin(id, pod, true, std::move(done));
+  if (IsReady(pod)) {
+    EndIfSettled(id);
+    return;
+  }
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
   auto verdict = std::make_shared<Verdict>();
@@ -207,9 +217,7 @@ void PodLifecycle::EndIfSettled(OperationId id) {
                    : absl::OkStatus());
     return;
   }
-  const bool finished =
-      prepare ? pod->phase == PodPhase::kReady && pod->boot_id == parts_.boot_id
-              : pod->claims.empty();
+  const bool finished = prepare ? IsReady(uid) : pod->claims.empty();
   if (finished) {
     if (prepare) {
       notes_.erase(uid);

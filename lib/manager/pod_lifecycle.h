@@ -164,6 +164,8 @@ class PodLifecycle {
              DeviceManager::AdmitDone done);
   static claim::PodIdentity IdentityOf(const Pod& pod);
   static absl::Status Stopped();
+  /// In this boot, and on disk.
+  bool IsReady(const PodUid& pod) const;
   claim::ReleaseTerms Terms(const PodUid& pod) const;
   /// The pod gives up its claims, and with `ends` its place in the ledger.
   void GiveUp(OperationId id, const PodUid& pod, bool ends,
