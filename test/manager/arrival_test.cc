@@ -143,15 +143,21 @@ class Arrival {
       ASSERT_THAT(node_.manager().ReleasePod(PodUid{"another"}), IsOk());
       node_.manager().RunAndWait([] {});
     }
+    if (!facts_.contains(Fact::kPod) || is_known_) return;
+    ASSERT_TRUE(
+        node_.WaitUntil("the pod is known", [&] { return Info().ok(); }));
+    is_known_ = true;
+  }
+
+  absl::StatusOr<PodInfo> Info() {
+    return node_.manager().PodInfoOf(PodUid{"u-p"});
   }
 
   /// The pod waits, and says for what.
   void CheckPatience() {
-    const auto pod = node_.manager().PodInfoOf(PodUid{"u-p"});
-    if (!pod.ok()) {
-      ASSERT_FALSE(facts_.contains(Fact::kPod)) << "it was released";
-      return;
-    }
+    if (!is_known_) return;
+    const auto pod = Info();
+    ASSERT_THAT(pod, IsOk()) << "it was released";
     ASSERT_NE(pod->state, PodState::kRejected) << pod->message;
     ASSERT_NE(pod->state, PodState::kReleasing) << pod->message;
     // Who was allocated what says all; of the class the node needs nothing.
@@ -177,6 +183,7 @@ class Arrival {
 
   const std::vector<Fact> order_;
   Facts facts_;
+  bool is_known_ = false;
   TestNode node_;
 };
 
