@@ -51,7 +51,8 @@ def main():
       line([record('core', 'FAIL', returncode=1)],
            junit(('devmgr.core.ATest',
                   [('One', None), ('Two', 'failure'), ('Three', 'skipped'),
-                   ('DISABLED_Four', 'notrun')]))),
+                   ('DISABLED_Four', 'notrun'),
+                   ('DISABLED_Measure/0', 'notrun')]))),
       '1 passed, 1 failed, 2 skipped',
       'failed, skipped and disabled cases are told apart')
   tap.equal(
