@@ -15,8 +15,6 @@
 namespace devmgr::shim {
 namespace {
 
-using Json = nlohmann::json;
-
 /// From containerd's copy of the request.
 std::vector<std::string> NamesInRequest(const Json& info) {
   std::vector<std::string> names;

@@ -14,7 +14,6 @@
 namespace devmgr::shim {
 namespace {
 
-using Json = nlohmann::json;
 using NodeKey = std::tuple<std::string, std::int64_t, std::int64_t>;
 
 constexpr char kCdiMember[] = "cdi";

@@ -11,6 +11,8 @@
 
 namespace devmgr::shim {
 
+using Json = nlohmann::json;
+
 /// JSON that others wrote. Errors are to follow what it is.
 ///   FailedPrecondition  it is none, or nested deeper than kMaxJsonDepth
 inline absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {

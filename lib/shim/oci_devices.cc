@@ -10,8 +10,6 @@
 
 namespace devmgr::shim {
 
-using Json = nlohmann::json;
-
 std::string TextOf(const Json& json) {
   return json.is_string() ? json.get<std::string>() : std::string();
 }
