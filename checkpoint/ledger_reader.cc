@@ -9,6 +9,7 @@
 
 #include "checkpoint/codec.h"
 #include "checkpoint/keys.h"
+#include "checkpoint/ledger_store.h"
 #include "checkpoint/rocksdb_config.h"
 #include "common/status.h"
 
