@@ -124,8 +124,8 @@ Decision Forget(const PodRecord& pod) {
   return decision;
 }
 
-/// Forgets those pods of `ending` whose last claims the draft took. False:
-/// there were none.
+/// Erases the pods of `ending` that hold no claims after the draft, and did
+/// before it. False: there are none.
 bool ForgetEnded(Draft& draft, const State& state,
                  const std::set<PodUid>& ending) {
   bool any = false;

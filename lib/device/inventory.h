@@ -39,7 +39,7 @@ struct InventoryDevice {
   HealthReason reason = HealthReason::kReported;
   std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
   bool listed = true;         ///< False: only here because somebody holds it.
-  bool held = false;          ///< By a pod, as the inventory was told.
+  bool held = false;          ///< By a pod; as of the last UpdateHeld.
 
   /// May be given to a container.
   bool Usable() const { return listed && device.health == Health::kHealthy; }

@@ -137,7 +137,7 @@ class DeviceBook final : public plugin::PluginListener {
   /// Puts what the pod holds into the table. Gives what it held before.
   std::vector<device::FreedDevices> Refresh(const PodUid& uid,
                                             const state::PodRecord* pod);
-  /// Tells the inventory which of these are held now.
+  /// Updates in the inventory which of these are held.
   void Mark(const device::FreedDevices& devices);
   void MarkHeldBy(const PodUid& uid);
   /// Takes foreign holders out of the table, for the time that something else

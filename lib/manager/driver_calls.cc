@@ -309,7 +309,8 @@ void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
   }
   if (!failed.empty()) RecordDebts(*call, failed);
   if (!unprepared.empty()) {
-    const auto ending = parts_.ending ? parts_.ending() : std::set<PodUid>();
+    const auto ending =
+        parts_.ending ? parts_.ending(unprepared) : std::set<PodUid>();
     Record(*call, unprepared, {},
            [driver = call->driver, unprepared, rules = parts_.debt_rules,
             ending](const state::State& state) {

@@ -55,9 +55,8 @@ class DriverCalls {
     std::function<void(const std::string& driver, const PreparedClaims&,
                        std::function<void(const SpecKeeper::Answer&)>)>
         look_at_answer = nullptr;
-    /// Pods that are forgotten with the last claim that a driver unprepared for
-    /// them; null: none.
-    std::function<std::set<PodUid>()> ending = nullptr;
+    /// Pods of these claims that are forgotten with their last one; null: none.
+    std::function<std::set<PodUid>(const std::set<ClaimUid>&)> ending = nullptr;
   };
   explicit DriverCalls(Parts parts)
       : parts_(std::move(parts)), queue_(parts_.calls_at_once) {}

@@ -49,6 +49,16 @@ std::set<std::string> CdiNamesOf(const state::PodRecord& pod) {
   return names;
 }
 
+std::string Few(std::vector<std::string> texts) {
+  const std::size_t count = texts.size();
+  texts.resize(std::min(count, kMostNames));
+  std::string text = fmt::format("{}", fmt::join(texts, ", "));
+  if (count > kMostNames) {
+    text += fmt::format(", and {} more", count - kMostNames);
+  }
+  return text;
+}
+
 bool HoldsNothing(const ForeignHolderRecord& holder) {
   return holder.devices.empty() && holder.cdi_devices.empty();
 }
@@ -89,16 +99,6 @@ class Draft {
       return;
     }
     pods.push_back(holder.pod);
-  }
-
-  static std::string Few(std::vector<std::string> texts) {
-    const std::size_t count = texts.size();
-    texts.resize(std::min(count, kMostNames));
-    std::string text = fmt::format("{}", fmt::join(texts, ", "));
-    if (count > kMostNames) {
-      text += fmt::format(", and {} more", count - kMostNames);
-    }
-    return text;
   }
 
   Decision decision_;
@@ -226,13 +226,7 @@ std::string HeldText(const ForeignHolderRecord& holder) {
   for (const std::string& name : holder.cdi_devices) {
     texts.push_back("CDI device " + api::Quoted(name));
   }
-  const std::size_t count = texts.size();
-  texts.resize(std::min(count, kMostNames));
-  std::string text = fmt::format("{}", fmt::join(texts, ", "));
-  if (count > kMostNames) {
-    text += fmt::format(", and {} more", count - kMostNames);
-  }
-  return text;
+  return Few(std::move(texts));
 }
 
 }  // namespace devmgr::manager

@@ -28,47 +28,42 @@ std::optional<state::Backing> BackingOf(ResourceOwner owner) {
 OperationId Manager::StartForceReleaseClaim(const ObjectName& claim,
                                             const std::string& reason,
                                             Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, claim, reason, done = std::move(done)] {
-    ledger_->Submit(
-        [claim, reason](const state::State& state) {
-          return claim::ForceRelease(state, claim, reason);
-        },
-        [this, done](const absl::Status& status) {
-          executor_->Post([done, status] { done(status); });
-        });
-  });
-  return id;
+  return StartOnLoop(
+      [this, claim, reason, done = std::move(done)](OperationId) {
+        ledger_->Submit(
+            [claim, reason](const state::State& state) {
+              return claim::ForceRelease(state, claim, reason);
+            },
+            [this, done](const absl::Status& status) {
+              executor_->Post([done, status] { done(status); });
+            });
+      });
 }
 
 OperationId Manager::StartHandOverResource(const std::string& resource,
                                            ResourceOwner owner,
                                            const std::string& reason,
                                            Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, resource, owner, reason, done = std::move(done)] {
-    backing_->HandOver(resource, BackingOf(owner), reason, done);
-  });
-  return id;
+  return StartOnLoop(
+      [this, resource, owner, reason, done = std::move(done)](OperationId) {
+        backing_->HandOver(resource, BackingOf(owner), reason, done);
+      });
 }
 
 OperationId Manager::StartConfirmSource(const std::string& reason, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, reason, done = std::move(done)] {
+  return StartOnLoop([this, reason, done = std::move(done)](OperationId) {
     objects_->Confirm(reason, done);
   });
-  return id;
 }
 
 OperationId Manager::StartFreeHolder(const std::string& container,
                                      const std::string& reason, Done done) {
-  const OperationId id = ++last_operation_;
-  executor_->Post([this, container, reason, done = std::move(done)] {
+  return StartOnLoop([this, container, reason,
+                      done = std::move(done)](OperationId) {
     foreign_->Free(container, reason, [this, done](const absl::Status& status) {
       executor_->Post([done, status] { done(status); });
     });
   });
-  return id;
 }
 
 }  // namespace devmgr::manager

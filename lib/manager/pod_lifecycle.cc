@@ -83,7 +83,10 @@ PodLifecycle::PodLifecycle(Parts parts)
                 TellUnallocated(driver, claims, parts_.state,
                                 *parts_.objects.Current(), parts_.events);
               },
-              parts_.look_at_answer, [this] { return Ending(); }}) {}
+              parts_.look_at_answer,
+              [this](const std::set<ClaimUid>& claims) {
+                return Ending(claims);
+              }}) {}
 
 claim::PodIdentity PodLifecycle::IdentityOf(const Pod& pod) {
   return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};
@@ -316,10 +319,17 @@ void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
       }));
 }
 
-std::set<PodUid> PodLifecycle::Ending() const {
+std::set<PodUid> PodLifecycle::Ending(const std::set<ClaimUid>& claims) const {
+  std::set<PodUid> pods;
+  for (const ClaimUid& uid : claims) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+    if (claim != nullptr) pods.insert(claim->pods.begin(), claim->pods.end());
+  }
   std::set<PodUid> ending;
   for (const auto& [id, operation] : operations_) {
-    if (operation.ends) ending.insert(operation.pod);
+    if (operation.ends && pods.contains(operation.pod)) {
+      ending.insert(operation.pod);
+    }
   }
   return ending;
 }

@@ -172,8 +172,8 @@ class PodLifecycle {
               DeviceManager::Done done);
   /// The last claim of a pod that ends went without a driver's answer.
   void ForgetLast(OperationId id, const PodUid& pod);
-  /// Pods that are to be forgotten with their last claim.
-  std::set<PodUid> Ending() const;
+  /// Pods of these claims that are to be forgotten with their last one.
+  std::set<PodUid> Ending(const std::set<ClaimUid>& claims) const;
   void OnBooked(OperationId id, const absl::Status& status,
                 const Verdict& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.
