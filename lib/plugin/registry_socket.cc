@@ -108,6 +108,15 @@ absl::Status RegistrySocket::Run(rpc::Runtime& runtime) {
   server.socket = path;
   server.mode = options_.mode;
   server.max_calls = kMaxCalls;
+  server.on_turned_away = [this, alive, most = server.max_connections] {
+    executor_.Post([this, alive, most] {
+      if (alive.expired()) return;
+      Log(LogLevel::kWarning, "clients",
+          fmt::format("registry socket: {} clients are connected, which is the "
+                      "limit; one was hung up on",
+                      most));
+    });
+  };
   server.methods[kRegisterMethod] = [this, alive](const std::string& bytes,
                                                   const rpc::Respond& respond) {
     executor_.Post([this, alive, bytes, respond] {

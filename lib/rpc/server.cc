@@ -229,6 +229,7 @@ class ServerImpl final : public Server {
         mode_(options.mode),
         has_streams_(!options.streams.empty()),
         on_listener_failed_(std::move(options.on_listener_failed)),
+        on_turned_away_(std::move(options.on_turned_away)),
         max_calls_(options.max_calls),
         lines_(poller_, {options.max_connections,
                          static_cast<std::size_t>(options.max_calls)}),
@@ -259,6 +260,7 @@ class ServerImpl final : public Server {
   const mode_t mode_;
   const bool has_streams_;
   const std::function<void()> on_listener_failed_;
+  const std::function<void()> on_turned_away_;
   const int max_calls_;
   ClientLines lines_;
   const Handlers handlers_;
@@ -531,7 +533,10 @@ bool ServerImpl::AcceptConnection() {
   UniqueFd fd(accept4(socket_->fd(), nullptr, nullptr, flags));
   if (fd.valid()) {
     ++accepted_;
-    if (!lines_.Add(fd.get())) return true;  // hung up on
+    const std::size_t before = lines_.turned_away();
+    const bool taken = lines_.Add(fd.get());
+    if (lines_.turned_away() != before && on_turned_away_) on_turned_away_();
+    if (!taken) return true;  // hung up on
     grpc::AddInsecureChannelFromFd(grpc_server_.get(), fd.Release());
     return true;
   }

@@ -67,6 +67,9 @@ struct ServerOptions {
   /// it does when somebody shuts it down; must not block. Nobody can connect
   /// until Relisten.
   std::function<void()> on_listener_failed;
+  /// A client was not taken, or lost its place. Runs on the runtime's poller
+  /// thread; must not block.
+  std::function<void()> on_turned_away = nullptr;
 };
 
 /// A gRPC server on one Unix socket. The file appears in one step, already

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "common/status.h"
 #include "plugin/socket_fixture.h"
@@ -64,6 +66,21 @@ class RegistrySocketTest : public SocketTest {
   Mailbox<std::string> log_;
   std::unique_ptr<RegistrySocket> socket_;
 };
+
+TEST_F(RegistrySocketTest, SaysThatAClientWasHungUpOn) {
+  constexpr int kOneTooMany = 257;
+  ASSERT_THAT(Start(), IsOk());
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < kOneTooMany; ++i) {
+    auto client = rpc::ConnectUnix(folder() / "kubelet.sock");
+    ASSERT_THAT(client, IsOk());
+    silent.push_back(*std::move(client));
+  }
+  const auto line = log_.Take();
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(*line,
+              HasSubstr("256 clients are connected, which is the limit"));
+}
 
 // DP-017
 TEST_F(RegistrySocketTest, WantsAnAbsolutePath) {

@@ -361,6 +361,8 @@ TEST_F(ServerTest, ClientsThatSayNothingKeepNobodyOut) {
   ServerOptions options;
   options.socket = Path();
   options.max_connections = 3;
+  std::atomic<std::size_t> told = 0;
+  options.on_turned_away = [&told] { ++told; };
   options.methods["/t.Echo/Say"] = [](std::string request, Respond respond) {
     respond(std::move(request));
   };
@@ -382,6 +384,7 @@ TEST_F(ServerTest, ClientsThatSayNothingKeepNobodyOut) {
   }
   EXPECT_TRUE(CallAndWait(*first, "/t.Echo/Say", "x").ok());
   EXPECT_GE((*server)->turned_away(), 19u);
+  EXPECT_EQ(told, (*server)->turned_away());
   const auto third = Connect();
   EXPECT_TRUE(CallAndWait(*third, "/t.Echo/Say", "x").ok());
   // Nor does one give way to others that came later.
