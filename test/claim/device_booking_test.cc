@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "claim/release.h"
 #include "claim/resource_names.h"
 #include "state/record_builders.h"
 #include "support/state_table.h"
