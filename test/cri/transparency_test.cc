@@ -11,6 +11,7 @@
 #include "cri/patch.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
+#include "support/sanitizers.h"
 #include "support/test_scale.h"
 
 namespace devmgr::cri {
@@ -349,11 +350,7 @@ TEST_F(TransparencyTest, ChangedCallsAreTheSameButForWhatIsInjected) {
 }
 
 // Ten of 64 MiB each way; under a sanitizer that would be all one waits for.
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kLargeMessages = 1;
-#else
-constexpr int kLargeMessages = 10;
-#endif
+constexpr int kLargeMessages = kSanitized ? 1 : 10;
 TEST_F(TransparencyTest, LargeMessagesAreTheSame) {
   StartBackend(Recording());
   StartProxy();

@@ -2,13 +2,21 @@
 #include "hostile/measure.h"
 
 #include <fmt/core.h>
+#include <gtest/gtest.h>
 
+#include "support/sanitizers.h"
 #include "support/test_scale.h"
 
 namespace devmgr::hostile {
 
 std::chrono::milliseconds MeasuredTime() {
   return std::chrono::milliseconds(500) * TestScale();
+}
+
+void ExpectModest(const Phase& quiet, const Phase& phase) {
+  if (kSanitized) return;
+  EXPECT_LE(phase.load() - quiet.load(), 0.7);
+  EXPECT_LE(phase.growth_kib, 48 * 1024);
 }
 
 void PrintRow(std::string_view kind, std::string_view misbehaviour,

@@ -14,9 +14,10 @@ namespace devmgr::hostile {
 /// How long the neighbour is alone, and how long a peer may misbehave then.
 inline constexpr std::chrono::milliseconds kQuiet{100};
 inline constexpr std::chrono::milliseconds kTime{1'000};
-/// Of a processor, beyond what the neighbour costs. What spins takes all of it.
-inline constexpr double kMaxLoad = 0.7;
-inline constexpr long kMaxGrowthKib = 48 * 1024;
+
+/// Expects that the peer cost less than most of a processor, as what spins
+/// takes all of it, and that this process did not grow by more than 48 MiB.
+void ExpectModest(const Phase& quiet, const Phase& phase);
 
 /// The same for measurements: half a second, times DEVMGR_TEST_SCALE.
 std::chrono::milliseconds MeasuredTime();

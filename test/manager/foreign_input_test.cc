@@ -24,6 +24,7 @@
 #include "common/unique_fd.h"
 #include "manager/manager_fixture.h"
 #include "support/mailbox.h"
+#include "support/sanitizers.h"
 #include "support/temp_folder.h"
 #include "support/test_scale.h"
 
@@ -306,9 +307,9 @@ TEST_F(ForeignInputTest, NeitherCrashesNorBlocksNorGrowsTheManager) {
       << Usage().descriptors << " of " << before.descriptors;
   const Usage after;
   EXPECT_LE(after.threads, before.threads + 2);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(after.resident_bytes, before.resident_bytes + (32u << 20));
-#endif
+  if (!kSanitized) {
+    EXPECT_LE(after.resident_bytes, before.resident_bytes + (32u << 20));
+  }
   std::printf("%d rounds: %zu descriptors, then %zu; %zu KiB, then %zu\n",
               rounds, before.descriptors, after.descriptors,
               before.resident_bytes / 1024, after.resident_bytes / 1024);
