@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "checkpoint/claim_reader.h"
 #include "checkpoint/codec.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/ledger_store.h"
@@ -49,19 +50,6 @@ rocksdb::ReadOptions ReadAhead() {
   return options;
 }
 
-absl::Status ReadClaims(rocksdb::DB& db, state::State& state) {
-  const std::string end = ClaimsEnd();
-  const rocksdb::Slice bound(end);
-  rocksdb::ReadOptions options = ReadAhead();
-  options.iterate_upper_bound = &bound;
-  const std::unique_ptr<rocksdb::Iterator> records(db.NewIterator(options));
-  for (records->Seek(ClaimsBegin()); records->Valid(); records->Next()) {
-    DEVMGR_RETURN_IF_ERROR(
-        PutRecord(View(records->key()), View(records->value()), state));
-  }
-  return FromRocksDb(records->status(), "reading the ledger");
-}
-
 absl::Status ReadAllButClaims(rocksdb::DB& db, state::State& state) {
   const std::unique_ptr<rocksdb::Iterator> records(db.NewIterator(ReadAhead()));
   records->SeekToFirst();
@@ -95,8 +83,7 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       break;
     }
     case KeyKind::kClaim: {
-      DEVMGR_ASSIGN_OR_RETURN(auto claim, DecodeClaim(value, PrintKey(key)));
-      DEVMGR_RETURN_IF_ERROR(CheckKey(key, ClaimKey(claim->uid)));
+      DEVMGR_ASSIGN_OR_RETURN(auto claim, ReadClaim(key, value));
       state.Put(std::move(claim));
       break;
     }
@@ -142,6 +129,13 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> ReadClaim(
+    std::string_view key, std::string_view value) {
+  DEVMGR_ASSIGN_OR_RETURN(auto claim, DecodeClaim(value, PrintKey(key)));
+  DEVMGR_RETURN_IF_ERROR(CheckKey(key, ClaimKey(claim->uid)));
+  return claim;
+}
+
 absl::StatusOr<std::uint64_t> ReadFormat(rocksdb::DB& db) {
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t format,
                           ReadNumber(db, FormatKey()));
@@ -161,16 +155,14 @@ absl::StatusOr<state::State> ReadState(rocksdb::DB& db,
                                        const std::function<void()>& meanwhile) {
   state::State state;
   DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
-  // Claims are most of what there is, and nothing else depends on them.
-  state::State claims;
-  absl::Status claims_status;
-  std::thread reader([&] { claims_status = ReadClaims(db, claims); });
+  ClaimReader claims(db);
+  std::thread reader([&] { claims.Work(); });
   const absl::Status status = ReadAllButClaims(db, state);
   if (meanwhile != nullptr) meanwhile();
+  claims.Work();
   reader.join();
-  DEVMGR_RETURN_IF_ERROR(claims_status);
   DEVMGR_RETURN_IF_ERROR(status);
-  state.TakeClaims(std::move(claims));
+  DEVMGR_RETURN_IF_ERROR(claims.MoveTo(state));
   return state;
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -32,8 +33,12 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 absl::Status PutRecord(std::string_view key, std::string_view value,
                        state::State& state);
 
-/// The projection. Claims are read on a thread of their own; this one reads the
-/// other records, and does what else is to be done, if any, meanwhile.
+/// The claim of a key and its value; errors as PutRecord.
+absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> ReadClaim(
+    std::string_view key, std::string_view value);
+
+/// The projection. One more thread reads claims; this one reads the other
+/// records, does what else is to be done, if any, and then reads claims, too.
 absl::StatusOr<state::State> ReadState(
     rocksdb::DB& db, const std::function<void()>& meanwhile = nullptr);
 

@@ -265,7 +265,8 @@ void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
 
 void DraHealth::KeepLeases() {
   Records records;
-  for (const auto& [key, claim] : parts_.state.device_claims) {
+  for (const state::ByDevice& item : parts_.state.device_claims) {
+    const state::DeviceKey key = item.Key();
     if (Told(key) != device::EffectiveHealth()) records[key] = RecordOf(key);
   }
   for (const state::DeviceKey& key : unsaved_) records[key] = RecordOf(key);
@@ -282,14 +283,12 @@ void DraHealth::KeepLeases() {
 
 DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {
   Holdings holdings;
-  for (auto item = parts_.state.device_claims.lower_bound(
-           {state::DeviceKey(driver, "", ""), ClaimUid{}});
-       item != parts_.state.device_claims.end() &&
-       std::get<0>(item->first) == driver;
-       ++item) {
-    const auto& [key, uid] = *item;
+  const auto& prepared = parts_.state.device_claims;
+  for (auto item = prepared.lower_bound(state::DeviceKey(driver, "", ""));
+       item != prepared.end() && *item->driver == driver; ++item) {
+    const state::DeviceKey key = item->Key();
     const device::EffectiveHealth health = Find(key);
-    for (const PodUid& pod : parts_.state.FindClaim(uid)->pods) {
+    for (const PodUid& pod : item->claim->pods) {
       holdings[{pod, {std::get<1>(key), std::get<2>(key)}}] = health;
     }
   }

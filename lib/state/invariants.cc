@@ -147,18 +147,7 @@ class Checker {
       Violation("{} resources are held by claims, {} are found by their names",
                 by_claim.size(), state_.class_holders.size());
     }
-    std::set<std::pair<DeviceKey, ClaimUid>> prepared;
-    for (const auto& [uid, claim] : state_.claims) {
-      for (const auto& [driver, record] : claim->drivers) {
-        for (const PreparedDevice& device : record.devices) {
-          prepared.emplace(DeviceKey(driver, device.pool, device.device), uid);
-        }
-      }
-    }
-    if (prepared != state_.device_claims) {
-      Violation("{} devices are prepared for claims, {} are found by name",
-                prepared.size(), state_.device_claims.size());
-    }
+    CheckPrepared();
     CheckKept();
     const std::tuple<std::string, std::string, PodUid>* last = nullptr;
     for (const auto& holder : holders) {
@@ -197,6 +186,26 @@ class Checker {
           "{} devices are held by foreign containers, {} are found by "
           "name",
           held.size(), state_.foreign_devices.size());
+    }
+  }
+
+  void CheckPrepared() {
+    decltype(state_.device_claims) prepared;
+    for (const auto& [uid, claim] : state_.claims) {
+      for (const auto& [driver, record] : claim->drivers) {
+        for (const PreparedDevice& device : record.devices) {
+          prepared.insert({&driver, &device, claim.get()});
+        }
+      }
+    }
+    const auto same_records = [](const ByDevice& a, const ByDevice& b) {
+      return a == b && a.claim == b.claim;
+    };
+    if (!std::equal(prepared.begin(), prepared.end(),
+                    state_.device_claims.begin(), state_.device_claims.end(),
+                    same_records)) {
+      Violation("{} devices are prepared for claims, {} are found by name",
+                prepared.size(), state_.device_claims.size());
     }
   }
 
@@ -368,7 +377,8 @@ class Checker {
   template <typename Map, typename Index>
   void CheckIndex(std::string_view what, const Map& map, const Index& index) {
     for (const auto& [uid, record] : map) {
-      if (!index.contains({record->name, uid})) {
+      const auto found = index.find({record.get()});
+      if (found == index.end() || found->record != record.get()) {
         Violation("{} '{}' ({}) is not found by its name", what,
                   record->name.ToString(), uid.value);
       }

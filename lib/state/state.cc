@@ -29,14 +29,16 @@ const typename Map::mapped_type::element_type* Find(const Map& map,
   return found == map.end() ? nullptr : found->second.get();
 }
 
+template <typename Record>
+using NameIndex = std::set<ByName<Record>, std::less<>>;
+
 /// The uids of all entries of `index` with this name, in order of uid.
-template <typename Uid>
-std::vector<Uid> UidsNamed(const std::set<std::pair<ObjectName, Uid>>& index,
-                           const ObjectName& name) {
-  std::vector<Uid> uids;
-  for (auto entry = index.lower_bound({name, Uid{}});
-       entry != index.end() && entry->first == name; ++entry) {
-    uids.push_back(entry->second);
+template <typename Record>
+auto UidsNamed(const NameIndex<Record>& index, const ObjectName& name) {
+  std::vector<decltype(Record::uid)> uids;
+  const auto [begin, end] = index.equal_range(name);
+  for (auto entry = begin; entry != end; ++entry) {
+    uids.push_back(entry->record->uid);
   }
   return uids;
 }
@@ -44,26 +46,23 @@ std::vector<Uid> UidsNamed(const std::set<std::pair<ObjectName, Uid>>& index,
 /// Puts `record` into the map and the index of names.
 template <typename Uid, typename Record>
 void PutNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
-              std::set<std::pair<ObjectName, Uid>>& index,
-              std::shared_ptr<const Record> record) {
+              NameIndex<Record>& index, std::shared_ptr<const Record> record) {
   // A ledger is read in order: then there is nothing to look for.
   const bool is_last = map.empty() || map.rbegin()->first < record->uid;
   std::shared_ptr<const Record>& slot =
       is_last ? map.emplace_hint(map.end(), record->uid, nullptr)->second
               : map[record->uid];
-  if (slot != nullptr && slot->name != record->name) {
-    index.erase({slot->name, slot->uid});
-  }
-  index.emplace(record->name, record->uid);
+  if (slot != nullptr) index.erase({slot.get()});
+  index.insert({record.get()});
   slot = std::move(record);
 }
 
 template <typename Uid, typename Record>
 bool EraseNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
-                std::set<std::pair<ObjectName, Uid>>& index, const Uid& uid) {
+                NameIndex<Record>& index, const Uid& uid) {
   const auto found = map.find(uid);
   if (found == map.end()) return false;
-  index.erase({found->second->name, uid});
+  index.erase({found->second.get()});
   map.erase(found);
   return true;
 }
@@ -90,8 +89,7 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
   ForgetDevices(FindClaim(claim->uid));
   for (const auto& [driver, record] : claim->drivers) {
     for (const PreparedDevice& device : record.devices) {
-      device_claims.emplace(DeviceKey(driver, device.pool, device.device),
-                            claim->uid);
+      device_claims.insert({&driver, &device, claim.get()});
     }
   }
   if (claim->pods.empty()) {
@@ -100,13 +98,6 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
     }
   }
   PutNamed(claims, claim_names, std::move(claim));
-}
-
-void State::TakeClaims(State&& from) {
-  claims = std::move(from.claims);
-  claim_names = std::move(from.claim_names);
-  device_claims = std::move(from.device_claims);
-  kept_devices = std::move(from.kept_devices);
 }
 
 void State::Put(std::shared_ptr<const IdentityRecord> identity) {
@@ -151,7 +142,7 @@ void State::ForgetDevices(const ClaimRecord* claim) {
   if (claim == nullptr) return;
   for (const auto& [driver, record] : claim->drivers) {
     for (const PreparedDevice& device : record.devices) {
-      device_claims.erase({{driver, device.pool, device.device}, claim->uid});
+      device_claims.erase({&driver, &device, claim});
     }
   }
   if (!claim->pods.empty()) return;
@@ -281,9 +272,9 @@ std::vector<PodUid> State::ClassHoldersOf(const std::string& resource,
 
 std::vector<ClaimUid> State::ClaimsOf(const DeviceKey& device) const {
   std::vector<ClaimUid> uids;
-  for (auto item = device_claims.lower_bound({device, ClaimUid{}});
-       item != device_claims.end() && item->first == device; ++item) {
-    uids.push_back(item->second);
+  const auto [begin, end] = device_claims.equal_range(device);
+  for (auto item = begin; item != end; ++item) {
+    uids.push_back(item->claim->uid);
   }
   return uids;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "state/indexes.h"
 #include "state/records.h"
 
 namespace devmgr::state {
@@ -32,14 +34,14 @@ struct State {
       foreign_holders;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
-  std::set<std::pair<ObjectName, PodUid>> pod_names;
-  std::set<std::pair<ObjectName, ClaimUid>> claim_names;
+  std::set<ByName<PodRecord>, std::less<>> pod_names;
+  std::set<ByName<ClaimRecord>, std::less<>> claim_names;
   /// Resource, device of its plugin, who holds it.
   std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
   /// Resource, who holds a claim for it.
   std::set<std::pair<std::string, PodUid>> class_holders;
-  /// Prepared device, which claim has it.
-  std::set<std::pair<DeviceKey, ClaimUid>> device_claims;
+  /// What drivers have prepared.
+  std::set<ByDevice, std::less<>> device_claims;
   /// Device that nobody else may have, which claim without pods keeps it.
   std::set<std::pair<DeviceKey, ClaimUid>> kept_devices;
   /// Resource, device of its plugin, which container holds it that the ledger
@@ -53,8 +55,6 @@ struct State {
   void Put(std::shared_ptr<const HealthRecord> health);
   void Put(std::shared_ptr<const SourceRecord> source);
   void Put(std::shared_ptr<const ForeignHolderRecord> holder);
-  /// All claims of another state, in place of its own.
-  void TakeClaims(State&& from);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);

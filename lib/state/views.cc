@@ -240,12 +240,13 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state) {
 
 std::vector<DebtInfo> DebtsOf(const State& state) {
   std::vector<DebtInfo> debts;
-  for (const auto& [name, uid] : state.claim_names) {
-    for (const auto& [driver, part] : state.FindClaim(uid)->drivers) {
+  for (const auto& [claim] : state.claim_names) {
+    for (const auto& [driver, part] : claim->drivers) {
       if (!part.debt.has_value()) continue;
       const Debt& debt = *part.debt;
-      debts.push_back({name, uid, driver, debt.pods, WallTimeOf(debt.since_ms),
-                       debt.attempts, debt.last_error, ""});
+      debts.push_back({claim->name, claim->uid, driver, debt.pods,
+                       WallTimeOf(debt.since_ms), debt.attempts,
+                       debt.last_error, ""});
     }
   }
   return debts;

@@ -25,7 +25,6 @@ std::unique_ptr<DeviceManager> OpenManager(
     const std::filesystem::path& folder) {
   DeviceManagerOptions options;
   options.state_dir = folder / "state";
-  options.plugin_registry_dir = folder / "plugins_registry";
   Host host;
   host.boot_id = [] { return std::string(kBoot); };
   return Must(DeviceManager::Open(options, host));

@@ -243,8 +243,10 @@ TEST_F(InvariantsTest, FindUidsThatTwoObjectsOfAKindShare) {
 }
 
 TEST_F(InvariantsTest, FindRecordsThatTheIndexesMiss) {
-  state_.pod_names.erase({{"default", "a"}, kPodA});
-  state_.claim_names.emplace(ObjectName{"x", "y"}, kGpu);
+  state_.pod_names.erase({state_.FindPod(kPodA)});
+  ClaimRecord renamed = *state_.FindClaim(kGpu);
+  renamed.name = {"x", "y"};
+  state_.claim_names.insert({&renamed});
   ExpectViolation("pod 'default/a' (pod-a) is not found by its name");
   ExpectViolation("2 claim names for 1 records");
 }
