@@ -79,7 +79,8 @@ class RocksDbStore : public LedgerStore {
     if (is_new) report_.closed_cleanly = true;
     DEVMGR_RETURN_IF_ERROR(directory_.SettleDatabase());
     DEVMGR_RETURN_IF_ERROR(OpenExamined());
-    return WriteWitness(Disk(), directory_.path(), {last_seq_, false});
+    // Else what it says holds until something is written.
+    return report_.closed_cleanly && !is_new ? absl::OkStatus() : MarkOpen();
   }
 
   /// Opens what can be read of a damaged ledger.
@@ -117,7 +118,8 @@ class RocksDbStore : public LedgerStore {
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
     if (batches.empty()) return absl::OkStatus();
     examined_.reset();
-    const absl::Status status = Write(batches);
+    absl::Status status = MarkOpen();
+    if (status.ok()) status = Write(batches);
     if (!status.ok()) in_doubt_ = true;
     return WithContext(status, "cannot write batches {} to {} of the ledger",
                        batches.front().seq, batches.back().seq);
@@ -217,6 +219,15 @@ class RocksDbStore : public LedgerStore {
     return directory_.SetFormat(kFormatVersion);
   }
 
+  /// From now on it has not been closed.
+  absl::Status MarkOpen() {
+    if (marked_open_) return absl::OkStatus();
+    DEVMGR_RETURN_IF_ERROR(
+        WriteWitness(Disk(), directory_.path(), {last_seq_, false}));
+    marked_open_ = true;
+    return absl::OkStatus();
+  }
+
   absl::Status Write(std::span<const state::Batch> batches) {
     rocksdb::WriteBatch write;
     std::uint64_t seq = last_seq_;
@@ -258,6 +269,7 @@ class RocksDbStore : public LedgerStore {
   std::shared_mutex db_mutex_;
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> in_doubt_ = true;
+  bool marked_open_ = false;
 
   /// Until it is loaded.
   std::optional<state::State> examined_;

@@ -116,6 +116,21 @@ TEST_F(RecoveryTest, TellsThatItWasNot) {
   EXPECT_TRUE((*Open())->Recovered().closed_cleanly);
 }
 
+TEST_F(RecoveryTest, AKillWithoutAWriteChangesNothingOfThat) {
+  Fill(3);
+  {
+    const auto store = Open();
+    fs::remove_all(Killed());
+    fs::copy(Dir(), Killed(), fs::copy_options::recursive);
+  }
+  BecomeKilled();
+  EXPECT_TRUE((*Open())->Recovered().closed_cleanly);
+  // With the next write it does.
+  Fill(4);
+  BecomeKilled();
+  EXPECT_FALSE((*Open())->Recovered().closed_cleanly);
+}
+
 TEST_F(RecoveryTest, TellsWhatAnUnfinishedWriteLeft) {
   Fill(3);
   BecomeKilled();

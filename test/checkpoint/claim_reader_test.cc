@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/claim_reader.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "checkpoint/ledger_store.h"
+#include "support/temp_folder.h"
+#include "support/test_scale.h"
+
+namespace devmgr::checkpoint {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(CutPointsTest, LieEvenlyBetweenTheKeys) {
+  const std::vector<std::string> cuts = CutPoints("c/a0", "c/a8", 4);
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_EQ(cuts[0].substr(0, 4), "c/a2");
+  EXPECT_EQ(cuts[1].substr(0, 4), "c/a4");
+  EXPECT_EQ(cuts[2].substr(0, 4), "c/a6");
+}
+
+TEST(CutPointsTest, ThereAreNoneWhereNothingLiesBetween) {
+  EXPECT_THAT(CutPoints("c/a", "c/a", 4), IsEmpty());
+  EXPECT_THAT(CutPoints("c/b", "c/a", 4), IsEmpty());
+  EXPECT_THAT(CutPoints("", std::string(6, '\0'), 4), IsEmpty());
+}
+
+TEST(CutPointsTest, AreInOrderAndBetweenWhateverTheKeys) {
+  const std::uint64_t seed = TestSeed(1);
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE(seed);
+  const auto key = [&random] {
+    std::string text = random() % 2 == 0 ? "c/" : "c/0000";
+    for (auto left = random() % 12; left > 0; --left) {
+      text.push_back(static_cast<char>(random() % 4 == 0 ? random() : '0'));
+    }
+    return text;
+  };
+  for (int i = 0; i < 2'000 * TestScale(); ++i) {
+    std::string first = key();
+    std::string last = key();
+    if (last < first) std::swap(first, last);
+    std::vector<std::string> all = CutPoints(first, last, 8);
+    if (all.empty()) continue;
+    EXPECT_LT(first, all.front());
+    EXPECT_LT(all.back(), last);
+    EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+    EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+  }
+}
+
+// UIDs of any kind, and of any distribution.
+TEST(ClaimReaderTest, ReadsAllClaims) {
+  for (const std::string kind : {"uuid", "number", "one"}) {
+    SCOPED_TRACE(kind);
+    std::mt19937_64 random(TestSeed(2));
+    state::Batch batch;
+    batch.seq = 1;
+    state::State state;
+    state.seq = 1;
+    for (int i = 0; i < (kind == "one" ? 1 : 1'000); ++i) {
+      auto claim = std::make_shared<state::ClaimRecord>();
+      claim->uid.value =
+          kind == "number"
+              ? std::to_string(i)
+              : fmt::format("{:08x}-0000-4000-8000-{:012x}", random() >> 32, i);
+      claim->name = {"default", fmt::format("claim-{}", i)};
+      claim->drivers["d.example.com"].allocated = {{"pool", "device", false}};
+      batch.decision.changes.emplace_back(state::PutClaim{claim});
+      state.Put(std::move(claim));
+    }
+    const TempFolder folder;
+    ASSERT_TRUE((*OpenRocksDbStore({folder.path() / "state", {}}))
+                    ->Append({&batch, 1})
+                    .ok());
+    const auto store = OpenRocksDbStore({folder.path() / "state", {}});
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto loaded = (*store)->Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_TRUE(*loaded == state);
+    EXPECT_EQ(loaded->claim_names, state.claim_names);
+  }
+}
+
+}  // namespace
+}  // namespace devmgr::checkpoint
