@@ -201,6 +201,26 @@ class EventLogger final : public devmgr::DeviceManagerObserver {
   }
 };
 
+/// Asks for the heap to be trimmed once no pod has changed for a while: what a
+/// busy time needed would stay resident. Main hears of it by SIGALRM.
+class HeapTrimmer final : public devmgr::DeviceManagerObserver {
+ public:
+  void OnPod(const devmgr::PodInfo&, bool /*gone*/) override { alarm(kQuiet); }
+  static void OnAlarm() { malloc_trim(0); }
+
+ private:
+  static constexpr unsigned kQuiet = 10;  ///< Seconds.
+};
+
+/// The signal that ends us.
+int WaitForEnd(const sigset_t& signals) {
+  int signal = 0;
+  while (sigwait(&signals, &signal) != 0 || signal == SIGALRM) {
+    if (signal == SIGALRM) HeapTrimmer::OnAlarm();
+  }
+  return signal;
+}
+
 /// Serves the metrics of `manager` where it is configured, else nowhere. They
 /// have to be detached before the manager goes.
 absl::StatusOr<std::unique_ptr<prometheus::Exposer>> StartMetrics(
@@ -250,6 +270,8 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!exposer.ok()) return exposer.status();
   EventLogger events;
   (*manager)->AddObserver(&events);
+  HeapTrimmer trimmer;
+  (*manager)->AddObserver(&trimmer);
   devmgr::ActuatorOptions actuator_options;
   actuator_options.follow_source = config.actuate == "manifests";
   auto actuator = devmgr::Actuator::Start(**manager, actuator_options);
@@ -258,12 +280,12 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (server.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
-    int signal = 0;
-    sigwait(&signals, &signal);
-    spdlog::info("stopping on signal {}; pods stay prepared", signal);
+    spdlog::info("stopping on signal {}; pods stay prepared",
+                 WaitForEnd(signals));
     server->reset();
   }
   actuator.reset();
+  (*manager)->RemoveObserver(&trimmer);
   (*manager)->RemoveObserver(&events);
   // Side by side, since the exposer takes its time.
   metrics->Detach();
@@ -286,6 +308,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGALRM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
