@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/counted.h"
 #include "common/peer_status.h"
 #include "common/status.h"
 
@@ -156,8 +157,8 @@ void DriverInstance::OnProbed(const absl::Status& status) {
     return Step(InstanceEvent::kHungUp);
   }
   last_error_ = DeadlineExceededError(
-      "it took the connection, and has not answered a call within {} ms",
-      options_.call_timeout.count());
+      "it took the connection, and has not answered a call within {}",
+      SpanText(options_.call_timeout));
   if (!std::exchange(doubted_, true)) on_change_(Change::kLost);
   // Another connection would lead to the same peer.
   ScheduleRetry();

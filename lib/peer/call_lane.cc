@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/call_lane.h"
 
+#include "common/counted.h"
 #include "common/peer_status.h"
 #include "common/status.h"
 
@@ -77,12 +78,14 @@ absl::Status CallLane::WhyGone() const {
 absl::Status CallLane::WhyLeftAlone() const {
   if (breaker_.state() == BreakerState::kOpen) {
     return UnavailableError(
-        "{} let calls run into their deadline and is left alone for {} ms",
-        parts_.peer, breaker_.pause().count());
+        "{} let calls run into their deadline, the last one of {}, and is left "
+        "alone for {}",
+        parts_.peer, SpanText(silent_for_), SpanText(breaker_.pause()));
   }
   return UnavailableError(
-      "{} let calls run into their deadline; one call tries it now",
-      parts_.peer);
+      "{} let calls run into their deadline, the last one of {}; one call "
+      "tries it now",
+      parts_.peer, SpanText(silent_for_));
 }
 
 void CallLane::Probe(std::function<void(absl::Status)> done) {
@@ -94,12 +97,13 @@ void CallLane::Probe(std::function<void(absl::Status)> done) {
 
 void CallLane::Send(Kind kind, Request request, Done done) {
   if (kind == Kind::kCall) ++calls_;
+  const milliseconds timeout = request.timeout;
   connection_->Call(
       request.method, std::move(request.bytes),
-      {request.timeout, std::move(request.metadata)},
+      {timeout, std::move(request.metadata)},
       [weak = weak_from_this(), &executor = executor_, done = std::move(done),
        peer = parts_.peer, on_call = parts_.on_call, method = request.method,
-       epoch = epoch_, kind,
+       epoch = epoch_, kind, timeout,
        began = executor_.Now()](absl::StatusOr<std::string> answer) {
         executor.Post([=, &executor, answer = std::move(answer)]() mutable {
           if (on_call && kind == Kind::kCall) {
@@ -108,7 +112,7 @@ void CallLane::Send(Kind kind, Request request, Done done) {
           const auto self = weak.lock();
           const bool current = self != nullptr && self->epoch_ == epoch;
           if (current) {
-            self->OnCallOver(kind, answer);
+            self->OnCallOver(kind, timeout, answer);
           } else if (IsLost(answer.status(), true)) {
             answer = AbortedError(
                 "{} went away during the call; it may or may not have acted",
@@ -119,21 +123,24 @@ void CallLane::Send(Kind kind, Request request, Done done) {
       });
 }
 
-void CallLane::OnCallOver(Kind kind, absl::StatusOr<std::string>& answer) {
+void CallLane::OnCallOver(Kind kind, milliseconds timeout,
+                          absl::StatusOr<std::string>& answer) {
   if (kind == Kind::kCall) --calls_;
   if (IsLost(answer.status(), connection_->over())) {
     answer =
         AbortedError("{} hung up during the call; it may or may not have acted",
                      parts_.peer);
   }
-  Judge(kind, answer.status());
+  Judge(kind, timeout, answer.status());
   Pump();
 }
 
-void CallLane::Judge(Kind kind, const absl::Status& status) {
+void CallLane::Judge(Kind kind, milliseconds timeout,
+                     const absl::Status& status) {
   const BreakerState before = breaker_.state();
   const bool its_own = IsFromPeer(status);
   if (!its_own && absl::IsDeadlineExceeded(status)) {
+    silent_for_ = timeout;
     breaker_.OnSilent();
   } else if (!its_own && absl::IsAborted(status)) {
     breaker_.OnNoVerdict();
@@ -182,10 +189,10 @@ void CallLane::Pump() {
     const auto left =
         duration_cast<milliseconds>(next.deadline - executor_.Now());
     if (left <= milliseconds::zero()) {
-      Refuse(next.done,
-             ResourceExhaustedError("the call waited for others to {} until "
-                                    "its deadline of {} ms; it was not sent",
-                                    parts_.peer, next.request.timeout.count()));
+      Refuse(next.done, ResourceExhaustedError(
+                            "the call waited for others to {} until "
+                            "its deadline of {}; it was not sent",
+                            parts_.peer, SpanText(next.request.timeout)));
       continue;
     }
     next.request.timeout = left;

@@ -93,9 +93,11 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
   absl::Status WhyGone() const;
   absl::Status WhyLeftAlone() const;
   void Send(Kind kind, Request request, Done done);
-  void OnCallOver(Kind kind, absl::StatusOr<std::string>& answer);
+  void OnCallOver(Kind kind, std::chrono::milliseconds timeout,
+                  absl::StatusOr<std::string>& answer);
   /// Tells the breaker, and acts on what it makes of that.
-  void Judge(Kind kind, const absl::Status& status);
+  void Judge(Kind kind, std::chrono::milliseconds timeout,
+             const absl::Status& status);
   void OnCooledDown();
   void Refuse(const Done& done, const absl::Status& status);
   void RefuseQueue(const absl::Status& status);
@@ -109,6 +111,8 @@ class CallLane : public std::enable_shared_from_this<CallLane> {
   std::uint64_t epoch_ = 0;  ///< Of the connection.
   std::string why_gone_ = "it is not connected yet";
   Breaker breaker_;
+  /// How long the last call had that was not answered.
+  std::chrono::milliseconds silent_for_{0};
   TimerId cool_down_ = 0;
   int calls_ = 0;  ///< Over this connection.
   std::deque<Waiting> queue_;

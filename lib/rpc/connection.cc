@@ -167,14 +167,17 @@ grpc::Status ConnectionImpl::CheckCall(const std::string& method,
   return grpc::Status::OK;
 }
 
-/// gRPC's own words for a deadline do not say after how long.
+/// Neither gRPC's own words for a deadline say after how long, nor those of a
+/// peer that gave up when we did.
 CallDone TellingHowLong(CallDone done, std::chrono::milliseconds timeout) {
   static constexpr std::string_view kOwnWords = "Deadline Exceeded";
   return [done = std::move(done), timeout](absl::StatusOr<std::string> answer) {
-    if (absl::IsDeadlineExceeded(answer.status()) &&
-        !IsFromPeer(answer.status()) &&
-        MessageOf(answer.status()) == kOwnWords) {
-      answer = DeadlineExceededError("no answer within {}", SpanText(timeout));
+    const absl::Status& status = answer.status();
+    if (absl::IsDeadlineExceeded(status) && !IsFromPeer(status)) {
+      const std::string words = MessageOf(status);
+      const bool none = words.empty() || words == kOwnWords;
+      answer = DeadlineExceededError("no answer within {}{}", SpanText(timeout),
+                                     none ? "" : ": " + words);
     }
     done(std::move(answer));
   };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/counted.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "rpc/message.h"
@@ -77,8 +78,8 @@ class ManagerSource : public DeviceSource {
     manager_.RunAfter(
         timeout, [once, timeout, operation, &manager = manager_, container] {
           once(DeadlineExceededError(
-              "container '{}': plugins have not answered within {} ms",
-              container, timeout.count()));
+              "container '{}': plugins have not answered within {}", container,
+              SpanText(timeout)));
           manager.Cancel(operation);
         });
   }
@@ -189,8 +190,8 @@ class DaemonSource : public DeviceSource {
                                      endpoint, MessageOf(bytes.status()));
           } else if (code == absl::StatusCode::kDeadlineExceeded) {
             bytes = DeadlineExceededError(
-                "devmgrd at '{}' has not answered within {} ms: {}", endpoint,
-                timeout.count(), MessageOf(bytes.status()));
+                "devmgrd at '{}' has not answered within {}: {}", endpoint,
+                SpanText(timeout), MessageOf(bytes.status()));
           }
           done(std::move(bytes));
         });

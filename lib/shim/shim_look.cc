@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/status.h"
 #include "shim/shim.h"
 
@@ -23,8 +24,8 @@ void Shim::LookFor(const HeldCall& held, Waiting waiting) {
   };
   const std::chrono::milliseconds left = TimeLeft(*held);
   const TimerId timer = executor_->PostAfter(left, [this, once, left] {
-    once(UnavailableError("the runtime at '{}' has not answered within {} ms",
-                          options_.proxy.backend.string(), left.count()));
+    once(UnavailableError("the runtime at '{}' has not answered within {}",
+                          options_.proxy.backend.string(), SpanText(left)));
   });
   WaitForLook({[this, once, timer](const absl::Status& status) {
                  executor_->Cancel(timer);

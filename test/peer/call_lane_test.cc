@@ -126,7 +126,8 @@ TEST_F(CallLaneTest, TimeInTheQueueCounts) {
   Answer(1, "x");
   EXPECT_EQ(sent(), 3u);
   EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kResourceExhausted,
-                               HasSubstr("not sent")));
+                               HasSubstr("deadline of 300 ms; it was not "
+                                         "sent")));
 }
 
 TEST_F(CallLaneTest, AHungPluginOpensTheBreakerAndEmptiesTheQueue) {
@@ -139,8 +140,10 @@ TEST_F(CallLaneTest, AHungPluginOpensTheBreakerAndEmptiesTheQueue) {
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
   EXPECT_EQ(sent(), 4u);
   EXPECT_EQ(changes_, 1);
-  EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable,
-                               HasSubstr("left alone for 10000 ms")));
+  EXPECT_THAT(Last(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("deadline, the last one of 1 s, and is "
+                                 "left alone for 10 s")));
   EXPECT_EQ(answers_.size(), 4u);
   Call();
   EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable));
@@ -159,8 +162,9 @@ TEST_F(CallLaneTest, OneTrialDecidesAfterThePause) {
   EXPECT_EQ(changes_, 2);
   Calls(2);
   EXPECT_EQ(sent(), 4u);
-  EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable,
-                               HasSubstr("one call tries it")));
+  EXPECT_THAT(Last(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("the last one of 1 s; one call tries it")));
   Answer(3, DeadlineExceededError("late"));
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
   executor_.Advance(milliseconds(20'000));
@@ -247,6 +251,8 @@ TEST_F(CallLaneTest, AProbeTriesAPeerThatWasLeftAlone) {
   EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable));
   Answer(3, DeadlineExceededError("late"));
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
+  EXPECT_THAT(MessageOf(lane_->CheckCall()),
+              HasSubstr("the last one of 500 ms, and is left alone for 20 s"));
   executor_.Advance(milliseconds(20'000));
   ASSERT_EQ(sent(), 5u);
   Answer(4, UnimplementedError("no such method"));

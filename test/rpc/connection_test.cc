@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/connection.h"
 
+#include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,6 +149,25 @@ TEST_F(ConnectionTest, EndsACallAtItsDeadline) {
   EXPECT_FALSE(IsFromPeer(answer.status()));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(45));
   EXPECT_FALSE(connection->over());
+}
+
+// A peer that gives up when we do has words of its own, which do not say how
+// long that was.
+TEST_F(ConnectionTest, ADeadlineThatThePeerNoticedFirstSaysAfterHowLong) {
+  const auto server =
+      Serve({{"/t.Slow/Wait", [](std::string, Respond respond) {
+                respond(DeadlineExceededError("context deadline exceeded"));
+              }}});
+  const auto connection = Connect();
+  const Result answer =
+      CallAndWait(*connection, "/t.Slow/Wait", "", milliseconds(40));
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(IsFromPeer(answer.status()));
+  // On a busy machine it may be our own deadline after all.
+  EXPECT_THAT(
+      MessageOf(answer.status()),
+      testing::AnyOf("no answer within 40 ms: context deadline exceeded",
+                     "no answer within 40 ms"));
 }
 
 TEST_F(ConnectionTest, EndsACallAtItsDeadlineWhenThePeerNeverSpeaks) {
