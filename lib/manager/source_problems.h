@@ -4,12 +4,10 @@
 #include <devmgr/host.h>
 
 #include <chrono>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "common/executor.h"
-#include "manager/event_log.h"
+#include "manager/lasting_problems.h"
 
 namespace devmgr::manager {
 
@@ -18,30 +16,19 @@ namespace devmgr::manager {
 /// again is counted. Lives on the manager's thread.
 class SourceProblems {
  public:
-  /// What ends within this time, such as a file that is being written, is not
-  /// worth an event.
-  static constexpr std::chrono::milliseconds kDelay{1'000};
+  static constexpr std::chrono::milliseconds kDelay = LastingProblems::kDelay;
 
   /// `executor` and `events` are borrowed and must outlive this. `source`: what
   /// problems without a file are about.
   SourceProblems(Executor& executor, EventLog& events, std::string source)
-      : executor_(executor), events_(events), source_(std::move(source)) {}
-  ~SourceProblems() { executor_.Cancel(timer_); }
+      : problems_(executor, events, "ManifestProblem", "Manifest"),
+        source_(std::move(source)) {}
 
   void OnObjects(const ObjectSnapshot& objects);
 
  private:
-  /// A file, and what is wrong with it.
-  using Problem = std::pair<std::string, std::string>;
-
-  void Report();
-
-  Executor& executor_;
-  EventLog& events_;
+  LastingProblems problems_;
   const std::string source_;
-  std::set<Problem> current_;
-  std::set<Problem> reported_;  ///< Those of `current_` that have an event.
-  TimerId timer_ = 0;
 };
 
 }  // namespace devmgr::manager

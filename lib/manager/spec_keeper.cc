@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "cdistore/spec_directory.h"
 #include "claim/spec_recovery.h"
 #include "common/status.h"
 
@@ -13,12 +12,6 @@ namespace {
 using fsck::Finding;
 using state::ClaimRecord;
 using state::SpecRecovery;
-
-CdiCacheOptions ScanOf(const std::vector<std::filesystem::path>& directories) {
-  CdiCacheOptions options;
-  options.directories = directories;
-  return options;
-}
 
 bool HasDevices(const ClaimRecord& claim) {
   return std::any_of(
@@ -64,16 +57,9 @@ struct Repairs {
 
 SpecKeeper::SpecKeeper(Parts parts)
     : parts_(std::move(parts)),
-      searched_(cdistore::NamesOf(parts_.directories)),
-      scanner_(ScanOf(parts_.directories)) {
-  if (!parts_.directories.empty()) {
-    disk_ = ThreadExecutor::Start("devmgr-specs");
-  }
-}
+      directories_(parts_.executor, parts_.events, parts_.directories) {}
 
-void SpecKeeper::Stop() {
-  if (disk_ != nullptr) disk_->Stop();
-}
+void SpecKeeper::Stop() { directories_.Stop(); }
 
 SpecKeeper::Claims SpecKeeper::ClaimsOf(const state::PodRecord& pod,
                                         const std::string& container) const {
@@ -113,16 +99,17 @@ void SpecKeeper::BeforeStart(const state::PodRecord& pod,
     if (status.ok()) parts_.use.OnLetThrough(pod, uids);
     done(status);
   };
-  if (disk_ == nullptr || claims.empty()) return let_through(absl::OkStatus());
+  if (!directories_.any() || claims.empty()) {
+    return let_through(absl::OkStatus());
+  }
   Look(claims, [this, claims, let_through](const Seen& seen) {
     OnLooked(claims, seen, let_through);
   });
 }
 
 void SpecKeeper::Look(Claims claims, std::function<void(const Seen&)> done) {
-  disk_->Post([this, claims = std::move(claims), done = std::move(done)] {
-    cdistore::Scan scan = scanner_.Look();
-    const CdiRegistry specs(std::move(scan.files), std::move(scan.unread));
+  directories_.Read([this, claims = std::move(claims),
+                     done = std::move(done)](const CdiRegistry& specs) {
     Seen seen;
     seen.is_complete = specs.unread().empty();
     for (const auto& claim : claims) {
@@ -137,7 +124,7 @@ Finding SpecKeeper::FindingOf(const ClaimRecord& claim,
                               const std::string& driver,
                               const std::set<std::string>& ids) const {
   return fsck::MissingSpecOf(parts_.state, claim, driver, ids,
-                             parts_.use.IdleWith(claim), searched_);
+                             parts_.use.IdleWith(claim), directories_.names());
 }
 
 std::map<SpecKeeper::Key, Finding> SpecKeeper::FindingsOf(
@@ -256,7 +243,7 @@ void SpecKeeper::LookAtAnswer(const std::string& driver,
     record.boot_id = parts_.boot_id;
     answered.push_back(std::move(as_prepared));
   }
-  if (disk_ == nullptr || answered.empty()) return done({});
+  if (!directories_.any() || answered.empty()) return done({});
   Look(answered,
        [this, driver, answered, done = std::move(done)](const Seen& seen) {
          OnAnswerLooked(driver, answered, seen, done);

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "cdistore/scanner.h"
 #include "claim/booking.h"
 #include "common/executor.h"
 #include "fsck/fsck.h"
 #include "manager/container_use.h"
 #include "manager/event_log.h"
 #include "manager/ledger.h"
+#include "manager/spec_directories.h"
 #include "state/state.h"
 
 namespace devmgr::manager {
@@ -40,8 +40,7 @@ namespace devmgr::manager {
 /// has come (DriverRecord::spec_recovery), so that a restart repeats nothing.
 ///
 /// What plugins answered is not looked after: they are not asked twice.
-/// Lives on the manager's thread; directories are read on one of its own
-/// (`devmgr-specs`), which sleeps in between.
+/// Lives on the manager's thread; directories are read elsewhere.
 class SpecKeeper {
  public:
   /// Borrowed things must outlive this.
@@ -132,13 +131,10 @@ class SpecKeeper {
   void TellInVain(const fsck::Finding& finding, const Key& key);
 
   const Parts parts_;
-  const std::vector<std::string> searched_;
   std::set<Key> under_way_;  ///< Repairs that are not in the ledger yet.
   std::set<Key> told_;       ///< That nothing has helped.
   std::multiset<ClaimUid> renewing_;
-  /// Used on `disk_` only.
-  cdistore::Scanner scanner_;
-  std::unique_ptr<Executor> disk_;  ///< Null without directories.
+  SpecDirectories directories_;
 };
 
 }  // namespace devmgr::manager

@@ -67,7 +67,8 @@ struct DeviceManagerOptions {
   /// `plugin_registry_dir`. Empty: any absolute path is taken.
   std::vector<std::filesystem::path> plugin_dirs;
 
-  /// Directories that runtimes read CDI specs from; Fsck looks at them.
+  /// Directories that runtimes read CDI specs from; Fsck looks at them. They
+  /// are followed: what is wrong there is an event `CdiSpecProblem`.
   std::vector<std::filesystem::path> cdi_spec_dirs;
 
   /// Only pods of this node count. Empty: every pod of the source does.

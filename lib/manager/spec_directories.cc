@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manager/spec_directories.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cassert>
+#include <utility>
+
+#include "cdistore/spec_directory.h"
+#include "common/status.h"
+
+namespace devmgr::manager {
+
+SpecDirectories::SpecDirectories(Executor& executor, EventLog& events,
+                                 std::vector<std::filesystem::path> directories)
+    : executor_(executor),
+      names_(cdistore::NamesOf(directories)),
+      problems_(executor, events, "CdiSpecProblem", "CdiSpec") {
+  // Nothing is there, as in a directory that does not exist.
+  std::erase_if(directories, [](const auto& path) { return path.empty(); });
+  if (directories.empty()) return;
+  disk_ = ThreadExecutor::Start("devmgr-specs");
+  disk_->Post([this, directories] { Open(directories); });
+}
+
+void SpecDirectories::Open(
+    const std::vector<std::filesystem::path>& directories) {
+  CdiCacheOptions options;
+  options.directories = directories;
+  auto cache = CdiCache::Open(std::move(options));
+  assert(cache.ok());  // Only options that are wrong fail.
+  cache_ = *std::move(cache);
+  // Told from one thread, so that what is newer comes later.
+  cache_->Subscribe([this] { disk_->Post([this] { Tell(); }); });
+  Tell();
+}
+
+void SpecDirectories::Stop() {
+  if (disk_ != nullptr) disk_->Stop();
+  cache_.reset();
+}
+
+void SpecDirectories::Read(std::function<void(const CdiRegistry&)> done) {
+  disk_->Post([this, done = std::move(done)] {
+    // What is wrong is in the registry as well.
+    cache_->Refresh().IgnoreError();
+    done(*cache_->Registry());
+  });
+}
+
+void SpecDirectories::Tell() {
+  executor_.Post([this, problems = ProblemsOf(*cache_->Registry())] {
+    problems_.Set(problems);
+  });
+}
+
+std::set<LastingProblems::Problem> SpecDirectories::ProblemsOf(
+    const CdiRegistry& registry) const {
+  std::set<LastingProblems::Problem> problems;
+  for (const CdiSpecFile& file : registry.files()) {
+    if (!file.problem.empty()) problems.emplace(file.path, file.problem);
+  }
+  // These name what they are about.
+  for (const std::string& unread : registry.unread()) {
+    problems.emplace(fmt::format("{}", fmt::join(names_, ", ")), unread);
+  }
+  return problems;
+}
+
+}  // namespace devmgr::manager
