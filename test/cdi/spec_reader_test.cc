@@ -339,6 +339,17 @@ TEST(SpecReaderTest, TurnsScalarsIntoText) {
             "7");
 }
 
+// Without quotes YAML makes a number of it, which is none of the versions.
+TEST(SpecReaderTest, ANumberIsNoVersion) {
+  for (const std::string number : {"0.5", "1.0", "1"}) {
+    EXPECT_THAT(ProblemOf("cdiVersion: " + number +
+                          "\nkind: v/c\ndevices:\n"
+                          "- {name: a, containerEdits: {env: [A=b]}}\n"),
+                HasSubstr("cdiVersion: invalid version"))
+        << number;
+  }
+}
+
 TEST(SpecReaderTest, RefusesOtherTypes) {
   EXPECT_THAT(ProblemOf("[]"), HasSubstr("must be an object"));
   EXPECT_THAT(ProblemOfEdits("env: A=b"), HasSubstr("env: must be a list"));
