@@ -113,8 +113,8 @@ void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
   if (record == nullptr ||
       (!snapshot.marker.empty() && snapshot.marker != record->marker)) {
     Remember(snapshot.marker);
-  } else if (snapshot.marker.empty() && marked_watch_ != snapshot.watch) {
-    marked_watch_ = snapshot.watch;
+  } else if (snapshot.marker.empty()) {
+    // Again with each snapshot: what could not be written may be by now.
     parts_.source.Mark(record->marker, snapshot.watch);
   }
 }
@@ -181,7 +181,6 @@ void SourceTrust::Confirm(const std::string& reason,
         parts_.post([this, missing, message, done, status] {
           if (status.ok()) {
             confirmed_.insert(missing.begin(), missing.end());
-            marked_watch_ = 0;
             parts_.events.Add(true, "SourceConfirmed", "Node",
                               {"", parts_.node_name}, message);
           }

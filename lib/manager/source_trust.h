@@ -80,7 +80,6 @@ class SourceTrust {
   std::vector<ObjectName> missing_;
   std::string found_marker_;  ///< Of the last snapshot.
   bool remembering_ = false;
-  std::uint64_t marked_watch_ = 0;  ///< In which it was asked to be marked.
 };
 
 }  // namespace devmgr::manager

@@ -179,6 +179,7 @@ class FileSource final : public ObjectSource {
   std::uint64_t watch_ = 1;
   std::optional<MarkedPlace> place_;  ///< What was listed last.
   Marker marker_;
+  std::string unmarked_;  ///< Why the last attempt to write it failed.
   Mutex mark_mutex_;
   /// What the directory is to carry, if it is still the one of that watch.
   std::optional<std::pair<std::string, std::uint64_t>> mark_
@@ -311,9 +312,13 @@ void FileSource::NotePlace(int directory) {
   if (place_.has_value() && place_->watched.path == now.watched.path &&
       !(*place_ == now)) {
     ++watch_;
+    unmarked_.clear();
   }
   place_ = std::move(now);
   marker_ = ReadMarker(directory);
+  // What could not be written shows until it could be.
+  if (!marker_.id.empty()) unmarked_.clear();
+  if (marker_.problem.empty()) marker_.problem = unmarked_;
 }
 
 /// Not while a scan settles: it would count as a change.
@@ -328,6 +333,7 @@ void FileSource::TakeMark() {
     return;
   }
   marker_ = WriteMarker(directory_, place_->directory, mark->first);
+  unmarked_ = marker_.problem;
   Publish();
 }
 
@@ -559,6 +565,7 @@ void FileSource::Disturb(std::string problem) {
 }
 
 void FileSource::Publish() {
+  set_.SetMarkerProblem(marker_.problem);
   auto snapshot = std::make_shared<ObjectSnapshot>(set_.Build());
   snapshot->vouched = false;
   snapshot->watch = watch_;

@@ -191,6 +191,10 @@ void ManifestSet::SetDisturbance(std::string problem) {
   disturbance_ = std::move(problem);
 }
 
+void ManifestSet::SetMarkerProblem(std::string problem) {
+  marker_problem_ = std::move(problem);
+}
+
 void ManifestSet::Accept(const std::string& name,
                          std::shared_ptr<const ManifestContent> content) {
   const auto it = files_.find(name);
@@ -268,6 +272,12 @@ ObjectSnapshot ManifestSet::Build() {
   }
   std::vector<ManifestProblem> stale;    // weigh less than what blocks
   std::vector<ManifestProblem> remarks;  // weigh least
+  if (!marker_problem_.empty()) {
+    remarks.push_back(Plain(
+        directory_, marker_problem_ +
+                        "; should it lack more than half of its pods after a "
+                        "restart, it is not believed"));
+  }
   Assembly assembly(snapshot);
   for (const auto& [name, file] : files_) {
     if (!file.listed) continue;

@@ -69,6 +69,9 @@ class ManifestSet {
   /// Something that holds for the directory as a whole although it was read,
   /// and that makes the snapshot incomplete; empty when there is nothing.
   void SetDisturbance(std::string problem);
+  /// Why the directory does not carry the marker that it was to; empty when
+  /// there is nothing. Not a reason for the snapshot to be incomplete.
+  void SetMarkerProblem(std::string problem);
 
   /// The file holds this now. Unknown names are ignored, here and below.
   void Accept(const std::string& name,
@@ -111,6 +114,7 @@ class ManifestSet {
   std::map<std::string, File> files_;
   std::string unlisted_ = "not read yet";
   std::string disturbance_;
+  std::string marker_problem_;
 };
 
 /// Whether a reader could tell the two apart.

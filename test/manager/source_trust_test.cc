@@ -7,12 +7,12 @@
 #include <devmgr/testing.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -20,6 +20,7 @@
 #include "manager/manager_fixture.h"
 #include "support/mailbox.h"
 #include "support/temp_folder.h"
+#include "support/test_mount.h"
 
 namespace devmgr {
 namespace {
@@ -234,12 +235,155 @@ TEST_F(SourceTrustTest, NewManifestsDoNotEndTheDoubt) {
 }
 
 TEST_F(SourceTrustTest, AnotherMountOverTheDirectoryReleasesNothing) {
-  if (::mount("tmpfs", manifests_.c_str(), "tmpfs", 0, "size=64k") != 0) {
-    GTEST_SKIP() << "nothing can be mounted here";
-  }
+  TestMount mount(manifests_, "64k");
+  if (!mount.mounted()) GTEST_SKIP() << "nothing can be mounted here";
   ExpectInDoubt();
-  ASSERT_EQ(::umount2(manifests_.c_str(), MNT_DETACH), 0);
+  mount.Unmount();
   ExpectBelievedAgain();
+}
+
+// --- A directory that cannot be written ------------------------------------
+
+/// The manifests lie on a file system of their own, without a marker.
+class UnwritableSourceTest : public SourceTrustTest {
+ protected:
+  void SetUp() override {
+    SourceTrustTest::SetUp();
+    if (HasFatalFailure()) return;
+    Stop();
+    fs::rename(manifests_, away_);
+    fs::remove(away_ / ".devmgr-source");
+    fs::create_directory(manifests_);
+    mount_ = std::make_unique<TestMount>(manifests_, "32k");
+    if (!mount_->mounted()) GTEST_SKIP() << "nothing can be mounted here";
+    fs::copy(away_, manifests_);
+  }
+  void TearDown() override {
+    SourceTrustTest::TearDown();
+    mount_.reset();
+  }
+
+  /// The pods are believed and as they were; what cannot be done is said in the
+  /// status, and once as an event.
+  void ExpectUnmarked(const std::string& why) {
+    ASSERT_TRUE(WaitUntil([&] {
+      const auto problems = manager_->Node().source_problems;
+      return std::any_of(
+          problems.begin(), problems.end(), [&](const std::string& problem) {
+            return problem.find("its marker") != std::string::npos &&
+                   problem.find(why) != std::string::npos;
+          });
+    })) << ::testing::PrintToString(manager_->Node().source_problems);
+    EXPECT_TRUE(manager_->Node().source_complete);
+    ExpectAllAsTheyWere();
+    ASSERT_TRUE(WaitUntil([&] { return HasEvent("ManifestProblem"); }));
+    EXPECT_FALSE(HasEvent("SourceInDoubt"));
+  }
+  void ExpectAllAsTheyWere() {
+    for (const char* pod : {"a", "b", "c", "d"}) {
+      EXPECT_TRUE(BecomesReady(pod)) << pod;
+    }
+    EXPECT_EQ(Unprepares(), 0u);
+  }
+  /// A pod more is seen and served; it is no news that nothing can be written.
+  void ExpectToldOnce() {
+    int told = 0;
+    for (const EventInfo& event : manager_->Events(0)) {
+      if (event.reason == "ManifestProblem") told += event.count;
+    }
+    EXPECT_EQ(told, 1);
+  }
+
+  std::unique_ptr<TestMount> mount_;
+};
+
+TEST_F(UnwritableSourceTest, AReadOnlyDirectoryIsBelievedOverRestarts) {
+  ASSERT_TRUE(mount_->MakeReadOnly());
+  for (int i = 0; i < 2; ++i) {
+    Start();
+    ExpectUnmarked("Read-only file system");
+    ExpectToldOnce();
+    Stop();
+  }
+}
+
+// There is no proof then, so nothing is released; what comes back is the same.
+TEST_F(UnwritableSourceTest, AReadOnlyDirectoryThatComesLateReleasesNothing) {
+  ASSERT_TRUE(mount_->MakeReadOnly());
+  Start();
+  ExpectUnmarked("Read-only file system");
+  Stop();
+  mount_->Unmount();
+  Start();
+  ExpectInDoubt();
+  fs::remove(manifests_);
+  fs::rename(away_, manifests_);
+  ExpectBelievedAgain();
+}
+
+TEST_F(UnwritableSourceTest, AReadOnlyDirectoryMayLoseAPodWhileItIsWatched) {
+  ASSERT_TRUE(mount_->MakeReadOnly());
+  Start();
+  ExpectUnmarked("Read-only file system");
+  ASSERT_TRUE(mount_->MakeWritable());
+  fs::remove(manifests_ / "d.yaml");
+  EXPECT_TRUE(WaitUntil([&] { return IsGone("d"); }));
+  // Now it can be marked, and is.
+  EXPECT_TRUE(
+      WaitUntil([this] { return !source_->Snapshot()->marker.empty(); }));
+  EXPECT_TRUE(
+      WaitUntil([this] { return manager_->Node().source_problems.empty(); }));
+}
+
+TEST_F(UnwritableSourceTest, AFullDirectoryLosesNothingOverRestarts) {
+  mount_->Fill("filler");
+  for (int i = 0; i < 2; ++i) {
+    Start();
+    ExpectUnmarked("No space left on device");
+    ExpectToldOnce();
+    Stop();
+  }
+}
+
+// As an editor or `cp` does it: the file is cut off, and then nothing fits.
+TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
+  mount_->Fill("filler");
+  Start();
+  ExpectUnmarked("No space left on device");
+  const auto text = [this] {
+    std::ifstream file(away_ / "b.yaml");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  {
+    std::ofstream file(manifests_ / "b.yaml");  // Frees a page.
+    mount_->Fill("filler2");
+    file << text;
+    file.flush();
+    EXPECT_FALSE(file.good());
+  }
+  ASSERT_TRUE(WaitUntil([this] {
+    const auto problems = manager_->Node().source_problems;
+    return std::any_of(
+        problems.begin(), problems.end(), [](const std::string& problem) {
+          return problem.find("last good content is kept") != std::string::npos;
+        });
+  }));
+  ExpectAllAsTheyWere();
+  Stop();
+  // What was good is forgotten; the ledger is not.
+  Start();
+  ASSERT_TRUE(WaitUntil([this] {
+    return !manager_->Node().source_problems.empty() &&
+           !manager_->Node().source_complete;
+  }));
+  ExpectAllAsTheyWere();
+  fs::remove(manifests_ / "filler");
+  std::ofstream(manifests_ / "b.yaml") << text;
+  EXPECT_TRUE(WaitUntil([this] {
+    return manager_->Node().source_complete &&
+           !source_->Snapshot()->marker.empty();
+  }));
+  ExpectAllAsTheyWere();
 }
 
 // What follows is a decision; a pod must not become Ready on what is lost.

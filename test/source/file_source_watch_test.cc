@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "source/file_source_fixture.h"
+#include "support/test_mount.h"
 
 namespace devmgr::source {
 namespace {
@@ -67,6 +68,57 @@ TEST_F(FileSourceTest, CarriesTheMarkItIsAskedTo) {
   EXPECT_EQ(marked->pods, first->pods);
   Start();
   EXPECT_EQ(AwaitPods({"a"})->marker, "this");
+}
+
+class UnmarkedTest : public FileSourceTest {
+ protected:
+  /// What became of the wish to carry a mark.
+  SnapshotPtr Mark() {
+    source_->Mark("this", source_->Snapshot()->watch);
+    return listener_->Await([](const ObjectSnapshot& snapshot) {
+      return !snapshot.marker.empty() || !snapshot.marker_problem.empty();
+    });
+  }
+};
+
+// It used to be forgotten with the next look at the directory.
+TEST_F(UnmarkedTest, ADirectoryThatIsFullSaysSoUntilItIsMarked) {
+  TestMount mount(folder_.path(), "32k");
+  if (!mount.mounted()) GTEST_SKIP() << "nothing can be mounted here";
+  folder_.Write("a.yaml", PodText("a"));
+  folder_.Write("b.yaml", PodText("b"));
+  mount.Fill("filler");
+  Start();
+  AwaitPods({"a", "b"});
+  SnapshotPtr now = Mark();
+  EXPECT_TRUE(now->complete);
+  EXPECT_THAT(Problems(now), testing::HasSubstr("No space left on device"));
+  EXPECT_FALSE(fs::exists(folder_.path() / ".devmgr-source.new"));
+  fs::remove(folder_ / "a.yaml");  // A page; filled again before it is used.
+  mount.Fill("filler2");
+  now = AwaitPods({"b"});
+  EXPECT_THAT(now->marker_problem, testing::HasSubstr("cannot be written"));
+  fs::remove(folder_ / "filler");
+  source_->Mark("this", now->watch);
+  now = listener_->Await(
+      [](const ObjectSnapshot& snapshot) { return !snapshot.marker.empty(); });
+  EXPECT_EQ(now->marker, "this");
+  EXPECT_EQ(now->marker_problem, "");
+  EXPECT_THAT(now->problems, testing::IsEmpty());
+}
+
+TEST_F(UnmarkedTest, ADirectoryThatCannotBeWrittenIsReadAllTheSame) {
+  TestMount mount(folder_.path(), "32k");
+  if (!mount.mounted()) GTEST_SKIP() << "nothing can be mounted here";
+  folder_.Write("a.yaml", PodText("a"));
+  ASSERT_TRUE(mount.MakeReadOnly());
+  Start();
+  AwaitPods({"a"});
+  const SnapshotPtr now = Mark();
+  EXPECT_TRUE(now->complete);
+  EXPECT_THAT(Problems(now),
+              testing::AllOf(testing::HasSubstr(folder_.path().string() + ": "),
+                             testing::HasSubstr("Read-only file system")));
 }
 
 }  // namespace
