@@ -264,7 +264,7 @@ class OwnManager {
     actuator.follow_source = flags.actuate == "manifests";
     actuator_ = devmgr::Actuator::Start(*manager_, actuator);
     auto server = devmgr::InspectionServer::Start(*manager_, actuator_.get(),
-                                                  root / "devmgr.sock");
+                                                  root / "devmgr.sock", Log);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return absl::OkStatus();

@@ -31,6 +31,7 @@ struct Counters {
   std::atomic<std::uint64_t> passed_unread = 0;
   std::atomic<std::uint64_t> backend_connects = 0;
   std::atomic<std::uint64_t> backend_losses = 0;
+  std::atomic<std::uint64_t> turned_away = 0;
 };
 
 /// When the caller of a request that comes now stops waiting; nothing: never.

@@ -160,6 +160,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
     stats.passed_unread = counters_.passed_unread;
     stats.backend_connects = counters_.backend_connects;
     stats.backend_losses = counters_.backend_losses;
+    stats.turned_away = counters_.turned_away;
     return stats;
   }
 
@@ -200,6 +201,8 @@ class CriProxyImpl final : public CriProxy, public Readable {
   /// goes: those that connect and say nothing keep nobody out.
   bool HasRoom() {
     if (links_.size() < options_.max_connections) return true;
+    counters_.turned_away++;
+    if (options_.interceptor != nullptr) options_.interceptor->OnTurnedAway();
     const auto silent = std::find_if(
         by_age_.begin(), by_age_.end(),
         [](const auto& link) { return !link.second->has_called(); });

@@ -17,6 +17,7 @@ pb::RuntimeCounters MessageOfCounters(const RuntimeCounters& counters) {
   message.set_unreadable(counters.unreadable);
   message.set_calls(counters.calls);
   message.set_runtime_losses(counters.runtime_losses);
+  message.set_turned_away(counters.turned_away);
   return message;
 }
 
@@ -32,6 +33,7 @@ RuntimeCounters CountersIn(const pb::RuntimeCounters& message) {
   counters.unreadable = message.unreadable();
   counters.calls = message.calls();
   counters.runtime_losses = message.runtime_losses();
+  counters.turned_away = message.turned_away();
   return counters;
 }
 

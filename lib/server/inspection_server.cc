@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/inspection.h>
 
+#include <atomic>
 #include <utility>
 
 #include "common/executor.h"
 #include "common/status.h"
+#include "peer/log_fold.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
 #include "server/inspection_service.h"
@@ -15,11 +17,12 @@ namespace {
 class InspectionServerImpl : public InspectionServer {
  public:
   InspectionServerImpl(DeviceManager& manager, Actuator* actuator,
-                       std::unique_ptr<rpc::Runtime> runtime)
+                       std::unique_ptr<rpc::Runtime> runtime, LogSink log)
       : manager_(manager),
         runtime_(std::move(runtime)),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
-        service_(manager, actuator, *executor_) {}
+        service_(manager, actuator, *executor_),
+        log_(*executor_, std::move(log)) {}
 
   absl::Status Serve(const std::filesystem::path& endpoint) {
     manager_.AddObserver(&service_);
@@ -28,6 +31,17 @@ class InspectionServerImpl : public InspectionServer {
     options.mode = 0600;
     // So that one client does not take all that may wait in the service.
     options.max_calls = 128;
+    options.on_turned_away = [this, most = options.max_connections] {
+      // A flood of them is one task at a time.
+      if (telling_.exchange(true)) return;
+      executor_->Post([this, most] {
+        telling_ = false;
+        log_.Log(LogLevel::kWarning, "clients",
+                 fmt::format("inspection socket: {} clients are connected, "
+                             "which is the limit; one was hung up on",
+                             most));
+      });
+    };
     options.methods = service_.Methods();
     DEVMGR_ASSIGN_OR_RETURN(server_,
                             rpc::Server::Start(*runtime_, std::move(options)));
@@ -46,6 +60,8 @@ class InspectionServerImpl : public InspectionServer {
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<ThreadExecutor> executor_;
   server::InspectionService service_;
+  peer::LogFold log_;
+  std::atomic<bool> telling_ = false;  ///< Of a client that is turned away.
   std::unique_ptr<rpc::Server> server_;
 };
 
@@ -53,11 +69,11 @@ class InspectionServerImpl : public InspectionServer {
 
 absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
     DeviceManager& manager, Actuator* actuator,
-    const std::filesystem::path& endpoint) {
+    const std::filesystem::path& endpoint, LogSink log) {
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
                           rpc::Runtime::Start());
-  auto server = std::make_unique<InspectionServerImpl>(manager, actuator,
-                                                       std::move(runtime));
+  auto server = std::make_unique<InspectionServerImpl>(
+      manager, actuator, std::move(runtime), std::move(log));
   DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
   return server;
 }

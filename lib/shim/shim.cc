@@ -114,6 +114,10 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
       specs_(std::move(specs)),
       client_(*runtime_, *executor_, options_.proxy.backend,
               [this] { OnRuntimeLost(); }) {
+  turned_away_log_ = std::make_unique<peer::LogFold>(
+      *executor_, [this](LogLevel, std::string_view text) {
+        Tell(true, "CallersTurnedAway", {}, std::string(text));
+      });
   for (const auto& directory : options_.cdi_spec_dirs) {
     options_.fallback.cdi_directories.push_back(directory.string());
   }
@@ -162,6 +166,7 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
 Shim::~Shim() {
   // First who brings calls, then who decides about them.
   proxy_.reset();
+  executor_->Post([this] { turned_away_log_.reset(); });
   if (reporter_ != nullptr) {
     const auto told = std::make_shared<std::promise<void>>();
     executor_->Post(
@@ -205,6 +210,22 @@ void Shim::OnBackendLost(const absl::Status&) {
 void Shim::OnRightsNotTaken(const absl::Status& why) {
   executor_->Post(
       [this, why] { Tell(true, "SocketRights", {}, MessageOf(why)); });
+}
+
+void Shim::OnTurnedAway() {
+  ++turned_away_;
+  // A flood of them is one task at a time.
+  if (telling_turned_away_.exchange(true)) return;
+  executor_->Post([this] {
+    telling_turned_away_ = false;
+    turned_away_log_->Log(
+        LogLevel::kWarning, "callers",
+        fmt::format("'{}': {} callers are connected, which is the limit; one "
+                    "was hung up on",
+                    options_.proxy.listen.string(),
+                    options_.proxy.max_connections));
+    if (reporter_ != nullptr) reporter_->OnNews();
+  });
 }
 
 // --- On the executor --------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <devmgr/cdi_cache.h>
 #include <devmgr/cri_shim.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "cri/messages.h"
+#include "peer/log_fold.h"
 #include "rpc/connection.h"
 #include "shim/device_source.h"
 #include "shim/held_devices.h"
@@ -83,6 +86,7 @@ class Shim final : public CriShim, private CriInterceptor {
                       const std::string& why) override;
   void OnBackendLost(const absl::Status& why) override;
   void OnRightsNotTaken(const absl::Status& why) override;
+  void OnTurnedAway() override;
 
   // On the executor.
   void Dispatch(const HeldCall& held);
@@ -214,6 +218,10 @@ class Shim final : public CriShim, private CriInterceptor {
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<CdiCache> specs_;
 
+  /// Callers that the proxy turned away, and whether that is being told.
+  std::atomic<std::uint64_t> turned_away_ = 0;
+  std::atomic<bool> telling_turned_away_ = false;
+
   mutable Mutex mutex_;
   CriShimInfo info_ DEVMGR_GUARDED_BY(mutex_);
 
@@ -260,6 +268,7 @@ class Shim final : public CriShim, private CriInterceptor {
   std::uint64_t last_event_ = 0;
   std::uint64_t decided_ = 0;  ///< Calls.
   std::uint64_t losses_ = 0;   ///< Of the runtime, while it served.
+  std::unique_ptr<peer::LogFold> turned_away_log_;  ///< Null as we end.
   std::unique_ptr<RuntimeReporter> reporter_;  ///< Null: there is no source.
 
   std::unique_ptr<CriProxy> proxy_;

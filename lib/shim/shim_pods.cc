@@ -155,6 +155,7 @@ void Shim::FillIn(RuntimeReport* report) const {
   counters.unreadable = info.unreadable;
   counters.calls = decided_;
   counters.runtime_losses = losses_;
+  counters.turned_away = turned_away_;
   ReportHolders(report);
 }
 

@@ -131,6 +131,10 @@ class TestInterceptor : public CriInterceptor {
     const std::lock_guard lock(mutex_);
     story_.push_back("rights not taken: " + std::string(why.message()));
   }
+  void OnTurnedAway() override {
+    const std::lock_guard lock(mutex_);
+    story_.emplace_back("turned away");
+  }
   void OnBackendConnected() override {
     const std::lock_guard lock(mutex_);
     story_.emplace_back("connected");

@@ -427,6 +427,7 @@ TEST_F(ProxyTest, TellsTheRuntimesLimitOfCalls) {
 
 TEST_F(ProxyTest, HangsUpOnTooManyCallers) {
   options_.max_connections = 2;
+  options_.interceptor = &interceptor_;
   StartBoth();
   const auto first = Client();
   const auto second = Client();
@@ -435,6 +436,8 @@ TEST_F(ProxyTest, HangsUpOnTooManyCallers) {
   const auto third = Client();
   EXPECT_TRUE(Eventually([&] { return third->over(); }));
   EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
+  EXPECT_EQ(proxy_->Stats().turned_away, 1U);
+  EXPECT_THAT(interceptor_.story(), testing::Contains("turned away").Times(1));
 }
 
 // They kept all others out, before.
@@ -450,6 +453,7 @@ TEST_F(ProxyTest, CallersThatAskNothingMakeWay) {
   EXPECT_TRUE(Eventually([&] { return silent.front()->over(); }));
   EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
   EXPECT_LE(proxy_->Stats().connections, 3U);
+  EXPECT_GE(proxy_->Stats().turned_away, 18U);
 }
 
 TEST_F(ProxyTest, HangsUpOnWhoeverDoesNotSpeakHttp2) {

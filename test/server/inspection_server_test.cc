@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <deque>
 #include <future>
 #include <thread>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "rpc/connection.h"
 #include "rpc/message.h"
 #include "rpc/server.h"
+#include "rpc/unix_socket.h"
 #include "server/inspection_service.h"
 #include "support/fake_device_manager.h"
 #include "support/mailbox.h"
@@ -85,6 +88,37 @@ TEST_F(InspectionServerTest, SecondServerIsTurnedAway) {
   const auto second = InspectionServer::Start(manager_, nullptr, endpoint_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(manager_.observers(), 1u);
+}
+
+// An operator who finds devmgrctl slow would never have known.
+TEST_F(InspectionServerTest, TellsOfClientsThatAreTurnedAwayAtABoundedRate) {
+  constexpr int kMost = 256;
+  Mailbox<std::string> lines;
+  auto server = InspectionServer::Start(
+      manager_, nullptr, endpoint_, [&](LogLevel level, std::string_view text) {
+        EXPECT_EQ(level, LogLevel::kWarning);
+        lines.Put(std::string(text));
+      });
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::deque<UniqueFd> silent;
+  const auto connect = [&] {
+    auto fd = rpc::ConnectUnix(endpoint_);
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    silent.push_back(*std::move(fd));
+    if (silent.size() > kMost + 8) silent.pop_front();
+  };
+  for (int i = 0; i < kMost; ++i) connect();
+  // Those that were there before have to be taken in first.
+  EXPECT_TRUE(Connect()->Node().ok());
+  for (int i = 0; i < 100; ++i) connect();
+  const auto first = lines.Take();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(*first,
+            "inspection socket: 256 clients are connected, which is the limit; "
+            "one was hung up on");
+  EXPECT_TRUE(Connect()->Node().ok());
+  *server = nullptr;
+  EXPECT_LE(lines.size(), 6u) << "and one for all that came later";
 }
 
 TEST_F(InspectionServerTest, LeavesNothingBehind) {

@@ -5,7 +5,10 @@
 #include <devmgr/runtime_report.h>
 
 #include <set>
+#include <vector>
 
+#include "common/unique_fd.h"
+#include "rpc/unix_socket.h"
 #include "shim/shim_fixture.h"
 
 namespace devmgr {
@@ -132,6 +135,29 @@ TEST_P(ShimReportTest, ListsContainersOfUnknownPods) {
   EXPECT_TRUE(EventuallyCounts([](const RuntimeCounters& counters) {
     return counters.unknown_containers == 0;
   }));
+}
+
+TEST_P(ShimReportTest, TellsOfCallersThatAreTurnedAway) {
+  options_.proxy.max_connections = 2;
+  Start();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 50; ++i) {
+    auto fd = rpc::ConnectUnix(Path());
+    ASSERT_THAT(fd, IsOk());
+    silent.push_back(*std::move(fd));
+  }
+  const EventInfo event = Reported("CallersTurnedAway");
+  EXPECT_TRUE(event.warning);
+  EXPECT_EQ(event.object_kind, "Runtime");
+  EXPECT_EQ(event.message,
+            "'" + Path().string() +
+                "': 2 callers are connected, which is the limit; one was hung "
+                "up on");
+  EXPECT_TRUE(EventuallyCounts([](const RuntimeCounters& counters) {
+    return counters.turned_away >= 48;
+  }));
+  EXPECT_LE(shim_->Info().events.at("CallersTurnedAway"), 6U);
+  EXPECT_GE(shim_->Stats().turned_away, 48U);
 }
 
 TEST_P(ShimReportTest, RepeatsAReportUntilItIsTaken) {

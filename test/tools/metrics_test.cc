@@ -244,6 +244,7 @@ TEST_F(MetricsPageTest, ShowsWhatCriShimsReport) {
     runtime.counters.injected = 5;
     runtime.counters.refused = 1;
     runtime.counters.runtime_losses = 3;
+    runtime.counters.turned_away = 4;
     world.runtimes = {runtime};
   });
   const std::string page = Page();
@@ -256,6 +257,7 @@ TEST_F(MetricsPageTest, ShowsWhatCriShimsReport) {
   has("devmgr_shim_containers_total", ",outcome=\"changed\"", "5\n");
   has("devmgr_shim_calls_total", ",outcome=\"refused\"", "1\n");
   has("devmgr_shim_runtime_losses_total", "", "3\n");
+  has("devmgr_shim_callers_turned_away_total", "", "4\n");
   EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_known gauge"));
   EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_containers_total counter"));
 }

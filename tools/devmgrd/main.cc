@@ -276,7 +276,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   actuator_options.follow_source = config.actuate == "manifests";
   auto actuator = devmgr::Actuator::Start(**manager, actuator_options);
   auto server = devmgr::InspectionServer::Start(**manager, actuator.get(),
-                                                config.endpoint);
+                                                config.endpoint, Log);
   if (server.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());

@@ -233,6 +233,10 @@ std::vector<Gauge> ShimGauges(const Views& views) {
   Gauge losses("devmgr_shim_runtime_losses_total",
                "Connections to the runtime that broke while they served",
                prometheus::MetricType::Counter);
+  Gauge turned_away("devmgr_shim_callers_turned_away_total",
+                    "Callers of a CRI shim that were hung up on because too "
+                    "many were connected",
+                    prometheus::MetricType::Counter);
   NameLimit sockets;
   for (const devmgr::RuntimeInfo& runtime : views.runtimes) {
     const devmgr::RuntimeCounters& all = runtime.counters;
@@ -253,8 +257,10 @@ std::vector<Gauge> ShimGauges(const Views& views) {
     add(calls, "outcome", "unreadable", all.unreadable);
     losses.Add({{"socket_path", socket}},
                static_cast<double>(all.runtime_losses));
+    turned_away.Add({{"socket_path", socket}},
+                    static_cast<double>(all.turned_away));
   }
-  return {known, containers, calls, losses};
+  return {known, containers, calls, losses, turned_away};
 }
 
 Gauge Single(std::string name, std::string help, double value) {

@@ -124,6 +124,9 @@ class DEVMGR_EXPORT CriInterceptor {
   /// Our socket could not be given the rights that the runtime's has; whoever
   /// may connect there perhaps cannot connect here.
   virtual void OnRightsNotTaken(const absl::Status& /*why*/) {}
+  /// A caller was not taken, or lost its place to another one
+  /// (CriProxyOptions::max_connections). As often as that happens.
+  virtual void OnTurnedAway() {}
   /// The runtime can be reached: first of all, and after OnBackendLost.
   virtual void OnBackendConnected() {}
 };
@@ -174,6 +177,7 @@ struct CriProxyStats {
   std::uint64_t passed_unread = 0;     ///< OnPassedUnread.
   std::uint64_t backend_connects = 0;  ///< Connections to the runtime made.
   std::uint64_t backend_losses = 0;    ///< OnBackendLost.
+  std::uint64_t turned_away = 0;       ///< OnTurnedAway.
 };
 
 /// A proxy for gRPC between two Unix sockets. Everything passes as it came:

@@ -11,6 +11,7 @@
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
+#include <devmgr/host.h>
 #include <devmgr/status_types.h>
 
 #include <chrono>
@@ -28,12 +29,13 @@ namespace devmgr {
 class DEVMGR_EXPORT InspectionServer {
  public:
   /// `manager` and `actuator` (may be null) are borrowed and must outlive the
-  /// server.
+  /// server. `log` hears of clients that are turned away because 256 of them
+  /// are connected, on a thread of the server's, at a bounded rate.
   ///   FailedPrecondition  somebody listens there; the message names the holder
   ///   PermissionDenied    the directory is not ours to write
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
       DeviceManager& manager, Actuator* actuator,
-      const std::filesystem::path& endpoint);
+      const std::filesystem::path& endpoint, LogSink log = nullptr);
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };

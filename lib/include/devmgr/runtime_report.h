@@ -26,6 +26,7 @@ struct RuntimeCounters {
   std::uint64_t unreadable = 0;  ///< Requests that could not be read.
   std::uint64_t calls = 0;       ///< All that passed.
   std::uint64_t runtime_losses = 0;
+  std::uint64_t turned_away = 0;  ///< Callers, for want of room.
   friend bool operator==(const RuntimeCounters&,
                          const RuntimeCounters&) = default;
 };
