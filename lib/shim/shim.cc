@@ -110,6 +110,7 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
            std::unique_ptr<CdiCache> specs)
     : options_(std::move(options)),
       executor_(ThreadExecutor::Start("devmgr-shim")),
+      refusals_(*executor_, options_.log),
       runtime_(std::move(runtime)),
       specs_(std::move(specs)),
       client_(*runtime_, *executor_, options_.proxy.backend,
@@ -218,6 +219,7 @@ void Shim::OnTurnedAway() {
   if (telling_turned_away_.exchange(true)) return;
   executor_->Post([this] {
     telling_turned_away_ = false;
+    if (turned_away_log_ == nullptr) return;
     turned_away_log_->Log(
         LogLevel::kWarning, "callers",
         fmt::format("'{}': {} callers are connected, which is the limit; one "
@@ -391,10 +393,10 @@ absl::Status Shim::ForCaller(const absl::Status& status) {
 
 void Shim::Fail(const HeldCall& held, const absl::Status& status) {
   Count([](CriShimInfo& info) { ++info.refused; });
-  if (options_.log) {
-    options_.log(LogLevel::kWarning,
-                 held->call.method + ": " + status.ToString());
-  }
+  // Each caller is told; the log need not have each of a caller that calls
+  // again and again.
+  refusals_.Log(LogLevel::kWarning, held->call.method,
+                held->call.method + ": " + status.ToString());
   held->decide(CriDecision::Fail(status));
 }
 

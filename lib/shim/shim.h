@@ -215,6 +215,7 @@ class Shim final : public CriShim, private CriInterceptor {
   CriShimOptions options_;
   const CdiHost host_ = SystemCdiHost();
   const std::shared_ptr<Executor> executor_;
+  peer::LogFold refusals_;  ///< Lines about calls that were refused.
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<CdiCache> specs_;
 

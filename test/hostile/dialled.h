@@ -79,6 +79,8 @@ std::unique_ptr<Dialled> DialledDrivers(rpc::Runtime& runtime,
                                         const std::filesystem::path& folder);
 std::unique_ptr<Dialled> DialledHealth(rpc::Runtime& runtime,
                                        const std::filesystem::path& folder);
+std::unique_ptr<Dialled> DialledInspections(
+    rpc::Runtime& runtime, const std::filesystem::path& folder);
 std::unique_ptr<Dialled> DialledPlugins(rpc::Runtime& runtime,
                                         const std::filesystem::path& folder);
 std::unique_ptr<Dialled> DialledRegistrations(

@@ -34,7 +34,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"Driver", &DialledDrivers},   {"Health", &DialledHealth},
     {"Plugin", &DialledPlugins},   {"Registration", &DialledRegistrations},
-    {"Runtime", &DialledRuntimes},
+    {"Runtime", &DialledRuntimes}, {"Inspection", &DialledInspections},
 };
 
 class HostilePeersTest
