@@ -3,6 +3,8 @@
 // Inside of this room: one call under way on a connection.
 #pragma once
 
+#include <absl/status/status.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/status.h>
 
@@ -44,6 +46,13 @@ class PendingCall : public Completion {
   virtual void Cancel() = 0;
   virtual void ReadNext() = 0;
 };
+
+/// Sets deadline and metadata.
+void Prepare(grpc::ClientContext& context,
+             const Connection::CallOptions& options);
+/// How a call ended, in our words; what the peer answered is marked.
+absl::Status StatusOf(const CallSite& site, const grpc::ClientContext& context,
+                      const grpc::Status& status);
 
 std::shared_ptr<PendingCall> MakeUnaryCall(CallSite site, CallDone done);
 std::shared_ptr<PendingCall> MakeStreamCall(CallSite site, StreamEvents events);
