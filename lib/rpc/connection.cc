@@ -79,6 +79,7 @@ class ConnectionImpl final : public Connection {
   CallId Stream(const std::string& method, std::string request,
                 CallOptions options, StreamEvents events) override;
   void ReadNext(CallId stream) override;
+  bool HasUnread(CallId stream) override;
   void Cancel(CallId call) override;
   const PeerCredentials& peer() const override { return peer_; }
   bool over() const override { return over_ || HungUp(hang_up_fd_.get()); }
@@ -221,7 +222,8 @@ Connection::CallId ConnectionImpl::Stream(const std::string& method,
                                           StreamEvents events) {
   return Begin(CheckCall(method, options, /*needs_timeout=*/false),
                {method, request, options}, [&](CallSite site) {
-                 return MakeStreamCall(std::move(site), std::move(events));
+                 return MakeStreamCall(std::move(site), std::move(events),
+                                       options.unread);
                });
 }
 
@@ -233,6 +235,11 @@ std::shared_ptr<PendingCall> ConnectionImpl::Find(CallId call) {
 
 void ConnectionImpl::ReadNext(CallId stream) {
   if (const auto pending = Find(stream)) pending->ReadNext();
+}
+
+bool ConnectionImpl::HasUnread(CallId stream) {
+  const auto pending = Find(stream);
+  return pending != nullptr && pending->HasUnread();
 }
 
 void ConnectionImpl::Cancel(CallId call) {

@@ -42,10 +42,24 @@ class Runtime {
 /// transport and of our side: Unavailable, DeadlineExceeded, Cancelled, others.
 using CallDone = std::function<void(absl::StatusOr<std::string>)>;
 
+/// What becomes of a stream's messages while the last one is still worked on,
+/// that is until ReadNext.
+enum class Unread {
+  /// They stay at the peer.
+  kWait,
+  /// Each message says all there is to say: they are read, and the newest is
+  /// kept. Older ones are dropped undecoded.
+  kKeepNewest,
+  /// They are read and kept joined, which protobuf decodes as one message with
+  /// the lists of all; up to 256 KiB, the rest stays at the peer.
+  kJoin,
+};
+
 /// What comes of a call that is answered by a stream. Both run on a thread of
 /// the runtime and must not block.
 struct StreamEvents {
-  /// The next message; another one comes after ReadNext only.
+  /// The next message; another one comes after ReadNext only. What was kept
+  /// when the stream ends is lost.
   std::function<void(std::string message)> on_message;
   /// The end, once: OK when the peer was done. It may be noticed only by
   /// ReadNext. Messages that were not read by then are lost.
@@ -63,6 +77,9 @@ class Connection {
     std::chrono::milliseconds timeout{0};
     /// Sent along: names of a-z, 0-9, `-`, `_`, `.`, values of printable ASCII.
     std::vector<std::pair<std::string, std::string>> metadata = {};
+    /// Of streams. What is read without being asked for is bounded in work per
+    /// second: a peer that floods is read at a tenth of a processor.
+    Unread unread = Unread::kWait;
   };
   using CallId = std::uint64_t;
 
@@ -84,6 +101,10 @@ class Connection {
 
   /// Reads on in a stream, after a message. One that is over is fine.
   virtual void ReadNext(CallId stream) = 0;
+
+  /// Whether a message of the stream has come that `on_message` has not seen
+  /// yet, or is about to return from.
+  virtual bool HasUnread(CallId stream) = 0;
 
   virtual void Cancel(CallId call) = 0;
 

@@ -45,6 +45,7 @@ class PendingCall : public Completion {
   virtual void Fail(const grpc::Status& status) = 0;
   virtual void Cancel() = 0;
   virtual void ReadNext() = 0;
+  virtual bool HasUnread() = 0;
 };
 
 /// Sets deadline and metadata.
@@ -55,7 +56,8 @@ absl::Status StatusOf(const CallSite& site, const grpc::ClientContext& context,
                       const grpc::Status& status);
 
 std::shared_ptr<PendingCall> MakeUnaryCall(CallSite site, CallDone done);
-std::shared_ptr<PendingCall> MakeStreamCall(CallSite site, StreamEvents events);
+std::shared_ptr<PendingCall> MakeStreamCall(CallSite site, StreamEvents events,
+                                            Unread unread);
 
 /// gRPC ends the process over metadata that is not.
 bool IsLegalMetadata(const std::string& name, const std::string& value);

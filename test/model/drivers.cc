@@ -82,6 +82,7 @@ class Drivers::Line final : public rpc::Connection {
     return 0;  // DRA has none.
   }
   void ReadNext(CallId) override {}
+  bool HasUnread(CallId) override { return false; }
   void Cancel(CallId call) override {
     drivers_.EndWithoutAnswer(call, absl::CancelledError("cancelled"));
   }

@@ -46,6 +46,12 @@ class ConnectionStreamTest : public RpcTest {
          [this](absl::Status status) { ends_.Put(std::move(status)); }});
   }
 
+  /// Returns when what the stream was sent before has come, but for what has to
+  /// wait at the peer.
+  void AwaitArrival() {
+    EXPECT_THAT(CallAndWait(*connection_, kRest, "").status(), IsOk());
+  }
+
   ServerSide NextStream() { return streams_.Take().value_or(nullptr); }
   absl::Status End() {
     return ends_.Take().value_or(InternalError("the stream did not end"));
@@ -90,11 +96,106 @@ TEST_F(ConnectionStreamTest, ReadsOnWhenAskedOnly) {
   stream->Write("2");
   EXPECT_EQ(messages_.Take(), "1");
   // What comes later on the same connection has overtaken it.
-  EXPECT_THAT(CallAndWait(*connection_, kRest, "").status(), IsOk());
+  AwaitArrival();
   EXPECT_EQ(messages_.size(), 0u);
   connection_->ReadNext(id);
   connection_->ReadNext(id);  // One is being read.
   EXPECT_EQ(messages_.Take(), "2");
+}
+
+// Each list of a plugin says all there is to say.
+TEST_F(ConnectionStreamTest, KeepsTheNewestOfWhatIsNotAskedFor) {
+  const auto id = Begin({.unread = Unread::kKeepNewest});
+  const ServerSide stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  constexpr int kLast = 1'000;
+  for (int i = 0; i <= kLast; ++i) stream->Write(std::to_string(i));
+  int before = -1;
+  while (before < kLast) {
+    const auto message = messages_.Take();
+    ASSERT_TRUE(message.has_value()) << before;
+    EXPECT_GT(std::stoi(*message), before);
+    before = std::stoi(*message);
+    // Takes a while.
+    AwaitArrival();
+    connection_->ReadNext(id);
+  }
+  EXPECT_FALSE(connection_->HasUnread(id));
+  stream->Write("");
+  EXPECT_EQ(messages_.Take(), "");
+  EXPECT_EQ(messages_.size(), 0u);
+}
+
+TEST_F(ConnectionStreamTest, JoinsWhatIsNotAskedFor) {
+  const auto id = Begin({.unread = Unread::kJoin});
+  const ServerSide stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  std::string all;
+  for (int i = 0; i < 1'000; ++i) {
+    stream->Write(std::to_string(i));
+    all += std::to_string(i);
+  }
+  std::string heard;
+  while (heard.size() < all.size()) {
+    const auto message = messages_.Take();
+    ASSERT_TRUE(message.has_value()) << heard;
+    heard += *message;
+    AwaitArrival();
+    connection_->ReadNext(id);
+  }
+  EXPECT_EQ(heard, all);
+}
+
+// What is joined is bounded; the rest stays at the peer, and nothing is lost.
+TEST_F(ConnectionStreamTest, JoinsSoMuchAndNoMore) {
+  const auto id = Begin({.unread = Unread::kJoin});
+  const ServerSide stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  constexpr int kMessages = 100;
+  const std::string message(20'000, 'x');
+  for (int i = 0; i < kMessages; ++i) stream->Write(message);
+  std::size_t bytes = 0;
+  while (bytes < kMessages * message.size()) {
+    const auto joined = messages_.Take();
+    ASSERT_TRUE(joined.has_value()) << bytes;
+    EXPECT_LE(joined->size(), 256u * 1024);
+    bytes += joined->size();
+    AwaitArrival();
+    connection_->ReadNext(id);
+  }
+  EXPECT_EQ(bytes, kMessages * message.size());
+}
+
+TEST_F(ConnectionStreamTest, EndsWhileItKeepsMessages) {
+  for (const Unread unread : {Unread::kKeepNewest, Unread::kJoin}) {
+    const auto id = Begin({.unread = unread});
+    const ServerSide stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    stream->Write("1");
+    EXPECT_EQ(messages_.Take(), "1");
+    stream->Write("2");
+    stream->Finish(DataLossError("the disk is gone"));
+    EXPECT_EQ(End(), FromPeer(DataLossError("the disk is gone")));
+    connection_->ReadNext(id);
+    EXPECT_FALSE(connection_->HasUnread(id));
+    EXPECT_EQ(messages_.size(), 0u);
+  }
+}
+
+TEST_F(ConnectionStreamTest, IsCancelledWhileItKeepsMessages) {
+  const auto id = Begin({.unread = Unread::kKeepNewest});
+  const ServerSide stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  stream->Write("1");
+  EXPECT_EQ(messages_.Take(), "1");
+  // So many that there is a pause in the reading, too.
+  for (int i = 0; i < 10'000; ++i) stream->Write("2");
+  connection_->ReadNext(id);
+  connection_->Cancel(id);
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
+  Begin({.unread = Unread::kKeepNewest});
+  connection_.reset();
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(ConnectionStreamTest, EndsWithThePeersCodeAndText) {

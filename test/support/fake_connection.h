@@ -31,6 +31,8 @@ class FakePeer {
     std::vector<std::pair<std::string, std::string>> metadata;
     rpc::StreamEvents stream = {};  ///< Of a stream; empty once it ended.
     bool reading = false;           ///< Of a stream: a message may come.
+    rpc::Unread unread = rpc::Unread::kWait;
+    std::optional<std::string> kept = {};  ///< Came while it was not reading.
   };
 
   /// What the next dials answer: OK connects.
@@ -71,12 +73,20 @@ class FakePeer {
     if (done) done(std::move(answer));
   }
 
-  /// A stream's next message, which has to have been asked for.
+  /// A stream's next message, which has to have been asked for, unless the
+  /// stream keeps what was not.
   void SendMessage(std::size_t call, std::string message) {
     Call& stream = calls_.at(call);
-    if (!std::exchange(stream.reading, false)) std::abort();
-    const auto on_message = stream.stream.on_message;
-    on_message(std::move(message));
+    if (std::exchange(stream.reading, false)) {
+      const auto on_message = stream.stream.on_message;
+      on_message(std::move(message));
+    } else if (stream.unread == rpc::Unread::kWait) {
+      std::abort();
+    } else if (stream.unread == rpc::Unread::kJoin && stream.kept.has_value()) {
+      *stream.kept += message;
+    } else {
+      stream.kept = std::move(message);
+    }
   }
   void EndStream(std::size_t call, absl::Status status) {
     const auto events = std::exchange(calls_.at(call).stream, {});
@@ -131,11 +141,17 @@ class FakePeer {
                   CallOptions options, rpc::StreamEvents events) override {
       peer_.calls_.push_back({index_, method, std::move(request),
                               options.timeout, nullptr, options.metadata,
-                              std::move(events), true});
+                              std::move(events), true, options.unread});
       return peer_.calls_.size();
     }
     void ReadNext(CallId stream) override {
-      peer_.calls_.at(stream - 1).reading = true;
+      auto& state = peer_.calls_.at(stream - 1);
+      state.reading = true;
+      if (!state.kept.has_value()) return;
+      peer_.SendMessage(stream - 1, *std::exchange(state.kept, std::nullopt));
+    }
+    bool HasUnread(CallId stream) override {
+      return peer_.calls_.at(stream - 1).kept.has_value();
     }
     void Cancel(CallId call) override {
       peer_.Answer(call - 1, absl::CancelledError("cancelled"));

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/unread_messages.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace devmgr::rpc {
+namespace {
+
+/// What gRPC needs to hold a message, beside its bytes.
+constexpr std::size_t kHoldingBytes = 256;
+
+/// About what it costs to read a message and to drop it: what gRPC does for
+/// each, and the copying.
+WorkBudget::Duration CostOfReading(std::size_t bytes) {
+  return std::chrono::microseconds(50) +
+         std::chrono::nanoseconds(1) * static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace
+
+UnreadMessages::Duration UnreadMessages::Put(grpc::ByteBuffer& message,
+                                             TimePoint now) {
+  const std::size_t bytes = message.Length();
+  if (unread_ == Unread::kKeepNewest) {
+    kept_.clear();
+    bytes_ = 0;
+  }
+  kept_.emplace_back().Swap(&message);
+  bytes_ += kHoldingBytes + bytes;
+  message.Clear();
+  return reading_.Spend(now, CostOfReading(bytes));
+}
+
+UnreadMessages::Messages UnreadMessages::Take() {
+  Messages taken = std::exchange(kept_, {});
+  const bool is_too_much = bytes_ > kMaxBytes && taken.size() > 1;
+  bytes_ = 0;
+  if (is_too_much) {
+    bytes_ = kHoldingBytes + taken.back().Length();
+    kept_.push_back(taken.back());
+    taken.pop_back();
+  }
+  return taken;
+}
+
+}  // namespace devmgr::rpc
