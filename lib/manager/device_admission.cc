@@ -91,8 +91,45 @@ bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
   return leftovers;
 }
 
+void DeviceAdmission::CatchUp(
+    const Shared& operation,
+    void (DeviceAdmission::*next)(const Shared& operation)) {
+  std::set<std::string> resources;
+  for (const device::DeviceNeed& need : operation->request.needs) {
+    resources.insert(need.resource);
+  }
+  parts_.plugins.WhenCurrent({resources.begin(), resources.end()},
+                             [this, operation, next](const absl::Status& status,
+                                                     const std::string& late) {
+                               if (status.ok() && !operation->askers.empty()) {
+                                 return (this->*next)(operation);
+                               }
+                               if (!status.ok()) {
+                                 operation->failure = status;
+                                 operation->failed_resource = late;
+                               }
+                               EndEarly(operation);
+                             });
+}
+
+void DeviceAdmission::EndEarly(const Shared& operation) {
+  const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
+  const bool holds = pod != nullptr && claim::HasReserved(*pod);
+  if (operation->askers.empty()) {
+    if (holds) return Free(operation, "cancelled", nullptr);
+    return Finish(operation, CancelledError("cancelled"));
+  }
+  if (!holds) return FailedCall(operation);
+  Free(operation, MessageOf(operation->failure),
+       [this, operation] { FailedCall(operation); });
+}
+
 void DeviceAdmission::Plan(const Shared& operation) {
   if (FreeLeftovers(operation)) return;
+  CatchUp(operation, &DeviceAdmission::PlanNow);
+}
+
+void DeviceAdmission::PlanNow(const Shared& operation) {
   const DeviceRequest& request = operation->request;
   device::PodPlan plan = parts_.devices.Plan(
       request.pod.uid, request.needs, operation->preferences,
@@ -187,7 +224,7 @@ void DeviceAdmission::OnReserved(const Shared& operation,
   if (status.ok() && operation->askers.empty()) {
     Free(operation, "cancelled", nullptr);
   } else if (status.ok()) {
-    Allocate(operation);
+    CatchUp(operation, &DeviceAdmission::Allocate);
   } else if (absl::IsAborted(status) && !operation->askers.empty()) {
     PlanAgain(operation, status);
   } else {
@@ -203,7 +240,17 @@ void DeviceAdmission::PlanAgain(const Shared& operation,
   Plan(operation);
 }
 
+bool DeviceAdmission::IsOutdated(const Shared& operation) {
+  const absl::Status usable =
+      device::CheckStillUsable(operation->plan, parts_.devices.inventories());
+  if (usable.ok()) return false;
+  Free(operation, MessageOf(usable),
+       [this, operation, usable] { PlanAgain(operation, usable); });
+  return true;
+}
+
 void DeviceAdmission::Allocate(const Shared& operation) {
+  if (IsOutdated(operation)) return;
   operation->missing = operation->plan.size();
   operation->failure = absl::OkStatus();
   for (const device::Reservation& reserved : operation->plan) {
@@ -246,18 +293,17 @@ void DeviceAdmission::OnAllocated(const Shared& operation) {
   } else if (!operation->failure.ok()) {
     Free(operation, MessageOf(operation->failure),
          [this, operation] { FailedCall(operation); });
-  } else if (const absl::Status usable = device::CheckStillUsable(
-                 operation->plan, parts_.devices.inventories());
-             !usable.ok()) {
-    Free(operation, MessageOf(usable),
-         [this, operation, usable] { PlanAgain(operation, usable); });
-  } else if (operation->failure = CheckConflicts(*operation);
-             !operation->failure.ok()) {
-    Free(operation, MessageOf(operation->failure),
-         [this, operation] { FailedCall(operation); });
   } else {
-    Commit(operation);
+    CatchUp(operation, &DeviceAdmission::Conclude);
   }
+}
+
+void DeviceAdmission::Conclude(const Shared& operation) {
+  if (IsOutdated(operation)) return;
+  operation->failure = CheckConflicts(*operation);
+  if (operation->failure.ok()) return Commit(operation);
+  Free(operation, MessageOf(operation->failure),
+       [this, operation] { FailedCall(operation); });
 }
 
 absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {

@@ -116,7 +116,15 @@ class DeviceAdmission {
   };
   using Shared = std::shared_ptr<Operation>;
 
+  /// Once all lists that plugins have sent of what the pod needs are known of,
+  /// goes on with `next`, at that moment; unless the operation ends over it.
+  void CatchUp(const Shared& operation,
+               void (DeviceAdmission::*next)(const Shared& operation));
+  /// Frees what is reserved and ends it: a plugin is too late with its lists,
+  /// or all askers have gone.
+  void EndEarly(const Shared& operation);
   void Plan(const Shared& operation);
+  void PlanNow(const Shared& operation);
   void Ask(const Shared& operation,
            const std::vector<device::PreferenceQuestion>& questions);
   /// Whether a plugin would refuse its call unsent. Then the operation has
@@ -126,8 +134,13 @@ class DeviceAdmission {
   void OnReserved(const Shared& operation, const absl::Status& status);
   /// Something is not as it was when it was planned: `why`.
   void PlanAgain(const Shared& operation, const absl::Status& why);
+  /// Frees what was planned, and plans again, if a device of it does not work
+  /// any more. False: all do.
+  bool IsOutdated(const Shared& operation);
   void Allocate(const Shared& operation);
   void OnAllocated(const Shared& operation);
+  /// With answers that are fine.
+  void Conclude(const Shared& operation);
   void Commit(const Shared& operation);
   /// Plugins want different things of the same name in one container: told,
   /// and, if that is refused, an error.

@@ -38,6 +38,9 @@ class NoPlugins final : public Plugins {
                          std::function<void(absl::Status)> done) override {
     Refuse(resource, std::move(done));
   }
+  void WhenCurrent(std::vector<std::string>, CurrentDone done) override {
+    done(absl::OkStatus(), {});
+  }
   std::vector<InstanceInfo> Instances() const override { return {}; }
 
  private:

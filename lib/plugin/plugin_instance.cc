@@ -175,6 +175,7 @@ void PluginInstance::OpenStream() {
   const auto take = Resume<List>([](PluginInstance& self, const List& list) {
     self.OnList(std::move(*list));
   });
+  lists_taken_in_ = 0;
   rpc::StreamEvents events;
   events.on_message = [take, decode](const std::string& bytes) {
     take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
@@ -184,13 +185,18 @@ void PluginInstance::OpenStream() {
     self.Lose(status.ok() ? UnavailableError("the plugin ended ListAndWatch")
                           : WithContext(status, "ListAndWatch"));
   });
-  stream_ = connection_->Stream(identity_.version.Method(kListMethod),
-                                identity_.version.encode_empty(), {},
-                                std::move(events));
+  stream_ = connection_->Stream(
+      identity_.version.Method(kListMethod), identity_.version.encode_empty(),
+      {.unread = rpc::Unread::kKeepNewest}, std::move(events));
+}
+
+bool PluginInstance::is_behind() const {
+  return stream_ != 0 && connection_->Arrived(stream_) != lists_taken_in_;
 }
 
 void PluginInstance::OnList(absl::StatusOr<DeviceList> list) {
   if (!list.ok()) return Lose(WithContext(list.status(), "ListAndWatch"));
+  ++lists_taken_in_;
   devices_ = list->devices.size();
   if (state_ == InstanceState::kListening) {
     live_since_ = executor_.Now();

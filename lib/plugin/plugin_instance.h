@@ -125,6 +125,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   /// Such as `plugin of 'example.com/gpu' at '/d/gpu.sock'`.
   const std::string& description() const { return description_; }
   InstanceInfo Info(WallTime now) const;
+  /// A list has come that the owner has not been given yet.
+  bool is_behind() const;
 
  private:
   /// Moves through the table and does what the new state asks for.
@@ -135,7 +137,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   void Listen();
   void OpenStream();
   void OnList(absl::StatusOr<DeviceList> list);
-  /// Now, while the plugin's lists are within their budget; else later.
+  /// Asks for the next list, which is the newest that has come by then: now,
+  /// while the plugin's lists are within their budget; else later.
   void ReadNext(std::size_t devices);
   /// The connection is no good any more.
   void Lose(const absl::Status& why);
@@ -166,6 +169,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   std::uint64_t attempt_ = 0;  ///< Of dialling; tells late events.
   Generation generation_ = 0;  ///< Once the options are known.
   rpc::Connection::CallId stream_ = 0;
+  std::uint64_t lists_taken_in_ = 0;  ///< Of the stream.
   PluginOptions plugin_options_;
   std::size_t devices_ = 0;
   std::chrono::steady_clock::time_point live_since_;

@@ -77,6 +77,7 @@ PluginRegistry::PluginRegistry(Executor& executor, Dialer dialer,
 
 PluginRegistry::~PluginRegistry() {
   closing_ = true;
+  for (const auto& [id, waiter] : waiters_) executor_.Cancel(waiter.timer);
   for (const auto& [resource, instances] : instances_) {
     for (const Instance& instance : instances) {
       instance->Close("the manager stops");
@@ -197,6 +198,7 @@ void PluginRegistry::OnConnected(PluginInstance& instance) {
 void PluginRegistry::OnList(PluginInstance& instance, DeviceList list) {
   listener_.OnList(instance.identity().resource, instance.generation(),
                    std::move(list.devices), list.problems);
+  AnswerWaiters();
 }
 
 void PluginRegistry::OnOwnCall(PluginInstance& instance,
@@ -211,6 +213,7 @@ void PluginRegistry::OnGone(PluginInstance& instance, Generation generation,
                             const std::string& why) {
   if (closing_) return;
   listener_.OnGone(instance.identity().resource, generation, why);
+  AnswerWaiters();
 }
 
 void PluginRegistry::OnChange(PluginInstance& instance) {
@@ -343,6 +346,65 @@ void PluginRegistry::PreStartContainer(const std::string& resource,
                           "device plugin PreStartContainer rpc failed with "
                           "err"));
        });
+}
+
+void PluginRegistry::WhenCurrent(std::vector<std::string> resources,
+                                 CurrentDone done) {
+  if (FindBehind(resources) == nullptr) return done(absl::OkStatus(), {});
+  const WaiterId id = ++last_waiter_;
+  const TimerId timer =
+      executor_.PostAfter(options_.catch_up, [this, id] { GiveUpWaiting(id); });
+  waiters_[id] = {std::move(resources), std::move(done), timer};
+}
+
+const std::string* PluginRegistry::FindBehind(
+    const std::vector<std::string>& resources) const {
+  for (const std::string& resource : resources) {
+    const auto found = instances_.find(resource);
+    if (found == instances_.end()) continue;
+    if (IsBehind(found->second)) return &resource;
+  }
+  return nullptr;
+}
+
+bool PluginRegistry::IsBehind(const std::vector<Instance>& instances) const {
+  Generation serves = 0;
+  for (const Instance& instance : instances) {
+    if (instance->state() == InstanceState::kLive) {
+      serves = std::max(serves, instance->generation());
+    }
+  }
+  return std::any_of(
+      instances.begin(), instances.end(), [serves](const Instance& instance) {
+        return instance->generation() >= serves && instance->is_behind();
+      });
+}
+
+void PluginRegistry::AnswerWaiters() {
+  // Each may make the lists of others known, or wait again.
+  const WaiterId last = last_waiter_;
+  for (auto next = waiters_.begin();
+       next != waiters_.end() && next->first <= last;) {
+    const WaiterId id = next->first;
+    if (FindBehind(next->second.resources) == nullptr) {
+      const Waiter waiter = std::move(next->second);
+      waiters_.erase(next);
+      executor_.Cancel(waiter.timer);
+      waiter.done(absl::OkStatus(), {});
+    }
+    next = waiters_.upper_bound(id);
+  }
+}
+
+void PluginRegistry::GiveUpWaiting(WaiterId id) {
+  auto waiter = waiters_.extract(id);
+  const std::string* late = FindBehind(waiter.mapped().resources);
+  if (late == nullptr) return waiter.mapped().done(absl::OkStatus(), {});
+  waiter.mapped().done(
+      UnavailableError("the device plugin of '{}' sends lists faster than they "
+                       "are taken in",
+                       *late),
+      *late);
 }
 
 std::vector<InstanceInfo> PluginRegistry::Instances() const {

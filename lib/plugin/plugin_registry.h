@@ -38,6 +38,8 @@ struct PluginRegistryOptions {
   /// Calls carry who they are for: `devmgr-pod-uid`, `devmgr-pod-namespace`,
   /// `devmgr-pod-name`, `devmgr-container`.
   bool pod_identity_metadata = false;
+  /// How long WhenCurrent waits.
+  std::chrono::milliseconds catch_up{5'000};
   std::function<WallTime()> now;
   /// A call has ended, sent or not, or the first list has come; may be null.
   std::function<void(const std::string& resource, std::string_view method,
@@ -60,7 +62,7 @@ class PluginRegistry final : public Plugins,
   /// `executor` and `listener` are borrowed and must outlive the registry.
   PluginRegistry(Executor& executor, Dialer dialer,
                  PluginRegistryOptions options, PluginListener& listener);
-  /// Closes all connections. Tells nobody.
+  /// Closes all connections. Tells nobody, those that wait included.
   ~PluginRegistry() override;
 
   /// What a plugin sent to the registry socket in `directory`. `done` runs once
@@ -84,6 +86,8 @@ class PluginRegistry final : public Plugins,
                          const std::vector<std::string>& ids,
                          const PodIdentity& pod,
                          std::function<void(absl::Status)> done) override;
+  void WhenCurrent(std::vector<std::string> resources,
+                   CurrentDone done) override;
   std::vector<InstanceInfo> Instances() const override;
 
   absl::Status Validate(const registration::Plugin& plugin) override;
@@ -115,6 +119,22 @@ class PluginRegistry final : public Plugins,
                PluginInstance::End end);
   Metadata MetadataOf(const PodIdentity& pod) const;
 
+  /// Who waits for lists to be taken in.
+  struct Waiter {
+    std::vector<std::string> resources;
+    CurrentDone done;
+    TimerId timer = 0;
+  };
+  using WaiterId = std::uint64_t;
+  /// The first of these of which a list has come that the listener does not
+  /// know of; null: there is none.
+  const std::string* FindBehind(
+      const std::vector<std::string>& resources) const;
+  /// Of one that serves, or will with the list that has come.
+  bool IsBehind(const std::vector<Instance>& instances) const;
+  void AnswerWaiters();
+  void GiveUpWaiting(WaiterId waiter);
+
   /// Finds the instance and makes the call; `use` gets the bytes.
   struct CallSpec {
     std::string_view method;
@@ -136,6 +156,8 @@ class PluginRegistry final : public Plugins,
   std::map<std::string, std::vector<Instance>> instances_;
   peer::FlapGuards guards_;  ///< By resource and endpoint.
   peer::RateLimits registrations_;
+  std::map<WaiterId, Waiter> waiters_;
+  WaiterId last_waiter_ = 0;
   bool closing_ = false;
 };
 

@@ -111,6 +111,9 @@ class PluginListener {
 ///   any, IsFromPeer    as the plugin answered
 class Plugins {
  public:
+  using CurrentDone =
+      std::function<void(const absl::Status& status, const std::string& late)>;
+
   virtual ~Plugins() = default;
   virtual void Allocate(
       const std::string& resource, Generation generation,
@@ -130,6 +133,13 @@ class Plugins {
                                  const std::vector<std::string>& ids,
                                  const PodIdentity& pod,
                                  std::function<void(absl::Status)> done) = 0;
+  /// Runs `done` at a moment at which the listener knows of each list of these
+  /// resources that has come: now, or from within OnList or OnGone. A list that
+  /// comes while the plugin's budget of work is spent is known of later.
+  ///   Unavailable  so it did not come to be for a while: the plugin of `late`
+  ///                sends lists faster than they are taken in
+  virtual void WhenCurrent(std::vector<std::string> resources,
+                           CurrentDone done) = 0;
   /// By resource, then in the order of registration.
   virtual std::vector<InstanceInfo> Instances() const = 0;
 };

@@ -79,7 +79,7 @@ class ConnectionImpl final : public Connection {
   CallId Stream(const std::string& method, std::string request,
                 CallOptions options, StreamEvents events) override;
   void ReadNext(CallId stream) override;
-  bool HasUnread(CallId stream) override;
+  std::uint64_t Arrived(CallId stream) override;
   void Cancel(CallId call) override;
   const PeerCredentials& peer() const override { return peer_; }
   bool over() const override { return over_ || HungUp(hang_up_fd_.get()); }
@@ -237,9 +237,9 @@ void ConnectionImpl::ReadNext(CallId stream) {
   if (const auto pending = Find(stream)) pending->ReadNext();
 }
 
-bool ConnectionImpl::HasUnread(CallId stream) {
+std::uint64_t ConnectionImpl::Arrived(CallId stream) {
   const auto pending = Find(stream);
-  return pending != nullptr && pending->HasUnread();
+  return pending != nullptr ? pending->Arrived() : 0;
 }
 
 void ConnectionImpl::Cancel(CallId call) {

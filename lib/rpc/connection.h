@@ -102,9 +102,10 @@ class Connection {
   /// Reads on in a stream, after a message. One that is over is fine.
   virtual void ReadNext(CallId stream) = 0;
 
-  /// Whether a message of the stream has come that `on_message` has not seen
-  /// yet, or is about to return from.
-  virtual bool HasUnread(CallId stream) = 0;
+  /// How many messages of the stream `on_message` was or is being called with,
+  /// and one more when others have come and are kept. Of a stream that is over:
+  /// 0. Who has dealt with so many knows of all that has come.
+  virtual std::uint64_t Arrived(CallId stream) = 0;
 
   virtual void Cancel(CallId call) = 0;
 

@@ -72,7 +72,7 @@ class UnaryCall final : public PendingCall {
 
   void Cancel() override { context_.TryCancel(); }
   void ReadNext() override {}
-  bool HasUnread() override { return false; }
+  std::uint64_t Arrived() override { return 0; }
 
   void OnComplete(bool /*ok*/) override {
     // Gone, with all it captured, before the connection may be.

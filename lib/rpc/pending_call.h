@@ -8,6 +8,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/status.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,7 +46,7 @@ class PendingCall : public Completion {
   virtual void Fail(const grpc::Status& status) = 0;
   virtual void Cancel() = 0;
   virtual void ReadNext() = 0;
-  virtual bool HasUnread() = 0;
+  virtual std::uint64_t Arrived() = 0;
 };
 
 /// Sets deadline and metadata.

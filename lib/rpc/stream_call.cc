@@ -6,6 +6,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -95,9 +96,9 @@ class StreamCall final : public PendingCall {
     delivery_.Set(UnreadMessages::Duration::zero());
   }
 
-  bool HasUnread() override {
+  std::uint64_t Arrived() override {
     MutexLock lock(mutex_);
-    return delivering_ || !unread_.empty();
+    return delivered_ + (unread_.empty() ? 0 : 1);
   }
 
   void OnComplete(bool ok) override {
@@ -143,7 +144,7 @@ class StreamCall final : public PendingCall {
   Progress TakeInLocked() DEVMGR_REQUIRES(mutex_) {
     if (wanted_ && unread_.empty()) {
       wanted_ = false;
-      delivering_ = true;
+      ++delivered_;
       direct_.emplace_back().Swap(&message_);
       ReadOnLocked();
       return Progress::kMessage;
@@ -171,7 +172,7 @@ class StreamCall final : public PendingCall {
       is_over = IsOverLocked();
       if (IsOpenLocked()) {
         wanted_ = false;
-        delivering_ = true;
+        ++delivered_;
         messages = unread_.Take();
         ReadOnLocked();
       }
@@ -199,8 +200,6 @@ class StreamCall final : public PendingCall {
       joined.empty() ? joined = ToString(message) : joined += ToString(message);
     }
     if (!IsCancelled()) events_.on_message(std::move(joined));
-    MutexLock lock(mutex_);
-    delivering_ = false;
   }
 
   void End() DEVMGR_EXCLUDES(mutex_) {
@@ -239,7 +238,7 @@ class StreamCall final : public PendingCall {
   bool operating_ DEVMGR_GUARDED_BY(mutex_) = true;  ///< Alarms aside.
   bool cancelled_ DEVMGR_GUARDED_BY(mutex_) = false;
   bool wanted_ DEVMGR_GUARDED_BY(mutex_) = true;
-  bool delivering_ DEVMGR_GUARDED_BY(mutex_) = false;
+  std::uint64_t delivered_ DEVMGR_GUARDED_BY(mutex_) = 0;
   UnreadMessages unread_ DEVMGR_GUARDED_BY(mutex_);
   /// Pending while messages are both kept and wanted.
   StreamAlarm delivery_ DEVMGR_GUARDED_BY(mutex_);

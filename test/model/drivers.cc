@@ -82,7 +82,7 @@ class Drivers::Line final : public rpc::Connection {
     return 0;  // DRA has none.
   }
   void ReadNext(CallId) override {}
-  bool HasUnread(CallId) override { return false; }
+  std::uint64_t Arrived(CallId) override { return 0; }
   void Cancel(CallId call) override {
     drivers_.EndWithoutAnswer(call, absl::CancelledError("cancelled"));
   }

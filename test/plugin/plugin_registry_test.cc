@@ -324,6 +324,121 @@ TEST_F(PluginRegistryTest, ListsWithoutEndGetTheirShareAndNoMore) {
   EXPECT_EQ(executor_.timers(), 0u);
 }
 
+/// A plugin whose first list has spent its budget: the next one that is taken
+/// in is so 14 ms later.
+class BusyPluginTest : public PluginRegistryTest {
+ protected:
+  BusyPluginTest() {
+    PluginRegistryOptions options;
+    options.instance.lists = {milliseconds(10), 20};
+    options.catch_up = seconds(1);
+    Make(options);
+    GoLive();
+    TellMany();
+    listener_.Take();
+  }
+
+  void TellMany() {
+    std::vector<std::string> many;
+    for (int i = 0; i < 12'400; ++i) many.push_back(std::to_string(i));
+    Tell(many);
+  }
+
+  void AskWhenCurrent() {
+    registry_->WhenCurrent(
+        {kResource, "example.com/other"},
+        [this](const absl::Status& status, const std::string& late) {
+          current_.push_back(status);
+          late_ = late;
+          heard_by_then_ = listener_.Take();
+        });
+  }
+
+  std::vector<absl::Status> current_;
+  std::string late_;
+  std::vector<std::string> heard_by_then_;
+};
+
+// Each that waited was taken in after the other, though newer ones had come.
+TEST_F(BusyPluginTest, ListsThatNewerOnesFollowAreSkipped) {
+  Tell({"a", "b"});
+  Tell({"a"});
+  Tell({});
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  executor_.Advance(milliseconds(20));
+  EXPECT_THAT(listener_.Take(), ElementsAre("list example.com/dev 1:"));
+  executor_.Advance(milliseconds(20));
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+}
+
+// Nothing is decided on a list that is older than one that has come.
+TEST_F(BusyPluginTest, ThoseWhoNeedTheNewestListWaitForIt) {
+  AskWhenCurrent();
+  EXPECT_THAT(std::exchange(current_, {}), ElementsAre(IsOk()));
+  Tell({"a"});
+  Tell({"b"});
+  AskWhenCurrent();
+  EXPECT_THAT(current_, IsEmpty());
+  executor_.Advance(milliseconds(20));
+  EXPECT_THAT(current_, ElementsAre(IsOk()));
+  EXPECT_THAT(heard_by_then_, ElementsAre("list example.com/dev 1: b"));
+  EXPECT_EQ(executor_.timers(), 0u);
+}
+
+// It has been decoded, and waits for its turn on the executor.
+TEST_F(PluginRegistryTest, AListThatIsOnItsWayIsWaitedFor) {
+  GoLive();
+  listener_.Take();
+  peer_.SendMessage(LastCall(kListPath), ListOf({"b"}));
+  std::vector<std::string> heard;
+  registry_->WhenCurrent({kResource},
+                         [&](const absl::Status& status, const std::string&) {
+                           EXPECT_THAT(status, IsOk());
+                           heard = listener_.Take();
+                         });
+  EXPECT_THAT(heard, IsEmpty());
+  executor_.RunPending();
+  EXPECT_THAT(heard, ElementsAre("list example.com/dev 1: b"));
+}
+
+TEST_F(BusyPluginTest, AFloodIsNotWaitedForWithoutEnd) {
+  Tell({"a"});
+  AskWhenCurrent();
+  // Before one is taken in, the next has come.
+  listener_.on_note_ = [&](const std::string&) {
+    peer_.SendMessage(LastCall(kListPath), ListOf({"a"}));
+  };
+  executor_.Advance(milliseconds(999));
+  EXPECT_THAT(listener_.Take(), SizeIs(testing::Gt(100u)));
+  EXPECT_THAT(current_, IsEmpty());
+  executor_.Advance(milliseconds(1));
+  EXPECT_THAT(current_,
+              ElementsAre(StatusIs(
+                  absl::StatusCode::kUnavailable,
+                  "the device plugin of 'example.com/dev' sends lists faster "
+                  "than they are taken in")));
+  EXPECT_EQ(late_, kResource);
+}
+
+TEST_F(BusyPluginTest, APluginThatGoesIsNotWaitedFor) {
+  Tell({"a"});
+  AskWhenCurrent();
+  EndList(UnavailableError("broken"));
+  EXPECT_THAT(current_, ElementsAre(IsOk()));
+  EXPECT_THAT(heard_by_then_,
+              ElementsAre("gone example.com/dev 1: ListAndWatch: broken"));
+}
+
+// What an instance says that does not serve any more changes no decision.
+TEST_F(BusyPluginTest, AnInstanceThatWasReplacedIsNotWaitedFor) {
+  const std::size_t old = LastCall(kListPath);
+  peer_.SendMessage(old, ListOf({"a"}));
+  GoLive("new.sock");
+  EXPECT_TRUE(peer_.calls()[old].kept.has_value());
+  AskWhenCurrent();
+  EXPECT_THAT(current_, ElementsAre(IsOk()));
+}
+
 TEST_F(PluginRegistryTest, AListThatIsNoneEndsTheConnection) {
   GoLive();
   listener_.Take();

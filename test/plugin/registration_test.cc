@@ -214,11 +214,11 @@ TEST_F(PluginRegistrationTest, ListsComeWholeAndInOrder) {
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   const auto stream = plugin.listeners_.Take().value_or(nullptr);
   ASSERT_NE(stream, nullptr);
-  stream->Write(SmallPlugin::ListOf({"D", "A"}));
-  stream->Write(SmallPlugin::ListOf({}));
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
   EXPECT_EQ(Heard(), "list example.com/dev 1: A B C");
+  stream->Write(SmallPlugin::ListOf({"D", "A"}));
   EXPECT_EQ(Heard(), "list example.com/dev 1: D A");
+  stream->Write(SmallPlugin::ListOf({}));
   EXPECT_EQ(Heard(), "list example.com/dev 1:");
 }
 

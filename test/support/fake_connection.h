@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -32,6 +33,7 @@ class FakePeer {
     rpc::StreamEvents stream = {};  ///< Of a stream; empty once it ended.
     bool reading = false;           ///< Of a stream: a message may come.
     rpc::Unread unread = rpc::Unread::kWait;
+    std::uint64_t delivered = 0;
     std::optional<std::string> kept = {};  ///< Came while it was not reading.
   };
 
@@ -78,6 +80,7 @@ class FakePeer {
   void SendMessage(std::size_t call, std::string message) {
     Call& stream = calls_.at(call);
     if (std::exchange(stream.reading, false)) {
+      ++stream.delivered;
       const auto on_message = stream.stream.on_message;
       on_message(std::move(message));
     } else if (stream.unread == rpc::Unread::kWait) {
@@ -150,8 +153,9 @@ class FakePeer {
       if (!state.kept.has_value()) return;
       peer_.SendMessage(stream - 1, *std::exchange(state.kept, std::nullopt));
     }
-    bool HasUnread(CallId stream) override {
-      return peer_.calls_.at(stream - 1).kept.has_value();
+    std::uint64_t Arrived(CallId stream) override {
+      const auto& state = peer_.calls_.at(stream - 1);
+      return state.delivered + (state.kept.has_value() ? 1 : 0);
     }
     void Cancel(CallId call) override {
       peer_.Answer(call - 1, absl::CancelledError("cancelled"));

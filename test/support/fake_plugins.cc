@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_plugins.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,7 +35,11 @@ class FakePluginsView final : public plugin::Plugins {
     MutexLock lock(fake_.mutex_);
     fake_.listener_ = nullptr;
     fake_.executor_ = nullptr;
-    for (auto& [name, plugin] : fake_.plugins_) plugin.waiting.clear();
+    fake_.waiters_.clear();
+    for (auto& [name, plugin] : fake_.plugins_) {
+      plugin.waiting.clear();
+      plugin.arrived.reset();
+    }
   }
 
   void Allocate(
@@ -75,6 +80,19 @@ class FakePluginsView final : public plugin::Plugins {
       return
           [done, answer = PreStartNow(resource, generation)] { done(answer); };
     });
+  }
+
+  void WhenCurrent(std::vector<std::string> resources,
+                   CurrentDone done) override {
+    {
+      MutexLock lock(fake_.mutex_);
+      if (fake_.IsBehindLocked(resources)) {
+        fake_.waiters_.push_back({std::move(resources), std::move(done)});
+        fake_.changed_.NotifyAll();
+        return;
+      }
+    }
+    done(absl::OkStatus(), {});
   }
 
   std::vector<plugin::InstanceInfo> Instances() const override {
@@ -167,11 +185,72 @@ void FakePlugins::Report(const std::string& resource,
   Generation generation = 0;
   {
     MutexLock lock(mutex_);
-    generation = plugins_[resource].generation;
+    Plugin& plugin = plugins_[resource];
+    if (plugin.lists_held) {
+      plugin.arrived = std::move(devices);
+      return;
+    }
+    generation = plugin.generation;
   }
   Tell([=](plugin::PluginListener& listener) {
     listener.OnList(resource, generation, devices, {});
   });
+}
+
+void FakePlugins::HoldLists(const std::string& resource) {
+  MutexLock lock(mutex_);
+  plugins_[resource].lists_held = true;
+}
+
+void FakePlugins::LetLists(const std::string& resource) {
+  std::optional<std::vector<device::Device>> arrived;
+  {
+    MutexLock lock(mutex_);
+    plugins_[resource].lists_held = false;
+    arrived = std::exchange(plugins_[resource].arrived, std::nullopt);
+  }
+  if (arrived.has_value()) Report(resource, *std::move(arrived));
+}
+
+std::size_t FakePlugins::waiting_for_lists() const {
+  MutexLock lock(mutex_);
+  return waiters_.size();
+}
+
+void FakePlugins::GiveUpOnLists(const std::string& resource) {
+  std::vector<Waiter> waiters;
+  {
+    MutexLock lock(mutex_);
+    waiters = std::exchange(waiters_, {});
+  }
+  Tell([=](plugin::PluginListener&) {
+    for (const Waiter& waiter : waiters) {
+      waiter.done(UnavailableError("{} sends too many lists", resource),
+                  resource);
+    }
+  });
+}
+
+bool FakePlugins::IsBehindLocked(
+    const std::vector<std::string>& resources) const {
+  return std::any_of(resources.begin(), resources.end(), [&](const auto& name) {
+    const auto plugin = plugins_.find(name);
+    return plugin != plugins_.end() && plugin->second.arrived.has_value();
+  });
+}
+
+std::vector<FakePlugins::Waiter> FakePlugins::TakeReadyWaiters() {
+  MutexLock lock(mutex_);
+  std::vector<Waiter> ready;
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    if (IsBehindLocked(waiter->resources)) {
+      ++waiter;
+    } else {
+      ready.push_back(std::move(*waiter));
+      waiter = waiters_.erase(waiter);
+    }
+  }
+  return ready;
 }
 
 void FakePlugins::Lose(const std::string& resource) {
@@ -232,8 +311,13 @@ void FakePlugins::Tell(std::function<void(plugin::PluginListener&)> what) {
   MutexLock lock(mutex_);
   if (executor_ == nullptr) return;
   executor_->Post(
-      [what = std::move(what), listener = std::weak_ptr(listener_)] {
-        if (const auto alive = listener.lock()) what(**alive);
+      [this, what = std::move(what), listener = std::weak_ptr(listener_)] {
+        const auto alive = listener.lock();
+        if (alive == nullptr) return;
+        what(**alive);
+        for (const Waiter& waiter : TakeReadyWaiters()) {
+          waiter.done(absl::OkStatus(), {});
+        }
       });
 }
 

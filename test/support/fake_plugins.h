@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ class FakePlugins {
   void AnswerPreStart(const std::string& resource, absl::Status answer);
   /// Allocate calls are refused with nothing sent, as in quarantine; OK: not.
   void Refuse(const std::string& resource, absl::Status why);
+  /// Lists of this plugin have come, but are not taken in, until `LetLists`;
+  /// then the newest one is.
+  void HoldLists(const std::string& resource);
+  void LetLists(const std::string& resource);
+  /// How many WhenCurrent wait for such lists.
+  std::size_t waiting_for_lists() const;
+  /// Ends that wait as if it had been too long.
+  void GiveUpOnLists(const std::string& resource);
   /// Holds answers of this plugin back until `Let`.
   void Hold(const std::string& resource);
   void Let(const std::string& resource);
@@ -67,8 +76,18 @@ class FakePlugins {
     absl::Status pre_start;
     absl::Status refusal;
     std::vector<Task> waiting;
+    bool lists_held = false;
+    std::optional<std::vector<device::Device>> arrived;  ///< While held.
+  };
+  struct Waiter {
+    std::vector<std::string> resources;
+    plugin::Plugins::CurrentDone done;
   };
 
+  bool IsBehindLocked(const std::vector<std::string>& resources) const
+      DEVMGR_REQUIRES(mutex_);
+  /// Takes out those whose plugins are not behind.
+  std::vector<Waiter> TakeReadyWaiters();
   /// Runs on the manager's executor, if there is one.
   void Tell(std::function<void(plugin::PluginListener&)> what);
   /// Runs `answer` now, or when the plugin is let go.
@@ -79,6 +98,7 @@ class FakePlugins {
   plugin::Generation last_generation_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Plugin> plugins_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<Call> calls_ DEVMGR_GUARDED_BY(mutex_);
+  std::vector<Waiter> waiters_ DEVMGR_GUARDED_BY(mutex_);
   Executor* executor_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
   /// Of the manager that lives; posted tasks hold it weakly.
   std::shared_ptr<plugin::PluginListener*> listener_ DEVMGR_GUARDED_BY(mutex_);
