@@ -25,7 +25,7 @@ class UnreadMessages {
   /// Of messages that are kept to be joined, with what keeping them costs.
   static constexpr std::size_t kMaxBytes = 256 * 1024;
   /// Of reading without decoding.
-  static constexpr WorkBudget::Options kBudget{std::chrono::milliseconds(200),
+  static constexpr WorkBudget::Options kBudget{std::chrono::milliseconds(100),
                                                10};
 
   /// With kWait nothing is ever kept.

@@ -42,6 +42,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   }
 
   ~Plugins() override {
+    flood_.reset();
     executor_->Post([this] { registry_.reset(); });
     executor_->Stop();
   }
@@ -75,6 +76,9 @@ class Plugins final : public Dialled, private plugin::PluginListener {
         return ServeWell(socket, kLate);
       case Misbehaviour::kAnswersForAnother:
         return ServeWell(socket, std::chrono::milliseconds(0), 7);
+      case Misbehaviour::kFloods:
+        flood_ = std::make_unique<Beat>([this](int beat) { Flood(beat); });
+        return ServeWell(socket);
       case Misbehaviour::kRegistersInALoop:
       case Misbehaviour::kComesUnderOtherNames:
         return ServeWell(socket);
@@ -120,6 +124,31 @@ class Plugins final : public Dialled, private plugin::PluginListener {
           executor_->Post([this, stream] { streams_.push_back(stream); });
         };
     return Start(runtime_, std::move(options));
+  }
+
+  /// 4,000 lists a second, of which each says something else, and now and then
+  /// a long one.
+  void Flood(int beat) {
+    static const std::string kLists[] = {ListOf(20, 0), ListOf(20, 10)};
+    static const std::string kLong = ListOf(5'000, 10);
+    executor_->Post([this, beat] {
+      // The neighbour's is the first.
+      if (streams_.size() < 2) return;
+      for (std::size_t i = 0; i < 40; ++i) {
+        streams_.back()->Write(kLists[i % 2]);
+      }
+      if (beat % 5 == 0) streams_.back()->Write(kLong);
+    });
+  }
+
+  static std::string ListOf(int devices, int failed) {
+    v1beta1::ListAndWatchResponse list;
+    for (int i = 0; i < devices; ++i) {
+      auto* device = list.add_devices();
+      device->set_id(fmt::format("d{}", i));
+      device->set_health(i < failed ? "Unhealthy" : "Healthy");
+    }
+    return rpc::Encode(list);
   }
 
   void TakeIn(const std::string& resource,
@@ -172,6 +201,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   plugin::Generation bad_ = 0;
   std::string bad_resource_ = kBadResource;
   std::unique_ptr<PluginRegistry> registry_;
+  std::unique_ptr<Beat> flood_;
 };
 
 }  // namespace
