@@ -91,8 +91,8 @@ void HealthWatch::Open() {
         self.OnEnd(status);
       });
   stream_ = instance_->connection()->Stream(
-      std::string(instance_->health_service()->method), "", {},
-      std::move(events));
+      std::string(instance_->health_service()->method), "",
+      {.unread = rpc::Unread::kJoin}, std::move(events));
 }
 
 void HealthWatch::Drop() {

@@ -48,7 +48,9 @@ class HealthWatch : public std::enable_shared_from_this<HealthWatch> {
   void Drop();
   void OnReport(const Report& report);
   void OnEnd(const absl::Status& status);
-  /// Now, while the driver's reports are within their budget; else later.
+  /// Asks for what has come by then, as one report: now, while the driver's
+  /// reports are within their budget; else later. A report may be about some
+  /// of the devices, so none is dropped; of a device the last one counts.
   void ReadNext(std::size_t devices);
   void ReadNext();
   void TellLost(const std::string& why);

@@ -147,6 +147,22 @@ TEST_F(HealthWatchTest, ReportsWithoutEndGetTheirShareAndNoMore) {
   EXPECT_FALSE(peer_.calls()[0].reading);
 }
 
+// Each that waited was taken in after the other.
+TEST_F(HealthWatchTest, ReportsThatWaitAreTakenInAsOne) {
+  Register(kSocketA);
+  while (peer_.calls()[0].reading) Send("gpu-0");
+  Heard();
+  // Each is about another device, so none may be left out.
+  Send("gpu-1");
+  Send("gpu-2");
+  Send("gpu-1");
+  EXPECT_THAT(Heard(), IsEmpty());
+  executor_.Advance(milliseconds(1));
+  EXPECT_THAT(Heard(), ElementsAre("gpu-1", "gpu-2", "gpu-1"));
+  executor_.Advance(std::chrono::seconds(1));
+  EXPECT_THAT(Heard(), IsEmpty());
+}
+
 TEST_F(HealthWatchTest, TheOldServiceIsSpokenToo) {
   Register(kSocketA, {"v1.DRAPlugin", "v1alpha1.DRAResourceHealth"});
   EXPECT_THAT(Opened(), ElementsAre(std::string(kSocketA) + kV1Alpha1));
