@@ -97,7 +97,9 @@ class Node {
   void Start(const Pod& pod) {
     const Verdict verdict = Must(manager_->AdmitPod(pod));
     if (verdict.kind != Verdict::Kind::kAdmit) Fail(verdict.message);
-    Must(manager_->PreparePod({pod.metadata.uid}));
+    const PodUid uid{pod.metadata.uid};
+    // Nothing is left to prepare where its answer is there already.
+    if (!manager_->PodDevicesOf(uid).ok()) Must(manager_->PreparePod(uid));
   }
   void Stop(const Pod& pod) { End(*manager_, {pod.metadata.uid}); }
 
