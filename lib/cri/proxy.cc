@@ -201,8 +201,9 @@ class CriProxyImpl final : public CriProxy, public Readable {
   /// goes: those that connect and say nothing keep nobody out.
   bool HasRoom() {
     if (links_.size() < options_.max_connections) return true;
-    counters_.turned_away++;
-    if (options_.interceptor != nullptr) options_.interceptor->OnTurnedAway();
+    TellTurnedAway(fmt::format(
+        "{} callers are connected, which is the limit; one was hung up on",
+        options_.max_connections));
     const auto silent = std::find_if(
         by_age_.begin(), by_age_.end(),
         [](const auto& link) { return !link.second->has_called(); });
@@ -211,10 +212,19 @@ class CriProxyImpl final : public CriProxy, public Readable {
     return true;
   }
 
+  void TellTurnedAway(const std::string& why) {
+    counters_.turned_away++;
+    if (options_.interceptor != nullptr) {
+      options_.interceptor->OnTurnedAway(why);
+    }
+  }
+
   void Adopt(UniqueFd caller) {
     auto link = std::make_unique<Link>(std::move(caller), gate_,
                                        [this](Link* over) { Remove(over); });
-    if (!link->Start().ok()) return;  // out of descriptors: hung up on
+    if (const absl::Status status = link->Start(); !status.ok()) {
+      return TellTurnedAway("a caller was hung up on: " + MessageOf(status));
+    }
     counters_.connections++;
     counters_.total_connections++;
     Link* key = link.get();

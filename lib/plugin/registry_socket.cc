@@ -108,13 +108,10 @@ absl::Status RegistrySocket::Run(rpc::Runtime& runtime) {
   server.socket = path;
   server.mode = options_.mode;
   server.max_calls = kMaxCalls;
-  server.on_turned_away = [this, alive, most = server.max_connections] {
-    executor_.Post([this, alive, most] {
+  server.on_turned_away = [this, alive](const std::string& why) {
+    executor_.Post([this, alive, why] {
       if (alive.expired()) return;
-      Log(LogLevel::kWarning, "clients",
-          fmt::format("registry socket: {} clients are connected, which is the "
-                      "limit; one was hung up on",
-                      most));
+      Log(LogLevel::kWarning, "clients", "registry socket: " + why);
     });
   };
   server.methods[kRegisterMethod] = [this, alive](const std::string& bytes,

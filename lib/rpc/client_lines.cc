@@ -79,12 +79,13 @@ ClientLines::Call ClientLines::Begin(std::string_view peer) {
   Line& line = lines_.at(known->second);
   line.has_called = true;
   ++line.open_calls;
-  if (line.open_calls > kMaxOpen) {
+  const bool hang_up = line.open_calls == kMaxOpen + 1;
+  if (hang_up) {
     // gRPC bounds this for clients that have said that they know the bound.
     ++turned_away_;
     shutdown(line.copy.get(), SHUT_RDWR);
   }
-  return {known->second, line.open_calls <= limits_.calls};
+  return {known->second, line.open_calls <= limits_.calls, hang_up};
 }
 
 void ClientLines::End(Id id) {

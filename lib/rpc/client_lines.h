@@ -43,6 +43,7 @@ class ClientLines {
   struct Call {
     Id line = 0;
     bool may_go_on = true;  ///< Else there are too many of that connection.
+    bool hung_up = false;   ///< For it is the first beyond kMaxOpen.
   };
   /// A call has come from this peer, as gRPC names connections that it was
   /// given: `fd:7`.

@@ -230,6 +230,7 @@ class ServerImpl final : public Server {
         has_streams_(!options.streams.empty()),
         on_listener_failed_(std::move(options.on_listener_failed)),
         on_turned_away_(std::move(options.on_turned_away)),
+        max_connections_(options.max_connections),
         max_calls_(options.max_calls),
         lines_(poller_, {options.max_connections,
                          static_cast<std::size_t>(options.max_calls)}),
@@ -251,6 +252,9 @@ class ServerImpl final : public Server {
   void OnListenerReady(std::uint32_t events);
   void AcceptConnections();
   bool AcceptConnection();
+  void TellTurnedAway(const std::string& why) const {
+    if (on_turned_away_) on_turned_away_(why);
+  }
   void ExpectCall();
   bool closing() const DEVMGR_EXCLUDES(mutex_);
   void Forget(ServerCall* call);
@@ -260,7 +264,8 @@ class ServerImpl final : public Server {
   const mode_t mode_;
   const bool has_streams_;
   const std::function<void()> on_listener_failed_;
-  const std::function<void()> on_turned_away_;
+  const std::function<void(const std::string&)> on_turned_away_;
+  const std::size_t max_connections_;
   const int max_calls_;
   ClientLines lines_;
   const Handlers handlers_;
@@ -407,9 +412,14 @@ void ServerCall::OnComplete(bool ok) {
 }
 
 void ServerCall::Begin() {
-  const auto [line, may_go_on] = server_.lines_.Begin(context_.peer());
-  line_ = line;
-  if (!may_go_on) {
+  const ClientLines::Call call = server_.lines_.Begin(context_.peer());
+  line_ = call.line;
+  if (call.hung_up) {
+    server_.TellTurnedAway(
+        fmt::format("a client left more than {} calls open and was hung up on",
+                    ClientLines::kMaxOpen));
+  }
+  if (!call.may_go_on) {
     return Refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
                    fmt::format("this client has {} calls under way already",
                                server_.max_calls_)});
@@ -535,13 +545,19 @@ bool ServerImpl::AcceptConnection() {
     ++accepted_;
     const std::size_t before = lines_.turned_away();
     const bool taken = lines_.Add(fd.get());
-    if (lines_.turned_away() != before && on_turned_away_) on_turned_away_();
+    if (lines_.turned_away() != before) {
+      TellTurnedAway(
+          fmt::format("{} clients are connected, which is the limit; one was "
+                      "hung up on",
+                      max_connections_));
+    }
     if (!taken) return true;  // hung up on
     grpc::AddInsecureChannelFromFd(grpc_server_.get(), fd.Release());
     return true;
   }
   if (errno == EMFILE || errno == ENFILE) {
-    // Turn the client away: left in the queue, it would wake us without end.
+    TellTurnedAway("a client was hung up on: " + ErrnoText(errno));
+    // Left in the queue, it would wake us without end.
     spare_fd_.Reset();
     fd.Reset(accept4(socket_->fd(), nullptr, nullptr, flags));
     fd.Reset();

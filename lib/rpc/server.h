@@ -67,9 +67,10 @@ struct ServerOptions {
   /// it does when somebody shuts it down; must not block. Nobody can connect
   /// until Relisten.
   std::function<void()> on_listener_failed;
-  /// A client was not taken, or lost its place. Runs on the runtime's poller
-  /// thread; must not block.
-  std::function<void()> on_turned_away = nullptr;
+  /// A client was not taken, lost its place, or was hung up on; the reason,
+  /// with the limit. As often as that happens. Runs on a thread of the
+  /// runtime's or the server's; must not block.
+  std::function<void(const std::string& why)> on_turned_away = nullptr;
 };
 
 /// A gRPC server on one Unix socket. The file appears in one step, already
@@ -97,7 +98,8 @@ class Server {
 
   /// Connections accepted so far.
   virtual std::size_t accepted_connections() const = 0;
-  /// Those that were not taken, or lost their place (`max_connections`).
+  /// Those that were not taken, or lost their place (`max_connections`), and
+  /// those that left more than 1,024 calls open.
   virtual std::size_t turned_away() const = 0;
 };
 

@@ -31,15 +31,12 @@ class InspectionServerImpl : public InspectionServer {
     options.mode = 0600;
     // So that one client does not take all that may wait in the service.
     options.max_calls = 128;
-    options.on_turned_away = [this, most = options.max_connections] {
+    options.on_turned_away = [this](const std::string& why) {
       // A flood of them is one task at a time.
       if (telling_.exchange(true)) return;
-      executor_->Post([this, most] {
+      executor_->Post([this, why] {
         telling_ = false;
-        log_.Log(LogLevel::kWarning, "clients",
-                 fmt::format("inspection socket: {} clients are connected, "
-                             "which is the limit; one was hung up on",
-                             most));
+        log_.Log(LogLevel::kWarning, "clients", "inspection socket: " + why);
       });
     };
     options.methods = service_.Methods();

@@ -213,19 +213,16 @@ void Shim::OnRightsNotTaken(const absl::Status& why) {
       [this, why] { Tell(true, "SocketRights", {}, MessageOf(why)); });
 }
 
-void Shim::OnTurnedAway() {
+void Shim::OnTurnedAway(const std::string& why) {
   ++turned_away_;
   // A flood of them is one task at a time.
   if (telling_turned_away_.exchange(true)) return;
-  executor_->Post([this] {
+  executor_->Post([this, why] {
     telling_turned_away_ = false;
     if (turned_away_log_ == nullptr) return;
     turned_away_log_->Log(
         LogLevel::kWarning, "callers",
-        fmt::format("'{}': {} callers are connected, which is the limit; one "
-                    "was hung up on",
-                    options_.proxy.listen.string(),
-                    options_.proxy.max_connections));
+        fmt::format("'{}': {}", options_.proxy.listen.string(), why));
     if (reporter_ != nullptr) reporter_->OnNews();
   });
 }

@@ -86,7 +86,7 @@ class Shim final : public CriShim, private CriInterceptor {
                       const std::string& why) override;
   void OnBackendLost(const absl::Status& why) override;
   void OnRightsNotTaken(const absl::Status& why) override;
-  void OnTurnedAway() override;
+  void OnTurnedAway(const std::string& why) override;
 
   // On the executor.
   void Dispatch(const HeldCall& held);

@@ -131,9 +131,9 @@ class TestInterceptor : public CriInterceptor {
     const std::lock_guard lock(mutex_);
     story_.push_back("rights not taken: " + std::string(why.message()));
   }
-  void OnTurnedAway() override {
+  void OnTurnedAway(const std::string& why) override {
     const std::lock_guard lock(mutex_);
-    story_.emplace_back("turned away");
+    story_.push_back("turned away: " + why);
   }
   void OnBackendConnected() override {
     const std::lock_guard lock(mutex_);

@@ -437,7 +437,10 @@ TEST_F(ProxyTest, HangsUpOnTooManyCallers) {
   EXPECT_TRUE(Eventually([&] { return third->over(); }));
   EXPECT_EQ(StatusOf(Call(*first, kList)), "0");
   EXPECT_EQ(proxy_->Stats().turned_away, 1U);
-  EXPECT_THAT(interceptor_.story(), testing::Contains("turned away").Times(1));
+  EXPECT_THAT(interceptor_.story(),
+              testing::Contains("turned away: 2 callers are connected, which "
+                                "is the limit; one was hung up on")
+                  .Times(1));
 }
 
 // They kept all others out, before.

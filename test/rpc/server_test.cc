@@ -362,7 +362,11 @@ TEST_F(ServerTest, ClientsThatSayNothingKeepNobodyOut) {
   options.socket = Path();
   options.max_connections = 3;
   std::atomic<std::size_t> told = 0;
-  options.on_turned_away = [&told] { ++told; };
+  options.on_turned_away = [&told](const std::string& why) {
+    EXPECT_EQ(
+        why, "3 clients are connected, which is the limit; one was hung up on");
+    ++told;
+  };
   options.methods["/t.Echo/Say"] = [](std::string request, Respond respond) {
     respond(std::move(request));
   };

@@ -125,8 +125,9 @@ class DEVMGR_EXPORT CriInterceptor {
   /// may connect there perhaps cannot connect here.
   virtual void OnRightsNotTaken(const absl::Status& /*why*/) {}
   /// A caller was not taken, or lost its place to another one
-  /// (CriProxyOptions::max_connections). As often as that happens.
-  virtual void OnTurnedAway() {}
+  /// (CriProxyOptions::max_connections; out of descriptors). As often as that
+  /// happens; `why` has the limit.
+  virtual void OnTurnedAway(const std::string& /*why*/) {}
   /// The runtime can be reached: first of all, and after OnBackendLost.
   virtual void OnBackendConnected() {}
 };

@@ -29,8 +29,8 @@ namespace devmgr {
 class DEVMGR_EXPORT InspectionServer {
  public:
   /// `manager` and `actuator` (may be null) are borrowed and must outlive the
-  /// server. `log` hears of clients that are turned away because 256 of them
-  /// are connected, on a thread of the server's, at a bounded rate.
+  /// server. `log` hears of clients that are hung up on, such as because 256
+  /// of them are connected, on a thread of the server's, at a bounded rate.
   ///   FailedPrecondition  somebody listens there; the message names the holder
   ///   PermissionDenied    the directory is not ours to write
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
