@@ -36,6 +36,20 @@ device::Reservation ReservationOf(const PodUid& uid,
   return reservation;
 }
 
+/// Whether the plugin's answer for the device is recorded, so that a container
+/// may have had it.
+bool IsCommitted(const std::vector<device::Reservation>& reservations,
+                 const std::string& resource, const std::string& id) {
+  return std::any_of(
+      reservations.begin(), reservations.end(), [&](const auto& reservation) {
+        return reservation.resource == resource &&
+               reservation.phase == device::ReservationPhase::kCommitted &&
+               std::any_of(reservation.devices.begin(),
+                           reservation.devices.end(),
+                           [&](const auto& device) { return device.id == id; });
+      });
+}
+
 }  // namespace
 
 DeviceBook::DeviceBook(Parts parts) : parts_(std::move(parts)) {
@@ -96,8 +110,9 @@ void DeviceBook::Mark(const device::FreedDevices& devices) {
 void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
                        const state::PodRecord* pod) {
   bool less = false;
+  const std::vector<device::Reservation> before = reservations_.OfPod(uid);
   for (const auto& freed : Refresh(uid, pod)) {
-    less = OnFreed(name, freed) || less;
+    less = OnFreed(name, freed, before) || less;
   }
   if (less && pod != nullptr) parts_.on_given_back(name);
 }
@@ -125,21 +140,31 @@ std::vector<std::string> DeviceBook::Unheld(
 }
 
 bool DeviceBook::OnFreed(const ObjectName& pod,
-                         const device::FreedDevices& freed) {
+                         const device::FreedDevices& freed,
+                         const std::vector<device::Reservation>& before) {
   std::vector<std::string> ids = Unheld(freed);
   if (ids.empty()) return false;
+  std::erase_if(ids, [&](const std::string& id) {
+    return !IsCommitted(before, freed.resource, id);
+  });
+  if (!ids.empty()) ReportReleased(pod, freed.resource, std::move(ids));
+  parts_.on_devices(freed.resource);
+  parts_.on_candidates(freed.resource);
+  DropForgotten(freed.resource);
+  return true;
+}
+
+void DeviceBook::ReportReleased(const ObjectName& pod,
+                                const std::string& resource,
+                                std::vector<std::string> ids) {
   const std::size_t count = ids.size();
   ids.resize(std::min(count, kMostNames));
   for (std::string& id : ids) id = api::Quoted(id);
   parts_.events.Add(
       false, "DevicesReleased", "Pod", pod,
       fmt::format("{} of {} {} free again: {}{}", Counted(count, "device"),
-                  freed.resource, count == 1 ? "is" : "are",
-                  fmt::join(ids, ", "), count > kMostNames ? ", ..." : ""));
-  parts_.on_devices(freed.resource);
-  parts_.on_candidates(freed.resource);
-  DropForgotten(freed.resource);
-  return true;
+                  resource, count == 1 ? "is" : "are", fmt::join(ids, ", "),
+                  count > kMostNames ? ", ..." : ""));
 }
 
 void DeviceBook::DropForgotten(const std::string& resource) {

@@ -152,9 +152,13 @@ class DeviceBook final : public plugin::PluginListener {
   /// Of devices, those that nobody holds.
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);
-  /// Devices that nobody holds any more, of those that the pod let go.
-  /// False: there are none.
-  bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed);
+  /// Devices that nobody holds any more, of those that the pod let go; what it
+  /// had `before`, reserved or committed. False: there are none.
+  bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed,
+               const std::vector<device::Reservation>& before);
+  /// As an event; only of devices that the pod was given.
+  void ReportReleased(const ObjectName& pod, const std::string& resource,
+                      std::vector<std::string> ids);
   device::IsHeld HeldOf(const std::string& resource) const;
   /// What is wrong with a list.
   void ReportProblems(const std::string& resource,

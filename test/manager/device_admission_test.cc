@@ -210,6 +210,33 @@ TEST_F(DeviceNodeTest, AFailedAllocateFreesAllAndIsTriedAgain) {
   node_.plugins.Answer(kNic, nullptr);
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  EXPECT_THAT(MessagesOf("DevicesReleased"), IsEmpty());
+}
+
+// They were reserved, and given to no container: still those who wait for them
+// go on, but that they are released is no event.
+TEST_F(DeviceNodeTest, DevicesOfAFailedAllocateAreForThoseWhoWait) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Answer(kGpu, [](const auto&) {
+    return absl::StatusOr<device::ContainerEdits>(InternalError("no power"));
+  });
+  node_.plugins.Hold(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.plugins.WaitForCalls(1));
+  node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("q", "NotEnoughFreeDevices"));
+  node_.Publish(DevicePod("q", {{kGpu, 1}}));
+  node_.plugins.Let(kGpu);
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  ASSERT_TRUE(node_.WaitForReason("q", "FailedAllocateDevices"));
+  node_.plugins.Answer(kGpu, nullptr);
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(MessagesOf("DevicesReleased"), IsEmpty());
+  node_.Publish("");
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  EXPECT_THAT(MessagesOf("DevicesReleased"),
+              ElementsAre("1 device of example.com/gpu is free again: '0'"));
 }
 
 TEST_F(DeviceNodeTest, BelowASchedulerAFailedAllocateRejects) {
