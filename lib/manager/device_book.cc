@@ -72,25 +72,30 @@ DeviceBook::~DeviceBook() {
 
 std::vector<device::FreedDevices> DeviceBook::Refresh(
     const PodUid& uid, const state::PodRecord* pod) {
-  DropForeign();
   std::vector<device::FreedDevices> before = reservations_.ReleasePod(uid);
-  // Neither can fail but where both say the same: the ledger holds to the same
-  // rules, and what is intended was planned with this table.
   if (pod != nullptr) {
     for (const state::DeviceHold& hold : pod->holds) {
-      if (!hold.Holds()) continue;
-      reservations_.Add(ReservationOf(uid, hold)).IgnoreError();
+      if (hold.Holds()) Add(ReservationOf(uid, hold));
     }
   }
   if (const auto intended = intended_.find(uid); intended != intended_.end()) {
     for (const device::Reservation& reservation : intended->second) {
-      reservations_.Add(reservation).IgnoreError();
+      Add(reservation);
     }
   }
-  AddForeign();
-  for (const device::FreedDevices& devices : before) Mark(devices);
+  for (const device::FreedDevices& devices : before) {
+    AddForeignOf(devices);
+    Mark(devices);
+  }
   MarkHeldBy(uid);
   return before;
+}
+
+void DeviceBook::Add(device::Reservation reservation) {
+  DropForeignOf(reservation);
+  // It cannot fail but where an intended one says what the ledger has by now:
+  // the ledger holds to the same rules, and the plan was made with this table.
+  reservations_.Add(std::move(reservation)).IgnoreError();
 }
 
 void DeviceBook::MarkHeldBy(const PodUid& uid) {

@@ -140,10 +140,18 @@ class DeviceBook final : public plugin::PluginListener {
   /// Updates in the inventory which of these are held.
   void Mark(const device::FreedDevices& devices);
   void MarkHeldBy(const PodUid& uid);
-  /// Takes foreign holders out of the table, for the time that something else
-  /// in it changes, and puts them in again: they have what no pod has.
+  /// Puts what a pod has into the table; takes it away from foreign holders,
+  /// which have what no pod has.
+  void Add(device::Reservation reservation);
+  /// Foreign holders, all of them, out of the table and into it.
   std::vector<device::FreedDevices> DropForeign();
   void AddForeign();
+  /// One device, if it is free.
+  void AddForeign(const std::string& resource, const std::string& device,
+                  const state::ContainerId& id);
+  /// Those that have these devices, as far as they are free.
+  void AddForeignOf(const device::FreedDevices& devices);
+  void DropForeignOf(const device::Reservation& wanted);
   /// A table in which this pod may have what its containers hold; adds what
   /// that is to `adopted`.
   device::ReservationTable WithoutForeignOf(

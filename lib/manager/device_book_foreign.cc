@@ -3,6 +3,7 @@
 // Devices of containers that the ledger has no pod for: in the book each such
 // container is a pod of its own, whose UID no pod can have.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "manager/device_book.h"
@@ -13,6 +14,13 @@ namespace {
 /// UIDs of pods have no slash.
 PodUid UidOf(const state::ContainerId& id) {
   return PodUid{"foreign container/" + id.value};
+}
+
+/// In the table each device is that of a container of its own, so that one of
+/// them can come or go without the others.
+std::string ContainerOf(const std::string& resource,
+                        const std::string& device) {
+  return resource + ' ' + device;
 }
 
 }  // namespace
@@ -28,28 +36,49 @@ std::vector<device::FreedDevices> DeviceBook::DropForeign() {
 }
 
 void DeviceBook::AddForeign() {
-  // By container and resource; a device has one holder in the table.
-  std::map<std::pair<state::ContainerId, std::string>, device::Reservation> all;
-  const std::string* last_resource = nullptr;
-  const std::string* last_device = nullptr;
   for (const auto& [resource, device, id] : parts_.state.foreign_devices) {
-    const bool is_again = last_resource != nullptr &&
-                          *last_resource == resource && *last_device == device;
-    last_resource = &resource;
-    last_device = &device;
-    if (is_again || reservations_.HolderOf(resource, device) != nullptr) {
+    // Of several containers the first one stands for all.
+    AddForeign(resource, device, id);
+  }
+}
+
+void DeviceBook::AddForeign(const std::string& resource,
+                            const std::string& device,
+                            const state::ContainerId& id) {
+  if (reservations_.HolderOf(resource, device) != nullptr) return;
+  device::Reservation reservation;
+  reservation.pod = UidOf(id);
+  reservation.container = ContainerOf(resource, device);
+  reservation.resource = resource;
+  reservation.phase = device::ReservationPhase::kCommitted;
+  reservation.devices.push_back({device, {}});
+  foreign_[reservation.pod] = id;
+  // The device was found free.
+  reservations_.Add(std::move(reservation)).IgnoreError();
+}
+
+void DeviceBook::AddForeignOf(const device::FreedDevices& devices) {
+  for (const std::string& device : devices.ids) {
+    const auto first = parts_.state.foreign_devices.lower_bound(
+        {devices.resource, device, state::ContainerId{}});
+    if (first == parts_.state.foreign_devices.end() ||
+        std::get<0>(*first) != devices.resource ||
+        std::get<1>(*first) != device) {
       continue;
     }
-    device::Reservation& reservation = all[{id, resource}];
-    reservation.pod = UidOf(id);
-    reservation.resource = resource;
-    reservation.phase = device::ReservationPhase::kCommitted;
-    reservation.devices.push_back({device, {}});
+    AddForeign(devices.resource, device, std::get<2>(*first));
   }
-  for (auto& [key, reservation] : all) {
-    foreign_[reservation.pod] = key.first;
-    // Each device was found free.
-    reservations_.Add(std::move(reservation)).IgnoreError();
+}
+
+void DeviceBook::DropForeignOf(const device::Reservation& wanted) {
+  for (const device::HeldDevice& device : wanted.devices) {
+    const auto* holder = reservations_.HolderOf(wanted.resource, device.id);
+    const auto foreign =
+        holder == nullptr ? foreign_.end() : foreign_.find(holder->pod);
+    if (foreign == foreign_.end()) continue;
+    reservations_.ReleaseContainer(foreign->first,
+                                   ContainerOf(wanted.resource, device.id));
+    if (reservations_.OfPod(foreign->first).empty()) foreign_.erase(foreign);
   }
 }
 

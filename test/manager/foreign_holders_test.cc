@@ -144,6 +144,24 @@ TEST_F(ForeignHoldersTest, APodIsGivenWhatItsContainerHasAlready) {
   EXPECT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
 }
 
+// One of its devices changes hands: the others stay with it.
+TEST_F(ForeignHoldersTest, APodIsGivenSomeOfWhatItsContainerHas) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 4);
+  Report({Holder({"0", "1"}, "p"), Holder({"2"}, "stray", "fedcba")});
+  ASSERT_TRUE(WaitForHolders(2));
+  const std::string p = DevicePod("p", {{kGpu, 1}});
+  node_.Publish(p);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
+  node_.Publish(p + DevicePod("q", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  EXPECT_THAT(Held("q", kGpu), ElementsAre("3"));
+  node_.Publish(p + DevicePod("r", {{kGpu, 2}}));
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  EXPECT_TRUE(node_.WaitForReason("r", "NotEnoughFreeDevices"));
+}
+
 TEST_F(ForeignHoldersTest, APodDoesNotStandInLineForWhatItHas) {
   node_.Start();
   node_.plugins.Serve(kGpu, 2);
