@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <charconv>
 #include <utility>
-#include <vector>
 
 namespace devmgr::rpc {
 
@@ -32,40 +31,43 @@ bool ClientLines::Add(int fd) {
     if (const auto known = by_fd_.find(fd); known != by_fd_.end()) {
       over.push_back(TakeLocked(lines_.find(known->second)));
     }
-    if (lines_.size() >= limits_.connections) {
-      ++turned_away_;
-      const auto silent = std::find_if(
-          lines_.begin(), lines_.end(),
-          [](const auto& line) { return !line.second.has_called; });
-      if (silent != lines_.end()) {
-        shutdown(silent->second.copy.get(), SHUT_RDWR);
-        over.push_back(TakeLocked(silent));
-      }
-    }
+    if (lines_.size() >= limits_.connections) MakeRoomLocked(over);
     if (copy.valid() && lines_.size() < limits_.connections) {
-      const Id id = ++last_;
-      const int watched = copy.get();
-      Line& line = lines_[id];
-      line.fd = fd;
-      line.copy = std::move(copy);
-      by_fd_[fd] = id;
-      const auto watch =
-          poller_.Watch(watched, EPOLLRDHUP | EPOLLHUP | EPOLLET,
-                        [this, id](std::uint32_t events) {
-                          if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) {
-                            OnGone(id);
-                          }
-                        });
-      taken = watch.ok();
-      if (taken) {
-        line.watch = *watch;
-      } else {
-        over.push_back(TakeLocked(lines_.find(id)));
-      }
+      taken = PutLocked(fd, std::move(copy), over);
     }
   }
   for (Line& line : over) Close(std::move(line));
   return taken;
+}
+
+void ClientLines::MakeRoomLocked(std::vector<Line>& over) {
+  ++turned_away_;
+  const auto silent =
+      std::find_if(lines_.begin(), lines_.end(),
+                   [](const auto& line) { return !line.second.has_called; });
+  if (silent == lines_.end()) return;
+  shutdown(silent->second.copy.get(), SHUT_RDWR);
+  over.push_back(TakeLocked(silent));
+}
+
+bool ClientLines::PutLocked(int fd, UniqueFd copy, std::vector<Line>& over) {
+  const Id id = ++last_;
+  const int watched = copy.get();
+  Line& line = lines_[id];
+  line.fd = fd;
+  line.copy = std::move(copy);
+  by_fd_[fd] = id;
+  const auto watch =
+      poller_.Watch(watched, EPOLLRDHUP | EPOLLHUP | EPOLLET,
+                    [this, id](std::uint32_t events) {
+                      if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) OnGone(id);
+                    });
+  if (watch.ok()) {
+    line.watch = *watch;
+  } else {
+    over.push_back(TakeLocked(lines_.find(id)));
+  }
+  return watch.ok();
 }
 
 ClientLines::Call ClientLines::Begin(std::string_view peer) {

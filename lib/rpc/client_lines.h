@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "common/mutex.h"
 #include "common/poller.h"
@@ -66,6 +67,12 @@ class ClientLines {
   using Lines = std::map<Id, Line>;  ///< In the order they came.
 
   void OnGone(Id line);
+  /// Hangs up on the one that has been there for longest without a call. What
+  /// is put to `over` in these two is for Close.
+  void MakeRoomLocked(std::vector<Line>& over) DEVMGR_REQUIRES(mutex_);
+  /// False: it cannot be watched.
+  bool PutLocked(int fd, UniqueFd copy, std::vector<Line>& over)
+      DEVMGR_REQUIRES(mutex_);
   /// Takes it out, for Close.
   Line TakeLocked(Lines::iterator line) DEVMGR_REQUIRES(mutex_);
   /// Without the lock: waits for the poller.
