@@ -31,8 +31,8 @@ bool ClientLines::Add(int fd) {
     if (const auto known = by_fd_.find(fd); known != by_fd_.end()) {
       over.push_back(TakeLocked(lines_.find(known->second)));
     }
-    if (lines_.size() >= limits_.connections) MakeRoomLocked(over);
-    if (copy.valid() && lines_.size() < limits_.connections) {
+    if (lines_.size() >= max_connections_) MakeRoomLocked(over);
+    if (copy.valid() && lines_.size() < max_connections_) {
       taken = PutLocked(fd, std::move(copy), over);
     }
   }
@@ -87,7 +87,7 @@ ClientLines::Call ClientLines::Begin(std::string_view peer) {
     ++turned_away_;
     shutdown(line.copy.get(), SHUT_RDWR);
   }
-  return {known->second, line.open_calls <= limits_.calls, hang_up};
+  return {known->second, hang_up};
 }
 
 void ClientLines::End(Id id) {

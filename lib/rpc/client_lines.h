@@ -25,14 +25,9 @@ class ClientLines {
   /// reads no answers does not end them. With more it is hung up on.
   static constexpr std::size_t kMaxOpen = 1024;
 
-  struct Limits {
-    std::size_t connections = 256;
-    std::size_t calls = kMaxOpen;  ///< To be handled, of one connection.
-  };
-
   /// `poller` is borrowed.
-  ClientLines(Poller& poller, Limits limits)
-      : poller_(poller), limits_(limits) {}
+  ClientLines(Poller& poller, std::size_t max_connections)
+      : poller_(poller), max_connections_(max_connections) {}
   ~ClientLines();
   ClientLines(const ClientLines&) = delete;
   ClientLines& operator=(const ClientLines&) = delete;
@@ -42,9 +37,8 @@ class ClientLines {
   bool Add(int fd);
 
   struct Call {
-    Id line = 0;
-    bool may_go_on = true;  ///< Else there are too many of that connection.
-    bool hung_up = false;   ///< For it is the first beyond kMaxOpen.
+    Id line = 0;           ///< 0: the connection is not known (any more).
+    bool hung_up = false;  ///< For it is the first beyond kMaxOpen.
   };
   /// A call has come from this peer, as gRPC names connections that it was
   /// given: `fd:7`.
@@ -79,7 +73,7 @@ class ClientLines {
   void Close(Line line);
 
   Poller& poller_;
-  const Limits limits_;
+  const std::size_t max_connections_;
   mutable Mutex mutex_;
   Id last_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::size_t turned_away_ DEVMGR_GUARDED_BY(mutex_) = 0;

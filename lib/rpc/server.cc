@@ -24,6 +24,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "rpc/call_turns.h"
 #include "rpc/client_lines.h"
 #include "rpc/runtime.h"
 #include "rpc/unix_socket.h"
@@ -81,11 +82,13 @@ class ServerImpl;
 
 /// One call, from the offer to take one until its end:
 ///
-///   expected -> reading -> answering -> gone
-///         `------------------^
+///   expected -> waiting -> reading -> answering -> gone
+///      |  `--------------^               ^
+///      `------------`--------------------'
 ///
-/// In the first two the call has an operation on the queue. In answering its
-/// gate decides what comes next, on any thread.
+/// Expected and reading have an operation on the queue. In waiting the end of
+/// another call of the client comes next, or that of the server; in answering
+/// the gate decides what does, on any thread.
 class ServerCall final : public Completion {
  public:
   explicit ServerCall(ServerImpl& server) : server_(server) {}
@@ -134,11 +137,18 @@ class ServerCall final : public Completion {
     std::function<void()> when_gone_ DEVMGR_GUARDED_BY(mutex_);
   };
 
+  /// After waiting: it is its turn.
+  void Proceed();
+  /// In place of that.
+  void Refuse(const grpc::Status& status);
+
   const std::shared_ptr<Gate>& gate() const { return gate_; }
   ClientLines::Id line() const { return line_; }
+  bool has_turn() const { return has_turn_; }
+  void set_has_turn() { has_turn_ = true; }
 
  private:
-  enum class Step { kExpected, kReading, kAnswering };
+  enum class Step { kExpected, kWaiting, kReading, kAnswering };
 
   /// gRPC's word that the call is over, for whatever reason.
   class Over final : public Completion {
@@ -155,7 +165,6 @@ class ServerCall final : public Completion {
 
   void Begin();
   void Handle();
-  void Refuse(const grpc::Status& status);
   /// One of what is to come has come; with the last the call goes.
   void Leave();
 
@@ -166,6 +175,7 @@ class ServerCall final : public Completion {
   Step step_ = Step::kExpected;
   int to_come_ = 1;
   ClientLines::Id line_ = 0;
+  bool has_turn_ = false;  ///< Among the calls of its line.
   const Handler* handler_ = nullptr;
   grpc::ByteBuffer request_;
   grpc::GenericServerContext context_;
@@ -232,9 +242,9 @@ class ServerImpl final : public Server {
         on_turned_away_(std::move(options.on_turned_away)),
         max_connections_(options.max_connections),
         max_calls_(options.max_calls),
-        lines_(poller_, {options.max_connections,
-                         static_cast<std::size_t>(options.max_calls)}),
-        handlers_(HandlersOf(std::move(options))) {}
+        lines_(poller_, options.max_connections),
+        handlers_(HandlersOf(std::move(options))),
+        turns_(static_cast<std::size_t>(max_calls_)) {}
   ~ServerImpl() override;
 
   absl::Status Run();
@@ -256,6 +266,8 @@ class ServerImpl final : public Server {
     if (on_turned_away_) on_turned_away_(why);
   }
   void ExpectCall();
+  /// False: so many calls of the client are handled that this one waits.
+  bool MayGoOn(ServerCall& call) DEVMGR_EXCLUDES(mutex_);
   bool closing() const DEVMGR_EXCLUDES(mutex_);
   void Forget(ServerCall* call);
 
@@ -283,6 +295,7 @@ class ServerImpl final : public Server {
 
   mutable Mutex mutex_;
   bool closing_ DEVMGR_GUARDED_BY(mutex_) = false;
+  CallTurns<ServerCall> turns_ DEVMGR_GUARDED_BY(mutex_);
   CondVar forgotten_;
   std::map<ServerCall*, std::unique_ptr<ServerCall>> calls_
       DEVMGR_GUARDED_BY(mutex_);
@@ -403,6 +416,8 @@ void ServerCall::OnComplete(bool ok) {
       if (server_.has_streams_) ++to_come_;
       server_.ExpectCall();
       return Begin();
+    case Step::kWaiting:
+      return;  // Nothing is on the queue.
     case Step::kReading:
       if (ok) return Handle();
       return Refuse({grpc::StatusCode::INTERNAL, "the call has no request"});
@@ -419,16 +434,16 @@ void ServerCall::Begin() {
         fmt::format("a client left more than {} calls open and was hung up on",
                     ClientLines::kMaxOpen));
   }
-  if (!call.may_go_on) {
-    return Refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                   fmt::format("this client has {} calls under way already",
-                               server_.max_calls_)});
-  }
   const auto method = server_.handlers_.find(context_.method());
   if (method == server_.handlers_.end()) {
     return Refuse(UnknownMethod(server_.handlers_, context_.method()));
   }
   handler_ = &method->second;
+  step_ = Step::kWaiting;
+  if (server_.MayGoOn(*this)) Proceed();
+}
+
+void ServerCall::Proceed() {
   step_ = Step::kReading;
   stream_.Read(&request_, this);
 }
@@ -462,11 +477,14 @@ ServerImpl::~ServerImpl() {
   socket_.reset();
   if (!grpc_server_) return;
   std::vector<std::shared_ptr<ServerCall::Gate>> gates;
+  std::vector<ServerCall*> waiting;
   {
     MutexLock lock(mutex_);
     closing_ = true;
     for (const auto& [call, owned] : calls_) gates.push_back(call->gate());
+    waiting = turns_.TakeWaiting();
   }
+  for (ServerCall* call : waiting) call->Refuse(ToGrpc(ClosingError()));
   for (const auto& gate : gates) gate->Abort(ClosingError());
   grpc_server_->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -584,14 +602,27 @@ bool ServerImpl::closing() const {
   return closing_;
 }
 
+bool ServerImpl::MayGoOn(ServerCall& call) {
+  MutexLock lock(mutex_);
+  // When the server ends, none may begin to wait.
+  if (closing_ || call.line() == 0) return true;
+  call.set_has_turn();
+  return turns_.Begin(call.line(), &call);
+}
+
 void ServerImpl::Forget(ServerCall* call) {
   lines_.End(call->line());
   std::unique_ptr<ServerCall> owned;  // destroyed after the lock
-  MutexLock lock(mutex_);
-  const auto it = calls_.find(call);
-  owned = std::move(it->second);
-  calls_.erase(it);
-  forgotten_.NotifyAll();
+  ServerCall* next = nullptr;
+  {
+    MutexLock lock(mutex_);
+    if (call->has_turn()) next = turns_.End(call->line());
+    const auto it = calls_.find(call);
+    owned = std::move(it->second);
+    calls_.erase(it);
+    forgotten_.NotifyAll();
+  }
+  if (next != nullptr) next->Proceed();
 }
 
 }  // namespace

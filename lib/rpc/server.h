@@ -60,8 +60,8 @@ struct ServerOptions {
   /// has been there for longest without a call; without such it is hung up on.
   std::size_t max_connections = 256;
   /// Calls of one client that are handled at a time. gRPC tells it, and it
-  /// holds further ones back; those of one that does not are answered
-  /// ResourceExhausted.
+  /// holds further ones back; those of one that does not, because it has not
+  /// read that yet, wait here. With more than 1,024 it is hung up on.
   int max_calls = 1024;
   /// Runs on the runtime's poller thread when the listening socket fails, as
   /// it does when somebody shuts it down; must not block. Nobody can connect

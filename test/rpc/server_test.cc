@@ -419,34 +419,105 @@ TEST_F(ServerTest, ClientsThatGoMakeRoom) {
   }
 }
 
-// gRPC bounds only clients that have read its settings.
-TEST_F(ServerTest, AnswersOfMoreCallsThanOneClientMayHave) {
-  ServerOptions options;
-  options.socket = Path();
-  options.max_calls = 2;
-  options.methods["/t.Slow/Wait"] = park_;
-  const auto server = Server::Start(*runtime_, std::move(options));
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto connection = Connect();
-  Mailbox<Result> answers;
-  for (int i = 0; i < 10; ++i) {
-    connection->Call("/t.Slow/Wait", "", {kPatience},
-                     [&](Result result) { answers.Put(std::move(result)); });
+/// A server that handles two calls of a client at a time.
+class TwoAtATimeTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    ServerOptions options;
+    options.socket = Path();
+    options.max_calls = 2;
+    options.methods["/t.Slow/Wait"] = park_;
+    auto server = Server::Start(*runtime_, std::move(options));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    connection_ = Connect();
   }
-  // Each is answered, or refused because it came too soon; two at a time.
-  int answered = 0;
-  while (answered < 2) {
-    (*parked_.Take())("done");
-    ++answered;
-  }
-  for (int i = 0; i < 10; ++i) {
-    while (answers.size() == 0) {
-      auto next = parked_.Take(milliseconds(10));
-      if (next) (*next)("done");
+
+  void Call(int times, milliseconds timeout = kPatience) {
+    for (int i = 0; i < times; ++i) {
+      connection_->Call("/t.Slow/Wait", "", {timeout}, [this](Result result) {
+        answers_.Put(std::move(result));
+      });
     }
-    const auto answer = *answers.Take();
-    if (!answer.ok()) {
-      EXPECT_EQ(answer.status().code(), absl::StatusCode::kResourceExhausted);
+  }
+
+  Mailbox<Result> answers_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Connection> connection_;
+};
+
+// gRPC bounds only clients that have read its settings: those that had not, as
+// is the case right after they connect, had calls refused.
+TEST_F(TwoAtATimeTest, CallsBeyondThatWaitForTheirTurn) {
+  constexpr int kCalls = 200;
+  Call(kCalls);
+  for (int i = 0; i < kCalls; i += 2) {
+    const auto one = parked_.Take();
+    const auto other = parked_.Take();
+    ASSERT_TRUE(one.has_value() && other.has_value()) << i;
+    EXPECT_EQ(parked_.size(), 0u);
+    (*one)("done");
+    (*other)("done");
+  }
+  for (int i = 0; i < kCalls; ++i) {
+    const auto answer = answers_.Take();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(*answer, Result("done"));
+  }
+}
+
+TEST_F(TwoAtATimeTest, CallsThatWaitEndWithTheServer) {
+  Call(20);
+  const auto one = parked_.Take();
+  const auto other = parked_.Take();
+  server_.reset();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(answers_.Take().value_or(Result("none")).status().code(),
+              absl::StatusCode::kUnavailable);
+  }
+}
+
+TEST_F(TwoAtATimeTest, AClientThatGoesLeavesNothingBehind) {
+  Call(20);
+  const auto one = parked_.Take();
+  const auto other = parked_.Take();
+  connection_ = Connect();
+  EXPECT_EQ(answers_.size(), 20u);
+  // Another client has turns of its own, whatever is left of the first.
+  Call(1);
+  const auto third = parked_.Take();
+  ASSERT_TRUE(third.has_value());
+  (*third)("done");
+  (*one)("late");
+  (*other)("late");
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(answers_.Take()->ok());
+  EXPECT_EQ(*answers_.Take(), Result("done"));
+  server_.reset();
+  EXPECT_EQ(parked_.size(), 0u);
+}
+
+TEST_F(TwoAtATimeTest, ACallThatWaitsTooLongEndsAndHoldsUpNoOther) {
+  Call(2);
+  const auto one = parked_.Take();
+  const auto other = parked_.Take();
+  Call(5, milliseconds(50));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(answers_.Take()->status().code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  Call(1);
+  (*one)("done");
+  (*other)("done");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(*answers_.Take(), Result("done"));
+  // One of those that are over may come before it.
+  for (;;) {
+    const auto next = parked_.Take();
+    ASSERT_TRUE(next.has_value());
+    (*next)("last");
+    if (const auto answer = answers_.Take(milliseconds(100))) {
+      EXPECT_EQ(*answer, Result("last"));
+      break;
     }
   }
 }
