@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pods with devices of plugins, over real sockets: the admission of one, of 32
-// at once, beside 31 hung plugins, among many others, and of who waits.
+// at once, beside 31 hung plugins, among many others, and of who waits; many
+// lists at once.
 #include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
@@ -71,6 +72,20 @@ class Node {
     Must(manager->ReleasePod({pod.metadata.uid}));
   }
   const fs::path& root() const { return folder_.path(); }
+
+  /// Until so many devices of the resource work.
+  void WaitForAllocatable(int number, std::int64_t count) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      for (const ResourceInfo& info : manager->Resources()) {
+        if (info.name == ResourceName(number) && info.allocatable == count) {
+          return;
+        }
+      }
+      if (std::chrono::steady_clock::now() > end) Fail("the list is not taken");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
  private:
   bool IsLive(const std::string& resource) const {
@@ -296,6 +311,51 @@ void Waiting(Report& report) {
               "us", time, std::nullopt, "", std::nullopt});
 }
 
+/// Devices fail one after the other, each in a list of its own.
+void FailingDevices(Report& report) {
+  constexpr int kDevices = 64;
+  Samples times;
+  Rounds rounds(report.brief() ? 2 : 20, kPatience);
+  while (rounds.Next()) {
+    Node node;
+    FakeDevicePlugin& plugin = node.StartPlugin(0, kDevices);
+    const auto devices = plugin.Devices();
+    times.Add(Microseconds([&] {
+                for (const auto& device : devices) {
+                  plugin.SetHealth(device.id, "Unhealthy");
+                }
+                node.WaitForAllocatable(0, 0);
+              }) /
+              1'000);
+  }
+  report.Add({"64 devices fail in 64 lists at once: until none counts", "ms",
+              times.Median(), std::nullopt, "", 500});
+}
+
+/// One device flips, and after so many lists another one fails.
+void ManyLists(Report& report, int lists, int devices, double goal) {
+  Samples times;
+  Rounds rounds(report.brief() ? 1 : 5, kPatience);
+  while (rounds.Next()) {
+    Node node;
+    FakeDevicePlugin& plugin = node.StartPlugin(0, devices);
+    times.Add(Microseconds([&] {
+                for (int i = 1; i < lists - 1; ++i) {
+                  plugin.SetHealth("r0-0",
+                                   i % 2 == 0 ? "Healthy" : "Unhealthy");
+                }
+                plugin.SetHealth("r0-0", "Unhealthy");
+                plugin.SetHealth("r0-1", "Unhealthy");
+                node.WaitForAllocatable(0, devices - 2);
+              }) /
+              1'000);
+  }
+  report.Add({fmt::format("{} lists of {} devices at once: until the last one "
+                          "counts",
+                          lists, devices),
+              "ms", times.Median(), std::nullopt, "", goal});
+}
+
 }  // namespace
 }  // namespace devmgr::bench
 
@@ -307,4 +367,7 @@ int main(int argc, char** argv) {
   devmgr::bench::Growth(report);
   devmgr::bench::ManyDevices(report);
   devmgr::bench::Waiting(report);
+  devmgr::bench::FailingDevices(report);
+  devmgr::bench::ManyLists(report, 1'000, 2, 600);
+  devmgr::bench::ManyLists(report, 20, 60'000, 20 * 65);
 }

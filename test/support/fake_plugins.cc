@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_plugins.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -233,10 +232,13 @@ void FakePlugins::GiveUpOnLists(const std::string& resource) {
 
 bool FakePlugins::IsBehindLocked(
     const std::vector<std::string>& resources) const {
-  return std::any_of(resources.begin(), resources.end(), [&](const auto& name) {
+  for (const std::string& name : resources) {
     const auto plugin = plugins_.find(name);
-    return plugin != plugins_.end() && plugin->second.arrived.has_value();
-  });
+    if (plugin != plugins_.end() && plugin->second.arrived.has_value()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::vector<FakePlugins::Waiter> FakePlugins::TakeReadyWaiters() {
