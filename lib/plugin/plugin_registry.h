@@ -62,7 +62,7 @@ class PluginRegistry final : public Plugins,
   /// `executor` and `listener` are borrowed and must outlive the registry.
   PluginRegistry(Executor& executor, Dialer dialer,
                  PluginRegistryOptions options, PluginListener& listener);
-  /// Closes all connections. Tells nobody, those that wait included.
+  /// Closes all connections. Calls neither the listener nor those that wait.
   ~PluginRegistry() override;
 
   /// What a plugin sent to the registry socket in `directory`. `done` runs once

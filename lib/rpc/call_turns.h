@@ -31,7 +31,7 @@ class CallTurns {
     return false;
   }
 
-  /// One that had its turn is over. Whose turn it is now; null: nobody waits.
+  /// One that had its turn is over. Whose turn it is now; null: none waits.
   Call* End(ClientLines::Id line) {
     const auto found = lines_.find(line);
     Line& of = found->second;

@@ -54,7 +54,7 @@ class StreamAlarm final : public Completion {
 ///      `----------`----------------^
 ///
 /// While the stream is open there is a read on the queue, but when messages
-/// have to wait at the peer: nobody asks for one (kWait), those that were kept
+/// have to wait at the peer: none is asked for (kWait), those that were kept
 /// fill their room (kJoin), or there are so many that there is a pause.
 class StreamCall final : public PendingCall {
  public:
