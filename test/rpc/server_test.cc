@@ -472,9 +472,12 @@ TEST_F(TwoAtATimeTest, CallsThatWaitEndWithTheServer) {
   const auto one = parked_.Take();
   const auto other = parked_.Take();
   server_.reset();
+  // gRPC cancels those that it had not handed to the server yet.
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(answers_.Take().value_or(Result("none")).status().code(),
-              absl::StatusCode::kUnavailable);
+    const auto code = answers_.Take().value_or(Result("none")).status().code();
+    EXPECT_TRUE(code == absl::StatusCode::kUnavailable ||
+                code == absl::StatusCode::kCancelled)
+        << code;
   }
 }
 
