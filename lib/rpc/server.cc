@@ -13,10 +13,8 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,8 +22,10 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "rpc/answer_gate.h"
 #include "rpc/call_turns.h"
 #include "rpc/client_lines.h"
+#include "rpc/handlers.h"
 #include "rpc/runtime.h"
 #include "rpc/unix_socket.h"
 
@@ -38,41 +38,6 @@ constexpr std::chrono::milliseconds kFarewell{100};
 
 /// Connections accepted in one go, so that other descriptors get their turn.
 constexpr int kMaxAcceptsAtOnce = 64;
-
-/// What waits for a client that does not read.
-constexpr std::size_t kMaxWaitingBytes = 64 * 1024 * 1024;
-
-/// What a handler holds of its call. It does not keep the call.
-class Answerer;
-
-/// How calls are handled inside: a unary one is a stream of one message.
-using Handler =
-    std::function<void(std::string request, std::shared_ptr<Answerer>)>;
-using Handlers = std::map<std::string, Handler>;
-
-/// `unknown service <s>` or `unknown method <m> for service <s>`, as servers
-/// written in Go answer: clients look for these words.
-grpc::Status UnknownMethod(const Handlers& methods, const std::string& method) {
-  const std::size_t slash = method.rfind('/');
-  if (!method.starts_with('/') || slash == 0) {
-    return {grpc::StatusCode::UNIMPLEMENTED,
-            fmt::format("malformed method name: \"{}\"", method)};
-  }
-  const std::string prefix = method.substr(0, slash + 1);
-  const std::string service = method.substr(1, slash - 1);
-  const auto known = methods.lower_bound(prefix);
-  if (known != methods.end() && known->first.starts_with(prefix)) {
-    return {grpc::StatusCode::UNIMPLEMENTED,
-            fmt::format("unknown method {} for service {}",
-                        method.substr(slash + 1), service)};
-  }
-  return {grpc::StatusCode::UNIMPLEMENTED,
-          fmt::format("unknown service {}", service)};
-}
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
-}
 
 absl::Status ClosingError() {
   return UnavailableError("the server is shutting down");
@@ -96,53 +61,12 @@ class ServerCall final : public Completion {
   void Expect();
   void OnComplete(bool ok) override;
 
-  /// Where answers to a call come together: from its handler, from the end of
-  /// the client, from the end of the server. One is sent at a time.
-  class Gate {
-   public:
-    void Open(ServerCall* call, std::map<std::string, std::string> metadata);
-    const std::map<std::string, std::string>& metadata() const {
-      return metadata_;
-    }
-
-    void Write(const std::string& message);
-    void Finish(const absl::Status& status);
-    /// Both at once.
-    void Answer(const absl::StatusOr<std::string>& answer);
-    void WhenClientGone(std::function<void()> gone);
-
-    /// Ends a call that has not ended, without what still waits.
-    void Abort(const absl::Status& status);
-    /// The operation that was under way is over. False: it was the last one.
-    bool OnSent(bool ok);
-    void OnClientGone();
-
-   private:
-    void PushLocked(const std::string& message) DEVMGR_REQUIRES(mutex_);
-    /// Puts the next operation on the queue. Under the lock (it does not
-    /// block), because with the last one the call may end.
-    void AdvanceLocked() DEVMGR_REQUIRES(mutex_);
-
-    std::map<std::string, std::string> metadata_;  ///< Constant once open.
-
-    Mutex mutex_;
-    /// Null before the gate is open, and once the last operation is under way.
-    ServerCall* call_ DEVMGR_GUARDED_BY(mutex_) = nullptr;
-    bool sending_ DEVMGR_GUARDED_BY(mutex_) = false;
-    std::deque<grpc::ByteBuffer> waiting_ DEVMGR_GUARDED_BY(mutex_);
-    std::size_t waiting_bytes_ DEVMGR_GUARDED_BY(mutex_) = 0;
-    /// Set: nothing more is taken.
-    std::optional<absl::Status> end_ DEVMGR_GUARDED_BY(mutex_);
-    bool client_gone_ DEVMGR_GUARDED_BY(mutex_) = false;
-    std::function<void()> when_gone_ DEVMGR_GUARDED_BY(mutex_);
-  };
-
   /// After waiting: it is its turn.
   void Proceed();
   /// In place of that.
   void Refuse(const grpc::Status& status);
 
-  const std::shared_ptr<Gate>& gate() const { return gate_; }
+  const std::shared_ptr<AnswerGate>& gate() const { return gate_; }
   ClientLines::Id line() const { return line_; }
   bool has_turn() const { return has_turn_; }
   void set_has_turn() { has_turn_ = true; }
@@ -169,7 +93,7 @@ class ServerCall final : public Completion {
   void Leave();
 
   ServerImpl& server_;
-  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  const std::shared_ptr<AnswerGate> gate_ = std::make_shared<AnswerGate>();
   Over over_{*this};
   // On the queue's thread only, but for the stream as said above.
   Step step_ = Step::kExpected;
@@ -181,55 +105,6 @@ class ServerCall final : public Completion {
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
 };
-
-class Answerer final : public ServerStream {
- public:
-  explicit Answerer(std::shared_ptr<ServerCall::Gate> gate)
-      : gate_(std::move(gate)) {}
-  /// Speaks up for a handler that lets go of its call.
-  ~Answerer() override {
-    gate_->Finish(InternalError("the call was dropped unanswered"));
-  }
-  Answerer(const Answerer&) = delete;
-  Answerer& operator=(const Answerer&) = delete;
-
-  const std::map<std::string, std::string>& metadata() const override {
-    return gate_->metadata();
-  }
-  void Write(const std::string& message) override { gate_->Write(message); }
-  void Finish(const absl::Status& status) override { gate_->Finish(status); }
-  void WhenClientGone(std::function<void()> gone) override {
-    gate_->WhenClientGone(std::move(gone));
-  }
-  void Answer(const absl::StatusOr<std::string>& answer) const {
-    gate_->Answer(answer);
-  }
-
- private:
-  const std::shared_ptr<ServerCall::Gate> gate_;
-};
-
-Handlers HandlersOf(ServerOptions options) {
-  Handlers handlers;
-  for (auto& [path, unary] : options.methods) {
-    handlers[path] = [unary = std::move(unary)](
-                         std::string request,
-                         const std::shared_ptr<Answerer>& answerer) {
-      unary(std::move(request),
-            [answerer](const absl::StatusOr<std::string>& answer) {
-              answerer->Answer(answer);
-            });
-    };
-  }
-  for (auto& [path, stream] : options.streams) {
-    handlers[path] = [stream = std::move(stream)](
-                         std::string request,
-                         std::shared_ptr<Answerer> answerer) {
-      stream(std::move(request), std::move(answerer));
-    };
-  }
-  return handlers;
-}
 
 class ServerImpl final : public Server {
  public:
@@ -301,106 +176,6 @@ class ServerImpl final : public Server {
       DEVMGR_GUARDED_BY(mutex_);
 };
 
-void ServerCall::Gate::Open(ServerCall* call,
-                            std::map<std::string, std::string> metadata) {
-  metadata_ = std::move(metadata);
-  MutexLock lock(mutex_);
-  call_ = call;
-  AdvanceLocked();
-}
-
-void ServerCall::Gate::Write(const std::string& message) {
-  MutexLock lock(mutex_);
-  PushLocked(message);
-  AdvanceLocked();
-}
-
-void ServerCall::Gate::Finish(const absl::Status& status) {
-  MutexLock lock(mutex_);
-  if (!end_) end_ = status;
-  AdvanceLocked();
-}
-
-void ServerCall::Gate::Answer(const absl::StatusOr<std::string>& answer) {
-  MutexLock lock(mutex_);
-  if (answer.ok()) PushLocked(*answer);
-  if (!end_) end_ = answer.status();
-  AdvanceLocked();
-}
-
-void ServerCall::Gate::WhenClientGone(std::function<void()> gone) {
-  {
-    MutexLock lock(mutex_);
-    if (!client_gone_) {
-      if (!end_) when_gone_ = std::move(gone);
-      return;
-    }
-  }
-  gone();
-}
-
-void ServerCall::Gate::Abort(const absl::Status& status) {
-  MutexLock lock(mutex_);
-  // One that has ended, and whose last message is on its way, ends as it did.
-  if (!end_ || !waiting_.empty()) end_ = status;
-  waiting_.clear();
-  AdvanceLocked();
-}
-
-bool ServerCall::Gate::OnSent(bool ok) {
-  std::function<void()> when_gone;  // destroyed after the lock
-  MutexLock lock(mutex_);
-  if (call_ == nullptr) {
-    when_gone = std::move(when_gone_);
-    return false;
-  }
-  sending_ = false;
-  // If not, the call is over, and OnClientGone comes.
-  if (!ok) waiting_.clear();
-  AdvanceLocked();
-  return true;
-}
-
-void ServerCall::Gate::OnClientGone() {
-  std::function<void()> when_gone;
-  {
-    MutexLock lock(mutex_);
-    if (end_) return AdvanceLocked();
-    client_gone_ = true;
-    end_ = CancelledError("the client is gone");
-    waiting_.clear();
-    when_gone = std::move(when_gone_);
-    AdvanceLocked();
-  }
-  if (when_gone) when_gone();
-}
-
-void ServerCall::Gate::PushLocked(const std::string& message) {
-  if (call_ == nullptr || end_) return;
-  if (waiting_bytes_ >= kMaxWaitingBytes) return call_->context_.TryCancel();
-  waiting_.push_back(ToByteBuffer(message));
-  waiting_bytes_ += message.size();
-}
-
-void ServerCall::Gate::AdvanceLocked() {
-  if (call_ == nullptr || sending_) return;
-  if (waiting_.empty()) {
-    if (!end_) return;
-    ServerCall* const call = std::exchange(call_, nullptr);
-    return call->stream_.Finish(ToGrpc(*end_), call);
-  }
-  const grpc::ByteBuffer message = waiting_.front();
-  waiting_.pop_front();
-  waiting_bytes_ -= message.Length();
-  if (waiting_.empty() && end_ && end_->ok()) {
-    ServerCall* const call = std::exchange(call_, nullptr);
-    return call->stream_.WriteAndFinish(message, grpc::WriteOptions(),
-                                        grpc::Status::OK, call);
-  }
-  sending_ = true;
-  call_->stream_.Write(message, call_);
-}
-
 void ServerCall::Expect() {
   // Asked for by streams alone, and needed by them alone: who only waits to
   // be written to is not heard of otherwise.
@@ -455,7 +230,7 @@ void ServerCall::Handle() {
     metadata.emplace(std::string(name.data(), name.size()),
                      std::string(value.data(), value.size()));
   }
-  gate_->Open(this, std::move(metadata));
+  gate_->Open({context_, stream_, this}, std::move(metadata));
   // The end of the server aborts at gates that are open by then; those that
   // come here later have to look themselves.
   if (server_.closing()) return gate_->Abort(ClosingError());
@@ -476,7 +251,7 @@ ServerImpl::~ServerImpl() {
   poller_.Unwatch(watch_);
   socket_.reset();
   if (!grpc_server_) return;
-  std::vector<std::shared_ptr<ServerCall::Gate>> gates;
+  std::vector<std::shared_ptr<AnswerGate>> gates;
   std::vector<ServerCall*> waiting;
   {
     MutexLock lock(mutex_);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/answer_gate.h"
+
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::rpc {
+namespace {
+
+/// What waits for a client that does not read.
+constexpr std::size_t kMaxWaitingBytes = 64 * 1024 * 1024;
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
+}
+
+void AnswerGate::Open(const Way& way,
+                      std::map<std::string, std::string> metadata) {
+  metadata_ = std::move(metadata);
+  MutexLock lock(mutex_);
+  way_.emplace(way);
+  AdvanceLocked();
+}
+
+void AnswerGate::Write(const std::string& message) {
+  MutexLock lock(mutex_);
+  PushLocked(message);
+  AdvanceLocked();
+}
+
+void AnswerGate::Finish(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  if (!end_) end_ = status;
+  AdvanceLocked();
+}
+
+void AnswerGate::Answer(const absl::StatusOr<std::string>& answer) {
+  MutexLock lock(mutex_);
+  if (answer.ok()) PushLocked(*answer);
+  if (!end_) end_ = answer.status();
+  AdvanceLocked();
+}
+
+void AnswerGate::WhenClientGone(std::function<void()> gone) {
+  {
+    MutexLock lock(mutex_);
+    if (!client_gone_) {
+      if (!end_) when_gone_ = std::move(gone);
+      return;
+    }
+  }
+  gone();
+}
+
+void AnswerGate::Abort(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  // One that has ended, and whose last message is on its way, ends as it did.
+  if (!end_ || !waiting_.empty()) end_ = status;
+  waiting_.clear();
+  AdvanceLocked();
+}
+
+bool AnswerGate::OnSent(bool ok) {
+  std::function<void()> when_gone;  // destroyed after the lock
+  MutexLock lock(mutex_);
+  if (!way_) {
+    when_gone = std::move(when_gone_);
+    return false;
+  }
+  sending_ = false;
+  // If not, the call is over, and OnClientGone comes.
+  if (!ok) waiting_.clear();
+  AdvanceLocked();
+  return true;
+}
+
+void AnswerGate::OnClientGone() {
+  std::function<void()> when_gone;
+  {
+    MutexLock lock(mutex_);
+    if (end_) return AdvanceLocked();
+    client_gone_ = true;
+    end_ = CancelledError("the client is gone");
+    waiting_.clear();
+    when_gone = std::move(when_gone_);
+    AdvanceLocked();
+  }
+  if (when_gone) when_gone();
+}
+
+void AnswerGate::PushLocked(const std::string& message) {
+  if (!way_ || end_) return;
+  if (waiting_bytes_ >= kMaxWaitingBytes) return way_->context.TryCancel();
+  waiting_.push_back(ToByteBuffer(message));
+  waiting_bytes_ += message.size();
+}
+
+void AnswerGate::AdvanceLocked() {
+  if (!way_ || sending_) return;
+  if (waiting_.empty()) {
+    if (!end_) return;
+    const Way way = TakeWayLocked();
+    return way.stream.Finish(ToGrpc(*end_), way.tag);
+  }
+  const grpc::ByteBuffer message = waiting_.front();
+  waiting_.pop_front();
+  waiting_bytes_ -= message.Length();
+  if (waiting_.empty() && end_ && end_->ok()) {
+    const Way way = TakeWayLocked();
+    return way.stream.WriteAndFinish(message, grpc::WriteOptions(),
+                                     grpc::Status::OK, way.tag);
+  }
+  sending_ = true;
+  way_->stream.Write(message, way_->tag);
+}
+
+AnswerGate::Way AnswerGate::TakeWayLocked() {
+  const Way way = *way_;
+  way_.reset();
+  return way;
+}
+
+}  // namespace devmgr::rpc

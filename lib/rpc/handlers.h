@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inside of this room: who handles which call, and what a handler gets of it.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+#include "rpc/answer_gate.h"
+#include "rpc/server.h"
+
+namespace devmgr::rpc {
+
+/// What a handler holds of its call. It does not keep the call.
+class Answerer final : public ServerStream {
+ public:
+  explicit Answerer(std::shared_ptr<AnswerGate> gate)
+      : gate_(std::move(gate)) {}
+  /// Speaks up for a handler that lets go of its call.
+  ~Answerer() override {
+    gate_->Finish(InternalError("the call was dropped unanswered"));
+  }
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
+
+  const std::map<std::string, std::string>& metadata() const override {
+    return gate_->metadata();
+  }
+  void Write(const std::string& message) override { gate_->Write(message); }
+  void Finish(const absl::Status& status) override { gate_->Finish(status); }
+  void WhenClientGone(std::function<void()> gone) override {
+    gate_->WhenClientGone(std::move(gone));
+  }
+  void Answer(const absl::StatusOr<std::string>& answer) const {
+    gate_->Answer(answer);
+  }
+
+ private:
+  const std::shared_ptr<AnswerGate> gate_;
+};
+
+/// How calls are handled inside: a unary one is a stream of one message.
+using Handler =
+    std::function<void(std::string request, std::shared_ptr<Answerer>)>;
+using Handlers = std::map<std::string, Handler>;
+
+Handlers HandlersOf(ServerOptions options);
+
+/// `unknown service <s>` or `unknown method <m> for service <s>`, as servers
+/// written in Go answer: clients look for these words.
+grpc::Status UnknownMethod(const Handlers& methods, const std::string& method);
+
+}  // namespace devmgr::rpc
