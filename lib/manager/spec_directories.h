@@ -39,8 +39,8 @@ class SpecDirectories {
   /// the directories held after this was called.
   void Read(std::function<void(const CdiRegistry&)> done);
 
-  /// Waits for the look that is under way; no `done` is called from now on, nor
-  /// are problems told of. Not on the manager's thread.
+  /// Waits for the look that is under way; no `done` is called from now on, and
+  /// no problem becomes an event. Not on the manager's thread.
   void Stop();
 
  private:

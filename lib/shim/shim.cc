@@ -390,8 +390,8 @@ absl::Status Shim::ForCaller(const absl::Status& status) {
 
 void Shim::Fail(const HeldCall& held, const absl::Status& status) {
   Count([](CriShimInfo& info) { ++info.refused; });
-  // Each caller is told; the log need not have each of a caller that calls
-  // again and again.
+  // Each caller gets its error; the log need not have all of a caller that
+  // calls again and again.
   refusals_.Log(LogLevel::kWarning, held->call.method,
                 held->call.method + ": " + status.ToString());
   held->decide(CriDecision::Fail(status));

@@ -219,7 +219,7 @@ class Shim final : public CriShim, private CriInterceptor {
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<CdiCache> specs_;
 
-  /// Callers that the proxy turned away, and whether that is being told.
+  /// Callers that the proxy turned away, and whether the event is under way.
   std::atomic<std::uint64_t> turned_away_ = 0;
   std::atomic<bool> telling_turned_away_ = false;
 
