@@ -21,27 +21,28 @@ ClientLines::~ClientLines() {
   for (auto& [id, line] : lines) Close(std::move(line));
 }
 
-bool ClientLines::Add(int fd) {
+ClientLines::Added ClientLines::Add(int fd) {
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   std::vector<Line> over;
-  bool taken = false;
+  Added added;
   {
     MutexLock lock(mutex_);
     // The number is in use anew: that connection is over.
     if (const auto known = by_fd_.find(fd); known != by_fd_.end()) {
       over.push_back(TakeLocked(lines_.find(known->second)));
     }
-    if (lines_.size() >= max_connections_) MakeRoomLocked(over);
+    added.was_full = lines_.size() >= max_connections_;
+    if (added.was_full) MakeRoomLocked(over);
     if (copy.valid() && lines_.size() < max_connections_) {
-      taken = PutLocked(fd, std::move(copy), over);
+      added.taken = PutLocked(fd, std::move(copy), over);
     }
+    if (added.was_full || !added.taken) ++turned_away_;
   }
   for (Line& line : over) Close(std::move(line));
-  return taken;
+  return added;
 }
 
 void ClientLines::MakeRoomLocked(std::vector<Line>& over) {
-  ++turned_away_;
   const auto silent =
       std::find_if(lines_.begin(), lines_.end(),
                    [](const auto& line) { return !line.second.has_called; });

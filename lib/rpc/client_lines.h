@@ -32,9 +32,13 @@ class ClientLines {
   ClientLines(const ClientLines&) = delete;
   ClientLines& operator=(const ClientLines&) = delete;
 
-  /// A client has connected; `fd` stays the caller's. False: all others have
-  /// made calls, and there is no room.
-  bool Add(int fd);
+  struct Added {
+    bool taken = false;
+    bool was_full = false;  ///< One was hung up on: another one, if taken.
+  };
+  /// A client has connected; `fd` stays the caller's. It is not taken where
+  /// there is no room and all others have made calls, or no descriptor.
+  Added Add(int fd);
 
   struct Call {
     Id line = 0;           ///< 0: the connection is not known (any more).

@@ -336,15 +336,16 @@ bool ServerImpl::AcceptConnection() {
   UniqueFd fd(accept4(socket_->fd(), nullptr, nullptr, flags));
   if (fd.valid()) {
     ++accepted_;
-    const std::size_t before = lines_.turned_away();
-    const bool taken = lines_.Add(fd.get());
-    if (lines_.turned_away() != before) {
+    const ClientLines::Added added = lines_.Add(fd.get());
+    if (added.was_full) {
       TellTurnedAway(
           fmt::format("{} clients are connected, which is the limit; one was "
                       "hung up on",
                       max_connections_));
+    } else if (!added.taken) {
+      TellTurnedAway("a client was hung up on: no descriptor is left for it");
     }
-    if (!taken) return true;  // hung up on
+    if (!added.taken) return true;  // hung up on
     grpc::AddInsecureChannelFromFd(grpc_server_.get(), fd.Release());
     return true;
   }
