@@ -29,7 +29,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kOthers = 900;
+constexpr std::size_t kEventsOfOthers = 900;
 constexpr milliseconds kDuration = std::chrono::minutes(10);
 
 /// A node on clocks that move when told. Drivers, plugins and objects are what
@@ -64,7 +64,7 @@ class BudgetNode : private DeviceManagerObserver {
     manager_->AddObserver(this);
     actuator_ = Actuator::Start(*manager_);
     std::string text;
-    for (std::size_t i = 0; i < kOthers; ++i) {
+    for (std::size_t i = 0; i < kEventsOfOthers; ++i) {
       text += DevicePod(fmt::format("other-{}", i), {});
     }
     others_ = SnapshotOf(text);
@@ -331,7 +331,7 @@ class EventBudgetTest : public ::testing::TestWithParam<Misbehaviour> {};
 
 TEST_P(EventBudgetTest, TenMinutesOfItLeaveTheEventsOfOthers) {
   BudgetNode node;
-  ASSERT_EQ(node.EventsOfOthers(), kOthers);
+  ASSERT_EQ(node.EventsOfOthers(), kEventsOfOthers);
   node.delivered = 0;
   const Misbehaviour& misbehaviour = GetParam();
   const int rounds = static_cast<int>(kDuration / misbehaviour.period);
@@ -340,7 +340,8 @@ TEST_P(EventBudgetTest, TenMinutesOfItLeaveTheEventsOfOthers) {
     node.Work();
     node.Advance(misbehaviour.period);
   }
-  EXPECT_GE(std::max(node.EventsOfOthers(), node.UsualEvents()), kOthers)
+  EXPECT_GE(std::max(node.EventsOfOthers(), node.UsualEvents()),
+            kEventsOfOthers)
       << node.Reasons();
   EXPECT_GT(node.EventsOfMisbehaviour(), 0u);
   EXPECT_LE(node.EventsOfMisbehaviour(), 100u);
