@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,18 @@ TEST_F(DaemonTest, StopsWithinTwoSecondsWhileADriverHangs) {
   EXPECT_EQ(daemon.Terminate(&took), 0) << daemon.log();
   EXPECT_LT(took, std::chrono::seconds(2));
   EXPECT_FALSE(std::filesystem::exists(node_.root() / "devmgr.sock"));
+}
+
+// The alarm by which it notices that no pod has changed for a while is no end.
+TEST_F(DaemonTest, GivesMemoryBackAndGoesOn) {
+  PreparePod();
+  Daemon daemon(node_.root());
+  ASSERT_TRUE(WaitFor("p", "ready"));
+  ASSERT_EQ(::kill(daemon.pid(), SIGALRM), 0);
+  EXPECT_EQ(node_.Ctl({"resolve", "p", "-o", "json"}).out, before_);
+  std::chrono::milliseconds took;
+  EXPECT_EQ(daemon.Terminate(&took), 0) << daemon.log();
+  EXPECT_THAT(daemon.log(), HasSubstr("stopping on signal 15"));
 }
 
 // DRA-101, DRA-102: the same boot needs no driver.
