@@ -31,7 +31,7 @@ void SpecDirectories::Open(
   auto cache = CdiCache::Open(std::move(options));
   assert(cache.ok());  // Only options that are wrong fail.
   cache_ = *std::move(cache);
-  // Told from one thread, so that what is newer comes later.
+  // Sent from one thread, so that what is newer comes later.
   cache_->Subscribe([this] { disk_->Post([this] { Tell(); }); });
   Tell();
 }
