@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of the last `meson test` run of a build folder.
 
-Prints the failed ones and, as the last line, `N passed, N failed` (and
+Prints the failed ones with their words and, as the last line, `N passed, N failed` (and
 `, N skipped` when some were). A case is a GoogleTest test, a TAP line, or a
 whole test of any other kind. `DISABLED_Measure` is none: it prints figures for
 people who ask for them. The JUnit file alone is not enough: a program that
@@ -28,6 +28,10 @@ SKIP_RESULTS = {'SKIP'}
 
 GTEST_LINE = re.compile(
     r'\[( RUN      |       OK |  FAILED  |  SKIPPED )\] ([\w/]+\.[\w/]+)')
+
+
+# Of what a failed case printed, so many lines are shown.
+WORDS_LINES = 20
 
 
 class Case(collections.namedtuple('Case', 'test name outcome')):
@@ -81,6 +85,19 @@ def cases_of_output(test, output):
     elif name in outcomes:  # The summary at the end names cases again.
       outcomes[name] = {'OK': PASSED, 'SKIPPED': SKIPPED}.get(kind, FAILED)
   return [Case(test, name, outcome) for name, outcome in outcomes.items()]
+
+
+def words_of(case, records):
+  """The lines that a failed GoogleTest case printed, the first of them."""
+  for record in records:
+    if record['name'] != case.test:
+      continue
+    _, found, rest = (record.get('stdout') or '').partition(
+        f'[ RUN      ] {case.name}\n')
+    if found:
+      lines = rest.partition(f'[  FAILED  ] {case.name}')[0].splitlines()
+      return lines[:WORDS_LINES]
+  return []
 
 
 def collect(records, junit_root):
@@ -164,6 +181,8 @@ def main(arguments):
     cases.extend(failed)
   for case in failed:
     print(f'failed: {case.test}: {case.name}')
+    for line in words_of(case, records):
+      print(f'  {line}')
   if not cases:
     print('no test ran')
   print(summary(cases))

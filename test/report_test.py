@@ -74,6 +74,13 @@ def main():
            junit(('devmgr', [('core', 'failure')]))),
       '1 passed, 2 failed, 1 skipped',
       'a crash counts the case it happened in, and those before it')
+  said = ('[ RUN      ] ATest.One\n[       OK ] ATest.One (0 ms)\n'
+          '[ RUN      ] ATest.Two\na.cc:7: Failure\nExpected: 1\n'
+          '[  FAILED  ] ATest.Two (1 ms)\n')
+  failure = report.Case('core', 'ATest.Two', report.FAILED)
+  tap.equal(
+      report.words_of(failure, [record('other'), record('core', stdout=said)]),
+      ['a.cc:7: Failure', 'Expected: 1'], 'a failure is shown with its words')
   tap.equal(
       line([record('core', 'TIMEOUT', '', -15)]),
       '0 passed, 1 failed', 'a program that hangs silently is one failure')

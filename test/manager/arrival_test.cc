@@ -164,8 +164,10 @@ class Arrival {
     const std::size_t needed = facts_.size() - facts_.count(Fact::kClass);
     if (needed + 1 < kFacts.size()) {
       ASSERT_NE(pod->state, PodState::kReady) << "something is missing";
-      ASSERT_FALSE(pod->message.empty());
-      ASSERT_FALSE(pod->waiting_for.empty()) << pod->message;
+      ASSERT_TRUE(node_.WaitUntil("it says for what it waits", [&] {
+        const auto now = Info();
+        return now.ok() && !now->message.empty() && !now->waiting_for.empty();
+      }));
     }
   }
 

@@ -204,7 +204,7 @@ std::string ManyPods(int count, const std::string& name) {
 
 void PluginComesAndGoes(BudgetNode& node, const std::string& resource,
                         int round, const std::string& why) {
-  const auto generation = static_cast<plugin::Generation>(round + 1);
+  const auto generation = static_cast<plugin::Generation>(round) + 1;
   node.listener->OnConnected(resource, generation, {});
   node.listener->OnList(resource, generation, HealthyDevices(2), {});
   node.listener->OnGone(resource, generation, why);
