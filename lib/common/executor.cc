@@ -3,8 +3,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace devmgr {
 namespace {
@@ -16,7 +19,6 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   explicit ThreadExecutorImpl(const char* name) {
     thread_ = std::thread([this] { Run(); });
     pthread_setname_np(thread_.native_handle(), name);
-    thread_id_ = thread_.get_id();
   }
   ~ThreadExecutorImpl() override { Stop(); }
 
@@ -24,7 +26,7 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
-    changed_.NotifyOne();
+    WakeOneLocked();
   }
 
   TimerId PostAfter(std::chrono::milliseconds delay, Task task) override {
@@ -48,10 +50,26 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   }
 
   bool IsCurrent() const override {
-    return std::this_thread::get_id() == thread_id_;
+    return std::this_thread::get_id() == runner_;
   }
 
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
+
+  void RunUntilFinished(
+      const std::function<void(Task finish)>& begin) override {
+    const auto helper = std::make_shared<Helper>();
+    {
+      MutexLock lock(mutex_);
+      helpers_.push_back(helper.get());
+    }
+    begin([this, helper] {
+      MutexLock lock(mutex_);
+      helper->finished = true;
+      helper->changed.NotifyOne();
+    });
+    Task task;
+    while (NextOf(*helper, &task)) RunTask(&task);
+  }
 
   void Stop() override {
     std::map<std::pair<TimePoint, TimerId>, Task> dropped;
@@ -65,48 +83,106 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   }
 
  private:
-  /// Takes the next task; false when there is nothing left and we stop.
+  /// A thread in RunUntilFinished.
+  struct Helper {
+    bool finished = false;
+    CondVar changed;
+  };
+
+  /// A task was posted, or may be run again: one thread looks for it. A thread
+  /// that runs one now looks afterwards; one that waits anyway is as good as
+  /// our own, and is the one that wants the result.
+  void WakeOneLocked() DEVMGR_REQUIRES(mutex_) {
+    if (is_running_) return;
+    if (helpers_.empty()) {
+      changed_.NotifyOne();
+    } else {
+      helpers_.back()->changed.NotifyOne();
+    }
+  }
+
+  /// Takes what is to be run now, if it may be run now.
+  bool TakeLocked(Task* task) DEVMGR_REQUIRES(mutex_) {
+    if (is_running_) return false;
+    if (!tasks_.empty()) {
+      *task = std::move(tasks_.front());
+      tasks_.pop_front();
+    } else if (!timers_.empty() && timers_.begin()->first.first <= Now()) {
+      *task = std::move(timers_.begin()->second);
+      timers_.erase(timers_.begin());
+    } else {
+      return false;
+    }
+    is_running_ = true;
+    runner_ = std::this_thread::get_id();
+    return true;
+  }
+
+  /// Until a task comes or a timer is due. While another thread runs a task
+  /// there is nothing to be had before it ends.
+  void WaitLocked(CondVar& changed) DEVMGR_REQUIRES(mutex_) {
+    if (is_running_ || timers_.empty()) {
+      changed.Wait(mutex_);
+    } else {
+      const TimePoint due = timers_.begin()->first.first;
+      changed.WaitUntil(mutex_, due);
+    }
+  }
+
+  void RunTask(Task* task) {
+    (*task)();
+    *task = nullptr;
+    runner_ = std::thread::id();
+    MutexLock lock(mutex_);
+    is_running_ = false;
+  }
+
+  /// The next task for our own thread; false when there is nothing left and we
+  /// stop.
   bool Next(Task* task) {
     MutexLock lock(mutex_);
-    for (;;) {
-      if (!tasks_.empty()) {
-        *task = std::move(tasks_.front());
-        tasks_.pop_front();
-        return true;
-      }
-      if (stopping_) return false;
-      if (timers_.empty()) {
-        changed_.Wait(mutex_);
-        continue;
-      }
-      const auto first = timers_.begin();
-      if (first->first.first <= Now()) {
-        *task = std::move(first->second);
-        timers_.erase(first);
-        return true;
-      }
-      const TimePoint due = first->first.first;
-      changed_.WaitUntil(mutex_, due);
+    while (!TakeLocked(task)) {
+      if (stopping_ && tasks_.empty() && !is_running_) return false;
+      is_blocked_ = is_running_;
+      WaitLocked(changed_);
+      is_blocked_ = false;
     }
+    return true;
+  }
+
+  /// The same for a thread that waits; false when it has what it waited for.
+  bool NextOf(Helper& helper, Task* task) {
+    MutexLock lock(mutex_);
+    for (;;) {
+      if (helper.finished) break;
+      if (TakeLocked(task)) return true;
+      if (is_blocked_) changed_.NotifyOne();
+      WaitLocked(helper.changed);
+    }
+    std::erase(helpers_, &helper);
+    if (is_blocked_ || stopping_) changed_.NotifyOne();
+    if (!tasks_.empty()) WakeOneLocked();
+    return false;
   }
 
   void Run() {
     Task task;
-    while (Next(&task)) {
-      task();
-      task = nullptr;
-    }
+    while (Next(&task)) RunTask(&task);
   }
 
   Mutex mutex_;
-  CondVar changed_;
+  CondVar changed_;  ///< For our own thread.
   bool stopping_ DEVMGR_GUARDED_BY(mutex_) = false;
+  bool is_running_ DEVMGR_GUARDED_BY(mutex_) = false;  ///< A task.
+  /// Our own thread came while another one ran a task: it knows of no timer.
+  bool is_blocked_ DEVMGR_GUARDED_BY(mutex_) = false;
+  std::vector<Helper*> helpers_ DEVMGR_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
   std::map<std::pair<TimePoint, TimerId>, Task> timers_
       DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::thread::id> runner_;  ///< Of the task that runs.
   std::thread thread_;
-  std::thread::id thread_id_;
 };
 
 }  // namespace
@@ -143,6 +219,14 @@ void ManualExecutor::Cancel(TimerId timer) {
 std::chrono::steady_clock::time_point ManualExecutor::Now() const {
   MutexLock lock(mutex_);
   return now_;
+}
+
+void ManualExecutor::RunUntilFinished(
+    const std::function<void(Task finish)>& begin) {
+  const auto finished = std::make_shared<bool>(false);
+  begin([finished] { *finished = true; });
+  while (!*finished && RunOne()) {
+  }
 }
 
 void ManualExecutor::Stop() {

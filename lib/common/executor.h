@@ -26,17 +26,24 @@ class Executor {
   virtual TimerId PostAfter(std::chrono::milliseconds delay, Task task) = 0;
   /// A timer that is over, or unknown, is fine.
   virtual void Cancel(TimerId timer) = 0;
-  /// True on the thread that runs the tasks.
+  /// True on the thread that runs a task now.
   virtual bool IsCurrent() const = 0;
   /// Monotonic; moves with the timers.
   virtual std::chrono::steady_clock::time_point Now() const = 0;
+  /// Calls `begin`, then waits until the task that `begin` was given has been
+  /// called, on any thread. Meanwhile the calling thread runs tasks, one at a
+  /// time with the executor's own: what it waits for costs no wake-up of
+  /// another thread. Not to be called from a task.
+  virtual void RunUntilFinished(
+      const std::function<void(Task finish)>& begin) = 0;
   /// Runs what is posted already, and drops timers and what is posted from now
   /// on. No task runs afterwards. Not to be called from a task.
   virtual void Stop() = 0;
 };
 
 /// An executor with a thread of its own, which Stop joins. It sleeps without
-/// any wake-up while nothing is due.
+/// any wake-up while nothing is due, or while threads that wait in
+/// RunUntilFinished do its work.
 class ThreadExecutor : public Executor {
  public:
   /// `name` shows in tools such as top; at most 15 characters.
@@ -52,6 +59,8 @@ class ManualExecutor : public Executor {
   void Cancel(TimerId timer) override;
   bool IsCurrent() const override { return true; }
   std::chrono::steady_clock::time_point Now() const override;
+  /// Returns too when no task is left.
+  void RunUntilFinished(const std::function<void(Task finish)>& begin) override;
   void Stop() override;
 
   /// Runs the task that was posted first; false when there is none.

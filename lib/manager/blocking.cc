@@ -4,22 +4,33 @@
 #include <devmgr/device_manager.h>
 
 #include <future>
+#include <memory>
+#include <optional>
+#include <utility>
 
 namespace devmgr {
-namespace {
+
+void DeviceManager::RunUntilFinished(
+    const std::function<void(std::function<void()> finish)>& begin) {
+  // Shared: the completion may still be returning from set_value when the
+  // waiter goes on.
+  auto finished = std::make_shared<std::promise<void>>();
+  begin([finished] { finished->set_value(); });
+  finished->get_future().wait();
+}
 
 /// Starts an operation with a completion, and waits for its result.
 template <typename Result, typename Start>
-Result WaitFor(Start start) {
-  // Shared: the completion may still be returning from set_value when the
-  // waiter goes on.
-  auto promise = std::make_shared<std::promise<Result>>();
-  auto future = promise->get_future();
-  start([promise](Result result) { promise->set_value(std::move(result)); });
-  return future.get();
+Result DeviceManager::WaitFor(Start start) {
+  auto result = std::make_shared<std::optional<Result>>();
+  RunUntilFinished([&](std::function<void()> finish) {
+    start([result, finish = std::move(finish)](Result value) {
+      result->emplace(std::move(value));
+      finish();
+    });
+  });
+  return *std::move(*result);
 }
-
-}  // namespace
 
 absl::StatusOr<Verdict> DeviceManager::AdmitPod(const Pod& pod) {
   return WaitFor<absl::StatusOr<Verdict>>(

@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -158,9 +158,18 @@ class Manager final : public DeviceManager {
   template <typename View>
   auto OnLoop(View view) const -> decltype(view()) {
     if (executor_->IsCurrent()) return view();
-    std::promise<decltype(view())> result;
-    executor_->Post([&] { result.set_value(view()); });
-    return result.get_future().get();
+    std::optional<decltype(view())> result;
+    executor_->RunUntilFinished([&](Task finish) {
+      executor_->Post([&result, &view, finish = std::move(finish)] {
+        result.emplace(view());
+        finish();
+      });
+    });
+    return *std::move(result);
+  }
+  void RunUntilFinished(
+      const std::function<void(std::function<void()> finish)>& begin) override {
+    executor_->RunUntilFinished(begin);
   }
   /// Calls `act` for every observer.
   void Tell(const std::function<void(DeviceManagerObserver&)>& act);

@@ -134,6 +134,96 @@ TEST_F(ThreadExecutorTest, FreesTimersWhenItStops) {
   EXPECT_EQ(captured.use_count(), 1);
 }
 
+TEST_F(ThreadExecutorTest, AThreadThatWaitsRunsWhatItWaitsFor) {
+  for (int i = 0; i < 100; ++i) {
+    std::thread::id ran_on;
+    bool was_current = false;
+    executor_->RunUntilFinished([&](Task finish) {
+      executor_->Post([&, finish = std::move(finish)] {
+        ran_on = std::this_thread::get_id();
+        was_current = executor_->IsCurrent();
+        finish();
+      });
+    });
+    ASSERT_EQ(ran_on, std::this_thread::get_id());
+    ASSERT_TRUE(was_current);
+    ASSERT_FALSE(executor_->IsCurrent());
+  }
+}
+
+TEST_F(ThreadExecutorTest, AThreadWaitsForWhatAnotherThreadFinishes) {
+  std::thread other;
+  executor_->RunUntilFinished([&](Task finish) {
+    other = std::thread([this, finish = std::move(finish)] {
+      executor_->Post([this] { ran_.Put(1); });
+      finish();
+    });
+  });
+  other.join();
+  EXPECT_EQ(ran_.Take(), 1);
+}
+
+TEST_F(ThreadExecutorTest, WhatAThreadLeavesIsRunByTheExecutorsOwn) {
+  executor_->RunUntilFinished([&](Task finish) {
+    executor_->Post([&, finish = std::move(finish)] {
+      finish();
+      for (int i = 0; i < 10; ++i) {
+        executor_->Post([this, i] { ran_.Put(i); });
+      }
+    });
+  });
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ran_.Take(), i);
+}
+
+TEST_F(ThreadExecutorTest, TimersAreRunAlthoughAWaitingThreadWasBusyThen) {
+  executor_->RunUntilFinished([&](Task finish) {
+    executor_->Post([&, finish = std::move(finish)] {
+      executor_->PostAfter(milliseconds(5), [this] { ran_.Put(5); });
+      const auto due = executor_->Now() + milliseconds(10);
+      while (executor_->Now() < due) std::this_thread::yield();
+      finish();
+    });
+  });
+  EXPECT_EQ(ran_.Take(), 5);
+  executor_->PostAfter(milliseconds(1), [this] { ran_.Put(1); });
+  EXPECT_EQ(ran_.Take(), 1);
+}
+
+TEST_F(ThreadExecutorTest, ATimerMayBeWhatAThreadWaitsFor) {
+  executor_->RunUntilFinished([&](Task finish) {
+    executor_->PostAfter(milliseconds(5), [this, finish = std::move(finish)] {
+      ran_.Put(5);
+      finish();
+    });
+  });
+  EXPECT_EQ(ran_.Take(), 5);
+}
+
+TEST_F(ThreadExecutorTest, ManyThreadsThatWaitRunTasksOneAtATime) {
+  constexpr int kThreads = 4;
+  constexpr int kWaits = 200;
+  int unguarded = 0;  // ThreadSanitizer looks at this
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kWaits; ++i) {
+        executor_->PostAfter(milliseconds(i % 3), [&] { ++unguarded; });
+        executor_->RunUntilFinished([&](Task finish) {
+          executor_->Post([&, finish = std::move(finish)] {
+            ++unguarded;
+            executor_->Post(finish);
+          });
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  executor_->PostAfter(milliseconds(5), [this] { ran_.Put(0); });
+  EXPECT_EQ(ran_.Take(), 0);
+  executor_->Stop();
+  EXPECT_EQ(unguarded, 2 * kThreads * kWaits);
+}
+
 /// Posts when it is destroyed: what a task captured may do so.
 class PostsAtItsEnd {
  public:

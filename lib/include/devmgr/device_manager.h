@@ -25,7 +25,8 @@ namespace devmgr {
 
 /// Told about changes. All methods have empty defaults.
 ///
-/// Thread: one, the manager's own, in order of change.
+/// Thread: one at a time, in order of change: the manager's own, or one that
+///   waits in a blocking method of the manager.
 /// Locks: none is held.
 /// Limits: do not block, throw, or call blocking methods of the manager.
 class DEVMGR_EXPORT DeviceManagerObserver {
@@ -62,7 +63,10 @@ using OperationId = std::uint64_t;
 /// Thread-safe. Operations are asynchronous: `Start...` returns at once with an
 /// id, and the completion runs on the manager's thread, under no lock; it must
 /// not block. The methods without `Start` wait for that completion and so must
-/// not be called from a completion or an observer.
+/// not be called from a completion or an observer. A thread that waits, for a
+/// completion or for a view, is the manager's thread meanwhile whenever that
+/// has something to do, which saves waking up another one; it may so run
+/// completions and observers of others. Hold no lock then that these take.
 /// Every answered decision is on disk before its completion runs.
 class DEVMGR_EXPORT DeviceManager {
  public:
@@ -309,6 +313,14 @@ class DEVMGR_EXPORT DeviceManager {
   /// thread, like views.
   virtual void AddObserver(DeviceManagerObserver* observer) = 0;
   virtual void RemoveObserver(DeviceManagerObserver* observer) = 0;
+
+ private:
+  /// Calls `begin`, and returns once what `begin` was given has been called,
+  /// on any thread. By default the calling thread just waits.
+  virtual void RunUntilFinished(
+      const std::function<void(std::function<void()> finish)>& begin);
+  template <typename Result, typename Start>
+  Result WaitFor(Start start);
 };
 
 }  // namespace devmgr
