@@ -2,6 +2,8 @@
 #include "manager/event_log.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 namespace devmgr::manager {
@@ -23,6 +25,24 @@ constexpr char kOfObject = 'o';
 constexpr char kOfReason = 'r';
 constexpr char kOfRepeats = 'n';
 constexpr char kOfGroup = 'g';
+
+/// Puts an entry where its sequence belongs: mostly at the end.
+template <typename Place>
+void PutInOrder(std::vector<Place>& places, Place entry) {
+  const auto is_before = [](const Place& a, const Place& b) {
+    return a->event.sequence < b->event.sequence;
+  };
+  places.insert(
+      std::upper_bound(places.begin(), places.end(), entry, is_before), entry);
+}
+
+/// A list that becomes empty goes.
+template <typename Lists, typename Key, typename Place>
+void TakeOut(Lists& lists, const Key& key, Place entry) {
+  const auto list = lists.find(key);
+  std::erase(list->second, entry);
+  if (list->second.empty()) lists.erase(list);
+}
 
 }  // namespace
 
@@ -66,23 +86,19 @@ void EventLog::Add(bool warning, std::string reason, std::string object_kind,
 
 void EventLog::OnObjectGone(const std::string& object_kind,
                             const ObjectName& object) {
+  const auto known = shares_.find(ShareOfObject(object_kind, object));
+  if (known == shares_.end()) return;
   const std::string group = object_kind + kGone;
   std::vector<std::pair<Share, std::size_t>> shares;
-  for (Entry& entry : entries_) {
-    if (entry.event.object != object ||
-        entry.event.object_kind != object_kind || entry.group == group) {
-      continue;
-    }
-    Count(entry, -1);
-    entry.group = group;
-    Count(entry, 1);
-    shares = SharesOf(entry);
-  }
-  // What follows under this name is about another object.
-  for (auto it = sources_.begin(); it != sources_.end();) {
-    const auto& [warning, reason, kind, name] = it->first;
-    it = kind == object_kind && name == object ? sources_.erase(it)
-                                               : std::next(it);
+  const Places places = known->second;
+  for (const Place place : places) {
+    if (place->group == group) continue;
+    TakeOutOfLists(place);
+    place->group = group;
+    PutIntoLists(place);
+    shares = SharesOf(*place);
+    // What follows under this name is about another object.
+    sources_.erase(SourceOf(place->event));
   }
   MakeRoom(shares);
 }
@@ -99,6 +115,11 @@ EventLog::Source EventLog::SourceOf(const EventInfo& event) {
   return {event.warning, event.reason, event.object_kind, event.object};
 }
 
+EventLog::Share EventLog::ShareOfObject(const std::string& kind,
+                                        const ObjectName& object) {
+  return {kOfObject, kind, "", object};
+}
+
 std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
     const Entry& entry) const {
   const std::size_t tenth = std::max(kLeastShare, limit_ / 10);
@@ -106,8 +127,8 @@ std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
   const std::size_t fortieth = std::max(kLeastShare, limit_ / 40);
   const EventInfo& event = entry.event;
   std::vector<std::pair<Share, std::size_t>> shares;
-  shares.push_back(
-      {{kOfObject, event.object_kind, "", event.object}, twentieth});
+  shares.emplace_back(ShareOfObject(event.object_kind, event.object),
+                      twentieth);
   if (event.warning) {
     shares.push_back(
         {{kOfReason, event.object_kind, event.reason, {}}, twentieth});
@@ -121,15 +142,18 @@ std::vector<std::pair<EventLog::Share, std::size_t>> EventLog::SharesOf(
   return shares;
 }
 
-void EventLog::Count(const Entry& entry, int by) {
-  for (const auto& [share, most] : SharesOf(entry)) {
-    std::size_t& count = shares_[share];
-    count += static_cast<std::size_t>(by);
-    if (count == 0) shares_.erase(share);
+void EventLog::PutIntoLists(Place entry) {
+  for (const auto& [share, most] : SharesOf(*entry)) {
+    PutInOrder(shares_[share], entry);
   }
-  std::size_t& count = groups_[entry.group];
-  count += static_cast<std::size_t>(by);
-  if (count == 0) groups_.erase(entry.group);
+  PutInOrder(groups_[entry->group], entry);
+}
+
+void EventLog::TakeOutOfLists(Place entry) {
+  for (const auto& [share, most] : SharesOf(*entry)) {
+    TakeOut(shares_, share, entry);
+  }
+  TakeOut(groups_, entry->group, entry);
 }
 
 void EventLog::Repeat(Place entry, std::string message) {
@@ -148,9 +172,9 @@ void EventLog::Repeat(Place entry, std::string message) {
 void EventLog::MarkAgain(const std::vector<Place>& places) {
   for (const Place place : places) {
     if (place->again) continue;
-    Count(*place, -1);
+    TakeOutOfLists(place);
     place->again = true;
-    Count(*place, 1);
+    PutIntoLists(place);
   }
 }
 
@@ -167,7 +191,7 @@ void EventLog::Insert(EventInfo event, bool again) {
   place->again = again;
   place->event = std::move(event);
   sources_[SourceOf(place->event)].push_back(place);
-  Count(*place, 1);
+  PutIntoLists(place);
   MakeRoom(SharesOf(*place));
   if (MayDeliver(place->event.object_kind)) {
     Deliver(place);
@@ -176,29 +200,12 @@ void EventLog::Insert(EventInfo event, bool again) {
   }
 }
 
-bool EventLog::IsOf(const Share& share, const Entry& entry) {
-  const auto& [what, name, reason, object] = share;
-  const EventInfo& event = entry.event;
-  switch (what) {
-    case kOfObject:
-      return event.object_kind == name && event.object == object;
-    case kOfReason:
-      return event.warning && event.object_kind == name &&
-             event.reason == reason;
-    case kOfRepeats:
-      return !event.warning && entry.again && event.object_kind == name &&
-             event.reason == reason;
-    default:
-      return entry.group == name;
-  }
-}
-
 void EventLog::MakeRoom(
     const std::vector<std::pair<Share, std::size_t>>& shares) {
   for (const auto& [share, most] : shares) {
     for (;;) {
-      const auto count = shares_.find(share);
-      if (count == shares_.end() || count->second <= most) break;
+      const auto places = shares_.find(share);
+      if (places == shares_.end() || places->second.size() <= most) break;
       if (const auto& [what, kind, reason, object] = share;
           what == kOfRepeats) {
         const auto now = executor_.Now();
@@ -206,26 +213,22 @@ void EventLog::MakeRoom(
                       [now](const auto& known) { return known.second <= now; });
         repetitive_[{kind, reason}] = now + kRepetitive;
       }
-      DropOldest(
-          [&share = share](const Entry& entry) { return IsOf(share, entry); });
+      Drop(places->second.front());
     }
   }
+  // Of groups of one size that with the oldest entry: never what is new.
+  const auto rank = [](const auto& group) {
+    const Places& places = group.second;
+    return std::tuple(IsOfThePast(group.first), places.size(),
+                      std::numeric_limits<std::uint64_t>::max() -
+                          places.front()->event.sequence);
+  };
   while (entries_.size() > limit_) {
     const auto largest = std::max_element(
-        groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
-          return std::pair(IsOfThePast(a.first), a.second) <
-                 std::pair(IsOfThePast(b.first), b.second);
-        });
-    DropOldest([group = largest->first](const Entry& entry) {
-      return entry.group == group;
-    });
+        groups_.begin(), groups_.end(),
+        [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    Drop(largest->second.front());
   }
-}
-
-template <typename Which>
-void EventLog::DropOldest(Which which) {
-  const Place oldest = std::find_if(entries_.begin(), entries_.end(), which);
-  if (oldest != entries_.end()) Drop(oldest);
 }
 
 void EventLog::Drop(Place entry) {
@@ -234,7 +237,7 @@ void EventLog::Drop(Place entry) {
     std::erase(source->second, entry);
     if (source->second.empty()) sources_.erase(source);
   }
-  Count(*entry, -1);
+  TakeOutOfLists(entry);
   entries_.erase(entry);
 }
 
@@ -254,7 +257,9 @@ void EventLog::Deliver(Place entry) {
   EventInfo& event = entry->event;
   // Who has read it before reads it again.
   if (entry->delivered > 0 || event.sequence != last_sequence_) {
+    TakeOutOfLists(entry);
     event.sequence = ++last_sequence_;
+    PutIntoLists(entry);
   }
   event.fresh = event.count - entry->delivered;
   entry->delivered = event.count;

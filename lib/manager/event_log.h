@@ -63,11 +63,17 @@ class EventLog {
   /// others that come again for the same object, a group.
   using Share = std::tuple<char, std::string, std::string, ObjectName>;
 
+  /// By sequence.
+  using Places = std::vector<Place>;
+
   static Source SourceOf(const EventInfo& event);
+  static Share ShareOfObject(const std::string& kind, const ObjectName& object);
   /// The shares that an entry counts for, each with its bound.
   std::vector<std::pair<Share, std::size_t>> SharesOf(const Entry& entry) const;
-  static bool IsOf(const Share& share, const Entry& entry);
-  void Count(const Entry& entry, int by);
+  /// Puts an entry into the lists of its shares and of its group; takes it out,
+  /// before anything of it changes on which those depend.
+  void PutIntoLists(Place entry);
+  void TakeOutOfLists(Place entry);
 
   void MarkAgain(const std::vector<Place>& places);
   bool IsRepetitive(const EventInfo& event) const;
@@ -77,8 +83,6 @@ class EventLog {
   /// many then, the oldest of objects gone, or else of the largest group.
   void MakeRoom(const std::vector<std::pair<Share, std::size_t>>& shares);
   void Drop(Place entry);
-  template <typename Which>
-  void DropOldest(Which which);
 
   /// Whether something of this kind may be delivered at once.
   bool MayDeliver(const std::string& kind);
@@ -93,8 +97,8 @@ class EventLog {
   const std::function<void(const EventInfo&)> on_event_;
   Entries entries_;  ///< By sequence.
   std::map<Source, std::vector<Place>> sources_;
-  std::map<Share, std::size_t> shares_;
-  std::map<std::string, std::size_t> groups_;
+  std::map<Share, Places> shares_;
+  std::map<std::string, Places> groups_;
   /// Kinds and reasons, no warnings, that have used up their share of repeats:
   /// until when they count so, since what is dropped is not remembered.
   std::map<std::pair<std::string, std::string>,

@@ -205,6 +205,19 @@ TEST_F(EventLogTest, APodOfTheSameNameBeginsAnew) {
   EXPECT_EQ(events[1].count, 1u);
 }
 
+TEST_F(EventLogTest, TheNewestEventIsKeptHoweverSmallTheLog) {
+  EventLog small(
+      executor_, 1, [] { return WallTime(seconds(0)); },
+      [this](const EventInfo& event) { delivered_.push_back(event); });
+  for (const char* kind : {"Pod", "Node", "ResourceClaim", "Node"}) {
+    small.Add(false, "Seen", kind, {"", "it"}, "is seen");
+    const std::vector<EventInfo> events = small.After(0);
+    ASSERT_THAT(events, SizeIs(1));
+    EXPECT_EQ(events[0].object_kind, kind);
+  }
+  EXPECT_THAT(delivered_, SizeIs(4));
+}
+
 TEST_F(EventLogTest, PodsThatAreKnownHaveAsMuchAsThereIs) {
   Add("LedgerRecovered", "node", "was not closed", true, "Node");
   AddOthers(3'000);
