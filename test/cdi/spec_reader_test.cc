@@ -252,7 +252,7 @@ TEST(SpecReaderTest, ChecksClosId) {  // BO-028
   }
   for (const std::string& id :
        {std::string("a/b"), std::string(".."), std::string("."),
-        std::string(4096, 'x'), std::string("\"a\\nb\"")}) {
+        std::string(4096, 'x'), std::string(R"("a\nb")")}) {
     EXPECT_THAT(ProblemOfEdits("intelRdt: {closID: " + id + "}"),
                 HasSubstr("intelRdt.closID"));
   }

@@ -171,8 +171,8 @@ class Inspections final : public Dialled {
     options.cdi_spec_dirs = {folder_ / "cdi"};
     return options;
   }
-  static std::unique_ptr<CriShim> Shim(CriShimOptions options) {
-    auto shim = CriShim::Start(std::move(options));
+  static std::unique_ptr<CriShim> Shim(const CriShimOptions& options) {
+    auto shim = CriShim::Start(options);
     EXPECT_TRUE(shim.ok()) << shim.status();
     return shim.ok() ? *std::move(shim) : nullptr;
   }
