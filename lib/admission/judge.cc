@@ -164,12 +164,11 @@ void SettleRejection(const PodRecord* record, Verdict* verdict) {
   }
 }
 
-bool Wakes(const std::vector<WaitingFor>& changes,
+bool Wakes(const std::set<WaitingFor>& changes,
            const std::vector<WaitingFor>& waiting_for) {
-  return std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
-    return std::find(waiting_for.begin(), waiting_for.end(), change) !=
-           waiting_for.end();
-  });
+  return std::any_of(
+      waiting_for.begin(), waiting_for.end(),
+      [&](const WaitingFor& what) { return changes.contains(what); });
 }
 
 }  // namespace devmgr::admission

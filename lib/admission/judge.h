@@ -9,6 +9,7 @@
 #include <devmgr/status_types.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,8 @@ Verdict JudgeBooked(const state::PodRecord& pod, const JudgeInput& input);
 /// of what it would be rejected for. `record` may be null.
 void SettleRejection(const state::PodRecord* record, Verdict* verdict);
 
-/// Does one of `changes` concern somebody who waits for `waiting_for`?
-bool Wakes(const std::vector<WaitingFor>& changes,
+/// Does one of `changes` concern a pod that waits for `waiting_for`?
+bool Wakes(const std::set<WaitingFor>& changes,
            const std::vector<WaitingFor>& waiting_for);
 
 }  // namespace devmgr::admission

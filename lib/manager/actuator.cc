@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,11 +61,13 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
 
   void OnWake(const std::vector<WaitingFor>& changes) override {
     ArmSweep();
+    const auto all = std::make_shared<const std::set<WaitingFor>>(
+        changes.begin(), changes.end());
     std::vector<PodUid> woken;
     for (auto& [uid, entry] : entries_) {
       if (entry.busy) {
-        entry.missed.insert(entry.missed.end(), changes.begin(), changes.end());
-      } else if (admission::Wakes(changes, entry.waiting_for)) {
+        Miss(entry, all);
+      } else if (admission::Wakes(*all, entry.waiting_for)) {
         woken.push_back(uid);
       }
     }
@@ -81,6 +85,11 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
  private:
+  /// What changed at once, which all pods share.
+  using Changes = std::shared_ptr<const std::set<WaitingFor>>;
+  /// Of these a pod remembers so many while it is busy.
+  static constexpr std::size_t kMostMissed = 16;
+
   struct Entry {
     ObjectName name;
     std::shared_ptr<const Pod> pod;  ///< Null: known from the ledger only.
@@ -90,10 +99,29 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     bool again = false;  ///< Something changed meanwhile.
     bool ready = false;  ///< It was prepared, and is as far as we heard.
     std::vector<WaitingFor> waiting_for;
-    std::vector<WaitingFor> missed;  ///< Changes while busy.
+    std::vector<Changes> missed;  ///< While busy.
     std::chrono::milliseconds delay{0};
     std::uint64_t retry = 0;  ///< Number of the retry that is due next.
   };
+
+  /// What comes after too much has changed is looked at without asking what it
+  /// was.
+  static void Miss(Entry& entry, const Changes& changes) {
+    if (entry.missed.size() < kMostMissed) {
+      entry.missed.push_back(changes);
+    } else {
+      entry.again = true;
+    }
+  }
+
+  /// Whether something that a pod waits for changed while it was busy; what
+  /// changed is forgotten.
+  static bool TakeMissed(Entry& entry) {
+    const std::vector<Changes> missed = std::exchange(entry.missed, {});
+    return std::any_of(missed.begin(), missed.end(), [&](const auto& changes) {
+      return admission::Wakes(*changes, entry.waiting_for);
+    });
+  }
 
   /// Runs `task` on the manager's thread, unless this is gone by then.
   void Post(std::function<void()> task,
@@ -319,7 +347,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   void Rest(const PodUid& uid, bool retry) {
     Entry& entry = entries_[uid];
     entry.busy = false;
-    if (entry.again || admission::Wakes(entry.missed, entry.waiting_for)) {
+    if (TakeMissed(entry) || entry.again) {
       entry.delay = options_.min_retry;
       Step(uid);
       return;

@@ -101,6 +101,35 @@ TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
+// However much changes while its driver is asked, a pod is tried again at once
+// when some of it is what it waits for, or more than is remembered.
+TEST_F(ManagerTest, WhatChangesWhileADriverIsAskedIsNotMissed) {
+  node_.actuator_options.min_retry = std::chrono::hours(1);
+  node_.Start();
+  for (const int others : {0, 40}) {
+    const std::string name = "p" + std::to_string(others);
+    node_.drivers.Answer(kDriver, FailTimes(true, "c-" + name, 1));
+    node_.drivers.Hold(kDriver);
+    const std::size_t calls = node_.drivers.calls().size();
+    const std::string mine =
+        ClaimYaml("c-" + name, "u-c-" + name, {kDriver}, {"u-" + name}) +
+        PodYaml(name, "u-" + name, {"c-" + name});
+    node_.Publish(mine);
+    ASSERT_TRUE(node_.drivers.WaitForCalls(calls + 1));
+    if (others == 0) node_.drivers.Register(kDriver);
+    for (int i = 0; i < others; ++i) {
+      node_.Publish(mine + ClaimYaml("other-" + std::to_string(i), "u-other",
+                                     {kOther}, {}));
+      ASSERT_TRUE(node_.WaitUntil("it is seen", [&] {
+        return node_.manager().Objects()->claims.contains(
+            {"default", "other-" + std::to_string(i)});
+      }));
+    }
+    node_.drivers.Let(kDriver);
+    ASSERT_TRUE(node_.WaitFor(name, PodState::kReady));
+  }
+}
+
 // Codes that mean "do not try again" between us do not from a driver.
 TEST_F(ManagerTest, DriversCodeDoesNotEndTheRetries) {
   auto left = std::make_shared<int>(3);
