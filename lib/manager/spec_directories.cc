@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <cassert>
+#include <cstddef>
+#include <map>
 #include <utility>
 
 #include "cdistore/spec_directory.h"
@@ -64,6 +66,23 @@ std::set<LastingProblems::Problem> SpecDirectories::ProblemsOf(
   // These name what they are about.
   for (const std::string& unread : registry.unread()) {
     problems.emplace(fmt::format("{}", fmt::join(names_, ", ")), unread);
+  }
+  // Files that are copies of each other have all their devices in common.
+  std::map<std::vector<std::string>, std::pair<std::string, std::size_t>>
+      clashes;
+  for (const CdiConflict& conflict : registry.conflicts()) {
+    if (!conflict.is_effective) continue;
+    auto& [first, others] =
+        clashes.try_emplace(conflict.paths, conflict.ToString(), 0)
+            .first->second;
+    if (first != conflict.ToString()) ++others;
+  }
+  for (const auto& [paths, clash] : clashes) {
+    const auto& [first, others] = clash;
+    problems.emplace(paths.front(),
+                     others == 0 ? first
+                                 : fmt::format("{}; {} more devices likewise",
+                                               first, others));
   }
   return problems;
 }

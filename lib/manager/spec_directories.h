@@ -18,7 +18,8 @@ namespace devmgr::manager {
 
 /// The CDI directories of the node, followed from the start on. What is wrong
 /// there and lasts is an event: a file that is no spec, a link that leads
-/// nowhere, what cannot be read. A directory that does not exist is fine.
+/// nowhere, files that define the same device, what cannot be read. A directory
+/// that does not exist is fine.
 ///
 /// Lives on the manager's thread; directories are read on one of its own
 /// (`devmgr-specs`) and on the cache's (`devmgr-cdi`), which sleep in between.

@@ -20,9 +20,11 @@ namespace devmgr::manager {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 /// A clock that moves when told, for tasks that other threads post.
 class PostedExecutor : public ManualExecutor {
@@ -114,6 +116,23 @@ TEST_F(SpecDirectoriesTest, SoIsAFileThatIsNoSpec) {
   EXPECT_THAT(Events()[0], HasSubstr("kind"));
 }
 
+TEST_F(SpecDirectoriesTest, SoAreFilesThatDefineTheSameDevices) {
+  const std::string devices =
+      "cdiVersion: 0.5.0\nkind: example.com/x\ndevices:\n"
+      "- {name: d0, containerEdits: {env: [A=1]}}\n"
+      "- {name: d1, containerEdits: {env: [A=1]}}\n"
+      "- {name: d2, containerEdits: {env: [A=1]}}\n";
+  Write("a.yaml", devices);
+  WriteGood("b.yaml");
+  Start({folder_.path()});
+  EXPECT_THAT(Events(), IsEmpty());
+  Write("c.yaml", devices);
+  ASSERT_TRUE(WaitUntil([&] { return Events().size() == 1; }));
+  EXPECT_THAT(Events()[0],
+              AllOf(StartsWith("a.yaml: "), HasSubstr("example.com/x=d0"),
+                    HasSubstr("c.yaml"), HasSubstr("2 more devices")));
+}
+
 TEST_F(SpecDirectoriesTest, WhatComesLaterIsNoticed) {
   Start({folder_.path()});
   EXPECT_THAT(Events(), IsEmpty());
@@ -123,18 +142,20 @@ TEST_F(SpecDirectoriesTest, WhatComesLaterIsNoticed) {
 
 TEST_F(SpecDirectoriesTest, WhatStaysIsToldOnceAndWhatComesAgainIsCounted) {
   const fs::path link = folder_.path() / "b.yaml";
-  fs::create_symlink("gone.yaml", link);
+  fs::create_directory(folder_.path() / "elsewhere");
+  fs::create_symlink("elsewhere/gone.yaml", link);
   Start({folder_.path()});
   // Another file changes; the link is as it was.
   Write("c.yaml", "{}");
   ASSERT_TRUE(WaitUntil([&] { return Events().size() == 2; }));
   EXPECT_EQ(Events()[0], "b.yaml: " + kDangles + " x1");
   // It is mended, which other files show, and breaks again.
-  WriteGood("gone.yaml");
+  WriteGood("elsewhere/gone.yaml");
   fs::remove(folder_.path() / "c.yaml");
   Write("d.yaml", "{}");
   ASSERT_TRUE(WaitUntil([&] { return Events().size() == 3; }));
-  fs::remove(folder_.path() / "gone.yaml");
+  fs::remove(folder_.path() / "elsewhere/gone.yaml");
+  fs::remove(folder_.path() / "d.yaml");
   EXPECT_TRUE(WaitUntil([&] {
     const auto events = Events();
     return std::find(events.begin(), events.end(),
