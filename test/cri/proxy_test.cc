@@ -327,9 +327,8 @@ TEST_F(ProxyTest, EndsStreamsWhenTheRuntimeDies) {
                                {{"x-do", in_the_middle ? "half" : "whole"}});
     const std::int32_t stream = client->Request(send);
     const std::size_t expected = in_the_middle ? 22 : 20;
-    ASSERT_TRUE(client->WaitFor(stream, [&](const RawMessage& m) {
-      return m.body_bytes >= expected;
-    }));
+    ASSERT_TRUE(client->WaitFor(
+        stream, [&](const RawMessage& m) { return m.body_bytes >= expected; }));
     backend_->Kill();
     ASSERT_TRUE(client->WaitClosed(stream));
     const RawMessage answer = client->Received(stream);
