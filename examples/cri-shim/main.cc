@@ -80,71 +80,79 @@ void Log(devmgr::LogLevel level, std::string_view text) {
 }
 
 void DeclareDevices(CLI::App* app, Flags* flags) {
-  auto* daemon = app->add_option("--devmgrd", flags->devmgrd,
-                                 "devices come from the devmgrd that has this "
-                                 "inspection socket")
-                     ->type_name("SOCKET");
+  auto* daemon =
+      app->add_option(
+             "--devmgrd", flags->devmgrd,
+             "Get devices from the devmgrd with this inspection socket")
+          ->type_name("SOCKET");
   auto* root = app->add_option("--root", flags->root,
-                               "devices are managed in this process, below "
-                               "DIR as `devmgrd --root DIR` does")
+                               "Manage devices in this process, below DIR as "
+                               "`devmgrd --root DIR`")
                    ->type_name("DIR");
   daemon->excludes(root);
   app->add_option("--actuate", flags->actuate,
-                  "with --root, what has pods prepared: `cri`, that the client "
-                  "runs their sandboxes; `manifests`, that they are in "
-                  "DIR/manifests. Otherwise `none`: somebody else, such as the "
-                  "daemon of --devmgrd")
+                  "With --root, when pods are prepared: `cri`: when the client "
+                  "runs their sandboxes; `manifests`: when they are in "
+                  "DIR/manifests; `none`: not by this program, but for example "
+                  "by the daemon of --devmgrd")
       ->check(CLI::IsMember(kActuate))
       ->capture_default_str();
-  app->add_option("--node-name", flags->node_name,
-                  "with --root: pods of other nodes do not count")
+  app->add_option(
+         "--node-name", flags->node_name,
+         "With --root: name of this node; pods of other nodes are ignored")
       ->type_name("NAME");
   app->add_option("--unknown-sandbox", flags->unknown_sandbox,
-                  "what becomes of containers of pods that nobody knows")
+                  "What to do with containers whose pod is not known")
       ->check(CLI::IsMember(kUnknownSandbox))
       ->capture_default_str();
-  app->add_option("--unknown-sandbox-wait-ms", flags->unknown_sandbox_wait_ms,
-                  "how long `wait` waits before it passes them")
+  app->add_option(
+         "--unknown-sandbox-wait-ms", flags->unknown_sandbox_wait_ms,
+         "How long `wait` waits for the pod before it passes the container")
       ->check(CLI::Range(0, 600'000))
       ->capture_default_str();
-  app->add_option("--call-timeout-ms", flags->call_timeout_ms,
-                  "longest wait for plugins before a start, and for devmgrd")
+  app->add_option(
+         "--call-timeout-ms", flags->call_timeout_ms,
+         "Timeout of calls to plugins before a start, and of calls to devmgrd")
       ->check(CLI::Range(1, 600'000))
       ->capture_default_str();
 }
 
 void DeclareRuntime(CLI::App* app, Flags* flags) {
-  app->add_option("--listen", flags->listen, "where CRI clients connect")
+  app->add_option("--listen", flags->listen,
+                  "Socket to create, to which CRI clients connect")
       ->required()
       ->type_name("SOCKET");
-  app->add_option("--runtime", flags->runtime, "where the runtime listens")
+  app->add_option("--runtime", flags->runtime, "Socket of the runtime")
       ->required()
       ->type_name("SOCKET");
   app->add_option("--mode", flags->mode,
-                  "of the socket, octal; default: as the runtime's")
+                  "Mode of the --listen socket, octal (default: that of the "
+                  "runtime's socket)")
       ->type_name("0660");
   app->add_option("--runtime-cdi", flags->runtime_cdi,
-                  "how the runtime takes CDI names; default: it is asked")
+                  "How the runtime accepts CDI device names (default: the "
+                  "runtime is asked)")
       ->check(CLI::IsMember(kRuntimeCdi));
   app->add_option("--cdi-spec-dir", flags->cdi_spec_dirs,
-                  "where CDI specs are; may be repeated, the later the higher "
-                  "its priority; default: /etc/cdi, /var/run/cdi and, with "
-                  "--root, DIR/cdi")
+                  "Directory of CDI specs; may be repeated, the last one has "
+                  "the highest priority (default: /etc/cdi, /var/run/cdi and, "
+                  "with --root, DIR/cdi)")
       ->type_name("DIR");
   app->add_option("--inexpressible", flags->inexpressible,
-                  "edits that a runtime without CDI cannot be told: refuse the "
-                  "container, or leave them out and tell")
+                  "With a runtime without CDI: `refuse` a container whose CDI "
+                  "edits CRI has no field for, or `warn` and leave them out")
       ->check(CLI::IsMember(kPolicies))
       ->capture_default_str();
-  app->add_option("--allow-hook", flags->allowed_hooks,
-                  "leave this hook out, whatever --inexpressible says: the "
-                  "last part of its path, perhaps with its first arguments; "
-                  "may be repeated")
+  app->add_option(
+         "--allow-hook", flags->allowed_hooks,
+         "Leave this hook out, whatever --inexpressible says: the last part of "
+         "its path, optionally with its first arguments; may be repeated")
       ->type_name("HOOK");
   app->add_flag("--mount-options", flags->mount_options,
-                "the runtime takes mount options");
-  app->add_flag("--strict", flags->strict,
-                "refuse requests that cannot be read; otherwise they pass");
+                "The runtime supports mount options");
+  app->add_flag(
+      "--strict", flags->strict,
+      "Refuse requests that cannot be parsed, instead of passing them on");
 }
 
 /// Reads an octal mode. False: that is none.
@@ -368,11 +376,11 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   CLI::App app(
-      "Gives containers their devices, between a CRI client and a container\n"
-      "runtime. Without --devmgrd and --root it only sees to CDI device names\n"
-      "that the client sends, as a kubelet does: for a runtime without CDI "
-      "they\n"
-      "become plain variables, mounts and device nodes.",
+      "Stands between a CRI client and a container runtime, and "
+      "gives\ncontainers their devices. Without --devmgrd and --root it only "
+      "handles\nthe CDI device names that the client sends, as the kubelet "
+      "does: for a\nruntime without CDI they become plain variables, mounts "
+      "and device nodes.",
       "devmgr-cri-shim");
   Flags flags;
   app.set_version_flag("--version",

@@ -10,9 +10,10 @@ constexpr char kRuntimeVariable[] = "CONTAINER_RUNTIME_ENDPOINT";
 
 void AddCdiSpecDirs(CLI::App* command, Raw& raw) {
   command
-      ->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
-                   "where CDI specs are, instead of /etc/cdi and "
-                   "/var/run/cdi; may be repeated, the last one wins")
+      ->add_option(
+          "--cdi-spec-dir", raw.cdi_spec_dirs,
+          "Directory of CDI specs, instead of /etc/cdi and /var/run/cdi; may "
+          "be repeated, the last one has the highest priority")
       ->allow_extra_args(false);
 }
 
@@ -58,19 +59,19 @@ absl::Status CheckDiff(const Raw& raw, const Environment& environment,
 void AddFallback(CLI::App* resolve, CLI::Option* fallback, Raw& raw) {
   resolve
       ->add_option("--inexpressible", raw.inexpressible,
-                   "of --fallback: `refuse` the container for what CRI cannot "
-                   "say, or `warn` and leave it out")
+                   "With --fallback: `refuse` a container whose CDI edits CRI "
+                   "has no field for, or `warn` and leave them out")
       ->check(CLI::IsMember({"refuse", "warn"}))
       ->needs(fallback);
   resolve
       ->add_option("--allow-hook", raw.allowed_hooks,
-                   "of --fallback: leave this hook out, whatever "
+                   "With --fallback: leave this hook out, whatever "
                    "--inexpressible says; may be repeated")
       ->allow_extra_args(false)
       ->needs(fallback);
   resolve
       ->add_flag("--mount-options", raw.mount_options,
-                 "of --fallback: the runtime takes mount options")
+                 "With --fallback: the runtime supports mount options")
       ->needs(fallback);
 }
 
@@ -78,7 +79,7 @@ void AddFallback(CLI::App* resolve, CLI::Option* fallback, Raw& raw) {
 
 void AddShowEnv(CLI::App* command, Raw& raw) {
   command->add_flag("--show-env", raw.show_env,
-                    "show values of environment variables in tables");
+                    "Show the values of environment variables in tables");
 }
 
 CLI::Option* AddRuntimeEndpoint(CLI::App* command, Raw& raw,
@@ -92,24 +93,23 @@ CLI::Option* AddRuntimeEndpoint(CLI::App* command, Raw& raw,
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::App* resolve =
       AddVerb(app, verbs, Verb::kResolve, "resolve",
-              "what to inject into the containers of a pod that is Ready");
+              "Show what to inject into the containers of a pod that is Ready");
   CLI::Option* pod = resolve->add_option("POD", raw.name, "[NAMESPACE/]NAME");
   CLI::Option* container = resolve->add_option("-c,--container", raw.container,
-                                               "only this container");
+                                               "Show only this container");
   CLI::Option* edits = resolve->add_flag(
-      "--cdi", raw.cdi_edits,
-      "the edits behind the CDI devices of claims and plugins");
+      "--cdi", raw.cdi_edits, "Show the CDI edits of these devices");
   CLI::Option* fallback =
       resolve
           ->add_flag("--fallback", raw.fallback,
-                     "all of it in plain CRI fields, as for a runtime without "
-                     "CDI, or why that cannot be")
+                     "Show everything as plain CRI fields, as for a runtime "
+                     "without CDI, or why that is not possible")
           ->excludes(edits);
   resolve
       ->add_option("--diff", raw.diff_container,
-                   "in place of POD: how what this container of the runtime "
-                   "holds differs from it; an ID, or its beginning. Exit code "
-                   "1 if it does")
+                   "Instead of POD: show how what this container of the "
+                   "runtime holds differs from it; an ID or a prefix of it. "
+                   "Exit code 1 if there are differences")
       ->type_name("CONTAINER_ID")
       ->check(NotEmpty)
       ->excludes(pod)
@@ -117,48 +117,60 @@ void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs) {
       ->excludes(edits)
       ->excludes(fallback);
   AddRuntimeEndpoint(resolve, raw,
-                     "of --diff: CRI socket of the runtime (or " +
+                     "CRI socket of the runtime: with --diff of the one that "
+                     "has the container (default: " +
                          std::string(kRuntimeVariable) +
-                         "); of --fallback: of the one that is meant");
+                         "), with --fallback of the one to show the fields "
+                         "for");
   AddFallback(resolve, fallback, raw);
   AddCdiSpecDirs(resolve, raw);
   AddShowEnv(resolve, raw);
 }
 
 void AddInject(CLI::App& app, Raw& raw, VerbMap& verbs) {
-  CLI::App* inject =
-      AddVerb(app, verbs, Verb::kInject, "inject",
-              "put what a container gets into its OCI runtime configuration");
+  CLI::App* inject = AddVerb(
+      app, verbs, Verb::kInject, "inject",
+      "Add the devices of a container to its OCI runtime configuration");
   inject->add_option("--pod", raw.name, "[NAMESPACE/]NAME")->required();
-  inject->add_option("-c,--container", raw.container, "the container")
+  inject->add_option("-c,--container", raw.container, "Name of the container")
       ->required();
-  inject->add_option("--spec", raw.spec, "its config.json")->required();
-  inject->add_option("-o,--output", raw.out_file,
-                     "the file to write, in one step; it may be that of "
-                     "--spec (default: stdout)");
+  inject
+      ->add_option("--spec", raw.spec,
+                   "OCI runtime configuration (config.json) to read")
+      ->required();
+  inject->add_option(
+      "-o,--output", raw.out_file,
+      "File to write, atomically; it may be that of --spec (default: stdout)");
   AddCdiSpecDirs(inject, raw);
 }
 
 void AddCdi(CLI::App& app, Raw& raw, VerbMap& verbs) {
-  CLI::App* cdi = AddVerb(app, verbs, Verb::kCdi, "cdi",
-                          "CDI specs on this machine; asks no daemon");
+  CLI::App* cdi =
+      AddVerb(app, verbs, Verb::kCdi, "cdi",
+              "Work with the CDI specs of this machine; needs no daemon");
   cdi->require_subcommand(1);
   AddCdiSpecDirs(cdi, raw);
-  cdi->add_subcommand("dirs", "the directories, and what is wrong with them");
+  cdi->add_subcommand("dirs",
+                      "List the directories of CDI specs, with their problems");
   cdi->add_subcommand("list",
-                      "the devices; which definitions do not count, and why");
+                      "List the devices, and the definitions that do not "
+                      "count, with the reason");
   CLI::App* show = cdi->add_subcommand(
-      "show", "what one device changes in a container, and where it is from");
+      "show",
+      "Show what a device changes in a container, and which file defines it");
   show->add_option("NAME", raw.cdi_device, "VENDOR/CLASS=DEVICE")->required();
   AddShowEnv(show, raw);
-  cdi->add_subcommand("validate", "check spec files; exit code 1 if any is bad")
-      ->add_option("PATH", raw.paths,
-                   "files, or directories (default: all directories)");
+  cdi->add_subcommand("validate",
+                      "Check spec files; exit code 1 if one is invalid")
+      ->add_option(
+          "PATH", raw.paths,
+          "Files or directories (default: all directories of CDI specs)");
   cdi->add_subcommand("watch",
-                      "the devices, then what changes, until --timeout");
-  cdi->add_subcommand("min-version",
-                      "the oldest CDI version that has all that is in a spec")
-      ->add_option("FILE", raw.paths, "the spec file")
+                      "List the devices, then each change, until --timeout");
+  cdi->add_subcommand(
+         "min-version",
+         "Print the oldest CDI version that has all fields of a spec")
+      ->add_option("FILE", raw.paths, "Spec file")
       ->required()
       ->expected(1);
 }

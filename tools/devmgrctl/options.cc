@@ -73,51 +73,58 @@ const Names<Kind>& KindNames() {
 void AddGlobalFlags(CLI::App& app, Raw& raw) {
   const auto last = CLI::MultiOptionPolicy::TakeLast;
   CLI::Option* endpoint =
-      app.add_option("--endpoint", raw.endpoint,
-                     "socket of devmgrd (DEVMGR_ENDPOINT, else " +
-                         std::string(kDefaultEndpoint) + ")")
+      app.add_option(
+             "--endpoint", raw.endpoint,
+             "Inspection socket of devmgrd (default: DEVMGR_ENDPOINT, else " +
+                 std::string(kDefaultEndpoint) + ")")
           ->multi_option_policy(last);
   app.add_option("--state-dir", raw.state_dir,
-                 "read the state directory of a stopped devmgrd instead")
+                 "Read the state directory of a stopped devmgrd instead")
       ->multi_option_policy(last)
       ->excludes(endpoint);
   app.add_option("-o,--output", raw.format, NamesOf(FormatNames()))
       ->multi_option_policy(last);
   app.add_option("--timeout", raw.timeout,
-                 "longest wait for an answer, 0 for none (default 2s; for "
-                 "wait, prepare and release the whole wait, default 30s; for "
-                 "fsck 30s)")
+                 "How long to wait for an answer, such as 20s; 0: without "
+                 "limit (default: 2s; for fsck 30s; for wait, prepare and "
+                 "release 30s until the pod is in the state)")
       ->multi_option_policy(last);
   app.add_option("-n,--namespace", raw.ns,
-                 "only this namespace; of a bare pod or claim name")
+                 "Show only this namespace; namespace of a pod or claim that "
+                 "is given without one")
       ->multi_option_policy(last);
   app.add_flag("-A,--all-namespaces", raw.all_namespaces,
-               "accepted; all namespaces are shown unless -n is given");
-  app.add_flag("--no-headers", raw.no_headers, "no header line in tables");
+               "Show all namespaces, which is the default without -n");
+  app.add_flag("--no-headers", raw.no_headers,
+               "Print tables without their header line");
   app.add_option("--color", raw.color, NamesOf(ColorNames()))
       ->multi_option_policy(last);
 }
 
 /// Of what an operator decides over the manager's head.
 void AddOperatorFlags(CLI::App* command, Raw& raw) {
-  command->add_option("--reason", raw.reason, "why, for the history");
-  command->add_flag("--yes", raw.yes, "do it; else it is only shown");
+  command->add_option("--reason", raw.reason,
+                      "Reason of the decision, for the history");
+  command->add_flag("--yes", raw.yes,
+                    "Do it; without --yes, only show what would be done");
 }
 
 /// What looks back into the ledger.
 void AddLedgerVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
-  CLI::App* history = AddVerb(app, verbs, Verb::kHistory, "history",
-                              "decisions, as far as the ledger remembers");
+  CLI::App* history =
+      AddVerb(app, verbs, Verb::kHistory, "history",
+              "Show the decisions that the ledger's history still has");
   history->add_option("POD|CLAIM", raw.name,
-                      "only those about it: [pod/|claim/][NAMESPACE/]NAME, or "
-                      "its UID");
-  history->add_option("--since", raw.since, "only what is newer: SEQ|TIME");
+                      "Show only decisions about this pod or claim: "
+                      "[pod/|claim/][NAMESPACE/]NAME, or its UID");
+  history->add_option("--since", raw.since,
+                      "Show only decisions after this one: SEQ|TIME");
   CLI::App* state = AddVerb(app, verbs, Verb::kState, "state",
-                            "what the ledger held at an earlier moment");
+                            "Show what the ledger held at an earlier time");
   state->add_option("--at", raw.at, "SEQ|TIME (default: now)");
-  CLI::App* diff =
-      AddVerb(app, verbs, Verb::kDiff, "diff",
-              "what changed between two moments; exit code 1 if anything did");
+  CLI::App* diff = AddVerb(app, verbs, Verb::kDiff, "diff",
+                           "Show what changed in the ledger between two times; "
+                           "exit code 1 if anything changed");
   diff->add_option("--from", raw.from, "SEQ|TIME")->required();
   diff->add_option("--to", raw.to, "SEQ|TIME (default: now)");
   const std::string forms =
@@ -131,101 +138,109 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
                               std::string& value, const char* description) {
     command->add_option(name, value, description);
   };
-  AddVerb(app, verbs, Verb::kStatus, "status", "the dashboard");
+  AddVerb(
+      app, verbs, Verb::kStatus, "status",
+      "Show a summary of the node: ledger, source, plugins, pods and problems");
   AddVerb(app, verbs, Verb::kVersion, "version",
-          "versions of this program and of the daemon");
-  CLI::App* get = AddVerb(app, verbs, Verb::kGet, "get", "list what there is");
+          "Print the versions of this program and of the daemon");
+  CLI::App* get =
+      AddVerb(app, verbs, Verb::kGet, "get", "List the objects of a kind");
   positional(get, "KIND", raw.kind, kListedKinds);
-  positional(get, "NAME", raw.name,
-             "only this one, [NAMESPACE/]NAME; KIND/NAME is the same. Of "
-             "devices also a resource or driver: those that are of it");
+  positional(
+      get, "NAME", raw.name,
+      "Show only this one: [NAMESPACE/]NAME, also as KIND/NAME. Of devices: an "
+      "ID, or a resource or driver, whose devices are shown");
   CLI::App* describe = AddVerb(app, verbs, Verb::kDescribe, "describe",
-                               "all there is to know about one thing");
+                               "Show one object in detail");
   positional(describe, "KIND", raw.kind, kDescribedKinds);
   positional(describe, "NAME", raw.name,
              "[NAMESPACE/]NAME; of a device RESOURCE/ID, DRIVER/POOL/DEVICE, "
-             "or its ID if no other has it");
+             "or the ID alone if it is unique");
   AddShowEnv(describe, raw);
   AddResolve(app, raw, verbs);
   CLI::App* explain =
       AddVerb(app, verbs, Verb::kExplain, "explain",
-              "why a pod is in its state: what it waits for and who has that, "
-              "what it holds, what took how long");
+              "Explain why a pod is in its state: what it waits for, which pod "
+              "holds that, what it holds, and how long each step took");
   positional(explain, "KIND", raw.kind, "pod");
   positional(explain, "POD", raw.name, "[NAMESPACE/]NAME");
-  CLI::App* wait = AddVerb(app, verbs, Verb::kWait, "wait",
-                           "wait until a pod is in a state");
+  CLI::App* wait = AddVerb(
+      app, verbs, Verb::kWait, "wait",
+      "Wait until a pod is in a state; exit code 1 if the time runs out");
   positional(wait, "KIND", raw.kind, "pod");
   positional(wait, "POD", raw.name, "[NAMESPACE/]NAME");
   wait->add_option("--for", raw.condition, NamesOf(ConditionNames()))
       ->required();
-  CLI::App* prepare =
-      AddVerb(app, verbs, Verb::kPrepare, "prepare",
-              "have a pod prepared and wait for it (actuate: embedder)");
+  CLI::App* prepare = AddVerb(app, verbs, Verb::kPrepare, "prepare",
+                              "Prepare a pod and wait until it is Ready (for "
+                              "devmgrd with actuate: embedder)");
   positional(prepare, "KIND", raw.kind, "pod");
   positional(prepare, "POD", raw.name, "[NAMESPACE/]NAME");
-  CLI::App* release =
-      AddVerb(app, verbs, Verb::kRelease, "release",
-              "have a pod released and wait for it (actuate: embedder); or "
-              "give up a claim that drivers do not unprepare");
+  CLI::App* release = AddVerb(
+      app, verbs, Verb::kRelease, "release",
+      "Release a pod and wait for it (for devmgrd with actuate: embedder), or "
+      "give up a claim that its drivers do not unprepare");
   positional(release, "KIND", raw.kind, "pod or claim");
   positional(release, "NAME", raw.name, "[NAMESPACE/]NAME");
   release->add_flag("--force", raw.force,
-                    "of a claim: wait no longer for its drivers");
+                    "Of a claim: do not wait for its drivers any longer");
   AddOperatorFlags(release, raw);
-  CLI::App* hand_over = AddVerb(
-      app, verbs, Verb::kHandOver, "hand-over",
-      "say who serves an extended resource by its name, and keep it so");
+  CLI::App* hand_over = AddVerb(app, verbs, Verb::kHandOver, "hand-over",
+                                "Decide whether device plugins or a "
+                                "DeviceClass serve an extended resource");
   positional(hand_over, "KIND", raw.kind, "resource");
-  positional(hand_over, "NAME", raw.name, "the resource's name");
+  positional(hand_over, "NAME", raw.name, "Name of the extended resource");
   hand_over
       ->add_option("--to", raw.owner,
-                   "plugin, class, or automatic: as the rules say")
+                   "plugin, class, or automatic: by the usual rules")
       ->required();
   AddOperatorFlags(hand_over, raw);
-  CLI::App* confirm =
-      AddVerb(app, verbs, Verb::kConfirm, "confirm",
-              "say that pods which the source lacks are gone, where it is not "
-              "believed: they are released");
+  CLI::App* confirm = AddVerb(app, verbs, Verb::kConfirm, "confirm",
+                              "Confirm that pods which the source does not "
+                              "list are gone; devmgrd releases them");
   positional(confirm, "KIND", raw.kind, "source");
   AddOperatorFlags(confirm, raw);
   CLI::App* free =
       AddVerb(app, verbs, Verb::kFree, "free",
-              "let pods have the devices of a container that no pod was given "
-              "(get holders), though it may still use them");
+              "Free the devices of a foreign holder (get holders) for other "
+              "pods, although its container may still use them");
   positional(free, "KIND", raw.kind, "holder");
-  positional(free, "CONTAINER", raw.name, "its ID, or how only its ID begins");
+  positional(free, "CONTAINER", raw.name,
+             "ID of the container, or a prefix that only this ID has");
   AddOperatorFlags(free, raw);
-  CLI::App* convert = AddVerb(
-      app, verbs, Verb::kConvert, "convert",
-      "with --state-dir: make the ledger of a stopped devmgrd one of an "
-      "older format, for an older version");
-  convert->add_option("--to", raw.to_format, "the format: 2")->required();
+  CLI::App* convert =
+      AddVerb(app, verbs, Verb::kConvert, "convert",
+              "With --state-dir: convert the ledger of a stopped devmgrd to an "
+              "older format, before an older version is installed");
+  convert->add_option("--to", raw.to_format, "Format to convert to: 2")
+      ->required();
   convert->add_flag("--yes", raw.yes,
-                    "do it; else only what would be lost is shown");
+                    "Do it; without --yes, only show what would be lost");
   CLI::App* events = AddVerb(app, verbs, Verb::kEvents, "events",
-                             "what happened, as far as the daemon remembers");
-  events->add_flag("-f,--follow", raw.follow, "go on with what happens");
-  events->add_option("--since", raw.since, "only what is newer: TIME");
+                             "Show the events that the daemon still has");
+  events->add_flag("-f,--follow", raw.follow, "Keep printing new events");
+  events->add_option("--since", raw.since,
+                     "Show only events after this time: TIME");
   AddLedgerVerbs(app, raw, verbs);
 }
 
 void AddFsck(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::App* fsck =
       AddVerb(app, verbs, Verb::kFsck, "fsck",
-              "check ledger, CDI specs and drivers against each other; exits "
-              "with 1 on problems (not on warnings), with more than 1 when it "
-              "cannot look");
-  CLI::Option* repair = fsck->add_flag(
-      "--repair", raw.repair, "show what would be done about the problems");
-  fsck->add_flag("--yes", raw.yes, "do it; each repair is in the history")
+              "Check ledger, CDI specs, drivers and plugins against each "
+              "other; exit code 1: problems were found (warnings do not "
+              "count), above 1: the check could not be done");
+  CLI::Option* repair = fsck->add_flag("--repair", raw.repair,
+                                       "Show which repairs would be made");
+  fsck->add_flag("--yes", raw.yes,
+                 "Make the repairs; each one is recorded in the history")
       ->needs(repair);
   fsck->add_option("--cdi-spec-dir", raw.cdi_spec_dirs,
-                   "with --state-dir: where CDI specs are, instead of "
+                   "With --state-dir: directory of CDI specs, instead of "
                    "/etc/cdi and /var/run/cdi; may be repeated");
   AddRuntimeEndpoint(fsck, raw,
-                     "CRI socket of the runtime: check its running containers "
-                     "against the ledger, too");
+                     "Also check the running containers of the runtime with "
+                     "this CRI socket against the ledger");
 }
 
 absl::Status CheckDuration(const char* flag, const std::string& text,
@@ -545,7 +560,7 @@ std::string WithoutScheme(const std::string& endpoint) {
 
 std::variant<Options, ExitCode> ParseCommandLine(
     std::vector<std::string> arguments, const Environment& environment) {
-  CLI::App app("Shows what a device manager of this node knows and does",
+  CLI::App app("Shows and controls the device manager of this node",
                "devmgrctl");
   Raw raw;
   VerbMap verbs;

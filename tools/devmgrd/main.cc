@@ -52,9 +52,10 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version",
                        "devmgrd " + std::string(devmgr::Version()));
-  app.add_option("--root", flags.root,
-                 "Directory below which everything is: state, device-plugins, "
-                 "plugins_registry, plugins, manifests, cdi, devmgr.sock");
+  app.add_option(
+      "--root", flags.root,
+      "Directory for everything: state, device-plugins, plugins_registry, "
+      "plugins, manifests, cdi and devmgr.sock are below it");
   app.add_option("--config", flags.config_file, "Configuration file (YAML)");
   app.add_flag("--print-config", flags.print_config,
                "Print the configuration that results, and exit");
@@ -78,13 +79,12 @@ void Declare(CLI::App& app, Flags& flags) {
   }
   app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
                  "As cdiSpecDirs in the configuration file; may be repeated, "
-                 "each time with a higher priority; default: /etc/cdi, "
-                 "/var/run/cdi and, with --root, cdi below it");
+                 "the last one has the highest priority (default: /etc/cdi, "
+                 "/var/run/cdi and, with --root, cdi below it)");
   app.add_option("--feature-gates", flags.feature_gates,
-                 "GATE=true,GATE2=false");
+                 "Feature gates, such as GATE=true,GATE2=false");
   app.add_option("--boot-id", flags.boot_id,
-                 "Identify this boot of the machine by another ID than the "
-                 "kernel's; for tests");
+                 "ID of this boot instead of the kernel's; for tests");
 }
 
 absl::Status ReadFile(const std::string& name, std::string* text) {

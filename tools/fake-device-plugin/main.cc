@@ -37,32 +37,37 @@ void Complain(const std::string& text) {
 
 void DeclareFlags(CLI::App* app, Flags* flags) {
   auto& options = flags->options;
-  app->add_option("--resource", options.resource, "extended resource name")
+  app->add_option("--resource", options.resource, "Extended resource name")
       ->required()
       ->type_name("NAME");
-  app->add_option("--root", flags->root, "as `devmgrd --root`")
+  app->add_option("--root", flags->root,
+                  "Root directory, as of `devmgrd --root`")
       ->required()
       ->type_name("DIR");
-  app->add_option("--devices", options.devices, "how many devices it has")
+  app->add_option("--devices", options.devices, "Number of devices")
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  app->add_option("--numa", options.numa,
-                  "NUMA nodes of the devices, in turn; none: not told")
+  app->add_option(
+         "--numa", options.numa,
+         "NUMA nodes of the devices, in turn; none: devices have no NUMA node")
       ->delimiter(',')
       ->type_name("0,1");
-  app->add_option("--register", flags->way, "how it makes itself known")
+  app->add_option("--register", flags->way,
+                  "How to register with the device manager")
       ->type_name("socket|directory|both")
       ->check(CLI::IsMember(kWays))
       ->capture_default_str();
   app->add_flag("--preferred", options.preferred,
-                "offer to choose among devices");
+                "Offer GetPreferredAllocation");
   app->add_flag("--prestart", options.pre_start,
-                "require a call before each container start");
-  app->add_flag("--cdi", options.cdi,
-                "give devices by CDI names, with a spec file in DIR/cdi");
-  app->add_option("--instance", options.instance,
-                  "part of the socket's name, to run several for one resource")
+                "Require PreStartContainer before each start of a container");
+  app->add_flag(
+      "--cdi", options.cdi,
+      "Answer with CDI device names, and write a spec file to DIR/cdi");
+  app->add_option(
+         "--instance", options.instance,
+         "Part of the socket's name, to run several instances for one resource")
       ->type_name("ID");
   app->add_option("--scenario", flags->scenario,
                   "YAML file with steps of misbehaviour")

@@ -35,33 +35,35 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       "into DIR/cdi and prints one JSON line per event.\n"
       "SIGTERM ends it; what is prepared stays prepared.");
   auto& options = flags->options;
-  app.add_option("--name", options.name, "driver name")
+  app.add_option("--name", options.name, "Driver name")
       ->required()
       ->type_name("DRIVER");
-  app.add_option("--root", flags->root, "as `devmgrd --root`")
+  app.add_option("--root", flags->root,
+                 "Root directory, as of `devmgrd --root`")
       ->required()
       ->type_name("DIR");
   app.add_option("--instance", options.instance,
-                 "sockets of its own beside those of other instances, with "
-                 "which it shares what is prepared")
+                 "UID of this instance, to run several with sockets of their "
+                 "own; they share what is prepared")
       ->type_name("UID");
-  app.add_option("--api", options.api, "services to offer, in this order")
+  app.add_option("--api", options.api, "API versions to offer, in this order")
       ->delimiter(',')
       ->check(CLI::IsMember(
           {"v1", "v1beta1", "v1alpha4", "v1alpha3", "v1alpha2", "v1alpha1"}))
       ->type_name("v1,...,v1alpha1")
       ->capture_default_str();
-  app.add_option("--pool", options.pool, "pool that it would publish")
+  app.add_option("--pool", options.pool, "Pool of its devices")
       ->type_name("P")
       ->capture_default_str();
-  app.add_option("--devices", options.devices,
-                 "how many devices it would publish; any is prepared")
+  app.add_option(
+         "--devices", options.devices,
+         "Number of devices to publish; other devices are prepared as well")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--health", flags->health,
-                 "health service to offer; prepared devices are healthy until "
-                 "a step says otherwise")
+                 "Health service to offer; prepared devices are healthy until "
+                 "a step of the scenario changes that")
       ->check(CLI::IsMember({"v1", "v1alpha1", "none"}))
       ->type_name("v1|v1alpha1|none")
       ->capture_default_str();
