@@ -2,6 +2,9 @@
 #include <devmgr/actuator.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -61,13 +64,11 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
 
   void OnWake(const std::vector<WaitingFor>& changes) override {
     ArmSweep();
-    const auto all = std::make_shared<const std::set<WaitingFor>>(
-        changes.begin(), changes.end());
+    const std::set<WaitingFor> all(changes.begin(), changes.end());
+    Remember(all);
     std::vector<PodUid> woken;
-    for (auto& [uid, entry] : entries_) {
-      if (entry.busy) {
-        Miss(entry, all);
-      } else if (admission::Wakes(*all, entry.waiting_for)) {
+    for (const auto& [uid, entry] : entries_) {
+      if (!entry.busy && admission::Wakes(all, entry.waiting_for)) {
         woken.push_back(uid);
       }
     }
@@ -85,10 +86,8 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
  private:
-  /// What changed at once, which all pods share.
-  using Changes = std::shared_ptr<const std::set<WaitingFor>>;
-  /// Of these a pod remembers so many while it is busy.
-  static constexpr std::size_t kMostMissed = 16;
+  /// Of what changed so much is kept apart, by when it was.
+  static constexpr std::size_t kMostChanges = 1'000;
 
   struct Entry {
     ObjectName name;
@@ -99,28 +98,36 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     bool again = false;  ///< Something changed meanwhile.
     bool ready = false;  ///< It was prepared, and is as far as we heard.
     std::vector<WaitingFor> waiting_for;
-    std::vector<Changes> missed;  ///< While busy.
+    std::uint64_t seen = 0;  ///< How much had changed when it became busy.
     std::chrono::milliseconds delay{0};
     std::uint64_t retry = 0;  ///< Number of the retry that is due next.
   };
 
-  /// What comes after too much has changed is looked at without asking what it
-  /// was.
-  static void Miss(Entry& entry, const Changes& changes) {
-    if (entry.missed.size() < kMostMissed) {
-      entry.missed.push_back(changes);
-    } else {
-      entry.again = true;
-    }
+  /// Keeps what changed for pods that are busy, once for all of them.
+  void Remember(const std::set<WaitingFor>& changes) {
+    if (busy_ == 0) return;
+    changes_.push_back(changes);
+    if (changes_.size() <= kMostChanges) return;
+    changes_[1].merge(changes_[0]);
+    changes_.pop_front();
+    ++forgotten_;
   }
 
-  /// Whether something that a pod waits for changed while it was busy; what
-  /// changed is forgotten.
-  static bool TakeMissed(Entry& entry) {
-    const std::vector<Changes> missed = std::exchange(entry.missed, {});
-    return std::any_of(missed.begin(), missed.end(), [&](const auto& changes) {
-      return admission::Wakes(*changes, entry.waiting_for);
-    });
+  /// The step of a pod is over. Whether something that the pod waits for
+  /// changed meanwhile.
+  bool EndStep(Entry& entry) {
+    entry.busy = false;
+    const std::uint64_t kept = std::max(entry.seen, forgotten_) - forgotten_;
+    const bool missed =
+        std::any_of(changes_.begin() + static_cast<std::ptrdiff_t>(kept),
+                    changes_.end(), [&](const auto& all) {
+                      return admission::Wakes(all, entry.waiting_for);
+                    });
+    if (--busy_ == 0) {
+      forgotten_ += changes_.size();
+      changes_.clear();
+    }
+    return missed;
   }
 
   /// Runs `task` on the manager's thread, unless this is gone by then.
@@ -252,8 +259,9 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       return;
     }
     entry.busy = true;
+    ++busy_;
+    entry.seen = forgotten_ + changes_.size();
     entry.again = false;
-    entry.missed.clear();
     entry.waiting_for.clear();
     ++entry.retry;  // a retry that is due later is void
     if (!entry.wanted || IsReleasing(uid)) {
@@ -323,6 +331,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
       return;
     }
     if (!entry.wanted) {
+      EndStep(entry);
       entries_.erase(uid);
       return;
     }
@@ -346,8 +355,8 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   /// if `retry`, else when woken.
   void Rest(const PodUid& uid, bool retry) {
     Entry& entry = entries_[uid];
-    entry.busy = false;
-    if (TakeMissed(entry) || entry.again) {
+    const bool missed = EndStep(entry);
+    if (missed || entry.again) {
       entry.delay = options_.min_retry;
       Step(uid);
       return;
@@ -381,6 +390,10 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   DeviceManager& manager_;
   const ActuatorOptions options_;
   std::map<PodUid, Entry> entries_;
+  std::size_t busy_ = 0;  ///< Entries that are.
+  /// What changed at once, oldest first, since the pods became busy that are.
+  std::deque<std::set<WaitingFor>> changes_;
+  std::uint64_t forgotten_ = 0;  ///< So much changed before that.
   bool sweep_armed_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

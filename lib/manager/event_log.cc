@@ -91,7 +91,7 @@ void EventLog::OnObjectGone(const std::string& object_kind,
   const std::string group = object_kind + kGone;
   std::vector<std::pair<Share, std::size_t>> shares;
   const Places places = known->second;
-  for (const Place place : places) {
+  for (const auto place : places) {
     if (place->group == group) continue;
     TakeOutOfLists(place);
     place->group = group;
@@ -170,7 +170,7 @@ void EventLog::Repeat(Place entry, std::string message) {
 
 /// What happens to an object once in its life needs no bound of its own.
 void EventLog::MarkAgain(const std::vector<Place>& places) {
-  for (const Place place : places) {
+  for (const auto place : places) {
     if (place->again) continue;
     TakeOutOfLists(place);
     place->again = true;
@@ -186,7 +186,7 @@ bool EventLog::IsRepetitive(const EventInfo& event) const {
 void EventLog::Insert(EventInfo event, bool again) {
   again = again || IsRepetitive(event);
   event.sequence = ++last_sequence_;
-  const Place place = entries_.insert(entries_.end(), Entry{});
+  const auto place = entries_.insert(entries_.end(), Entry{});
   place->group = event.object_kind;
   place->again = again;
   place->event = std::move(event);
@@ -286,7 +286,7 @@ void EventLog::DeliverRest() {
     }
   }
   for (const std::uint64_t sequence : waiting) {
-    const Place entry = std::find_if(
+    const auto entry = std::find_if(
         entries_.begin(), entries_.end(),
         [&](const Entry& e) { return e.event.sequence == sequence; });
     if (entry == entries_.end()) continue;

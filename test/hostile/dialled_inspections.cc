@@ -60,8 +60,7 @@ class Inspections final : public Dialled {
         InspectionServer::Start(manager_, nullptr, folder / "good.sock");
     EXPECT_TRUE(daemon.ok()) << daemon.status();
     if (daemon.ok()) daemon_ = *std::move(daemon);
-    CriShimOptions options = OptionsOf("good-shim.sock", folder / "good.sock");
-    good_shim_ = Shim(std::move(options));
+    good_shim_ = Shim(OptionsOf("good-shim.sock", folder / "good.sock"));
     good_caller_ = Caller("good-shim.sock");
   }
 
@@ -101,7 +100,7 @@ class Inspections final : public Dialled {
     CriShimOptions options = OptionsOf("bad-shim.sock", socket);
     options.log = [this](LogLevel, std::string_view) { ++costs_.log_lines; };
     options.on_event = [this](const EventInfo&) { ++costs_.events; };
-    bad_shim_ = Shim(std::move(options));
+    bad_shim_ = Shim(options);
     bad_caller_ = Caller("bad-shim.sock");
     executor_->Post([this] { KeepCalling(); });
   }

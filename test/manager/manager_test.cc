@@ -102,11 +102,11 @@ TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
 }
 
 // However much changes while its driver is asked, a pod is tried again at once
-// when some of it is what it waits for, or more than is remembered.
+// when some of it is what it waits for.
 TEST_F(ManagerTest, WhatChangesWhileADriverIsAskedIsNotMissed) {
   node_.actuator_options.min_retry = std::chrono::hours(1);
   node_.Start();
-  for (const int others : {0, 40}) {
+  for (const int others : {0, 1'100}) {
     const std::string name = "p" + std::to_string(others);
     node_.drivers.Answer(kDriver, FailTimes(true, "c-" + name, 1));
     node_.drivers.Hold(kDriver);
@@ -116,7 +116,7 @@ TEST_F(ManagerTest, WhatChangesWhileADriverIsAskedIsNotMissed) {
         PodYaml(name, "u-" + name, {"c-" + name});
     node_.Publish(mine);
     ASSERT_TRUE(node_.drivers.WaitForCalls(calls + 1));
-    if (others == 0) node_.drivers.Register(kDriver);
+    node_.drivers.Register(kDriver);
     for (int i = 0; i < others; ++i) {
       node_.Publish(mine + ClaimYaml("other-" + std::to_string(i), "u-other",
                                      {kOther}, {}));
