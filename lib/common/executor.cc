@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,35 @@ namespace devmgr {
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
+
+/// What a task may need. Threads of others are made with as little as 100 KB.
+constexpr std::size_t kStackForTasks = std::size_t{256} * 1024;
+
+/// The stack of the calling thread, as far as it may grow.
+struct Stack {
+  Stack() {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* base = nullptr;
+    std::size_t bytes = 0;
+    if (pthread_attr_getstack(&attributes, &base, &bytes) == 0) {
+      low = reinterpret_cast<std::uintptr_t>(base);
+      high = low + bytes;
+    }
+    pthread_attr_destroy(&attributes);
+  }
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;
+};
+
+/// Whether the calling thread can run tasks besides its own work. One that is
+/// on a stack which is not its thread's, as fibers are, cannot.
+bool HasStackForTasks() {
+  thread_local const Stack stack;
+  const auto here =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return here < stack.high && here > stack.low + kStackForTasks;
+}
 
 class ThreadExecutorImpl final : public ThreadExecutor {
  public:
@@ -58,7 +89,8 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   void RunUntilFinished(
       const std::function<void(Task finish)>& begin) override {
     const auto helper = std::make_shared<Helper>();
-    {
+    const bool helps = HasStackForTasks();
+    if (helps) {
       MutexLock lock(mutex_);
       helpers_.push_back(helper.get());
     }
@@ -67,6 +99,11 @@ class ThreadExecutorImpl final : public ThreadExecutor {
       helper->finished = true;
       helper->changed.NotifyOne();
     });
+    if (!helps) {
+      MutexLock lock(mutex_);
+      while (!helper->finished) helper->changed.Wait(mutex_);
+      return;
+    }
     Task task;
     while (NextOf(*helper, &task)) RunTask(&task);
   }

@@ -151,6 +151,38 @@ TEST_F(ThreadExecutorTest, AThreadThatWaitsRunsWhatItWaitsFor) {
   }
 }
 
+/// Runs on a thread with a stack of 100 KB.
+void WaitOnSmallStack(Executor& executor, Mailbox<bool>& ran_there) {
+  struct Call {
+    Executor& executor;
+    Mailbox<bool>& ran_there;
+  } call{executor, ran_there};
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 100 * 1024), 0);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    const auto& [its, there] = *static_cast<Call*>(argument);
+    const auto waits = std::this_thread::get_id();
+    its.RunUntilFinished([&, &its = its, &there = there](Task finish) {
+      its.Post([&there, waits, finish = std::move(finish)] {
+        there.Put(std::this_thread::get_id() == waits);
+        finish();
+      });
+    });
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &call), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST_F(ThreadExecutorTest, AThreadWithASmallStackOnlyWaits) {
+  Mailbox<bool> ran_there;
+  WaitOnSmallStack(*executor_, ran_there);
+  EXPECT_EQ(ran_there.Take(), false);
+}
+
 TEST_F(ThreadExecutorTest, AThreadWaitsForWhatAnotherThreadFinishes) {
   std::thread other;
   executor_->RunUntilFinished([&](Task finish) {
