@@ -329,7 +329,7 @@ std::string Describe(const devmgr::CriShim& shim) {
   count("containers changed", info.injected);
   count("passed as they came", info.unchanged);
   count("calls refused", info.refused);
-  count("requests nobody could read", info.unreadable);
+  count("requests that could not be parsed", info.unreadable);
   count("connections", stats.connections);
   count("calls", stats.calls);
   count("held", stats.held);

@@ -97,7 +97,8 @@ absl::StatusOr<Decision> HandOverByOperator(const State& state,
   }
   const state::ResourceRecord* record = state.FindResource(resource);
   if (!to.has_value() && record == nullptr) {
-    return NotFoundError("nobody serves '{}'", resource);
+    return NotFoundError("no device plugin and no DeviceClass serves '{}'",
+                         resource);
   }
   auto changed = record != nullptr
                      ? std::make_shared<state::ResourceRecord>(*record)
@@ -113,10 +114,11 @@ absl::StatusOr<Decision> HandOverByOperator(const State& state,
   if (record != nullptr && *changed == *record) return decision;
   decision.message =
       to.has_value()
-          ? fmt::format("by an operator's word, {} is served by a {}: {}",
+          ? fmt::format("an operator decided that {} is served by a {}: {}",
                         resource, OwnerText(*to), reason)
-          : fmt::format("an operator leaves it open again who serves {}: {}",
-                        resource, reason);
+          : fmt::format(
+                "an operator leaves it to the rules again what serves {}: {}",
+                resource, reason);
   decision.changes.push_back(state::PutResource{std::move(changed)});
   return decision;
 }

@@ -46,7 +46,8 @@ class Gate::Ticket {
   Ticket(Gate* gate, std::uint64_t call)
       : gate_(gate), mailbox_(gate->loop_.mailbox()), call_(call) {}
   ~Ticket() {
-    Use(CriDecision::Fail(InternalError("nobody decided about the call")));
+    Use(CriDecision::Fail(
+        InternalError("no decision was made about the call")));
   }
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;

@@ -62,7 +62,7 @@ std::string NotServedText(EndpointState state) {
     case EndpointState::kRestored:
       return "its plugin is not back yet";
     case EndpointState::kConnected:
-      return "its plugin is connected and has not told its devices yet";
+      return "its plugin is connected and has not listed its devices yet";
     case EndpointState::kStopped:
       return "its plugin has gone";
     case EndpointState::kForgotten:

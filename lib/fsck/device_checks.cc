@@ -70,7 +70,7 @@ void AddDevices(const std::string& check, const state::PodRecord& pod,
                   hold.container, pod.name.ToString(), pod.uid.value,
                   Counted(names.size(), "device"), hold.resource, problem,
                   Listed(names)),
-      "they stay the pod's for as long as it is there, and nobody else gets "
+      "they stay the pod's for as long as it is there, and no other pod gets "
       "them; to move it to others, delete the pod and make it again"));
 }
 
@@ -102,8 +102,8 @@ std::vector<Finding> CheckAbsentPlugins(const Input& input) {
   for (const auto& [resource, pods] : holders) {
     findings.push_back(Warning(
         "absent-plugin", "resource/" + resource,
-        fmt::format("no device plugin tells of '{}' now, and {} {} "
-                    "devices of it ({}); nobody knows whether these work",
+        fmt::format("no device plugin lists devices of '{}' now, and {} {} "
+                    "devices of it ({}); whether these work is not known",
                     resource, Counted(pods.size(), "pod"),
                     pods.size() == 1 ? "holds" : "hold", Listed(pods)),
         "start the plugin; what it answered goes on being answered"));

@@ -68,7 +68,7 @@ int TryConnect(const std::string& path, UniqueFd* connected) {
 absl::Status ConnectError(int error) {
   switch (error) {
     case ECONNREFUSED:
-      return UnavailableError("nobody listens there (a stale socket)");
+      return UnavailableError("no process listens there (a stale socket)");
     case EAGAIN:
       return UnavailableError(
           "its queue is full: its owner does not accept connections");

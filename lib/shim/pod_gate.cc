@@ -143,8 +143,9 @@ std::optional<absl::Status> PodGate::Verdict(
                          uid.value);
   }
   if (executor_->Now() < run.patience.ready) return std::nullopt;
-  const char* const unwanted =
-      in_doubt_ ? "the runtime has not told what it runs" : "not admitted yet";
+  const char* const unwanted = in_doubt_
+                                   ? "the runtime has not listed what it runs"
+                                   : "not admitted yet";
   return UnavailableError(
       "pod '{}' is not Ready: {}; it keeps its place", name,
       info.ok() ? info->reason + ": " + info->message : unwanted);
@@ -202,7 +203,7 @@ void PodGate::OnLookFailed(const absl::Status& why) {
     if (FindPod(*objects, pod) == nullptr) continue;
     executor_->Cancel(std::exchange(run.timer, 0));
     std::exchange(run.done, nullptr)(UnavailableError(
-        "pod '{}' gets nothing before the runtime has told what it runs: {}",
+        "pod '{}' gets nothing before the runtime has listed what it runs: {}",
         run.pod.pod.ToString(), MessageOf(why)));
   }
 }

@@ -57,8 +57,8 @@ RuntimeReport RuntimeReporter::Next() const {
   event.reason = "EventsLeftOut";
   event.object_kind = "Runtime";
   event.message = fmt::format(
-      "while {} events of the shim at '{}' waited to be told, others came that "
-      "are left out: {}",
+      "while {} events of the shim at '{}' waited to be reported, more came "
+      "that are left out: {}",
       waiting_.size(), parts_.listen, left_out_);
   // It may be older than what was told to wait since.
   const auto place =

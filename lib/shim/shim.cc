@@ -51,8 +51,7 @@ absl::Status CheckOptions(const CriShimOptions& options) {
   }
   if (options.actuator != nullptr && options.actuator->follows_source()) {
     return InvalidArgumentError(
-        "an actuator that follows the source cannot be told which pods to "
-        "want");
+        "an actuator that follows the source takes no pods from the shim");
   }
   // As NodeInfo says it of a manager without source.
   if (options.actuator != nullptr && options.pods_from_source &&
@@ -150,9 +149,10 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
       if (!options_.log) return;
       options_.log(
           status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
-          status.ok() ? "events and counters are told to the manager again"
-                      : "events and counters wait to be told to the manager: " +
-                            MessageOf(status));
+          status.ok()
+              ? "events and counters are reported to the manager again"
+              : "events and counters wait to be reported to the manager: " +
+                    MessageOf(status));
     };
     reporter_ = std::make_unique<RuntimeReporter>(*source_, executor_,
                                                   std::move(parts));
@@ -341,9 +341,9 @@ void Shim::StartContainer(const HeldCall& held) {
         container == nullptr ? nullptr
                              : book_.FindSandbox(container->sandbox_id);
     if (sandbox == nullptr && !looked.ok()) {
-      return Fail(held, UnavailableError("whose container '{}' is cannot be "
-                                         "told: {}",
-                                         id, MessageOf(looked)));
+      return Fail(held,
+                  UnavailableError("the pod of container '{}' is not known: {}",
+                                   id, MessageOf(looked)));
     }
     // The runtime knows what to say of one that nobody knows.
     if (sandbox == nullptr || sandbox->uid.value.empty()) return Forward(held);

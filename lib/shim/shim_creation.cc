@@ -91,7 +91,7 @@ void Shim::Identify(const CreationPtr& creation) {
 void Shim::OnUnknownSandbox(const CreationPtr& creation,
                             const absl::Status& why) {
   const absl::Status status =
-      UnavailableError("whose sandbox '{}' is cannot be told: {}",
+      UnavailableError("the pod of sandbox '{}' is not known: {}",
                        creation->sandbox_id, MessageOf(why));
   if (options_.unknown_sandbox != UnknownSandbox::kPass) {
     return Fail(creation->held, status);

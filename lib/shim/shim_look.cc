@@ -143,7 +143,7 @@ void Shim::OnLookFailed(const absl::Status& status) {
   if (gate_ != nullptr) gate_->OnLookFailed(status);
   if (std::exchange(look_error_, error) == error) return;
   Tell(true, "RuntimeNotLookedAt", {},
-       error + "; it is asked again until it has told what it runs");
+       error + "; it is asked again until it has listed what it runs");
 }
 
 /// Nobody but who gave them knows whether they ran while we did not.

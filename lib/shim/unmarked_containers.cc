@@ -118,7 +118,7 @@ class DevicesOfNode {
   std::string WithHolder(const std::string& device) const {
     const auto holders = holders_.find(device);
     if (holders == holders_.end()) {
-      return device + ", which the ledger gives to nobody";
+      return device + ", which the ledger gives to no pod";
     }
     return fmt::format("{}, which the ledger gives to pod '{}'", device,
                        holders->second.begin()->second.ToString());
@@ -169,8 +169,8 @@ FsckFinding Finding(const RuntimeContainer& container,
       "and {}",
       container.id, why);
   finding.hint =
-      "until the container ends it can use them beside whoever is given them: "
-      "stop it, or have its pod prepared";
+      "until the container ends it can use them beside a pod that is given "
+      "them: stop it, or have its pod prepared";
   return finding;
 }
 

@@ -77,7 +77,7 @@ class Rewind {
 
   absl::Status TooFarBack() const {
     return OutOfRangeError(
-        "what the ledger held {} is not known: its history tells the states "
+        "what the ledger held {} is not known: its history has the states "
         "after decisions {} to {}",
         Describe(at_), then_.state.seq, last_);
   }

@@ -200,8 +200,9 @@ TEST_F(DevicePlanTest, TellsWhereTheResourceStands) {
   EXPECT_EQ(text(), wants + "its plugin is not back yet");
   EXPECT_EQ(kubelet(), none);
   inventory.Connect(1, 0);
-  EXPECT_EQ(text(),
-            wants + "its plugin is connected and has not told its devices yet");
+  EXPECT_EQ(
+      text(),
+      wants + "its plugin is connected and has not listed its devices yet");
   EXPECT_EQ(kubelet(), none);
   inventory.Report(1, DevicesFromOne(1), NobodyHolds, 0);
   EXPECT_EQ(Planned().size(), 1u);

@@ -254,7 +254,7 @@ TEST(CriShimProgram, TellsOnASignalWhatItKnowsAndDid) {
                     "--runtime", (folder.path() / "cri.sock").string()});
   ASSERT_TRUE(shim.Logs("listens at")) << shim.log();
   EXPECT_TRUE(shim.Signal(SIGUSR1));
-  EXPECT_TRUE(shim.Logs("requests nobody could read: 0")) << shim.log();
+  EXPECT_TRUE(shim.Logs("requests that could not be parsed: 0")) << shim.log();
   EXPECT_THAT(shim.log(), HasSubstr("info: runtime unknown: "));
   EXPECT_EQ(shim.Terminate(), 0);
 }

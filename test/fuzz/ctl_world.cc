@@ -75,7 +75,8 @@ void CtlWorld::Furnish() {
   FsckReport report;
   report.findings = {
       {"missing-spec", true, "claim/default/c", text_, "prepare again", ""},
-      {"orphaned-spec", false, text_, "nobody knows it", "", text_}};
+      {"orphaned-spec", false, text_, "the daemon does not know it", "",
+       text_}};
   report.repairs = {{"claim/default/c", "prepare again", text_}};
   node_.fsck = report;
 

@@ -140,11 +140,14 @@ TEST_F(ActuatingShimTest, HoldsARestoreUntilItsPodIsReady) {
 TEST_F(ActuatingShimTest, TellsInTimeWhatAPodWaitsFor) {
   options_.proxy.decision_budget = std::chrono::milliseconds(400);
   ChangePod(PodState::kWaiting, "PluginMissing",
-            "nobody serves 'example.com/tpu'");
+            "no device plugin and no DeviceClass serves 'example.com/tpu'");
   Start();
-  EXPECT_THAT(Call(cri::method::kRunPodSandbox, run_),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("nobody serves 'example.com/tpu'")));
+  EXPECT_THAT(
+      Call(cri::method::kRunPodSandbox, run_),
+      StatusIs(
+          absl::StatusCode::kUnavailable,
+          HasSubstr(
+              "no device plugin and no DeviceClass serves 'example.com/tpu'")));
   EXPECT_EQ(fake_->requests.size(), 0U);
   EXPECT_THAT(actuator_.unwanted(), IsEmpty());
 }

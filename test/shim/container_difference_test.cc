@@ -407,11 +407,12 @@ TEST_F(UnmarkedContainersTest, DevicesOfOthersAreFoundByTheirNodes) {
 
 TEST_F(UnmarkedContainersTest, DevicesThatAreFreeAreFound) {
   EXPECT_THAT(Found(Node("/dev/y", 240, 2)),
-              AllOf(HasSubstr("'v.com/c=2'"), HasSubstr("to nobody")));
+              AllOf(HasSubstr("'v.com/c=2'"), HasSubstr("to no pod")));
   unmarked_.config.cdi_devices = {"v.com/c=gone", "v.com/c=1"};
-  EXPECT_THAT(Found(""), AllOf(HasSubstr("'v.com/c=gone', which the ledger "
-                                         "gives to nobody"),
-                               HasSubstr("pod 'ns/p'")));
+  EXPECT_THAT(
+      Found(""),
+      AllOf(HasSubstr("'v.com/c=gone', which the ledger gives to no pod"),
+            HasSubstr("pod 'ns/p'")));
 }
 
 TEST_F(UnmarkedContainersTest, WhatThePodHoldsIsFine) {

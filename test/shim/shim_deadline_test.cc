@@ -131,10 +131,10 @@ TEST_F(ShimDeadlineTest, NamesADaemonThatDoesNotAnswerBeforeAStart) {
 TEST_F(ShimDeadlineTest, NamesARuntimeThatDoesNotTellWhatItRuns) {
   fake_->lists_hang = true;
   Start();
-  const auto is_named = StatusIs(absl::StatusCode::kUnavailable,
-                                 AllOf(HasSubstr("cannot be told"),
-                                       HasSubstr(Path("runtime.sock").string()),
-                                       HasSubstr("has not answered within")));
+  const auto is_named = StatusIs(
+      absl::StatusCode::kUnavailable,
+      AllOf(HasSubstr("is not known"), HasSubstr(Path("runtime.sock").string()),
+            HasSubstr("has not answered within")));
   EXPECT_THAT(
       CallWithDeadline(cri::method::kStartContainer, WithId("container-9")),
       is_named);

@@ -105,7 +105,7 @@ TEST_F(PastStatesTest, SaysHowFarABoundedHistoryReaches) {
   history_.erase(history_.begin(), history_.begin() + 3);
   const auto refused =
       StatusIs(absl::StatusCode::kOutOfRange,
-               HasSubstr("tells the states after decisions 3 to 7"));
+               HasSubstr("has the states after decisions 3 to 7"));
   const auto oldest = At(std::uint64_t{3});
   ExpectState(oldest, 3);
   EXPECT_EQ(oldest->time_ms, 0);
@@ -130,7 +130,7 @@ TEST_F(PastStatesTest, EndsAtBatchesThatCannotBeTakenBack) {
   EXPECT_EQ(At(std::uint64_t{4})->time_ms, TimeOfBatch(4));
   EXPECT_THAT(At(std::uint64_t{3}),
               StatusIs(absl::StatusCode::kOutOfRange,
-                       HasSubstr("tells the states after decisions 4 to 7")));
+                       HasSubstr("has the states after decisions 4 to 7")));
 }
 
 TEST_F(PastStatesTest, PassesOverWhatIsNewerThanNow) {

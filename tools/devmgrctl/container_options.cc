@@ -97,8 +97,8 @@ void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs) {
   CLI::Option* pod = resolve->add_option("POD", raw.name, "[NAMESPACE/]NAME");
   CLI::Option* container = resolve->add_option("-c,--container", raw.container,
                                                "Show only this container");
-  CLI::Option* edits = resolve->add_flag(
-      "--cdi", raw.cdi_edits, "Show the CDI edits of these devices");
+  CLI::Option* edits = resolve->add_flag("--cdi", raw.cdi_edits,
+                                         "Show the CDI edits of these devices");
   CLI::Option* fallback =
       resolve
           ->add_flag("--fallback", raw.fallback,

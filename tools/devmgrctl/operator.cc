@@ -50,7 +50,7 @@ std::string OwnerText(ResourceOwner owner) {
     case ResourceOwner::kAutomatic:
       break;
   }
-  return "whoever the rules say";
+  return "what the rules say";
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<UnmarkedContainer>> LookInto(
       if (++unread > 1) continue;
       findings->push_back(
           {"unreadable-container", false, "container/" + container.id,
-           "what it holds cannot be told: " + MessageOf(status), "", ""});
+           "what it holds is not known: " + MessageOf(status), "", ""});
     } else if (status.code() != absl::StatusCode::kNotFound) {
       return status;
     }

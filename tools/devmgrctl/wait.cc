@@ -127,7 +127,7 @@ class PodWait {
     const std::string state = !last.ok() ? MessageOf(last)
                               : found.has_value()
                                   ? "it is " + PodStateText(*found)
-                                  : "nobody knows it";
+                                  : "the daemon does not know it";
     return MakeError(
         absl::StatusCode::kFailedPrecondition,
         fmt::format("timed out after {} waiting for pod '{}' to be {}: {}",
