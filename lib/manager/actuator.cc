@@ -86,7 +86,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   }
 
  private:
-  /// Of what changed so much is kept apart, by when it was.
+  /// So many changes are kept apart; the oldest of more are merged.
   static constexpr std::size_t kMostChanges = 1'000;
 
   struct Entry {
@@ -98,7 +98,7 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     bool again = false;  ///< Something changed meanwhile.
     bool ready = false;  ///< It was prepared, and is as far as we heard.
     std::vector<WaitingFor> waiting_for;
-    std::uint64_t seen = 0;  ///< How much had changed when it became busy.
+    std::uint64_t seen = 0;  ///< Changes before it became busy.
     std::chrono::milliseconds delay{0};
     std::uint64_t retry = 0;  ///< Number of the retry that is due next.
   };
@@ -108,7 +108,9 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
     if (busy_ == 0) return;
     changes_.push_back(changes);
     if (changes_.size() <= kMostChanges) return;
-    changes_[1].merge(changes_[0]);
+    // The first holds all that was merged before: it is not to be walked.
+    changes_[0].merge(changes_[1]);
+    std::swap(changes_[0], changes_[1]);
     changes_.pop_front();
     ++forgotten_;
   }
@@ -390,10 +392,10 @@ class ActuatorImpl final : public Actuator, public DeviceManagerObserver {
   DeviceManager& manager_;
   const ActuatorOptions options_;
   std::map<PodUid, Entry> entries_;
-  std::size_t busy_ = 0;  ///< Entries that are.
-  /// What changed at once, oldest first, since the pods became busy that are.
+  std::size_t busy_ = 0;  ///< How many entries are busy.
+  /// The changes since the first of these became busy, oldest first.
   std::deque<std::set<WaitingFor>> changes_;
-  std::uint64_t forgotten_ = 0;  ///< So much changed before that.
+  std::uint64_t forgotten_ = 0;  ///< Changes before the first of `changes_`.
   bool sweep_armed_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
