@@ -45,6 +45,12 @@ FOREIGN = (
     ('yaml-cpp/', 'yaml-cpp'),
 )
 
+# Rooms that no other room includes: they are what the public API, a program or the
+# build stands on.
+ENTRANCES = ('lib/include', 'lib/pch', 'lib/manager', 'lib/shim', 'lib/source', 'lib/testing')
+# Rooms that are built and tested, and wait for the change that uses them.
+WAITING = ('lib/topology',)
+
 # The kernel's and the C library's headers in folders, free for everybody.
 SYSTEM = ('arpa/', 'linux/', 'net/', 'netinet/', 'sys/')
 
@@ -205,14 +211,35 @@ def judge(quote, name, file, rooms, root):
   return f'<{name}> belongs to nothing that docs/dependencies.md lists'
 
 
+def check_picture(text, rooms):
+  """Errors of rooms that the first drawing lacks."""
+  drawing = text.partition('```')[2].partition('```')[0]
+  words = set(re.findall(r'[a-z]+(?:/[a-z]+)*', drawing))
+  for folder in rooms:
+    if folder == 'lib/pch' or folder.startswith(('tools/', 'examples/')):
+      continue  # No code, and single programs.
+    if not any(word == folder or word.startswith(folder + '/') for word in words):
+      yield f"the picture lacks '{folder}'"
+
+
+def check_use(rooms, used):
+  """Errors of rooms of the library that no other room includes."""
+  for folder in rooms:
+    if folder.startswith(('lib/', 'checkpoint')) and folder not in used:
+      if folder not in ENTRANCES and folder not in WAITING:
+        yield f"no other room includes '{folder}'"
+
+
 def check_tree(root):
   """({room: [errors]}, [errors of the table])."""
   with open(os.path.join(root, 'docs', 'architecture.md'),
             encoding='utf-8') as stream:
-    rooms, table_errors = read_table(stream.read())
-  table_errors = [f'docs/architecture.md: {error}'
-                  for error in table_errors + check_table(rooms, root)]
+    text = stream.read()
+  rooms, table_errors = read_table(text)
+  table_errors += check_table(rooms, root) + list(check_picture(text, rooms))
+  table_errors = [f'docs/architecture.md: {error}' for error in table_errors]
   found = {folder: [] for folder in rooms}
+  used = set()
   for file in source_files(root):
     folder = room_of(file, rooms)
     if folder is None:
@@ -226,16 +253,25 @@ def check_tree(root):
         error = judge(match[1], match[2], file, rooms, root)
         if error:
           found[folder].append(f'{file}:{number}: {error}')
+        target = resolve(match[2], file, root)
+        other = room_of(target, rooms) if target else None
+        if other != folder:
+          used.add(other)
+  table_errors += check_use(rooms, used)
   return found, table_errors
 
 
 SELF_TEST_TABLE = '''
+```
+tools, checkpoint, lib/include/devmgr, lib/common/, lib/rpc/, lib/manager/
+```
 | Room | May include | Foreign |
 | --- | --- | --- |
 | `lib/include` | - | `absl/status` |
 | `lib/common` | `lib/include` | `absl`, `fmt` |
 | `lib/rpc` | `lib/include`, `lib/common`, `proto/wire` | `grpc`, `absl` |
 | `checkpoint` | `lib/common` | `rocksdb` |
+| `lib/manager` | `lib/common`, `lib/rpc`, `checkpoint` | - |
 | `tools` | `lib/include` | `CLI11` |
 '''
 
@@ -292,6 +328,8 @@ def self_test(tap):
                      'lib/rpc/connection.h', 'checkpoint/store.h',
                      'tools/one/one.h', 'tools/shared/s.h', 'tools/two/two.h'):
         write(root, header, '#pragma once\n')
+      write(root, 'lib/manager/use.cc', '#include "common/status.h"\n'
+            '#include "rpc/connection.h"\n#include "checkpoint/store.h"\n')
       write(root, file, content + '\n')
       found, table_errors = check_tree(root)
       errors = table_errors + [e for some in found.values() for e in some]
@@ -308,6 +346,8 @@ def self_test(tap):
       ('| `lib/gone` | - | - |', 'is no folder'),
       ('| `lib/a` | - | `boost` |', 'nobody knows'),
       ('| `lib/a` | - |', '2 columns'),
+      ('| `lib/a` | - | - |', "the picture lacks 'lib/a'"),
+      ('| `lib/a` | - | - |', "no other room includes 'lib/a'"),
   )
   for rows, want in bad_tables:
     with tempfile.TemporaryDirectory() as root:
