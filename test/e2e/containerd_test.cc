@@ -6,13 +6,13 @@
 #include "e2e/containerd.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
 
 // clang-format off: before there is a namespace devmgr::testing
 #include "e2e/build_dirs.h"
 #include "support/status_matchers.h"
 // clang-format on
 
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <string>
