@@ -80,9 +80,10 @@ std::set<LastingProblems::Problem> SpecDirectories::ProblemsOf(
   for (const auto& [paths, clash] : clashes) {
     const auto& [first, others] = clash;
     problems.emplace(paths.front(),
-                     others == 0 ? first
-                                 : fmt::format("{}; {} more devices likewise",
-                                               first, others));
+                     others == 0
+                         ? first
+                         : fmt::format("{}; {} more device{} likewise", first,
+                                       others, others == 1 ? "" : "s"));
   }
   return problems;
 }
