@@ -10,9 +10,9 @@
 #include "api/meta.h"
 #include "common/boot_id.h"
 #include "common/status.h"
-#include "manager/container_start.h"
-#include "manager/doors.h"
+#include "manager/plugin_endpoints.h"
 #include "plugin/no_plugins.h"
+#include "pods/container_start.h"
 #include "state/views.h"
 
 namespace devmgr::manager {
@@ -39,7 +39,7 @@ claim::Sharing SharingOf(Profile profile) {
 }
 
 /// What a kubelet's list of gates has that does not hold here.
-void ReportGates(const DeviceManagerOptions& options, EventLog& events,
+void ReportGates(const DeviceManagerOptions& options, events::EventLog& events,
                  const Host& host) {
   const auto report = [&](const char* reason, const std::string& message) {
     if (message.empty()) return;
@@ -55,11 +55,11 @@ void ReportGates(const DeviceManagerOptions& options, EventLog& events,
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   DriversFactory drivers = std::move(parts.drivers);
   PluginsFactory plugins = std::move(parts.plugins);
-  DoorsFactory doors = std::move(parts.doors);
+  PluginEndpointsFactory endpoints = std::move(parts.endpoints);
   auto manager = std::unique_ptr<Manager>(new Manager(std::move(parts)));
   manager->OnLoop([&] {
     manager->Start(drivers, plugins);
-    if (doors) manager->doors_ = doors(*manager->executor_);
+    if (endpoints) manager->endpoints_ = endpoints(*manager->executor_);
     return 0;
   });
   return manager;
@@ -86,7 +86,7 @@ Manager::Manager(ManagerParts parts)
     MutexLock lock(names_mutex_);
     names_[pod->name] = state_.PodsNamed(pod->name);
   }
-  ledger_ = std::make_unique<Ledger>(
+  ledger_ = std::make_unique<ledger::Ledger>(
       std::move(parts.store), &state_, [this] { return UnixMs(host_.now()); },
       [this](const state::Batch& batch) { PublishBatch(batch); },
       std::move(parts.ledger_executor),
@@ -115,8 +115,8 @@ void Manager::ReportRecovery() {
             recovery_.message);
 }
 
-DeviceBook::Parts Manager::PartsOfDevices() {
-  DeviceBook::Parts parts{*executor_, state_, events_, metrics_};
+resources::DeviceBook::Parts Manager::PartsOfDevices() {
+  resources::DeviceBook::Parts parts{*executor_, state_, events_, metrics_};
   parts.numa_nodes = numa_nodes_;
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.plugin_grace_period;
@@ -129,10 +129,10 @@ DeviceBook::Parts Manager::PartsOfDevices() {
     Wake({{WaitingFor::Kind::kResource, resource}});
   };
   parts.on_candidates = [this](const std::string& resource) {
-    backing_->Consider(resource);
+    ownership_->Consider(resource);
   };
   parts.on_forgotten = [this](const std::string& resource) {
-    backing_->Forget(resource);
+    ownership_->Forget(resource);
   };
   parts.on_health = [this](const std::set<PodUid>& pods) {
     health_->OnHealth(pods);
@@ -162,11 +162,11 @@ void Manager::OnClasses() {
   const auto objects = objects_->Current();
   if (objects->device_classes == classes_) return;
   classes_ = objects->device_classes;
-  backing_->OnClasses();
+  ownership_->OnClasses();
 }
 
 void Manager::StartDraHealth() {
-  dra_health_ = std::make_unique<DraHealth>(DraHealth::Parts{
+  dra_health_ = std::make_unique<upkeep::DraHealth>(upkeep::DraHealth::Parts{
       *executor_, *ledger_, state_, events_,
       [this] { return UnixMs(host_.now()); }, boot_id_,
       // Not the function itself: its type would become a symbol that the
@@ -182,14 +182,18 @@ void Manager::StartDraHealth() {
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   const claim::Sharing sharing = SharingOf(options_.profile);
-  backing_ = std::make_unique<BackingBook>(BackingBook::Parts{
-      *executor_, *ledger_, state_, events_, sharing, now_ms,
-      [this](const std::string& resource) { return CandidatesFor(resource); }});
-  devices_ = std::make_unique<DeviceBook>(PartsOfDevices());
-  foreign_ = std::make_unique<ForeignBook>(ForeignBook::Parts{
-      *ledger_, state_, events_, devices_->inventories(), now_ms, boot_id_});
+  ownership_ = std::make_unique<resources::ResourceOwnership>(
+      resources::ResourceOwnership::Parts{*executor_, *ledger_, state_, events_,
+                                          sharing, now_ms,
+                                          [this](const std::string& resource) {
+                                            return CandidatesFor(resource);
+                                          }});
+  devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
+  foreign_ = std::make_unique<resources::ForeignBook>(
+      resources::ForeignBook::Parts{*ledger_, state_, events_,
+                                    devices_->inventories(), now_ms, boot_id_});
   StartDraHealth();
-  health_ = std::make_unique<HealthKeeper>(HealthKeeper::Parts{
+  health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,
       options_.health_policies, options_.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
@@ -200,8 +204,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
-  DeviceAdmission::Parts admission{*executor_, *ledger_, state_,  *plugins_,
-                                   *devices_,  events_,  metrics_};
+  pods::DeviceAdmission::Parts admission{
+      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
   admission.policy = {options_.authority, options_.profile,
                       options_.admission_wait};
   admission.sharing = sharing;
@@ -211,15 +215,17 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   admission.judge_again = [this](const PodUid& pod) {
     Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });
   };
-  device_admission_ = std::make_unique<DeviceAdmission>(std::move(admission));
+  device_admission_ =
+      std::make_unique<pods::DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
-  use_ = std::make_unique<ContainerUse>(state_, resolve_, boot_id_);
-  specs_ = std::make_unique<SpecKeeper>(
-      SpecKeeper::Parts{*executor_, *ledger_, state_, *use_, events_, boot_id_,
-                        options_.cdi_spec_dirs});
-  starts_ = std::make_unique<ContainerStarts>(ContainerStarts::Parts{
-      *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-      *plugins_, *specs_, *use_, boot_id_, options_.profile});
+  use_ = std::make_unique<ledger::ContainerUse>(state_, resolve_, boot_id_);
+  specs_ = std::make_unique<upkeep::SpecKeeper>(
+      upkeep::SpecKeeper::Parts{*executor_, *ledger_, state_, *use_, events_,
+                                boot_id_, options_.cdi_spec_dirs});
+  starts_ =
+      std::make_unique<pods::ContainerStarts>(pods::ContainerStarts::Parts{
+          *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
+          *plugins_, *specs_, *use_, boot_id_, options_.profile});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -233,7 +239,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
   options.optional_operations = IsOn(Feature::kDraOptionalNodeOperations);
   options.why_not_served = [this](const std::string& resource) -> std::string {
     if (options_.profile == Profile::kStrictKubelet) return "";
-    return backing_->WhyNotServed(resource);
+    return ownership_->WhyNotServed(resource);
   };
   options.sharing = SharingOf(options_.profile);
   options.claim_names_without_status = options_.dra_compat;
@@ -251,7 +257,7 @@ void Manager::Start(const DriversFactory& drivers,
     executor_->Post([this, driver] { OnDriverChange(driver); });
   });
   StartDevices(plugins);
-  ObjectBook::Options book;
+  pods::ObjectBook::Options book;
   book.source = host_.objects;
   book.events = &events_;
   book.boot_id = boot_id_;
@@ -267,23 +273,24 @@ void Manager::Start(const DriversFactory& drivers,
     Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     Wake(changed);
   };
-  objects_ = std::make_unique<ObjectBook>(*ledger_, state_, std::move(book));
+  objects_ =
+      std::make_unique<pods::ObjectBook>(*ledger_, state_, std::move(book));
   plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
   const auto calls_at_once = std::min(
-      CallQueue::kCallsAtOnce,
+      pods::CallQueue::kCallsAtOnce,
       static_cast<std::size_t>(std::max(options_.max_driver_calls, 1)));
-  lifecycle_ = std::make_unique<PodLifecycle>(PodLifecycle::Parts{
+  lifecycle_ = std::make_unique<pods::PodLifecycle>(pods::PodLifecycle::Parts{
       *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
       metrics_, boot_id_, plan_options_, rules, calls_at_once,
       IsOn(Feature::kDraConsumableCapacity), now_ms, post,
       [this](const std::string& driver,
-             const DriverCalls::PreparedClaims& prepared,
-             std::function<void(const SpecKeeper::Answer&)> done) {
+             const pods::DriverCalls::PreparedClaims& prepared,
+             std::function<void(const upkeep::SpecKeeper::Answer&)> done) {
         specs_->LookAtAnswer(driver, prepared, std::move(done));
       },
       [this](const PodUid& uid) { OnPodChanged(uid); }});
-  debts_ = std::make_unique<DebtKeeper>(DebtKeeper::Parts{
+  debts_ = std::make_unique<upkeep::DebtKeeper>(upkeep::DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,
       [this](const std::vector<ClaimUid>& claims) {
         lifecycle_->Drive(claims);
@@ -295,14 +302,14 @@ void Manager::Start(const DriversFactory& drivers,
         return lifecycle_->Attempts(claim, driver);
       }});
   debts_->Start();
-  slices_ = std::make_unique<SliceKeeper>(SliceKeeper::Parts{
+  slices_ = std::make_unique<upkeep::SliceKeeper>(upkeep::SliceKeeper::Parts{
       *executor_, events_, host_.object_sink, options_.slice_grace_period,
       [this](const std::string& driver) {
         return drivers_->IsConnected(driver);
       }});
   slices_->Start();
   if (host_.objects == nullptr) return;
-  source_problems_ = std::make_unique<SourceProblems>(
+  source_problems_ = std::make_unique<pods::SourceProblems>(
       *executor_, events_, host_.objects->Describe());
   host_.objects->Subscribe(
       [this] { executor_->Post([this] { objects_->Refresh(); }); });
@@ -321,7 +328,7 @@ Manager::~Manager() {
   });
   specs_->Stop();
   OnLoop([&] {
-    doors_.reset();
+    endpoints_.reset();
     plugins_.reset();
     drivers_.reset();
     return 0;

@@ -16,28 +16,28 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "common/feature_gates.h"
+#include "events/event_log.h"
 #include "fsck/fsck.h"
-#include "manager/backing_book.h"
-#include "manager/container_start.h"
-#include "manager/container_use.h"
-#include "manager/debt_keeper.h"
-#include "manager/device_admission.h"
-#include "manager/device_book.h"
-#include "manager/dra_health.h"
-#include "manager/event_log.h"
-#include "manager/foreign_book.h"
-#include "manager/health_keeper.h"
-#include "manager/ledger.h"
-#include "manager/object_book.h"
-#include "manager/pod_lifecycle.h"
-#include "manager/resolve_table.h"
-#include "manager/runtime_book.h"
-#include "manager/slice_keeper.h"
-#include "manager/source_problems.h"
-#include "manager/spec_keeper.h"
+#include "ledger/container_use.h"
+#include "ledger/ledger.h"
+#include "ledger/resolve_table.h"
 #include "plugin/plugins.h"
+#include "pods/container_start.h"
+#include "pods/device_admission.h"
+#include "pods/object_book.h"
+#include "pods/pod_lifecycle.h"
+#include "pods/source_problems.h"
+#include "resources/device_book.h"
+#include "resources/foreign_book.h"
+#include "resources/resource_ownership.h"
 #include "state/decision.h"
 #include "state/state.h"
+#include "upkeep/debt_keeper.h"
+#include "upkeep/dra_health.h"
+#include "upkeep/health_keeper.h"
+#include "upkeep/runtime_book.h"
+#include "upkeep/slice_keeper.h"
+#include "upkeep/spec_keeper.h"
 
 namespace devmgr::dra {
 class Drivers;
@@ -45,7 +45,7 @@ class Drivers;
 
 namespace devmgr::manager {
 
-class Doors;
+class PluginEndpoints;
 
 /// Makes the drivers on the manager's executor; `on_change` is to be called
 /// there when a driver came, connected or left. Tests hand in fakes.
@@ -56,9 +56,10 @@ using DriversFactory = std::function<std::unique_ptr<dra::Drivers>(
 using PluginsFactory = std::function<std::unique_ptr<plugin::Plugins>(
     Executor& executor, plugin::PluginListener& listener)>;
 
-/// Opens the ways by which drivers and plugins come in, on the manager's
-/// executor; closed before those.
-using DoorsFactory = std::function<std::shared_ptr<Doors>(Executor& executor)>;
+/// Opens the endpoints at which drivers and plugins register, on the manager's
+/// executor; they are closed before those.
+using PluginEndpointsFactory =
+    std::function<std::shared_ptr<PluginEndpoints>(Executor& executor)>;
 
 /// What a manager is put together from; every seam is filled.
 struct ManagerParts {
@@ -67,8 +68,8 @@ struct ManagerParts {
   std::unique_ptr<checkpoint::LedgerStore> store;
   state::State state;  ///< What the store holds.
   DriversFactory drivers;
-  PluginsFactory plugins;  ///< Null: there are none.
-  DoorsFactory doors;      ///< Null: nobody comes in.
+  PluginsFactory plugins;            ///< Null: there are none.
+  PluginEndpointsFactory endpoints;  ///< Null: none can register.
   /// Of the machine, ascending; empty: not known.
   std::vector<std::int64_t> numa_nodes;
   /// Where the manager lives, and where its ledger works. Null: a thread each.
@@ -176,7 +177,7 @@ class Manager final : public DeviceManager {
 
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
-  DeviceBook::Parts PartsOfDevices();
+  resources::DeviceBook::Parts PartsOfDevices();
   bool IsOn(Feature feature) const;
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
@@ -238,7 +239,7 @@ class Manager final : public DeviceManager {
   const RecoveryInfo recovery_;
 
   // Thread-safe by themselves.
-  ResolveTable resolve_;
+  ledger::ResolveTable resolve_;
   std::atomic<OperationId> last_operation_{0};
   const std::unique_ptr<Executor> executor_;
   /// Names of pods, for FindPod from any thread.
@@ -248,30 +249,30 @@ class Manager final : public DeviceManager {
 
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;  ///< The durable projection as this thread sees it.
-  EventLog events_;
-  RuntimeBook runtimes_{events_, host_.now};
+  events::EventLog events_;
+  upkeep::RuntimeBook runtimes_{events_, host_.now};
   std::vector<DeviceManagerObserver*> observers_;
-  std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<ObjectBook> objects_;
+  std::unique_ptr<ledger::Ledger> ledger_;
+  std::unique_ptr<pods::ObjectBook> objects_;
   claim::PlanOptions plan_options_;
-  std::unique_ptr<BackingBook> backing_;
+  std::unique_ptr<resources::ResourceOwnership> ownership_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
-  std::unique_ptr<DeviceBook> devices_;
-  std::unique_ptr<ForeignBook> foreign_;
-  std::unique_ptr<DraHealth> dra_health_;
-  std::unique_ptr<HealthKeeper> health_;
+  std::unique_ptr<resources::DeviceBook> devices_;
+  std::unique_ptr<resources::ForeignBook> foreign_;
+  std::unique_ptr<upkeep::DraHealth> dra_health_;
+  std::unique_ptr<upkeep::HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;
   std::unique_ptr<plugin::Plugins> plugins_;
-  std::unique_ptr<DeviceAdmission> device_admission_;
-  std::unique_ptr<ContainerUse> use_;
-  std::unique_ptr<SpecKeeper> specs_;
-  std::unique_ptr<ContainerStarts> starts_;
-  std::unique_ptr<PodLifecycle> lifecycle_;
-  std::unique_ptr<DebtKeeper> debts_;
-  std::unique_ptr<SliceKeeper> slices_;
-  std::unique_ptr<SourceProblems> source_problems_;
+  std::unique_ptr<pods::DeviceAdmission> device_admission_;
+  std::unique_ptr<ledger::ContainerUse> use_;
+  std::unique_ptr<upkeep::SpecKeeper> specs_;
+  std::unique_ptr<pods::ContainerStarts> starts_;
+  std::unique_ptr<pods::PodLifecycle> lifecycle_;
+  std::unique_ptr<upkeep::DebtKeeper> debts_;
+  std::unique_ptr<upkeep::SliceKeeper> slices_;
+  std::unique_ptr<pods::SourceProblems> source_problems_;
   std::map<std::string, bool> driver_connected_;  ///< Of those registered.
-  std::shared_ptr<Doors> doors_;
+  std::shared_ptr<PluginEndpoints> endpoints_;
 };
 
 }  // namespace devmgr::manager

@@ -128,7 +128,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
   }
   for (const auto& [name, passage] : passages.resources) {
-    backing_->OnRecorded(name, passage.before.get(), passage.now.get());
+    ownership_->OnRecorded(name, passage.before.get(), passage.now.get());
     device_admission_->OnResource(name);
     freed.push_back({WaitingFor::Kind::kResource, name});
   }
@@ -224,11 +224,11 @@ void Manager::OnNames(const ObjectName& pod,
                       const std::set<std::string>& before,
                       const std::set<std::string>& now) {
   for (const std::string& resource : now) {
-    if (!before.contains(resource)) backing_->OnClaimed(resource, pod);
+    if (!before.contains(resource)) ownership_->OnClaimed(resource, pod);
   }
   for (const std::string& resource : before) {
     if (now.contains(resource)) continue;
-    backing_->Consider(resource);
+    ownership_->Consider(resource);
     device_admission_->OnResource(resource);
   }
 }

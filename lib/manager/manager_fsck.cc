@@ -30,7 +30,7 @@ std::map<std::string, fsck::PluginView> PluginsOf(
 }
 
 /// A part at a time: all of the history takes many times what is learned.
-absl::StatusOr<fsck::PastDevices> ReadPast(Ledger& ledger) {
+absl::StatusOr<fsck::PastDevices> ReadPast(ledger::Ledger& ledger) {
   constexpr std::size_t kAtOnce = 500;
   fsck::PastDevices past;
   for (std::uint64_t after = 0;;) {

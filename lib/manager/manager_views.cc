@@ -12,8 +12,8 @@
 #include "claim/device_class.h"
 #include "claim/held_claims.h"
 #include "common/status.h"
-#include "manager/doors.h"
 #include "manager/manager.h"
+#include "manager/plugin_endpoints.h"
 #include "state/history.h"
 #include "state/views.h"
 
@@ -274,7 +274,7 @@ std::vector<PluginInfo> Manager::Plugins() const {
     std::vector<PluginInfo> plugins = drivers_->Plugins();
     for (PluginInfo& driver : plugins) {
       if (!driver.serves) continue;
-      const DriverCalls::Load load = lifecycle_->LoadOf(driver.name);
+      const pods::DriverCalls::Load load = lifecycle_->LoadOf(driver.name);
       driver.calls = load.calls;
       driver.queued = load.queued;
       if (load.oldest_ms.has_value()) {
@@ -293,8 +293,8 @@ std::vector<PluginInfo> Manager::Plugins() const {
 
 std::vector<RegistrationSocketInfo> Manager::RegistrationSockets() const {
   return OnLoop([&] {
-    return doors_ != nullptr ? doors_->RegistrationSockets()
-                             : std::vector<RegistrationSocketInfo>();
+    return endpoints_ != nullptr ? endpoints_->RegistrationSockets()
+                                 : std::vector<RegistrationSocketInfo>();
   });
 }
 

@@ -21,8 +21,8 @@
 #include "common/numa_nodes.h"
 #include "common/status.h"
 #include "dra/driver_registry.h"
-#include "manager/doors.h"
 #include "manager/manager.h"
+#include "manager/plugin_endpoints.h"
 #include "plugin/plugin_registry.h"
 #include "rpc/connection.h"
 
@@ -85,9 +85,9 @@ plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
   return registry;
 }
 
-/// Makes the drivers and plugins of a real node, and the doors they come in by,
-/// on the manager's executor, where they live. The drivers, which go last, keep
-/// the runtime.
+/// Makes the drivers and plugins of a real node, and the endpoints at which
+/// they register, on the manager's executor, where they live. The drivers,
+/// which go last, keep the runtime.
 class NodePeers {
  public:
   NodePeers(std::shared_ptr<rpc::Runtime> runtime,
@@ -116,14 +116,14 @@ class NodePeers {
     return plugins;
   }
 
-  absl::StatusOr<std::shared_ptr<manager::Doors>> OpenDoors(
+  absl::StatusOr<std::shared_ptr<manager::PluginEndpoints>> OpenPluginEndpoints(
       Executor& executor) {
-    DEVMGR_ASSIGN_OR_RETURN(
-        std::shared_ptr<manager::Doors> doors,
-        manager::Doors::Open({executor, *runtime_, *drivers_, *plugins_,
-                              options_.plugin_registry_dir,
-                              options_.device_plugin_dir, host_.log}));
-    return doors;
+    DEVMGR_ASSIGN_OR_RETURN(std::shared_ptr<manager::PluginEndpoints> endpoints,
+                            manager::PluginEndpoints::Open(
+                                {executor, *runtime_, *drivers_, *plugins_,
+                                 options_.plugin_registry_dir,
+                                 options_.device_plugin_dir, host_.log}));
+    return endpoints;
   }
 
  private:
@@ -253,10 +253,10 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
     return peers->MakePlugins(executor, listener);
   };
   absl::Status opened;
-  parts.doors = [peers, &opened](Executor& executor) {
-    auto doors = peers->OpenDoors(executor);
-    opened = doors.status();
-    return doors.ok() ? *std::move(doors) : nullptr;
+  parts.endpoints = [peers, &opened](Executor& executor) {
+    auto endpoints = peers->OpenPluginEndpoints(executor);
+    opened = endpoints.status();
+    return endpoints.ok() ? *std::move(endpoints) : nullptr;
   };
   std::unique_ptr<DeviceManager> manager =
       manager::Manager::Start(std::move(parts));

@@ -46,7 +46,7 @@ OperationId Manager::StartHandOverResource(const std::string& resource,
                                            Done done) {
   return StartOnLoop(
       [this, resource, owner, reason, done = std::move(done)](OperationId) {
-        backing_->HandOver(resource, BackingOf(owner), reason, done);
+        ownership_->HandOver(resource, BackingOf(owner), reason, done);
       });
 }
 

@@ -14,8 +14,8 @@
 
 #include "bench/support.h"
 #include "checkpoint/ledger_store.h"
-#include "manager/ledger.h"
-#include "manager/resolve_table.h"
+#include "ledger/ledger.h"
+#include "ledger/resolve_table.h"
 #include "support/temp_folder.h"
 
 namespace {
@@ -47,7 +47,7 @@ class Decider {
     auto store = Must(checkpoint::OpenRocksDbStore({state_dir, {}}));
     stored_state_ = Must(store->Load());
     for (const auto& [uid, pod] : stored_state_.pods) table_.Put(*pod, kBoot);
-    ledger_ = std::make_unique<manager::Ledger>(
+    ledger_ = std::make_unique<ledger::Ledger>(
         std::move(store), &stored_state_, [] { return std::int64_t{0}; },
         [this](const state::Batch& batch) { Publish(batch); });
   }
@@ -80,8 +80,8 @@ class Decider {
   const int stored_;
   state::State stored_state_;
   int number_ = 0;
-  manager::ResolveTable table_;
-  std::unique_ptr<manager::Ledger> ledger_;
+  ledger::ResolveTable table_;
+  std::unique_ptr<ledger::Ledger> ledger_;
 };
 
 /// The bare parts of a decision, measured in turns with it.

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "common/status.h"
+#include "events/event_log.h"
 #include "manager/device_fixture.h"
 #include "manager/driver_names.h"
-#include "manager/event_log.h"
 #include "manager/manager.h"
 #include "manager/manager_fixture.h"
 #include "model/objects.h"
@@ -347,8 +347,8 @@ TEST_P(EventBudgetTest, TenMinutesOfItLeaveTheEventsOfOthers) {
   EXPECT_LE(node.EventsOfMisbehaviour(), 100u);
   // At once, and after each pause what has come together; of two kinds.
   const auto pauses =
-      static_cast<std::size_t>(kDuration / manager::EventLog::kPause) + 1;
-  EXPECT_LE(node.delivered, 2 * pauses * manager::EventLog::kMostAtOnce);
+      static_cast<std::size_t>(kDuration / events::EventLog::kPause) + 1;
+  EXPECT_LE(node.delivered, 2 * pauses * events::EventLog::kMostAtOnce);
 }
 
 INSTANTIATE_TEST_SUITE_P(Any, EventBudgetTest,

@@ -4,8 +4,8 @@
 // often.
 #include <future>
 
-#include "manager/call_queue.h"
 #include "manager/manager_fixture.h"
+#include "pods/call_queue.h"
 
 namespace devmgr {
 namespace {
@@ -58,7 +58,7 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsNeverDelayedByADriver) {
     return node_.manager().Claims().size() == kOthers;
   }));
   // So many calls a driver has at once; the rest waits for these.
-  constexpr std::size_t kCalls = 2 * manager::CallQueue::kCallsAtOnce;
+  constexpr std::size_t kCalls = 2 * pods::CallQueue::kCallsAtOnce;
   ASSERT_TRUE(node_.drivers.WaitForCalls(kCalls));
   const std::size_t decisions = node_.store.batches();
   node_.Publish(others + PodYaml("q", "u-q", {}));

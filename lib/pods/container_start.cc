@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/container_start.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "claim/device_booking.h"
+#include "common/status.h"
+
+namespace devmgr::pods {
+namespace {
+
+using state::DeviceHold;
+using state::PodRecord;
+
+absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
+                                           const std::string& boot_id,
+                                           const PodUid& uid,
+                                           const std::string& container) {
+  const PodRecord* pod = state.FindPod(uid);
+  if (pod == nullptr) {
+    return NotFoundError("pod with UID '{}' is not known", uid.value);
+  }
+  if (pod->phase != state::PodPhase::kReady) {
+    return FailedPreconditionError("pod '{}' is {}, not Ready",
+                                   pod->name.ToString(),
+                                   state::PodPhaseName(pod->phase));
+  }
+  if (pod->boot_id != boot_id) {
+    return FailedPreconditionError(
+        "pod '{}' was prepared in another boot, and not yet again",
+        pod->name.ToString());
+  }
+  const bool known =
+      std::any_of(pod->needs.begin(), pod->needs.end(),
+                  [&](const auto& need) { return need.name == container; });
+  if (known) return pod;
+  return NotFoundError("pod '{}' has no container '{}'", pod->name.ToString(),
+                       container);
+}
+
+bool IsCommitted(const DeviceHold& hold) {
+  return hold.phase == device::ReservationPhase::kCommitted;
+}
+
+/// It has given devices back and has no others yet; they may be under way.
+bool LacksDevices(const PodRecord& pod, const std::string& container) {
+  return std::any_of(pod.holds.begin(), pod.holds.end(),
+                     [&](const DeviceHold& hold) {
+                       return hold.container == container && !IsCommitted(hold);
+                     });
+}
+
+/// What the container lacks, among what the others of the pod have.
+std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
+                                         const std::string& container) {
+  std::erase_if(pod.holds, [&](const DeviceHold& hold) {
+    return hold.container != container && !IsCommitted(hold);
+  });
+  return claim::NeedsOfHolds(pod);
+}
+
+}  // namespace
+
+void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
+                                  const std::string& container, Done done) {
+  if (parts_.state.FindPod(uid) != nullptr) parts_.use.OnAsked(uid);
+  const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
+  if (stopped_) return done(CancelledError("the manager stops"));
+  if (!pod.ok()) return done(WhyNotReady(uid, pod.status()));
+  const absl::Status healthy = parts_.health.CheckStart(**pod, container);
+  if (!healthy.ok()) return done(healthy);
+  pending_[id] = std::move(done);
+  parts_.specs.BeforeStart(
+      **pod, container, [this, id, uid, container](const absl::Status& status) {
+        OnSpecs(id, uid, container, status);
+      });
+}
+
+absl::Status ContainerStarts::WhyNotReady(const PodUid& uid,
+                                          const absl::Status& found) const {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) return found;
+  const absl::Status awaited = parts_.specs.Awaited(*pod);
+  return awaited.ok() ? found : awaited;
+}
+
+void ContainerStarts::OnSpecs(OperationId id, const PodUid& uid,
+                              const std::string& container,
+                              const absl::Status& status) {
+  if (!pending_.contains(id)) return;  // cancelled
+  if (!status.ok()) return End(id, status);
+  const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
+  if (!pod.ok()) return End(id, WhyNotReady(uid, pod.status()));
+  if (LacksDevices(**pod, container)) {
+    GetDevicesAnew(id, **pod, container);
+  } else {
+    AskPlugins(id, **pod, container);
+  }
+}
+
+void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
+                                     const std::string& container) {
+  DeviceRequest request{{pod.uid, pod.name}};
+  request.needs = NeedsFor(pod, container);
+  request.judge_held = false;
+  const auto chosen = [this, id, uid = pod.uid, container](
+                          const absl::StatusOr<Verdict>& verdict,
+                          const std::vector<WaitingFor>&) {
+    if (!verdict.ok() || verdict->kind != Verdict::Kind::kAdmit) {
+      // It is its runtime that tries again, not we.
+      parts_.admission.Forget(uid);
+      return End(id, verdict.ok() ? UnavailableError("{}", verdict->message)
+                                  : verdict.status());
+    }
+    const auto now = FindReady(parts_.state, parts_.boot_id, uid, container);
+    if (!now.ok()) return End(id, now.status());
+    AskPlugins(id, **now, container);
+  };
+  parts_.admission.Start(id, std::move(request), chosen);
+}
+
+bool ContainerStarts::WantsPreStart(const DeviceHold& hold) const {
+  return parts_.devices.PrimaryOf(hold.resource).has_value()
+             ? parts_.devices.OptionsOf(hold.resource).pre_start_required
+             : hold.pre_start;
+}
+
+void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
+                                 const std::string& container) {
+  std::vector<const DeviceHold*> asked;
+  for (const DeviceHold& hold : pod.holds) {
+    if (hold.container == container && WantsPreStart(hold)) {
+      asked.push_back(&hold);
+    }
+  }
+  if (asked.empty()) return End(id, absl::OkStatus());
+  struct Answers {
+    std::size_t missing;
+    absl::Status failure;
+  };
+  auto answers = std::make_shared<Answers>(Answers{asked.size(), {}});
+  for (const DeviceHold* hold : asked) {
+    std::vector<std::string> ids;
+    for (const auto& device : hold->devices) ids.push_back(device.id);
+    parts_.plugins.PreStartContainer(
+        hold->resource, parts_.devices.PrimaryOf(hold->resource).value_or(0),
+        ids, {pod.uid.value, pod.name.ns, pod.name.name, container},
+        [this, id, answers](absl::Status status) {
+          answers->failure.Update(std::move(status));
+          if (--answers->missing == 0) End(id, answers->failure);
+        });
+  }
+}
+
+void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
+                                  Done done) {
+  if (stopped_) return done(CancelledError("the manager stops"));
+  // The kubelet keeps them as long as the pod lives.
+  if (parts_.profile == Profile::kStrictKubelet) return done(absl::OkStatus());
+  pending_[id] = std::move(done);
+  parts_.ledger.Submit(
+      [pod, boot_id = parts_.boot_id](const state::State& state) {
+        return claim::ReleaseInitDevices(state, pod, boot_id);
+      },
+      [this, id](const absl::Status& status) {
+        parts_.executor.Post([this, id, status] { End(id, status); });
+      });
+}
+
+void ContainerStarts::Cancel(OperationId id) {
+  End(id, CancelledError("cancelled"));
+}
+
+void ContainerStarts::Stop() {
+  stopped_ = true;
+  while (!pending_.empty()) {
+    End(pending_.begin()->first, CancelledError("the manager stops"));
+  }
+}
+
+void ContainerStarts::End(OperationId id, const absl::Status& status) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;  // cancelled
+  const Done done = std::move(found->second);
+  pending_.erase(found);
+  done(status);
+}
+
+}  // namespace devmgr::pods

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <devmgr/device_manager.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "common/executor.h"
+#include "ledger/container_use.h"
+#include "ledger/ledger.h"
+#include "plugin/plugins.h"
+#include "pods/device_admission.h"
+#include "resources/device_book.h"
+#include "state/state.h"
+#include "upkeep/health_keeper.h"
+#include "upkeep/spec_keeper.h"
+
+namespace devmgr::pods {
+
+/// What device plugins have to do with the containers of a Ready pod, once its
+/// devices are chosen: before each start of a container, and when its init
+/// containers have ended. The ledger says which plugins a container depends on,
+/// so that none is left out because it is not back yet. Lives on the manager's
+/// thread. Errors are those of DeviceManager.
+class ContainerStarts {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    ledger::Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    const resources::DeviceBook& devices;
+    const upkeep::HealthKeeper& health;
+    DeviceAdmission& admission;
+    plugin::Plugins& plugins;
+    upkeep::SpecKeeper& specs;
+    ledger::ContainerUse& use;
+    std::string boot_id;
+    Profile profile = Profile::kDefault;
+  };
+  using Done = DeviceManager::Done;
+
+  explicit ContainerStarts(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Looks for the CDI specs of its claims, gets devices for an init container
+  /// that has given its own back, then asks the plugins for PreStartContainer,
+  /// all at once.
+  void BeforeStart(OperationId id, const PodUid& pod,
+                   const std::string& container, Done done);
+
+  void ReleaseInit(OperationId id, const PodUid& pod, Done done);
+
+  /// Completes it with Cancelled.
+  void Cancel(OperationId id);
+  /// All of them, and those that come later.
+  void Stop();
+
+ private:
+  absl::Status WhyNotReady(const PodUid& uid, const absl::Status& found) const;
+  void OnSpecs(OperationId id, const PodUid& uid, const std::string& container,
+               const absl::Status& status);
+  void GetDevicesAnew(OperationId id, const state::PodRecord& pod,
+                      const std::string& container);
+  /// Whether the plugin wants to be asked: by what the living instance says,
+  /// and by what the ledger remembers while there is none.
+  bool WantsPreStart(const state::DeviceHold& hold) const;
+  void AskPlugins(OperationId id, const state::PodRecord& pod,
+                  const std::string& container);
+  void End(OperationId id, const absl::Status& status);
+
+  const Parts parts_;
+  std::map<OperationId, Done> pending_;
+  bool stopped_ = false;
+};
+
+}  // namespace devmgr::pods

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/device_admission.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "device/merge_edits.h"
+
+namespace devmgr::pods {
+namespace {
+
+/// Somebody else may be faster; twice in a row he is not.
+constexpr int kMostPlans = 2;
+
+}  // namespace
+
+DeviceAdmission::DeviceAdmission(Parts parts)
+    : parts_(std::move(parts)), line_(parts_.line) {}
+
+DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
+
+void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
+  if (stopped_) return done(CancelledError("the manager stops"), {});
+  Shared& operation = operations_[request.pod.uid];
+  if (operation != nullptr) {
+    operation->askers[id] = std::move(done);
+    return;
+  }
+  operation = std::make_shared<Operation>();
+  operation->askers[id] = std::move(done);
+  operation->request = std::move(request);
+  if (parts_.policy.profile == Profile::kStrictKubelet) {
+    // The kubelet gives none of what it has never heard of.
+    std::erase_if(operation->request.needs, [&](const auto& need) {
+      return !parts_.devices.IsServed(need.resource);
+    });
+  }
+  Plan(Shared(operation));
+}
+
+void DeviceAdmission::Cancel(OperationId id) {
+  for (const auto& [pod, operation] : operations_) {
+    const auto asker = operation->askers.find(id);
+    if (asker == operation->askers.end()) continue;
+    const Done done = std::move(asker->second);
+    operation->askers.erase(asker);
+    done(CancelledError("cancelled"), {});
+    return;
+  }
+}
+
+void DeviceAdmission::Stop() {
+  stopped_ = true;
+  const std::map<PodUid, Shared> operations = std::move(operations_);
+  operations_.clear();
+  for (const auto& [pod, operation] : operations) {
+    for (const auto& [id, done] : std::exchange(operation->askers, {})) {
+      done(CancelledError("the manager stops"), {});
+    }
+  }
+}
+
+void DeviceAdmission::FreeUnanswered() {
+  static constexpr char kMessage[] =
+      "the manager ended before the plugin had answered; its devices are free "
+      "again";
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    if (!claim::HasReserved(*pod)) continue;
+    parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name,
+                      kMessage);
+  }
+  parts_.ledger.Submit(
+      [](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeAllReserved(state, kMessage);
+      },
+      // A failure is the ledger's, which says so; a pod that comes again frees
+      // its own.
+      [](const absl::Status&) {});
+}
+
+bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
+  const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
+  const bool leftovers = pod != nullptr && claim::HasReserved(*pod);
+  if (leftovers) {
+    Free(operation, "an earlier admission did not end",
+         [this, operation] { Plan(operation); });
+  }
+  return leftovers;
+}
+
+void DeviceAdmission::CatchUp(
+    const Shared& operation,
+    void (DeviceAdmission::*next)(const Shared& operation)) {
+  std::set<std::string> resources;
+  for (const device::DeviceNeed& need : operation->request.needs) {
+    resources.insert(need.resource);
+  }
+  parts_.plugins.WhenCurrent({resources.begin(), resources.end()},
+                             [this, operation, next](const absl::Status& status,
+                                                     const std::string& late) {
+                               if (status.ok() && !operation->askers.empty()) {
+                                 return (this->*next)(operation);
+                               }
+                               if (!status.ok()) {
+                                 operation->failure = status;
+                                 operation->failed_resource = late;
+                               }
+                               EndEarly(operation);
+                             });
+}
+
+void DeviceAdmission::EndEarly(const Shared& operation) {
+  const auto* pod = parts_.state.FindPod(operation->request.pod.uid);
+  const bool holds = pod != nullptr && claim::HasReserved(*pod);
+  if (operation->askers.empty()) {
+    if (holds) return Free(operation, "cancelled", nullptr);
+    return Finish(operation, CancelledError("cancelled"));
+  }
+  if (!holds) return FailedCall(operation);
+  Free(operation, MessageOf(operation->failure),
+       [this, operation] { FailedCall(operation); });
+}
+
+void DeviceAdmission::Plan(const Shared& operation) {
+  if (FreeLeftovers(operation)) return;
+  CatchUp(operation, &DeviceAdmission::PlanNow);
+}
+
+void DeviceAdmission::PlanNow(const Shared& operation) {
+  const DeviceRequest& request = operation->request;
+  device::PodPlan plan = parts_.devices.Plan(
+      request.pod.uid, request.needs, operation->preferences,
+      request.trust_held, request.judge_held);
+  if (!plan.shortages.empty()) {
+    Judge(operation, std::move(plan.shortages));
+    return;
+  }
+  if (plan.Complete() && plan.reservations.empty()) {
+    Forget(request.pod.uid);
+    Finish(operation, Verdict{});  // It holds all it needs.
+    return;
+  }
+  // What its own containers have goes to no pod before it.
+  const bool adopts =
+      plan.Complete() && parts_.devices.IsAdoption(plan.reservations);
+  if (!adopts && !MayGo(operation)) return;
+  if (!plan.questions.empty()) {
+    Ask(operation, plan.questions);
+    return;
+  }
+  operation->plan = std::move(plan.reservations);
+  if (!Refused(operation)) Reserve(operation);
+}
+
+void DeviceAdmission::Ask(
+    const Shared& operation,
+    const std::vector<device::PreferenceQuestion>& questions) {
+  operation->missing = questions.size();
+  operation->failure = absl::OkStatus();
+  for (const device::PreferenceQuestion& question : questions) {
+    const auto answered =
+        [this, operation,
+         key = device::NeedKey(question.container, question.resource)](
+            absl::StatusOr<std::vector<std::string>> ids) {
+          if (ids.ok()) {
+            operation->preferences[key] = *std::move(ids);
+          } else if (operation->failure.ok()) {
+            operation->failure = ids.status();
+            operation->failed_resource = key.second;
+          }
+          if (--operation->missing > 0) return;
+          if (operation->askers.empty()) {
+            Finish(operation, CancelledError("cancelled"));
+          } else if (operation->failure.ok()) {
+            Plan(operation);
+          } else {
+            FailedCall(operation);
+          }
+        };
+    parts_.plugins.GetPreferredAllocation(
+        question.resource,
+        parts_.devices.PrimaryOf(question.resource).value_or(0),
+        {question.available, question.must_include,
+         static_cast<int>(question.size)},
+        IdentityFor(operation->request.pod, question.container), answered);
+  }
+}
+
+bool DeviceAdmission::Refused(const Shared& operation) {
+  for (const device::Reservation& planned : operation->plan) {
+    operation->failure = parts_.plugins.CheckAllocate(
+        planned.resource,
+        parts_.devices.PrimaryOf(planned.resource).value_or(0));
+    if (operation->failure.ok()) continue;
+    parts_.metrics.OnAllocate(planned.resource, {}, /*failed=*/true);
+    operation->failed_resource = planned.resource;
+    FailedCall(operation);
+    return true;
+  }
+  return false;
+}
+
+void DeviceAdmission::Reserve(const Shared& operation) {
+  ++operation->plans;
+  // Who plans next must not choose the same.
+  parts_.devices.Intend(operation->request.pod.uid, operation->plan);
+  parts_.ledger.Submit(
+      [pod = operation->request.pod, plan = operation->plan,
+       now = parts_.now_ms(),
+       sharing = parts_.sharing](const state::State& state) {
+        return claim::ReserveDevices(state, pod, now, plan, sharing);
+      },
+      OnLoop([this, operation](const absl::Status& status) {
+        OnReserved(operation, status);
+      }));
+}
+
+void DeviceAdmission::OnReserved(const Shared& operation,
+                                 const absl::Status& status) {
+  parts_.devices.Settle(operation->request.pod.uid);
+  if (status.ok() && operation->askers.empty()) {
+    Free(operation, "cancelled", nullptr);
+  } else if (status.ok()) {
+    CatchUp(operation, &DeviceAdmission::Allocate);
+  } else if (absl::IsAborted(status) && !operation->askers.empty()) {
+    PlanAgain(operation, status);
+  } else {
+    Finish(operation, status);
+  }
+}
+
+void DeviceAdmission::PlanAgain(const Shared& operation,
+                                const absl::Status& why) {
+  if (operation->plans >= kMostPlans) return Finish(operation, why);
+  operation->preferences.clear();
+  operation->answers.clear();
+  Plan(operation);
+}
+
+bool DeviceAdmission::IsOutdated(const Shared& operation) {
+  const absl::Status usable =
+      device::CheckStillUsable(operation->plan, parts_.devices.inventories());
+  if (usable.ok()) return false;
+  Free(operation, MessageOf(usable),
+       [this, operation, usable] { PlanAgain(operation, usable); });
+  return true;
+}
+
+void DeviceAdmission::Allocate(const Shared& operation) {
+  if (IsOutdated(operation)) return;
+  operation->missing = operation->plan.size();
+  operation->failure = absl::OkStatus();
+  for (const device::Reservation& reserved : operation->plan) {
+    std::vector<std::string> ids;
+    for (const device::HeldDevice& device : reserved.devices) {
+      ids.push_back(device.id);
+    }
+    const device::NeedKey key(reserved.container, reserved.resource);
+    parts_.plugins.Allocate(
+        reserved.resource,
+        parts_.devices.PrimaryOf(reserved.resource).value_or(0), ids,
+        IdentityFor(operation->request.pod, reserved.container),
+        [this, operation, key, begin = parts_.executor.Now()](
+            absl::StatusOr<device::ContainerEdits> edits) {
+          parts_.metrics.OnAllocate(key.second, parts_.executor.Now() - begin,
+                                    !edits.ok());
+          if (edits.ok()) {
+            operation->answers[key] = {
+                *std::move(edits),
+                parts_.devices.OptionsOf(key.second).pre_start_required};
+          } else {
+            if (plugin::OutcomeIsUnknown(edits.status())) {
+              parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod",
+                                operation->request.pod.name,
+                                MessageOf(edits.status()));
+            }
+            if (operation->failure.ok()) {
+              operation->failure = edits.status();
+              operation->failed_resource = key.second;
+            }
+          }
+          if (--operation->missing == 0) OnAllocated(operation);
+        });
+  }
+}
+
+void DeviceAdmission::OnAllocated(const Shared& operation) {
+  if (operation->askers.empty()) {
+    Free(operation, "cancelled", nullptr);
+  } else if (!operation->failure.ok()) {
+    Free(operation, MessageOf(operation->failure),
+         [this, operation] { FailedCall(operation); });
+  } else {
+    CatchUp(operation, &DeviceAdmission::Conclude);
+  }
+}
+
+void DeviceAdmission::Conclude(const Shared& operation) {
+  if (IsOutdated(operation)) return;
+  operation->failure = CheckConflicts(*operation);
+  if (operation->failure.ok()) return Commit(operation);
+  Free(operation, MessageOf(operation->failure),
+       [this, operation] { FailedCall(operation); });
+}
+
+absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {
+  absl::Status refusal;
+  std::map<std::string, std::vector<device::ResourceEdits>> containers;
+  for (const auto& [key, answer] : operation.answers) {
+    containers[key.first].push_back({key.second, answer.edits});
+  }
+  for (auto& [container, edits] : containers) {
+    for (const auto& conflict :
+         device::MergeEdits(std::move(edits)).conflicts) {
+      const std::string text = fmt::format("container '{}': {}", container,
+                                           device::ConflictText(conflict));
+      parts_.events.Add(true, "DeviceEditConflict", "Pod",
+                        operation.request.pod.name, text);
+      if (!parts_.refuse_edit_conflicts || !refusal.ok()) continue;
+      refusal = FailedPreconditionError("{}", text);
+      operation.failed_resource = conflict.dropped_from;
+    }
+  }
+  return refusal;
+}
+
+void DeviceAdmission::Commit(const Shared& operation) {
+  parts_.ledger.Submit(
+      [pod = operation->request.pod.uid, answers = operation->answers,
+       without_claims =
+           operation->request.without_claims](const state::State& state) {
+        return claim::CommitDevices(state, pod, answers, without_claims);
+      },
+      OnLoop([this, operation](const absl::Status& status) {
+        if (!status.ok()) {
+          Finish(operation, status);
+          return;
+        }
+        Forget(operation->request.pod.uid);
+        Finish(operation, Verdict{});
+      }));
+}
+
+void DeviceAdmission::Free(const Shared& operation, const std::string& why,
+                           std::function<void()> next) {
+  parts_.ledger.Submit(
+      [pod = operation->request.pod.uid,
+       why](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeReserved(state, pod, why);
+      },
+      OnLoop(
+          [this, operation, next = std::move(next)](const absl::Status& freed) {
+            if (!freed.ok()) {
+              Finish(operation, freed);
+            } else if (operation->askers.empty()) {
+              Finish(operation, CancelledError("cancelled"));
+            } else if (next != nullptr) {
+              next();
+            } else {
+              // Somebody asks for it again.
+              operation->plans = 0;
+              PlanAgain(operation, absl::OkStatus());
+            }
+          }));
+}
+
+admission::DeviceLine::Place DeviceAdmission::PlaceOf(
+    const Operation& operation) const {
+  admission::DeviceLine::Place place;
+  place.priority = operation.request.priority;
+  const auto* pod = parts_.state.FindPod(operation.request.pod.uid);
+  place.first_seen_ms = pod != nullptr ? pod->first_seen_ms : parts_.now_ms();
+  place.needs = device::EffectiveNeeds(operation.request.needs);
+  place.takes = pod == nullptr || pod->holds.empty();
+  place.any_change = !place.takes;
+  return place;
+}
+
+std::string DeviceAdmission::NameOf(const PodUid& uid) const {
+  if (const auto foreign = parts_.devices.ForeignName(uid)) return *foreign;
+  const state::PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr ? pod->name.ToString() : "with UID " + uid.value;
+}
+
+void DeviceAdmission::Judge(const Shared& operation,
+                            std::vector<device::Shortage> shortages) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  for (device::Shortage& shortage : shortages) {
+    for (const PodUid& holder : shortage.holders) {
+      shortage.holder_names.push_back(NameOf(holder));
+    }
+  }
+  admission::DeviceVerdict judged = admission::JudgeShortages(
+      shortages, parts_.policy, line_.WaitedFor(pod, now));
+  // Rejected or not: one that holds claims cannot be, and goes on waiting.
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  place.limit = judged.limit;
+  for (const device::Shortage& shortage : shortages) {
+    place.short_of.insert(shortage.resource);
+    place.any_change = place.any_change ||
+                       shortage.kind != device::Shortage::Kind::kTooFewFree;
+  }
+  EnterLine(pod, std::move(place));
+  Finish(operation, judged.verdict);
+}
+
+bool DeviceAdmission::MayGo(const Shared& operation) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  // Others may wait for what it holds: it must not wait for them.
+  if (!place.takes) return true;
+  const auto first = line_.FirstBefore(pod, place, now, FreeCount());
+  if (!first.has_value()) return true;
+  std::vector<std::string> resources;
+  for (const auto& [resource, count] : place.needs) {
+    resources.push_back(resource);
+    place.short_of.insert(resource);
+  }
+  EnterLine(pod, std::move(place));
+  Finish(operation, admission::BehindVerdict(NameOf(*first), resources));
+  return false;
+}
+
+void DeviceAdmission::FailedCall(const Shared& operation) {
+  const PodUid& pod = operation->request.pod.uid;
+  const std::int64_t now = parts_.now_ms();
+  const admission::DeviceVerdict judged =
+      admission::JudgeFailedCall(operation->failed_resource, operation->failure,
+                                 parts_.policy, line_.WaitedFor(pod, now));
+  // It does not stand in line: it comes again by itself.
+  admission::DeviceLine::Place place = PlaceOf(*operation);
+  place.limit = judged.limit;
+  EnterLine(pod, std::move(place));
+  if (judged.verdict.kind == Verdict::Kind::kReject) {
+    Finish(operation, judged.verdict);
+  } else {
+    Finish(operation, operation->failure, judged.verdict.waiting_for);
+  }
+}
+
+void DeviceAdmission::EnterLine(const PodUid& pod,
+                                admission::DeviceLine::Place place) {
+  const std::set<std::string> let_go =
+      line_.Enter(pod, std::move(place), parts_.now_ms());
+  ArmTimer();
+  if (!let_go.empty()) GiveTurns(let_go, pod);
+}
+
+admission::DeviceLine::FreeCount DeviceAdmission::FreeCount() const {
+  return [&devices = parts_.devices](const std::string& resource) {
+    return devices.FreeCount(resource);
+  };
+}
+
+void DeviceAdmission::OnResource(const std::string& resource) {
+  GiveTurns({resource});
+}
+
+void DeviceAdmission::Forget(const PodUid& pod) {
+  const std::set<std::string> resources = line_.Leave(pod);
+  if (!resources.empty()) GiveTurns(resources);
+}
+
+void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
+                                const PodUid& but) {
+  const std::vector<PodUid> turns =
+      line_.Turns(resources, parts_.now_ms(), FreeCount(), but);
+  if (turns.empty()) return;
+  ArmTimer();
+  for (const PodUid& pod : turns) parts_.judge_again(pod);
+}
+
+void DeviceAdmission::ArmTimer() {
+  parts_.executor.Cancel(std::exchange(timer_, 0));
+  const std::optional<std::int64_t> next = line_.NextDeadline();
+  if (!next.has_value()) return;
+  // The wall clock may jump, so it is looked at now and then.
+  const std::int64_t delay =
+      std::clamp<std::int64_t>(*next - parts_.now_ms(), 0, 60'000);
+  timer_ = parts_.executor.PostAfter(std::chrono::milliseconds(delay),
+                                     [this] { OnTimer(); });
+}
+
+void DeviceAdmission::OnTimer() {
+  timer_ = 0;
+  const admission::DeviceLine::DueNow due = line_.Due(parts_.now_ms());
+  for (const PodUid& pod : due.pods) parts_.judge_again(pod);
+  if (!due.resources.empty()) GiveTurns(due.resources);
+  ArmTimer();
+}
+
+void DeviceAdmission::Finish(const Shared& operation,
+                             const absl::StatusOr<Verdict>& result,
+                             const std::vector<WaitingFor>& waiting_for) {
+  const auto found = operations_.find(operation->request.pod.uid);
+  if (found != operations_.end() && found->second == operation) {
+    operations_.erase(found);
+  }
+  for (const auto& [id, done] : std::exchange(operation->askers, {})) {
+    done(result, waiting_for);
+  }
+}
+
+std::function<void(const absl::Status&)> DeviceAdmission::OnLoop(
+    std::function<void(const absl::Status&)> next) {
+  return [&executor = parts_.executor,
+          next = std::move(next)](const absl::Status& status) {
+    executor.Post([next, status] { next(status); });
+  };
+}
+
+plugin::PodIdentity DeviceAdmission::IdentityFor(const claim::PodIdentity& pod,
+                                                 const std::string& container) {
+  return {pod.uid.value, pod.name.ns, pod.name.name, container};
+}
+
+}  // namespace devmgr::pods

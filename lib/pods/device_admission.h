@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "admission/device_line.h"
+#include "admission/device_verdict.h"
+#include "claim/device_booking.h"
+#include "common/executor.h"
+#include "device/pod_needs.h"
+#include "device/pod_plan.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "plugin/plugins.h"
+#include "resources/device_book.h"
+#include "state/state.h"
+
+namespace devmgr::pods {
+
+/// What a pod wants of device plugins.
+struct DeviceRequest {
+  claim::PodIdentity pod;
+  std::int32_t priority = 0;
+  std::vector<device::DeviceNeed> needs;
+  /// What it holds is believed while no plugin has told its devices; false when
+  /// its containers are gone and have to start again.
+  bool trust_held = true;
+  /// What it holds has to work; false when it runs on it anyway.
+  bool judge_held = true;
+  /// Of a pod that has no claims: it is Ready with the plugins' answers.
+  std::optional<claim::WithoutClaims> without_claims = std::nullopt;
+};
+
+/// The pod transaction of device plugins: plan all devices of the pod, ask the
+/// plugins for their preference, reserve in one batch, let the plugins allocate
+/// in parallel, commit in one batch. Whatever fails frees all that was
+/// reserved. Pods that cannot have their devices now stand in line. Lives on
+/// the manager's thread.
+class DeviceAdmission {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    ledger::Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    plugin::Plugins& plugins;
+    resources::DeviceBook& devices;
+    events::EventLog& events;
+    MetricsSink& metrics;
+    admission::DevicePolicy policy;
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
+    bool refuse_edit_conflicts = false;
+    admission::DeviceLineOptions line;
+    std::function<std::int64_t()> now_ms;
+    /// This pod should be admitted again.
+    std::function<void(const PodUid&)> judge_again;
+  };
+  explicit DeviceAdmission(Parts parts);
+  ~DeviceAdmission();
+
+  /// Frees what an earlier manager had reserved: nobody knows what the plugins
+  /// made of it. To be called once, at first.
+  void FreeUnanswered();
+
+  /// kAdmit: the pod holds all it needs. kWait: what is missing. An error: a
+  /// plugin or the ledger failed; try again later, or when something of
+  /// `waiting_for` changes.
+  using Done = std::function<void(absl::StatusOr<Verdict>,
+                                  std::vector<WaitingFor> waiting_for)>;
+
+  /// While an operation for the pod is under way, `done` gets its end.
+  void Start(OperationId id, DeviceRequest request, Done done);
+
+  /// Ends it with Cancelled. What is reserved then is freed once the plugins
+  /// have answered.
+  void Cancel(OperationId id);
+
+  /// Ends all of them with Cancelled, and those that come later.
+  void Stop();
+
+  /// Something about the devices of a resource is different.
+  void OnResource(const std::string& resource);
+
+  const admission::DevicePolicy& policy() const { return parts_.policy; }
+
+  /// The pod wants no devices (any more).
+  void Forget(const PodUid& pod);
+
+ private:
+  /// What is under way for one pod; whoever asks meanwhile joins it. When
+  /// nobody asks any more, it gives back what it has.
+  struct Operation {
+    DeviceRequest request;
+    std::map<OperationId, Done> askers;
+    std::map<device::NeedKey, std::vector<std::string>> preferences;
+    int plans = 0;  ///< How often it was planned from scratch.
+    std::vector<device::Reservation> plan;
+    claim::AllocateAnswers answers;
+    std::size_t missing = 0;  ///< Answers still under way.
+    /// The first one of a plugin, and whose.
+    absl::Status failure;
+    std::string failed_resource;
+  };
+  using Shared = std::shared_ptr<Operation>;
+
+  /// Once all lists that plugins have sent of what the pod needs are known of,
+  /// goes on with `next`, at that moment; unless the operation ends over it.
+  void CatchUp(const Shared& operation,
+               void (DeviceAdmission::*next)(const Shared& operation));
+  /// Frees what is reserved and ends it: a plugin is too late with its lists,
+  /// or all askers have gone.
+  void EndEarly(const Shared& operation);
+  void Plan(const Shared& operation);
+  void PlanNow(const Shared& operation);
+  void Ask(const Shared& operation,
+           const std::vector<device::PreferenceQuestion>& questions);
+  /// Whether a plugin would refuse its call unsent. Then the operation has
+  /// ended, and nothing was written for it.
+  bool Refused(const Shared& operation);
+  void Reserve(const Shared& operation);
+  void OnReserved(const Shared& operation, const absl::Status& status);
+  /// Something is not as it was when it was planned: `why`.
+  void PlanAgain(const Shared& operation, const absl::Status& why);
+  /// Frees what was planned, and plans again, if a device of it does not work
+  /// any more. False: all do.
+  bool IsOutdated(const Shared& operation);
+  void Allocate(const Shared& operation);
+  void OnAllocated(const Shared& operation);
+  /// With answers that are fine.
+  void Conclude(const Shared& operation);
+  void Commit(const Shared& operation);
+  /// Plugins want different things of the same name in one container: told,
+  /// and, if that is refused, an error.
+  ///   FailedPrecondition  names the first
+  absl::Status CheckConflicts(Operation& operation) const;
+  /// Gives back what is reserved, then goes on with `next`; ends if nobody asks
+  /// any more.
+  void Free(const Shared& operation, const std::string& why,
+            std::function<void()> next);
+
+  /// Frees what an earlier operation or run left reserved, then plans. True:
+  /// there was something.
+  bool FreeLeftovers(const Shared& operation);
+  /// It has to wait, or has waited for too long.
+  void Judge(const Shared& operation, std::vector<device::Shortage> shortages);
+  /// False: it has to let another pod go first, and the operation is over.
+  bool MayGo(const Shared& operation);
+  void FailedCall(const Shared& operation);
+  std::string NameOf(const PodUid& uid) const;
+  admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
+  void EnterLine(const PodUid& pod, admission::DeviceLine::Place place);
+  admission::DeviceLine::FreeCount FreeCount() const;
+  /// Tells those who may go now; `but` has been just now.
+  void GiveTurns(const std::set<std::string>& resources,
+                 const PodUid& but = {});
+  void ArmTimer();
+  void OnTimer();
+
+  void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result,
+              const std::vector<WaitingFor>& waiting_for = {});
+  std::function<void(const absl::Status&)> OnLoop(
+      std::function<void(const absl::Status&)> next);
+  static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,
+                                         const std::string& container);
+
+  const Parts parts_;
+  admission::DeviceLine line_;
+  std::map<PodUid, Shared> operations_;
+  TimerId timer_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace devmgr::pods

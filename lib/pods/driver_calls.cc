@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/driver_calls.h"
+
+#include "claim/booking.h"
+#include "claim/spec_recovery.h"
+#include "common/peer_status.h"
+#include "common/status.h"
+
+namespace devmgr::pods {
+
+using dra::ClaimReference;
+using state::DriverPhase;
+
+namespace {
+
+/// All that any API of the driver needs, from the ledger alone.
+ClaimReference ReferenceTo(const state::ClaimRecord& claim,
+                           const state::DriverRecord& part) {
+  return {claim.uid, claim.name, part.handle, part.LastCdiDeviceIds()};
+}
+
+/// For those outside, to whom these codes say more than that it may work later:
+/// DeadlineExceeded that the driver was silent, Aborted that its pod was given
+/// up. Said by the driver itself they mean neither.
+absl::Status ForOthers(const absl::Status& status) {
+  if (IsFromPeer(status) &&
+      (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))) {
+    return UnavailableError("{}", MessageOf(status));
+  }
+  return Unmarked(status);
+}
+
+void DropShareIds(std::vector<state::PreparedDevice>* devices) {
+  for (state::PreparedDevice& device : *devices) device.share_id.clear();
+}
+
+}  // namespace
+
+void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
+  if (stopped_) return;
+  std::set<std::string> drivers;
+  for (const ClaimUid& uid : claims) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+    if (claim == nullptr) continue;
+    for (const auto& [driver, part] : claim->drivers) {
+      if (part.phase == DriverPhase::kPrepared) continue;
+      if (!under_way_.emplace(ClaimAtDriver(uid, driver), Stage::kDue).second) {
+        continue;
+      }
+      queue_.Add(driver, uid);
+      drivers.insert(driver);
+    }
+  }
+  for (const std::string& driver : drivers) Dispatch(driver);
+}
+
+void DriverCalls::DriveAnew(const std::string& driver,
+                            const std::vector<ClaimUid>& claims) {
+  for (const ClaimUid& uid : claims) {
+    const auto asked = under_way_.find({uid, driver});
+    if (asked != under_way_.end() && asked->second == Stage::kAsked) {
+      asked->second = Stage::kAskAgain;
+    }
+  }
+  Drive(claims);
+}
+
+CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
+                                    const ClaimUid& uid) const {
+  const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+  if (claim == nullptr) return CallQueue::Need::kNothing;
+  const auto part = claim->drivers.find(driver);
+  if (part == claim->drivers.end()) return CallQueue::Need::kNothing;
+  switch (part->second.phase) {
+    case DriverPhase::kPreparing:
+      return part->second.spec_recovery == state::SpecRecovery::kUnprepareFirst
+                 ? CallQueue::Need::kUnprepare
+                 : CallQueue::Need::kPrepare;
+    case DriverPhase::kUnpreparing:
+      return CallQueue::Need::kUnprepare;
+    case DriverPhase::kPrepared:
+      break;
+  }
+  return CallQueue::Need::kNothing;
+}
+
+void DriverCalls::Dispatch(const std::string& driver) {
+  if (stopped_) return;
+  std::map<ClaimUid, absl::Status> idle;
+  const auto need = [&](const ClaimUid& claim) {
+    return NeedOf(driver, claim);
+  };
+  while (const auto due = queue_.Next(driver, need)) {
+    if (due->need != CallQueue::Need::kNothing) {
+      Begin(driver, *due);
+      continue;
+    }
+    for (const ClaimUid& claim : due->claims) idle[claim] = absl::OkStatus();
+  }
+  if (!idle.empty()) Settle({driver, true, false, {}}, idle);
+}
+
+void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
+  const CallId id = ++last_call_;
+  std::vector<ClaimReference> references;
+  for (const ClaimUid& uid : due.claims) {
+    under_way_[{uid, driver}] = Stage::kAsked;
+    const state::ClaimRecord& claim = *parts_.state.FindClaim(uid);
+    references.push_back(ReferenceTo(claim, claim.drivers.at(driver)));
+  }
+  const bool prepare = due.need == CallQueue::Need::kPrepare;
+  calls_[id] = {driver,
+                prepare,
+                due.claims.size() > 1,
+                {due.claims.begin(), due.claims.end()},
+                parts_.now_ms()};
+  if (prepare) {
+    parts_.drivers.Prepare(driver, std::move(references),
+                           [this, id](dra::PrepareAnswer answer) {
+                             OnPrepared(id, std::move(answer));
+                           });
+  } else {
+    parts_.drivers.Unprepare(driver, std::move(references),
+                             [this, id](dra::UnprepareAnswer answer) {
+                               OnUnprepared(id, std::move(answer));
+                             });
+  }
+}
+
+void DriverCalls::Forget(const ClaimUid& claim) {
+  queue_.Drop(claim);
+  for (auto it = under_way_.lower_bound({claim, ""});
+       it != under_way_.end() && it->first.first == claim;) {
+    if (it->second == Stage::kDue) {
+      it = under_way_.erase(it);
+    } else {
+      (it++)->second = Stage::kForgotten;
+    }
+  }
+  const auto is_its = [&](const auto& entry) {
+    return entry.first.first == claim;
+  };
+  std::erase_if(errors_, is_its);
+  std::erase_if(attempts_, is_its);
+}
+
+bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
+  const auto first = under_way_.lower_bound({claim, ""});
+  return first != under_way_.end() && first->first.first == claim;
+}
+
+std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
+    const std::vector<ClaimUid>& claims) const {
+  std::vector<Unanswered> unanswered;
+  for (const ClaimUid& claim : claims) {
+    for (const auto& [id, call] : calls_) {
+      if (!call.waiting.contains(claim)) continue;
+      unanswered.push_back({call.driver, claim, call.prepare, call.began_ms});
+    }
+    for (auto it = under_way_.lower_bound({claim, ""});
+         it != under_way_.end() && it->first.first == claim; ++it) {
+      if (it->second != Stage::kDue) continue;
+      const std::string& driver = it->first.second;
+      unanswered.push_back({driver, claim,
+                            NeedOf(driver, claim) == CallQueue::Need::kPrepare,
+                            std::nullopt});
+    }
+  }
+  return unanswered;
+}
+
+DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
+  Load load;
+  load.queued = static_cast<int>(queue_.Due(driver));
+  for (const auto& [id, call] : calls_) {  // in the order in which they began
+    if (call.driver != driver) continue;
+    ++load.calls;
+    if (!load.oldest_ms.has_value()) load.oldest_ms = call.began_ms;
+  }
+  return load;
+}
+
+std::vector<DriverCalls::Error> DriverCalls::Errors(
+    const std::vector<ClaimUid>& claims) const {
+  std::vector<Error> errors;
+  for (const ClaimUid& claim : claims) {
+    for (auto it = errors_.lower_bound({claim, ""});
+         it != errors_.end() && it->first.first == claim; ++it) {
+      errors.push_back(it->second);
+    }
+  }
+  return errors;
+}
+
+template <typename Answer>
+std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
+  const auto found = calls_.find(id);
+  if (found == calls_.end()) return std::nullopt;
+  Call call = found->second;
+  std::map<ClaimUid, absl::Status> forgotten;
+  std::erase_if(*answer, [&](const auto& word) {
+    if (found->second.waiting.erase(word.first) == 0) return true;
+    if (under_way_.at({word.first, call.driver}) != Stage::kForgotten) {
+      return false;
+    }
+    forgotten[word.first] = absl::OkStatus();
+    return true;
+  });
+  if (found->second.waiting.empty()) {
+    calls_.erase(found);
+    queue_.End(call.driver);
+  }
+  if (!forgotten.empty()) Settle(call, forgotten);
+  return call;
+}
+
+void DriverCalls::JudgeTimeout(const Call& call, const ClaimUid& claim,
+                               const absl::Status& status) {
+  // One that gives up by itself holds up nobody: it has answered.
+  const bool silent = absl::IsDeadlineExceeded(status) && !IsFromPeer(status);
+  if (call.shared && silent) {
+    queue_.Suspect(call.driver, claim);
+  } else if (!silent) {
+    queue_.Clear(call.driver, claim);
+  }
+}
+
+void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
+  const auto call = Take(id, &answer);
+  if (!call.has_value()) return;
+  std::map<ClaimUid, absl::Status> failed;
+  PreparedClaims prepared;
+  for (auto& [uid, devices] : answer) {
+    JudgeTimeout(*call, uid, devices.status());
+    if (devices.ok()) {
+      if (!parts_.keep_share_ids) DropShareIds(&*devices);
+      prepared.emplace(uid, *std::move(devices));
+    } else {
+      failed.emplace(uid, ForOthers(devices.status()));
+    }
+  }
+  if (!prepared.empty()) {
+    if (parts_.on_prepared) parts_.on_prepared(call->driver, prepared);
+    const auto record = [this, call = *call,
+                         prepared](const upkeep::SpecKeeper::Answer& look) {
+      RecordAnswer(call, prepared, look);
+    };
+    if (parts_.look_at_answer) {
+      parts_.look_at_answer(call->driver, prepared, record);
+    } else {
+      record({});
+    }
+  }
+  if (!failed.empty()) Settle(*call, failed);
+  Dispatch(call->driver);
+}
+
+void DriverCalls::RecordAnswer(const Call& call, PreparedClaims prepared,
+                               const upkeep::SpecKeeper::Answer& look) {
+  std::map<ClaimUid, absl::Status> forgotten;
+  std::erase_if(prepared, [&](const auto& entry) {
+    if (under_way_.at({entry.first, call.driver}) != Stage::kForgotten) {
+      return false;
+    }
+    forgotten[entry.first] = absl::OkStatus();
+    return true;
+  });
+  for (const auto& [uid, renewal] : look.renewals) {
+    const auto answer = prepared.extract(uid);
+    if (answer.empty()) continue;
+    Record(call, {uid}, {},
+           [driver = call.driver, uid = answer.key(), devices = answer.mapped(),
+            boot_id = parts_.boot_id,
+            renewal = renewal](const state::State& state) {
+             state::Decision renew =
+                 claim::Renew(state, uid, driver, renewal.idle, devices);
+             renew.message = renewal.message;
+             if (state::IsWorthWriting(renew)) return renew;
+             return claim::RecordPrepared(state, driver, {{uid, devices}},
+                                          boot_id);
+           });
+  }
+  std::set<ClaimUid> succeeded;
+  for (const auto& [uid, devices] : prepared) succeeded.insert(uid);
+  if (!prepared.empty()) {
+    Record(call, std::move(succeeded), {},
+           [driver = call.driver, prepared = std::move(prepared),
+            boot_id = parts_.boot_id,
+            look = look.look](const state::State& state) {
+             return claim::RecordPrepared(state, driver, prepared, boot_id,
+                                          look);
+           });
+  }
+  if (!forgotten.empty()) Settle(call, forgotten);
+}
+
+void DriverCalls::OnUnprepared(CallId id, dra::UnprepareAnswer answer) {
+  const auto call = Take(id, &answer);
+  if (!call.has_value()) return;
+  std::map<ClaimUid, absl::Status> failed;
+  std::set<ClaimUid> unprepared;
+  for (auto& [uid, status] : answer) {
+    JudgeTimeout(*call, uid, status);
+    if (status.ok()) {
+      unprepared.insert(uid);
+    } else {
+      failed.emplace(uid, ForOthers(status));
+    }
+  }
+  if (!failed.empty()) RecordDebts(*call, failed);
+  if (!unprepared.empty()) {
+    const auto ending =
+        parts_.ending ? parts_.ending(unprepared) : std::set<PodUid>();
+    Record(*call, unprepared, {},
+           [driver = call->driver, unprepared, rules = parts_.debt_rules,
+            ending](const state::State& state) {
+             return claim::RecordUnprepared(state, driver, unprepared, rules,
+                                            ending);
+           });
+  }
+  Dispatch(call->driver);
+}
+
+void DriverCalls::RecordDebts(const Call& call,
+                              const std::map<ClaimUid, absl::Status>& failed) {
+  // The call did not fail, we ended it.
+  if (stopped_) return Settle(call, failed);
+  // Where nobody is, nobody was asked.
+  const std::uint32_t more = parts_.drivers.IsRegistered(call.driver) ? 1 : 0;
+  std::map<ClaimUid, claim::FailedTries> tries;
+  std::set<ClaimUid> claims;
+  for (const auto& [uid, error] : failed) {
+    const std::uint32_t attempts = Attempts(uid, call.driver) + more;
+    attempts_[{uid, call.driver}] = attempts;
+    tries[uid] = {attempts, MessageOf(error)};
+    claims.insert(uid);
+  }
+  Record(call, std::move(claims), failed,
+         [driver = call.driver, tries, rules = parts_.debt_rules,
+          now = parts_.now_ms()](const state::State& state) {
+           return claim::RecordDebts(state, driver, tries, rules, now);
+         });
+}
+
+std::uint32_t DriverCalls::Attempts(const ClaimUid& claim,
+                                    const std::string& driver) const {
+  const auto counted = attempts_.find({claim, driver});
+  if (counted != attempts_.end()) return counted->second;
+  const state::ClaimRecord* record = parts_.state.FindClaim(claim);
+  if (record == nullptr) return 0;
+  const auto part = record->drivers.find(driver);
+  if (part == record->drivers.end() || !part->second.debt.has_value()) return 0;
+  return part->second.debt->attempts;
+}
+
+void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
+                         std::map<ClaimUid, absl::Status> errors,
+                         ledger::Ledger::Decide decide) {
+  const auto settle = [this, call, claims = std::move(claims),
+                       errors = std::move(errors)](const absl::Status& status) {
+    std::map<ClaimUid, absl::Status> outcomes;
+    for (const ClaimUid& claim : claims) {
+      // What is on disk is not known: nobody is asked by what was before.
+      Stage& stage = under_way_.at({claim, call.driver});
+      if (!status.ok() && stage == Stage::kAskAgain) stage = Stage::kAsked;
+      const auto error = errors.find(claim);
+      outcomes[claim] =
+          status.ok() && error != errors.end() ? error->second : status;
+    }
+    Settle(call, outcomes, /*is_of_ledger=*/!status.ok());
+  };
+  parts_.ledger.Submit(std::move(decide), [post = parts_.post,
+                                           settle](const absl::Status& status) {
+    post([settle, status] { settle(status); });
+  });
+}
+
+void DriverCalls::Settle(const Call& call,
+                         const std::map<ClaimUid, absl::Status>& outcomes,
+                         bool is_of_ledger) {
+  const auto done =
+      call.prepare ? CallQueue::Need::kPrepare : CallQueue::Need::kUnprepare;
+  std::set<ClaimUid> settled;
+  std::vector<ClaimUid> turned;
+  for (const auto& [uid, status] : outcomes) {
+    const ClaimAtDriver key(uid, call.driver);
+    const auto ended = under_way_.extract(key);
+    const bool counts = ended.mapped() != Stage::kForgotten;
+    settled.insert(uid);
+    const CallQueue::Need need = NeedOf(call.driver, uid);
+    if (status.ok() || !counts || need == CallQueue::Need::kNothing) {
+      errors_.erase(key);
+    } else {
+      errors_[key] = {call.driver, status, is_of_ledger};
+    }
+    if (need == CallQueue::Need::kNothing) {
+      attempts_.erase(key);
+      queue_.Clear(call.driver, uid);
+    } else if (need != done || !counts ||
+               (!status.ok() && ended.mapped() == Stage::kAskAgain)) {
+      turned.push_back(uid);
+    }
+  }
+  // The last pod gave these up while the driver was still preparing them, or
+  // they came again while it was still at what they were before, or the driver
+  // itself did.
+  Drive(turned);
+  parts_.on_settled(settled);
+}
+
+}  // namespace devmgr::pods

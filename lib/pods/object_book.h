@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+#include <devmgr/status_types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "pods/source_trust.h"
+#include "state/decision.h"
+#include "state/state.h"
+
+namespace devmgr::pods {
+
+/// The source's objects as this node sees them: only its own pods, and every
+/// object with an identity. An object from a file may have no UID; it gets one
+/// when it is first seen, and that is a decision of the ledger, so it holds
+/// over restarts until a complete snapshot lacks the object.
+/// Lives on the manager's thread, but for Current.
+class ObjectBook {
+ public:
+  struct Options {
+    ObjectSource* source = nullptr;      ///< Borrowed; may be null.
+    events::EventLog* events = nullptr;  ///< Borrowed.
+    std::string boot_id;
+    std::string node_name;  ///< Empty: every pod counts.
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;  ///< To the manager's thread.
+    std::function<void(std::chrono::milliseconds, Task)> post_after;
+    /// New objects are published; the claims that changed with them.
+    std::function<void(std::vector<WaitingFor> changed)> on_objects;
+  };
+
+  /// `ledger` and `state` (the durable projection as the manager's thread sees
+  /// it) are borrowed and must outlive the book.
+  ObjectBook(ledger::Ledger& ledger, const state::State& state,
+             Options options);
+
+  /// Takes in what the source has now.
+  void Refresh();
+
+  /// The ledger has other identities: by our decision, or by one of which it
+  /// was told that it failed and that holds after all. Then the objects may
+  /// have gone meanwhile, and so do these. Or it has rejected a pod, whose file
+  /// may have been mended meanwhile.
+  void OnIdentities();
+
+  /// A pod has left the ledger.
+  void OnPodGone();
+
+  /// As SourceTrust::Confirm.
+  void Confirm(const std::string& reason,
+               std::function<void(const absl::Status&)> done);
+
+  /// What was published last; never null. Thread-safe.
+  std::shared_ptr<const ObjectSnapshot> Current() const;
+
+ private:
+  /// Identities that are missing for `snapshot`, or that belong to a rejected
+  /// pod whose file was mended; and those not needed any more.
+  state::Decision DecideIdentities(const state::State& state,
+                                   const ObjectSnapshot& snapshot) const;
+  /// What the source has now, as far as it is believed.
+  std::shared_ptr<const ObjectSnapshot> Believed();
+  void Publish(const ObjectSnapshot& snapshot);
+  ObjectSnapshot Identified(const ObjectSnapshot& snapshot);
+  template <typename T>
+  std::shared_ptr<const T> WithIdentity(const std::string& kind,
+                                        const std::shared_ptr<const T>& object);
+  bool IsOurs(const Pod& pod) const;
+
+  ledger::Ledger& ledger_;
+  const state::State& state_;
+  const Options options_;
+  const std::unique_ptr<SourceTrust> trust_;  ///< Null without a source.
+  bool deciding_ = false;
+  bool again_ = false;
+  /// Objects as identified before, by where they came from, so that an object
+  /// that did not change stays the same pointer.
+  std::map<const void*,
+           std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>
+      identified_;
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const ObjectSnapshot> current_ DEVMGR_GUARDED_BY(mutex_) =
+      std::make_shared<ObjectSnapshot>();
+};
+
+/// The UID of an object that came without one: derived from where it came
+/// from, what it is, and the decision that first saw it.
+std::string DeriveUid(const std::string& source, const std::string& kind,
+                      const ObjectName& name, std::uint64_t incarnation);
+
+}  // namespace devmgr::pods

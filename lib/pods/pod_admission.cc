@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a pod is admitted, from the object to the verdict. See pod_lifecycle.h.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "admission/changed_request.h"
+#include "api/names.h"
+#include "api/pod.h"
+#include "api/quote.h"
+#include "claim/claim_names.h"
+#include "common/status.h"
+#include "device/pod_needs.h"
+#include "pods/pod_lifecycle.h"
+
+namespace devmgr::pods {
+namespace {
+
+using state::PodPhase;
+using state::PodRecord;
+
+/// Of why a pod is rejected.
+constexpr std::size_t kMaxMessageBytes = 4096;
+
+/// What the ledger needs to remember a pod, be it a broken one.
+absl::Status CheckIdentity(const Pod& pod) {
+  if (pod.metadata.name.empty()) return InvalidArgumentError("pod has no name");
+  const std::string name = pod.metadata.FullName().ToString();
+  if (api::FindInvalidUtf8(name) != std::string::npos) {
+    return InvalidArgumentError("pod {}: the name is not UTF-8",
+                                api::Quoted(name));
+  }
+  if (pod.metadata.uid.empty()) {
+    return InvalidArgumentError("pod {} has no UID", api::Quoted(name));
+  }
+  if (const std::string text = api::CheckUid(pod.metadata.uid); !text.empty()) {
+    return InvalidArgumentError("pod {}: {}", api::Quoted(name), text);
+  }
+  return absl::OkStatus();
+}
+
+MalformedPod Malformed(Pod pod, const std::vector<api::PodProblem>& broken) {
+  const api::PodProblem problem = api::Summary(broken);
+  return {std::move(pod), {"", 0, problem.field, problem.message}};
+}
+
+}  // namespace
+
+void PodLifecycle::Admit(OperationId id, Pod pod,
+                         DeviceManager::AdmitDone done) {
+  if (stopped_) return done(Stopped());
+  if (absl::Status status = CheckIdentity(pod); !status.ok()) {
+    done(std::move(status));
+    return;
+  }
+  // Those of manifests have been through this, those of an embedder have not.
+  api::DefaultPod(pod);
+  if (const auto broken = api::ValidatePod(pod); !broken.empty()) {
+    Reject(id, Malformed(std::move(pod), broken), std::move(done));
+    return;
+  }
+  const auto objects = parts_.objects.Current();
+  admission::Judgement judgement = admission::Judge(pod, Input(*objects));
+  const claim::PodIdentity identity = IdentityOf(pod);
+  if (judgement.book_anew) {
+    LetGo(id, identity.uid, judgement.verdict, std::move(done));
+    return;
+  }
+  if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
+    RecordVerdict(id, identity, judgement.verdict, std::move(done));
+    return;
+  }
+  std::vector<device::DeviceNeed> needs =
+      device::NeedsOf(pod, parts_.plan_options.extended_resources);
+  if (const Verdict refusal = Refusal(pod, needs, *objects);
+      refusal.kind != Verdict::Kind::kAdmit) {
+    Refuse(identity, refusal);
+    done(refusal);
+    return;
+  }
+  if (judgement.from_ledger) {
+    DeviceRequest request = RequestOf(*parts_.state.FindPod(identity.uid));
+    request.priority = pod.spec.priority;
+    AdmitDevices(id, std::move(request), std::move(done));
+    return;
+  }
+  DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
+  if (judgement.plan.claims.empty()) {
+    request.without_claims = {std::move(judgement.plan.needs), parts_.boot_id};
+  }
+  DropGivenBack(parts_.state.FindPod(identity.uid), &request);
+  // Prepare finds the pod once the devices are there, too.
+  done = [this, admitted = std::make_shared<const Pod>(std::move(pod)),
+          done = std::move(done)](absl::StatusOr<Verdict> verdict) {
+    if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+      admitted_[PodUid{admitted->metadata.uid}] = admitted;
+    }
+    done(std::move(verdict));
+  };
+  AdmitDevices(id, std::move(request), std::move(done));
+}
+
+Verdict PodLifecycle::Refusal(const Pod& pod,
+                              const std::vector<device::DeviceNeed>& needs,
+                              const ObjectSnapshot& objects) {
+  const PodUid uid{pod.metadata.uid};
+  const PodRecord* record = parts_.state.FindPod(uid);
+  if (record == nullptr) return {};
+  Verdict refusal =
+      admission::CheckUnchanged(pod, *record, needs, parts_.state, objects,
+                                parts_.plan_options, parts_.devices.policy());
+  if (refusal.kind != Verdict::Kind::kAdmit) return refusal;
+  // It asks again for what it was given.
+  const auto note = notes_.find(uid);
+  if (note != notes_.end() && note->second.kind == Verdict::Kind::kReject) {
+    notes_.erase(note);
+    parts_.on_pod_changed(uid);
+  }
+  return {};
+}
+
+void PodLifecycle::Refuse(const claim::PodIdentity& pod,
+                          const Verdict& refusal) {
+  admitted_.erase(pod.uid);
+  const Verdict* note = NoteOf(pod.uid);
+  if (note != nullptr && note->message == refusal.message) return;
+  Note(pod.uid, refusal);
+  parts_.events.Add(true, refusal.reason, "Pod", pod.name, refusal.message);
+}
+
+void PodLifecycle::DropGivenBack(const PodRecord* pod,
+                                 DeviceRequest* request) const {
+  if (pod == nullptr || pod->boot_id != parts_.boot_id) return;
+  for (const state::DeviceHold& hold : pod->holds) {
+    if (hold.Holds()) continue;
+    std::erase_if(request->needs, [&](const device::DeviceNeed& need) {
+      return need.container == hold.container && need.resource == hold.resource;
+    });
+  }
+}
+
+DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
+  DeviceRequest request{{pod.uid, pod.name}};
+  // What a container was given is its own for as long as it may run.
+  if (pod.boot_id == parts_.boot_id) return request;
+  request.trust_held = false;
+  request.needs = claim::NeedsOfHolds(pod);
+  return request;
+}
+
+void PodLifecycle::AdmitDevices(OperationId id, DeviceRequest request,
+                                DeviceManager::AdmitDone done) {
+  if (request.needs.empty()) return done(Verdict{});
+  const claim::PodIdentity pod = request.pod;
+  parts_.devices.Start(id, std::move(request),
+                       [this, id, pod, done = std::move(done)](
+                           const absl::StatusOr<Verdict>& verdict,
+                           std::vector<WaitingFor> waiting_for) {
+                         OnDevices(id, pod, verdict, std::move(waiting_for),
+                                   done);
+                       });
+}
+
+void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
+                             const absl::StatusOr<Verdict>& verdict,
+                             std::vector<WaitingFor> waiting_for,
+                             const DeviceManager::AdmitDone& done) {
+  if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+    done(*verdict);
+    return;
+  }
+  admitted_.erase(pod.uid);
+  if (verdict.ok()) {
+    Verdict settled = *verdict;
+    admission::SettleRejection(parts_.state.FindPod(pod.uid), &settled);
+    RecordVerdict(id, pod, settled, done);
+    return;
+  }
+  const absl::Status& failure = verdict.status();
+  if (absl::IsCancelled(failure)) return done(failure);
+  const std::string message = MessageOf(failure);
+  parts_.events.Add(true, admission::kFailedAllocate, "Pod", pod.name, message);
+  // It waits as any other, so it is recorded as one that does, once.
+  RecordVerdict(id, pod,
+                {Verdict::Kind::kWait, admission::kFailedAllocate, message,
+                 std::move(waiting_for)},
+                [done, failure](const absl::StatusOr<Verdict>& recorded) {
+                  const bool cancelled = absl::IsCancelled(recorded.status());
+                  done(cancelled ? recorded.status() : failure);
+                });
+}
+
+void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
+                          DeviceManager::AdmitDone done) {
+  if (stopped_) return done(Stopped());
+  if (absl::Status status = CheckIdentity(pod.pod); !status.ok()) {
+    done(std::move(status));
+    return;
+  }
+  Verdict verdict{Verdict::Kind::kReject,
+                  claim::kInvalidPod,
+                  api::Readable(pod.problem.ToString(), kMaxMessageBytes),
+                  {}};
+  // What the ledger decided about this UID stands: its containers may run.
+  const PodRecord* record = parts_.state.FindPod(PodUid{pod.pod.metadata.uid});
+  if (record != nullptr && (IsLive(*record) || !record->claims.empty())) {
+    verdict = {};
+    done(verdict);
+    return;
+  }
+  RecordVerdict(id, IdentityOf(pod.pod), verdict, std::move(done));
+}
+
+void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
+                                 const Verdict& verdict,
+                                 DeviceManager::AdmitDone done) {
+  admitted_.erase(pod.uid);
+  const bool reject = verdict.kind == Verdict::Kind::kReject;
+  if (reject) parts_.devices.Forget(pod.uid);
+  simple_.insert(id);
+  const auto finish = [this, id, pod, verdict, reject,
+                       done](const absl::Status& status) {
+    if (simple_.erase(id) == 0) {
+      done(CancelledError("cancelled"));
+      return;
+    }
+    if (!status.ok()) {
+      done(status);
+      return;
+    }
+    Note(pod.uid, verdict);
+    if (reject) {
+      parts_.events.Add(true, verdict.reason, "Pod", pod.name, verdict.message);
+    }
+    done(verdict);
+  };
+  const PodRecord* known = parts_.state.FindPod(pod.uid);
+  if (known != nullptr && (!reject || known->phase == PodPhase::kRejected)) {
+    finish(absl::OkStatus());  // nothing new for the ledger
+    return;
+  }
+  parts_.ledger.Submit(
+      [pod, verdict, reject, now = parts_.now_ms()](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        if (reject) return claim::RejectPod(state, pod, now, verdict);
+        return claim::SeePod(state, pod, now, verdict.message);
+      },
+      OnLoop(finish));
+}
+
+void PodLifecycle::LetGo(OperationId id, const PodUid& pod,
+                         const Verdict& verdict,
+                         DeviceManager::AdmitDone done) {
+  simple_.insert(id);
+  admitted_.erase(pod);
+  parts_.ledger.Submit(
+      [pod, terms = Terms(pod), boot_id = parts_.boot_id](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        const PodRecord* record = state.FindPod(pod);
+        // It has become Ready meanwhile.
+        if (record == nullptr || !claim::MayBookAnew(*record, boot_id)) {
+          return state::Decision();
+        }
+        return claim::BeginRelease(state, pod, terms);
+      },
+      OnLoop([this, id, pod, verdict, done](const absl::Status& status) {
+        if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
+        if (!status.ok()) return done(status);
+        Note(pod, verdict);
+        done(verdict);
+      }));
+}
+
+}  // namespace devmgr::pods

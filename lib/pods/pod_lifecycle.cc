@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/pod_lifecycle.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/names.h"
+#include "api/pod.h"
+#include "api/quote.h"
+#include "common/status.h"
+#include "device/pod_needs.h"
+
+namespace devmgr::pods {
+namespace {
+
+using state::PodPhase;
+using state::PodRecord;
+
+/// A driver's code goes through, unless it would tell our caller something
+/// about the pod: whatever a driver refuses may work later.
+absl::StatusCode CodeOfDriverError(const absl::Status& error) {
+  const bool misleading = absl::IsFailedPrecondition(error) ||
+                          absl::IsNotFound(error) || absl::IsCancelled(error);
+  return misleading ? absl::StatusCode::kUnavailable : error.code();
+}
+
+constexpr char kFailedPrepare[] = "FailedPrepareDynamicResources";
+constexpr char kFailedUnprepare[] = "FailedUnprepareDynamicResources";
+constexpr char kUnallocated[] = "UnallocatedDevicePrepared";
+
+bool IsAllocated(const AllocationResult& allocation, const std::string& driver,
+                 const state::PreparedDevice& device) {
+  const auto& results = allocation.results;
+  return std::any_of(results.begin(), results.end(), [&](const auto& result) {
+    return result.driver == driver && result.pool == device.pool &&
+           result.device == device.device;
+  });
+}
+
+/// Drivers answer for devices that their claim was not given. The containers
+/// get them all the same: the driver may know better than an object that
+/// changed since.
+void TellUnallocated(const std::string& driver,
+                     const DriverCalls::PreparedClaims& claims,
+                     const state::State& state, const ObjectSnapshot& objects,
+                     events::EventLog& events) {
+  for (const auto& [uid, devices] : claims) {
+    const state::ClaimRecord* record = state.FindClaim(uid);
+    if (record == nullptr) continue;
+    const auto found = objects.claims.find(record->name);
+    if (found == objects.claims.end()) continue;
+    const ResourceClaim& claim = *found->second;
+    // Another claim of that name; and old allocations name no devices.
+    if (claim.metadata.uid != uid.value || !claim.status.allocation ||
+        claim.status.allocation->results.empty()) {
+      continue;
+    }
+    for (const state::PreparedDevice& device : devices) {
+      // Old drivers do not name them.
+      if (device.device.empty()) continue;
+      if (IsAllocated(*claim.status.allocation, driver, device)) continue;
+      events.Add(true, kUnallocated, "ResourceClaim", record->name,
+                 fmt::format("DRA driver {} prepared device {}/{}, which the "
+                             "claim's allocation lacks",
+                             driver, device.pool, device.device));
+      break;  // One word for each claim will do.
+    }
+  }
+}
+
+}  // namespace
+
+PodLifecycle::PodLifecycle(Parts parts)
+    : parts_(std::move(parts)),
+      calls_({parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
+              parts_.debt_rules, parts_.now_ms, parts_.post,
+              [this](const std::set<ClaimUid>& claims) { OnSettled(claims); },
+              parts_.calls_at_once, parts_.keep_share_ids,
+              [this](const std::string& driver,
+                     const DriverCalls::PreparedClaims& claims) {
+                TellUnallocated(driver, claims, parts_.state,
+                                *parts_.objects.Current(), parts_.events);
+              },
+              parts_.look_at_answer,
+              [this](const std::set<ClaimUid>& claims) {
+                return Ending(claims);
+              }}) {}
+
+claim::PodIdentity PodLifecycle::IdentityOf(const Pod& pod) {
+  return {PodUid{pod.metadata.uid}, pod.metadata.FullName()};
+}
+
+absl::Status PodLifecycle::Stopped() {
+  return CancelledError("the manager stops");
+}
+
+std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
+    std::function<void(const absl::Status&)> next) {
+  return
+      [post = parts_.post, next = std::move(next)](const absl::Status& status) {
+        post([next, status] { next(status); });
+      };
+}
+
+admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
+  return {parts_.state, objects, parts_.boot_id,
+          [this](const std::string& driver) {
+            return parts_.drivers.IsRegistered(driver);
+          },
+          parts_.plan_options};
+}
+
+bool PodLifecycle::IsReady(const PodUid& uid) const {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr && pod->phase == PodPhase::kReady &&
+         pod->boot_id == parts_.boot_id;
+}
+
+void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
+                           DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
+  Begin(id, pod, true, std::move(done));
+  if (IsReady(pod)) {
+    EndIfSettled(id);
+    return;
+  }
+  claim::PodIdentity identity{pod, {}};
+  std::shared_ptr<const claim::PodPlan> plan;
+  auto verdict = std::make_shared<Verdict>();
+  if (const auto admitted = admitted_.find(pod); admitted != admitted_.end()) {
+    identity = IdentityOf(*admitted->second);
+    // What it was admitted for may have been withdrawn since.
+    const auto objects = parts_.objects.Current();
+    auto judgement = admission::Judge(*admitted->second, Input(*objects));
+    if (!judgement.from_ledger) {
+      *verdict = std::move(judgement.verdict);
+      plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
+    }
+  }
+  parts_.ledger.Submit(
+      [identity, plan, verdict, now = parts_.now_ms(),
+       boot_id = parts_.boot_id](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        if (verdict->kind == Verdict::Kind::kAdmit) {
+          DEVMGR_ASSIGN_OR_RETURN(
+              claim::BookResult booked,
+              claim::BookPod(state, identity, now, plan.get(), boot_id));
+          *verdict = std::move(booked.verdict);
+          if (verdict->kind == Verdict::Kind::kAdmit) {
+            return std::move(booked.decision);
+          }
+        }
+        // Somebody was faster. Who waits is known.
+        return claim::SeePod(state, identity, now, verdict->message);
+      },
+      OnLoop([this, id, verdict](const absl::Status& status) {
+        OnBooked(id, status, *verdict);
+      }));
+}
+
+void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
+                            const Verdict& verdict) {
+  const auto operation = operations_.find(id);
+  if (operation == operations_.end()) return;  // cancelled
+  if (!status.ok()) {
+    Finish(id, WithContext(status, "prepare dynamic resources"));
+    return;
+  }
+  if (verdict.kind != Verdict::Kind::kAdmit) {
+    Note(operation->second.pod, verdict);
+    // Who is to be rejected has to be admitted again; a wait ends by itself.
+    Finish(id, MakeStatus(verdict.kind == Verdict::Kind::kReject
+                              ? absl::StatusCode::kAborted
+                              : absl::StatusCode::kFailedPrecondition,
+                          "prepare dynamic resources: " + verdict.message));
+    return;
+  }
+  AskDrivers(id);
+}
+
+void PodLifecycle::AskDrivers(OperationId id) {
+  Operation& operation = operations_.at(id);
+  operation.recorded = true;
+  const PodUid uid = operation.pod;
+  // What it waited for is there. A driver's error stays until it answers.
+  const auto note = notes_.find(uid);
+  if (note != notes_.end() && note->second.reason != kFailedPrepare) {
+    notes_.erase(note);
+  }
+  if (const PodRecord* pod = parts_.state.FindPod(uid)) {
+    operation.claims = pod->claims;
+    calls_.Drive(operation.claims);
+    parts_.on_pod_changed(uid);
+  }
+  EndIfSettled(id);
+}
+
+void PodLifecycle::OnSettled(const std::set<ClaimUid>& claims) {
+  std::vector<OperationId> concerned;
+  for (const auto& [id, operation] : operations_) {
+    if (std::any_of(operation.claims.begin(), operation.claims.end(),
+                    [&](const auto& c) { return claims.contains(c); })) {
+      concerned.push_back(id);
+    }
+  }
+  for (const OperationId id : concerned) EndIfSettled(id);
+}
+
+void PodLifecycle::EndIfSettled(OperationId id) {
+  const auto found = operations_.find(id);
+  if (found == operations_.end()) return;
+  const bool prepare = found->second.prepare;
+  const PodUid uid = found->second.pod;
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) {
+    Finish(id, prepare
+                   ? AbortedError("pod with UID '{}' was released", uid.value)
+                   : absl::OkStatus());
+    return;
+  }
+  const bool finished = prepare ? IsReady(uid) : pod->claims.empty();
+  if (finished) {
+    if (prepare) {
+      notes_.erase(uid);
+      admitted_.erase(uid);
+    } else if (found->second.ends) {
+      ForgetLast(id, uid);
+      return;
+    }
+    Finish(id, absl::OkStatus());
+    return;
+  }
+  if (std::any_of(pod->claims.begin(), pod->claims.end(),
+                  [&](const auto& c) { return calls_.IsUnderWay(c); })) {
+    return;
+  }
+  if (prepare && pod->phase == PodPhase::kReleasing) {
+    Finish(id, FailedPreconditionError("pod '{}' is being released",
+                                       pod->name.ToString()));
+    return;
+  }
+  Finish(id, FailureOf(*pod, prepare));
+}
+
+absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
+  Verdict note{Verdict::Kind::kWait,
+               prepare ? kFailedPrepare : kFailedUnprepare,
+               "",
+               {}};
+  absl::StatusCode code = absl::StatusCode::kUnavailable;
+  std::string text;
+  for (const auto& [driver, error, is_of_ledger] : calls_.Errors(pod.claims)) {
+    if (text.empty()) code = CodeOfDriverError(error);
+    const std::string message = MessageOf(error);
+    if (text.find(message) == std::string::npos) {
+      text += (text.empty() ? "" : "; ") + message;
+      if (!is_of_ledger && message.find(driver) == std::string::npos) {
+        text += fmt::format(" (DRA driver {})", driver);
+      }
+    }
+    if (is_of_ledger) continue;
+    const WaitingFor what{WaitingFor::Kind::kDriver, driver};
+    if (std::find(note.waiting_for.begin(), note.waiting_for.end(), what) ==
+        note.waiting_for.end()) {
+      note.waiting_for.push_back(what);
+    }
+  }
+  if (text.empty()) text = "not every driver has been asked";
+  note.message = fmt::format("{} dynamic resources: {}",
+                             prepare ? "prepare" : "unprepare", text);
+  parts_.events.Add(true, note.reason, "Pod", pod.name,
+                    fmt::format("Failed to {}", note.message));
+  const std::string message = note.message;
+  Note(pod.uid, std::move(note));
+  return MakeStatus(code, message);
+}
+
+void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
+                             DeviceManager::Done done) {
+  GiveUp(id, pod, /*ends=*/false, std::move(done));
+}
+
+void PodLifecycle::End(OperationId id, const PodUid& pod,
+                       DeviceManager::Done done) {
+  GiveUp(id, pod, /*ends=*/true, std::move(done));
+}
+
+void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
+                          DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
+  Begin(id, pod, /*prepare=*/false, std::move(done)).ends = ends;
+  admitted_.erase(pod);
+  notes_.erase(pod);
+  claim::ReleaseTerms terms = Terms(pod);
+  terms.ends = ends;
+  parts_.ledger.Submit(
+      [pod, terms = std::move(terms)](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::BeginRelease(state, pod, terms);
+      },
+      OnLoop([this, id, pod](const absl::Status& status) {
+        if (!operations_.contains(id)) {  // cancelled
+          CarryOutRelease(pod);
+        } else if (status.ok()) {
+          AskDrivers(id);
+        } else {
+          Finish(id, WithContext(status, "unprepare dynamic resources"));
+        }
+      }));
+}
+
+void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
+  parts_.ledger.Submit(
+      [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
+      OnLoop([this, id](const absl::Status& status) {
+        if (operations_.contains(id)) Finish(id, status);
+      }));
+}
+
+std::set<PodUid> PodLifecycle::Ending(const std::set<ClaimUid>& claims) const {
+  std::set<PodUid> pods;
+  for (const ClaimUid& uid : claims) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+    if (claim != nullptr) pods.insert(claim->pods.begin(), claim->pods.end());
+  }
+  std::set<PodUid> ending;
+  for (const auto& [id, operation] : operations_) {
+    if (operation.ends && pods.contains(operation.pod)) {
+      ending.insert(operation.pod);
+    }
+  }
+  return ending;
+}
+
+claim::ReleaseTerms PodLifecycle::Terms(const PodUid& pod) const {
+  return {AbsentDrivers(pod), parts_.debt_rules, parts_.now_ms()};
+}
+
+void PodLifecycle::CarryOutRelease(const PodUid& uid) {
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr || pod->phase != PodPhase::kReleasing) return;
+  const bool is_asked = std::any_of(
+      operations_.begin(), operations_.end(), [&](const auto& operation) {
+        return operation.second.pod == uid && !operation.second.prepare;
+      });
+  if (!is_asked) calls_.Drive(pod->claims);
+}
+
+std::map<std::string, std::string> PodLifecycle::AbsentDrivers(
+    const PodUid& uid) const {
+  std::map<std::string, std::string> absent;
+  const PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr) return absent;
+  for (const ClaimUid& claim_uid : pod->claims) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(claim_uid);
+    if (claim == nullptr) continue;
+    for (const auto& [driver, part] : claim->drivers) {
+      if (parts_.drivers.IsConnected(driver)) continue;
+      absent[driver] =
+          parts_.drivers.IsRegistered(driver)
+              ? fmt::format("no instance of DRA driver {} is connected", driver)
+              : fmt::format("DRA driver {} is not registered", driver);
+    }
+  }
+  return absent;
+}
+
+void PodLifecycle::Release(OperationId id, const PodUid& pod,
+                           DeviceManager::Done done) {
+  if (stopped_) return done(Stopped());
+  simple_.insert(id);
+  parts_.ledger.Submit(
+      [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
+      OnLoop([this, id, done](const absl::Status& status) {
+        done(simple_.erase(id) == 0 ? CancelledError("cancelled") : status);
+      }));
+}
+
+void PodLifecycle::Cancel(OperationId id) {
+  simple_.erase(id);
+  parts_.devices.Cancel(id);
+  if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
+}
+
+void PodLifecycle::Stop() {
+  stopped_ = true;
+  calls_.Stop();
+  parts_.devices.Stop();
+  simple_.clear();
+  while (!operations_.empty()) {
+    Finish(operations_.begin()->first, Stopped());
+  }
+}
+
+PodLifecycle::Operation& PodLifecycle::Begin(OperationId id, const PodUid& pod,
+                                             bool prepare,
+                                             DeviceManager::Done done) {
+  return operations_[id] = {.pod = pod,
+                            .prepare = prepare,
+                            .done = std::move(done),
+                            .began = std::chrono::steady_clock::now()};
+}
+
+void PodLifecycle::Finish(OperationId id, const absl::Status& status) {
+  const auto found = operations_.find(id);
+  const Operation operation = std::move(found->second);
+  operations_.erase(found);
+  const auto took = std::chrono::steady_clock::now() - operation.began;
+  if (operation.prepare) {
+    parts_.metrics.OnClaimsPrepared(took, !status.ok());
+  } else {
+    parts_.metrics.OnClaimsUnprepared(took, !status.ok());
+  }
+  parts_.on_pod_changed(operation.pod);
+  operation.done(status);
+}
+
+void PodLifecycle::Note(const PodUid& pod, Verdict verdict) {
+  notes_[pod] = std::move(verdict);
+  parts_.on_pod_changed(pod);
+}
+
+const Verdict* PodLifecycle::NoteOf(const PodUid& pod) const {
+  const auto note = notes_.find(pod);
+  return note != notes_.end() ? &note->second : nullptr;
+}
+
+bool PodLifecycle::IsAsking(const PodUid& pod) const {
+  return std::any_of(
+      operations_.begin(), operations_.end(), [&](const auto& operation) {
+        return operation.second.pod == pod && operation.second.recorded;
+      });
+}
+
+void PodLifecycle::OnClaimDropped(const ClaimUid& claim) {
+  calls_.Forget(claim);
+  OnSettled({claim});
+}
+
+void PodLifecycle::Forget(const PodUid& pod) {
+  notes_.erase(pod);
+  admitted_.erase(pod);
+}
+
+std::string PodLifecycle::LastError(const ClaimUid& claim,
+                                    const std::string& driver) const {
+  for (const DriverCalls::Error& error : calls_.Errors({claim})) {
+    if (error.driver == driver) return MessageOf(error.status);
+  }
+  return "";
+}
+
+}  // namespace devmgr::pods

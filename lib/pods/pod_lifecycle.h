@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "admission/judge.h"
+#include "claim/booking.h"
+#include "claim/pod_plan.h"
+#include "claim/release.h"
+#include "common/executor.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "pods/device_admission.h"
+#include "pods/driver_calls.h"
+#include "pods/object_book.h"
+#include "state/state.h"
+
+namespace devmgr::dra {
+class Drivers;
+}
+
+namespace devmgr::pods {
+
+/// The operations on pods: admit, prepare, unprepare, release. Each goes
+/// through the ledger first, then asks drivers, then records their answers.
+/// Lives on the manager's thread; all completions run there.
+class PodLifecycle {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    ledger::Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    dra::Drivers& drivers;
+    const ObjectBook& objects;
+    DeviceAdmission& devices;
+    events::EventLog& events;
+    MetricsSink& metrics;
+    std::string boot_id;
+    claim::PlanOptions plan_options;
+    claim::DebtRules debt_rules;
+    std::size_t calls_at_once = CallQueue::kCallsAtOnce;  ///< At one driver.
+    bool keep_share_ids = true;  ///< As in DriverCalls.
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;
+    /// As in DriverCalls.
+    decltype(DriverCalls::Parts::look_at_answer) look_at_answer;
+    /// The pod may look different to people now.
+    std::function<void(const PodUid&)> on_pod_changed;
+  };
+  explicit PodLifecycle(Parts parts);
+
+  /// A pod that breaks an API rule is rejected, as by `Reject`.
+  void Admit(OperationId id, Pod pod, DeviceManager::AdmitDone done);
+  void Reject(OperationId id, const MalformedPod& pod,
+              DeviceManager::AdmitDone done);
+  void Prepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Unprepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Release(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  /// Unprepare and Release in one; the pod is forgotten in the write of the
+  /// last driver's answer.
+  void End(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  void Cancel(OperationId id);
+  /// Ends all operations with Cancelled, and those that come later, too; no
+  /// driver is called or asked about from now on.
+  void Stop();
+
+  /// Why a pod is not Ready, as far as it is known beyond the ledger; null when
+  /// nothing is.
+  const Verdict* NoteOf(const PodUid& pod) const;
+
+  /// Are drivers being asked for this pod?
+  bool IsAsking(const PodUid& pod) const;
+
+  /// A pod left the ledger.
+  void Forget(const PodUid& pod);
+
+  /// The pod gives up its claims, says the ledger: has the drivers asked,
+  /// unless an operation is about to. So that who cancels an operation, or
+  /// hears of a failed write that holds after all, leaves nothing undone.
+  void CarryOutRelease(const PodUid& pod);
+
+  /// Asks drivers for what they owe of these claims; joins calls under way.
+  void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }
+  /// The same, for a driver that came or connected.
+  void DriveAnew(const std::string& driver,
+                 const std::vector<ClaimUid>& claims) {
+    calls_.DriveAnew(driver, claims);
+  }
+
+  /// The claim left the ledger, and not by a driver's word: its last errors
+  /// go, and who waits for its end goes on.
+  void OnClaimDropped(const ClaimUid& claim);
+
+  /// How many unprepare calls for what is owed have failed.
+  std::uint32_t Attempts(const ClaimUid& claim,
+                         const std::string& driver) const {
+    return calls_.Attempts(claim, driver);
+  }
+
+  /// Is a driver being asked about this claim?
+  bool IsAsking(const ClaimUid& claim) const {
+    return calls_.IsUnderWay(claim);
+  }
+
+  std::vector<DriverCalls::Unanswered> UnansweredFor(
+      const std::vector<ClaimUid>& claims) const {
+    return calls_.UnansweredFor(claims);
+  }
+  DriverCalls::Load LoadOf(const std::string& driver) const {
+    return calls_.LoadOf(driver);
+  }
+
+  /// The last error of a driver about a claim; empty when there is none.
+  std::string LastError(const ClaimUid& claim, const std::string& driver) const;
+
+ private:
+  /// A prepare or unprepare that waits for drivers.
+  struct Operation {
+    PodUid pod;
+    bool prepare = true;
+    bool ends = false;  ///< The pod is forgotten with its last claim.
+    DeviceManager::Done done;
+    bool recorded = false;  ///< The intent is on disk.
+    std::chrono::steady_clock::time_point began = {};
+    /// What the pod held then: as drivers let go, it holds less.
+    std::vector<ClaimUid> claims = {};
+  };
+
+  admission::JudgeInput Input(const ObjectSnapshot& objects) const;
+  /// The pod's claims can be had; now its devices, if it wants any.
+  void AdmitDevices(OperationId id, DeviceRequest request,
+                    DeviceManager::AdmitDone done);
+  /// Why a pod is not admitted with what the ledger gave it: it asks for
+  /// something else by now. Else admits.
+  Verdict Refusal(const Pod& pod, const std::vector<device::DeviceNeed>& needs,
+                  const ObjectSnapshot& objects);
+  /// Says so, once. The ledger keeps what the pod holds until the pod goes: its
+  /// containers may run with it.
+  void Refuse(const claim::PodIdentity& pod, const Verdict& refusal);
+  /// What a pod is to be asked for devices that is Ready since an earlier boot.
+  /// What init containers that have ended had is not wanted again in this boot.
+  void DropGivenBack(const state::PodRecord* pod, DeviceRequest* request) const;
+  DeviceRequest RequestOf(const state::PodRecord& pod) const;
+  void OnDevices(OperationId id, const claim::PodIdentity& pod,
+                 const absl::StatusOr<Verdict>& verdict,
+                 std::vector<WaitingFor> waiting_for,
+                 const DeviceManager::AdmitDone& done);
+  void RecordVerdict(OperationId id, const claim::PodIdentity& pod,
+                     const Verdict& verdict, DeviceManager::AdmitDone done);
+  /// The pod holds claims that were replaced, and no container runs with them:
+  /// they are unprepared. It is to be released, and then admitted anew.
+  void LetGo(OperationId id, const PodUid& pod, const Verdict& verdict,
+             DeviceManager::AdmitDone done);
+  static claim::PodIdentity IdentityOf(const Pod& pod);
+  static absl::Status Stopped();
+  /// In this boot, and on disk.
+  bool IsReady(const PodUid& pod) const;
+  claim::ReleaseTerms Terms(const PodUid& pod) const;
+  /// The pod gives up its claims, and with `ends` its place in the ledger.
+  void GiveUp(OperationId id, const PodUid& pod, bool ends,
+              DeviceManager::Done done);
+  /// The last claim of a pod that ends went without a driver's answer.
+  void ForgetLast(OperationId id, const PodUid& pod);
+  /// Pods of these claims that are to be forgotten with their last one.
+  std::set<PodUid> Ending(const std::set<ClaimUid>& claims) const;
+  void OnBooked(OperationId id, const absl::Status& status,
+                const Verdict& verdict);
+  /// Asks the drivers that the pod's claims need, unless all is done.
+  void AskDrivers(OperationId id);
+  void OnSettled(const std::set<ClaimUid>& claims);
+  /// Ends the operation if nothing of it is under way any more.
+  void EndIfSettled(OperationId id);
+  absl::Status FailureOf(const state::PodRecord& pod, bool prepare);
+  /// Drivers of the pod's claims that are not there, and why.
+  std::map<std::string, std::string> AbsentDrivers(const PodUid& pod) const;
+  Operation& Begin(OperationId id, const PodUid& pod, bool prepare,
+                   DeviceManager::Done done);
+  void Finish(OperationId id, const absl::Status& status);
+  void Note(const PodUid& pod, Verdict verdict);
+  std::function<void(const absl::Status&)> OnLoop(
+      std::function<void(const absl::Status&)> next);
+
+  const Parts parts_;
+  DriverCalls calls_;
+  bool stopped_ = false;
+  std::map<OperationId, Operation> operations_;
+  /// Completions of admit and release operations under way.
+  std::set<OperationId> simple_;
+  /// As they were admitted; what for is judged again when they are prepared.
+  std::map<PodUid, std::shared_ptr<const Pod>> admitted_;
+  std::map<PodUid, Verdict> notes_;
+};
+
+}  // namespace devmgr::pods

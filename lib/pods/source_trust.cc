@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/source_trust.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "admission/absence.h"
+#include "common/status.h"
+#include "pods/object_book.h"
+
+namespace devmgr::pods {
+namespace {
+
+bool Has(const ObjectSnapshot& snapshot, const ObjectName& pod) {
+  return snapshot.pods.contains(pod) || snapshot.malformed_pods.contains(pod);
+}
+
+}  // namespace
+
+SourceTrust::SourceTrust(Parts parts)
+    : parts_(std::move(parts)), name_(parts_.source.Describe()) {}
+
+const state::SourceRecord* SourceTrust::Record() const {
+  return parts_.state.FindSource({name_});
+}
+
+/// One that has never brought pods has nothing to lose; then only those count
+/// that are from files beyond doubt.
+bool SourceTrust::IsFromSource(const state::PodRecord& pod) const {
+  return Record() != nullptr || seen_.contains(pod.name) ||
+         parts_.state.FindIdentity("Pod", pod.name) != nullptr;
+}
+
+SourceTrust::Count SourceTrust::CountPods(
+    const ObjectSnapshot& snapshot) const {
+  Count count;
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    if (pod->phase == state::PodPhase::kReleasing || !IsFromSource(*pod)) {
+      continue;
+    }
+    ++count.held;
+    if (Has(snapshot, pod->name) || confirmed_.contains(pod->name)) continue;
+    const auto seen = seen_.find(pod->name);
+    const bool was_removed =
+        seen != seen_.end() && seen->second == snapshot.watch;
+    if (!was_removed) count.unexplained.push_back(pod->name);
+  }
+  std::sort(count.unexplained.begin(), count.unexplained.end());
+  return count;
+}
+
+std::shared_ptr<const ObjectSnapshot> SourceTrust::Judge(
+    std::shared_ptr<const ObjectSnapshot> snapshot) {
+  if (snapshot->vouched) return snapshot;
+  found_marker_ = snapshot->marker;
+  if (!snapshot->complete) return snapshot;
+  Count count = CountPods(*snapshot);
+  admission::Absence absence;
+  absence.source = name_;
+  absence.held = count.held;
+  absence.unexplained = count.unexplained.size();
+  absence.doubted =
+      std::any_of(missing_.begin(), missing_.end(), [&](const auto& pod) {
+        return std::binary_search(count.unexplained.begin(),
+                                  count.unexplained.end(), pod);
+      });
+  if (Record() != nullptr) absence.known_marker = Record()->marker;
+  absence.marker = snapshot->marker;
+  absence.marker_problem = snapshot->marker_problem;
+  const auto why = admission::WhyNotBelieved(absence);
+  if (!why.has_value()) {
+    if (in_doubt()) {
+      parts_.events.Add(false, "SourceBelieved", "Node", {"", parts_.node_name},
+                        fmt::format("{} is believed again", name_));
+    }
+    missing_.clear();
+    return snapshot;
+  }
+  const bool is_new = missing_ != count.unexplained;
+  missing_ = std::move(count.unexplained);
+  if (is_new) OnDoubt(*why);
+  auto doubted = std::make_shared<ObjectSnapshot>(*snapshot);
+  doubted->complete = false;
+  ManifestProblem problem;
+  problem.message = fmt::format("{} {}", name_, *why);
+  doubted->problems.insert(doubted->problems.begin(), std::move(problem));
+  return doubted;
+}
+
+void SourceTrust::OnDoubt(const std::string& why) {
+  parts_.events.Add(true, "SourceInDoubt", "Node", {"", parts_.node_name},
+                    fmt::format("{} {}", name_, why));
+}
+
+void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
+  if (snapshot.vouched || !snapshot.complete) return;
+  std::erase_if(confirmed_, [&](const ObjectName& pod) {
+    return Has(snapshot, pod) || parts_.state.PodsNamed(pod).empty();
+  });
+  std::erase_if(seen_, [&](const auto& entry) {
+    return parts_.state.PodsNamed(entry.first).empty();
+  });
+  if (snapshot.watch != 0) {
+    for (const auto& [name, pod] : snapshot.pods) seen_[name] = snapshot.watch;
+    for (const auto& [name, pod] : snapshot.malformed_pods) {
+      seen_[name] = snapshot.watch;
+    }
+  }
+  if (snapshot.pods.empty() && snapshot.malformed_pods.empty()) return;
+  const state::SourceRecord* record = Record();
+  if (record == nullptr ||
+      (!snapshot.marker.empty() && snapshot.marker != record->marker)) {
+    Remember(snapshot.marker);
+  } else if (snapshot.marker.empty()) {
+    // Again with each snapshot: what could not be written may be by now.
+    parts_.source.Mark(record->marker, snapshot.watch);
+  }
+}
+
+state::PutSource SourceTrust::NewRecord(const state::State& state,
+                                        const std::string& marker) const {
+  auto record = std::make_shared<state::SourceRecord>();
+  record->name = name_;
+  const state::SourceRecord* known = state.FindSource({name_});
+  if (!marker.empty()) {
+    record->marker = marker;
+  } else if (known != nullptr) {
+    record->marker = known->marker;
+  } else {
+    record->marker =
+        DeriveUid(parts_.boot_id + "\n" + name_, "Source", {}, state.seq + 1);
+  }
+  record->since_ms = parts_.now_ms();
+  return state::PutSource{std::move(record)};
+}
+
+/// The ledger first: a marker that it does not know proves nothing.
+void SourceTrust::Remember(const std::string& marker) {
+  if (std::exchange(remembering_, true)) return;
+  parts_.ledger.Submit(
+      [this, marker](const state::State& state) {
+        state::Decision decision;
+        decision.kind = state::DecisionKind::kSource;
+        decision.message = fmt::format("{} has brought pods", name_);
+        decision.changes.push_back(NewRecord(state, marker));
+        return decision;
+      },
+      [this](const absl::Status& status) {
+        parts_.post([this, status] {
+          remembering_ = false;
+          // After an error with the next snapshot.
+          if (status.ok()) OnPublished(*Judge(parts_.source.Snapshot()));
+        });
+      });
+}
+
+void SourceTrust::Confirm(const std::string& reason,
+                          std::function<void(const absl::Status&)> done) {
+  if (reason.empty()) return done(InvalidArgumentError("there is no reason"));
+  if (!in_doubt()) {
+    return done(FailedPreconditionError(
+        "{} is believed as it is; there is nothing to confirm", name_));
+  }
+  const std::vector<ObjectName> missing = missing_;
+  const std::string marker = found_marker_;
+  const std::string message = fmt::format(
+      "an operator says that {} is complete without {} pod{}: {}", name_,
+      missing.size(), missing.size() == 1 ? "" : "s", reason);
+  parts_.ledger.Submit(
+      [this, missing, marker, message](const state::State& state) {
+        state::Decision decision;
+        decision.kind = state::DecisionKind::kSource;
+        decision.pods = missing;
+        decision.message = message;
+        decision.changes.push_back(NewRecord(state, marker));
+        return decision;
+      },
+      [this, missing, message, done](const absl::Status& status) {
+        parts_.post([this, missing, message, done, status] {
+          if (status.ok()) {
+            confirmed_.insert(missing.begin(), missing.end());
+            parts_.events.Add(true, "SourceConfirmed", "Node",
+                              {"", parts_.node_name}, message);
+          }
+          done(status);
+        });
+      });
+}
+
+}  // namespace devmgr::pods

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <devmgr/host.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "state/decision.h"
+#include "state/state.h"
+
+namespace devmgr::pods {
+
+/// How far the source is believed when it says that pods are gone
+/// (lib/admission/absence.h). Remembers in which watch a pod was seen, and has
+/// the ledger remember the marker by which the source is recognised after a
+/// restart. Lives on the manager's thread.
+class SourceTrust {
+ public:
+  struct Parts {
+    ledger::Ledger& ledger;
+    const state::State& state;
+    events::EventLog& events;
+    ObjectSource& source;
+    std::string node_name;
+    std::string boot_id;  ///< Makes markers unique.
+    std::function<std::int64_t()> now_ms;
+    std::function<void(Task)> post;  ///< To the manager's thread.
+  };
+  explicit SourceTrust(Parts parts);
+
+  /// The snapshot, or when it is not believed one that is incomplete and says
+  /// why.
+  std::shared_ptr<const ObjectSnapshot> Judge(
+      std::shared_ptr<const ObjectSnapshot> snapshot);
+
+  /// A snapshot was published as Judge returned it.
+  void OnPublished(const ObjectSnapshot& snapshot);
+
+  bool in_doubt() const { return !missing_.empty(); }
+
+  /// An operator says that the pods which the source lacks are gone.
+  ///   InvalidArgument     there is no reason
+  ///   FailedPrecondition  the source is believed as it is
+  void Confirm(const std::string& reason,
+               std::function<void(const absl::Status&)> done);
+
+ private:
+  /// The pods of the ledger that come from the source, and which of them it
+  /// lacks without an explanation.
+  struct Count {
+    std::size_t held = 0;
+    std::vector<ObjectName> unexplained;
+  };
+  Count CountPods(const ObjectSnapshot& snapshot) const;
+  bool IsFromSource(const state::PodRecord& pod) const;
+  const state::SourceRecord* Record() const;
+  /// What the ledger is to know of the source from now on.
+  state::PutSource NewRecord(const state::State& state,
+                             const std::string& marker) const;
+  void Remember(const std::string& marker);
+  void OnDoubt(const std::string& why);
+
+  const Parts parts_;
+  const std::string name_;
+  /// The watch in which a pod was seen last; not 0.
+  std::map<ObjectName, std::uint64_t> seen_;
+  /// Pods that an operator says are gone, until they are.
+  std::set<ObjectName> confirmed_;
+  /// Why it is not believed: the pods that it lacks.
+  std::vector<ObjectName> missing_;
+  std::string found_marker_;  ///< Of the last snapshot.
+  bool remembering_ = false;
+};
+
+}  // namespace devmgr::pods

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resources/device_book.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/quote.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "device/health_status.h"
+
+namespace devmgr::resources {
+namespace {
+
+/// Names whose plugins have gone are remembered up to this; who makes up ever
+/// new ones does not fill the memory.
+constexpr std::size_t kMostResources = 1'000;
+
+/// Of devices, in an event.
+constexpr std::size_t kMostNames = 16;
+
+/// A hold as the rooms that decide see it.
+device::Reservation ReservationOf(const PodUid& uid,
+                                  const state::DeviceHold& hold) {
+  device::Reservation reservation;
+  reservation.pod = uid;
+  reservation.container = hold.container;
+  reservation.kind = hold.kind;
+  reservation.resource = hold.resource;
+  reservation.phase = hold.phase;
+  reservation.devices = hold.devices;
+  return reservation;
+}
+
+/// Whether the plugin's answer for the device is recorded, so that a container
+/// may have had it.
+bool IsCommitted(const std::vector<device::Reservation>& reservations,
+                 const std::string& resource, const std::string& id) {
+  return std::any_of(
+      reservations.begin(), reservations.end(), [&](const auto& reservation) {
+        return reservation.resource == resource &&
+               reservation.phase == device::ReservationPhase::kCommitted &&
+               std::any_of(reservation.devices.begin(),
+                           reservation.devices.end(),
+                           [&](const auto& device) { return device.id == id; });
+      });
+}
+
+}  // namespace
+
+DeviceBook::DeviceBook(Parts parts) : parts_(std::move(parts)) {
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    OnPod(uid, pod->name, pod.get());
+  }
+  AddForeign();
+  for (const auto& [name, resource] : parts_.state.resources) {
+    if (resource->backing != state::Backing::kPlugin) continue;
+    InventoryOf(name).Restore(/*capacity=*/0, parts_.now_ms());
+    ArmGrace(name);
+  }
+}
+
+DeviceBook::~DeviceBook() {
+  for (const auto& [resource, timer] : grace_timers_) {
+    parts_.executor.Cancel(timer);
+  }
+}
+
+std::vector<device::FreedDevices> DeviceBook::Refresh(
+    const PodUid& uid, const state::PodRecord* pod) {
+  std::vector<device::FreedDevices> before = reservations_.ReleasePod(uid);
+  if (pod != nullptr) {
+    for (const state::DeviceHold& hold : pod->holds) {
+      if (hold.Holds()) Add(ReservationOf(uid, hold));
+    }
+  }
+  if (const auto intended = intended_.find(uid); intended != intended_.end()) {
+    for (const device::Reservation& reservation : intended->second) {
+      Add(reservation);
+    }
+  }
+  for (const device::FreedDevices& devices : before) {
+    AddForeignOf(devices);
+    Mark(devices);
+  }
+  MarkHeldBy(uid);
+  return before;
+}
+
+void DeviceBook::Add(device::Reservation reservation) {
+  DropForeignOf(reservation);
+  // It cannot fail but where an intended one says what the ledger has by now:
+  // the ledger holds to the same rules, and the plan was made with this table.
+  reservations_.Add(std::move(reservation)).IgnoreError();
+}
+
+void DeviceBook::MarkHeldBy(const PodUid& uid) {
+  for (const device::Reservation& now : reservations_.OfPod(uid)) {
+    device::FreedDevices devices{now.resource, {}};
+    for (const auto& device : now.devices) devices.ids.push_back(device.id);
+    Mark(devices);
+  }
+}
+
+void DeviceBook::Mark(const device::FreedDevices& devices) {
+  const auto inventory = inventories_.find(devices.resource);
+  if (inventory == inventories_.end()) return;
+  inventory->second.UpdateHeld(devices.ids, HeldOf(devices.resource));
+}
+
+void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
+                       const state::PodRecord* pod) {
+  bool less = false;
+  const std::vector<device::Reservation> before = reservations_.OfPod(uid);
+  for (const auto& freed : Refresh(uid, pod)) {
+    less = OnFreed(name, freed, before) || less;
+  }
+  if (less && pod != nullptr) parts_.on_given_back(name);
+}
+
+void DeviceBook::Intend(const PodUid& pod,
+                        std::vector<device::Reservation> plan) {
+  intended_[pod] = std::move(plan);
+  Refresh(pod, parts_.state.FindPod(pod));
+}
+
+void DeviceBook::Settle(const PodUid& pod) {
+  intended_.erase(pod);
+  for (const auto& devices : Refresh(pod, parts_.state.FindPod(pod))) {
+    if (!Unheld(devices).empty()) parts_.on_devices(devices.resource);
+  }
+}
+
+std::vector<std::string> DeviceBook::Unheld(
+    const device::FreedDevices& devices) const {
+  std::vector<std::string> ids = devices.ids;
+  std::erase_if(ids, [&](const std::string& id) {
+    return reservations_.HolderOf(devices.resource, id) != nullptr;
+  });
+  return ids;
+}
+
+bool DeviceBook::OnFreed(const ObjectName& pod,
+                         const device::FreedDevices& freed,
+                         const std::vector<device::Reservation>& before) {
+  std::vector<std::string> ids = Unheld(freed);
+  if (ids.empty()) return false;
+  std::erase_if(ids, [&](const std::string& id) {
+    return !IsCommitted(before, freed.resource, id);
+  });
+  if (!ids.empty()) ReportReleased(pod, freed.resource, std::move(ids));
+  parts_.on_devices(freed.resource);
+  parts_.on_candidates(freed.resource);
+  DropForgotten(freed.resource);
+  return true;
+}
+
+void DeviceBook::ReportReleased(const ObjectName& pod,
+                                const std::string& resource,
+                                std::vector<std::string> ids) {
+  const std::size_t count = ids.size();
+  ids.resize(std::min(count, kMostNames));
+  for (std::string& id : ids) id = api::Quoted(id);
+  parts_.events.Add(
+      false, "DevicesReleased", "Pod", pod,
+      fmt::format("{} of {} {} free again: {}{}", Counted(count, "device"),
+                  resource, count == 1 ? "is" : "are", fmt::join(ids, ", "),
+                  count > kMostNames ? ", ..." : ""));
+}
+
+void DeviceBook::DropForgotten(const std::string& resource) {
+  if (inventories_.size() <= kMostResources || !Held(resource).empty() ||
+      StateOf(resource) != device::EndpointState::kForgotten) {
+    return;
+  }
+  inventories_.erase(resource);
+  parts_.on_forgotten(resource);
+}
+
+bool DeviceBook::IsServed(const std::string& resource) const {
+  if (const auto* record = parts_.state.FindResource(resource)) {
+    return record->backing == state::Backing::kPlugin;
+  }
+  return inventories_.contains(resource);
+}
+
+device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  return inventory != inventories_.end() ? inventory->second.state()
+                                         : device::EndpointState::kUnknown;
+}
+
+device::PodPlan DeviceBook::Plan(
+    const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+    const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+    bool trust_held, bool judge_held) const {
+  std::map<device::NeedKey, device::IdSet> adopted;
+  device::ReservationTable own;
+  const bool has_foreign = std::any_of(
+      parts_.state.foreign_holders.begin(), parts_.state.foreign_holders.end(),
+      [&](const auto& entry) { return entry.second->pod_uid == pod; });
+  if (has_foreign) own = WithoutForeignOf(pod, &adopted);
+  device::PlanInput input{.pod = pod,
+                          .needs = needs,
+                          .inventories = inventories_,
+                          .reservations = has_foreign ? own : reservations_};
+  input.adopted = std::move(adopted);
+  input.preferences = preferences;
+  input.trust_held = trust_held;
+  input.judge_held = judge_held;
+  for (const device::DeviceNeed& need : needs) {
+    if (parts_.sharing == claim::Sharing::kOneOwner) {
+      std::vector<PodUid> holders = parts_.state.ClassHoldersOf(
+          need.resource, device::Shortage::kMaxNames);
+      std::erase(holders, pod);
+      input.claimed_by[need.resource] = std::move(holders);
+    }
+    input.handed_over[need.resource] =
+        claim::TakenFromPlugin(parts_.state, need.resource);
+    if (OptionsOf(need.resource).preferred_allocation) {
+      input.asking.insert(need.resource);
+    }
+  }
+  return device::PlanPod(input);
+}
+
+plugin::PluginOptions DeviceBook::OptionsOf(const std::string& resource) const {
+  const auto options =
+      options_.find({resource, PrimaryOf(resource).value_or(0)});
+  return options != options_.end() ? options->second : plugin::PluginOptions();
+}
+
+std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end()) return 0;
+  const auto state = inventory->second.state();
+  if (state != device::EndpointState::kLive) return 0;
+  if (parts_.sharing == claim::Sharing::kOneOwner &&
+      !parts_.state.ClassHoldersOf(resource, 1).empty()) {
+    return 0;
+  }
+  if (!claim::TakenFromPlugin(parts_.state, resource).empty()) return 0;
+  return inventory->second.free_count();
+}
+
+std::vector<device::FaultyDevice> DeviceBook::Faulty(
+    const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end() ||
+      inventory->second.held_unhealthy_count() == 0) {
+    return {};
+  }
+  std::vector<device::FaultyDevice> faulty =
+      device::FaultyDevices(inventory->second, Held(resource));
+  std::erase_if(faulty, [this](const device::FaultyDevice& device) {
+    return foreign_.contains(device.pod);
+  });
+  return faulty;
+}
+
+device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
+  return inventories_.try_emplace(resource, parts_.numa_nodes).first->second;
+}
+
+std::optional<device::Generation> DeviceBook::PrimaryOf(
+    const std::string& resource) const {
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end()) return std::nullopt;
+  return inventory->second.primary();
+}
+
+void DeviceBook::OnConnected(const std::string& resource,
+                             plugin::Generation generation,
+                             const plugin::PluginOptions& options) {
+  options_[{resource, generation}] = options;
+  device::Inventory& inventory = InventoryOf(resource);
+  inventory.Connect(generation, parts_.now_ms());
+  const std::size_t others = inventory.instances() - 1;
+  parts_.events.Add(
+      false, "PluginConnected", "Plugin", {"", resource},
+      others == 0 ? std::string("a device plugin is connected")
+                  : fmt::format("a device plugin is connected, beside {} that "
+                                "{} already",
+                                others, others == 1 ? "is" : "are"));
+  parts_.on_candidates(resource);
+}
+
+void DeviceBook::OnList(const std::string& resource,
+                        plugin::Generation generation,
+                        std::vector<device::Device> devices,
+                        const plugin::ListProblems& problems) {
+  const device::InventoryDelta delta = InventoryOf(resource).Report(
+      generation, std::move(devices), HeldOf(resource), parts_.now_ms());
+  ReportProblems(resource, problems);
+  ReportProblems(resource, delta.problems);
+  OnDelta(resource, delta);
+}
+
+void DeviceBook::ReportProblems(const std::string& resource,
+                                const device::ListProblems& problems) {
+  for (const std::string& text : problems.texts) {
+    parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
+                      text);
+  }
+  if (problems.count <= problems.texts.size()) return;
+  parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
+                    fmt::format("{} more problems of the list are not named",
+                                problems.count - problems.texts.size()));
+}
+
+void DeviceBook::OnDelta(const std::string& resource,
+                         const device::InventoryDelta& delta) {
+  if (delta.Empty()) return;
+  std::set<PodUid> pods =
+      device::PodsConcerned(delta, reservations_.Held(resource));
+  std::erase_if(pods, [&](const auto& pod) { return foreign_.contains(pod); });
+  parts_.on_health(pods);
+  parts_.on_devices(resource);
+}
+
+void DeviceBook::OnGone(const std::string& resource,
+                        plugin::Generation generation, const std::string& why) {
+  options_.erase({resource, generation});
+  const device::InventoryDelta delta = InventoryOf(resource).Disconnect(
+      generation, HeldOf(resource), parts_.now_ms());
+  if (PrimaryOf(resource).has_value()) {
+    parts_.events.Add(
+        false, "PluginInstanceGone", "Plugin", {"", resource},
+        fmt::format("an instance is gone, and another one serves: {}", why));
+  } else {
+    parts_.events.Add(true, "PluginGone", "Plugin", {"", resource}, why);
+  }
+  ArmGrace(resource);
+  OnDelta(resource, delta);
+  parts_.on_candidates(resource);
+}
+
+void DeviceBook::OnState(const plugin::InstanceInfo& info) {
+  // A breaker that may be tried, the end of a quarantine, a new connection.
+  parts_.on_plugin(info.resource);
+}
+
+void DeviceBook::OnRegistration(const std::string& resource) {
+  parts_.metrics.OnRegistration(resource);
+}
+
+device::IsHeld DeviceBook::HeldOf(const std::string& resource) const {
+  return [this, resource](const std::string& id) {
+    return reservations_.HolderOf(resource, id) != nullptr;
+  };
+}
+
+void DeviceBook::ArmGrace(const std::string& resource) {
+  const device::Inventory& inventory = inventories_.at(resource);
+  const device::EndpointState state = inventory.state();
+  if (state != device::EndpointState::kStopped &&
+      state != device::EndpointState::kRestored) {
+    return;
+  }
+  if (const auto armed = grace_timers_.find(resource);
+      armed != grace_timers_.end()) {
+    parts_.executor.Cancel(armed->second);
+  }
+  grace_timers_[resource] = parts_.executor.PostAfter(
+      parts_.grace_period, [this, resource, stop = inventory.stops()] {
+        grace_timers_.erase(resource);
+        EndGrace(resource, stop);
+      });
+}
+
+void DeviceBook::EndGrace(const std::string& resource, std::uint64_t stop) {
+  if (!inventories_.at(resource).EndGrace(stop, HeldOf(resource),
+                                          parts_.now_ms())) {
+    return;
+  }
+  parts_.events.Add(true, "PluginNotBack", "Plugin", {"", resource},
+                    "it has not come back within the grace period; its devices "
+                    "do not count any more");
+  parts_.on_devices(resource);
+  parts_.on_candidates(resource);
+  DropForgotten(resource);
+}
+
+}  // namespace devmgr::resources

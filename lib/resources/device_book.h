@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/metrics.h>
+#include <devmgr/status_types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "claim/backing.h"
+#include "common/executor.h"
+#include "device/health_policy.h"
+#include "device/inventory.h"
+#include "device/pod_plan.h"
+#include "device/reservation.h"
+#include "device/reservation_table.h"
+#include "events/event_log.h"
+#include "plugin/plugins.h"
+#include "state/state.h"
+
+namespace devmgr::resources {
+
+/// What the manager knows of the devices of plugins: what there is, as the
+/// plugins tell it, and who holds what, as the ledger has it. Lives on the
+/// manager's thread.
+class DeviceBook final : public plugin::PluginListener {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    const state::State& state;  ///< The durable projection on this thread.
+    events::EventLog& events;
+    MetricsSink& metrics;
+    /// NUMA nodes of the machine, ascending; empty: not known.
+    std::vector<std::int64_t> numa_nodes;
+    std::function<std::int64_t()> now_ms;
+    /// How long the devices of a plugin that is gone count in the capacity.
+    std::chrono::milliseconds grace_period{std::chrono::minutes(5)};
+    /// Devices of a resource came, went, were freed or changed their health.
+    std::function<void(const std::string& resource)> on_devices;
+    /// Its plugin may serve otherwise than before.
+    std::function<void(const std::string& resource)> on_plugin;
+    /// Its plugin came or has gone for good, or somebody holds less of it.
+    std::function<void(const std::string& resource)> on_candidates;
+    /// So many names are known that this one, which nobody serves or holds, is
+    /// not remembered.
+    std::function<void(const std::string& resource)> on_forgotten;
+    /// The health of devices that these pods hold is another.
+    std::function<void(const std::set<PodUid>& pods)> on_health;
+    /// This pod, which goes on, holds less than before.
+    std::function<void(const ObjectName& pod)> on_given_back;
+    /// Of a name by a plugin and by claims.
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
+  };
+  /// Begins with what the ledger holds.
+  explicit DeviceBook(Parts parts);
+  ~DeviceBook() override;
+
+  /// A pod's record changed, or is gone (null).
+  void OnPod(const PodUid& uid, const ObjectName& name,
+             const state::PodRecord* pod);
+
+  /// Other containers that the ledger has no pod for hold devices, or hold them
+  /// no more.
+  void OnForeignHolders();
+  /// The container that `uid` stands for; nothing if it is a pod.
+  std::optional<std::string> ForeignName(const PodUid& uid) const;
+  /// Whether the plan takes only what the pod's own containers have already,
+  /// unknown to the ledger.
+  bool IsAdoption(const std::vector<device::Reservation>& plan) const;
+
+  /// These count as held from now on, though the ledger does not know of them
+  /// yet; until Settle, once for each.
+  void Intend(const PodUid& pod, std::vector<device::Reservation> plan);
+  /// The ledger has taken them, or has not: only it counts now.
+  void Settle(const PodUid& pod);
+
+  /// Does a device plugin serve this name, now or by what the ledger knows?
+  bool IsServed(const std::string& resource) const;
+
+  device::EndpointState StateOf(const std::string& resource) const;
+
+  /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
+  device::PodPlan Plan(
+      const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+      const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+      bool trust_held, bool judge_held) const;
+
+  /// Healthy devices that nobody holds; none while claims are held for the
+  /// name.
+  std::int64_t FreeCount(const std::string& resource) const;
+
+  /// Whom to ask about a resource; nothing while no plugin has told its
+  /// devices.
+  std::optional<device::Generation> PrimaryOf(
+      const std::string& resource) const;
+
+  /// Of the one to ask.
+  plugin::PluginOptions OptionsOf(const std::string& resource) const;
+
+  /// Adds what the plugins tell to what the ledger holds (state::DevicesOf,
+  /// state::ResourcesOf).
+  void AddTo(std::vector<DeviceInfo>* devices) const;
+  void AddTo(std::vector<ResourceInfo>* resources) const;
+
+  /// PodInfo::allocated_resources.
+  std::vector<ContainerResourceStatus> StatusOf(const PodUid& pod) const;
+  std::vector<ResourceDevices> Allocatable() const;
+
+  /// Devices of a resource that are held and called Unhealthy.
+  std::vector<device::FaultyDevice> Faulty(const std::string& resource) const;
+
+  const device::InventoryMap& inventories() const { return inventories_; }
+  const device::ReservationTable::HeldIds& Held(
+      const std::string& resource) const {
+    return reservations_.Held(resource);
+  }
+
+  void OnConnected(const std::string& resource, plugin::Generation generation,
+                   const plugin::PluginOptions& options) override;
+  void OnList(const std::string& resource, plugin::Generation generation,
+              std::vector<device::Device> devices,
+              const plugin::ListProblems& problems) override;
+  void OnGone(const std::string& resource, plugin::Generation generation,
+              const std::string& why) override;
+  void OnState(const plugin::InstanceInfo& info) override;
+  void OnRegistration(const std::string& resource) override;
+
+ private:
+  /// Puts what the pod holds into the table. Gives what it held before.
+  std::vector<device::FreedDevices> Refresh(const PodUid& uid,
+                                            const state::PodRecord* pod);
+  /// Updates in the inventory which of these are held.
+  void Mark(const device::FreedDevices& devices);
+  void MarkHeldBy(const PodUid& uid);
+  /// Puts what a pod has into the table; takes it away from foreign holders,
+  /// which have what no pod has.
+  void Add(device::Reservation reservation);
+  /// Foreign holders, all of them, out of the table and into it.
+  std::vector<device::FreedDevices> DropForeign();
+  void AddForeign();
+  /// One device, if it is free.
+  void AddForeign(const std::string& resource, const std::string& device,
+                  const state::ContainerId& id);
+  /// Those that have these devices, as far as they are free.
+  void AddForeignOf(const device::FreedDevices& devices);
+  void DropForeignOf(const device::Reservation& wanted);
+  /// A table in which this pod may have what its containers hold; adds what
+  /// that is to `adopted`.
+  device::ReservationTable WithoutForeignOf(
+      const PodUid& pod,
+      std::map<device::NeedKey, device::IdSet>* adopted) const;
+  /// Of devices, those that nobody holds.
+  std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
+  device::Inventory& InventoryOf(const std::string& resource);
+  /// Devices that nobody holds any more, of those that the pod let go; what it
+  /// had `before`, reserved or committed. False: there are none.
+  bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed,
+               const std::vector<device::Reservation>& before);
+  /// As an event; only of devices that the pod was given.
+  void ReportReleased(const ObjectName& pod, const std::string& resource,
+                      std::vector<std::string> ids);
+  device::IsHeld HeldOf(const std::string& resource) const;
+  /// What is wrong with a list.
+  void ReportProblems(const std::string& resource,
+                      const device::ListProblems& problems);
+  /// What a list, or the end of a plugin, changed.
+  void OnDelta(const std::string& resource,
+               const device::InventoryDelta& delta);
+  void ArmGrace(const std::string& resource);
+  void EndGrace(const std::string& resource, std::uint64_t stop);
+  /// If there are too many of its kind.
+  void DropForgotten(const std::string& resource);
+
+  const Parts parts_;
+  device::InventoryMap inventories_;
+  device::ReservationTable reservations_;
+  /// By resource and connection.
+  std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>
+      options_;
+  std::map<PodUid, std::vector<device::Reservation>> intended_;
+  /// Containers that stand in `reservations_` as pods of their own.
+  std::map<PodUid, state::ContainerId> foreign_;
+  std::map<std::string, std::uint64_t> grace_timers_;
+};
+
+}  // namespace devmgr::resources

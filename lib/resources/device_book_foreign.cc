@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices of containers that the ledger has no pod for: in the book each such
+// container is a pod of its own, whose UID no pod can have.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "resources/device_book.h"
+
+namespace devmgr::resources {
+namespace {
+
+/// UIDs of pods have no slash.
+PodUid UidOf(const state::ContainerId& id) {
+  return PodUid{"foreign container/" + id.value};
+}
+
+/// In the table each device is that of a container of its own, so that one of
+/// them can come or go without the others.
+std::string ContainerOf(const std::string& resource,
+                        const std::string& device) {
+  return resource + ' ' + device;
+}
+
+}  // namespace
+
+std::vector<device::FreedDevices> DeviceBook::DropForeign() {
+  std::vector<device::FreedDevices> freed;
+  for (const auto& [uid, id] : std::exchange(foreign_, {})) {
+    for (device::FreedDevices& devices : reservations_.ReleasePod(uid)) {
+      freed.push_back(std::move(devices));
+    }
+  }
+  return freed;
+}
+
+void DeviceBook::AddForeign() {
+  for (const auto& [resource, device, id] : parts_.state.foreign_devices) {
+    // Of several containers the first one stands for all.
+    AddForeign(resource, device, id);
+  }
+}
+
+void DeviceBook::AddForeign(const std::string& resource,
+                            const std::string& device,
+                            const state::ContainerId& id) {
+  if (reservations_.HolderOf(resource, device) != nullptr) return;
+  device::Reservation reservation;
+  reservation.pod = UidOf(id);
+  reservation.container = ContainerOf(resource, device);
+  reservation.resource = resource;
+  reservation.phase = device::ReservationPhase::kCommitted;
+  reservation.devices.push_back({device, {}});
+  foreign_[reservation.pod] = id;
+  // The device was found free.
+  reservations_.Add(std::move(reservation)).IgnoreError();
+}
+
+void DeviceBook::AddForeignOf(const device::FreedDevices& devices) {
+  for (const std::string& device : devices.ids) {
+    const auto first = parts_.state.foreign_devices.lower_bound(
+        {devices.resource, device, state::ContainerId{}});
+    if (first == parts_.state.foreign_devices.end() ||
+        std::get<0>(*first) != devices.resource ||
+        std::get<1>(*first) != device) {
+      continue;
+    }
+    AddForeign(devices.resource, device, std::get<2>(*first));
+  }
+}
+
+void DeviceBook::DropForeignOf(const device::Reservation& wanted) {
+  for (const device::HeldDevice& device : wanted.devices) {
+    const auto* holder = reservations_.HolderOf(wanted.resource, device.id);
+    const auto foreign =
+        holder == nullptr ? foreign_.end() : foreign_.find(holder->pod);
+    if (foreign == foreign_.end()) continue;
+    reservations_.ReleaseContainer(foreign->first,
+                                   ContainerOf(wanted.resource, device.id));
+    if (reservations_.OfPod(foreign->first).empty()) foreign_.erase(foreign);
+  }
+}
+
+void DeviceBook::OnForeignHolders() {
+  const std::vector<device::FreedDevices> before = DropForeign();
+  AddForeign();
+  for (const auto& [uid, id] : foreign_) MarkHeldBy(uid);
+  std::set<std::string> resources;
+  for (const device::FreedDevices& freed : before) {
+    Mark(freed);
+    if (!Unheld(freed).empty()) resources.insert(freed.resource);
+  }
+  for (const std::string& resource : resources) {
+    parts_.on_devices(resource);
+    // Wakes pods that want it through claims, too.
+    parts_.on_plugin(resource);
+    parts_.on_candidates(resource);
+  }
+}
+
+std::optional<std::string> DeviceBook::ForeignName(const PodUid& uid) const {
+  const auto found = foreign_.find(uid);
+  if (found == foreign_.end()) return std::nullopt;
+  const auto* holder = parts_.state.FindHolder(found->second);
+  if (holder == nullptr) return std::nullopt;
+  return state::HolderText(*holder);
+}
+
+device::ReservationTable DeviceBook::WithoutForeignOf(
+    const PodUid& pod,
+    std::map<device::NeedKey, device::IdSet>* adopted) const {
+  device::ReservationTable table = reservations_;
+  for (const auto& [id, holder] : parts_.state.foreign_holders) {
+    if (holder->pod_uid == pod) table.ReleasePod(UidOf(id));
+  }
+  for (const auto& [id, holder] : parts_.state.foreign_holders) {
+    if (holder->pod_uid != pod || !holder->Holds()) continue;
+    for (const auto& [resource, device] : holder->devices) {
+      // Another container may hold it, too.
+      if (parts_.state.ForeignHolderOf(resource, device, pod) != nullptr ||
+          table.HolderOf(resource, device) != nullptr) {
+        continue;
+      }
+      (*adopted)[{holder->container, resource}].insert(device);
+    }
+  }
+  return table;
+}
+
+bool DeviceBook::IsAdoption(
+    const std::vector<device::Reservation>& plan) const {
+  return std::all_of(
+      plan.begin(), plan.end(), [&](const device::Reservation& reservation) {
+        return std::all_of(
+            reservation.devices.begin(), reservation.devices.end(),
+            [&](const device::HeldDevice& device) {
+              const auto* holder =
+                  reservations_.HolderOf(reservation.resource, device.id);
+              const auto found = holder == nullptr ? foreign_.end()
+                                                   : foreign_.find(holder->pod);
+              if (found == foreign_.end()) return false;
+              const auto* record = parts_.state.FindHolder(found->second);
+              return record != nullptr && record->pod_uid == reservation.pod;
+            });
+      });
+}
+
+}  // namespace devmgr::resources

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resources/resource_ownership.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+namespace devmgr::resources {
+
+using state::Backing;
+
+void ResourceOwnership::Consider(const std::string& resource) {
+  const claim::Candidates candidates = parts_.candidates(resource);
+  const auto decide =
+      [resource, candidates, sharing = parts_.sharing, now = parts_.now_ms()](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+    return claim::DecideBacking(state, resource, candidates, sharing, now);
+  };
+  // Nearly always there is nothing to decide.
+  if (decide(parts_.state)->changes.empty()) return;
+  parts_.ledger.Submit(decide, [this, resource](const absl::Status& status) {
+    if (status.ok()) return;
+    // The ledger says itself what is wrong with it.
+    parts_.executor.PostAfter(ledger::kWriteRetry,
+                              [this, resource] { Consider(resource); });
+  });
+}
+
+void ResourceOwnership::Forget(const std::string& resource) {
+  parts_.ledger.Submit(
+      [resource](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::ForgetResource(state, resource);
+      },
+      // A failure is the ledger's; it is tried again after the next start.
+      [](const absl::Status&) {});
+}
+
+void ResourceOwnership::HandOver(
+    const std::string& resource, std::optional<Backing> to,
+    const std::string& reason, std::function<void(const absl::Status&)> done) {
+  parts_.ledger.Submit(
+      [resource, to, reason, now = parts_.now_ms()](const state::State& state) {
+        return claim::HandOverByOperator(state, resource, to, reason, now);
+      },
+      [&executor = parts_.executor, done](const absl::Status& status) {
+        executor.Post([done, status] { done(status); });
+      });
+}
+
+void ResourceOwnership::OnClasses() {
+  for (const auto& [name, record] : parts_.state.resources) Consider(name);
+}
+
+void ResourceOwnership::OnRecorded(const std::string& resource,
+                                   const state::ResourceRecord* before,
+                                   const state::ResourceRecord* now) {
+  if (before != nullptr && now != nullptr && before->backing != now->backing) {
+    parts_.events.Add(false, "ResourceHandedOver", "Resource", {"", resource},
+                      fmt::format("{} serves it now, not {} any more",
+                                  state::BackingName(now->backing),
+                                  state::BackingName(before->backing)));
+  }
+  if (now != nullptr && !now->by_operator.empty() &&
+      (before == nullptr || before->by_operator != now->by_operator)) {
+    parts_.events.Add(
+        true, "HandedOverByOperator", "Resource", {"", resource},
+        fmt::format("an operator gave it to {}: {}",
+                    state::BackingName(now->backing), now->by_operator));
+  }
+  Consider(resource);
+}
+
+void ResourceOwnership::OnClaimed(const std::string& resource,
+                                  const ObjectName& pod) {
+  const state::ResourceRecord* record = parts_.state.FindResource(resource);
+  if (record == nullptr || record->backing != Backing::kPlugin) return;
+  parts_.events.Add(
+      true, "ResourceHasTwoOwners", "Resource", {"", resource},
+      fmt::format("pod {} holds a claim for it, and a device plugin serves it; "
+                  "the plugin gives no devices until such pods have ended",
+                  pod.ToString()));
+}
+
+std::string ResourceOwnership::WhyNotServed(const std::string& resource) const {
+  const claim::Candidates candidates = parts_.candidates(resource);
+  const state::ResourceRecord* record = parts_.state.FindResource(resource);
+  if (record == nullptr) {
+    return candidates.plugin ? "" : "no device plugin serves it";
+  }
+  if (record->backing == Backing::kPlugin) return "";
+  if (!record->by_operator.empty()) {
+    return fmt::format("an operator gave it to a device class: {}",
+                       record->by_operator);
+  }
+  if (!candidates.plugin) return "a device class serves it";
+  return "pods use it through a device class, and its device plugin gives "
+         "none until they have ended";
+}
+
+}  // namespace devmgr::resources

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "claim/backing.h"
+#include "common/executor.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::resources {
+
+/// Who serves which extended resource, and when that changes. Lives on the
+/// manager's thread.
+class ResourceOwnership {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    ledger::Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    events::EventLog& events;
+    claim::Sharing sharing = claim::Sharing::kOneOwner;
+    std::function<std::int64_t()> now_ms;
+    /// Who could serve the resource now.
+    std::function<claim::Candidates(const std::string& resource)> candidates;
+  };
+  explicit ResourceOwnership(Parts parts) : parts_(std::move(parts)) {}
+
+  /// A candidate came or left, or somebody holds less than before: has the
+  /// hand-over recorded if it is time.
+  void Consider(const std::string& resource);
+
+  /// A plugin's name that nobody serves or holds is dropped from the ledger.
+  void Forget(const std::string& resource);
+
+  /// As claim::HandOverByOperator. `done` runs on this thread, once it is on
+  /// disk.
+  void HandOver(const std::string& resource, std::optional<state::Backing> to,
+                const std::string& reason,
+                std::function<void(const absl::Status&)> done);
+
+  /// Considers all: there are other classes now.
+  void OnClasses();
+
+  /// The ledger has `now` in place of `before` (null: nothing). What was
+  /// decided may be behind what has come meanwhile, so it is considered again.
+  void OnRecorded(const std::string& resource,
+                  const state::ResourceRecord* before,
+                  const state::ResourceRecord* now);
+
+  /// A pod holds a claim for the resource from now on.
+  void OnClaimed(const std::string& resource, const ObjectName& pod);
+
+  /// Why no device plugin serves the resource, for people; empty: one does, by
+  /// what the ledger knows.
+  std::string WhyNotServed(const std::string& resource) const;
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace devmgr::resources

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upkeep/dra_health.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <tuple>
+
+#include "api/quote.h"
+#include "claim/container_answer.h"
+#include "common/counted.h"
+#include "common/status.h"
+
+namespace devmgr::upkeep {
+namespace {
+
+using device::Health;
+using std::chrono::milliseconds;
+
+/// Between two writes of health. A driver whose texts change all the time does
+/// not wear out the disk.
+constexpr milliseconds kSavePause(1'000);
+
+constexpr std::size_t kMostErrorBytes = 1'024;
+
+state::DeviceKey KeyOf(const std::string& driver,
+                       const device::PoolDevice& device) {
+  return {driver, device.first, device.second};
+}
+
+std::string NameOf(const device::PoolDevice& device) {
+  return device.first + "/" + device.second;
+}
+
+using Records =
+    std::map<state::DeviceKey, std::shared_ptr<const state::HealthRecord>>;
+
+enum class Leases { kWithNews, kAll };
+
+/// The record says something new, or its lease would be over to the next
+/// process.
+bool IsNews(const state::HealthRecord& known, const state::HealthRecord& now,
+            Leases leases) {
+  if (leases == Leases::kAll && known.told_ms != now.told_ms) return true;
+  return known.health != now.health || known.message != now.message ||
+         known.boot_id != now.boot_id || known.told_ms < 0 ||
+         now.told_ms - known.told_ms > known.lease_ms;
+}
+
+/// Keeps what is held and says something new, erases the rest.
+state::Decision DecideHealth(const state::State& state, const Records& records,
+                             Leases leases) {
+  state::Decision decision;
+  decision.kind = state::DecisionKind::kHealth;
+  std::set<ObjectName> claims;
+  for (const auto& [key, record] : records) {
+    const state::HealthRecord* known = state.FindHealth(key);
+    const std::vector<ClaimUid> holders = state.ClaimsOf(key);
+    if (holders.empty() || record == nullptr) {
+      if (known == nullptr) continue;
+      decision.changes.push_back(state::EraseHealth{key});
+    } else if (known == nullptr || IsNews(*known, *record, leases)) {
+      decision.changes.push_back(state::PutHealth{record});
+    } else {
+      continue;
+    }
+    for (const ClaimUid& claim : holders) {
+      claims.insert(state.FindClaim(claim)->name);
+    }
+  }
+  decision.claims.assign(claims.begin(), claims.end());
+  decision.message = "health of " + Counted(decision.changes.size(), "device");
+  return decision;
+}
+
+}  // namespace
+
+DraHealth::~DraHealth() {
+  parts_.executor.Cancel(save_again_);
+  for (const auto& [name, driver] : drivers_) {
+    parts_.executor.Cancel(driver.expiry);
+  }
+}
+
+std::int64_t DraHealth::SteadyMs() const {
+  return std::chrono::duration_cast<milliseconds>(
+             parts_.executor.Now().time_since_epoch())
+      .count();
+}
+
+device::EffectiveHealth DraHealth::Told(const state::DeviceKey& device) const {
+  const auto& [driver, pool, name] = device;
+  const auto found = drivers_.find(driver);
+  if (found == drivers_.end()) return {};
+  return found->second.health.Find({pool, name}, SteadyMs());
+}
+
+device::EffectiveHealth DraHealth::Find(const state::DeviceKey& device) const {
+  const auto over = over_.find(device);
+  return over != over_.end() ? over->second : Told(device);
+}
+
+std::shared_ptr<const state::HealthRecord> DraHealth::RecordOf(
+    const state::DeviceKey& key) const {
+  device::EffectiveHealth health = Told(key);
+  if (health.health == Health::kUnknown && health.message.empty()) {
+    return nullptr;
+  }
+  auto record = std::make_shared<state::HealthRecord>();
+  std::tie(record->driver, record->pool, record->device) = key;
+  record->health = health.health;
+  record->message = std::move(health.message);
+  record->lease_ms = health.lease_ms;
+  record->since_ms = health.since_ms;
+  record->boot_id = parts_.boot_id;
+  const std::int64_t now = SteadyMs();
+  const auto told = drivers_.at(record->driver)
+                        .health.ToldAt({record->pool, record->device}, now);
+  record->told_ms = parts_.boot_ms() - (now - told.value_or(now));
+  return record;
+}
+
+void DraHealth::Restore() {
+  for (const auto& [key, record] : parts_.state.healths) {
+    if (parts_.state.ClaimsOf(key).empty()) {
+      unsaved_.insert(key);
+      continue;
+    }
+    const device::KeptReport report{
+        {record->health, record->message, record->lease_ms, record->since_ms},
+        record->boot_id,
+        record->told_ms};
+    // Also where nothing counts: the driver is one that tells.
+    device::DriverHealth& health = drivers_[record->driver].health;
+    const std::int64_t boot_ms = parts_.boot_ms();
+    std::string why = device::WhyOver(report, parts_.boot_id, boot_ms);
+    if (why.empty()) {
+      health.Restore({record->pool, record->device}, report.health,
+                     SteadyMs() - (boot_ms - report.told_ms));
+    } else {
+      over_[key] = {Health::kUnknown, std::move(why), 0, parts_.now_ms()};
+    }
+  }
+  for (const auto& [name, driver] : drivers_) ArmExpiry(name);
+  Save();
+}
+
+void DraHealth::OnHealthReport(
+    const std::string& driver,
+    const std::vector<device::DeviceReport>& report) {
+  for (const device::DeviceReport& one : report) {
+    over_.erase(KeyOf(driver, one.device));
+  }
+  const auto changed =
+      drivers_[driver].health.Report(report, {SteadyMs(), parts_.now_ms()});
+  ArmExpiry(driver);
+  OnChanged(driver, changed);
+}
+
+void DraHealth::OnHealthLost(const std::string& driver,
+                             const std::string& why) {
+  parts_.events.Add(true, "DriverHealthLost", "Plugin", {"", driver},
+                    api::Readable(why, kMostErrorBytes));
+  const auto found = drivers_.find(driver);
+  if (found == drivers_.end()) return;
+  const auto changed = found->second.health.Clear();
+  ArmExpiry(driver);
+  OnChanged(driver, changed);
+  // Who makes up ever new names of drivers leaves nothing behind.
+  if (HeldCount(driver) == 0) drivers_.erase(driver);
+}
+
+void DraHealth::ArmExpiry(const std::string& driver) {
+  Driver& known = drivers_.at(driver);
+  parts_.executor.Cancel(std::exchange(known.expiry, 0));
+  const std::optional<std::int64_t> next = known.health.NextExpiry();
+  if (!next.has_value()) return;
+  const milliseconds delay(std::max<std::int64_t>(*next - SteadyMs(), 1));
+  known.expiry = parts_.executor.PostAfter(delay, [this, driver] {
+    Driver& expired = drivers_.at(driver);
+    expired.expiry = 0;
+    const auto changed = expired.health.Expire(SteadyMs());
+    ArmExpiry(driver);
+    OnChanged(driver, changed);
+  });
+}
+
+void DraHealth::OnChanged(const std::string& driver,
+                          const device::DriverHealth::Devices& devices) {
+  std::set<PodUid> pods;
+  for (const device::PoolDevice& device : devices) {
+    const state::DeviceKey key = KeyOf(driver, device);
+    for (const ClaimUid& uid : parts_.state.ClaimsOf(key)) {
+      unsaved_.insert(key);
+      const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+      pods.insert(claim->pods.begin(), claim->pods.end());
+    }
+  }
+  Save();
+  if (!pods.empty()) parts_.on_health(pods);
+  if (!devices.empty()) parts_.on_devices(driver);
+}
+
+void DraHealth::OnClaim(const state::ClaimRecord* before,
+                        const state::ClaimRecord* now) {
+  for (const state::ClaimRecord* claim : {before, now}) {
+    if (claim == nullptr) continue;
+    for (const auto& [driver, record] : claim->drivers) {
+      if (Knows(driver)) touched_.insert(driver);
+      for (const state::PreparedDevice& device : record.devices) {
+        const state::DeviceKey key(driver, device.pool, device.device);
+        const bool is_kept = parts_.state.FindHealth(key) != nullptr;
+        const bool is_held = !parts_.state.ClaimsOf(key).empty();
+        if (is_kept != is_held) unsaved_.insert(key);
+        // One that is to be prepared again, after a reboot, has it still.
+        if (!is_held && now == nullptr) over_.erase(key);
+      }
+    }
+  }
+}
+
+void DraHealth::OnClaimsEnd() {
+  Save();
+  for (const std::string& driver : std::exchange(touched_, {})) {
+    parts_.on_devices(driver);
+  }
+}
+
+void DraHealth::JudgeRestored() {
+  for (const auto& [name, driver] : drivers_) parts_.on_devices(name);
+}
+
+void DraHealth::Save() {
+  if (unsaved_.empty() || saving_ || save_again_ != 0) return;
+  Records records;
+  for (const state::DeviceKey& key : unsaved_) {
+    records[key] = RecordOf(key);
+  }
+  const auto decide =
+      [records = std::move(records)](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+    return DecideHealth(state, records, Leases::kWithNews);
+  };
+  const auto devices = std::exchange(unsaved_, {});
+  // Nearly always there is nothing to write.
+  if (decide(parts_.state)->changes.empty()) return;
+  saving_ = true;
+  parts_.ledger.Submit(decide, [this, devices](const absl::Status& status) {
+    parts_.executor.Post([this, devices, status] { OnSaved(devices, status); });
+  });
+}
+
+void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
+                        const absl::Status& status) {
+  saving_ = false;
+  // The ledger says itself what is wrong with it.
+  if (!status.ok()) unsaved_.insert(devices.begin(), devices.end());
+  save_again_ = parts_.executor.PostAfter(kSavePause, [this] {
+    save_again_ = 0;
+    Save();
+  });
+}
+
+void DraHealth::KeepLeases() {
+  Records records;
+  for (const state::ByDevice& item : parts_.state.device_claims) {
+    const state::DeviceKey key = item.Key();
+    if (Told(key) != device::EffectiveHealth()) records[key] = RecordOf(key);
+  }
+  for (const state::DeviceKey& key : unsaved_) records[key] = RecordOf(key);
+  if (DecideHealth(parts_.state, records, Leases::kAll).changes.empty()) return;
+  parts_.ledger.Submit(
+      [records = std::move(records)](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        return DecideHealth(state, records, Leases::kAll);
+      },
+      // A failure is the ledger's, which says so; the next process takes for
+      // Unknown what it cannot read.
+      [](const absl::Status&) {});
+}
+
+DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {
+  Holdings holdings;
+  const auto& prepared = parts_.state.device_claims;
+  for (auto item = prepared.lower_bound(state::DeviceKey(driver, "", ""));
+       item != prepared.end() && *item->driver == driver; ++item) {
+    const state::DeviceKey key = item->Key();
+    const device::EffectiveHealth health = Find(key);
+    for (const PodUid& pod : item->claim->pods) {
+      holdings[{pod, {std::get<1>(key), std::get<2>(key)}}] = health;
+    }
+  }
+  return holdings;
+}
+
+std::vector<device::FaultyDevice> DraHealth::Faulty(
+    const std::string& driver) const {
+  std::vector<device::FaultyDevice> faulty;
+  for (const auto& [holding, health] : HoldingsOf(driver)) {
+    if (health.health != Health::kUnhealthy) continue;
+    faulty.push_back({holding.first, NameOf(holding.second), health.since_ms,
+                      health.message});
+  }
+  return faulty;
+}
+
+bool DraHealth::Works(const std::string& driver, const PodUid& pod,
+                      const std::string& device) const {
+  const Holdings holdings = HoldingsOf(driver);
+  return std::any_of(holdings.begin(), holdings.end(),
+                     [&](const auto& holding) {
+                       return holding.first.first == pod &&
+                              NameOf(holding.first.second) == device &&
+                              holding.second.health == Health::kHealthy;
+                     });
+}
+
+std::size_t DraHealth::HeldCount(const std::string& driver) const {
+  return HoldingsOf(driver).size();
+}
+
+absl::Status DraHealth::CheckStart(
+    const state::PodRecord& pod, const std::string& container,
+    const std::function<bool(const std::string&)>& fails) const {
+  for (const state::ContainerNeed& need : pod.needs) {
+    if (need.name != container) continue;
+    for (const state::Want& want : need.wants) {
+      const state::ClaimRecord* claim = parts_.state.FindClaim(want.claim);
+      if (claim == nullptr) continue;
+      for (const auto& [driver, record] : claim->drivers) {
+        if (!fails(driver)) continue;
+        for (const state::PreparedDevice& device : record.devices) {
+          if (!claim::Serves(device, want.request) ||
+              Find({driver, device.pool, device.device}).health !=
+                  Health::kUnhealthy) {
+            continue;
+          }
+          return FailedPreconditionError(
+              "device '{}/{}' of {} in container '{}' of pod '{}' does not "
+              "work",
+              device.pool, device.device, driver, container,
+              pod.name.ToString());
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::upkeep

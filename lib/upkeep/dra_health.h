@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <devmgr/status_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/executor.h"
+#include "device/driver_health.h"
+#include "device/health_policy.h"
+#include "dra/drivers.h"
+#include "dra/health_listener.h"
+#include "events/event_log.h"
+#include "ledger/ledger.h"
+#include "state/state.h"
+
+namespace devmgr::upkeep {
+
+/// What drivers say of the health of devices that claims hold: which pods it
+/// concerns, what they show, and what the ledger keeps of it. Lives on the
+/// manager's thread.
+class DraHealth final : public dra::HealthListener {
+ public:
+  /// Everything is borrowed and must outlive this.
+  struct Parts {
+    Executor& executor;
+    ledger::Ledger& ledger;
+    const state::State& state;  ///< The durable projection on this thread.
+    events::EventLog& events;
+    std::function<std::int64_t()> now_ms;
+    std::string boot_id;
+    std::function<std::int64_t()> boot_ms;  ///< As BootMs of common/boot_id.h.
+    /// The health of devices that these pods hold is another.
+    std::function<void(const std::set<PodUid>& pods)> on_health;
+    /// Something about held devices of the driver changed.
+    std::function<void(const std::string& driver)> on_devices;
+  };
+  explicit DraHealth(Parts parts) : parts_(std::move(parts)) {}
+  ~DraHealth() override;
+
+  /// Goes on with what the ledger holds: that counts for the rest of its lease.
+  /// What was told in another boot, or has run out since, is Unknown until the
+  /// driver reports again. To be called once.
+  void Restore();
+
+  /// Has the ledger keep since when leases run, for the next process to go on
+  /// with. To be called once, at last.
+  void KeepLeases();
+
+  void OnHealthReport(const std::string& driver,
+                      const std::vector<device::DeviceReport>& report) override;
+  void OnHealthLost(const std::string& driver, const std::string& why) override;
+
+  /// What health policies make of what was restored. To be called once.
+  void JudgeRestored();
+
+  /// A claim's record changed; null: there was none, or is none now. What
+  /// follows is done once for all claims of a batch, by OnClaimsEnd.
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
+  void OnClaimsEnd();
+  /// The pod is about to give up its claims: until it is forgotten it shows
+  /// what holds now.
+  void OnReleasing(const state::PodRecord& pod);
+  void Forget(const PodUid& pod) { last_.erase(pod); }
+
+  // What health policies ask.
+
+  /// Has the driver told of devices?
+  bool Knows(const std::string& driver) const {
+    return drivers_.contains(driver);
+  }
+  /// Who holds what that does not work; devices as `pool/device`.
+  std::vector<device::FaultyDevice> Faulty(const std::string& driver) const;
+  /// Does a device (`pool/device`) that the pod holds work?
+  bool Works(const std::string& driver, const PodUid& pod,
+             const std::string& device) const;
+  /// Held devices, once for each pod.
+  std::size_t HeldCount(const std::string& driver) const;
+  /// May a container with these devices start? `fails`: of a driver, whether
+  /// pods with unhealthy devices are to fail.
+  ///   FailedPrecondition  one is Unhealthy, and such pods are to fail
+  absl::Status CheckStart(
+      const state::PodRecord& pod, const std::string& container,
+      const std::function<bool(const std::string&)>& fails) const;
+
+  // Views.
+
+  /// Adds to PodInfo::allocated_resources what containers have by claims.
+  void AddTo(const state::PodRecord& pod,
+             std::vector<ContainerResourceStatus>* containers) const;
+  /// Says of the devices of drivers how they are.
+  void Describe(std::vector<DeviceInfo>* devices) const;
+
+ private:
+  struct Driver {
+    device::DriverHealth health;
+    TimerId expiry = 0;
+  };
+  using Holdings =
+      std::map<std::pair<PodUid, device::PoolDevice>, device::EffectiveHealth>;
+
+  std::int64_t SteadyMs() const;
+  device::EffectiveHealth Find(const state::DeviceKey& device) const;
+  /// What the driver told that counts now.
+  device::EffectiveHealth Told(const state::DeviceKey& device) const;
+  /// For the ledger; null: not to be kept.
+  std::shared_ptr<const state::HealthRecord> RecordOf(
+      const state::DeviceKey& device) const;
+  Holdings HoldingsOf(const std::string& driver) const;
+  /// Tells whom it concerns, and has it kept.
+  void OnChanged(const std::string& driver,
+                 const device::DriverHealth::Devices& devices);
+  void ArmExpiry(const std::string& driver);
+  /// Has the ledger keep what holds for `unsaved_`, at most once in a while.
+  void Save();
+  void OnSaved(const std::set<state::DeviceKey>& devices,
+               const absl::Status& status);
+  std::vector<ContainerResourceStatus> StatusOf(
+      const state::PodRecord& pod) const;
+  ResourceStatus StatusOf(const state::ClaimRecord& claim,
+                          const state::Want& want) const;
+
+  const Parts parts_;
+  std::map<std::string, Driver> drivers_;
+  /// Devices of which an earlier process heard what counts no more, and why:
+  /// Unknown until their drivers report them.
+  std::map<state::DeviceKey, device::EffectiveHealth> over_;
+  /// Of pods that are being released.
+  std::map<PodUid, std::vector<ContainerResourceStatus>> last_;
+  std::set<state::DeviceKey> unsaved_;
+  std::set<std::string> touched_;  ///< Drivers, between OnClaim and its end.
+  bool saving_ = false;
+  TimerId save_again_ = 0;
+};
+
+}  // namespace devmgr::upkeep

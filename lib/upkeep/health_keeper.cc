@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upkeep/health_keeper.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "api/quote.h"
+#include "common/status.h"
+
+namespace devmgr::upkeep {
+namespace {
+
+constexpr char kDeviceUnhealthy[] = "DeviceUnhealthy";
+constexpr char kDeviceHealthy[] = "DeviceHealthy";
+
+}  // namespace
+
+HealthKeeper::~HealthKeeper() {
+  for (const auto& [name, timer] : timers_) parts_.executor.Cancel(timer);
+}
+
+void HealthKeeper::OnHealth(const std::set<PodUid>& pods) {
+  if (pods.empty()) return;
+  if (pending_.empty()) parts_.executor.Post([this] { TellPending(); });
+  pending_.insert(pods.begin(), pods.end());
+}
+
+void HealthKeeper::TellPending() {
+  const std::vector<PodUid> pods(pending_.begin(), pending_.end());
+  pending_.clear();
+  parts_.tell(pods);
+}
+
+void HealthKeeper::OnDevices(const std::string& name) {
+  Faults faults;
+  for (const device::FaultyDevice& device : FaultyOf(name)) {
+    faults.emplace(std::pair(device.pod, device.id), device.reason);
+  }
+  ReportFaults(name, faults);
+  Judge(name);
+}
+
+std::vector<device::FaultyDevice> HealthKeeper::FaultyOf(
+    const std::string& name) const {
+  if (parts_.dra_health.Knows(name)) return parts_.dra_health.Faulty(name);
+  return parts_.devices.Faulty(name);
+}
+
+std::size_t HealthKeeper::HeldCount(const std::string& name) const {
+  if (parts_.dra_health.Knows(name)) return parts_.dra_health.HeldCount(name);
+  return parts_.devices.Held(name).size();
+}
+
+bool HealthKeeper::Works(const std::string& name, const PodUid& pod,
+                         const std::string& id) const {
+  if (parts_.dra_health.Knows(name)) {
+    return parts_.dra_health.Works(name, pod, id);
+  }
+  const auto inventory = parts_.devices.inventories().find(name);
+  if (inventory == parts_.devices.inventories().end()) return false;
+  const auto& held = parts_.devices.Held(name);
+  const auto holder = held.find(id);
+  return holder != held.end() && holder->second.pod == pod &&
+         inventory->second.HealthOf(id) == device::Health::kHealthy;
+}
+
+void HealthKeeper::ReportFaults(const std::string& name, const Faults& now) {
+  const Faults& before = faults_[name];
+  for (const auto& [device, why] : now) {
+    if (before.contains(device)) continue;
+    const auto& [uid, id] = device;
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr) continue;
+    parts_.events.Add(
+        true, kDeviceUnhealthy, "Pod", pod->name,
+        fmt::format("device {} of {} does not work{}{}", api::Quoted(id), name,
+                    why.empty() ? "" : ": ", why));
+  }
+  for (const auto& [device, why] : before) {
+    const auto& [uid, id] = device;
+    if (now.contains(device) || !Works(name, uid, id)) continue;
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr) continue;
+    parts_.events.Add(
+        false, kDeviceHealthy, "Pod", pod->name,
+        fmt::format("device {} of {} works again", api::Quoted(id), name));
+  }
+  if (now.empty()) {
+    faults_.erase(name);
+  } else {
+    faults_[name] = now;
+  }
+}
+
+bool HealthKeeper::Fails(const std::string& name) const {
+  const auto policy = parts_.policies.find(name);
+  return policy != parts_.policies.end() &&
+         policy->second == HealthPolicy::kFail;
+}
+
+void HealthKeeper::Judge(const std::string& name) {
+  if (!Fails(name)) return;
+  const device::HealthGuard::Ruling ruling =
+      guards_.try_emplace(name, parts_.unhealthy_for.count())
+          .first->second.Judge(FaultyOf(name), HeldCount(name),
+                               parts_.now_ms());
+  if (ruling.holds_back) {
+    parts_.events.Add(true, "HealthActionsHeldBack", "Resource", {"", name},
+                      "most of its held devices do not work; no pod is failed "
+                      "for that in the next minute");
+  }
+  parts_.executor.Cancel(std::exchange(timers_[name], 0));
+  if (ruling.next_ms.has_value()) {
+    const std::int64_t delay =
+        std::clamp<std::int64_t>(*ruling.next_ms - parts_.now_ms(), 1, 60'000);
+    timers_[name] = parts_.executor.PostAfter(std::chrono::milliseconds(delay),
+                                              [this, name] { Judge(name); });
+  }
+  if (ruling.fail.has_value()) Fail(name, *ruling.fail);
+}
+
+void HealthKeeper::Fail(const std::string& name,
+                        const device::FaultyDevice& device) {
+  const state::PodRecord* pod = parts_.state.FindPod(device.pod);
+  if (pod == nullptr) return;
+  PodAction action;
+  action.pod = device.pod;
+  action.name = pod->name;
+  action.reason = kDeviceUnhealthy;
+  action.message = fmt::format("device {} of {} has not worked for {} ms",
+                               api::Quoted(device.id), name,
+                               parts_.now_ms() - device.since_ms);
+  parts_.events.Add(true, "PodToFail", "Pod", pod->name, action.message);
+  if (parts_.act_on_pod) parts_.act_on_pod(action);
+}
+
+absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
+                                      const std::string& container) const {
+  for (const state::DeviceHold& hold : pod.holds) {
+    if (hold.container != container || !hold.Holds()) continue;
+    if (!Fails(hold.resource)) continue;
+    const auto inventory = parts_.devices.inventories().find(hold.resource);
+    if (inventory == parts_.devices.inventories().end()) continue;
+    for (const device::HeldDevice& device : hold.devices) {
+      const device::InventoryDevice* known = inventory->second.Find(device.id);
+      if (known == nullptr ||
+          known->device.health != device::Health::kUnhealthy) {
+        continue;
+      }
+      return FailedPreconditionError(
+          "device {} of {} in container '{}' of pod '{}' does not work",
+          api::Quoted(device.id), hold.resource, container,
+          pod.name.ToString());
+    }
+  }
+  return parts_.dra_health.CheckStart(
+      pod, container,
+      [this](const std::string& driver) { return Fails(driver); });
+}
+
+}  // namespace devmgr::upkeep

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upkeep/slice_keeper.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::upkeep {
+
+SliceKeeper::SliceKeeper(Parts parts)
+    : parts_(std::move(parts)), gate_(std::make_shared<Gate>()) {
+  MutexLock lock(gate_->mutex);
+  gate_->executor = &parts_.executor;
+}
+
+SliceKeeper::~SliceKeeper() {
+  {
+    MutexLock lock(gate_->mutex);
+    gate_->executor = nullptr;
+  }
+  for (const auto& [driver, pending] : pending_) {
+    parts_.executor.Cancel(pending.timer);
+  }
+}
+
+void SliceKeeper::Start() {
+  if (parts_.sink == nullptr) return;
+  pending_[""].number = ++last_number_;
+  Delete("");
+}
+
+void SliceKeeper::OnDriver(const std::string& driver) {
+  if (parts_.sink == nullptr) return;
+  const auto pending = pending_.find(driver);
+  if (parts_.is_connected(driver)) {
+    if (pending == pending_.end()) return;
+    parts_.executor.Cancel(pending->second.timer);
+    pending_.erase(pending);
+  } else if (pending == pending_.end()) {
+    pending_[driver].number = ++last_number_;
+    Arm(driver, parts_.grace_period);
+  }
+}
+
+void SliceKeeper::Arm(const std::string& driver,
+                      std::chrono::milliseconds delay) {
+  pending_[driver].timer =
+      parts_.executor.PostAfter(delay, [this, driver] { Delete(driver); });
+}
+
+void SliceKeeper::Delete(const std::string& driver) {
+  const std::uint64_t number = pending_.at(driver).number;
+  parts_.sink->DeleteResourceSlices(
+      driver, [this, gate = gate_, driver, number](const absl::Status& status) {
+        MutexLock lock(gate->mutex);
+        if (gate->executor == nullptr) return;
+        gate->executor->Post([this, driver, number, status] {
+          OnDeleted(driver, number, status);
+        });
+      });
+}
+
+void SliceKeeper::OnDeleted(const std::string& driver, std::uint64_t number,
+                            const absl::Status& status) {
+  const auto pending = pending_.find(driver);
+  // It came back meanwhile, and maybe left again.
+  if (pending == pending_.end() || pending->second.number != number) return;
+  if (status.ok() || absl::IsNotFound(status)) {
+    pending_.erase(pending);
+    if (driver.empty()) return;
+    parts_.events.Add(false, "ResourceSlicesDeleted", "Plugin", {"", driver},
+                      "it has had no connection for the grace period");
+    return;
+  }
+  parts_.events.Add(true, "ResourceSlicesNotDeleted", "Plugin", {"", driver},
+                    MessageOf(status));
+  const std::chrono::milliseconds delay = pending->second.delay;
+  pending->second.delay = std::min(delay * 2, kLastRetry);
+  Arm(driver, delay);
+}
+
+}  // namespace devmgr::upkeep
