@@ -18,10 +18,13 @@ void ContainerUse::OnLetThrough(const PodUid& pod,
   if (!claims.empty()) let_through_[pod].insert(claims.begin(), claims.end());
 }
 
-void ContainerUse::Forget(const PodUid& pod) {
-  unknown_.erase(pod);
-  asked_.erase(pod);
-  let_through_.erase(pod);
+void ContainerUse::OnCommitted(const Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now != nullptr) continue;
+    unknown_.erase(before->uid);
+    asked_.erase(before->uid);
+    let_through_.erase(before->uid);
+  }
 }
 
 bool ContainerUse::MayRun(const PodUid& pod, const ClaimUid& claim) const {

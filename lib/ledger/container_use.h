@@ -6,6 +6,7 @@
 #include <string>
 
 #include "claim/booking.h"
+#include "ledger/changes.h"
 #include "ledger/resolve_table.h"
 #include "state/state.h"
 
@@ -29,8 +30,8 @@ class ContainerUse {
   void OnAsked(const PodUid& pod) { asked_.insert(pod); }
   /// A container that has to do with these claims may run from now on.
   void OnLetThrough(const PodUid& pod, const std::set<ClaimUid>& claims);
-  /// The pod left the ledger.
-  void Forget(const PodUid& pod);
+  /// Pods that left the ledger are forgotten.
+  void OnCommitted(const Changes& changes);
 
   /// Pods of the claim of which no container runs with it.
   claim::KnownIdle IdleWith(const state::ClaimRecord& claim) const;

@@ -29,6 +29,17 @@ void Ledger::Stop() {
   executor_->Stop();
 }
 
+void Ledger::Submit(Decide decide) {
+  Submit(std::move(decide), [](const absl::Status&) {});
+}
+
+void Ledger::Submit(Decide decide, Executor& executor, Done done) {
+  Submit(std::move(decide),
+         [&executor, done = std::move(done)](const absl::Status& status) {
+           executor.Post([done, status] { done(status); });
+         });
+}
+
 void Ledger::Submit(Decide decide, Done done) {
   {
     MutexLock lock(mutex_);

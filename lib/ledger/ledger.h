@@ -9,7 +9,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
@@ -40,7 +42,6 @@ class Ledger {
   /// the ledger thread. What is not worth writing is not written.
   using Decide =
       std::function<absl::StatusOr<state::Decision>(const state::State&)>;
-  /// Runs on the ledger thread.
   using Done = std::function<void(const absl::Status&)>;
   /// Durable batches in order; runs on the ledger thread before their Done.
   using Publish = std::function<void(const state::Batch&)>;
@@ -66,7 +67,41 @@ class Ledger {
   /// once.
   void Stop();
 
+  /// The three forms without a result. A failed write is the ledger's problem,
+  /// which it reports itself (OnHealth).
+  void Submit(Decide decide);
+  /// `done` runs on `executor`, which is borrowed and must outlive the ledger.
+  void Submit(Decide decide, Executor& executor, Done done);
+  /// `done` runs on the ledger thread: for what has to happen before the next
+  /// decision.
   void Submit(Decide decide, Done done);
+
+  /// What a decision comes to for its caller, apart from its changes.
+  template <typename T>
+  struct Decided {
+    state::Decision decision;
+    T result;
+  };
+  /// `decide` returns StatusOr<Decided<T>>; `done` gets the result once the
+  /// decision is on disk, or why it is not, on `executor`.
+  template <typename T, typename DecideWithResult>
+  void Submit(DecideWithResult decide, Executor& executor,
+              std::function<void(absl::StatusOr<T>)> done) {
+    auto result = std::make_shared<std::optional<T>>();
+    Submit(
+        [decide = std::move(decide),
+         result](const state::State& state) -> absl::StatusOr<state::Decision> {
+          absl::StatusOr<Decided<T>> decided = decide(state);
+          if (!decided.ok()) return decided.status();
+          result->emplace(std::move(decided->result));
+          return std::move(decided->decision);
+        },
+        executor,
+        [done = std::move(done), result](const absl::Status& status) {
+          if (!status.ok()) return done(status);
+          done(**std::move(result));
+        });
+  }
 
   /// Why the ledger takes no decisions now; OK while it does.
   absl::Status health() const;

@@ -190,7 +190,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                                           }});
   devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
   foreign_ = std::make_unique<resources::ForeignBook>(
-      resources::ForeignBook::Parts{*ledger_, state_, events_,
+      resources::ForeignBook::Parts{*executor_, *ledger_, state_, events_,
                                     devices_->inventories(), now_ms, boot_id_});
   StartDraHealth();
   health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
@@ -251,7 +251,6 @@ void Manager::Start(const DriversFactory& drivers,
                     const PluginsFactory& plugins) {
   ReportRecovery();
   ReportGates(options_, events_, host_);
-  const auto post = [this](Task task) { executor_->Post(std::move(task)); };
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
     executor_->Post([this, driver] { OnDriverChange(driver); });
@@ -263,27 +262,23 @@ void Manager::Start(const DriversFactory& drivers,
   book.boot_id = boot_id_;
   book.node_name = options_.node_name;
   book.now_ms = now_ms;
-  book.post = post;
-  book.post_after = [this](std::chrono::milliseconds delay, Task task) {
-    executor_->PostAfter(delay, std::move(task));
-  };
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
     Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     Wake(changed);
   };
-  objects_ =
-      std::make_unique<pods::ObjectBook>(*ledger_, state_, std::move(book));
+  objects_ = std::make_unique<pods::ObjectBook>(*executor_, *ledger_, state_,
+                                                std::move(book));
   plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
   const auto calls_at_once = std::min(
       pods::CallQueue::kCallsAtOnce,
       static_cast<std::size_t>(std::max(options_.max_driver_calls, 1)));
   lifecycle_ = std::make_unique<pods::PodLifecycle>(pods::PodLifecycle::Parts{
-      *ledger_, state_, *drivers_, *objects_, *device_admission_, events_,
-      metrics_, boot_id_, plan_options_, rules, calls_at_once,
-      IsOn(Feature::kDraConsumableCapacity), now_ms, post,
+      *executor_, *ledger_, state_, *drivers_, *objects_, *device_admission_,
+      events_, metrics_, boot_id_, plan_options_, rules, calls_at_once,
+      IsOn(Feature::kDraConsumableCapacity), now_ms,
       [this](const std::string& driver,
              const pods::DriverCalls::PreparedClaims& prepared,
              std::function<void(const upkeep::SpecKeeper::Answer&)> done) {
@@ -308,6 +303,7 @@ void Manager::Start(const DriversFactory& drivers,
         return drivers_->IsConnected(driver);
       }});
   slices_->Start();
+  RegisterListeners();
   if (host_.objects == nullptr) return;
   source_problems_ = std::make_unique<pods::SourceProblems>(
       *executor_, events_, host_.objects->Describe());

@@ -18,6 +18,7 @@
 #include "common/feature_gates.h"
 #include "events/event_log.h"
 #include "fsck/fsck.h"
+#include "ledger/changes.h"
 #include "ledger/container_use.h"
 #include "ledger/ledger.h"
 #include "ledger/resolve_table.h"
@@ -190,32 +191,16 @@ class Manager final : public DeviceManager {
   /// Tells how the ledger was found, unless it was closed cleanly.
   void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread
-  /// What a batch makes of a record; null: there was none, or is none now.
-  template <typename Record>
-  struct Passage {
-    std::shared_ptr<const Record> before;
-    std::shared_ptr<const Record> now;
-  };
-  struct Passages {
-    std::vector<Passage<state::PodRecord>> pods;
-    std::vector<Passage<state::ClaimRecord>> claims;
-    std::map<std::string, Passage<state::ResourceRecord>> resources;
-    std::vector<Passage<state::ForeignHolderRecord>> holders;
-  };
-  /// Of a batch that is not applied yet.
-  Passages PassagesOf(const state::Batch& batch) const;
+  /// The rooms that follow what is committed, in their order.
+  void RegisterListeners();
   void ApplyBatch(const state::Batch& batch);
-  void OnPodPut(const std::shared_ptr<const state::PodRecord>& before,
-                const std::shared_ptr<const state::PodRecord>& now);
-  void OnPodGone(const state::PodRecord& pod);
-  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now,
-               state::DecisionKind decision);
-  /// Claims were dropped without their drivers' word.
-  void OnForgiven(const Passages& passages);
-  void OnLastWord(const state::Decision& decision);
-  /// Claims for these resources are held, or not held any more, by the pod.
-  void OnNames(const ObjectName& pod, const std::set<std::string>& before,
-               const std::set<std::string>& now);
+  void KeepGone(const ledger::Changes& changes);
+  void ShowPods(const ledger::Changes& changes);
+  void ShowGone(const PodInfo& pod);
+  void CountSkipped(const ledger::Changes& changes);
+  /// Decisions of a repair or an operator are events.
+  void ReportDecision(const state::Decision& decision);
+  void WakePods(const ledger::Changes& changes);
   fsck::RunningView ViewForFsck() const;
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
   absl::Status Repair(fsck::Finding finding);
@@ -252,6 +237,8 @@ class Manager final : public DeviceManager {
   events::EventLog events_;
   upkeep::RuntimeBook runtimes_{events_, host_.now};
   std::vector<DeviceManagerObserver*> observers_;
+  std::vector<ledger::OnCommitted> on_committed_;
+  std::vector<PodInfo> gone_;  ///< By the batch that is being passed on.
   std::unique_ptr<ledger::Ledger> ledger_;
   std::unique_ptr<pods::ObjectBook> objects_;
   claim::PlanOptions plan_options_;

@@ -34,9 +34,7 @@ OperationId Manager::StartForceReleaseClaim(const ObjectName& claim,
             [claim, reason](const state::State& state) {
               return claim::ForceRelease(state, claim, reason);
             },
-            [this, done](const absl::Status& status) {
-              executor_->Post([done, status] { done(status); });
-            });
+            *executor_, done);
       });
 }
 
@@ -58,12 +56,10 @@ OperationId Manager::StartConfirmSource(const std::string& reason, Done done) {
 
 OperationId Manager::StartFreeHolder(const std::string& container,
                                      const std::string& reason, Done done) {
-  return StartOnLoop([this, container, reason,
-                      done = std::move(done)](OperationId) {
-    foreign_->Free(container, reason, [this, done](const absl::Status& status) {
-      executor_->Post([done, status] { done(status); });
-    });
-  });
+  return StartOnLoop(
+      [this, container, reason, done = std::move(done)](OperationId) {
+        foreign_->Free(container, reason, done);
+      });
 }
 
 }  // namespace devmgr::manager

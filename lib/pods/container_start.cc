@@ -166,9 +166,8 @@ void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
       [pod, boot_id = parts_.boot_id](const state::State& state) {
         return claim::ReleaseInitDevices(state, pod, boot_id);
       },
-      [this, id](const absl::Status& status) {
-        parts_.executor.Post([this, id, status] { End(id, status); });
-      });
+      parts_.executor,
+      [this, id](const absl::Status& status) { End(id, status); });
 }
 
 void ContainerStarts::Cancel(OperationId id) {

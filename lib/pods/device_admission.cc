@@ -72,13 +72,11 @@ void DeviceAdmission::FreeUnanswered() {
     parts_.events.Add(true, "AllocateOutcomeUnknown", "Pod", pod->name,
                       kMessage);
   }
+  // After a failure, a pod that comes again frees its own.
   parts_.ledger.Submit(
       [](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::FreeAllReserved(state, kMessage);
-      },
-      // A failure is the ledger's, which says so; a pod that comes again frees
-      // its own.
-      [](const absl::Status&) {});
+      });
 }
 
 bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
@@ -213,9 +211,10 @@ void DeviceAdmission::Reserve(const Shared& operation) {
        sharing = parts_.sharing](const state::State& state) {
         return claim::ReserveDevices(state, pod, now, plan, sharing);
       },
-      OnLoop([this, operation](const absl::Status& status) {
+      parts_.executor,
+      [this, operation](const absl::Status& status) {
         OnReserved(operation, status);
-      }));
+      });
 }
 
 void DeviceAdmission::OnReserved(const Shared& operation,
@@ -334,14 +333,15 @@ void DeviceAdmission::Commit(const Shared& operation) {
            operation->request.without_claims](const state::State& state) {
         return claim::CommitDevices(state, pod, answers, without_claims);
       },
-      OnLoop([this, operation](const absl::Status& status) {
+      parts_.executor,
+      [this, operation](const absl::Status& status) {
         if (!status.ok()) {
           Finish(operation, status);
           return;
         }
         Forget(operation->request.pod.uid);
         Finish(operation, Verdict{});
-      }));
+      });
 }
 
 void DeviceAdmission::Free(const Shared& operation, const std::string& why,
@@ -351,20 +351,20 @@ void DeviceAdmission::Free(const Shared& operation, const std::string& why,
        why](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::FreeReserved(state, pod, why);
       },
-      OnLoop(
-          [this, operation, next = std::move(next)](const absl::Status& freed) {
-            if (!freed.ok()) {
-              Finish(operation, freed);
-            } else if (operation->askers.empty()) {
-              Finish(operation, CancelledError("cancelled"));
-            } else if (next != nullptr) {
-              next();
-            } else {
-              // Somebody asks for it again.
-              operation->plans = 0;
-              PlanAgain(operation, absl::OkStatus());
-            }
-          }));
+      parts_.executor,
+      [this, operation, next = std::move(next)](const absl::Status& freed) {
+        if (!freed.ok()) {
+          Finish(operation, freed);
+        } else if (operation->askers.empty()) {
+          Finish(operation, CancelledError("cancelled"));
+        } else if (next != nullptr) {
+          next();
+        } else {
+          // Somebody asks for it again.
+          operation->plans = 0;
+          PlanAgain(operation, absl::OkStatus());
+        }
+      });
 }
 
 admission::DeviceLine::Place DeviceAdmission::PlaceOf(
@@ -457,6 +457,17 @@ admission::DeviceLine::FreeCount DeviceAdmission::FreeCount() const {
   };
 }
 
+void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) Forget(before->uid);
+    const std::set<std::string> held = ledger::ResourcesByClaims(now);
+    for (const std::string& resource : ledger::ResourcesByClaims(before)) {
+      if (!held.contains(resource)) OnResource(resource);
+    }
+  }
+  for (const auto& [name, passage] : changes.resources) OnResource(name);
+}
+
 void DeviceAdmission::OnResource(const std::string& resource) {
   GiveTurns({resource});
 }
@@ -504,14 +515,6 @@ void DeviceAdmission::Finish(const Shared& operation,
   for (const auto& [id, done] : std::exchange(operation->askers, {})) {
     done(result, waiting_for);
   }
-}
-
-std::function<void(const absl::Status&)> DeviceAdmission::OnLoop(
-    std::function<void(const absl::Status&)> next) {
-  return [&executor = parts_.executor,
-          next = std::move(next)](const absl::Status& status) {
-    executor.Post([next, status] { next(status); });
-  };
 }
 
 plugin::PodIdentity DeviceAdmission::IdentityFor(const claim::PodIdentity& pod,

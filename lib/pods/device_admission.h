@@ -23,6 +23,7 @@
 #include "device/pod_needs.h"
 #include "device/pod_plan.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "plugin/plugins.h"
 #include "resources/device_book.h"
@@ -90,6 +91,10 @@ class DeviceAdmission {
 
   /// Ends all of them with Cancelled, and those that come later.
   void Stop();
+
+  /// Pods that are gone leave the queue; resources that pods hold no claims for
+  /// any more, or that have another owner, may be had.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// Something about the devices of a resource is different.
   void OnResource(const std::string& resource);
@@ -171,8 +176,6 @@ class DeviceAdmission {
 
   void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result,
               const std::vector<WaitingFor>& waiting_for = {});
-  std::function<void(const absl::Status&)> OnLoop(
-      std::function<void(const absl::Status&)> next);
   static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,
                                          const std::string& container);
 

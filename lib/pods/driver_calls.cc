@@ -369,10 +369,7 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
     }
     Settle(call, outcomes, /*is_of_ledger=*/!status.ok());
   };
-  parts_.ledger.Submit(std::move(decide), [post = parts_.post,
-                                           settle](const absl::Status& status) {
-    post([settle, status] { settle(status); });
-  });
+  parts_.ledger.Submit(std::move(decide), parts_.executor, settle);
 }
 
 void DriverCalls::Settle(const Call& call,

@@ -41,7 +41,7 @@ class DriverCalls {
     std::string boot_id;
     claim::DebtRules debt_rules;
     std::function<std::int64_t()> now_ms;
-    std::function<void(Task)> post;  ///< Runs a task on this thread.
+    Executor& executor;  ///< This thread's.
     /// Calls for these claims ended, one way or another.
     std::function<void(const std::set<ClaimUid>&)> on_settled;
     /// Calls under way at one driver; at least one.

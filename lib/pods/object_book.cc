@@ -132,17 +132,18 @@ std::string DeriveUid(const std::string& source, const std::string& kind,
                      0x8000 | ((low >> 48) & 0x3FFF), low & 0xFFFFFFFFFFFF);
 }
 
-ObjectBook::ObjectBook(ledger::Ledger& ledger, const state::State& state,
-                       Options options)
-    : ledger_(ledger),
+ObjectBook::ObjectBook(Executor& executor, ledger::Ledger& ledger,
+                       const state::State& state, Options options)
+    : executor_(executor),
+      ledger_(ledger),
       state_(state),
       options_(std::move(options)),
       trust_(options_.source == nullptr
                  ? nullptr
                  : std::make_unique<SourceTrust>(SourceTrust::Parts{
-                       ledger_, state_, *options_.events, *options_.source,
-                       options_.node_name, options_.boot_id, options_.now_ms,
-                       options_.post})) {}
+                       executor_, ledger_, state_, *options_.events,
+                       *options_.source, options_.node_name, options_.boot_id,
+                       options_.now_ms})) {}
 
 std::shared_ptr<const ObjectSnapshot> ObjectBook::Current() const {
   MutexLock lock(mutex_);
@@ -165,17 +166,16 @@ void ObjectBook::Refresh() {
       [this, snapshot](const state::State& state) {
         return DecideIdentities(state, *snapshot);
       },
+      executor_,
       [this, snapshot](const absl::Status& status) {
-        options_.post([this, snapshot, status] {
-          deciding_ = false;
-          if (status.ok()) {
-            Publish(*snapshot);
-            if (std::exchange(again_, false)) Refresh();
-          } else {
-            again_ = false;
-            options_.post_after(kRefreshRetry, [this] { Refresh(); });
-          }
-        });
+        deciding_ = false;
+        if (status.ok()) {
+          Publish(*snapshot);
+          if (std::exchange(again_, false)) Refresh();
+        } else {
+          again_ = false;
+          executor_.PostAfter(kRefreshRetry, [this] { Refresh(); });
+        }
       });
 }
 
@@ -183,9 +183,17 @@ std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
   return trust_->Judge(options_.source->Snapshot());
 }
 
-void ObjectBook::OnPodGone() {
-  if (trust_ == nullptr || !trust_->in_doubt()) return;
-  options_.post([this] { Refresh(); });
+void ObjectBook::OnCommitted(const ledger::Changes& changes) {
+  const bool is_gone =
+      std::any_of(changes.pods.begin(), changes.pods.end(),
+                  [](const auto& pod) { return pod.now == nullptr; });
+  if (is_gone && trust_ != nullptr && trust_->in_doubt()) {
+    executor_.Post([this] { Refresh(); });
+  }
+  if (changes.decision.kind == state::DecisionKind::kIdentity ||
+      changes.decision.kind == state::DecisionKind::kReject) {
+    OnIdentities();
+  }
 }
 
 void ObjectBook::Confirm(const std::string& reason,

@@ -15,6 +15,7 @@
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "pods/source_trust.h"
 #include "state/decision.h"
@@ -35,28 +36,23 @@ class ObjectBook {
     std::string boot_id;
     std::string node_name;  ///< Empty: every pod counts.
     std::function<std::int64_t()> now_ms;
-    std::function<void(Task)> post;  ///< To the manager's thread.
-    std::function<void(std::chrono::milliseconds, Task)> post_after;
     /// New objects are published; the claims that changed with them.
     std::function<void(std::vector<WaitingFor> changed)> on_objects;
   };
 
-  /// `ledger` and `state` (the durable projection as the manager's thread sees
-  /// it) are borrowed and must outlive the book.
-  ObjectBook(ledger::Ledger& ledger, const state::State& state,
-             Options options);
+  /// `executor` (the manager's), `ledger` and `state` (the durable projection
+  /// as the manager's thread sees it) are borrowed and must outlive the book.
+  ObjectBook(Executor& executor, ledger::Ledger& ledger,
+             const state::State& state, Options options);
 
   /// Takes in what the source has now.
   void Refresh();
 
-  /// The ledger has other identities: by our decision, or by one of which it
-  /// was told that it failed and that holds after all. Then the objects may
+  /// A pod has left the ledger; or the ledger has other identities: by our
+  /// decision, or by one that failed and holds after all. Then the objects may
   /// have gone meanwhile, and so do these. Or it has rejected a pod, whose file
   /// may have been mended meanwhile.
-  void OnIdentities();
-
-  /// A pod has left the ledger.
-  void OnPodGone();
+  void OnCommitted(const ledger::Changes& changes);
 
   /// As SourceTrust::Confirm.
   void Confirm(const std::string& reason,
@@ -66,6 +62,7 @@ class ObjectBook {
   std::shared_ptr<const ObjectSnapshot> Current() const;
 
  private:
+  void OnIdentities();
   /// Identities that are missing for `snapshot`, or that belong to a rejected
   /// pod whose file was mended; and those not needed any more.
   state::Decision DecideIdentities(const state::State& state,
@@ -79,6 +76,7 @@ class ObjectBook {
                                         const std::shared_ptr<const T>& object);
   bool IsOurs(const Pod& pod) const;
 
+  Executor& executor_;
   ledger::Ledger& ledger_;
   const state::State& state_;
   const Options options_;

@@ -246,7 +246,7 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
         if (reject) return claim::RejectPod(state, pod, now, verdict);
         return claim::SeePod(state, pod, now, verdict.message);
       },
-      OnLoop(finish));
+      parts_.executor, finish);
 }
 
 void PodLifecycle::LetGo(OperationId id, const PodUid& pod,
@@ -264,12 +264,13 @@ void PodLifecycle::LetGo(OperationId id, const PodUid& pod,
         }
         return claim::BeginRelease(state, pod, terms);
       },
-      OnLoop([this, id, pod, verdict, done](const absl::Status& status) {
+      parts_.executor,
+      [this, id, pod, verdict, done](const absl::Status& status) {
         if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
         if (!status.ok()) return done(status);
         Note(pod, verdict);
         done(verdict);
-      }));
+      });
 }
 
 }  // namespace devmgr::pods

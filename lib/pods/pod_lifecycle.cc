@@ -75,7 +75,7 @@ void TellUnallocated(const std::string& driver,
 PodLifecycle::PodLifecycle(Parts parts)
     : parts_(std::move(parts)),
       calls_({parts_.drivers, parts_.ledger, parts_.state, parts_.boot_id,
-              parts_.debt_rules, parts_.now_ms, parts_.post,
+              parts_.debt_rules, parts_.now_ms, parts_.executor,
               [this](const std::set<ClaimUid>& claims) { OnSettled(claims); },
               parts_.calls_at_once, parts_.keep_share_ids,
               [this](const std::string& driver,
@@ -94,14 +94,6 @@ claim::PodIdentity PodLifecycle::IdentityOf(const Pod& pod) {
 
 absl::Status PodLifecycle::Stopped() {
   return CancelledError("the manager stops");
-}
-
-std::function<void(const absl::Status&)> PodLifecycle::OnLoop(
-    std::function<void(const absl::Status&)> next) {
-  return
-      [post = parts_.post, next = std::move(next)](const absl::Status& status) {
-        post([next, status] { next(status); });
-      };
 }
 
 admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
@@ -128,53 +120,59 @@ void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
   }
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
-  auto verdict = std::make_shared<Verdict>();
+  Verdict judged;
   if (const auto admitted = admitted_.find(pod); admitted != admitted_.end()) {
     identity = IdentityOf(*admitted->second);
     // What it was admitted for may have been withdrawn since.
     const auto objects = parts_.objects.Current();
     auto judgement = admission::Judge(*admitted->second, Input(*objects));
     if (!judgement.from_ledger) {
-      *verdict = std::move(judgement.verdict);
+      judged = std::move(judgement.verdict);
       plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
     }
   }
-  parts_.ledger.Submit(
-      [identity, plan, verdict, now = parts_.now_ms(),
+  using Booked = ledger::Ledger::Decided<Verdict>;
+  parts_.ledger.Submit<Verdict>(
+      [identity, plan, judged = std::move(judged), now = parts_.now_ms(),
        boot_id = parts_.boot_id](
-          const state::State& state) -> absl::StatusOr<state::Decision> {
-        if (verdict->kind == Verdict::Kind::kAdmit) {
+          const state::State& state) -> absl::StatusOr<Booked> {
+        Verdict verdict = judged;
+        if (verdict.kind == Verdict::Kind::kAdmit) {
           DEVMGR_ASSIGN_OR_RETURN(
               claim::BookResult booked,
               claim::BookPod(state, identity, now, plan.get(), boot_id));
-          *verdict = std::move(booked.verdict);
-          if (verdict->kind == Verdict::Kind::kAdmit) {
-            return std::move(booked.decision);
+          verdict = std::move(booked.verdict);
+          if (verdict.kind == Verdict::Kind::kAdmit) {
+            return Booked{std::move(booked.decision), std::move(verdict)};
           }
         }
-        // Somebody was faster. Who waits is known.
-        return claim::SeePod(state, identity, now, verdict->message);
+        // Another pod was faster. That this one waits is recorded.
+        state::Decision seen =
+            claim::SeePod(state, identity, now, verdict.message);
+        return Booked{std::move(seen), std::move(verdict)};
       },
-      OnLoop([this, id, verdict](const absl::Status& status) {
-        OnBooked(id, status, *verdict);
-      }));
+      parts_.executor,
+      [this, id](const absl::StatusOr<Verdict>& verdict) {
+        OnBooked(id, verdict);
+      });
 }
 
-void PodLifecycle::OnBooked(OperationId id, const absl::Status& status,
-                            const Verdict& verdict) {
+void PodLifecycle::OnBooked(OperationId id,
+                            const absl::StatusOr<Verdict>& verdict) {
   const auto operation = operations_.find(id);
   if (operation == operations_.end()) return;  // cancelled
-  if (!status.ok()) {
-    Finish(id, WithContext(status, "prepare dynamic resources"));
+  if (!verdict.ok()) {
+    Finish(id, WithContext(verdict.status(), "prepare dynamic resources"));
     return;
   }
-  if (verdict.kind != Verdict::Kind::kAdmit) {
-    Note(operation->second.pod, verdict);
-    // Who is to be rejected has to be admitted again; a wait ends by itself.
-    Finish(id, MakeStatus(verdict.kind == Verdict::Kind::kReject
+  if (verdict->kind != Verdict::Kind::kAdmit) {
+    Note(operation->second.pod, *verdict);
+    // A pod that is to be rejected has to be admitted again; a wait ends by
+    // itself.
+    Finish(id, MakeStatus(verdict->kind == Verdict::Kind::kReject
                               ? absl::StatusCode::kAborted
                               : absl::StatusCode::kFailedPrecondition,
-                          "prepare dynamic resources: " + verdict.message));
+                          "prepare dynamic resources: " + verdict->message));
     return;
   }
   AskDrivers(id);
@@ -300,7 +298,8 @@ void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::BeginRelease(state, pod, terms);
       },
-      OnLoop([this, id, pod](const absl::Status& status) {
+      parts_.executor,
+      [this, id, pod](const absl::Status& status) {
         if (!operations_.contains(id)) {  // cancelled
           CarryOutRelease(pod);
         } else if (status.ok()) {
@@ -308,15 +307,16 @@ void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
         } else {
           Finish(id, WithContext(status, "unprepare dynamic resources"));
         }
-      }));
+      });
 }
 
 void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
   parts_.ledger.Submit(
       [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
-      OnLoop([this, id](const absl::Status& status) {
+      parts_.executor,
+      [this, id](const absl::Status& status) {
         if (operations_.contains(id)) Finish(id, status);
-      }));
+      });
 }
 
 std::set<PodUid> PodLifecycle::Ending(const std::set<ClaimUid>& claims) const {
@@ -373,9 +373,10 @@ void PodLifecycle::Release(OperationId id, const PodUid& pod,
   simple_.insert(id);
   parts_.ledger.Submit(
       [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
-      OnLoop([this, id, done](const absl::Status& status) {
+      parts_.executor,
+      [this, id, done](const absl::Status& status) {
         done(simple_.erase(id) == 0 ? CancelledError("cancelled") : status);
-      }));
+      });
 }
 
 void PodLifecycle::Cancel(OperationId id) {
@@ -434,14 +435,19 @@ bool PodLifecycle::IsAsking(const PodUid& pod) const {
       });
 }
 
-void PodLifecycle::OnClaimDropped(const ClaimUid& claim) {
-  calls_.Forget(claim);
-  OnSettled({claim});
-}
-
-void PodLifecycle::Forget(const PodUid& pod) {
-  notes_.erase(pod);
-  admitted_.erase(pod);
+void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& pod : changes.pods) {
+    if (ledger::BeginsRelease(pod)) CarryOutRelease(pod.now->uid);
+    if (pod.now != nullptr) continue;
+    notes_.erase(pod.before->uid);
+    admitted_.erase(pod.before->uid);
+  }
+  if (changes.decision.kind != state::DecisionKind::kForgiven) return;
+  for (const auto& [before, now] : changes.claims) {
+    if (now != nullptr) continue;
+    calls_.Forget(before->uid);
+    OnSettled({before->uid});
+  }
 }
 
 std::string PodLifecycle::LastError(const ClaimUid& claim,

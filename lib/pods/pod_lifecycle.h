@@ -20,6 +20,7 @@
 #include "claim/release.h"
 #include "common/executor.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "pods/device_admission.h"
 #include "pods/driver_calls.h"
@@ -39,6 +40,7 @@ class PodLifecycle {
  public:
   /// Everything is borrowed and must outlive this.
   struct Parts {
+    Executor& executor;
     ledger::Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     dra::Drivers& drivers;
@@ -52,7 +54,6 @@ class PodLifecycle {
     std::size_t calls_at_once = CallQueue::kCallsAtOnce;  ///< At one driver.
     bool keep_share_ids = true;  ///< As in DriverCalls.
     std::function<std::int64_t()> now_ms;
-    std::function<void(Task)> post;
     /// As in DriverCalls.
     decltype(DriverCalls::Parts::look_at_answer) look_at_answer;
     /// The pod may look different to people now.
@@ -82,13 +83,11 @@ class PodLifecycle {
   /// Are drivers being asked for this pod?
   bool IsAsking(const PodUid& pod) const;
 
-  /// A pod left the ledger.
-  void Forget(const PodUid& pod);
-
-  /// The pod gives up its claims, says the ledger: has the drivers asked,
-  /// unless an operation is about to. So that who cancels an operation, or
-  /// hears of a failed write that holds after all, leaves nothing undone.
-  void CarryOutRelease(const PodUid& pod);
+  /// Pods that left the ledger are forgotten. For pods that give up their
+  /// claims the drivers are asked. Of claims that were dropped without an
+  /// answer of their drivers the last errors go, and operations that wait for
+  /// their end go on.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// Asks drivers for what they owe of these claims; joins calls under way.
   void Drive(const std::vector<ClaimUid>& claims) { calls_.Drive(claims); }
@@ -97,10 +96,6 @@ class PodLifecycle {
                  const std::vector<ClaimUid>& claims) {
     calls_.DriveAnew(driver, claims);
   }
-
-  /// The claim left the ledger, and not by a driver's word: its last errors
-  /// go, and who waits for its end goes on.
-  void OnClaimDropped(const ClaimUid& claim);
 
   /// How many unprepare calls for what is owed have failed.
   std::uint32_t Attempts(const ClaimUid& claim,
@@ -137,6 +132,10 @@ class PodLifecycle {
     std::vector<ClaimUid> claims = {};
   };
 
+  /// The pod gives up its claims, says the ledger: has the drivers asked,
+  /// unless an operation is about to. So neither an operation that is cancelled
+  /// nor a write that holds although it failed leaves anything undone.
+  void CarryOutRelease(const PodUid& pod);
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
   /// The pod's claims can be had; now its devices, if it wants any.
   void AdmitDevices(OperationId id, DeviceRequest request,
@@ -174,8 +173,7 @@ class PodLifecycle {
   void ForgetLast(OperationId id, const PodUid& pod);
   /// Pods of these claims that are to be forgotten with their last one.
   std::set<PodUid> Ending(const std::set<ClaimUid>& claims) const;
-  void OnBooked(OperationId id, const absl::Status& status,
-                const Verdict& verdict);
+  void OnBooked(OperationId id, const absl::StatusOr<Verdict>& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.
   void AskDrivers(OperationId id);
   void OnSettled(const std::set<ClaimUid>& claims);
@@ -188,8 +186,6 @@ class PodLifecycle {
                    DeviceManager::Done done);
   void Finish(OperationId id, const absl::Status& status);
   void Note(const PodUid& pod, Verdict verdict);
-  std::function<void(const absl::Status&)> OnLoop(
-      std::function<void(const absl::Status&)> next);
 
   const Parts parts_;
   DriverCalls calls_;

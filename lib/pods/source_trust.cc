@@ -147,12 +147,11 @@ void SourceTrust::Remember(const std::string& marker) {
         decision.changes.push_back(NewRecord(state, marker));
         return decision;
       },
+      parts_.executor,
       [this](const absl::Status& status) {
-        parts_.post([this, status] {
-          remembering_ = false;
-          // After an error with the next snapshot.
-          if (status.ok()) OnPublished(*Judge(parts_.source.Snapshot()));
-        });
+        remembering_ = false;
+        // After an error with the next snapshot.
+        if (status.ok()) OnPublished(*Judge(parts_.source.Snapshot()));
       });
 }
 
@@ -177,15 +176,14 @@ void SourceTrust::Confirm(const std::string& reason,
         decision.changes.push_back(NewRecord(state, marker));
         return decision;
       },
+      parts_.executor,
       [this, missing, message, done](const absl::Status& status) {
-        parts_.post([this, missing, message, done, status] {
-          if (status.ok()) {
-            confirmed_.insert(missing.begin(), missing.end());
-            parts_.events.Add(true, "SourceConfirmed", "Node",
-                              {"", parts_.node_name}, message);
-          }
-          done(status);
-        });
+        if (status.ok()) {
+          confirmed_.insert(missing.begin(), missing.end());
+          parts_.events.Add(true, "SourceConfirmed", "Node",
+                            {"", parts_.node_name}, message);
+        }
+        done(status);
       });
 }
 

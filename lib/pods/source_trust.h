@@ -27,6 +27,7 @@ namespace devmgr::pods {
 class SourceTrust {
  public:
   struct Parts {
+    Executor& executor;
     ledger::Ledger& ledger;
     const state::State& state;
     events::EventLog& events;
@@ -34,7 +35,6 @@ class SourceTrust {
     std::string node_name;
     std::string boot_id;  ///< Makes markers unique.
     std::function<std::int64_t()> now_ms;
-    std::function<void(Task)> post;  ///< To the manager's thread.
   };
   explicit SourceTrust(Parts parts);
 

@@ -112,6 +112,14 @@ void DeviceBook::Mark(const device::FreedDevices& devices) {
   inventory->second.UpdateHeld(devices.ids, HeldOf(devices.resource));
 }
 
+void DeviceBook::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    const state::PodRecord& pod = now != nullptr ? *now : *before;
+    OnPod(pod.uid, pod.name, now.get());
+  }
+  if (!changes.holders.empty()) OnForeignHolders();
+}
+
 void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
                        const state::PodRecord* pod) {
   bool less = false;

@@ -22,6 +22,7 @@
 #include "device/reservation.h"
 #include "device/reservation_table.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
 
@@ -63,13 +64,8 @@ class DeviceBook final : public plugin::PluginListener {
   explicit DeviceBook(Parts parts);
   ~DeviceBook() override;
 
-  /// A pod's record changed, or is gone (null).
-  void OnPod(const PodUid& uid, const ObjectName& name,
-             const state::PodRecord* pod);
-
-  /// Other containers that the ledger has no pod for hold devices, or hold them
-  /// no more.
-  void OnForeignHolders();
+  /// What pods and foreign holders hold now.
+  void OnCommitted(const ledger::Changes& changes);
   /// The container that `uid` stands for; nothing if it is a pod.
   std::optional<std::string> ForeignName(const PodUid& uid) const;
   /// Whether the plan takes only what the pod's own containers have already,
@@ -134,6 +130,12 @@ class DeviceBook final : public plugin::PluginListener {
   void OnRegistration(const std::string& resource) override;
 
  private:
+  /// A pod's record changed, or is gone (null).
+  void OnPod(const PodUid& uid, const ObjectName& name,
+             const state::PodRecord* pod);
+  /// Other containers that the ledger has no pod for hold devices, or hold them
+  /// no more.
+  void OnForeignHolders();
   /// Puts what the pod holds into the table. Gives what it held before.
   std::vector<device::FreedDevices> Refresh(const PodUid& uid,
                                             const state::PodRecord* pod);

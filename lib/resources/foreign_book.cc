@@ -32,12 +32,10 @@ std::string ContainerText(const state::ForeignHolderRecord& holder) {
 
 ForeignBook::ForeignBook(Parts parts) : parts_(std::move(parts)) {
   if (parts_.state.foreign_holders.empty()) return;
-  parts_.ledger.Submit(
-      [boot_id = parts_.boot_id](
-          const state::State& state) -> absl::StatusOr<state::Decision> {
-        return claim::EndEarlierBoots(state, boot_id);
-      },
-      [](const absl::Status&) {});
+  parts_.ledger.Submit([boot_id = parts_.boot_id](const state::State& state)
+                           -> absl::StatusOr<state::Decision> {
+    return claim::EndEarlierBoots(state, boot_id);
+  });
 }
 
 /// Where a device plugin names a device as CDI does, the CDI device is its. As
@@ -85,8 +83,7 @@ void ForeignBook::Take(const RuntimeReport& report) {
       [reported = std::move(reported), now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::JudgeHolders(state, reported, now);
-      },
-      [](const absl::Status&) {});
+      });
 }
 
 /// What was reported before may not be on disk yet, so that only this is known
@@ -105,14 +102,22 @@ bool ForeignBook::IsOldNews(const claim::ReportedHolders& reported) {
   });
 }
 
+void ForeignBook::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now != nullptr) OnPod(now->uid);
+  }
+  for (const auto& [before, now] : changes.holders) {
+    OnRecorded(before.get(), now.get());
+  }
+}
+
 void ForeignBook::OnPod(const PodUid& pod) {
   if (parts_.state.foreign_holders.empty()) return;
   if (claim::SettleHolders(parts_.state, pod).changes.empty()) return;
   parts_.ledger.Submit(
       [pod](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::SettleHolders(state, pod);
-      },
-      [](const absl::Status&) {});
+      });
 }
 
 void ForeignBook::Free(const std::string& id, const std::string& reason,
@@ -121,7 +126,7 @@ void ForeignBook::Free(const std::string& id, const std::string& reason,
       [id, reason](const state::State& state) {
         return claim::FreeHolder(state, id, reason);
       },
-      std::move(done));
+      parts_.executor, std::move(done));
 }
 
 void ForeignBook::TellOfConflicts(const claim::ReportedHolders& reported) {

@@ -12,8 +12,10 @@
 #include <tuple>
 
 #include "claim/foreign_decisions.h"
+#include "common/executor.h"
 #include "device/inventory.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "state/state.h"
 
@@ -26,6 +28,7 @@ class ForeignBook {
  public:
   /// Everything is borrowed and must outlive this.
   struct Parts {
+    Executor& executor;
     ledger::Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     events::EventLog& events;
@@ -40,12 +43,9 @@ class ForeignBook {
   /// next report brings the same.
   void Take(const RuntimeReport& report);
 
-  /// The pod's record is another: it may have what its containers hold.
-  void OnPod(const PodUid& pod);
-
-  /// The ledger has `now` in place of `before` (null: nothing).
-  void OnRecorded(const state::ForeignHolderRecord* before,
-                  const state::ForeignHolderRecord* now);
+  /// Pods may have what their containers hold now; events of holders that are
+  /// new, gone or free.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// As manager::FreeHolder. `done` runs on the ledger's thread, once it is on
   /// disk.
@@ -53,6 +53,11 @@ class ForeignBook {
             std::function<void(const absl::Status&)> done);
 
  private:
+  /// The pod's record is another: it may have what its containers hold.
+  void OnPod(const PodUid& pod);
+  /// The ledger has `now` in place of `before` (null: nothing).
+  void OnRecorded(const state::ForeignHolderRecord* before,
+                  const state::ForeignHolderRecord* now);
   /// Container, resource and device.
   using Conflicts =
       std::set<std::tuple<state::ContainerId, std::string, std::string>>;

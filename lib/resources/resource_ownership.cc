@@ -18,21 +18,21 @@ void ResourceOwnership::Consider(const std::string& resource) {
   };
   // Nearly always there is nothing to decide.
   if (decide(parts_.state)->changes.empty()) return;
-  parts_.ledger.Submit(decide, [this, resource](const absl::Status& status) {
+  const auto retry = [this, resource](const absl::Status& status) {
     if (status.ok()) return;
     // The ledger says itself what is wrong with it.
     parts_.executor.PostAfter(ledger::kWriteRetry,
                               [this, resource] { Consider(resource); });
-  });
+  };
+  parts_.ledger.Submit(decide, parts_.executor, retry);
 }
 
 void ResourceOwnership::Forget(const std::string& resource) {
+  // After a failure it is tried again with the next start.
   parts_.ledger.Submit(
       [resource](const state::State& state) -> absl::StatusOr<state::Decision> {
         return claim::ForgetResource(state, resource);
-      },
-      // A failure is the ledger's; it is tried again after the next start.
-      [](const absl::Status&) {});
+      });
 }
 
 void ResourceOwnership::HandOver(
@@ -42,13 +42,27 @@ void ResourceOwnership::HandOver(
       [resource, to, reason, now = parts_.now_ms()](const state::State& state) {
         return claim::HandOverByOperator(state, resource, to, reason, now);
       },
-      [&executor = parts_.executor, done](const absl::Status& status) {
-        executor.Post([done, status] { done(status); });
-      });
+      parts_.executor, done);
 }
 
 void ResourceOwnership::OnClasses() {
   for (const auto& [name, record] : parts_.state.resources) Consider(name);
+}
+
+void ResourceOwnership::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& pod : changes.pods) {
+    const std::set<std::string> before = ledger::ResourcesByClaims(pod.before);
+    const std::set<std::string> now = ledger::ResourcesByClaims(pod.now);
+    for (const std::string& resource : now) {
+      if (!before.contains(resource)) OnClaimed(resource, pod.now->name);
+    }
+    for (const std::string& resource : before) {
+      if (!now.contains(resource)) Consider(resource);
+    }
+  }
+  for (const auto& [name, passage] : changes.resources) {
+    OnRecorded(name, passage.before.get(), passage.now.get());
+  }
 }
 
 void ResourceOwnership::OnRecorded(const std::string& resource,

@@ -11,6 +11,7 @@
 #include "claim/backing.h"
 #include "common/executor.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "state/state.h"
 
@@ -49,20 +50,22 @@ class ResourceOwnership {
   /// Considers all: there are other classes now.
   void OnClasses();
 
-  /// The ledger has `now` in place of `before` (null: nothing). What was
-  /// decided may be behind what has come meanwhile, so it is considered again.
-  void OnRecorded(const std::string& resource,
-                  const state::ResourceRecord* before,
-                  const state::ResourceRecord* now);
-
-  /// A pod holds a claim for the resource from now on.
-  void OnClaimed(const std::string& resource, const ObjectName& pod);
+  /// Pods hold other claims for resources, or owners were recorded.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// Why no device plugin serves the resource, for people; empty: one does, by
   /// what the ledger knows.
   std::string WhyNotServed(const std::string& resource) const;
 
  private:
+  /// The ledger has `now` in place of `before` (null: nothing). What was
+  /// decided may be behind what has come meanwhile, so it is considered again.
+  void OnRecorded(const std::string& resource,
+                  const state::ResourceRecord* before,
+                  const state::ResourceRecord* now);
+  /// The pod holds a claim for the resource from now on.
+  void OnClaimed(const std::string& resource, const ObjectName& pod);
+
   const Parts parts_;
 };
 

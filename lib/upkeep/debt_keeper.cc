@@ -53,6 +53,12 @@ void DebtKeeper::OnDriver(const std::string& driver) {
   });
 }
 
+void DebtKeeper::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.claims) {
+    OnClaim(before.get(), now.get(), changes.decision.kind);
+  }
+}
+
 void DebtKeeper::OnClaim(const state::ClaimRecord* before,
                          const state::ClaimRecord* now,
                          state::DecisionKind decision) {
@@ -97,10 +103,9 @@ void DebtKeeper::OnceKnown(std::function<void()> ask) {
       [](const state::State&) -> absl::StatusOr<state::Decision> {
         return state::Decision();
       },
+      parts_.executor,
       [this, ask = std::move(ask)](const absl::Status& status) {
-        parts_.executor.Post([this, ask, known = status.ok()] {
-          known ? ask() : ArmSweep(ledger::kWriteRetry);
-        });
+        status.ok() ? ask() : ArmSweep(ledger::kWriteRetry);
       });
 }
 
@@ -134,8 +139,7 @@ void DebtKeeper::Forgive() {
         [rules = parts_.rules,
          due](const state::State& state) -> absl::StatusOr<state::Decision> {
           return claim::ForgiveDebts(state, rules, due);
-        },
-        [](const absl::Status&) {});
+        });
     // Whether that got to the disk or not, it looks again.
     next = std::min(next.value_or(ledger::kWriteRetry), ledger::kWriteRetry);
   }

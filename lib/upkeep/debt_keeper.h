@@ -13,6 +13,7 @@
 #include "claim/release.h"
 #include "common/executor.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "state/decision.h"
 #include "state/state.h"
@@ -52,15 +53,17 @@ class DebtKeeper {
   void Start();
   /// A driver came or connected.
   void OnDriver(const std::string& driver);
-  /// The ledger has `now` in place of `before`, by that decision; either may be
-  /// null.
-  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now,
-               state::DecisionKind decision);
+  /// Claims are owed, or are owed no more.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// By namespace and name of the claim, then by driver.
   std::vector<DebtInfo> Debts() const;
 
  private:
+  /// The ledger has `now` in place of `before`, by that decision; either may be
+  /// null.
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now,
+               state::DecisionKind decision);
   void Sweep();
   void ArmSweep(std::chrono::milliseconds delay);
   /// Runs `ask` when the ledger knows what is on disk; sweeps soon if it does

@@ -221,7 +221,14 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
   }
 }
 
-void DraHealth::OnClaimsEnd() {
+void DraHealth::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) last_.erase(before->uid);
+  }
+  if (changes.claims.empty()) return;
+  for (const auto& [before, now] : changes.claims) {
+    OnClaim(before.get(), now.get());
+  }
   Save();
   for (const std::string& driver : std::exchange(touched_, {})) {
     parts_.on_devices(driver);
@@ -247,9 +254,10 @@ void DraHealth::Save() {
   // Nearly always there is nothing to write.
   if (decide(parts_.state)->changes.empty()) return;
   saving_ = true;
-  parts_.ledger.Submit(decide, [this, devices](const absl::Status& status) {
-    parts_.executor.Post([this, devices, status] { OnSaved(devices, status); });
-  });
+  parts_.ledger.Submit(decide, parts_.executor,
+                       [this, devices](const absl::Status& status) {
+                         OnSaved(devices, status);
+                       });
 }
 
 void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
@@ -271,14 +279,11 @@ void DraHealth::KeepLeases() {
   }
   for (const state::DeviceKey& key : unsaved_) records[key] = RecordOf(key);
   if (DecideHealth(parts_.state, records, Leases::kAll).changes.empty()) return;
-  parts_.ledger.Submit(
-      [records = std::move(records)](
-          const state::State& state) -> absl::StatusOr<state::Decision> {
-        return DecideHealth(state, records, Leases::kAll);
-      },
-      // A failure is the ledger's, which says so; the next process takes for
-      // Unknown what it cannot read.
-      [](const absl::Status&) {});
+  // After a failure, the next process takes for Unknown what it cannot read.
+  parts_.ledger.Submit([records = std::move(records)](const state::State& state)
+                           -> absl::StatusOr<state::Decision> {
+    return DecideHealth(state, records, Leases::kAll);
+  });
 }
 
 DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {

@@ -20,6 +20,7 @@
 #include "dra/drivers.h"
 #include "dra/health_listener.h"
 #include "events/event_log.h"
+#include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "state/state.h"
 
@@ -63,14 +64,11 @@ class DraHealth final : public dra::HealthListener {
   /// What health policies make of what was restored. To be called once.
   void JudgeRestored();
 
-  /// A claim's record changed; null: there was none, or is none now. What
-  /// follows is done once for all claims of a batch, by OnClaimsEnd.
-  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
-  void OnClaimsEnd();
-  /// The pod is about to give up its claims: until it is forgotten it shows
-  /// what holds now.
-  void OnReleasing(const state::PodRecord& pod);
-  void Forget(const PodUid& pod) { last_.erase(pod); }
+  /// Before the projection has these changes: a pod that gives up its claims
+  /// shows what holds now until it is forgotten.
+  void OnCommitting(const ledger::Changes& changes);
+  /// Other devices are held, or by others.
+  void OnCommitted(const ledger::Changes& changes);
 
   // What health policies ask.
 
@@ -108,6 +106,7 @@ class DraHealth final : public dra::HealthListener {
   using Holdings =
       std::map<std::pair<PodUid, device::PoolDevice>, device::EffectiveHealth>;
 
+  void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
   std::int64_t SteadyMs() const;
   device::EffectiveHealth Find(const state::DeviceKey& device) const;
   /// What the driver told that counts now.
@@ -137,7 +136,7 @@ class DraHealth final : public dra::HealthListener {
   /// Of pods that are being released.
   std::map<PodUid, std::vector<ContainerResourceStatus>> last_;
   std::set<state::DeviceKey> unsaved_;
-  std::set<std::string> touched_;  ///< Drivers, between OnClaim and its end.
+  std::set<std::string> touched_;  ///< Drivers of the claims of OnCommitted.
   bool saving_ = false;
   TimerId save_again_ = 0;
 };

@@ -86,9 +86,12 @@ std::vector<ContainerResourceStatus> DraHealth::StatusOf(
   return containers;
 }
 
-void DraHealth::OnReleasing(const state::PodRecord& pod) {
-  std::vector<ContainerResourceStatus> status = StatusOf(pod);
-  if (!status.empty()) last_[pod.uid] = std::move(status);
+void DraHealth::OnCommitting(const ledger::Changes& changes) {
+  for (const auto& pod : changes.pods) {
+    if (!ledger::BeginsRelease(pod)) continue;
+    std::vector<ContainerResourceStatus> status = StatusOf(*pod.now);
+    if (!status.empty()) last_[pod.now->uid] = std::move(status);
+  }
 }
 
 void DraHealth::AddTo(const state::PodRecord& pod,

@@ -148,8 +148,8 @@ void SpecKeeper::OnLooked(const Claims& claims, const Seen& seen,
     if (found != parts_.state.claims.end()) now.push_back(found->second);
   }
   if (seen.missing.empty()) {
-    if (seen.is_complete) OnFound(now);
-    return done(absl::OkStatus());
+    if (!seen.is_complete) return done(absl::OkStatus());
+    return OnFound(now, done);
   }
   const auto findings = FindingsOf(claims, seen);
   if (now == claims) return MendAll(findings, done);
@@ -188,18 +188,18 @@ void SpecKeeper::Repair(const Finding& finding, const Key& key,
       [finding](const state::State& state) {
         return fsck::DecideRepair(finding, state, "before a container starts");
       },
+      parts_.executor,
       [this, key, renews, done](const absl::Status& status) {
-        parts_.executor.Post([this, key, renews, done, status] {
-          under_way_.erase(key);
-          if (renews) EndRenewal(key.first);
-          // Somebody else has had it prepared again: see how that ends.
-          done(absl::IsFailedPrecondition(status) ? absl::OkStatus() : status);
-        });
+        under_way_.erase(key);
+        if (renews) EndRenewal(key.first);
+        // It is being prepared again for another pod: see how that ends.
+        done(absl::IsFailedPrecondition(status) ? absl::OkStatus() : status);
       });
 }
 
-/// Should a write fail, the next look does it again.
-void SpecKeeper::OnFound(const Claims& claims) {
+/// A start goes on once that is recorded, so that specs which vanish after it
+/// count as missing anew. Should the write fail, the next look does it again.
+void SpecKeeper::OnFound(const Claims& claims, const Done& done) {
   std::vector<ClaimUid> missed;
   for (const auto& claim : claims) {
     Forget(claim->uid);
@@ -209,12 +209,12 @@ void SpecKeeper::OnFound(const Claims& claims) {
       missed.push_back(claim->uid);
     }
   }
-  if (missed.empty()) return;
+  if (missed.empty()) return done(absl::OkStatus());
   parts_.ledger.Submit(
       [missed](const state::State& state) {
         return claim::RecordSpecsFound(state, missed);
       },
-      [](const absl::Status&) {});
+      parts_.executor, [done](const absl::Status&) { done(absl::OkStatus()); });
 }
 
 /// The runtime has the last word: it may look elsewhere.
@@ -309,6 +309,12 @@ absl::Status SpecKeeper::Awaited(const state::PodRecord& pod) const {
     }
   }
   return absl::OkStatus();
+}
+
+void SpecKeeper::OnCommitted(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.claims) {
+    if (now == nullptr) Forget(before->uid);
+  }
 }
 
 void SpecKeeper::Forget(const ClaimUid& claim) {

@@ -17,6 +17,7 @@
 #include "common/executor.h"
 #include "events/event_log.h"
 #include "fsck/fsck.h"
+#include "ledger/changes.h"
 #include "ledger/container_use.h"
 #include "ledger/ledger.h"
 #include "state/state.h"
@@ -94,14 +95,15 @@ class SpecKeeper {
   claim::KnownIdle BeginRenewal(const ClaimUid& claim);
   void EndRenewal(const ClaimUid& claim);
 
-  /// The claim left the ledger.
-  void Forget(const ClaimUid& claim);
+  /// Claims that left the ledger are forgotten.
+  void OnCommitted(const ledger::Changes& changes);
 
   /// Waits for the look that is under way; no `done` is called from now on.
   /// Not on the manager's thread.
   void Stop();
 
  private:
+  void Forget(const ClaimUid& claim);
   using Claims = std::vector<std::shared_ptr<const state::ClaimRecord>>;
   using Key = std::pair<ClaimUid, std::string>;  ///< Claim and driver.
   /// Of one look: for each claim what is missing, and whether that can be told.
@@ -127,7 +129,7 @@ class SpecKeeper {
   void MendAll(const std::map<Key, fsck::Finding>& findings, Done done);
   void Repair(const fsck::Finding& finding, const Key& key,
               const std::function<void(const absl::Status&)>& done);
-  void OnFound(const Claims& claims);
+  void OnFound(const Claims& claims, const Done& done);
   void TellInVain(const fsck::Finding& finding, const Key& key);
 
   const Parts parts_;

@@ -97,7 +97,7 @@ class DriverCallsTest : public testing::Test {
                            "boot-1",
                            {},
                            [] { return 1'000; },
-                           [this](Task task) { loop_.Post(std::move(task)); },
+                           loop_,
                            [this](const std::set<ClaimUid>& claims) {
                              settled_.insert(claims.begin(), claims.end());
                            }});

@@ -71,26 +71,15 @@ class DebtKeeperTest : public testing::Test {
   }
   /// As the manager does.
   void Apply(const state::Batch& batch) {
+    const ledger::Changes changes = ledger::ChangesOf(state_, batch);
     for (const state::Change& change : batch.decision.changes) {
-      std::shared_ptr<const state::ClaimRecord> now;
-      ClaimUid uid;
       if (const auto* put = std::get_if<state::PutClaim>(&change)) {
-        now = put->claim;
-        uid = now->uid;
+        state_.Put(put->claim);
       } else {
-        uid = std::get<state::EraseClaim>(change).uid;
+        state_.Erase(std::get<state::EraseClaim>(change).uid);
       }
-      const auto found = state_.claims.find(uid);
-      const auto before = found != state_.claims.end()
-                              ? found->second
-                              : std::shared_ptr<const state::ClaimRecord>();
-      if (now != nullptr) {
-        state_.Put(now);
-      } else {
-        state_.Erase(uid);
-      }
-      keeper_->OnClaim(before.get(), now.get(), batch.decision.kind);
     }
+    keeper_->OnCommitted(changes);
     state_.seq = batch.seq;
   }
   void Run() {

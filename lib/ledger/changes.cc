@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ledger/changes.h"
+
+#include <variant>
+
+namespace devmgr::ledger {
+namespace {
+
+template <typename Map>
+typename Map::mapped_type FindOrNull(const Map& map,
+                                     const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found != map.end() ? found->second : nullptr;
+}
+
+/// Adds one change of a batch to what it changes.
+struct Adder {
+  const state::State& before;
+  Changes& all;
+
+  void operator()(const state::PutPod& put) const {
+    all.pods.push_back({FindOrNull(before.pods, put.pod->uid), put.pod});
+  }
+  void operator()(const state::ErasePod& erase) const {
+    all.pods.push_back({FindOrNull(before.pods, erase.uid), nullptr});
+  }
+  void operator()(const state::PutClaim& put) const {
+    all.claims.push_back(
+        {FindOrNull(before.claims, put.claim->uid), put.claim});
+  }
+  void operator()(const state::EraseClaim& erase) const {
+    all.claims.push_back({FindOrNull(before.claims, erase.uid), nullptr});
+  }
+  void operator()(const state::PutResource& put) const {
+    const std::string& name = put.resource->name;
+    all.resources[name] = {FindOrNull(before.resources, name), put.resource};
+  }
+  void operator()(const state::EraseResource& erase) const {
+    all.resources[erase.name] = {FindOrNull(before.resources, erase.name),
+                                 nullptr};
+  }
+  void operator()(const state::PutHolder& put) const {
+    all.holders.push_back(
+        {FindOrNull(before.foreign_holders, put.holder->id), put.holder});
+  }
+  void operator()(const state::EraseHolder& erase) const {
+    all.holders.push_back(
+        {FindOrNull(before.foreign_holders, erase.id), nullptr});
+  }
+  /// No room follows the other records.
+  template <typename Other>
+  void operator()(const Other&) const {}
+};
+
+bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
+}
+
+}  // namespace
+
+Changes ChangesOf(const state::State& before, const state::Batch& batch) {
+  Changes all{batch.decision};
+  for (const state::Change& change : batch.decision.changes) {
+    std::visit(Adder{before, all}, change);
+  }
+  return all;
+}
+
+std::set<std::string> ResourcesByClaims(
+    const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr ? state::ResourcesByClaims(*pod)
+                        : std::set<std::string>();
+}
+
+bool BeginsRelease(const Passage<state::PodRecord>& pod) {
+  return IsReleasing(pod.now) && !IsReleasing(pod.before);
+}
+
+}  // namespace devmgr::ledger

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What follows when a batch is on disk: the projection moves, then the rooms
+// that follow it hear of it, in the order in which they stand here.
+#include <utility>
+
+#include "common/status.h"
+#include "manager/manager.h"
+
+namespace devmgr::manager {
+namespace {
+
+using ledger::Changes;
+
+bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
+             const std::string& boot_id) {
+  return pod != nullptr && pod->phase == state::PodPhase::kReady &&
+         pod->boot_id == boot_id;
+}
+
+std::string PreparedText(const state::PodRecord& pod) {
+  if (!pod.claims.empty()) return "all claims are prepared";
+  return pod.holds.empty() ? "the pod needs no devices"
+                           : "all devices are allocated";
+}
+
+bool IsPrepared(const std::shared_ptr<const state::ClaimRecord>& claim,
+                const std::string& driver) {
+  if (claim == nullptr) return false;
+  const auto part = claim->drivers.find(driver);
+  return part != claim->drivers.end() &&
+         part->second.phase == state::DriverPhase::kPrepared;
+}
+
+}  // namespace
+
+void Manager::RegisterListeners() {
+  const auto listen = [this](auto& room) {
+    on_committed_.push_back(
+        [&room](const Changes& changes) { room.OnCommitted(changes); });
+  };
+  // Pods that are gone are shown once more, as the rooms know them still.
+  on_committed_.push_back(
+      [this](const Changes& changes) { KeepGone(changes); });
+  // Whether held devices work, and which are free: what pods are shown with
+  // below, and what is decided with after that, follows from these.
+  listen(*dra_health_);
+  listen(*devices_);
+  listen(*foreign_);
+  on_committed_.push_back(
+      [this](const Changes& changes) { ShowPods(changes); });
+  listen(*use_);
+  listen(*objects_);
+  // Who owns a resource, before pods that wait for it have their turn.
+  listen(*ownership_);
+  listen(*device_admission_);
+  // What is owed is known before drivers are asked for it.
+  listen(*debts_);
+  listen(*specs_);
+  listen(*lifecycle_);
+  on_committed_.push_back([this](const Changes& changes) {
+    CountSkipped(changes);
+    ReportDecision(changes.decision);
+  });
+  // Pods are woken last: then all rooms have what they are judged by.
+  on_committed_.push_back(
+      [this](const Changes& changes) { WakePods(changes); });
+}
+
+void Manager::ApplyBatch(const state::Batch& batch) {
+  const Changes changes = ledger::ChangesOf(state_, batch);
+  dra_health_->OnCommitting(changes);
+  if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
+    // Cannot happen: the ledger thread applied the same batch.
+    if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
+    return;
+  }
+  for (const auto& on_committed : on_committed_) on_committed(changes);
+}
+
+void Manager::KeepGone(const Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) gone_.push_back(InfoOf(*before));
+  }
+}
+
+void Manager::ShowPods(const Changes& changes) {
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) continue;
+    OnPodChanged(now->uid);
+    if (IsReady(now, boot_id_) && !IsReady(before, boot_id_)) {
+      events_.Add(false, "Prepared", "Pod", now->name, PreparedText(*now));
+    }
+  }
+  for (const PodInfo& pod : std::exchange(gone_, {})) ShowGone(pod);
+}
+
+void Manager::ShowGone(const PodInfo& pod) {
+  const auto names = state_.PodsNamed(pod.name);
+  {
+    MutexLock lock(names_mutex_);
+    if (names.empty()) {
+      names_.erase(pod.name);
+    } else {
+      names_[pod.name] = names;
+    }
+  }
+  events_.Add(false, "Released", "Pod", pod.name, "pod is released");
+  // Of that name there may be another one already.
+  if (names.empty()) events_.OnObjectGone("Pod", pod.name);
+  Tell([&](DeviceManagerObserver& o) { o.OnPod(pod, true); });
+}
+
+void Manager::CountSkipped(const Changes& changes) {
+  for (const auto& [before, now] : changes.claims) {
+    if (now != nullptr) {
+      for (const auto& [driver, part] : now->drivers) {
+        if (part.skipped.prepare && IsPrepared(now, driver) &&
+            !IsPrepared(before, driver)) {
+          metrics_.OnPrepareSkipped(driver);
+        }
+      }
+    }
+    if (before == nullptr) continue;
+    for (const auto& [driver, part] : before->drivers) {
+      if (part.skipped.unprepare &&
+          (now == nullptr || !now->drivers.contains(driver))) {
+        metrics_.OnUnprepareSkipped(driver);
+      }
+    }
+  }
+}
+
+void Manager::ReportDecision(const state::Decision& decision) {
+  const bool repair = decision.kind == state::DecisionKind::kRepair;
+  if (!repair && decision.kind != state::DecisionKind::kForgiven) return;
+  for (const ObjectName& claim : decision.claims) {
+    events_.Add(true, repair ? "Repaired" : "DebtForgiven", "ResourceClaim",
+                claim, decision.message);
+  }
+}
+
+void Manager::WakePods(const Changes& changes) {
+  std::vector<WaitingFor> freed;
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) {
+      freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
+    } else if (changes.decision.kind == state::DecisionKind::kForgiven &&
+               now->phase == state::PodPhase::kReleasing) {
+      // No driver is what this waits for any longer.
+      Tell([&, &uid = now->uid](DeviceManagerObserver& o) {
+        o.OnJudgeAgain(uid);
+      });
+    }
+  }
+  for (const auto& [before, now] : changes.claims) {
+    if (now != nullptr) continue;
+    freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
+  }
+  for (const auto& [name, passage] : changes.resources) {
+    freed.push_back({WaitingFor::Kind::kResource, name});
+  }
+  if (!freed.empty()) Wake(freed);
+}
+
+}  // namespace devmgr::manager
