@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -18,8 +19,10 @@ using TimerId = std::uint64_t;  ///< 0 is never a timer.
 
 /// Runs tasks one after the other, in the order of posting, and timers when
 /// they are due. What lives on one executor needs no lock.
-/// `Post` may be called from any thread; the other calls too.
-class Executor {
+/// `Post` may be called from any thread; the other calls too. To clang's
+/// analysis of threads it is a capability, which DEVMGR_ASSERT_ON says to be
+/// held.
+class DEVMGR_CAPABILITY("executor") Executor {
  public:
   virtual ~Executor() = default;
   virtual void Post(Task task) = 0;
@@ -41,6 +44,20 @@ class Executor {
   /// on. No task runs afterwards. Not to be called from a task.
   virtual void Stop() = 0;
 };
+
+/// What DEVMGR_ASSERT_ON says to clang.
+inline void SayOn(const Executor& executor) DEVMGR_ASSERTS(executor) {
+  (void)executor;
+}
+
+/// The first line of each entry that is confined to the thread of `executor`:
+/// builds with assertions stop where it is called from another one, and clang
+/// takes the executor as held from here on.
+#define DEVMGR_ASSERT_ON(executor)  \
+  do {                              \
+    assert((executor).IsCurrent()); \
+    ::devmgr::SayOn(executor);      \
+  } while (false)
 
 /// An executor with a thread of its own, which Stop joins. It sleeps without
 /// any wake-up while nothing is due, or while threads that wait in

@@ -21,6 +21,7 @@
 #define DEVMGR_EXCLUDES(...) DEVMGR_TSA(locks_excluded(__VA_ARGS__))
 #define DEVMGR_ACQUIRE(...) DEVMGR_TSA(acquire_capability(__VA_ARGS__))
 #define DEVMGR_RELEASE(...) DEVMGR_TSA(release_capability(__VA_ARGS__))
+#define DEVMGR_ASSERTS(...) DEVMGR_TSA(assert_capability(__VA_ARGS__))
 #define DEVMGR_NO_TSA DEVMGR_TSA(no_thread_safety_analysis)
 
 namespace devmgr {

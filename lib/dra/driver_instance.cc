@@ -86,6 +86,7 @@ peer::CallLane::Request DriverInstance::ProbeRequest() const {
 void DriverInstance::Start() { Dial(); }
 
 void DriverInstance::Close() {
+  DEVMGR_ASSERT_ON(executor_);
   // Its hang-up may not have been told yet.
   if (state_ == InstanceState::kConnected && connection_->over()) {
     guard_->OnLost(executor_.Now());
@@ -256,6 +257,7 @@ void DriverInstance::WatchQuarantine() {
 }
 
 DriverInstance::Standing DriverInstance::standing() const {
+  DEVMGR_ASSERT_ON(executor_);
   if (connection_ == nullptr || connection_->over()) {
     return Standing::kNoConnection;
   }
@@ -265,6 +267,7 @@ DriverInstance::Standing DriverInstance::standing() const {
 }
 
 bool DriverInstance::MayAnswer() const {
+  DEVMGR_ASSERT_ON(executor_);
   return state_ == InstanceState::kConnected ||
          (state_ == InstanceState::kConnecting && connection_ != nullptr &&
           !doubted_);
@@ -278,6 +281,7 @@ bool DriverInstance::MayDialForCall() const {
 void DriverInstance::Call(
     const std::string& method, absl::StatusOr<std::string> request,
     std::function<void(absl::StatusOr<std::string>)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   if (!request.ok()) {
     executor_.Post([done, status = request.status()] { done(status); });
     return;
@@ -311,6 +315,7 @@ void DriverInstance::OnCallOver(std::uint64_t generation,
 }
 
 PluginInfo DriverInstance::Info(WallTime now) const {
+  DEVMGR_ASSERT_ON(executor_);
   PluginInfo info;
   info.name = driver_;
   info.kind = "dra";

@@ -25,6 +25,7 @@ DriverRegistry::~DriverRegistry() {
 }
 
 absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
+  DEVMGR_ASSERT_ON(executor_);
   if (const std::string text = api::CheckDriverName(plugin.name);
       !text.empty()) {
     return InvalidArgumentError("{}", text);
@@ -39,6 +40,7 @@ absl::Status DriverRegistry::Validate(const registration::Plugin& plugin) {
 }
 
 absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
+  DEVMGR_ASSERT_ON(executor_);
   DEVMGR_RETURN_IF_ERROR(Validate(plugin));
   DEVMGR_ASSIGN_OR_RETURN(
       auto versions,
@@ -74,6 +76,7 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
 }
 
 void DriverRegistry::Deregister(const registration::Plugin& plugin) {
+  DEVMGR_ASSERT_ON(executor_);
   const auto driver = drivers_.find(plugin.name);
   if (driver == drivers_.end()) return;
   auto& instances = driver->second;
@@ -107,10 +110,12 @@ void DriverRegistry::OnInstances(const std::string& driver,
 }
 
 bool DriverRegistry::IsRegistered(const std::string& driver) const {
+  DEVMGR_ASSERT_ON(executor_);
   return drivers_.contains(driver);
 }
 
 bool DriverRegistry::IsConnected(const std::string& driver) const {
+  DEVMGR_ASSERT_ON(executor_);
   const auto found = drivers_.find(driver);
   return found != drivers_.end() &&
          std::any_of(found->second.begin(), found->second.end(),
@@ -148,6 +153,7 @@ void DriverRegistry::Refuse(const absl::Status& status,
 void DriverRegistry::Prepare(const std::string& driver,
                              std::vector<ClaimReference> claims,
                              std::function<void(PrepareAnswer)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   const auto instance = Pick(driver);
   if (!instance.ok()) {
     return Refuse(instance.status(), claims, std::move(done));
@@ -158,6 +164,7 @@ void DriverRegistry::Prepare(const std::string& driver,
 void DriverRegistry::Unprepare(const std::string& driver,
                                std::vector<ClaimReference> claims,
                                std::function<void(UnprepareAnswer)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   const auto instance = Pick(driver);
   if (!instance.ok()) {
     return Refuse(instance.status(), claims, std::move(done));
@@ -166,6 +173,7 @@ void DriverRegistry::Unprepare(const std::string& driver,
 }
 
 std::vector<PluginInfo> DriverRegistry::Plugins() const {
+  DEVMGR_ASSERT_ON(executor_);
   std::vector<PluginInfo> plugins;
   const WallTime now = options_.now();
   for (const auto& [name, instances] : drivers_) {

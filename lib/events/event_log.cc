@@ -56,6 +56,7 @@ EventLog::EventLog(Executor& executor, std::size_t limit,
 
 void EventLog::Add(bool warning, std::string reason, std::string object_kind,
                    ObjectName object, std::string message) {
+  DEVMGR_ASSERT_ON(executor_);
   EventInfo event;
   event.time = event.first_time = now_();
   event.warning = warning;
@@ -86,6 +87,7 @@ void EventLog::Add(bool warning, std::string reason, std::string object_kind,
 
 void EventLog::OnObjectGone(const std::string& object_kind,
                             const ObjectName& object) {
+  DEVMGR_ASSERT_ON(executor_);
   const auto known = shares_.find(ShareOfObject(object_kind, object));
   if (known == shares_.end()) return;
   const std::string group = object_kind + kGone;
@@ -104,6 +106,7 @@ void EventLog::OnObjectGone(const std::string& object_kind,
 }
 
 std::vector<EventInfo> EventLog::After(std::uint64_t sequence) const {
+  DEVMGR_ASSERT_ON(executor_);
   std::vector<EventInfo> result;
   for (const Entry& entry : entries_) {
     if (entry.event.sequence > sequence) result.push_back(entry.event);

@@ -4,6 +4,7 @@
 namespace devmgr::events {
 
 void LastingProblems::Set(std::set<Problem> current) {
+  DEVMGR_ASSERT_ON(executor_);
   current_ = std::move(current);
   std::erase_if(reported_, [this](const Problem& problem) {
     return !current_.contains(problem);

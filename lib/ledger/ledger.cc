@@ -65,6 +65,7 @@ absl::StatusOr<std::vector<state::Batch>> Ledger::History(std::uint64_t after,
 }
 
 void Ledger::Drain() {
+  DEVMGR_ASSERT_ON(*executor_);
   for (;;) {
     std::vector<Entry> entries = TakeQueued();
     if (entries.empty()) return;

@@ -120,11 +120,13 @@ class Ledger {
   /// Works until nothing is queued.
   void Drain();
   std::vector<Entry> TakeQueued();
-  void Process(std::vector<Entry> entries);
+  void Process(std::vector<Entry> entries) DEVMGR_REQUIRES(*executor_);
   /// Decides all entries; returns what is to be written.
-  std::vector<state::Batch> DecideAll(std::vector<Entry>& entries);
-  absl::Status Write(const std::vector<state::Batch>& batches);
-  absl::Status Reopen();
+  std::vector<state::Batch> DecideAll(std::vector<Entry>& entries)
+      DEVMGR_REQUIRES(*executor_);
+  absl::Status Write(const std::vector<state::Batch>& batches)
+      DEVMGR_REQUIRES(*executor_);
+  absl::Status Reopen() DEVMGR_REQUIRES(*executor_);
   void SetHealth(const absl::Status& status);
   void Report(const absl::Status& health) const;
 
@@ -134,12 +136,12 @@ class Ledger {
   const OnHealth on_health_;
   const std::unique_ptr<checkpoint::LedgerStore> store_;
 
-  // Ledger thread only.
-  const state::State* initial_;  ///< Null once it is copied.
-  state::State working_;
-  bool in_doubt_ = false;
+  /// Null once it is copied.
+  const state::State* initial_ DEVMGR_GUARDED_BY(*executor_);
+  state::State working_ DEVMGR_GUARDED_BY(*executor_);
+  bool in_doubt_ DEVMGR_GUARDED_BY(*executor_) = false;
   /// Written, but not known to be on disk or not.
-  std::vector<state::Batch> doubtful_;
+  std::vector<state::Batch> doubtful_ DEVMGR_GUARDED_BY(*executor_);
 
   mutable Mutex mutex_;
   std::deque<Entry> queue_ DEVMGR_GUARDED_BY(mutex_);

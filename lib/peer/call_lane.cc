@@ -30,11 +30,13 @@ CallLane::CallLane(Executor& executor, LaneOptions options, Parts parts)
 CallLane::~CallLane() { executor_.Cancel(cool_down_); }
 
 void CallLane::Connect(rpc::Connection& connection) {
+  DEVMGR_ASSERT_ON(executor_);
   connection_ = &connection;
   ++epoch_;
 }
 
 void CallLane::Disconnect(const std::string& why) {
+  DEVMGR_ASSERT_ON(executor_);
   why_gone_ = why;
   if (connection_ == nullptr) return;
   connection_ = nullptr;
@@ -46,6 +48,7 @@ void CallLane::Disconnect(const std::string& why) {
 }
 
 void CallLane::Call(Request request, Done done) {
+  DEVMGR_ASSERT_ON(executor_);
   if (connection_ == nullptr) {
     return Refuse(done, WhyGone());
   }
@@ -67,6 +70,7 @@ void CallLane::Call(Request request, Done done) {
 }
 
 absl::Status CallLane::CheckCall() const {
+  DEVMGR_ASSERT_ON(executor_);
   if (connection_ == nullptr) return WhyGone();
   return breaker_.MayCall() ? absl::OkStatus() : WhyLeftAlone();
 }
@@ -89,6 +93,7 @@ absl::Status CallLane::WhyLeftAlone() const {
 }
 
 void CallLane::Probe(std::function<void(absl::Status)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   Send(Kind::kProbe, parts_.probe(),
        [done = std::move(done)](const absl::StatusOr<std::string>& answer) {
          done(answer.status());

@@ -58,12 +58,14 @@ PluginInstance::~PluginInstance() {
 }
 
 void PluginInstance::Start(std::function<void(absl::Status)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   started_ = std::move(done);
   dial_until_ = executor_.Now() + options_.dial_window;
   Dial();
 }
 
 void PluginInstance::Close(const std::string& why, End end) {
+  DEVMGR_ASSERT_ON(executor_);
   if (state_ == InstanceState::kClosed) return;
   const auto self = shared_from_this();  // The owner lets go.
   // A plugin that restarts may register before its hang-up is noticed.
@@ -191,6 +193,7 @@ void PluginInstance::OpenStream() {
 }
 
 bool PluginInstance::is_behind() const {
+  DEVMGR_ASSERT_ON(executor_);
   return stream_ != 0 && connection_->Arrived(stream_) != lists_taken_in_;
 }
 
@@ -309,6 +312,7 @@ absl::Status PluginInstance::CheckQuarantine(Trust trust) const {
 }
 
 absl::Status PluginInstance::CheckCall(Trust trust) const {
+  DEVMGR_ASSERT_ON(executor_);
   DEVMGR_RETURN_IF_ERROR(CheckQuarantine(trust));
   return lane_->CheckCall();
 }
@@ -317,6 +321,7 @@ void PluginInstance::Call(
     std::string_view method, std::string request, milliseconds timeout,
     const std::vector<std::pair<std::string, std::string>>& metadata,
     Trust trust, peer::CallLane::Done done) {
+  DEVMGR_ASSERT_ON(executor_);
   // The hang-up may be known to the connection before it is told to us.
   if (connection_ != nullptr && connection_->over()) {
     Lose(UnavailableError("the plugin hung up"));
@@ -331,6 +336,7 @@ void PluginInstance::Call(
 }
 
 InstanceInfo PluginInstance::Info(WallTime now) const {
+  DEVMGR_ASSERT_ON(executor_);
   InstanceInfo info;
   info.resource = identity_.resource;
   info.endpoint = identity_.endpoint;

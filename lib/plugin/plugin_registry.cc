@@ -88,6 +88,7 @@ PluginRegistry::~PluginRegistry() {
 void PluginRegistry::RegisterFromSocket(
     const RegisterRequest& request, const std::filesystem::path& directory,
     std::function<void(absl::Status)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   const absl::Status name = CheckResourceName(request.resource);
   listener_.OnRegistration(name.ok() ? request.resource : "invalid");
   const auto version = FindApiVersion(request.version);
@@ -103,6 +104,7 @@ void PluginRegistry::RegisterFromSocket(
 }
 
 absl::Status PluginRegistry::Validate(const registration::Plugin& plugin) {
+  DEVMGR_ASSERT_ON(executor_);
   DEVMGR_RETURN_IF_ERROR(ChooseApiVersion(plugin.supported_versions).status());
   DEVMGR_RETURN_IF_ERROR(CheckResourceName(plugin.name));
   return CheckEndpoint(plugin.endpoint);
@@ -110,6 +112,7 @@ absl::Status PluginRegistry::Validate(const registration::Plugin& plugin) {
 
 void PluginRegistry::Register(const registration::Plugin& plugin,
                               std::function<void(absl::Status)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   if (absl::Status status = Validate(plugin); !status.ok()) {
     return done(status);
   }
@@ -120,6 +123,7 @@ void PluginRegistry::Register(const registration::Plugin& plugin,
 }
 
 void PluginRegistry::Deregister(const registration::Plugin& plugin) {
+  DEVMGR_ASSERT_ON(executor_);
   CloseIf(
       plugin.name,
       [&](const PluginInstance& instance) {
@@ -281,6 +285,7 @@ void PluginRegistry::Allocate(
     const std::string& resource, Generation generation,
     const std::vector<std::string>& ids, const PodIdentity& pod,
     std::function<void(absl::StatusOr<device::ContainerEdits>)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   Call(
       resource, generation,
       {kAllocateMethod, &CallTimeouts::allocate, PluginInstance::Trust::kNeeded,
@@ -300,6 +305,7 @@ void PluginRegistry::Allocate(
 
 absl::Status PluginRegistry::CheckAllocate(const std::string& resource,
                                            Generation generation) const {
+  DEVMGR_ASSERT_ON(executor_);
   const Instance instance = Find(resource, generation);
   return instance == nullptr
              ? NoConnection(resource, generation)
@@ -310,6 +316,7 @@ void PluginRegistry::GetPreferredAllocation(
     const std::string& resource, Generation generation,
     const PreferredRequest& request, const PodIdentity& pod,
     std::function<void(absl::StatusOr<std::vector<std::string>>)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   Call(resource, generation,
        {kPreferredMethod, &CallTimeouts::preferred,
         PluginInstance::Trust::kNeeded,
@@ -333,6 +340,7 @@ void PluginRegistry::PreStartContainer(const std::string& resource,
                                        const std::vector<std::string>& ids,
                                        const PodIdentity& pod,
                                        std::function<void(absl::Status)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   Call(resource, generation,
        {kPreStartMethod, &CallTimeouts::pre_start,
         PluginInstance::Trust::kNotNeeded,
@@ -350,6 +358,7 @@ void PluginRegistry::PreStartContainer(const std::string& resource,
 
 void PluginRegistry::WhenCurrent(std::vector<std::string> resources,
                                  CurrentDone done) {
+  DEVMGR_ASSERT_ON(executor_);
   if (FindBehind(resources) == nullptr) return done(absl::OkStatus(), {});
   const WaiterId id = ++last_waiter_;
   const TimerId timer =
@@ -408,6 +417,7 @@ void PluginRegistry::GiveUpWaiting(WaiterId id) {
 }
 
 std::vector<InstanceInfo> PluginRegistry::Instances() const {
+  DEVMGR_ASSERT_ON(executor_);
   std::vector<InstanceInfo> infos;
   const WallTime now = options_.now();
   for (const auto& [resource, instances] : instances_) {

@@ -67,6 +67,7 @@ std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
 
 void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
                                   const std::string& container, Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (parts_.state.FindPod(uid) != nullptr) parts_.use.OnAsked(uid);
   const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
   if (stopped_) return done(CancelledError("the manager stops"));
@@ -158,6 +159,7 @@ void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
 
 void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
                                   Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(CancelledError("the manager stops"));
   // The kubelet keeps them as long as the pod lives.
   if (parts_.profile == Profile::kStrictKubelet) return done(absl::OkStatus());
@@ -171,10 +173,12 @@ void ContainerStarts::ReleaseInit(OperationId id, const PodUid& pod,
 }
 
 void ContainerStarts::Cancel(OperationId id) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   End(id, CancelledError("cancelled"));
 }
 
 void ContainerStarts::Stop() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   stopped_ = true;
   while (!pending_.empty()) {
     End(pending_.begin()->first, CancelledError("the manager stops"));

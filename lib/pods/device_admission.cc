@@ -23,6 +23,7 @@ DeviceAdmission::DeviceAdmission(Parts parts)
 DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
 
 void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(CancelledError("the manager stops"), {});
   Shared& operation = operations_[request.pod.uid];
   if (operation != nullptr) {
@@ -42,6 +43,7 @@ void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
 }
 
 void DeviceAdmission::Cancel(OperationId id) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [pod, operation] : operations_) {
     const auto asker = operation->askers.find(id);
     if (asker == operation->askers.end()) continue;
@@ -53,6 +55,7 @@ void DeviceAdmission::Cancel(OperationId id) {
 }
 
 void DeviceAdmission::Stop() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   stopped_ = true;
   const std::map<PodUid, Shared> operations = std::move(operations_);
   operations_.clear();
@@ -64,6 +67,7 @@ void DeviceAdmission::Stop() {
 }
 
 void DeviceAdmission::FreeUnanswered() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   static constexpr char kMessage[] =
       "the manager ended before the plugin had answered; its devices are free "
       "again";
@@ -458,6 +462,7 @@ admission::DeviceLine::FreeCount DeviceAdmission::FreeCount() const {
 }
 
 void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) Forget(before->uid);
     const std::set<std::string> held = ledger::ResourcesByClaims(now);
@@ -469,10 +474,12 @@ void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
 }
 
 void DeviceAdmission::OnResource(const std::string& resource) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   GiveTurns({resource});
 }
 
 void DeviceAdmission::Forget(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const std::set<std::string> resources = line_.Leave(pod);
   if (!resources.empty()) GiveTurns(resources);
 }

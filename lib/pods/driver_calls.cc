@@ -37,6 +37,7 @@ void DropShareIds(std::vector<state::PreparedDevice>* devices) {
 }  // namespace
 
 void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return;
   std::set<std::string> drivers;
   for (const ClaimUid& uid : claims) {
@@ -56,6 +57,7 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
 
 void DriverCalls::DriveAnew(const std::string& driver,
                             const std::vector<ClaimUid>& claims) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const ClaimUid& uid : claims) {
     const auto asked = under_way_.find({uid, driver});
     if (asked != under_way_.end() && asked->second == Stage::kAsked) {
@@ -128,6 +130,7 @@ void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
 }
 
 void DriverCalls::Forget(const ClaimUid& claim) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   queue_.Drop(claim);
   for (auto it = under_way_.lower_bound({claim, ""});
        it != under_way_.end() && it->first.first == claim;) {
@@ -145,12 +148,14 @@ void DriverCalls::Forget(const ClaimUid& claim) {
 }
 
 bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto first = under_way_.lower_bound({claim, ""});
   return first != under_way_.end() && first->first.first == claim;
 }
 
 std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
     const std::vector<ClaimUid>& claims) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<Unanswered> unanswered;
   for (const ClaimUid& claim : claims) {
     for (const auto& [id, call] : calls_) {
@@ -170,6 +175,7 @@ std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
 }
 
 DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   Load load;
   load.queued = static_cast<int>(queue_.Due(driver));
   for (const auto& [id, call] : calls_) {  // in the order in which they began
@@ -182,6 +188,7 @@ DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
 
 std::vector<DriverCalls::Error> DriverCalls::Errors(
     const std::vector<ClaimUid>& claims) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<Error> errors;
   for (const ClaimUid& claim : claims) {
     for (auto it = errors_.lower_bound({claim, ""});
@@ -344,6 +351,7 @@ void DriverCalls::RecordDebts(const Call& call,
 
 std::uint32_t DriverCalls::Attempts(const ClaimUid& claim,
                                     const std::string& driver) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto counted = attempts_.find({claim, driver});
   if (counted != attempts_.end()) return counted->second;
   const state::ClaimRecord* record = parts_.state.FindClaim(claim);

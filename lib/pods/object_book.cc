@@ -151,6 +151,7 @@ std::shared_ptr<const ObjectSnapshot> ObjectBook::Current() const {
 }
 
 void ObjectBook::Refresh() {
+  DEVMGR_ASSERT_ON(executor_);
   if (options_.source == nullptr) return;
   if (deciding_) {
     again_ = true;
@@ -184,6 +185,7 @@ std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
 }
 
 void ObjectBook::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(executor_);
   const bool is_gone =
       std::any_of(changes.pods.begin(), changes.pods.end(),
                   [](const auto& pod) { return pod.now == nullptr; });
@@ -198,6 +200,7 @@ void ObjectBook::OnCommitted(const ledger::Changes& changes) {
 
 void ObjectBook::Confirm(const std::string& reason,
                          std::function<void(const absl::Status&)> done) {
+  DEVMGR_ASSERT_ON(executor_);
   if (trust_ == nullptr) {
     return done(FailedPreconditionError("this node has no source of objects"));
   }

@@ -49,6 +49,7 @@ MalformedPod Malformed(Pod pod, const std::vector<api::PodProblem>& broken) {
 
 void PodLifecycle::Admit(OperationId id, Pod pod,
                          DeviceManager::AdmitDone done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(Stopped());
   if (absl::Status status = CheckIdentity(pod); !status.ok()) {
     done(std::move(status));
@@ -193,6 +194,7 @@ void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
 
 void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
                           DeviceManager::AdmitDone done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(Stopped());
   if (absl::Status status = CheckIdentity(pod.pod); !status.ok()) {
     done(std::move(status));

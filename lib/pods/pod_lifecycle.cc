@@ -112,6 +112,7 @@ bool PodLifecycle::IsReady(const PodUid& uid) const {
 
 void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(Stopped());
   Begin(id, pod, true, std::move(done));
   if (IsReady(pod)) {
@@ -277,11 +278,13 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
 
 void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
                              DeviceManager::Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   GiveUp(id, pod, /*ends=*/false, std::move(done));
 }
 
 void PodLifecycle::End(OperationId id, const PodUid& pod,
                        DeviceManager::Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   GiveUp(id, pod, /*ends=*/true, std::move(done));
 }
 
@@ -369,6 +372,7 @@ std::map<std::string, std::string> PodLifecycle::AbsentDrivers(
 
 void PodLifecycle::Release(OperationId id, const PodUid& pod,
                            DeviceManager::Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(Stopped());
   simple_.insert(id);
   parts_.ledger.Submit(
@@ -380,12 +384,14 @@ void PodLifecycle::Release(OperationId id, const PodUid& pod,
 }
 
 void PodLifecycle::Cancel(OperationId id) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   simple_.erase(id);
   parts_.devices.Cancel(id);
   if (operations_.contains(id)) Finish(id, CancelledError("cancelled"));
 }
 
 void PodLifecycle::Stop() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   stopped_ = true;
   calls_.Stop();
   parts_.devices.Stop();
@@ -424,11 +430,13 @@ void PodLifecycle::Note(const PodUid& pod, Verdict verdict) {
 }
 
 const Verdict* PodLifecycle::NoteOf(const PodUid& pod) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto note = notes_.find(pod);
   return note != notes_.end() ? &note->second : nullptr;
 }
 
 bool PodLifecycle::IsAsking(const PodUid& pod) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   return std::any_of(
       operations_.begin(), operations_.end(), [&](const auto& operation) {
         return operation.second.pod == pod && operation.second.recorded;
@@ -436,6 +444,7 @@ bool PodLifecycle::IsAsking(const PodUid& pod) const {
 }
 
 void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& pod : changes.pods) {
     if (ledger::BeginsRelease(pod)) CarryOutRelease(pod.now->uid);
     if (pod.now != nullptr) continue;
@@ -452,6 +461,7 @@ void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
 
 std::string PodLifecycle::LastError(const ClaimUid& claim,
                                     const std::string& driver) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const DriverCalls::Error& error : calls_.Errors({claim})) {
     if (error.driver == driver) return MessageOf(error.status);
   }

@@ -53,6 +53,7 @@ SourceTrust::Count SourceTrust::CountPods(
 
 std::shared_ptr<const ObjectSnapshot> SourceTrust::Judge(
     std::shared_ptr<const ObjectSnapshot> snapshot) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (snapshot->vouched) return snapshot;
   found_marker_ = snapshot->marker;
   if (!snapshot->complete) return snapshot;
@@ -95,6 +96,7 @@ void SourceTrust::OnDoubt(const std::string& why) {
 }
 
 void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (snapshot.vouched || !snapshot.complete) return;
   std::erase_if(confirmed_, [&](const ObjectName& pod) {
     return Has(snapshot, pod) || parts_.state.PodsNamed(pod).empty();
@@ -157,6 +159,7 @@ void SourceTrust::Remember(const std::string& marker) {
 
 void SourceTrust::Confirm(const std::string& reason,
                           std::function<void(const absl::Status&)> done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (reason.empty()) return done(InvalidArgumentError("there is no reason"));
   if (!in_doubt()) {
     return done(FailedPreconditionError(

@@ -39,6 +39,7 @@ Registrar::~Registrar() {
 }
 
 void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
+  DEVMGR_ASSERT_ON(executor_);
   using Kind = watcher::DirectoryEvent::Kind;
   switch (event.kind) {
     case Kind::kRescan:
@@ -60,6 +61,7 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
 }
 
 std::vector<RegistrationSocketInfo> Registrar::Sockets() const {
+  DEVMGR_ASSERT_ON(executor_);
   std::vector<RegistrationSocketInfo> sockets;
   for (const auto& [name, entry] : entries_) {
     // While the handshake goes on, the plugin has not been told.

@@ -113,6 +113,7 @@ void DeviceBook::Mark(const device::FreedDevices& devices) {
 }
 
 void DeviceBook::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
     const state::PodRecord& pod = now != nullptr ? *now : *before;
     OnPod(pod.uid, pod.name, now.get());
@@ -132,11 +133,13 @@ void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
 
 void DeviceBook::Intend(const PodUid& pod,
                         std::vector<device::Reservation> plan) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   intended_[pod] = std::move(plan);
   Refresh(pod, parts_.state.FindPod(pod));
 }
 
 void DeviceBook::Settle(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   intended_.erase(pod);
   for (const auto& devices : Refresh(pod, parts_.state.FindPod(pod))) {
     if (!Unheld(devices).empty()) parts_.on_devices(devices.resource);
@@ -190,6 +193,7 @@ void DeviceBook::DropForgotten(const std::string& resource) {
 }
 
 bool DeviceBook::IsServed(const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (const auto* record = parts_.state.FindResource(resource)) {
     return record->backing == state::Backing::kPlugin;
   }
@@ -197,6 +201,7 @@ bool DeviceBook::IsServed(const std::string& resource) const {
 }
 
 device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   return inventory != inventories_.end() ? inventory->second.state()
                                          : device::EndpointState::kUnknown;
@@ -206,6 +211,7 @@ device::PodPlan DeviceBook::Plan(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<std::string>>& preferences,
     bool trust_held, bool judge_held) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::map<device::NeedKey, device::IdSet> adopted;
   device::ReservationTable own;
   const bool has_foreign = std::any_of(
@@ -237,12 +243,14 @@ device::PodPlan DeviceBook::Plan(
 }
 
 plugin::PluginOptions DeviceBook::OptionsOf(const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto options =
       options_.find({resource, PrimaryOf(resource).value_or(0)});
   return options != options_.end() ? options->second : plugin::PluginOptions();
 }
 
 std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end()) return 0;
   const auto state = inventory->second.state();
@@ -257,6 +265,7 @@ std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
 
 std::vector<device::FaultyDevice> DeviceBook::Faulty(
     const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end() ||
       inventory->second.held_unhealthy_count() == 0) {
@@ -276,6 +285,7 @@ device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
 
 std::optional<device::Generation> DeviceBook::PrimaryOf(
     const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end()) return std::nullopt;
   return inventory->second.primary();
@@ -284,6 +294,7 @@ std::optional<device::Generation> DeviceBook::PrimaryOf(
 void DeviceBook::OnConnected(const std::string& resource,
                              plugin::Generation generation,
                              const plugin::PluginOptions& options) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   options_[{resource, generation}] = options;
   device::Inventory& inventory = InventoryOf(resource);
   inventory.Connect(generation, parts_.now_ms());
@@ -301,6 +312,7 @@ void DeviceBook::OnList(const std::string& resource,
                         plugin::Generation generation,
                         std::vector<device::Device> devices,
                         const plugin::ListProblems& problems) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const device::InventoryDelta delta = InventoryOf(resource).Report(
       generation, std::move(devices), HeldOf(resource), parts_.now_ms());
   ReportProblems(resource, problems);
@@ -332,6 +344,7 @@ void DeviceBook::OnDelta(const std::string& resource,
 
 void DeviceBook::OnGone(const std::string& resource,
                         plugin::Generation generation, const std::string& why) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   options_.erase({resource, generation});
   const device::InventoryDelta delta = InventoryOf(resource).Disconnect(
       generation, HeldOf(resource), parts_.now_ms());
@@ -348,11 +361,13 @@ void DeviceBook::OnGone(const std::string& resource,
 }
 
 void DeviceBook::OnState(const plugin::InstanceInfo& info) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   // A breaker that may be tried, the end of a quarantine, a new connection.
   parts_.on_plugin(info.resource);
 }
 
 void DeviceBook::OnRegistration(const std::string& resource) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   parts_.metrics.OnRegistration(resource);
 }
 

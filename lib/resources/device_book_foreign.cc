@@ -100,6 +100,7 @@ void DeviceBook::OnForeignHolders() {
 }
 
 std::optional<std::string> DeviceBook::ForeignName(const PodUid& uid) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = foreign_.find(uid);
   if (found == foreign_.end()) return std::nullopt;
   const auto* holder = parts_.state.FindHolder(found->second);
@@ -130,6 +131,7 @@ device::ReservationTable DeviceBook::WithoutForeignOf(
 
 bool DeviceBook::IsAdoption(
     const std::vector<device::Reservation>& plan) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   return std::all_of(
       plan.begin(), plan.end(), [&](const device::Reservation& reservation) {
         return std::all_of(

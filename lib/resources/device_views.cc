@@ -24,6 +24,7 @@ void Describe(const device::InventoryDevice& known, DeviceInfo* info) {
 }  // namespace
 
 void DeviceBook::AddTo(std::vector<DeviceInfo>* devices) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::map<std::pair<std::string, std::string>, std::size_t> held;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     const DeviceInfo& device = (*devices)[i];
@@ -46,6 +47,7 @@ void DeviceBook::AddTo(std::vector<DeviceInfo>* devices) const {
 }
 
 void DeviceBook::AddTo(std::vector<ResourceInfo>* resources) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::map<std::string, ResourceInfo> all;
   for (ResourceInfo& info : *resources) {
     std::string name = info.name;
@@ -70,6 +72,7 @@ void DeviceBook::AddTo(std::vector<ResourceInfo>* resources) const {
 
 std::vector<ContainerResourceStatus> DeviceBook::StatusOf(
     const PodUid& pod) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<ContainerResourceStatus> containers;
   for (const device::ContainerHealthStatus& from :
        device::HealthStatusOf(pod, reservations_, inventories_)) {
@@ -91,6 +94,7 @@ std::vector<ContainerResourceStatus> DeviceBook::StatusOf(
 }
 
 std::vector<ResourceDevices> DeviceBook::Allocatable() const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<ResourceDevices> resources;
   for (auto& [name, devices] : device::AllocatableDevices(inventories_)) {
     ResourceDevices& resource = resources.emplace_back();

@@ -72,6 +72,7 @@ state::ForeignHolderRecord ForeignBook::RecordOf(
 }
 
 void ForeignBook::Take(const RuntimeReport& report) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (report.holders.empty() && !report.all_holders) return;
   claim::ReportedHolders reported{report.endpoint, {}, report.all_holders};
   for (const ForeignHolder& holder : report.holders) {
@@ -103,6 +104,7 @@ bool ForeignBook::IsOldNews(const claim::ReportedHolders& reported) {
 }
 
 void ForeignBook::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
     if (now != nullptr) OnPod(now->uid);
   }
@@ -122,6 +124,7 @@ void ForeignBook::OnPod(const PodUid& pod) {
 
 void ForeignBook::Free(const std::string& id, const std::string& reason,
                        std::function<void(const absl::Status&)> done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   parts_.ledger.Submit(
       [id, reason](const state::State& state) {
         return claim::FreeHolder(state, id, reason);

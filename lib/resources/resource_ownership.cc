@@ -10,6 +10,7 @@ namespace devmgr::resources {
 using state::Backing;
 
 void ResourceOwnership::Consider(const std::string& resource) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const claim::Candidates candidates = parts_.candidates(resource);
   const auto decide =
       [resource, candidates, sharing = parts_.sharing, now = parts_.now_ms()](
@@ -28,6 +29,7 @@ void ResourceOwnership::Consider(const std::string& resource) {
 }
 
 void ResourceOwnership::Forget(const std::string& resource) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   // After a failure it is tried again with the next start.
   parts_.ledger.Submit(
       [resource](const state::State& state) -> absl::StatusOr<state::Decision> {
@@ -38,6 +40,7 @@ void ResourceOwnership::Forget(const std::string& resource) {
 void ResourceOwnership::HandOver(
     const std::string& resource, std::optional<Backing> to,
     const std::string& reason, std::function<void(const absl::Status&)> done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   parts_.ledger.Submit(
       [resource, to, reason, now = parts_.now_ms()](const state::State& state) {
         return claim::HandOverByOperator(state, resource, to, reason, now);
@@ -46,10 +49,12 @@ void ResourceOwnership::HandOver(
 }
 
 void ResourceOwnership::OnClasses() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [name, record] : parts_.state.resources) Consider(name);
 }
 
 void ResourceOwnership::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& pod : changes.pods) {
     const std::set<std::string> before = ledger::ResourcesByClaims(pod.before);
     const std::set<std::string> now = ledger::ResourcesByClaims(pod.now);
@@ -96,6 +101,7 @@ void ResourceOwnership::OnClaimed(const std::string& resource,
 }
 
 std::string ResourceOwnership::WhyNotServed(const std::string& resource) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const claim::Candidates candidates = parts_.candidates(resource);
   const state::ResourceRecord* record = parts_.state.FindResource(resource);
   if (record == nullptr) {

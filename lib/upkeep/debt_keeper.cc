@@ -34,6 +34,7 @@ std::vector<std::string> DriversThatOwe(const state::ClaimRecord* claim) {
 }  // namespace
 
 void DebtKeeper::Start() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const std::int64_t now_ms = parts_.now_ms();
   for (const auto& debt : claim::ForgivableDebts(parts_.state, parts_.rules)) {
     const std::int64_t since_ms = std::max<std::int64_t>(debt.since_ms, 0);
@@ -47,6 +48,7 @@ void DebtKeeper::Start() {
 }
 
 void DebtKeeper::OnDriver(const std::string& driver) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (claim::OwedClaims(parts_.state, driver).empty()) return;
   OnceKnown([this, driver] {
     parts_.drive_anew(driver, claim::OwedClaims(parts_.state, driver));
@@ -54,6 +56,7 @@ void DebtKeeper::OnDriver(const std::string& driver) {
 }
 
 void DebtKeeper::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.claims) {
     OnClaim(before.get(), now.get(), changes.decision.kind);
   }
@@ -152,6 +155,7 @@ milliseconds DebtKeeper::Now() const {
 }
 
 std::vector<DebtInfo> DebtKeeper::Debts() const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<DebtInfo> debts = state::DebtsOf(parts_.state);
   for (DebtInfo& debt : debts) {
     const state::ClaimRecord* claim = parts_.state.FindClaim(debt.uid);

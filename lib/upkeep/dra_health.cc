@@ -123,6 +123,7 @@ std::shared_ptr<const state::HealthRecord> DraHealth::RecordOf(
 }
 
 void DraHealth::Restore() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [key, record] : parts_.state.healths) {
     if (parts_.state.ClaimsOf(key).empty()) {
       unsaved_.insert(key);
@@ -150,6 +151,7 @@ void DraHealth::Restore() {
 void DraHealth::OnHealthReport(
     const std::string& driver,
     const std::vector<device::DeviceReport>& report) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const device::DeviceReport& one : report) {
     over_.erase(KeyOf(driver, one.device));
   }
@@ -161,6 +163,7 @@ void DraHealth::OnHealthReport(
 
 void DraHealth::OnHealthLost(const std::string& driver,
                              const std::string& why) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   parts_.events.Add(true, "DriverHealthLost", "Plugin", {"", driver},
                     api::Readable(why, kMostErrorBytes));
   const auto found = drivers_.find(driver);
@@ -222,6 +225,7 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
 }
 
 void DraHealth::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) last_.erase(before->uid);
   }
@@ -236,6 +240,7 @@ void DraHealth::OnCommitted(const ledger::Changes& changes) {
 }
 
 void DraHealth::JudgeRestored() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [name, driver] : drivers_) parts_.on_devices(name);
 }
 
@@ -272,6 +277,7 @@ void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
 }
 
 void DraHealth::KeepLeases() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   Records records;
   for (const state::ByDevice& item : parts_.state.device_claims) {
     const state::DeviceKey key = item.Key();
@@ -302,6 +308,7 @@ DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {
 
 std::vector<device::FaultyDevice> DraHealth::Faulty(
     const std::string& driver) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<device::FaultyDevice> faulty;
   for (const auto& [holding, health] : HoldingsOf(driver)) {
     if (health.health != Health::kUnhealthy) continue;
@@ -313,6 +320,7 @@ std::vector<device::FaultyDevice> DraHealth::Faulty(
 
 bool DraHealth::Works(const std::string& driver, const PodUid& pod,
                       const std::string& device) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const Holdings holdings = HoldingsOf(driver);
   return std::any_of(holdings.begin(), holdings.end(),
                      [&](const auto& holding) {
@@ -323,12 +331,14 @@ bool DraHealth::Works(const std::string& driver, const PodUid& pod,
 }
 
 std::size_t DraHealth::HeldCount(const std::string& driver) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   return HoldingsOf(driver).size();
 }
 
 absl::Status DraHealth::CheckStart(
     const state::PodRecord& pod, const std::string& container,
     const std::function<bool(const std::string&)>& fails) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const state::ContainerNeed& need : pod.needs) {
     if (need.name != container) continue;
     for (const state::Want& want : need.wants) {

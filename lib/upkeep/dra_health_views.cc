@@ -87,6 +87,7 @@ std::vector<ContainerResourceStatus> DraHealth::StatusOf(
 }
 
 void DraHealth::OnCommitting(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& pod : changes.pods) {
     if (!ledger::BeginsRelease(pod)) continue;
     std::vector<ContainerResourceStatus> status = StatusOf(*pod.now);
@@ -96,6 +97,7 @@ void DraHealth::OnCommitting(const ledger::Changes& changes) {
 
 void DraHealth::AddTo(const state::PodRecord& pod,
                       std::vector<ContainerResourceStatus>* containers) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto last = last_.find(pod.uid);
   auto status = last != last_.end() ? last->second : StatusOf(pod);
   for (ContainerResourceStatus& ours : status) {
@@ -120,6 +122,7 @@ void DraHealth::AddTo(const state::PodRecord& pod,
 }
 
 void DraHealth::Describe(std::vector<DeviceInfo>* devices) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (DeviceInfo& device : *devices) {
     if (device.driver.empty()) continue;
     const device::EffectiveHealth health =

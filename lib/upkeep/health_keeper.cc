@@ -21,6 +21,7 @@ HealthKeeper::~HealthKeeper() {
 }
 
 void HealthKeeper::OnHealth(const std::set<PodUid>& pods) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (pods.empty()) return;
   if (pending_.empty()) parts_.executor.Post([this] { TellPending(); });
   pending_.insert(pods.begin(), pods.end());
@@ -33,6 +34,7 @@ void HealthKeeper::TellPending() {
 }
 
 void HealthKeeper::OnDevices(const std::string& name) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   Faults faults;
   for (const device::FaultyDevice& device : FaultyOf(name)) {
     faults.emplace(std::pair(device.pod, device.id), device.reason);
@@ -137,6 +139,7 @@ void HealthKeeper::Fail(const std::string& name,
 
 absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
                                       const std::string& container) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const state::DeviceHold& hold : pod.holds) {
     if (hold.container != container || !hold.Holds()) continue;
     if (!Fails(hold.resource)) continue;

@@ -27,12 +27,14 @@ SliceKeeper::~SliceKeeper() {
 }
 
 void SliceKeeper::Start() {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (parts_.sink == nullptr) return;
   pending_[""].number = ++last_number_;
   Delete("");
 }
 
 void SliceKeeper::OnDriver(const std::string& driver) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (parts_.sink == nullptr) return;
   const auto pending = pending_.find(driver);
   if (parts_.is_connected(driver)) {

@@ -85,6 +85,7 @@ bool SpecKeeper::IsBeingRenewed(const Claims& claims) const {
 
 void SpecKeeper::BeforeStart(const state::PodRecord& pod,
                              const std::string& container, Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   Claims claims = ClaimsOf(pod, container);
   std::set<ClaimUid> uids;
   for (const auto& claim : claims) uids.insert(claim->uid);
@@ -228,6 +229,7 @@ void SpecKeeper::TellInVain(const Finding& finding, const Key& key) {
 void SpecKeeper::LookAtAnswer(const std::string& driver,
                               const PreparedClaims& prepared,
                               std::function<void(const Answer&)> done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   Claims answered;
   for (const auto& [uid, devices] : prepared) {
     const ClaimRecord* claim = parts_.state.FindClaim(uid);
@@ -281,6 +283,7 @@ void SpecKeeper::OnAnswerLooked(
 }
 
 claim::KnownIdle SpecKeeper::BeginRenewal(const ClaimUid& uid) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   renewing_.insert(uid);
   const ClaimRecord* claim = parts_.state.FindClaim(uid);
   if (claim == nullptr) return {parts_.boot_id, {}};
@@ -288,11 +291,13 @@ claim::KnownIdle SpecKeeper::BeginRenewal(const ClaimUid& uid) {
 }
 
 void SpecKeeper::EndRenewal(const ClaimUid& claim) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = renewing_.find(claim);
   if (found != renewing_.end()) renewing_.erase(found);
 }
 
 absl::Status SpecKeeper::Awaited(const state::PodRecord& pod) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const ClaimUid& uid : pod.claims) {
     const ClaimRecord* claim = parts_.state.FindClaim(uid);
     if (claim == nullptr) continue;
@@ -312,6 +317,7 @@ absl::Status SpecKeeper::Awaited(const state::PodRecord& pod) const {
 }
 
 void SpecKeeper::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.claims) {
     if (now == nullptr) Forget(before->uid);
   }

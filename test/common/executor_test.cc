@@ -371,5 +371,26 @@ TEST(ManualExecutorTest, StopsAsAThreadDoes) {
   EXPECT_EQ(order, "ab");
 }
 
+#ifndef NDEBUG
+TEST(ExecutorDeathTest, AnEntryOfItsThreadStopsAnotherThread) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto confined = [](Executor& executor) { DEVMGR_ASSERT_ON(executor); };
+  EXPECT_DEATH(
+      {
+        const auto executor = ThreadExecutor::Start("confined");
+        confined(*executor);
+      },
+      "IsCurrent");
+  const auto executor = ThreadExecutor::Start("confined");
+  bool passed = false;
+  executor->Post([&] {
+    confined(*executor);
+    passed = true;
+  });
+  executor->Stop();
+  EXPECT_TRUE(passed);
+}
+#endif
+
 }  // namespace
 }  // namespace devmgr
