@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/release.h"
 
+#include <devmgr/duration.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -169,21 +170,13 @@ bool DebtRules::Forgive() const {
 }
 
 std::string DebtPolicyText(const DebtPolicy& policy) {
-  const auto ms = policy.forgive_after.count();
   switch (policy.kind) {
     case DebtPolicy::Kind::kBlock:
       return "block";
     case DebtPolicy::Kind::kDefer:
       return "defer";
     case DebtPolicy::Kind::kForgive:
-      if (ms % 3'600'000 == 0) {
-        return fmt::format("forgiveAfter: {}h", ms / 3'600'000);
-      }
-      if (ms % 60'000 == 0) {
-        return fmt::format("forgiveAfter: {}m", ms / 60'000);
-      }
-      return ms % 1'000 == 0 ? fmt::format("forgiveAfter: {}s", ms / 1'000)
-                             : fmt::format("forgiveAfter: {}ms", ms);
+      return "forgiveAfter: " + FormatDuration(policy.forgive_after);
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/quote.h"
 #include "common/status.h"
 #include "server/convert_values.h"
 
@@ -15,34 +16,6 @@ namespace {
 // Beside those below.
 using server::Get;
 using server::Put;
-
-/// Length of the valid UTF-8 sequence at the start of `text`; 0 when none is.
-std::size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  std::size_t length = 0;
-  unsigned char low = 0x80, high = 0xBF;  // Bounds of the second byte.
-  if (first >= 0xC2 && first <= 0xDF) {
-    length = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    length = 3;
-    if (first == 0xE0) low = 0xA0;   // Overlong.
-    if (first == 0xED) high = 0x9F;  // Surrogates.
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    length = 4;
-    if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F;  // Beyond U+10FFFF.
-  }
-  if (length == 0 || text.size() < length) return 0;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t i = 2; i < length; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
-  }
-  return length;
-}
 
 void Put(const std::vector<NamedValue>& from,
          google::protobuf::RepeatedPtrField<pb::NamedValue>* to) {
@@ -133,18 +106,13 @@ ContainerDevices Get(const pb::ContainerDevices& from) {
 
 std::string ValidUtf8(std::string_view text) {
   std::string result;
-  result.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t length = SequenceLength(text);
-    if (length == 0) {
-      result += "\xEF\xBF\xBD";  // U+FFFD
-      text.remove_prefix(1);
-    } else {
-      result += text.substr(0, length);
-      text.remove_prefix(length);
-    }
+  for (;;) {
+    const std::size_t valid = std::min(api::FindInvalidUtf8(text), text.size());
+    result += text.substr(0, valid);
+    if (valid == text.size()) return result;
+    result += "\xEF\xBF\xBD";  // U+FFFD
+    text.remove_prefix(valid + 1);
   }
-  return result;
 }
 
 pb::ObjectName ToProto(const ObjectName& name) {

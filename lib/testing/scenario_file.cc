@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scenario files, decoded by hand so that every mistake is told with its line.
+#include <devmgr/duration.h>
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -59,23 +60,12 @@ bool ComesAfter(Action action) {
 }
 
 /// Whole milliseconds or seconds; null for anything else.
-std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
-  std::int64_t unit = 1000;
-  if (text.ends_with("ms")) {
-    unit = 1;
-    text.remove_suffix(2);
-  } else if (text.ends_with("s")) {
-    text.remove_suffix(1);
-  } else {
-    return std::nullopt;
-  }
-  std::uint32_t number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return std::chrono::milliseconds(number * unit);
+std::optional<std::chrono::milliseconds> ParsePause(std::string_view text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits == std::string_view::npos) return std::nullopt;
+  const std::string_view unit = text.substr(digits);
+  if (unit != "ms" && unit != "s") return std::nullopt;
+  return devmgr::ParseDuration(text);
 }
 
 std::optional<int> ParseCount(std::string_view text) {
@@ -218,7 +208,7 @@ class Reader {
   absl::Status ReadDuration(const YAML::Node& node, const std::string& value,
                             const std::string& path,
                             std::chrono::milliseconds* duration) const {
-    const auto parsed = ParseDuration(value);
+    const auto parsed = ParsePause(value);
     if (!parsed) {
       return Error(node, path, "'{}' is not a duration such as 250ms or 2s",
                    value);

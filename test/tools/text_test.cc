@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devmgrctl/text.h"
 
+#include <devmgr/duration.h>
 #include <gtest/gtest.h>
-
-#include "shared/duration.h"
 
 namespace devmgr::ctl {
 namespace {

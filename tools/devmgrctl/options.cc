@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.h"
 
+#include <devmgr/duration.h>
 #include <devmgr/version.h>
 #include <fmt/core.h>
 
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include "raw_options.h"
-#include "shared/duration.h"
 #include "usage.h"
 
 namespace devmgr::ctl {

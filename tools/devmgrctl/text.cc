@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text.h"
 
+#include <devmgr/duration.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
 #include <ctime>
-
-#include "shared/duration.h"
 
 namespace devmgr::ctl {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config.h"
 
+#include <devmgr/duration.h>
 #include <devmgr/feature_gates.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "devmgrd/listen_address.h"
-#include "shared/duration.h"
 
 namespace devmgrd {
 namespace {
@@ -89,15 +89,6 @@ const std::map<std::string, bool Config::*>& BoolKeys() {
       {"refuseEditConflicts", &Config::refuse_edit_conflicts},
   };
   return *keys;
-}
-
-/// The longest unit that loses nothing.
-std::string DurationText(std::chrono::milliseconds duration) {
-  const std::int64_t ms = duration.count();
-  if (ms % 3'600'000 == 0) return fmt::format("{}h", ms / 3'600'000);
-  if (ms % 60'000 == 0) return fmt::format("{}m", ms / 60'000);
-  if (ms % 1'000 == 0) return fmt::format("{}s", ms / 1'000);
-  return fmt::format("{}ms", ms);
 }
 
 std::string Where(const std::string& file, const YAML::Node& node) {
@@ -258,7 +249,7 @@ void WriteDebtPolicy(const Config& config, YAML::Emitter& out) {
         break;
       case devmgr::DebtPolicy::Kind::kForgive:
         out << YAML::BeginMap << YAML::Key << "forgiveAfter" << YAML::Value
-            << DurationText(policy.forgive_after) << YAML::EndMap;
+            << devmgr::FormatDuration(policy.forgive_after) << YAML::EndMap;
         break;
     }
   }
@@ -436,7 +427,7 @@ std::string PrintConfig(const Config& config) {
   text("logLevel", config.log_level);
   text("metricsAddress", config.metrics_address);
   for (const auto& [key, member] : DurationKeys()) {
-    text(key.c_str(), DurationText(config.*member));
+    text(key.c_str(), devmgr::FormatDuration(config.*member));
   }
   out << YAML::Key << "draApis" << YAML::Value << config.dra_apis;
   out << YAML::Key << "healthPolicy" << YAML::Value << config.health_policy;

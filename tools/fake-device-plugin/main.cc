@@ -5,18 +5,15 @@
 #include <devmgr/testing.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "shared/fake_program.h"
+
 namespace {
 
 using Options = devmgr::testing::FakeDevicePluginOptions;
-
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
 
 const std::map<std::string, Options::Way> kWays = {
     {"socket", Options::Way::kSocket},
@@ -30,10 +27,6 @@ struct Flags {
   std::string way = "socket";
   std::string scenario;
 };
-
-void Complain(const std::string& text) {
-  std::fprintf(stderr, "fake-device-plugin: %s\n", text.c_str());
-}
 
 void DeclareFlags(CLI::App* app, Flags* flags) {
   auto& options = flags->options;
@@ -83,54 +76,10 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       "<name part of the resource>-0 and so on, and prints one JSON line per\n"
       "event. SIGTERM ends it.");
   DeclareFlags(&app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *code = app.exit(error) == 0 ? 0 : kUsage;
-    return false;
-  }
+  if (!devmgr::ParseCommandLine(&app, argc, argv, code)) return false;
   flags->options.root = flags->root;
   flags->options.way = kWays.at(flags->way);
   return true;
-}
-
-int Run(Flags flags) {
-  auto& options = flags.options;
-  if (!flags.scenario.empty()) {
-    auto steps = devmgr::testing::ReadPluginScenario(flags.scenario);
-    if (!steps.ok()) {
-      Complain(std::string(steps.status().message()));
-      return kUsage;
-    }
-    options.scenario = *std::move(steps);
-  }
-  options.on_event = [](std::string_view line) {
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fputc('\n', stdout);
-    std::fflush(stdout);
-  };
-
-  // Before any thread starts, so that all of them inherit the mask and only
-  // sigwait sees the signal.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  // Who reads our events may leave; the sockets have to go in order.
-  signal(SIGPIPE, SIG_IGN);
-
-  const auto plugin =
-      devmgr::testing::FakeDevicePlugin::Start(std::move(options));
-  if (!plugin.ok()) {
-    Complain(std::string(plugin.status().message()));
-    return plugin.status().code() == absl::StatusCode::kInvalidArgument
-               ? kUsage
-               : kFailed;
-  }
-  int signal_number = 0;
-  sigwait(&ending, &signal_number);
-  return 0;
 }
 
 }  // namespace
@@ -139,5 +88,7 @@ int main(int argc, char** argv) {
   Flags flags;
   int code = 0;
   if (!ParseFlags(argc, argv, &flags, &code)) return code;
-  return Run(std::move(flags));
+  return devmgr::RunFake("fake-device-plugin", std::move(flags.options),
+                         flags.scenario, devmgr::testing::ReadPluginScenario,
+                         devmgr::testing::FakeDevicePlugin::Start);
 }

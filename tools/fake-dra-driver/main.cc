@@ -5,16 +5,12 @@
 #include <devmgr/testing.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
-#include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "shared/fake_program.h"
 
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
 
 struct Flags {
   devmgr::testing::FakeDraDriverOptions options;
@@ -22,10 +18,6 @@ struct Flags {
   std::string scenario;
   std::string health = "none";
 };
-
-void Complain(const std::string& text) {
-  std::fprintf(stderr, "fake-dra-driver: %s\n", text.c_str());
-}
 
 /// Reads the command line. False: there is nothing to run, `*code` tells why.
 bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
@@ -70,53 +62,10 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
   app.add_option("--scenario", flags->scenario,
                  "YAML file with steps of misbehaviour")
       ->type_name("FILE");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *code = app.exit(error) == 0 ? 0 : kUsage;
-    return false;
-  }
+  if (!devmgr::ParseCommandLine(&app, argc, argv, code)) return false;
   options.root = flags->root;
   if (flags->health != "none") options.health = flags->health;
   return true;
-}
-
-int Run(Flags flags) {
-  auto& options = flags.options;
-  if (!flags.scenario.empty()) {
-    auto steps = devmgr::testing::ReadScenario(flags.scenario);
-    if (!steps.ok()) {
-      Complain(std::string(steps.status().message()));
-      return kUsage;
-    }
-    options.scenario = *std::move(steps);
-  }
-  options.on_event = [](std::string_view line) {
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fputc('\n', stdout);
-    std::fflush(stdout);
-  };
-
-  // Before any thread starts, so that all of them inherit the mask and only
-  // sigwait sees the signal.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  // Who reads our events may leave; the sockets have to go in order.
-  signal(SIGPIPE, SIG_IGN);
-
-  const auto driver = devmgr::testing::FakeDraDriver::Start(std::move(options));
-  if (!driver.ok()) {
-    Complain(std::string(driver.status().message()));
-    return driver.status().code() == absl::StatusCode::kInvalidArgument
-               ? kUsage
-               : kFailed;
-  }
-  int signal_number = 0;
-  sigwait(&ending, &signal_number);
-  return 0;
 }
 
 }  // namespace
@@ -125,5 +74,7 @@ int main(int argc, char** argv) {
   Flags flags;
   int code = 0;
   if (!ParseFlags(argc, argv, &flags, &code)) return code;
-  return Run(std::move(flags));
+  return devmgr::RunFake("fake-dra-driver", std::move(flags.options),
+                         flags.scenario, devmgr::testing::ReadScenario,
+                         devmgr::testing::FakeDraDriver::Start);
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/duration.h"
+#include <devmgr/duration.h>
+#include <fmt/core.h>
 
 #include <cmath>
+#include <cstdint>
+
+#include "common/ascii.h"
 
 namespace devmgr {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// Takes a decimal number with an optional fraction off the front.
 std::optional<double> TakeNumber(std::string_view& text) {
@@ -65,6 +67,14 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
     if (total > kLimit) return std::nullopt;
   }
   return std::chrono::milliseconds(std::llround(total));
+}
+
+std::string FormatDuration(std::chrono::milliseconds duration) {
+  const std::int64_t ms = duration.count();
+  if (ms % 3'600'000 == 0) return fmt::format("{}h", ms / 3'600'000);
+  if (ms % 60'000 == 0) return fmt::format("{}m", ms / 60'000);
+  if (ms % 1'000 == 0) return fmt::format("{}s", ms / 1'000);
+  return fmt::format("{}ms", ms);
 }
 
 }  // namespace devmgr

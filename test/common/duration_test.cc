@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/duration.h"
-
+#include <devmgr/duration.h>
 #include <gtest/gtest.h>
 
 namespace devmgr {
@@ -24,6 +23,16 @@ TEST(ParseDurationTest, RefusesAllElse) {
                            ".s", "1..5s", "99999999999999999999h", "1e3s"}) {
     EXPECT_EQ(ParseDuration(text), std::nullopt) << text;
   }
+}
+
+TEST(FormatDurationTest, TakesTheLongestUnitThatLosesNothing) {
+  for (const char* text : {"2h", "90m", "5s", "1500ms", "0h"}) {
+    const auto duration = ParseDuration(text);
+    ASSERT_TRUE(duration) << text;
+    EXPECT_EQ(FormatDuration(*duration), text);
+  }
+  EXPECT_EQ(FormatDuration(milliseconds(7'200'000)), "2h");
+  EXPECT_EQ(FormatDuration(milliseconds(-1)), "-1ms");
 }
 
 }  // namespace
