@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/health_watch.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -54,7 +53,7 @@ void HealthWatch::Update() {
   // An instance that takes over goes on with what the one before it told, as
   // far as leases go; one that was away may have become another.
   if (same) TellLost("the driver hung up");
-  next_delay_ = kFirstRetry;
+  back_off_.Reset();
   Open();
 }
 
@@ -113,7 +112,7 @@ void HealthWatch::OnReport(const Report& report) {
     OnEnd(report.status());
     return;
   }
-  next_delay_ = kFirstRetry;
+  back_off_.Reset();
   reported_ = true;
   ReadNext(report->size());
   listener_.OnHealthReport(driver_, *report);
@@ -145,7 +144,7 @@ void HealthWatch::OnEnd(const absl::Status& status) {
   if (refused_) reported_ = true;  // It said that it would; told once.
   TellLost(WhyEnded(status));
   if (refused_) return;
-  timer_ = executor_.PostAfter(next_delay_, [weak = weak_from_this()] {
+  timer_ = executor_.PostAfter(back_off_.Next(), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr) return;
     self->timer_ = 0;
@@ -155,7 +154,6 @@ void HealthWatch::OnEnd(const absl::Status& status) {
       self->Open();
     }
   });
-  next_delay_ = std::min(next_delay_ * 2, kLastRetry);
   Update();
 }
 

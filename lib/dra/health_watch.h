@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "common/work_budget.h"
 #include "dra/driver_instance.h"
@@ -69,7 +70,7 @@ class HealthWatch : public std::enable_shared_from_this<HealthWatch> {
   rpc::Connection::CallId stream_ = 0;
   bool refused_ = false;   ///< The instance does not know the call.
   bool reported_ = false;  ///< There is something to lose.
-  std::chrono::milliseconds next_delay_ = kFirstRetry;
+  BackOff back_off_{kFirstRetry, kLastRetry};
   WorkBudget reports_;  ///< Over all instances.
   TimerId timer_ = 0;   ///< To open again, or to read on.
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/breaker.h"
 
-#include <algorithm>
-
 namespace devmgr::peer {
 
 BreakerState Next(BreakerState state, BreakerEvent event) {
@@ -61,7 +59,7 @@ void Breaker::OnAnswered() {
   silent_ = 0;
   trial_ = false;
   Move(BreakerEvent::kAnswered);
-  pause_ = std::chrono::milliseconds(0);
+  pauses_.Reset();
 }
 
 void Breaker::OnProbed() {
@@ -86,8 +84,7 @@ void Breaker::Move(BreakerEvent event) {
   const BreakerState before = state_;
   state_ = Next(state_, event);
   if (state_ == before || state_ != BreakerState::kOpen) return;
-  pause_ = pause_.count() == 0 ? options_.first_pause
-                               : std::min(pause_ * 2, options_.last_pause);
+  pause_ = pauses_.Next();
 }
 
 }  // namespace devmgr::peer

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <string_view>
 
+#include "common/back_off.h"
+
 namespace devmgr::peer {
 
 enum class BreakerState {
@@ -37,7 +39,8 @@ struct BreakerOptions {
 /// Knows no clock: whoever owns it calls OnCooledDown when `pause` is over.
 class Breaker {
  public:
-  explicit Breaker(BreakerOptions options) : options_(options) {}
+  explicit Breaker(BreakerOptions options)
+      : options_(options), pauses_(options.first_pause, options.last_pause) {}
 
   /// Whether a call may go out now.
   bool MayCall() const;
@@ -65,6 +68,7 @@ class Breaker {
   BreakerState state_ = BreakerState::kClosed;
   int silent_ = 0;  ///< In a row.
   bool trial_ = false;
+  BackOff pauses_;
   std::chrono::milliseconds pause_{0};
 };
 

@@ -9,7 +9,7 @@ void FlapGuard::OnLost(TimePoint now) {
   if (IsBlank(now)) {
     losses_.clear();
     until_.reset();
-    last_length_ = std::chrono::milliseconds(0);
+    quarantines_.Reset();
   }
   losses_.push_back(now);
   const auto most = static_cast<std::size_t>(std::max(1, options_.max_losses));
@@ -17,10 +17,7 @@ void FlapGuard::OnLost(TimePoint now) {
   const bool too_many =
       losses_.size() == most && now - losses_.front() <= options_.window;
   if (!too_many && !QuarantinedUntil(now).has_value()) return;
-  last_length_ = last_length_.count() == 0
-                     ? options_.first_quarantine
-                     : std::min(last_length_ * 2, options_.last_quarantine);
-  until_ = now + last_length_;
+  until_ = now + quarantines_.Next();
 }
 
 std::optional<FlapGuard::TimePoint> FlapGuard::QuarantinedUntil(

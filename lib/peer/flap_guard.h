@@ -14,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "common/back_off.h"
+
 namespace devmgr::peer {
 
 struct FlapOptions {
@@ -30,7 +32,9 @@ class FlapGuard {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  explicit FlapGuard(FlapOptions options) : options_(options) {}
+  explicit FlapGuard(FlapOptions options)
+      : options_(options),
+        quarantines_(options.first_quarantine, options.last_quarantine) {}
 
   /// A connection over which the peer had done its work is lost.
   void OnLost(TimePoint now);
@@ -44,7 +48,7 @@ class FlapGuard {
   const FlapOptions options_;
   std::deque<TimePoint> losses_;  ///< The last `max_losses`.
   std::optional<TimePoint> until_;
-  std::chrono::milliseconds last_length_{0};
+  BackOff quarantines_;
 };
 
 /// The guards of all endpoints, by name of the plugin or driver and by socket:

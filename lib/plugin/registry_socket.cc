@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/registry_socket.h"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -73,7 +72,7 @@ RegistrySocket::RegistrySocket(Executor& executor,
       options_(std::move(options)),
       on_register_(std::move(on_register)),
       log_(executor, options_.log),
-      next_delay_(options_.first_retry) {}
+      back_off_(options_.first_retry, options_.last_retry) {}
 
 RegistrySocket::~RegistrySocket() { executor_.Cancel(retry_); }
 
@@ -174,20 +173,19 @@ void RegistrySocket::Check() {
   }
   problem_ = MessageOf(status);
   if (status.ok()) {
-    next_delay_ = options_.first_retry;
+    back_off_.Reset();
     return;
   }
   Log(LogLevel::kError, options_.name,
       fmt::format("registry socket: plugins cannot register; next try in {} "
                   "ms: {}",
-                  next_delay_.count(), problem_));
-  retry_ = executor_.PostAfter(next_delay_,
+                  back_off_.next().count(), problem_));
+  retry_ = executor_.PostAfter(back_off_.Next(),
                                [this, alive = std::weak_ptr<int>(alive_)] {
                                  if (alive.expired()) return;
                                  retry_ = 0;
                                  Check();
                                });
-  next_delay_ = std::min(next_delay_ * 2, options_.last_retry);
 }
 
 void RegistrySocket::Log(LogLevel level, const std::string& subject,

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "peer/log_fold.h"
 #include "plugin/api_version.h"
@@ -71,7 +72,7 @@ class RegistrySocket {
   peer::LogFold log_;
   std::string problem_;
   TimerId retry_ = 0;
-  std::chrono::milliseconds next_delay_;
+  BackOff back_off_;
   /// Expires with this object; posted tasks hold it weakly.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   std::unique_ptr<rpc::Server> server_;

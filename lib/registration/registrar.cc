@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -266,7 +265,7 @@ void Registrar::OnNotified(const std::string& name, const std::string& refusal,
     return;
   }
   entry.socket.reset();
-  entry.next_delay = kFirstRetry;
+  entry.back_off.Reset();
   Log(LogLevel::kInfo, name,
       fmt::format("plugin '{}' registered: type {}, endpoint '{}'",
                   entry.registered->name, entry.registered->type,
@@ -277,16 +276,15 @@ void Registrar::RetryLater(const std::string& name, const absl::Status& cause) {
   Entry& entry = entries_[name];
   entry.socket.reset();
   entry.attempt = ++last_attempt_;
+  const std::chrono::milliseconds delay = entry.back_off.Next();
   Log(LogLevel::kWarning, name,
       fmt::format("registration socket {}: next try in {} ms: {}",
-                  api::Quoted(name), entry.next_delay.count(),
-                  MessageOf(cause)));
+                  api::Quoted(name), delay.count(), MessageOf(cause)));
   entry.retry = executor_.PostAfter(
-      entry.next_delay, [this, alive = std::weak_ptr<int>(alive_), name] {
+      delay, [this, alive = std::weak_ptr<int>(alive_), name] {
         if (alive.expired() || !entries_.contains(name)) return;
         Handshake(name);
       });
-  entry.next_delay = std::min(entry.next_delay * 2, kLastRetry);
 }
 
 }  // namespace devmgr::registration

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "peer/flap_guard.h"
 #include "peer/log_fold.h"
@@ -62,7 +63,7 @@ class Registrar {
     std::unique_ptr<PluginSocket> socket;  ///< During a handshake.
     std::optional<Plugin> registered;      ///< Or about to be.
     TimerId retry = 0;
-    std::chrono::milliseconds next_delay = kFirstRetry;
+    BackOff back_off{kFirstRetry, kLastRetry};
   };
 
   /// `name` is the socket's; `.`: of the directory.

@@ -92,11 +92,10 @@ void RuntimeReporter::OnSent(std::uint64_t last_event,
   if (!status.ok()) {
     if (over_) return SendLast();
     news_ = true;
-    SendAfter(retry_);
-    retry_ = std::min(2 * retry_, kLastRetry);
+    SendAfter(back_off_.Next());
     return;
   }
-  retry_ = kPause;
+  back_off_.Reset();
   while (!waiting_.empty() && waiting_.front().sequence <= last_event) {
     waiting_.pop_front();
   }

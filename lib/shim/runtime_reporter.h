@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "shim/device_source.h"
 
@@ -65,7 +66,7 @@ class RuntimeReporter {
   bool sending_ = false;
   std::uint64_t sending_left_out_ = 0;
   TimerId timer_ = 0;
-  std::chrono::milliseconds retry_ = kPause;
+  BackOff back_off_{kPause, kLastRetry};
   bool taken_ = true;
   bool over_ = false;
   std::function<void()> ended_;

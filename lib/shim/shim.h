@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "cri/messages.h"
@@ -240,7 +241,7 @@ class Shim final : public CriShim, private CriInterceptor {
   /// How long after a look that failed there is another one.
   static constexpr std::chrono::milliseconds kFirstRetry{100};
   static constexpr std::chrono::milliseconds kLastRetry{3'000};
-  std::chrono::milliseconds retry_delay_ = kFirstRetry;
+  BackOff look_back_off_{kFirstRetry, kLastRetry};
   TimerId retry_ = 0;
   std::string look_error_;  ///< That was told last; empty: it succeeded.
   RuntimeSupport support_;

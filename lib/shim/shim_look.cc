@@ -2,7 +2,6 @@
 //
 // What the runtime is and what it runs, asked at the start and whenever that
 // may have changed.
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -66,8 +65,7 @@ void Shim::EndLook(const absl::Status& status) {
 }
 
 void Shim::RetryLook() {
-  retry_ = executor_->PostAfter(retry_delay_, [this] { BeginLook(); });
-  retry_delay_ = std::min(2 * retry_delay_, kLastRetry);
+  retry_ = executor_->PostAfter(look_back_off_.Next(), [this] { BeginLook(); });
 }
 
 void Shim::OnRuntimeLost() {
@@ -120,7 +118,7 @@ void Shim::TellOfRuntime() {
 }
 
 void Shim::OnLists(const RuntimeLists& lists) {
-  retry_delay_ = kFirstRetry;
+  look_back_off_.Reset();
   Count([](CriShimInfo& info) { info.runtime_error.clear(); });
   look_error_.clear();
   const std::set<PodUid> gone =

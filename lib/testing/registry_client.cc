@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -27,7 +26,8 @@ RegistryClient::RegistryClient(rpc::Runtime& runtime, Executor& executor,
       executor_(executor),
       socket_(directory / kRegistrySocket),
       hooks_(std::move(hooks)),
-      self_(std::make_shared<RegistryClient*>(this)) {}
+      self_(std::make_shared<RegistryClient*>(this)),
+      pause_(kFirstPause, kLongestPause) {}
 
 absl::StatusOr<std::unique_ptr<RegistryClient>> RegistryClient::Start(
     rpc::Runtime& runtime, Executor& executor,
@@ -52,7 +52,7 @@ RegistryClient::~RegistryClient() { Cancel(); }
 void RegistryClient::Register(std::string request) {
   Cancel();
   request_ = std::move(request);
-  pause_ = kFirstPause;
+  pause_.Reset();
   Try();
 }
 
@@ -133,9 +133,7 @@ void RegistryClient::OnAnswer(const absl::Status& status) {
 
 void RegistryClient::TryLater() {
   if (!known_) return;
-  retry_ = executor_.PostAfter(
-      std::exchange(pause_, std::min(pause_ * 2, kLongestPause)),
-      [this] { Try(); });
+  retry_ = executor_.PostAfter(pause_.Next(), [this] { Try(); });
 }
 
 }  // namespace devmgr::testing

@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "rpc/connection.h"
 #include "watcher/directory_watcher.h"
@@ -75,7 +76,7 @@ class RegistryClient {
   std::unique_ptr<rpc::Connection> connection_;
   std::uint64_t attempt_ = 0;
   TimerId retry_ = 0;
-  std::chrono::milliseconds pause_{0};
+  BackOff pause_;
 };
 
 }  // namespace devmgr::testing

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -79,9 +78,7 @@ void SliceKeeper::OnDeleted(const std::string& driver, std::uint64_t number,
   }
   parts_.events.Add(true, "ResourceSlicesNotDeleted", "Plugin", {"", driver},
                     MessageOf(status));
-  const std::chrono::milliseconds delay = pending->second.delay;
-  pending->second.delay = std::min(delay * 2, kLastRetry);
-  Arm(driver, delay);
+  Arm(driver, pending->second.back_off.Next());
 }
 
 }  // namespace devmgr::upkeep

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "common/back_off.h"
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "events/event_log.h"
@@ -47,7 +48,7 @@ class SliceKeeper {
   struct Pending {
     TimerId timer = 0;
     std::uint64_t number = 0;  ///< Tells it from an earlier one of the driver.
-    std::chrono::milliseconds delay = kFirstRetry;
+    BackOff back_off{kFirstRetry, kLastRetry};
   };
 
   /// Through which answers come back, from any thread and at any time.

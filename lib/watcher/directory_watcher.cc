@@ -7,13 +7,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "common/back_off.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "watcher/path_chain.h"
@@ -57,10 +57,9 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
         timer_(std::move(timer)),
         mounts_(::open(kMountInfo, O_RDONLY | O_CLOEXEC)),
         on_event_(std::move(on_event)),
-        first_retry_(options.first_retry),
-        max_retry_(options.max_retry),
         chain_(inotify_.get(), directory,
-               options.add_watch ? options.add_watch : kAddInotifyWatch) {}
+               options.add_watch ? options.add_watch : kAddInotifyWatch),
+        back_off_(options.first_retry, options.max_retry) {}
 
   ~DirectoryWatcherImpl() override {
     poller_.Unwatch(mounts_watch_);
@@ -161,10 +160,9 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     problem_.clear();
     if (const absl::Status status = chain_.Resolve(); !status.ok()) {
       problem_ = MessageOf(status);
-      retry_ = std::clamp(retry_ * 2, first_retry_, max_retry_);
-      SetTimer(retry_);
+      SetTimer(back_off_.Next());
     } else {
-      retry_ = std::chrono::milliseconds(0);
+      back_off_.Reset();
     }
   }
 
@@ -184,8 +182,6 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
   const UniqueFd timer_;
   const UniqueFd mounts_;
   const OnEvent on_event_;
-  const std::chrono::milliseconds first_retry_;
-  const std::chrono::milliseconds max_retry_;
   Poller::WatchId inotify_watch_ = 0;
   Poller::WatchId timer_watch_ = 0;
   Poller::WatchId mounts_watch_ = 0;
@@ -193,7 +189,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
   PathChain chain_;
   bool begun_ = false;
   std::string problem_;  ///< Why not all of the path is watched.
-  std::chrono::milliseconds retry_{0};
+  BackOff back_off_;
 };
 
 }  // namespace
