@@ -8,6 +8,7 @@
 
 #include "api/quote.h"
 #include "claim/booking.h"
+#include "common/enum_names.h"
 #include "common/peer_status.h"
 #include "common/status.h"
 
@@ -18,25 +19,18 @@ using device::EndpointState;
 using device::Shortage;
 
 std::string_view WaitReason(Shortage::Kind kind) {
-  switch (kind) {
-    case Shortage::Kind::kNotServed:
-      return "PluginNotReady";
-    case Shortage::Kind::kHeldByClaims:
-      return "ResourceHeldByClaims";
-    case Shortage::Kind::kHandedOver:
-      return "ResourceHandedOver";
-    case Shortage::Kind::kTooFewExist:
-      return "NotEnoughDevices";
-    case Shortage::Kind::kTooFewHealthy:
-      return "NotEnoughHealthyDevices";
-    case Shortage::Kind::kTooFewFree:
-      return "NotEnoughFreeDevices";
-    case Shortage::Kind::kChangedRequest:
-      return "ChangedRequest";
-    case Shortage::Kind::kHeldUnhealthy:
-      return "HeldDevicesUnhealthy";
-  }
-  return "DevicesMissing";
+  using enum Shortage::Kind;
+  static constexpr auto kReasons = EnumTable<Shortage::Kind>({
+      {kNotServed, "PluginNotReady"},
+      {kHeldByClaims, "ResourceHeldByClaims"},
+      {kHandedOver, "ResourceHandedOver"},
+      {kTooFewExist, "NotEnoughDevices"},
+      {kTooFewHealthy, "NotEnoughHealthyDevices"},
+      {kTooFewFree, "NotEnoughFreeDevices"},
+      {kChangedRequest, "ChangedRequest"},
+      {kHeldUnhealthy, "HeldDevicesUnhealthy"},
+  });
+  return kReasons.Of(kind, "DevicesMissing");
 }
 
 /// What may end a shortage by itself.

@@ -21,6 +21,7 @@
 #include "api/problems.h"
 #include "api/quote.h"
 #include "api/resource.h"
+#include "common/enum_names.h"
 
 namespace devmgr {
 namespace api {
@@ -75,15 +76,14 @@ bool IsKubernetesGroup(std::string_view group) {
          group.ends_with(".k8s.io");
 }
 
-std::optional<ResourceVersion> FindResourceVersion(std::string_view version) {
-  if (version == "v1") return ResourceVersion::kV1;
-  if (version == "v1beta2") return ResourceVersion::kV1Beta2;
-  if (version == "v1beta1") return ResourceVersion::kV1Beta1;
-  if (version == "v1alpha3") return ResourceVersion::kV1Alpha3;
-  if (version == "v1alpha2") return ResourceVersion::kV1Alpha2;
-  if (version == "v1alpha1") return ResourceVersion::kV1Alpha1;
-  return std::nullopt;
-}
+constexpr auto kResourceVersions = EnumTable<ResourceVersion>({
+    {ResourceVersion::kV1, "v1"},
+    {ResourceVersion::kV1Beta2, "v1beta2"},
+    {ResourceVersion::kV1Beta1, "v1beta1"},
+    {ResourceVersion::kV1Alpha3, "v1alpha3"},
+    {ResourceVersion::kV1Alpha2, "v1alpha2"},
+    {ResourceVersion::kV1Alpha1, "v1alpha1"},
+});
 
 const KnownKind* FindKind(std::string_view kind) {
   const auto found =
@@ -178,7 +178,8 @@ void ManifestDecoder::DecodeObject(const Field& root, std::string kind,
   const bool is_foreign =
       std::find(std::begin(kForeignKinds), std::end(kForeignKinds), kind) !=
       std::end(kForeignKinds);
-  if (group != kResourceGroup || FindResourceVersion(version) || is_foreign) {
+  if (group != kResourceGroup || kResourceVersions.Find(version) ||
+      is_foreign) {
     WarnUnused(root, kind, api_version);
     return;
   }
@@ -261,7 +262,7 @@ void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
       }
       return;
     }
-    if (const auto resource_version = FindResourceVersion(version)) {
+    if (const auto resource_version = kResourceVersions.Find(version)) {
       DecodeResource(root, known.kind, *resource_version);
       return;
     }

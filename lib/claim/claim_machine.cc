@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/claim_machine.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::claim {
 
 std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
@@ -36,43 +38,31 @@ std::optional<ClaimState> Next(ClaimState state, ClaimEvent event) {
 }
 
 std::string_view ClaimStateName(ClaimState state) {
-  switch (state) {
-    case ClaimState::kAbsent:
-      return "Absent";
-    case ClaimState::kPreparing:
-      return "Preparing";
-    case ClaimState::kPrepared:
-      return "Prepared";
-    case ClaimState::kUnpreparing:
-      return "Unpreparing";
-    case ClaimState::kRenewing:
-      return "Renewing";
-  }
-  return "";
+  using enum ClaimState;
+  static constexpr auto kNames = EnumTable<ClaimState>({
+      {kAbsent, "Absent"},
+      {kPreparing, "Preparing"},
+      {kPrepared, "Prepared"},
+      {kUnpreparing, "Unpreparing"},
+      {kRenewing, "Renewing"},
+  });
+  return kNames.Of(state);
 }
 
 std::string_view ClaimEventName(ClaimEvent event) {
-  switch (event) {
-    case ClaimEvent::kReference:
-      return "Reference";
-    case ClaimEvent::kPrepareDone:
-      return "PrepareDone";
-    case ClaimEvent::kPrepareFailed:
-      return "PrepareFailed";
-    case ClaimEvent::kLastReferenceGone:
-      return "LastReferenceGone";
-    case ClaimEvent::kUnprepareDone:
-      return "UnprepareDone";
-    case ClaimEvent::kUnprepareFailed:
-      return "UnprepareFailed";
-    case ClaimEvent::kReboot:
-      return "Reboot";
-    case ClaimEvent::kRepair:
-      return "Repair";
-    case ClaimEvent::kRenew:
-      return "Renew";
-  }
-  return "";
+  using enum ClaimEvent;
+  static constexpr auto kNames = EnumTable<ClaimEvent>({
+      {kReference, "Reference"},
+      {kPrepareDone, "PrepareDone"},
+      {kPrepareFailed, "PrepareFailed"},
+      {kLastReferenceGone, "LastReferenceGone"},
+      {kUnprepareDone, "UnprepareDone"},
+      {kUnprepareFailed, "UnprepareFailed"},
+      {kReboot, "Reboot"},
+      {kRepair, "Repair"},
+      {kRenew, "Renew"},
+  });
+  return kNames.Of(event);
 }
 
 ClaimState StateOf(const state::DriverRecord* record) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::device {
 
 std::string_view HealthName(Health health) {
-  switch (health) {
-    case Health::kHealthy:
-      return "Healthy";
-    case Health::kUnhealthy:
-      return "Unhealthy";
-    case Health::kUnknown:
-      break;
-  }
-  return "Unknown";
+  using enum Health;
+  static constexpr auto kNames = EnumTable<Health>({
+      {kHealthy, "Healthy"},
+      {kUnhealthy, "Unhealthy"},
+      {kUnknown, "Unknown"},
+  });
+  return kNames.Of(health, "Unknown");
 }
 
 }  // namespace devmgr::device

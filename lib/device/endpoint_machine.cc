@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/endpoint_machine.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::device {
 
 EndpointState Next(EndpointState state, EndpointEvent event) {
@@ -23,39 +25,29 @@ EndpointState Next(EndpointState state, EndpointEvent event) {
 }
 
 std::string_view EndpointStateName(EndpointState state) {
-  switch (state) {
-    case EndpointState::kUnknown:
-      return "Unknown";
-    case EndpointState::kRestored:
-      return "Restored";
-    case EndpointState::kConnected:
-      return "Connected";
-    case EndpointState::kLive:
-      return "Live";
-    case EndpointState::kStopped:
-      return "Stopped";
-    case EndpointState::kForgotten:
-      return "Forgotten";
-  }
-  return "";
+  using enum EndpointState;
+  static constexpr auto kNames = EnumTable<EndpointState>({
+      {kUnknown, "Unknown"},
+      {kRestored, "Restored"},
+      {kConnected, "Connected"},
+      {kLive, "Live"},
+      {kStopped, "Stopped"},
+      {kForgotten, "Forgotten"},
+  });
+  return kNames.Of(state);
 }
 
 std::string_view EndpointEventName(EndpointEvent event) {
-  switch (event) {
-    case EndpointEvent::kRestore:
-      return "Restore";
-    case EndpointEvent::kConnect:
-      return "Connect";
-    case EndpointEvent::kReport:
-      return "Report";
-    case EndpointEvent::kLastReporterGone:
-      return "LastReporterGone";
-    case EndpointEvent::kLastInstanceGone:
-      return "LastInstanceGone";
-    case EndpointEvent::kGraceOver:
-      return "GraceOver";
-  }
-  return "";
+  using enum EndpointEvent;
+  static constexpr auto kNames = EnumTable<EndpointEvent>({
+      {kRestore, "Restore"},
+      {kConnect, "Connect"},
+      {kReport, "Report"},
+      {kLastReporterGone, "LastReporterGone"},
+      {kLastInstanceGone, "LastInstanceGone"},
+      {kGraceOver, "GraceOver"},
+  });
+  return kNames.Of(event);
 }
 
 }  // namespace devmgr::device

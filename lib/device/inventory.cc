@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/enum_names.h"
 #include "device/id_order.h"
 
 namespace devmgr::device {
@@ -34,15 +35,13 @@ std::vector<Device> Listed(const std::vector<InventoryDevice>& devices) {
 }  // namespace
 
 std::string_view HealthReasonText(HealthReason reason) {
-  switch (reason) {
-    case HealthReason::kReported:
-      return "reported by the plugin";
-    case HealthReason::kPluginGone:
-      return "the plugin is gone";
-    case HealthReason::kNotListed:
-      return "the plugin does not list it";
-  }
-  return "";
+  using enum HealthReason;
+  static constexpr auto kTexts = EnumTable<HealthReason>({
+      {kReported, "reported by the plugin"},
+      {kPluginGone, "the plugin is gone"},
+      {kNotListed, "the plugin does not list it"},
+  });
+  return kTexts.Of(reason);
 }
 
 void Inventory::Move(EndpointEvent event, std::int64_t now_ms) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/instance_machine.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::dra {
 
 InstanceState Next(InstanceState state, InstanceEvent event) {
@@ -31,35 +33,27 @@ InstanceState Next(InstanceState state, InstanceEvent event) {
 }
 
 std::string_view InstanceStateName(InstanceState state) {
-  switch (state) {
-    case InstanceState::kConnecting:
-      return "Connecting";
-    case InstanceState::kConnected:
-      return "Connected";
-    case InstanceState::kBackingOff:
-      return "Disconnected";
-    case InstanceState::kClosed:
-      return "Closed";
-  }
-  return "";
+  using enum InstanceState;
+  static constexpr auto kNames = EnumTable<InstanceState>({
+      {kConnecting, "Connecting"},
+      {kConnected, "Connected"},
+      {kBackingOff, "Disconnected"},
+      {kClosed, "Closed"},
+  });
+  return kNames.Of(state);
 }
 
 std::string_view InstanceEventName(InstanceEvent event) {
-  switch (event) {
-    case InstanceEvent::kDialFailed:
-      return "DialFailed";
-    case InstanceEvent::kAnswered:
-      return "Answered";
-    case InstanceEvent::kHungUp:
-      return "HungUp";
-    case InstanceEvent::kRetryDue:
-      return "RetryDue";
-    case InstanceEvent::kCalled:
-      return "Called";
-    case InstanceEvent::kDeregistered:
-      return "Deregistered";
-  }
-  return "";
+  using enum InstanceEvent;
+  static constexpr auto kNames = EnumTable<InstanceEvent>({
+      {kDialFailed, "DialFailed"},
+      {kAnswered, "Answered"},
+      {kHungUp, "HungUp"},
+      {kRetryDue, "RetryDue"},
+      {kCalled, "Called"},
+      {kDeregistered, "Deregistered"},
+  });
+  return kNames.Of(event);
 }
 
 }  // namespace devmgr::dra

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/breaker.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::peer {
 
 BreakerState Next(BreakerState state, BreakerEvent event) {
@@ -19,29 +21,24 @@ BreakerState Next(BreakerState state, BreakerEvent event) {
 }
 
 std::string_view BreakerStateName(BreakerState state) {
-  switch (state) {
-    case BreakerState::kClosed:
-      return "Closed";
-    case BreakerState::kOpen:
-      return "Open";
-    case BreakerState::kHalfOpen:
-      return "HalfOpen";
-  }
-  return "";
+  using enum BreakerState;
+  static constexpr auto kNames = EnumTable<BreakerState>({
+      {kClosed, "Closed"},
+      {kOpen, "Open"},
+      {kHalfOpen, "HalfOpen"},
+  });
+  return kNames.Of(state);
 }
 
 std::string_view BreakerEventName(BreakerEvent event) {
-  switch (event) {
-    case BreakerEvent::kAnswered:
-      return "Answered";
-    case BreakerEvent::kSilent:
-      return "Silent";
-    case BreakerEvent::kTooSilent:
-      return "TooSilent";
-    case BreakerEvent::kCooledDown:
-      return "CooledDown";
-  }
-  return "";
+  using enum BreakerEvent;
+  static constexpr auto kNames = EnumTable<BreakerEvent>({
+      {kAnswered, "Answered"},
+      {kSilent, "Silent"},
+      {kTooSilent, "TooSilent"},
+      {kCooledDown, "CooledDown"},
+  });
+  return kNames.Of(event);
 }
 
 bool Breaker::MayCall() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/instance_machine.h"
 
+#include "common/enum_names.h"
+
 namespace devmgr::plugin {
 
 InstanceState Next(InstanceState state, InstanceEvent event) {
@@ -28,41 +30,30 @@ InstanceState Next(InstanceState state, InstanceEvent event) {
 }
 
 std::string_view InstanceStateName(InstanceState state) {
-  switch (state) {
-    case InstanceState::kConnecting:
-      return "Connecting";
-    case InstanceState::kAsking:
-      return "Asking";
-    case InstanceState::kListening:
-      return "Connected";
-    case InstanceState::kLive:
-      return "Live";
-    case InstanceState::kBackingOff:
-      return "Disconnected";
-    case InstanceState::kClosed:
-      return "Closed";
-  }
-  return "";
+  using enum InstanceState;
+  static constexpr auto kNames = EnumTable<InstanceState>({
+      {kConnecting, "Connecting"},
+      {kAsking, "Asking"},
+      {kListening, "Connected"},
+      {kLive, "Live"},
+      {kBackingOff, "Disconnected"},
+      {kClosed, "Closed"},
+  });
+  return kNames.Of(state);
 }
 
 std::string_view InstanceEventName(InstanceEvent event) {
-  switch (event) {
-    case InstanceEvent::kDialed:
-      return "Dialed";
-    case InstanceEvent::kDialFailed:
-      return "DialFailed";
-    case InstanceEvent::kAnswered:
-      return "Answered";
-    case InstanceEvent::kListed:
-      return "Listed";
-    case InstanceEvent::kLost:
-      return "Lost";
-    case InstanceEvent::kRetryDue:
-      return "RetryDue";
-    case InstanceEvent::kClosed:
-      return "Closed";
-  }
-  return "";
+  using enum InstanceEvent;
+  static constexpr auto kNames = EnumTable<InstanceEvent>({
+      {kDialed, "Dialed"},
+      {kDialFailed, "DialFailed"},
+      {kAnswered, "Answered"},
+      {kListed, "Listed"},
+      {kLost, "Lost"},
+      {kRetryDue, "RetryDue"},
+      {kClosed, "Closed"},
+  });
+  return kNames.Of(event);
 }
 
 }  // namespace devmgr::plugin

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/enum_names.h"
 #include "common/status.h"
 #include "shim/allocation_stamp.h"
 #include "shim/json_member.h"
@@ -215,15 +216,13 @@ void CompareAnnotations(const RuntimeContainerConfig& config,
 }  // namespace
 
 std::string_view HeldDifferenceKindName(HeldDifference::Kind kind) {
-  switch (kind) {
-    case HeldDifference::Kind::kMissing:
-      return "missing";
-    case HeldDifference::Kind::kAdditional:
-      return "additional";
-    case HeldDifference::Kind::kDiffers:
-      break;
-  }
-  return "differs";
+  using enum HeldDifference::Kind;
+  static constexpr auto kNames = EnumTable<HeldDifference::Kind>({
+      {kMissing, "missing"},
+      {kAdditional, "additional"},
+      {kDiffers, "differs"},
+  });
+  return kNames.Of(kind, "differs");
 }
 
 absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(

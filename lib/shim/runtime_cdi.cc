@@ -8,22 +8,20 @@
 #include <charconv>
 #include <string_view>
 
+#include "common/enum_names.h"
 #include "shim/json_member.h"
 
 namespace devmgr {
 
 std::string_view RuntimeCdiName(RuntimeCdi cdi) {
-  switch (cdi) {
-    case RuntimeCdi::kNone:
-      return "none";
-    case RuntimeCdi::kAnnotations:
-      return "annotations";
-    case RuntimeCdi::kField:
-      return "field";
-    case RuntimeCdi::kFieldAndAnnotations:
-      return "both";
-  }
-  return "none";
+  using enum RuntimeCdi;
+  static constexpr auto kNames = EnumTable<RuntimeCdi>({
+      {kNone, "none"},
+      {kAnnotations, "annotations"},
+      {kField, "field"},
+      {kFieldAndAnnotations, "both"},
+  });
+  return kNames.Of(cdi, "none");
 }
 
 namespace shim {

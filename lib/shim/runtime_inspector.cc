@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "common/enum_names.h"
 #include "common/status.h"
 #include "cri/messages.h"
 #include "cri/runtime_fields.h"
@@ -129,17 +130,14 @@ class ConnectedRuntime : public RuntimeInspector {
 }  // namespace
 
 std::string_view RuntimeContainerStateName(RuntimeContainer::State state) {
-  switch (state) {
-    case RuntimeContainer::State::kCreated:
-      return "created";
-    case RuntimeContainer::State::kRunning:
-      return "running";
-    case RuntimeContainer::State::kExited:
-      return "exited";
-    case RuntimeContainer::State::kUnknown:
-      break;
-  }
-  return "unknown";
+  using enum RuntimeContainer::State;
+  static constexpr auto kNames = EnumTable<RuntimeContainer::State>({
+      {kCreated, "created"},
+      {kRunning, "running"},
+      {kExited, "exited"},
+      {kUnknown, "unknown"},
+  });
+  return kNames.Of(state, "unknown");
 }
 
 absl::StatusOr<std::unique_ptr<RuntimeInspector>> RuntimeInspector::Connect(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "common/enum_names.h"
 #include "common/status.h"
 #include "state/state.h"
 
@@ -233,55 +234,32 @@ absl::StatusOr<std::vector<Change>> ApplyBatch(State& state,
 }  // namespace
 
 std::string_view DecisionKindName(DecisionKind kind) {
-  switch (kind) {
-    case DecisionKind::kIdentity:
-      return "Identity";
-    case DecisionKind::kSeen:
-      return "Seen";
-    case DecisionKind::kReject:
-      return "Reject";
-    case DecisionKind::kPrepareIntent:
-      return "PrepareIntent";
-    case DecisionKind::kPrepareResult:
-      return "PrepareResult";
-    case DecisionKind::kUnprepareIntent:
-      return "UnprepareIntent";
-    case DecisionKind::kUnprepareResult:
-      return "UnprepareResult";
-    case DecisionKind::kRelease:
-      return "Release";
-    case DecisionKind::kRepair:
-      return "Repair";
-    case DecisionKind::kRecovered:
-      return "Recovered";
-    case DecisionKind::kReserve:
-      return "Reserve";
-    case DecisionKind::kAllocated:
-      return "Allocated";
-    case DecisionKind::kUnreserve:
-      return "Unreserve";
-    case DecisionKind::kBacking:
-      return "Backing";
-    case DecisionKind::kDebt:
-      return "Debt";
-    case DecisionKind::kForgiven:
-      return "Forgiven";
-    case DecisionKind::kInitEnded:
-      return "InitEnded";
-    case DecisionKind::kHealth:
-      return "Health";
-    case DecisionKind::kSource:
-      return "Source";
-    case DecisionKind::kHolderFound:
-      return "HolderFound";
-    case DecisionKind::kHolderGone:
-      return "HolderGone";
-    case DecisionKind::kHolderFreed:
-      return "HolderFreed";
-    case DecisionKind::kOther:
-      return "Other";
-  }
-  return "";
+  using enum DecisionKind;
+  static constexpr auto kNames = EnumTable<DecisionKind>({
+      {kIdentity, "Identity"},
+      {kSeen, "Seen"},
+      {kReject, "Reject"},
+      {kPrepareIntent, "PrepareIntent"},
+      {kPrepareResult, "PrepareResult"},
+      {kUnprepareIntent, "UnprepareIntent"},
+      {kUnprepareResult, "UnprepareResult"},
+      {kRelease, "Release"},
+      {kRepair, "Repair"},
+      {kRecovered, "Recovered"},
+      {kReserve, "Reserve"},
+      {kAllocated, "Allocated"},
+      {kUnreserve, "Unreserve"},
+      {kBacking, "Backing"},
+      {kInitEnded, "InitEnded"},
+      {kDebt, "Debt"},
+      {kForgiven, "Forgiven"},
+      {kHealth, "Health"},
+      {kSource, "Source"},
+      {kHolderFound, "HolderFound"},
+      {kHolderGone, "HolderGone"},
+      {kHolderFreed, "HolderFreed"},
+  });
+  return kNames.Of(kind, "Other");
 }
 
 bool IsWorthWriting(const Decision& decision) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/enum_names.h"
+
 namespace devmgr {
 namespace {
 
@@ -124,15 +126,13 @@ void Compare(const std::string& kind, const Objects& before,
 }  // namespace
 
 std::string_view LedgerChangeKindName(LedgerChange::Kind kind) {
-  switch (kind) {
-    case LedgerChange::Kind::kAdded:
-      return "Added";
-    case LedgerChange::Kind::kRemoved:
-      return "Removed";
-    case LedgerChange::Kind::kChanged:
-      return "Changed";
-  }
-  return "Unknown";
+  using enum LedgerChange::Kind;
+  static constexpr auto kNames = EnumTable<LedgerChange::Kind>({
+      {kAdded, "Added"},
+      {kRemoved, "Removed"},
+      {kChanged, "Changed"},
+  });
+  return kNames.Of(kind, "Unknown");
 }
 
 std::vector<LedgerChange> DifferenceOf(const LedgerView& before,

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/enum_names.h"
+
 namespace devmgr::state {
 
 bool operator==(const PodRecord& a, const PodRecord& b) {
@@ -84,45 +86,36 @@ DriverRecord DriverRecord::Anew() const {
 }
 
 std::string_view DriverPhaseName(DriverPhase phase) {
-  switch (phase) {
-    case DriverPhase::kPreparing:
-      return "Preparing";
-    case DriverPhase::kPrepared:
-      return "Prepared";
-    case DriverPhase::kUnpreparing:
-      return "Unpreparing";
-  }
-  return "";
+  using enum DriverPhase;
+  static constexpr auto kNames = EnumTable<DriverPhase>({
+      {kPreparing, "Preparing"},
+      {kPrepared, "Prepared"},
+      {kUnpreparing, "Unpreparing"},
+  });
+  return kNames.Of(phase);
 }
 
 std::string_view BackingName(Backing backing) {
-  switch (backing) {
-    case Backing::kPlugin:
-      return "DevicePlugin";
-    case Backing::kClass:
-      return "DeviceClass";
-  }
-  return "";
+  using enum Backing;
+  static constexpr auto kNames = EnumTable<Backing>({
+      {kPlugin, "DevicePlugin"},
+      {kClass, "DeviceClass"},
+  });
+  return kNames.Of(backing);
 }
 
 std::string_view PodPhaseName(PodPhase phase) {
-  switch (phase) {
-    case PodPhase::kWaiting:
-      return "Waiting";
-    case PodPhase::kPreparing:
-      return "Preparing";
-    case PodPhase::kReady:
-      return "Ready";
-    case PodPhase::kRejected:
-      return "Rejected";
-    case PodPhase::kReleasing:
-      return "Releasing";
-    case PodPhase::kAllocating:
-      return "Allocating";
-    case PodPhase::kAdmitted:
-      return "Admitted";
-  }
-  return "";
+  using enum PodPhase;
+  static constexpr auto kNames = EnumTable<PodPhase>({
+      {kWaiting, "Waiting"},
+      {kPreparing, "Preparing"},
+      {kReady, "Ready"},
+      {kRejected, "Rejected"},
+      {kReleasing, "Releasing"},
+      {kAllocating, "Allocating"},
+      {kAdmitted, "Admitted"},
+  });
+  return kNames.Of(phase);
 }
 
 std::string HolderText(const ForeignHolderRecord& holder) {

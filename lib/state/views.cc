@@ -8,38 +8,32 @@
 #include <tuple>
 #include <utility>
 
+#include "common/enum_names.h"
 #include "device/id_order.h"
 
 namespace devmgr {
 
 std::string_view PodStateName(PodState state) {
-  switch (state) {
-    case PodState::kWaiting:
-      return "Waiting";
-    case PodState::kPreparing:
-      return "Preparing";
-    case PodState::kReady:
-      return "Ready";
-    case PodState::kRejected:
-      return "Rejected";
-    case PodState::kReleasing:
-      return "Releasing";
-  }
-  return "Unknown";
+  using enum PodState;
+  static constexpr auto kNames = EnumTable<PodState>({
+      {kWaiting, "Waiting"},
+      {kPreparing, "Preparing"},
+      {kReady, "Ready"},
+      {kRejected, "Rejected"},
+      {kReleasing, "Releasing"},
+  });
+  return kNames.Of(state, "Unknown");
 }
 
 std::string_view WaitingForKindName(WaitingFor::Kind kind) {
-  switch (kind) {
-    case WaitingFor::Kind::kClaim:
-      return "claim";
-    case WaitingFor::Kind::kDriver:
-      return "driver";
-    case WaitingFor::Kind::kPod:
-      return "pod";
-    case WaitingFor::Kind::kResource:
-      return "resource";
-  }
-  return "unknown";
+  using enum WaitingFor::Kind;
+  static constexpr auto kNames = EnumTable<WaitingFor::Kind>({
+      {kClaim, "claim"},
+      {kDriver, "driver"},
+      {kPod, "pod"},
+      {kResource, "resource"},
+  });
+  return kNames.Of(kind, "unknown");
 }
 
 namespace state {
