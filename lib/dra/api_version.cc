@@ -9,66 +9,22 @@
 
 #include "common/status.h"
 #include "dra/api_messages.h"
+#include "dra/compat/old_messages.h"
+#include "dra/compat/old_versions.h"
 
 namespace devmgr::dra {
 namespace {
 
-constexpr std::array kVersions = {
-    BatchedAdapter<V1>("v1", "v1.DRAPlugin",
-                       "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
-    BatchedAdapter<V1Beta1>("v1beta1", "v1beta1.DRAPlugin",
-                            "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
-    Old(BatchedAdapter<V1Beta1>("v1alpha4", "v1alpha3.NodeService",
-                                "v1alpha3.Node")),
-    Old(BatchedAdapter<V1Alpha3>("v1alpha3", "v1alpha3.NodeService",
-                                 "v1alpha3.Node")),
-    Old(OneClaimAdapter<V1Alpha2>("v1alpha2", "v1alpha2.NodeService",
-                                  "v1alpha2.Node")),
-    Old(OneClaimAdapter<V1Alpha1>("v1alpha1", "v1alpha1.NodeService",
-                                  "v1alpha1.Node")),
+constexpr std::array<ApiVersion, 2 + kOldVersions.size()> kVersions = {
+    Adapter<V1>("v1", "v1.DRAPlugin",
+                "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
+    Adapter<V1Beta1>("v1beta1", "v1beta1.DRAPlugin",
+                     "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
+    kOldVersions[0],
+    kOldVersions[1],
+    kOldVersions[2],
+    kOldVersions[3],
 };
-
-/// `1.0.0`, `v1.2`: numbers with dots between them, two at least.
-bool IsPlainVersion(std::string_view text) {
-  if (text.starts_with('v')) text.remove_prefix(1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  bool dotted = false;
-  bool after_digit = false;
-  for (const char c : text) {
-    if (!is_digit(c) && (c != '.' || !after_digit)) return false;
-    after_digit = is_digit(c);
-    dotted = dotted || c == '.';
-  }
-  return dotted && after_digit;
-}
-
-bool Lists(const std::vector<std::string>& advertised, std::string_view name) {
-  return std::find(advertised.begin(), advertised.end(), name) !=
-         advertised.end();
-}
-
-bool Announces(const std::vector<std::string>& advertised,
-               const ApiVersion& version) {
-  return Lists(advertised, version.announced) ||
-         (version.is_old && Lists(advertised, version.service));
-}
-
-/// The old versions that drivers of Kubernetes 1.26 to 1.33 may mean.
-std::vector<const ApiVersion*> OldVersions(
-    const std::vector<std::string>& advertised) {
-  std::vector<const ApiVersion*> announced;
-  std::vector<const ApiVersion*> all;
-  for (const ApiVersion& version : kVersions) {
-    if (!version.is_old) continue;
-    all.push_back(&version);
-    if (Announces(advertised, version)) announced.push_back(&version);
-  }
-  if (announced.empty() &&
-      std::any_of(advertised.begin(), advertised.end(), IsPlainVersion)) {
-    return all;
-  }
-  return announced;
-}
 
 absl::Status NothingFits(const std::vector<std::string>& advertised,
                          bool compat) {
@@ -135,20 +91,14 @@ absl::StatusOr<std::vector<const ApiVersion*>> ChooseApiVersions(
         "empty list of supported gRPC services (aka supported versions)");
   }
   for (const ApiVersion& version : kVersions) {
-    if (!version.is_old && Announces(advertised, version)) {
-      return Versions{&version};
-    }
+    const bool announced = std::find(advertised.begin(), advertised.end(),
+                                     version.announced) != advertised.end();
+    if (!version.is_old && announced) return Versions{&version};
   }
   Versions old;
   if (options.compat) old = OldVersions(advertised);
   if (old.empty()) return NothingFits(advertised, options.compat);
   return old;
-}
-
-const ApiVersion* TellApart(const std::string& prepare_answer) {
-  if (HasNamedDevices(prepare_answer)) return FindApiVersion("v1alpha4");
-  if (HasCdiNames(prepare_answer)) return FindApiVersion("v1alpha3");
-  return nullptr;
 }
 
 }  // namespace devmgr::dra

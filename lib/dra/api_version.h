@@ -75,8 +75,4 @@ absl::StatusOr<std::vector<const ApiVersion*>> ChooseApiVersions(
     const std::string& driver, const std::vector<std::string>& advertised,
     const ApiOptions& options);
 
-/// v1alpha4 and v1alpha3 have the same methods and differ in the answer to
-/// prepare: which of the two this one is of. Null when it does not show.
-const ApiVersion* TellApart(const std::string& prepare_answer);
-
 }  // namespace devmgr::dra

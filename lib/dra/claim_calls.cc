@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/old_handles.h"
 #include "common/peer_status.h"
 #include "common/status.h"
 #include "dra/answer.h"
+#include "dra/compat/handles.h"
 
 namespace devmgr::dra {
 namespace {
@@ -39,25 +39,6 @@ void Ask(const Question<Answer>& question,
          const std::shared_ptr<DriverInstance>& instance,
          std::vector<ClaimReference> claims, std::function<void(Answer)> done);
 
-///   FailedPrecondition  the claim cannot be said in this version
-absl::Status CheckSayable(const ApiVersion& version,
-                          const ClaimReference& claim) {
-  if (version.handles == Handles::kNone) return absl::OkStatus();
-  if (const auto why = api::WhyNotSayable(claim.handle); !why.empty()) {
-    return FailedPreconditionError(
-        "claim '{}' has {}, which API {} cannot express", claim.name.ToString(),
-        why, version.name);
-  }
-  if (version.handles == Handles::kText &&
-      claim.handle.structured.has_value()) {
-    return FailedPreconditionError(
-        "claim '{}' was allocated by structured parameters, which API {} "
-        "cannot express",
-        claim.name.ToString(), version.name);
-  }
-  return absl::OkStatus();
-}
-
 /// Those of `claims` that are asked about; the others have their answer.
 template <typename Answer>
 std::vector<ClaimReference> TakeSayable(
@@ -77,22 +58,13 @@ std::vector<ClaimReference> TakeSayable(
   return sayable;
 }
 
-/// Drivers from before Kubernetes 1.30 overlook structured handles.
 template <typename Answer>
 void AddHint(const ApiVersion& version,
              const std::vector<ClaimReference>& claims, Answer* answer) {
-  if (version.handles != Handles::kStructured) return;
   for (const ClaimReference& claim : claims) {
     const auto word = answer->find(claim.uid);
-    if (word == answer->end() || !claim.handle.structured.has_value()) continue;
-    const absl::Status status = StatusOf(word->second);
-    if (status.ok()) continue;
-    absl::Status hinted = MakeStatus(
-        status.code(), MessageOf(status) +
-                           " (a driver older than structured parameters sees "
-                           "an empty handle)");
-    word->second =
-        IsFromPeer(status) ? FromPeer(std::move(hinted)) : std::move(hinted);
+    if (word == answer->end() || StatusOf(word->second).ok()) continue;
+    word->second = WithHint(version, claim, StatusOf(word->second));
   }
 }
 

@@ -12,9 +12,9 @@
 
 #include "common/back_off.h"
 #include "common/executor.h"
+#include "dra/compat/spoken_api.h"
 #include "dra/health_service.h"
 #include "dra/instance_machine.h"
-#include "dra/spoken_api.h"
 #include "peer/call_lane.h"
 #include "peer/flap_guard.h"
 #include "rpc/connection.h"

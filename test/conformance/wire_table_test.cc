@@ -10,6 +10,7 @@
 
 #include "conformance/wire_samples.h"
 #include "dra/api_version.h"
+#include "dra/compat/old_versions.h"
 #include "dra/driver_registry.h"
 #include "plugin/api_version.h"
 #include "plugin/plugin_registry.h"

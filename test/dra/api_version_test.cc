@@ -152,28 +152,6 @@ TEST(CheckApiOptionsTest, OldVersionsNeedCompatAndAllNeedToBeKnown) {
                        HasSubstr("'v2' is not one of v1, v1beta1")));
 }
 
-TEST(TellApartTest, DevicesWithNamesAreV1alpha4AndCdiNamesAreV1alpha3) {
-  v1beta1::NodePrepareResourcesResponse named;
-  auto* device = (*named.mutable_claims())["u-1"].add_devices();
-  device->set_pool_name("p");
-  device->set_device_name("d");
-  EXPECT_EQ(TellApart(named.SerializeAsString())->name, "v1alpha4");
-  v1alpha3::NodePrepareResourcesResponse plain;
-  (*plain.mutable_claims())["u-1"].add_cdi_devices("a.b/c=1");
-  EXPECT_EQ(TellApart(plain.SerializeAsString())->name, "v1alpha3");
-}
-
-TEST(TellApartTest, AnswersWithoutDevicesTellNothing) {
-  v1alpha3::NodePrepareResourcesResponse answer;
-  EXPECT_EQ(TellApart(answer.SerializeAsString()), nullptr);
-  (*answer.mutable_claims())["u-1"];
-  (*answer.mutable_claims())["u-2"].set_error("boom");
-  EXPECT_EQ(TellApart(answer.SerializeAsString()), nullptr);
-  (*answer.mutable_claims())["u-1"].add_cdi_devices("not a CDI name");
-  EXPECT_EQ(TellApart(answer.SerializeAsString()), nullptr);
-  EXPECT_EQ(TellApart("\x0a\x7f\x01"), nullptr);
-}
-
 TEST(ApiVersionTest, MethodPathsAreTheWires) {
   const ApiVersion& newer = VersionNamed("v1.DRAPlugin");
   EXPECT_EQ(newer.PrepareMethod(),

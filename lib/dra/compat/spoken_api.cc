@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dra/spoken_api.h"
+#include "dra/compat/spoken_api.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "dra/compat/old_versions.h"
 
 namespace devmgr::dra {
 

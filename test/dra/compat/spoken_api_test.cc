@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dra/spoken_api.h"
+#include "dra/compat/spoken_api.h"
 
 #include <gtest/gtest.h>
 
