@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cdistore/directories_watch.h"
 
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include "common/status.h"
@@ -17,7 +11,6 @@ namespace {
 
 using std::chrono::steady_clock;
 using watcher::DirectoryEvent;
-using watcher::DirectoryWatcher;
 
 /// A file that is not closed yet is no spec yet, and temporary files are none.
 /// All other names may matter: links may lead to specs through them.
@@ -32,41 +25,36 @@ DirectoriesWatch::DirectoriesWatch(Options options, std::function<void()> look)
     : options_(std::move(options)),
       look_(std::move(look)),
       watch_anew_(options_.directories.size(), true),
-      watchers_(options_.directories.size()) {}
+      back_off_(options_.watch.first_retry, options_.watch.max_retry),
+      watched_(options_.watch,
+               [this](std::size_t, const DirectoryEvent& event) {
+                 OnEvent(event);
+               }) {}
 
 void DirectoriesWatch::Start() {
   const absl::Status status = Begin();
   if (status.ok()) return;
-  MutexLock lock(mutex_);
   for (std::size_t i = 0; i < options_.directories.size(); ++i) {
-    problems_[i] = MessageOf(status);
+    watched_.NoteProblem(i, MessageOf(status));
   }
 }
 
 void DirectoriesWatch::Stop() {
   if (poller_ == nullptr) return;
   // From here on no timer starts watchers.
-  poller_->Unwatch(timer_watch_);
-  watchers_.clear();
+  if (timer_ != nullptr) timer_->Stop();
+  watched_.DropAll();
   poller_.reset();
 }
 
 absl::Status DirectoriesWatch::Begin() {
-  timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer_.valid()) return ErrnoStatus(errno, "cannot make a timer");
   DEVMGR_ASSIGN_OR_RETURN(poller_, Poller::Start("devmgr-cdi"));
   const std::future<void> tried = tried_.emplace().get_future();
-  DEVMGR_ASSIGN_OR_RETURN(timer_watch_,
-                          poller_->Watch(timer_.get(), EPOLLIN,
-                                         [this](std::uint32_t) { OnTimer(); }));
+  DEVMGR_ASSIGN_OR_RETURN(timer_,
+                          PollTimer::Start(*poller_, [this] { OnTimer(); }));
   Wake();
   tried.wait();
   return absl::OkStatus();
-}
-
-std::map<std::size_t, std::string> DirectoriesWatch::Problems() const {
-  MutexLock lock(mutex_);
-  return problems_;
 }
 
 void DirectoriesWatch::Wake() {
@@ -83,8 +71,6 @@ void DirectoriesWatch::WatchAnew(std::size_t index) {
 }
 
 void DirectoriesWatch::OnTimer() {
-  std::uint64_t expirations = 0;
-  if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
   const bool changed = StartWatchers();
   if (tried_.has_value()) {
     tried_->set_value();
@@ -105,10 +91,7 @@ void DirectoriesWatch::OnTimer() {
   look_();
 }
 
-void DirectoriesWatch::OnEvent(std::size_t index, const DirectoryEvent& event) {
-  if (event.kind == DirectoryEvent::Kind::kRescan) {
-    NoteProblem(index, event.problem);
-  }
+void DirectoriesWatch::OnEvent(const DirectoryEvent& event) {
   if (!Matters(event)) return;
   MutexLock lock(mutex_);
   const Time now = steady_clock::now();
@@ -131,60 +114,34 @@ bool DirectoriesWatch::StartWatchers() {
   bool changed = false;
   bool failed = false;
   for (std::size_t i = 0; i < anew.size(); ++i) {
-    if (!anew[i] && watchers_[i] != nullptr) continue;
-    const bool was_watched = watchers_[i] != nullptr;
-    const bool is_watched = StartWatcher(i);
-    changed = changed || was_watched != is_watched;
-    failed = failed || !is_watched;
+    const bool was_watched = watched_.IsWatched(i);
+    if (!anew[i] && was_watched) continue;
+    const absl::Status status =
+        watched_.Watch(*poller_, i, options_.directories[i]);
+    watched_.NoteProblem(i, MessageOf(status));
+    changed = changed || was_watched != status.ok();
+    failed = failed || !status.ok();
   }
   if (!failed) {
-    retry_ = std::chrono::milliseconds(0);
+    back_off_.Reset();
     return changed;
   }
-  retry_ = std::clamp(retry_ * 2, options_.watch.first_retry,
-                      options_.watch.max_retry);
   MutexLock lock(mutex_);
-  retry_at_ = steady_clock::now() + retry_;
+  retry_at_ = steady_clock::now() + back_off_.Next();
   return changed;
 }
 
-bool DirectoriesWatch::StartWatcher(std::size_t index) {
-  watchers_[index].reset();
-  auto watcher = DirectoryWatcher::Start(
-      *poller_, options_.directories[index],
-      [this, index](const DirectoryEvent& event) { OnEvent(index, event); },
-      options_.watch);
-  NoteProblem(index, MessageOf(watcher.status()));
-  if (!watcher.ok()) return false;
-  watchers_[index] = *std::move(watcher);
-  return true;
-}
-
-void DirectoriesWatch::NoteProblem(std::size_t index,
-                                   const std::string& problem) {
-  MutexLock lock(mutex_);
-  if (problem.empty()) {
-    problems_.erase(index);
-  } else {
-    problems_[index] = problem;
-  }
-}
-
 void DirectoriesWatch::Arm() {
+  if (timer_ == nullptr) return;  // It could not be made.
   std::optional<Time> due = look_at_;
   if (retry_at_.has_value() && (!due.has_value() || *retry_at_ < *due)) {
     due = retry_at_;
   }
-  itimerspec when{};
   if (due.has_value()) {
-    const auto delay =
-        std::max(std::chrono::nanoseconds(1),
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(
-                     *due - steady_clock::now()));
-    when.it_value.tv_sec = delay.count() / 1'000'000'000;
-    when.it_value.tv_nsec = delay.count() % 1'000'000'000;
+    timer_->Set(*due - steady_clock::now());
+  } else {
+    timer_->Clear();
   }
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
 }  // namespace devmgr::cdistore

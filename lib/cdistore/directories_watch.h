@@ -12,10 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "common/back_off.h"
 #include "common/mutex.h"
+#include "common/poll_timer.h"
 #include "common/poller.h"
-#include "common/unique_fd.h"
-#include "watcher/directory_watcher.h"
+#include "watcher/watched_directories.h"
 
 namespace devmgr::cdistore {
 
@@ -47,7 +48,9 @@ class DirectoriesWatch {
   void Stop();
 
   /// Why changes of a directory may go unnoticed, by its index; empty: none do.
-  std::map<std::size_t, std::string> Problems() const;
+  std::map<std::size_t, std::string> Problems() const {
+    return watched_.Problems();
+  }
 
   /// Has `look` run at once. From any thread.
   void Wake();
@@ -61,11 +64,9 @@ class DirectoriesWatch {
 
   absl::Status Begin();
   void OnTimer();
-  void OnEvent(std::size_t index, const watcher::DirectoryEvent& event);
+  void OnEvent(const watcher::DirectoryEvent& event);
   /// True when one that was not watched is now, or the other way round.
   bool StartWatchers();
-  bool StartWatcher(std::size_t index);
-  void NoteProblem(std::size_t index, const std::string& problem);
   /// Sets the timer for what is due first.
   void Arm() DEVMGR_REQUIRES(mutex_);
 
@@ -74,20 +75,18 @@ class DirectoriesWatch {
   const std::function<void()> look_;
 
   mutable Mutex mutex_;
-  std::map<std::size_t, std::string> problems_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<bool> watch_anew_ DEVMGR_GUARDED_BY(mutex_);
   std::optional<Time> first_event_ DEVMGR_GUARDED_BY(mutex_);
   std::optional<Time> look_at_ DEVMGR_GUARDED_BY(mutex_);
   std::optional<Time> retry_at_ DEVMGR_GUARDED_BY(mutex_);
 
   // The poller's thread only.
-  std::chrono::milliseconds retry_{0};
+  BackOff back_off_;
   std::optional<std::promise<void>> tried_;  ///< All, for the first time.
 
-  UniqueFd timer_;
+  watcher::WatchedDirectories<std::size_t> watched_;
   std::unique_ptr<Poller> poller_;
-  Poller::WatchId timer_watch_ = 0;
-  std::vector<std::unique_ptr<watcher::DirectoryWatcher>> watchers_;
+  std::unique_ptr<PollTimer> timer_;
 };
 
 }  // namespace devmgr::cdistore

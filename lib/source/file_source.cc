@@ -1,40 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/file_source.h"
 
-#include <devmgr/manifests.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/back_off.h"
 #include "common/mutex.h"
+#include "common/poll_timer.h"
 #include "common/poller.h"
 #include "common/snapshot_cell.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "source/change_tracker.h"
+#include "source/file_scanner.h"
 #include "source/manifest_reader.h"
 #include "source/manifest_set.h"
 #include "source/marker_file.h"
-#include "watcher/directory_watcher.h"
+#include "watcher/watched_directories.h"
 
 namespace devmgr::source {
 namespace {
 
 using watcher::DirectoryEvent;
-using watcher::DirectoryWatcher;
 
 /// A directory that was listed: as it is watched, and as it was opened.
 struct MarkedPlace {
@@ -65,7 +62,13 @@ class FileSource final : public ObjectSource {
   explicit FileSource(FileSourceOptions options)
       : options_(std::move(options)),
         directory_(Absolute(options_.directory)),
-        set_(Printable(directory_.string())) {
+        set_(Printable(directory_.string())),
+        scanner_(options_, directory_, set_),
+        back_off_(options_.first_retry, options_.max_retry),
+        watched_(options_.watch, [this](const std::string& directory,
+                                        const DirectoryEvent& event) {
+          OnEvent(directory, event);
+        }) {
     // Says that nothing was read yet.
     cell_.Put(std::make_shared<const ObjectSnapshot>(set_.Build()));
     const absl::Status status = Start();
@@ -79,9 +82,8 @@ class FileSource final : public ObjectSource {
     if (poller_ == nullptr) return;
     // From here on no scan runs; it could start watchers.
     poller_->Unwatch(wake_watch_);
-    poller_->Unwatch(timer_watch_);
-    link_watchers_.clear();
-    watcher_.reset();
+    if (timer_ != nullptr) timer_->Stop();
+    watched_.DropAll();
     poller_.reset();
   }
 
@@ -104,28 +106,6 @@ class FileSource final : public ObjectSource {
   }
 
  private:
-  /// What is known about the bytes of a file.
-  struct Known {
-    /// Of the reading that `set_` reflects; empty: read it again.
-    std::optional<FileSignature> signature;
-    /// The last text that decoded, so that it need not be decoded again and
-    /// gives the same objects.
-    std::size_t text_hash = 0;
-    std::size_t text_size = 0;
-    std::shared_ptr<const ManifestContent> content;
-  };
-
-  /// What a scan found out about one file.
-  struct Finding {
-    std::vector<EntryKey> keys;  ///< The entries it is reached through.
-    std::optional<FileSignature> signature;
-    std::shared_ptr<const ManifestContent> content;
-    std::vector<ManifestProblem> problems;  ///< When there is no content.
-    std::vector<ObjectProblem> unusable;    ///< The same.
-    bool unchanged = false;                 ///< Nothing to do.
-    bool being_written = false;
-  };
-
   static std::filesystem::path Absolute(const std::filesystem::path& path);
 
   absl::Status Start();
@@ -133,7 +113,6 @@ class FileSource final : public ObjectSource {
   void OnWake();
   void OnTimer();
   void OnEvent(const std::string& directory, const DirectoryEvent& event);
-  void NoteWatching(const std::string& directory, const std::string& problem);
   bool HasWork() const { return tracker_.pending().any() || look_again_; }
 
   bool EnsureWatched();
@@ -142,11 +121,6 @@ class FileSource final : public ObjectSource {
   void Scan();
   bool ScanFiles(const ChangeTracker::Changes& changes,
                  DirectoryListing& listing);
-  std::optional<Finding> Examine(int directory, const std::string& name,
-                                 const ChangeTracker::Changes& changes);
-  void Decode(const std::string& name, const std::string& text,
-              Finding& finding);
-  void Fault(const std::string& name, std::string problem, Finding& finding);
   void WatchLinks();
 
   void Settle();
@@ -161,14 +135,13 @@ class FileSource final : public ObjectSource {
   SnapshotCell<ObjectSnapshot> cell_;
 
   ManifestSet set_;
+  FileScanner scanner_;
   ChangeTracker tracker_;
-  std::map<std::string, Known> known_;
 
   // The scan that is settling.
   std::map<std::string, Finding> findings_;
   std::string disturbance_;
   bool needs_retry_ = false;
-  std::size_t total_bytes_ = 0;
   bool settling_ = false;
   int rounds_ = 0;
   int quiet_rounds_ = 0;
@@ -188,17 +161,14 @@ class FileSource final : public ObjectSource {
   int restless_scans_ = 0;
   bool look_again_ = true;
   bool watch_again_ = false;
-  std::chrono::milliseconds retry_{0};
+  BackOff back_off_;
 
   UniqueFd wake_;
-  UniqueFd timer_;
   std::unique_ptr<Poller> poller_;
   Poller::WatchId wake_watch_ = 0;
-  Poller::WatchId timer_watch_ = 0;
-  std::unique_ptr<DirectoryWatcher> watcher_;
-  /// Why what happens in a directory may go unnoticed; our own is "".
-  std::map<std::string, std::string> watch_problems_;
-  std::map<std::string, std::unique_ptr<DirectoryWatcher>> link_watchers_;
+  std::unique_ptr<PollTimer> timer_;
+  /// Our own directory is "".
+  watcher::WatchedDirectories<std::string> watched_;
 };
 
 std::filesystem::path FileSource::Absolute(const std::filesystem::path& path) {
@@ -215,13 +185,9 @@ std::filesystem::path FileSource::Absolute(const std::filesystem::path& path) {
 absl::Status FileSource::Start() {
   wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.valid()) return ErrnoStatus(errno, "cannot make an eventfd");
-  timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer_.valid()) return ErrnoStatus(errno, "cannot make a timer");
-  DEVMGR_ASSIGN_OR_RETURN(auto poller, Poller::Start("devmgr-source"));
-  poller_ = std::move(poller);
-  DEVMGR_ASSIGN_OR_RETURN(timer_watch_,
-                          poller_->Watch(timer_.get(), EPOLLIN,
-                                         [this](std::uint32_t) { OnTimer(); }));
+  DEVMGR_ASSIGN_OR_RETURN(poller_, Poller::Start("devmgr-source"));
+  DEVMGR_ASSIGN_OR_RETURN(timer_,
+                          PollTimer::Start(*poller_, [this] { OnTimer(); }));
   DEVMGR_ASSIGN_OR_RETURN(wake_watch_,
                           poller_->Watch(wake_.get(), EPOLLIN,
                                          [this](std::uint32_t) { OnWake(); }));
@@ -232,31 +198,16 @@ absl::Status FileSource::Start() {
 void FileSource::OnEvent(const std::string& directory,
                          const DirectoryEvent& event) {
   tracker_.Note(directory, event);
-  if (event.kind == DirectoryEvent::Kind::kRescan) {
-    NoteWatching(directory, event.problem);
-  }
   quiet_rounds_ = 0;
   // The scan comes after all events that are here already.
   if (!settling_ && HasWork()) Wake();
 }
 
-/// What is not watched is looked at again and again.
-void FileSource::NoteWatching(const std::string& directory,
-                              const std::string& problem) {
-  if (problem.empty()) {
-    watch_problems_.erase(directory);
-  } else {
-    watch_problems_[directory] = problem;
-  }
-}
-
 void FileSource::OnTimer() {
-  std::uint64_t expirations = 0;
-  if (::read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
   tracker_.ForgetDoubtful();
-  if (std::exchange(watch_again_, false)) watcher_.reset();
+  if (std::exchange(watch_again_, false)) watched_.Drop("");
   look_again_ = true;
-  retry_ = std::min(retry_ * 2, options_.max_retry);
+  back_off_.Next();
   if (!settling_) Wake();
 }
 
@@ -288,26 +239,15 @@ void FileSource::OnWake() {
 
 /// True when the watching began just now.
 bool FileSource::EnsureWatched() {
-  if (watcher_ != nullptr) return false;
-  absl::StatusOr<std::unique_ptr<DirectoryWatcher>> watcher =
-      DirectoryWatcher::Start(
-          *poller_, directory_,
-          [this](const DirectoryEvent& event) { OnEvent("", event); },
-          options_.watch);
-  if (!watcher.ok()) {
-    NoteWatching("", MessageOf(watcher.status()));
-    return false;
-  }
-  NoteWatching("", "");
-  watcher_ = *std::move(watcher);
-  return true;
+  if (watched_.IsWatched("")) return false;
+  const absl::Status status = watched_.Watch(*poller_, "", directory_);
+  watched_.NoteProblem("", MessageOf(status));
+  return status.ok();
 }
 
 /// The directory that is listed, through its descriptor.
 void FileSource::NotePlace(int directory) {
-  MarkedPlace now{
-      watcher_ == nullptr ? watcher::WatchedPlace{} : watcher_->place(),
-      DirectoryIdOf(directory)};
+  MarkedPlace now{watched_.PlaceOf(""), DirectoryIdOf(directory)};
   // A symbolic link that was swapped leads to another path.
   if (place_.has_value() && place_->watched.path == now.watched.path &&
       !(*place_ == now)) {
@@ -343,7 +283,7 @@ void FileSource::Scan() {
   findings_.clear();
   disturbance_.clear();
   needs_retry_ = false;
-  for (const auto& [directory, problem] : watch_problems_) {
+  for (const auto& [directory, problem] : watched_.Problems()) {
     Disturb("changes may go unnoticed: " + Printable(problem));
     needs_retry_ = true;
   }
@@ -363,9 +303,7 @@ void FileSource::Scan() {
   NotePlace(listing->directory.get());
   if (!ScanFiles(changes, *listing)) return;
   set_.SetListed(listing->names);
-  std::erase_if(known_, [&listing](const auto& entry) {
-    return listing->names.count(entry.first) == 0;
-  });
+  scanner_.KeepOnly(listing->names);
   if (listing->left_out > 0) {
     Disturb(fmt::format("holds {} manifests, more than the {} that are read",
                         listing->names.size() + listing->left_out,
@@ -378,11 +316,11 @@ void FileSource::Scan() {
 /// when told to stop.
 bool FileSource::ScanFiles(const ChangeTracker::Changes& changes,
                            DirectoryListing& listing) {
-  total_bytes_ = 0;
+  scanner_.Begin();
   for (auto it = listing.names.begin(); it != listing.names.end();) {
     if (stopping_) return false;
     std::optional<Finding> finding =
-        Examine(listing.directory.get(), *it, changes);
+        scanner_.Examine(listing.directory.get(), *it, changes, tracker_);
     if (finding.has_value()) {
       findings_.emplace(*it, *std::move(finding));
       ++it;
@@ -390,92 +328,9 @@ bool FileSource::ScanFiles(const ChangeTracker::Changes& changes,
       it = listing.names.erase(it);
     }
   }
+  needs_retry_ = needs_retry_ || scanner_.needs_retry();
   AwaitRenames(listing.directory.get());
   return true;
-}
-
-/// Nothing when there is no such file.
-std::optional<FileSource::Finding> FileSource::Examine(
-    int directory, const std::string& name,
-    const ChangeTracker::Changes& changes) {
-  Finding finding;
-  finding.keys.push_back({"", name});
-  for (FilePlace& place : FollowLinks(directory, directory_, name)) {
-    // An entry of our own directory has no other watcher.
-    const bool is_own = place.directory == directory_;
-    finding.keys.push_back(
-        {is_own ? "" : place.directory.string(), std::move(place.name)});
-  }
-  if (tracker_.IsBeingWritten(finding.keys)) {
-    finding.being_written = true;
-    return finding;
-  }
-  std::optional<FileSignature> signature;
-  if (!changes.Touch(finding.keys)) signature = known_[name].signature;
-  FileReading reading =
-      ReadManifest(directory, name, signature, options_.max_file_bytes);
-  switch (reading.kind) {
-    case FileReading::Kind::kGone:
-    case FileReading::Kind::kIgnored:
-      return std::nullopt;
-    case FileReading::Kind::kFailed:
-    case FileReading::Kind::kUnsettled:
-      needs_retry_ = true;
-      [[fallthrough]];
-    case FileReading::Kind::kDangling:
-    case FileReading::Kind::kUnusable:
-      Fault(name, std::move(reading.problem), finding);
-      return finding;
-    case FileReading::Kind::kUnchanged:
-    case FileReading::Kind::kText:
-      break;
-  }
-  total_bytes_ += static_cast<std::size_t>(reading.signature.size);
-  if (total_bytes_ > options_.max_total_bytes) {
-    Fault(name,
-          fmt::format("the manifests up to this one hold {} bytes, more than "
-                      "the {} that are read",
-                      total_bytes_, options_.max_total_bytes),
-          finding);
-    return finding;
-  }
-  finding.unchanged = reading.kind == FileReading::Kind::kUnchanged;
-  finding.signature = reading.signature;
-  if (!finding.unchanged) Decode(name, reading.text, finding);
-  return finding;
-}
-
-void FileSource::Fault(const std::string& name, std::string problem,
-                       Finding& finding) {
-  ManifestProblem fault;
-  fault.file = set_.PathOf(name);
-  fault.message = std::move(problem);
-  finding.problems.push_back(std::move(fault));
-}
-
-void FileSource::Decode(const std::string& name, const std::string& text,
-                        Finding& finding) {
-  if (IsBlank(text)) {
-    return Fault(name, "is empty; perhaps not written yet", finding);
-  }
-  Known& known = known_[name];
-  const std::size_t hash = std::hash<std::string_view>()(text);
-  if (known.content != nullptr && known.text_hash == hash &&
-      known.text_size == text.size()) {
-    finding.content = known.content;
-    return;
-  }
-  DecodedManifest manifest =
-      DecodeManifest(text, set_.PathOf(name), options_.node_name);
-  if (!manifest.errors.empty()) {
-    finding.problems = std::move(manifest.errors);
-    finding.unusable = std::move(manifest.unusable);
-    return;
-  }
-  finding.content = MakeContent(std::move(manifest));
-  known.text_hash = hash;
-  known.text_size = text.size();
-  known.content = finding.content;
 }
 
 /// Watches the directories that the links found by this scan lead to.
@@ -500,27 +355,16 @@ void FileSource::WatchLinks() {
     set_.SetRemark(name, std::move(remark));
   }
   tracker_.SetLinkTargets(std::move(targets));
-  std::erase_if(link_watchers_, [&wanted](const auto& entry) {
-    return wanted.count(entry.first) == 0;
-  });
-  std::erase_if(watch_problems_, [&wanted](const auto& entry) {
-    return !entry.first.empty() && wanted.count(entry.first) == 0;
+  watched_.Keep([&wanted](const std::string& directory) {
+    return directory.empty() || wanted.count(directory) > 0;
   });
   for (const std::string& directory : wanted) {
-    if (link_watchers_.count(directory) > 0) continue;
-    auto watcher = DirectoryWatcher::Start(
-        *poller_, directory,
-        [this, directory](const DirectoryEvent& event) {
-          OnEvent(directory, event);
-        },
-        options_.watch);
-    if (watcher.ok()) {
-      link_watchers_.emplace(directory, *std::move(watcher));
-      continue;
-    }
+    if (watched_.IsWatched(directory)) continue;
+    const absl::Status status = watched_.Watch(*poller_, directory, directory);
+    if (status.ok()) continue;
     needs_retry_ = true;
     Disturb(fmt::format("'{}', which links lead to, cannot be watched: {}",
-                        Printable(directory), MessageOf(watcher.status())));
+                        Printable(directory), MessageOf(status)));
   }
 }
 
@@ -540,18 +384,18 @@ void FileSource::Settle() {
 }
 
 void FileSource::Use(const std::string& name, Finding& finding) {
-  Known& known = known_[name];
   if (finding.being_written || tracker_.IsBeingWritten(finding.keys)) {
-    known.signature.reset();
+    scanner_.Remember(name, std::nullopt);
     set_.Reject(name, kBeingWritten);
     return;
   }
   if (tracker_.pending().Touch(finding.keys)) {
-    known.signature.reset();  // the next scan, due at once, tells
+    // The next scan, which is due at once, tells.
+    scanner_.Remember(name, std::nullopt);
     return;
   }
   if (finding.unchanged) return;
-  known.signature = finding.signature;
+  scanner_.Remember(name, finding.signature);
   if (finding.content != nullptr) {
     set_.Accept(name, finding.content);
   } else {
@@ -577,15 +421,13 @@ void FileSource::Publish() {
 }
 
 void FileSource::ArmRetry() {
-  if (!needs_retry_ && !tracker_.HasDoubtful()) {
-    retry_ = std::chrono::milliseconds(0);
-  } else if (retry_.count() == 0 || tracker_.HasDoubtful()) {
-    retry_ = options_.first_retry;
+  const bool doubtful = tracker_.HasDoubtful();
+  if (!needs_retry_ || doubtful) back_off_.Reset();
+  if (needs_retry_ || doubtful) {
+    timer_->Set(back_off_.next());
+  } else {
+    timer_->Clear();
   }
-  itimerspec due{};
-  due.it_value.tv_sec = retry_.count() / 1000;
-  due.it_value.tv_nsec = retry_.count() % 1000 * 1'000'000;
-  ::timerfd_settime(timer_.get(), 0, &due, nullptr);
 }
 
 }  // namespace

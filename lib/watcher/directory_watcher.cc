@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "common/back_off.h"
+#include "common/poll_timer.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "watcher/path_chain.h"
@@ -49,12 +49,11 @@ constexpr char kMountInfo[] = "/proc/self/mountinfo";
 /// All but construction and destruction happens on the poller's thread.
 class DirectoryWatcherImpl final : public DirectoryWatcher {
  public:
-  DirectoryWatcherImpl(Poller& poller, UniqueFd inotify, UniqueFd timer,
+  DirectoryWatcherImpl(Poller& poller, UniqueFd inotify,
                        const std::filesystem::path& directory, OnEvent on_event,
                        const WatchOptions& options)
       : poller_(poller),
         inotify_(std::move(inotify)),
-        timer_(std::move(timer)),
         mounts_(::open(kMountInfo, O_RDONLY | O_CLOEXEC)),
         on_event_(std::move(on_event)),
         chain_(inotify_.get(), directory,
@@ -63,7 +62,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
 
   ~DirectoryWatcherImpl() override {
     poller_.Unwatch(mounts_watch_);
-    poller_.Unwatch(timer_watch_);
+    if (timer_ != nullptr) timer_->Stop();
     poller_.Unwatch(inotify_watch_);
   }
 
@@ -75,16 +74,15 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
           Begin();
           ReadEvents();
         }));
-    DEVMGR_ASSIGN_OR_RETURN(
-        timer_watch_, poller_.Watch(timer_.get(), EPOLLIN,
-                                    [this](std::uint32_t) { OnTimer(); }));
+    DEVMGR_ASSIGN_OR_RETURN(timer_,
+                            PollTimer::Start(poller_, [this] { OnTimer(); }));
     if (mounts_.valid()) {
       DEVMGR_ASSIGN_OR_RETURN(
           mounts_watch_, poller_.Watch(mounts_.get(), EPOLLPRI,
                                        [this](std::uint32_t) { OnMounts(); }));
     }
     // At first, to begin on the poller's thread.
-    SetTimer(std::chrono::nanoseconds(1));
+    timer_->Set(std::chrono::nanoseconds(0));
     return absl::OkStatus();
   }
 
@@ -103,8 +101,6 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
   }
 
   void OnTimer() {
-    std::uint64_t expirations = 0;
-    if (read(timer_.get(), &expirations, sizeof(expirations)) < 0) return;
     Begin();
     if (!problem_.empty()) ResolveAgain(false);
   }
@@ -116,13 +112,6 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     const bool was_whole = problem_.empty();
     Resolve();
     if (place() != before || was_whole != problem_.empty()) Rescan(problem_);
-  }
-
-  void SetTimer(std::chrono::nanoseconds delay) {
-    itimerspec when{};
-    when.it_value.tv_sec = delay.count() / 1'000'000'000;
-    when.it_value.tv_nsec = delay.count() % 1'000'000'000;
-    timerfd_settime(timer_.get(), 0, &when, nullptr);
   }
 
   void ReadEvents() {
@@ -160,7 +149,7 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
     problem_.clear();
     if (const absl::Status status = chain_.Resolve(); !status.ok()) {
       problem_ = MessageOf(status);
-      SetTimer(back_off_.Next());
+      timer_->Set(back_off_.Next());
     } else {
       back_off_.Reset();
     }
@@ -179,17 +168,16 @@ class DirectoryWatcherImpl final : public DirectoryWatcher {
 
   Poller& poller_;
   const UniqueFd inotify_;
-  const UniqueFd timer_;
   const UniqueFd mounts_;
   const OnEvent on_event_;
   Poller::WatchId inotify_watch_ = 0;
-  Poller::WatchId timer_watch_ = 0;
   Poller::WatchId mounts_watch_ = 0;
 
   PathChain chain_;
   bool begun_ = false;
   std::string problem_;  ///< Why not all of the path is watched.
   BackOff back_off_;
+  std::unique_ptr<PollTimer> timer_;
 };
 
 }  // namespace
@@ -212,11 +200,8 @@ absl::StatusOr<std::unique_ptr<DirectoryWatcher>> DirectoryWatcher::Start(
     return ResourceExhaustedError("cannot watch '{}': no inotify instance: {}",
                                   directory.string(), ErrnoText(errno));
   }
-  UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer.valid()) return ErrnoStatus(errno, "cannot make a timer");
   auto watcher = std::make_unique<DirectoryWatcherImpl>(
-      poller, std::move(inotify), std::move(timer), absolute,
-      std::move(on_event), options);
+      poller, std::move(inotify), absolute, std::move(on_event), options);
   DEVMGR_RETURN_IF_ERROR(watcher->Run());
   return watcher;
 }
