@@ -27,7 +27,7 @@ void DefaultPod(Pod& pod);
 
 /// The rules of the API for the parts of a pod that are kept, as upstream's
 /// core validation has them; the pod has its defaults. A pod claim without any
-/// source passes: who resolves claims has upstream's answer for it.
+/// source passes: whatever resolves claims has upstream's answer.
 std::vector<PodProblem> ValidatePod(const Pod& pod);
 
 /// All of them as one: the field of the first, the others in the message, as

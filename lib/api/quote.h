@@ -8,7 +8,7 @@
 namespace devmgr::api {
 
 /// `'text'` for messages: control characters and bytes that are not UTF-8 are
-/// shown as `\xNN`, and long text is cut with its length told, so that foreign
+/// shown as `\xNN`, and long text is cut with its length given, so that foreign
 /// input can neither flood nor garble a log.
 std::string Quoted(std::string_view text, std::size_t limit = 80);
 

@@ -16,7 +16,7 @@ namespace devmgr::api {
 
 /// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1. Of
 /// v1alpha2 and v1alpha1, which have another model of allocation, only claims
-/// and templates are read: who allocated, and what the drivers are handed.
+/// and templates are read: what was allocated, and what drivers are handed.
 enum class ResourceVersion {
   kV1,
   kV1Beta2,
@@ -51,7 +51,7 @@ AllocationResult DecodeResourceHandles(const Field& status);
 /// node's name, as schedulers write since Kubernetes 1.31, or by its label
 /// `kubernetes.io/hostname`, as before. The label's value is taken for the
 /// name: it is compared with nothing here, and the two are the same unless
-/// somebody changed the label.
+/// the label was changed.
 std::string OnlyNodeOf(const Field& selector);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.

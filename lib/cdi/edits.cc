@@ -19,7 +19,7 @@ absl::Status Unresolvable(const CdiRegistry& registry,
   if (names.empty()) return absl::OkStatus();
   std::vector<std::string> reasons;
   for (const std::string& name : names) {
-    reasons.push_back(registry.WhyMissing(name));
+    reasons.push_back(registry.ExplainFailedLookup(name));
   }
   return MakeStatus(absl::StatusCode::kNotFound,
                     api::Readable(fmt::format("unresolvable CDI devices {}: {}",

@@ -19,7 +19,7 @@
 namespace devmgr::cdi {
 
 /// A value of a JSON text. It is taken apart one level at a time, as far as
-/// somebody looks. Borrows the text. Thread-bound.
+/// it is read. Borrows the text. Thread-bound.
 class JsonNode {
  public:
   /// The text's value.
@@ -90,7 +90,7 @@ class JsonNode {
   /// is when this moves.
   std::shared_ptr<const std::string> own_;
 
-  // Once somebody has looked, a list or an object is this instead; as many
+  // Once it has been read, a list or an object is this instead; as many
   // frames as values.
   bool is_open_ = false;
   std::vector<Frame> frames_;

@@ -118,7 +118,7 @@ const CdiRegistryDevice* CdiRegistry::Find(std::string_view name) const {
   return found != devices_.end() && found->name == name ? &*found : nullptr;
 }
 
-std::string CdiRegistry::WhyMissing(std::string_view name) const {
+std::string CdiRegistry::ExplainFailedLookup(std::string_view name) const {
   if (const absl::Status status = cdi::CheckQualifiedName(name); !status.ok()) {
     return MessageOf(status);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who serves an extended resource by its name on this node, a device plugin or
+// What serves an extended resource by its name on this node, a device plugin or
 // a device class: a fact of the ledger, changed by a recorded hand-over. What a
-// plugin counts and what a claim names may be one piece of hardware, so nobody
-// takes a name over while somebody holds devices by it.
+// plugin counts and what a claim names may be one piece of hardware, so no
+// name changes hands while a pod holds devices by it.
 #pragma once
 
 #include <absl/status/status.h>
@@ -19,32 +19,32 @@
 
 namespace devmgr::claim {
 
-/// Of a name: one owner at any time, or, as with the kubelet, whoever has it at
-/// the moment.
+/// Of a name: one owner at any time, or, as with the kubelet, the one that has
+/// it at the moment.
 enum class Sharing { kOneOwner, kAsItComes };
 
-/// Who could serve a name now.
+/// What could serve a name now.
 struct Candidates {
   bool plugin = false;          ///< One is connected.
   bool plugin_awaited = false;  ///< It has gone and may come back.
   bool device_class = false;    ///< A class has this name.
 };
 
-/// Records who serves the name from now on: the plugin that comes first; a
+/// Records what serves the name from now on: the plugin that comes first; a
 /// class once no plugin is awaited and no pod holds devices of one; a plugin
 /// again once it is there and no pod holds claims for the name. A name of a
-/// class is forgotten when nobody could serve it or holds claims for it.
-/// Nothing when all stays as it is. With Sharing::kAsItComes nobody's holding
+/// class is forgotten when nothing could serve it and no pod holds claims for
+/// it. Nothing when all stays as it is. With Sharing::kAsItComes no holding
 /// counts. What an operator has said stands.
 state::Decision DecideBacking(const state::State& state,
                               const std::string& resource,
                               const Candidates& candidates, Sharing sharing,
                               std::int64_t now_ms);
 
-/// An operator gives the name to `to`, whoever is there; without `to` he takes
+/// An operator gives the name to `to`, in any case; without `to` he takes
 /// that back.
 ///   InvalidArgument  no reason, or the name is that of no extended resource
-///   NotFound         to be taken back, and nobody serves the name
+///   NotFound         to be taken back, and nothing serves the name
 absl::StatusOr<state::Decision> HandOverByOperator(
     const state::State& state, const std::string& resource,
     std::optional<state::Backing> to, const std::string& reason,
@@ -55,7 +55,7 @@ absl::StatusOr<state::Decision> HandOverByOperator(
 std::string TakenFromPlugin(const state::State& state,
                             const std::string& resource);
 
-/// Nobody serves the name any more. Nothing while a pod holds devices by it.
+/// Nothing serves the name any more. Nothing while a pod holds devices by it.
 state::Decision ForgetResource(const state::State& state,
                                const std::string& resource);
 

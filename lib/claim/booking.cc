@@ -301,8 +301,8 @@ bool NeedsPrepare(const DriverRecord& driver, const std::string& boot_id) {
          (driver.phase == DriverPhase::kPrepared && driver.boot_id != boot_id);
 }
 
-Decision SeePod(const State& state, const PodIdentity& pod, std::int64_t now_ms,
-                const std::string& message) {
+Decision RecordSeen(const State& state, const PodIdentity& pod,
+                    std::int64_t now_ms, const std::string& message) {
   Decision decision;
   decision.kind = DecisionKind::kSeen;
   if (state.FindPod(pod.uid) != nullptr) return decision;

@@ -34,8 +34,8 @@ std::shared_ptr<state::PodRecord> NewPod(const state::State& state,
                                          std::int64_t now_ms);
 
 /// Makes the pod known in phase kWaiting; nothing when it is known already.
-state::Decision SeePod(const state::State& state, const PodIdentity& pod,
-                       std::int64_t now_ms, const std::string& message);
+state::Decision RecordSeen(const state::State& state, const PodIdentity& pod,
+                           std::int64_t now_ms, const std::string& message);
 
 /// Rejects a pod that holds nothing, for good.
 ///   FailedPrecondition  it holds claims
@@ -71,7 +71,7 @@ struct BookResult {
 
 /// Records the intent to prepare: the pod references every claim of the plan,
 /// and every driver that has not prepared it in this boot becomes kPreparing.
-/// Waits as CheckPlanned and CheckPlannedNames say. A name that nobody has
+/// Waits as CheckPlanned and CheckPlannedNames say. A name that nothing has
 /// served so far is the classes' from then on. A pod with nothing left to
 /// prepare becomes kReady in the same decision. A pod that holds its claims
 /// already needs no `plan` (may be null); with one, the pod need not be known

@@ -31,7 +31,7 @@ enum class ClaimEvent {
   kRenew,   ///< And it has prepared it again in vain; no container runs.
 };
 
-/// The state after `event`. Empty: refused, whoever caused the event waits.
+/// The state after `event`. Empty: refused, what caused the event waits.
 std::optional<ClaimState> Next(ClaimState state, ClaimEvent event);
 
 std::string_view ClaimStateName(ClaimState state);

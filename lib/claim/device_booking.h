@@ -88,7 +88,7 @@ state::Decision FreeReserved(const state::State& state, const PodUid& pod,
                              const std::string& message);
 
 /// The same for all pods. Right after the ledger was opened: what the plugins
-/// made of it is not known, and they cannot be told.
+/// made of it is not known, and they cannot be notified.
 state::Decision FreeAllReserved(const state::State& state,
                                 const std::string& message);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The claims of a container, for whoever shows them (pod-resources). Follows
+// The claims of a container, for those that show them (pod-resources). Follows
 // the kubelet's GetContainerClaimInfos.
 #pragma once
 

@@ -34,7 +34,7 @@ struct PlannedClaim {
   std::map<std::string, ResourceHandle> handles = {};
 };
 
-/// What has to be prepared for a pod, and who gets what.
+/// What has to be prepared for a pod, and which container gets what.
 struct PodPlan {
   std::vector<PlannedClaim> claims;  ///< In pod-claim order, once each.
   std::vector<state::ContainerNeed> needs;

@@ -24,7 +24,7 @@ enum class SpecRemedy {
 };
 
 /// What comes next for specs that are missing, of a claim that the driver has
-/// prepared, or, with kPreparing, of whose preparing it has just told. The
+/// prepared, or, with kPreparing, of whose preparing it has just reported. The
 /// driver has to have a part in the claim.
 SpecRemedy RemedyFor(const state::State& state, const state::ClaimRecord& claim,
                      const std::string& driver, const KnownIdle& known);
@@ -42,8 +42,8 @@ state::Decision PrepareAgain(const state::State& state, const ClaimUid& claim,
                              const std::string& driver);
 
 /// A repair: the same, and the driver is to unprepare the claim before. Of a
-/// driver that has just told that it prepared the claim, and is still
-/// kPreparing, `answered` is what it told. Nothing unless RemedyFor says
+/// driver that has just reported the claim as prepared, and is still
+/// kPreparing, `answered` is its report. Nothing unless RemedyFor says
 /// kRenew.
 state::Decision Renew(const state::State& state, const ClaimUid& claim,
                       const std::string& driver, const KnownIdle& known,

@@ -29,9 +29,10 @@ constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
 
 }  // namespace
 
-Link::Link(UniqueFd caller, Gate& gate, std::function<void(Link*)> over)
-    : gate_(gate),
-      loop_(gate.loop()),
+Link::Link(UniqueFd caller, HeldCalls& held_calls,
+           std::function<void(Link*)> over)
+    : held_calls_(held_calls),
+      loop_(held_calls.loop()),
       over_(std::move(over)),
       client_side_(std::make_unique<Side>(this, true)),
       backend_side_(std::make_unique<Side>(this, false)),
@@ -125,7 +126,7 @@ void Link::OnBackendSettings() {
   StartClient();
   if (state_ != BackendState::kConnecting) return;
   state_ = BackendState::kReady;
-  gate_.BackendConnected();
+  held_calls_.BackendConnected();
   SubmitWaiting();
 }
 
@@ -167,11 +168,12 @@ void Link::AnswerPings() {
 }
 
 absl::Status Link::AboutBackend(const absl::Status& why) const {
-  return WithContext(why, "runtime at '{}'", gate_.options().backend.string());
+  return WithContext(why, "runtime at '{}'",
+                     held_calls_.options().backend.string());
 }
 
 absl::Status Link::ConnectBackend() {
-  absl::StatusOr<UniqueFd> fd = rpc::ConnectUnix(gate_.options().backend);
+  absl::StatusOr<UniqueFd> fd = rpc::ConnectUnix(held_calls_.options().backend);
   if (!fd.ok()) {
     // Whatever is wrong with the socket, to the caller the runtime is away.
     return AboutBackend(UnavailableError("{}", MessageOf(fd.status())));
@@ -194,7 +196,7 @@ void Link::LoseBackend(const absl::Status& why) {
   by_backend_.clear();
   const BackendState before = std::exchange(state_, BackendState::kAbsent);
   const absl::Status status = AboutBackend(why);
-  if (backend_used_) gate_.BackendLost(status);
+  if (backend_used_) held_calls_.BackendLost(status);
   for (const auto& [id, stream] : streams_) {
     if (stream->backend_open) LoseCall(*stream, status);
   }
@@ -248,7 +250,7 @@ void Link::Settle() {
     if (it == streams_.end()) continue;
     by_backend_.erase(it->second->backend);
     streams_.erase(it);
-    gate_.counters().calls--;
+    held_calls_.counters().calls--;
   }
   dead_.clear();
   if (cut_ || client_->finished()) return End();
@@ -268,7 +270,7 @@ void Link::Settle() {
 void Link::End() {
   if (std::exchange(ended_, true)) return;
   loop_.Cancel(retry_);
-  gate_.counters().calls -= streams_.size();
+  held_calls_.counters().calls -= streams_.size();
   streams_.clear();
   by_backend_.clear();
   client_->Close();

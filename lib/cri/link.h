@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/unique_fd.h"
-#include "cri/gate.h"
+#include "cri/held_calls.h"
 #include "cri/http2_session.h"
 #include "cri/loop.h"
 #include "cri/pings.h"
@@ -32,7 +32,7 @@ namespace devmgr::cri {
 class Link final : public Buried {
  public:
   /// `over` runs last, when the link has closed everything; bury it then.
-  Link(UniqueFd caller, Gate& gate, std::function<void(Link*)> over);
+  Link(UniqueFd caller, HeldCalls& held_calls, std::function<void(Link*)> over);
   ~Link() override;
 
   /// Begins. On an error nothing has, and `over` does not run.
@@ -94,7 +94,7 @@ class Link final : public Buried {
   void GoIfOver(Stream& stream);
   Stream* Find(StreamId id, bool of_client);
 
-  Gate& gate_;
+  HeldCalls& held_calls_;
   Loop& loop_;
   const std::function<void(Link*)> over_;
   const std::unique_ptr<Side> client_side_;

@@ -65,17 +65,18 @@ void Link::OnClientHeaders(StreamId id, Headers headers, bool end) {
   Stream& stream = *owned;
   stream.client = id;
   stream.request = std::move(headers);
-  stream.held = gate_.Hold(stream.request, [this, id](CriDecision decision) {
-    OnDecision(id, std::move(decision));
-  });
+  stream.held =
+      held_calls_.Hold(stream.request, [this, id](CriDecision decision) {
+        OnDecision(id, std::move(decision));
+      });
   streams_.emplace(id, std::move(owned));
   has_called_ = true;
-  gate_.counters().calls++;
-  gate_.counters().total_calls++;
+  held_calls_.counters().calls++;
+  held_calls_.counters().total_calls++;
   const bool held = stream.held != nullptr;
   if (held) {
     const absl::Status kept =
-        stream.kept.emplace(gate_).Take(ListBytes(stream.request));
+        stream.kept.emplace(held_calls_).Take(ListBytes(stream.request));
     if (!kept.ok()) {
       stream.up.ended = end;
       return PassUnread(stream, kept);
@@ -99,7 +100,7 @@ void Link::OnClientData(Stream& stream, std::string_view bytes) {
   if (collecting) {
     client_->Consumed(stream.client, bytes.size());
     stream.up.prepaid += bytes.size();
-    const std::size_t limit = gate_.options().max_held_bytes;
+    const std::size_t limit = held_calls_.options().max_held_bytes;
     absl::Status kept = stream.kept->Take(bytes.size());
     if (stream.up.queue.size() > limit + kPrefixBytes) {
       kept = ResourceExhaustedError("more than {} bytes", limit);
@@ -266,7 +267,7 @@ void Link::OnDecision(StreamId client, CriDecision decision) {
 }
 
 void Link::PassUnread(Stream& stream, const absl::Status& why) {
-  const absl::Status refused = gate_.Unreadable(stream.request, why);
+  const absl::Status refused = held_calls_.Unreadable(stream.request, why);
   stream.held.reset();
   if (refused.ok()) return Forward(stream);
   Fail(stream, refused);
@@ -292,7 +293,7 @@ void Link::Forward(Stream& stream) {
   if (path == nullptr || *path != method::kVersion) return Fail(stream, absent);
   if (!stream.patience) {
     const auto now = Loop::Clock::now();
-    stream.patience = now + gate_.options().version_patience;
+    stream.patience = now + held_calls_.options().version_patience;
     // The caller gets our answer rather than none.
     if (const auto deadline = DeadlineOf(stream.request, now)) {
       stream.patience =

@@ -20,7 +20,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "cri/gate.h"
+#include "cri/held_calls.h"
 #include "cri/link.h"
 #include "cri/loop.h"
 #include "rpc/unix_socket.h"
@@ -130,7 +130,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
       : options_(std::move(options)),
         loop_(std::move(loop)),
         socket_(std::move(socket)),
-        gate_(options_, *loop_, counters_) {}
+        held_calls_(options_, *loop_, counters_) {}
 
   ~CriProxyImpl() override {
     if (thread_.joinable()) {
@@ -189,7 +189,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
               WithContext(why, "the rights of '{}' are not those of '{}'",
                           options_.listen.string(), options_.backend.string()));
         });
-    gate_.OnBackendChange([this] {
+    held_calls_.OnBackendChange([this] {
       if (rights_ != nullptr) rights_->Look();
     });
     loop_->mailbox()->Post([this] {
@@ -220,7 +220,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
   }
 
   void Adopt(UniqueFd caller) {
-    auto link = std::make_unique<Link>(std::move(caller), gate_,
+    auto link = std::make_unique<Link>(std::move(caller), held_calls_,
                                        [this](Link* over) { Remove(over); });
     if (const absl::Status status = link->Start(); !status.ok()) {
       return TellTurnedAway("a caller was hung up on: " + MessageOf(status));
@@ -264,7 +264,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
   const std::unique_ptr<Loop> loop_;
   std::unique_ptr<rpc::SocketFile> socket_;
   std::unique_ptr<FollowedRights> rights_;  ///< Null: they were given.
-  Gate gate_;
+  HeldCalls held_calls_;
   struct Known {
     std::uint64_t number = 0;
     std::unique_ptr<Link> link;

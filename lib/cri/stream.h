@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "cri/byte_queue.h"
-#include "cri/gate.h"
 #include "cri/grpc_message.h"
+#include "cri/held_calls.h"
 #include "cri/http2_session.h"
 
 namespace devmgr::cri {

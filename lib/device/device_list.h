@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin's list of devices, checked. What is wrong with one device is told
+// A plugin's list of devices, checked. What is wrong with one device is said
 // and does not fail the others.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace devmgr::device {
 
-/// The definition's limit. Longer IDs are told of and work, as at the kubelet.
+/// The definition's limit. Longer IDs are reported and work, as at the kubelet.
 inline constexpr std::size_t kDefinedIdLength = 63;
 /// Longer IDs are dropped.
 inline constexpr std::size_t kMaxIdLength = 1024;

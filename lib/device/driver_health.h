@@ -28,7 +28,7 @@ struct DeviceReport {
   std::int64_t lease_ms = 0;  ///< How long it counts; not positive: 30 s.
 };
 
-/// What holds for a device now; of one that nobody tells of, the default.
+/// What holds for a device now; of one without reports, the default.
 struct EffectiveHealth {
   Health health = Health::kUnknown;
   std::string message;

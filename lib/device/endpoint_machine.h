@@ -12,7 +12,7 @@ namespace devmgr::device {
 enum class EndpointState : std::uint8_t {
   kUnknown,    ///< Never heard of.
   kRestored,   ///< The ledger names the resource; no plugin is back yet.
-  kConnected,  ///< A plugin is there; none that is has told its devices.
+  kConnected,  ///< A plugin is there; none that is has reported its devices.
   kLive,       ///< Served.
   kStopped,    ///< The last plugin has gone; the grace period runs.
   kForgotten,  ///< The grace period is over.
@@ -21,8 +21,9 @@ enum class EndpointState : std::uint8_t {
 enum class EndpointEvent : std::uint8_t {
   kRestore,           ///< The ledger names the resource at start.
   kConnect,           ///< An instance of the plugin connected.
-  kReport,            ///< A connected instance told its devices.
-  kLastReporterGone,  ///< Others are connected, but none has told its devices.
+  kReport,            ///< A connected instance reported its devices.
+  kLastReporterGone,  ///< Others are connected, but none has reported its
+                      ///< devices.
   kLastInstanceGone,
   kGraceOver,
 };

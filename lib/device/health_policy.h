@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom to fail for devices that do not work, and when. A device may recover
-// within moments, and a plugin that finds most of its devices broken is more
-// likely to be broken itself: nobody is failed in haste.
+// Which pods to fail for devices that do not work, and when. A device may
+// recover within moments, and a plugin that finds most of its devices broken is
+// more likely to be broken itself: no pod is failed in haste.
 #pragma once
 
 #include <devmgr/types.h>
@@ -51,7 +51,7 @@ class HealthGuard {
     /// To be failed now.
     std::optional<FaultyDevice> fail;
     /// More than half of the held devices, and more than one, do not work:
-    /// nobody is failed for a while. Said once.
+    /// no pod is failed for a while. Said once.
     bool holds_back = false;
     /// When to ask again, if nothing changes before.
     std::optional<std::int64_t> next_ms;

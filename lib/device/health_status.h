@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The health of what pods hold, as values of `allocatedResourcesStatus` in a
-// pod's status, and whom a change concerns.
+// pod's status, and which pods a change concerns.
 #pragma once
 
 #include <devmgr/types.h>
@@ -20,7 +20,7 @@ namespace devmgr::device {
 struct DeviceHealthStatus {
   std::string id;
   Health health = Health::kUnknown;
-  /// Why, and since when; empty and 0 when no plugin has told of the device
+  /// Why, and since when; empty and 0 when no plugin has reported the device
   /// since we started.
   std::string message;
   std::int64_t since_ms = 0;

@@ -2,7 +2,7 @@
 //
 // The devices of one resource, as its plugin tells them. Several instances of
 // the plugin may be connected, as in a rolling upgrade: the newest that has
-// told its devices is the one that counts and that allocates.
+// reported its devices is the one that counts and that allocates.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ using Generation = std::uint64_t;
 /// Why a device has the health it has.
 enum class HealthReason : std::uint8_t {
   kReported,    ///< The plugin said so.
-  kPluginGone,  ///< No instance is left that has told its devices.
+  kPluginGone,  ///< No instance is left that has reported its devices.
   kNotListed,   ///< The plugin tells of others, not of this one.
 };
 /// For people.
@@ -38,7 +38,7 @@ struct InventoryDevice {
   Device device;
   HealthReason reason = HealthReason::kReported;
   std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
-  bool listed = true;         ///< False: only here because somebody holds it.
+  bool listed = true;         ///< False: only here because a pod holds it.
   bool held = false;          ///< By a pod; as of the last UpdateHeld.
 
   /// May be given to a container.
@@ -77,7 +77,7 @@ struct Figures {
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 
-/// Does somebody hold this device? Such a device stays known, as kUnknown, when
+/// Does a pod hold this device? Such a device stays known, as kUnknown, when
 /// the plugin does not list it any more.
 using IsHeld = std::function<bool(const std::string& id)>;
 
@@ -101,8 +101,9 @@ class Inventory {
   InventoryDelta Report(Generation instance, std::vector<Device> list,
                         const IsHeld& held, std::int64_t now_ms);
 
-  /// The instance ended. The next newest that has told its devices takes over;
-  /// without one all devices are kUnknown. Nothing for an unknown instance.
+  /// The instance ended. The next newest that has reported its devices takes
+  /// over; without one all devices are kUnknown. Nothing for an unknown
+  /// instance.
   InventoryDelta Disconnect(Generation instance, const IsHeld& held,
                             std::int64_t now_ms);
 
@@ -119,7 +120,7 @@ class Inventory {
   /// How often a grace period has begun.
   std::uint64_t stops() const { return stops_; }
   std::size_t instances() const { return instances_.size(); }
-  /// Whom to call for allocations; empty unless the state is kLive.
+  /// The instance to call for allocations; empty unless the state is kLive.
   std::optional<Generation> primary() const { return primary_; }
   const Figures& figures() const { return figures_; }
 

@@ -46,8 +46,9 @@ struct PlanInput {
   /// Devices that a container which runs already has, and no other container:
   /// it gets these first.
   std::map<NeedKey, IdSet> adopted = {};
-  /// What the pod holds is believed while no plugin has told its devices. False
-  /// once the pod's containers are gone (a reboot): then they are waited for.
+  /// What the pod holds is believed while no plugin has reported its devices.
+  /// False once the pod's containers are gone (a reboot): then they are waited
+  /// for.
   bool trust_held = true;
   /// What the pod holds has to work. False: it runs on it anyway.
   bool judge_held = true;

@@ -46,7 +46,7 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-/// Devices that nobody holds any more.
+/// Devices that no pod holds any more.
 struct FreedDevices {
   std::string resource;
   std::vector<std::string> ids;

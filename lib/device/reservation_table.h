@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds which device: the index over all reservations.
+// Which pod holds which device: the index over all reservations.
 #pragma once
 
 #include <absl/status/status.h>

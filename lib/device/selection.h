@@ -38,7 +38,7 @@ struct PreferenceQuestion {
 struct Shortage {
   static constexpr std::size_t kMaxNames = 16;
   enum class Kind {
-    kNotServed,       ///< No plugin has told its devices; see `state`.
+    kNotServed,       ///< No plugin has reported its devices; see `state`.
     kHeldByClaims,    ///< Pods hold claims for the name; see `holders`.
     kHandedOver,      ///< An operator gave the name away; see `reason`.
     kTooFewExist,     ///< Not even if all were healthy and free.
@@ -65,7 +65,7 @@ struct Shortage {
   std::int64_t listed = 0;      ///< How many there are, in whatever health.
   std::int64_t ours = 0;        ///< Of these, for other containers of the pod.
 };
-/// What and who is missing, for people.
+/// What is missing, for people.
 std::string ShortageText(const Shortage& shortage);
 /// What the kubelet says in this case.
 std::string KubeletShortageText(const Shortage& shortage);

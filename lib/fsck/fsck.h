@@ -34,7 +34,8 @@ struct RunningView {
   /// Why a driver that is not being asked right now has not prepared or
   /// unprepared a claim: its last error.
   std::map<std::pair<ClaimUid, std::string>, std::string> refusals;
-  /// By resource; only those whose plugin is there and has told its devices.
+  /// By resource; only those whose plugin is there and has reported its
+  /// devices.
   std::map<std::string, PluginView> plugins;
   /// Pods of the source, once it is complete.
   std::optional<std::set<PodUid>> source_pods;
@@ -82,7 +83,7 @@ struct Renew {
   std::string driver;
   claim::KnownIdle idle;
 };
-/// Sets a spec file aside that nobody needs any more.
+/// Sets a spec file aside that no claim needs any more.
 struct SetAside {
   CdiSpecFile file;
   ClaimUid claim;  ///< Whose devices it defines.

@@ -210,7 +210,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                       options_.admission_wait};
   admission.sharing = sharing;
   admission.refuse_edit_conflicts = options_.refuse_edit_conflicts;
-  admission.line.starvation_limit = options_.starvation_limit;
+  admission.queue.starvation_limit = options_.starvation_limit;
   admission.now_ms = now_ms;
   admission.judge_again = [this](const PodUid& pod) {
     Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });

@@ -18,7 +18,7 @@ constexpr int kMostPlans = 2;
 }  // namespace
 
 DeviceAdmission::DeviceAdmission(Parts parts)
-    : parts_(std::move(parts)), line_(parts_.line) {}
+    : parts_(std::move(parts)), queue_(parts_.queue) {}
 
 DeviceAdmission::~DeviceAdmission() { parts_.executor.Cancel(timer_); }
 
@@ -371,9 +371,9 @@ void DeviceAdmission::Free(const Shared& operation, const std::string& why,
       });
 }
 
-admission::DeviceLine::Place DeviceAdmission::PlaceOf(
+admission::WaitQueue::Place DeviceAdmission::PlaceOf(
     const Operation& operation) const {
-  admission::DeviceLine::Place place;
+  admission::WaitQueue::Place place;
   place.priority = operation.request.priority;
   const auto* pod = parts_.state.FindPod(operation.request.pod.uid);
   place.first_seen_ms = pod != nullptr ? pod->first_seen_ms : parts_.now_ms();
@@ -399,9 +399,9 @@ void DeviceAdmission::Judge(const Shared& operation,
     }
   }
   admission::DeviceVerdict judged = admission::JudgeShortages(
-      shortages, parts_.policy, line_.WaitedFor(pod, now));
+      shortages, parts_.policy, queue_.WaitedFor(pod, now));
   // Rejected or not: one that holds claims cannot be, and goes on waiting.
-  admission::DeviceLine::Place place = PlaceOf(*operation);
+  admission::WaitQueue::Place place = PlaceOf(*operation);
   place.limit = judged.limit;
   for (const device::Shortage& shortage : shortages) {
     place.short_of.insert(shortage.resource);
@@ -415,10 +415,10 @@ void DeviceAdmission::Judge(const Shared& operation,
 bool DeviceAdmission::MayGo(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
-  admission::DeviceLine::Place place = PlaceOf(*operation);
+  admission::WaitQueue::Place place = PlaceOf(*operation);
   // Others may wait for what it holds: it must not wait for them.
   if (!place.takes) return true;
-  const auto first = line_.FirstBefore(pod, place, now, FreeCount());
+  const auto first = queue_.FirstBefore(pod, place, now, FreeCount());
   if (!first.has_value()) return true;
   std::vector<std::string> resources;
   for (const auto& [resource, count] : place.needs) {
@@ -435,9 +435,9 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
   const std::int64_t now = parts_.now_ms();
   const admission::DeviceVerdict judged =
       admission::JudgeFailedCall(operation->failed_resource, operation->failure,
-                                 parts_.policy, line_.WaitedFor(pod, now));
+                                 parts_.policy, queue_.WaitedFor(pod, now));
   // It does not stand in line: it comes again by itself.
-  admission::DeviceLine::Place place = PlaceOf(*operation);
+  admission::WaitQueue::Place place = PlaceOf(*operation);
   place.limit = judged.limit;
   EnterLine(pod, std::move(place));
   if (judged.verdict.kind == Verdict::Kind::kReject) {
@@ -448,14 +448,14 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
 }
 
 void DeviceAdmission::EnterLine(const PodUid& pod,
-                                admission::DeviceLine::Place place) {
+                                admission::WaitQueue::Place place) {
   const std::set<std::string> let_go =
-      line_.Enter(pod, std::move(place), parts_.now_ms());
+      queue_.Enter(pod, std::move(place), parts_.now_ms());
   ArmTimer();
   if (!let_go.empty()) GiveTurns(let_go, pod);
 }
 
-admission::DeviceLine::FreeCount DeviceAdmission::FreeCount() const {
+admission::WaitQueue::FreeCount DeviceAdmission::FreeCount() const {
   return [&devices = parts_.devices](const std::string& resource) {
     return devices.FreeCount(resource);
   };
@@ -480,14 +480,14 @@ void DeviceAdmission::OnResource(const std::string& resource) {
 
 void DeviceAdmission::Forget(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const std::set<std::string> resources = line_.Leave(pod);
+  const std::set<std::string> resources = queue_.Leave(pod);
   if (!resources.empty()) GiveTurns(resources);
 }
 
 void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
                                 const PodUid& but) {
   const std::vector<PodUid> turns =
-      line_.Turns(resources, parts_.now_ms(), FreeCount(), but);
+      queue_.Turns(resources, parts_.now_ms(), FreeCount(), but);
   if (turns.empty()) return;
   ArmTimer();
   for (const PodUid& pod : turns) parts_.judge_again(pod);
@@ -495,7 +495,7 @@ void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
 
 void DeviceAdmission::ArmTimer() {
   parts_.executor.Cancel(std::exchange(timer_, 0));
-  const std::optional<std::int64_t> next = line_.NextDeadline();
+  const std::optional<std::int64_t> next = queue_.NextDeadline();
   if (!next.has_value()) return;
   // The wall clock may jump, so it is looked at now and then.
   const std::int64_t delay =
@@ -506,7 +506,7 @@ void DeviceAdmission::ArmTimer() {
 
 void DeviceAdmission::OnTimer() {
   timer_ = 0;
-  const admission::DeviceLine::DueNow due = line_.Due(parts_.now_ms());
+  const admission::WaitQueue::DueNow due = queue_.Due(parts_.now_ms());
   for (const PodUid& pod : due.pods) parts_.judge_again(pod);
   if (!due.resources.empty()) GiveTurns(due.resources);
   ArmTimer();

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "admission/device_line.h"
 #include "admission/device_verdict.h"
+#include "admission/wait_queue.h"
 #include "claim/device_booking.h"
 #include "common/executor.h"
 #include "device/pod_needs.h"
@@ -48,8 +48,8 @@ struct DeviceRequest {
 /// The pod transaction of device plugins: plan all devices of the pod, ask the
 /// plugins for their preference, reserve in one batch, let the plugins allocate
 /// in parallel, commit in one batch. Whatever fails frees all that was
-/// reserved. Pods that cannot have their devices now stand in line. Lives on
-/// the manager's thread.
+/// reserved. Pods that cannot have their devices now wait in the queue. Lives
+/// on the manager's thread.
 class DeviceAdmission {
  public:
   /// Everything is borrowed and must outlive this.
@@ -64,7 +64,7 @@ class DeviceAdmission {
     admission::DevicePolicy policy;
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     bool refuse_edit_conflicts = false;
-    admission::DeviceLineOptions line;
+    admission::WaitQueueOptions queue;
     std::function<std::int64_t()> now_ms;
     /// This pod should be admitted again.
     std::function<void(const PodUid&)> judge_again;
@@ -165,9 +165,9 @@ class DeviceAdmission {
   bool MayGo(const Shared& operation);
   void FailedCall(const Shared& operation);
   std::string NameOf(const PodUid& uid) const;
-  admission::DeviceLine::Place PlaceOf(const Operation& operation) const;
-  void EnterLine(const PodUid& pod, admission::DeviceLine::Place place);
-  admission::DeviceLine::FreeCount FreeCount() const;
+  admission::WaitQueue::Place PlaceOf(const Operation& operation) const;
+  void EnterLine(const PodUid& pod, admission::WaitQueue::Place place);
+  admission::WaitQueue::FreeCount FreeCount() const;
   /// Tells those who may go now; `but` has been just now.
   void GiveTurns(const std::set<std::string>& resources,
                  const PodUid& but = {});
@@ -180,7 +180,7 @@ class DeviceAdmission {
                                          const std::string& container);
 
   const Parts parts_;
-  admission::DeviceLine line_;
+  admission::WaitQueue queue_;
   std::map<PodUid, Shared> operations_;
   TimerId timer_ = 0;
   bool stopped_ = false;

@@ -65,7 +65,7 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
   admission::Judgement judgement = admission::Judge(pod, Input(*objects));
   const claim::PodIdentity identity = IdentityOf(pod);
   if (judgement.book_anew) {
-    LetGo(id, identity.uid, judgement.verdict, std::move(done));
+    ReleaseReplaced(id, identity.uid, judgement.verdict, std::move(done));
     return;
   }
   if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
@@ -246,14 +246,14 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
       [pod, verdict, reject, now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         if (reject) return claim::RejectPod(state, pod, now, verdict);
-        return claim::SeePod(state, pod, now, verdict.message);
+        return claim::RecordSeen(state, pod, now, verdict.message);
       },
       parts_.executor, finish);
 }
 
-void PodLifecycle::LetGo(OperationId id, const PodUid& pod,
-                         const Verdict& verdict,
-                         DeviceManager::AdmitDone done) {
+void PodLifecycle::ReleaseReplaced(OperationId id, const PodUid& pod,
+                                   const Verdict& verdict,
+                                   DeviceManager::AdmitDone done) {
   simple_.insert(id);
   admitted_.erase(pod);
   parts_.ledger.Submit(

@@ -149,7 +149,7 @@ void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
         }
         // Another pod was faster. That this one waits is recorded.
         state::Decision seen =
-            claim::SeePod(state, identity, now, verdict.message);
+            claim::RecordSeen(state, identity, now, verdict.message);
         return Booked{std::move(seen), std::move(verdict)};
       },
       parts_.executor,

@@ -159,8 +159,8 @@ class PodLifecycle {
                      const Verdict& verdict, DeviceManager::AdmitDone done);
   /// The pod holds claims that were replaced, and no container runs with them:
   /// they are unprepared. It is to be released, and then admitted anew.
-  void LetGo(OperationId id, const PodUid& pod, const Verdict& verdict,
-             DeviceManager::AdmitDone done);
+  void ReleaseReplaced(OperationId id, const PodUid& pod,
+                       const Verdict& verdict, DeviceManager::AdmitDone done);
   static claim::PodIdentity IdentityOf(const Pod& pod);
   static absl::Status Stopped();
   /// In this boot, and on disk.

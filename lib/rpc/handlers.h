@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/status.h"
-#include "rpc/answer_gate.h"
+#include "rpc/pending_answer.h"
 #include "rpc/server.h"
 
 namespace devmgr::rpc {
@@ -20,29 +20,29 @@ namespace devmgr::rpc {
 /// What a handler holds of its call. It does not keep the call.
 class Answerer final : public ServerStream {
  public:
-  explicit Answerer(std::shared_ptr<AnswerGate> gate)
-      : gate_(std::move(gate)) {}
+  explicit Answerer(std::shared_ptr<PendingAnswer> pending)
+      : pending_(std::move(pending)) {}
   /// Speaks up for a handler that lets go of its call.
   ~Answerer() override {
-    gate_->Finish(InternalError("the call was dropped unanswered"));
+    pending_->Finish(InternalError("the call was dropped unanswered"));
   }
   Answerer(const Answerer&) = delete;
   Answerer& operator=(const Answerer&) = delete;
 
   const std::map<std::string, std::string>& metadata() const override {
-    return gate_->metadata();
+    return pending_->metadata();
   }
-  void Write(const std::string& message) override { gate_->Write(message); }
-  void Finish(const absl::Status& status) override { gate_->Finish(status); }
+  void Write(const std::string& message) override { pending_->Write(message); }
+  void Finish(const absl::Status& status) override { pending_->Finish(status); }
   void WhenClientGone(std::function<void()> gone) override {
-    gate_->WhenClientGone(std::move(gone));
+    pending_->WhenClientGone(std::move(gone));
   }
   void Answer(const absl::StatusOr<std::string>& answer) const {
-    gate_->Answer(answer);
+    pending_->Answer(answer);
   }
 
  private:
-  const std::shared_ptr<AnswerGate> gate_;
+  const std::shared_ptr<PendingAnswer> pending_;
 };
 
 /// How calls are handled inside: a unary one is a stream of one message.

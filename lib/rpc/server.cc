@@ -22,10 +22,10 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "rpc/answer_gate.h"
 #include "rpc/call_turns.h"
 #include "rpc/client_lines.h"
 #include "rpc/handlers.h"
+#include "rpc/pending_answer.h"
 #include "rpc/runtime.h"
 #include "rpc/unix_socket.h"
 
@@ -53,7 +53,7 @@ class ServerImpl;
 ///
 /// Expected and reading have an operation on the queue. In waiting the end of
 /// another call of the client comes next, or that of the server; in answering
-/// the gate decides what does, on any thread.
+/// the pending answer decides what does, on any thread.
 class ServerCall final : public Completion {
  public:
   explicit ServerCall(ServerImpl& server) : server_(server) {}
@@ -66,7 +66,7 @@ class ServerCall final : public Completion {
   /// In place of that.
   void Refuse(const grpc::Status& status);
 
-  const std::shared_ptr<AnswerGate>& gate() const { return gate_; }
+  const std::shared_ptr<PendingAnswer>& pending() const { return pending_; }
   ClientLines::Id line() const { return line_; }
   bool has_turn() const { return has_turn_; }
   void set_has_turn() { has_turn_ = true; }
@@ -79,7 +79,7 @@ class ServerCall final : public Completion {
    public:
     explicit Over(ServerCall& call) : call_(call) {}
     void OnComplete(bool /*ok*/) override {
-      call_.gate_->OnClientGone();
+      call_.pending_->OnClientGone();
       call_.Leave();
     }
 
@@ -93,7 +93,8 @@ class ServerCall final : public Completion {
   void Leave();
 
   ServerImpl& server_;
-  const std::shared_ptr<AnswerGate> gate_ = std::make_shared<AnswerGate>();
+  const std::shared_ptr<PendingAnswer> pending_ =
+      std::make_shared<PendingAnswer>();
   Over over_{*this};
   // On the queue's thread only, but for the stream as said above.
   Step step_ = Step::kExpected;
@@ -197,7 +198,7 @@ void ServerCall::OnComplete(bool ok) {
       if (ok) return Handle();
       return Refuse({grpc::StatusCode::INTERNAL, "the call has no request"});
     case Step::kAnswering:
-      if (!gate_->OnSent(ok)) Leave();
+      if (!pending_->OnSent(ok)) Leave();
   }
 }
 
@@ -230,12 +231,12 @@ void ServerCall::Handle() {
     metadata.emplace(std::string(name.data(), name.size()),
                      std::string(value.data(), value.size()));
   }
-  gate_->Open({context_, stream_, this}, std::move(metadata));
-  // The end of the server aborts at gates that are open by then; those that
-  // come here later have to look themselves.
-  if (server_.closing()) return gate_->Abort(ClosingError());
+  pending_->Open({context_, stream_, this}, std::move(metadata));
+  // The end of the server aborts the answers that are pending by then; those
+  // that come here later have to look themselves.
+  if (server_.closing()) return pending_->Abort(ClosingError());
   std::string request = ToString(request_);
-  (*handler_)(std::move(request), std::make_shared<Answerer>(gate_));
+  (*handler_)(std::move(request), std::make_shared<Answerer>(pending_));
 }
 
 void ServerCall::Refuse(const grpc::Status& status) {
@@ -251,16 +252,16 @@ ServerImpl::~ServerImpl() {
   poller_.Unwatch(watch_);
   socket_.reset();
   if (!grpc_server_) return;
-  std::vector<std::shared_ptr<AnswerGate>> gates;
+  std::vector<std::shared_ptr<PendingAnswer>> answers;
   std::vector<ServerCall*> waiting;
   {
     MutexLock lock(mutex_);
     closing_ = true;
-    for (const auto& [call, owned] : calls_) gates.push_back(call->gate());
+    for (const auto& [call, owned] : calls_) answers.push_back(call->pending());
     waiting = turns_.TakeWaiting();
   }
   for (ServerCall* call : waiting) call->Refuse(ToGrpc(ClosingError()));
-  for (const auto& gate : gates) gate->Abort(ClosingError());
+  for (const auto& answer : answers) answer->Abort(ClosingError());
   grpc_server_->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_millis(kFarewell.count(), GPR_TIMESPAN)));

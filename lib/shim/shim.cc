@@ -158,9 +158,9 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
                                                   std::move(parts));
   }
   if (options_.actuator != nullptr) {
-    gate_ =
-        std::make_unique<PodGate>(*options_.manager, *options_.actuator, book_,
-                                  options_.pods_from_source, executor_);
+    sandbox_actuator_ = std::make_unique<SandboxActuator>(
+        *options_.manager, *options_.actuator, book_, options_.pods_from_source,
+        executor_);
   }
 }
 
@@ -253,7 +253,7 @@ void Shim::OnOver(std::uint64_t call, const CriOutcome& outcome) {
   const Over run = std::move(found->second);
   calls_.erase(found);
   if (run) run(outcome);
-  if (gate_ != nullptr) gate_->OnCallOver(call);
+  if (sandbox_actuator_ != nullptr) sandbox_actuator_->OnCallOver(call);
 }
 
 void Shim::Observe(const HeldCall& held) {
@@ -272,8 +272,8 @@ void Shim::Observe(const HeldCall& held) {
     if (sandbox) {
       const cri::SandboxIdentity last = book_.RemoveSandbox(id);
       given_.erase(last.uid);
-      if (gate_ != nullptr && !last.uid.value.empty()) {
-        gate_->OnLastSandboxGone(last.uid);
+      if (sandbox_actuator_ != nullptr && !last.uid.value.empty()) {
+        sandbox_actuator_->OnLastSandboxGone(last.uid);
       }
     } else {
       book_.RemoveContainer(id);
@@ -281,7 +281,9 @@ void Shim::Observe(const HeldCall& held) {
     if (!holders_.empty()) UpdateHolders();
     CountBook();
   });
-  if (!sandbox || gate_ == nullptr || !gate_->in_doubt()) return Forward(held);
+  if (!sandbox || sandbox_actuator_ == nullptr ||
+      !sandbox_actuator_->in_doubt())
+    return Forward(held);
   // Afterwards nobody could say whose it was.
   Look(held, [this, held](const absl::Status&) { Forward(held); });
 }
@@ -306,10 +308,10 @@ void Shim::RunSandbox(const HeldCall& held) {
 void Shim::WhenAdmitted(const HeldCall& held,
                         const cri::SandboxIdentity& identity,
                         std::function<void()> then) {
-  if (gate_ == nullptr || identity.uid.value.empty()) return then();
+  if (sandbox_actuator_ == nullptr || identity.uid.value.empty()) return then();
   const bool wait = options_.unknown_sandbox == UnknownSandbox::kWait;
   const auto now = executor_->Now();
-  const PodGate::Patience patience = {
+  const SandboxActuator::Patience patience = {
       wait ? std::min(now + options_.unknown_sandbox_wait, held->patient_until)
            : now,
       held->answer_by};
@@ -326,8 +328,9 @@ void Shim::WhenAdmitted(const HeldCall& held,
     }
     status.ok() ? then() : Fail(held, ForCaller(status));
   };
-  gate_->Admit(held->call.id, identity, patience, done);
-  if (gate_->in_doubt()) WaitForLook({[](const absl::Status&) {}, true});
+  sandbox_actuator_->Admit(held->call.id, identity, patience, done);
+  if (sandbox_actuator_->in_doubt())
+    WaitForLook({[](const absl::Status&) {}, true});
 }
 
 void Shim::StartContainer(const HeldCall& held) {

@@ -25,10 +25,10 @@
 #include "shim/device_source.h"
 #include "shim/held_devices.h"
 #include "shim/pod_book.h"
-#include "shim/pod_gate.h"
 #include "shim/runtime_cdi.h"
 #include "shim/runtime_client.h"
 #include "shim/runtime_reporter.h"
+#include "shim/sandbox_actuator.h"
 
 namespace devmgr::shim {
 
@@ -231,7 +231,8 @@ class Shim final : public CriShim, private CriInterceptor {
   RuntimeClient client_;
   std::unique_ptr<DeviceSource> source_;  ///< Null: there is none.
   PodBook book_;
-  std::unique_ptr<PodGate> gate_;  ///< Null: pods are not ours to want.
+  std::unique_ptr<SandboxActuator>
+      sandbox_actuator_;  ///< Null: pods are not ours to want.
   bool runtime_known_ = false;
   bool looked_ = false;  ///< At least once.
   bool looking_ = false;

@@ -75,7 +75,7 @@ void Shim::OnRuntimeLost() {
 
 void Shim::Doubt() {
   look_again_ = true;
-  if (gate_ != nullptr) gate_->OnDoubt();
+  if (sandbox_actuator_ != nullptr) sandbox_actuator_->OnDoubt();
   if (!looking_) BeginLook();
 }
 
@@ -129,16 +129,16 @@ void Shim::OnLists(const RuntimeLists& lists) {
     TellOfUnknownContainers();
     LookForHolders();
   });
-  if (gate_ == nullptr) return;
-  for (const PodUid& pod : gone) gate_->OnLastSandboxGone(pod);
-  if (!look_again_) gate_->OnLook();
+  if (sandbox_actuator_ == nullptr) return;
+  for (const PodUid& pod : gone) sandbox_actuator_->OnLastSandboxGone(pod);
+  if (!look_again_) sandbox_actuator_->OnLook();
   if (!std::exchange(looked_, true)) TellOfStrays();
 }
 
 void Shim::OnLookFailed(const absl::Status& status) {
   const std::string error = MessageOf(status);
   Count([&](CriShimInfo& info) { info.runtime_error = error; });
-  if (gate_ != nullptr) gate_->OnLookFailed(status);
+  if (sandbox_actuator_ != nullptr) sandbox_actuator_->OnLookFailed(status);
   if (std::exchange(look_error_, error) == error) return;
   Tell(true, "RuntimeNotLookedAt", {},
        error + "; it is asked again until it has listed what it runs");

@@ -82,7 +82,7 @@ enum class DecisionKind : std::uint8_t {
   kReserve = 11,         ///< Devices are chosen; plugins will be asked.
   kAllocated = 12,       ///< Plugins answered; the pod has its devices.
   kUnreserve = 13,       ///< Devices are free again; the pod did not get them.
-  kBacking = 14,         ///< Who serves a resource's name.
+  kBacking = 14,         ///< What serves a resource's name.
   kInitEnded = 15,       ///< Init containers ended; their devices are free.
   kDebt = 16,            ///< Drivers have not unprepared what they were to.
   kForgiven = 17,        ///< What drivers owed is not waited for any more.
@@ -98,7 +98,7 @@ std::string_view DecisionKindName(DecisionKind kind);
 /// A decision before it has a number.
 struct Decision {
   DecisionKind kind = DecisionKind::kSeen;
-  std::vector<ObjectName> pods;    ///< Whom it concerns, for the history.
+  std::vector<ObjectName> pods;    ///< Pods that it concerns, for the history.
   std::vector<ObjectName> claims;  ///< The same.
   std::string message;             ///< For people; may be empty.
   std::vector<Change> changes;     ///< Empty: nothing to decide, no write.

@@ -9,7 +9,7 @@
 
 namespace devmgr::state {
 
-/// The name of a pod whose record is lost, as far as anybody knows it.
+/// The name of a pod whose record is lost, as far as it is known.
 using NameOfPod = std::function<std::optional<ObjectName>(const PodUid&)>;
 
 /// Makes a state of which records are missing, or older than the others, hold

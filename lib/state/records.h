@@ -134,7 +134,7 @@ struct DeviceHold {
   friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
 };
 
-/// Who serves an extended resource by its name on this node. Stored: never
+/// What serves an extended resource by its name on this node. Stored: never
 /// renumber.
 enum class Backing : std::uint8_t {
   kPlugin = 1,  ///< A device plugin, by counting.
@@ -147,8 +147,8 @@ struct ResourceRecord {
   std::string name;
   Backing backing = Backing::kPlugin;
   std::int64_t since_ms = 0;  ///< Unix time.
-  /// Why an operator gave the name to whom it is with; it stays there until he
-  /// says otherwise. Empty: nobody did.
+  /// Why an operator gave the name to its owner; it stays there until another
+  /// decision. Empty: none did.
   std::string by_operator;
   friend bool operator==(const ResourceRecord&,
                          const ResourceRecord&) = default;

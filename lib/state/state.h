@@ -36,13 +36,13 @@ struct State {
   // Indexes over the maps above; Put and Erase keep all of them together.
   std::set<ByName<PodRecord>, std::less<>> pod_names;
   std::set<ByName<ClaimRecord>, std::less<>> claim_names;
-  /// Resource, device of its plugin, who holds it.
+  /// Resource, device of its plugin, the pod that holds it.
   std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
-  /// Resource, who holds a claim for it.
+  /// Resource, the pods that hold a claim for it.
   std::set<std::pair<std::string, PodUid>> class_holders;
   /// What drivers have prepared.
   std::set<ByDevice, std::less<>> device_claims;
-  /// Device that nobody else may have, which claim without pods keeps it.
+  /// Device that no other claim may have, which claim without pods keeps it.
   std::set<std::pair<DeviceKey, ClaimUid>> kept_devices;
   /// Resource, device of its plugin, which container holds it that the ledger
   /// has no pod for.
@@ -95,7 +95,7 @@ struct State {
   /// Claims that have a prepared device, in order of UID.
   std::vector<ClaimUid> ClaimsOf(const DeviceKey& device) const;
   /// A claim whose pods have gone and which a driver has yet to unprepare, so
-  /// that nobody else may have the device; null when there is none. Valid until
+  /// that no other may have the device; null when there is none. Valid until
   /// the next change.
   const ClaimUid* KeeperOf(const DeviceKey& device) const;
 

@@ -40,7 +40,7 @@ std::vector<ForeignHolderInfo> ForeignHoldersOf(const State& state);
 std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
                                            std::string_view container);
 
-/// The extended resources that somebody backs or that pods hold devices of.
+/// The extended resources that have an owner or that pods hold devices of.
 std::vector<ResourceInfo> ResourcesOf(const State& state);
 
 DecisionInfo DecisionInfoOf(const Batch& batch);

@@ -16,7 +16,7 @@
 
 namespace devmgr::topology {
 
-/// Who asks for how much of a resource.
+/// How much of a resource is asked for.
 struct HintRequest {
   PodUid pod;
   std::string container;  ///< Empty: the pod as a whole.

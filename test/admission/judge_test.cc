@@ -227,15 +227,15 @@ TEST_F(JudgeTest, APodBeingDeletedIsNotTakenUp) {
 }
 
 TEST_F(JudgeTest, ANewPodOfTheNameWaitsForTheOldOne) {
-  ledger_.Take(
-      claim::SeePod(ledger_.state(), {PodUid{"old"}, NameOf("P")}, 1, "waits"));
+  ledger_.Take(claim::RecordSeen(ledger_.state(), {PodUid{"old"}, NameOf("P")},
+                                 1, "waits"));
   const Judgement judgement = JudgePod(p_);
   EXPECT_EQ(judgement.verdict.kind, Kind::kWait);
   EXPECT_EQ(judgement.verdict.reason, "PreviousPodReleasing");
   EXPECT_THAT(judgement.verdict.message, HasSubstr("UID old"));
   EXPECT_THAT(judgement.verdict.waiting_for, ElementsAre(PodNamed("P")));
   // Nor does the old one wait for the new, once both are known.
-  ledger_.Take(claim::SeePod(ledger_.state(), IdentityOf(p_), 1, "waits"));
+  ledger_.Take(claim::RecordSeen(ledger_.state(), IdentityOf(p_), 1, "waits"));
   EXPECT_EQ(JudgePod(p_).verdict.reason, "PreviousPodReleasing");
   EXPECT_EQ(JudgePod(PodBuilder("P").Uid("old").Container("c")).verdict.kind,
             Kind::kAdmit);

@@ -58,7 +58,7 @@ TEST(CdiRegistryTest, HasNoDeviceThatTwoFilesDefine) {  // BO-035
   EXPECT_THAT(registry->ProblemsOf(files[1]).errors,
               ElementsAre("conflicting device 'v.com/c=d': also defined by "
                           "/etc/cdi/a.yaml"));
-  EXPECT_THAT(registry->WhyMissing("v.com/c=d"), names_both);
+  EXPECT_THAT(registry->ExplainFailedLookup("v.com/c=d"), names_both);
 }
 
 TEST(CdiRegistryTest, ThreeEqualDefinitionsAreOneConflict) {
@@ -108,7 +108,7 @@ TEST(CdiRegistryTest, ABadFileDisablesOnlyItsOwnDevices) {  // BO-041
                    {"cannot read directory '/var/run/cdi': denied"});
   EXPECT_NE(registry->Find("v.com/c=d"), nullptr);
   EXPECT_EQ(registry->ProblemsOf(registry->files()[1]).errors.size(), 1u);
-  EXPECT_THAT(registry->WhyMissing("v.com/c=x"),
+  EXPECT_THAT(registry->ExplainFailedLookup("v.com/c=x"),
               AllOf(HasSubstr("no CDI spec defines 'v.com/c=x'"),
                     HasSubstr("no valid spec: /etc/cdi/b.yaml"),
                     HasSubstr("'/var/run/cdi'")));

@@ -153,7 +153,7 @@ class RandomLife {
   }
 
   void See(std::size_t pod) {
-    ledger_.Take(SeePod(ledger_.state(), pods_[pod].identity, 1, "waits"));
+    ledger_.Take(RecordSeen(ledger_.state(), pods_[pod].identity, 1, "waits"));
   }
 
   void Book(std::size_t pod, bool with_plan) {

@@ -417,10 +417,10 @@ TEST_F(PrepareTest, APodThatIsNotKnownNeedsAPlan) {
 }
 
 TEST_F(PrepareTest, AWaitingPodNeedsAPlanAndKeepsWhenItWasFirstSeen) {
-  ledger_.Take(SeePod(state(), IdentityOf(p_), 77, "waits"));
+  ledger_.Take(RecordSeen(state(), IdentityOf(p_), 77, "waits"));
   EXPECT_THAT(BookPod(state(), IdentityOf(p_), 1, nullptr, "boot-1"),
               StatusIs(absl::StatusCode::kNotFound));
-  EXPECT_TRUE(SeePod(state(), IdentityOf(p_), 99, "waits").changes.empty());
+  EXPECT_TRUE(RecordSeen(state(), IdentityOf(p_), 99, "waits").changes.empty());
   objects_ = SnapshotOf({ClaimForP()});
   EXPECT_EQ(Prepare(p_).kind, Kind::kAdmit);
   EXPECT_EQ(PodOf(p_).first_seen_ms, 77);

@@ -76,7 +76,7 @@ TEST_F(ReleaseTest, WithoutTheDriversWordTheClaimStays) {
 TEST_F(ReleaseTest, APodThatHoldsNothingHasNothingToGiveUp) {
   Prepare(q_);
   AnswerAll();
-  ledger_.Take(SeePod(state(), IdentityOf(p_), 1, "waits"));
+  ledger_.Take(RecordSeen(state(), IdentityOf(p_), 1, "waits"));
   const state::State before = state();
   EXPECT_FALSE(Release(p_));
   EXPECT_FALSE(Release(PodBuilder("unknown")));
@@ -124,7 +124,7 @@ TEST_F(ReleaseTest, APodThatEndsAndHasNoClaimOfItsOwnIsForgottenAtOnce) {
   EXPECT_THAT(PodsOf("u-C"), ElementsAre("u-Q"));
   EXPECT_THAT(ToUnprepare(), IsEmpty());
   const Pod none = PodBuilder("none");
-  ledger_.Take(SeePod(state(), IdentityOf(none), 1, "waits"));
+  ledger_.Take(RecordSeen(state(), IdentityOf(none), 1, "waits"));
   EXPECT_TRUE(End(none));
   EXPECT_EQ(state().FindPod(IdentityOf(none).uid), nullptr);
   EXPECT_FALSE(End(none));

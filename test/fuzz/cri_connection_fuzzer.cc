@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/unique_fd.h"
-#include "cri/gate.h"
+#include "cri/held_calls.h"
 #include "cri/link.h"
 #include "cri/loop.h"
 #include "fuzz/fuzz.h"
@@ -51,10 +51,10 @@ void Connect(std::string_view bytes) {
   options.max_held_bytes = 1000;
   cri::Counters counters;
   const std::unique_ptr<cri::Loop> loop = *cri::Loop::Make();
-  cri::Gate gate(options, *loop, counters);
+  cri::HeldCalls held_calls(options, *loop, counters);
   std::unique_ptr<cri::Link> link;
   link = std::make_unique<cri::Link>(
-      UniqueFd(ends[1]), gate, [&](cri::Link* over) {
+      UniqueFd(ends[1]), held_calls, [&](cri::Link* over) {
         Require(over == link.get(), "a link ends as itself");
         loop->Bury(std::move(link));
         loop->Stop();

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documents: lines have at most 120 columns, but for tables, code and what
-programs write; a link to a file of the tree leads to one."""
+programs write; a link to a file of the tree leads to one; the files that docs/architecture.md
+names, and those of its list "Where is ...?", are there."""
 
 import pathlib
 import re
@@ -36,6 +37,16 @@ def problems_of(file, text):
         yield f'{file}:{number}: {link} is not there'
 
 
+# `lib/room/file.h`, `docs/x.md`, also a folder.
+NAMED = re.compile(r'`((?:lib|checkpoint|tools|test|docs|examples)/[\w./-]+)`')
+
+
+def lost_files(root, text):
+  """Files and folders that the text names and the tree lacks; how many it names."""
+  named = set(NAMED.findall(text))
+  return sorted(name for name in named if not (root / name).exists()), len(named)
+
+
 def documents_of(root):
   for pattern in ('*.md', 'docs/*.md', 'checkpoint/*.md', 'lib/**/*.md', 'test/**/*.md', 'examples/**/*.md'):
     yield from sorted(root.glob(pattern))
@@ -47,7 +58,16 @@ def main():
   bad = 'x' * 60 + ' ' + 'y' * 60 + '\n[a](none.md) [b](tap.py)\n```\n' + 'z ' * 90 + '\n```\n| ' + 'z ' * 90 + '|\n'
   tap.equal([p.split(': ', 1)[1] for p in problems_of(here / 'bad.md', bad)], ['121 columns', 'none.md is not there'],
             'what is wrong is found')
-  for file in documents_of(pathlib.Path(sys.argv[1])):
+  root = pathlib.Path(sys.argv[1])
+  tap.equal(lost_files(root, '`lib/common/status.h` `lib/none.h`'), (['lib/none.h'], 2),
+            'a file that is not there is found')
+  text = (root / 'docs' / 'architecture.md').read_text(encoding='utf-8')
+  where = text.partition('## Where is ...?')[2].partition('\n## ')[0]
+  lost, count = lost_files(root, where)
+  tap.check(count >= 25 and not lost, 'docs/architecture.md: Where is ...?', f'{count} files, without {lost}')
+  lost, _ = lost_files(root, text)
+  tap.check(not lost, 'docs/architecture.md names files that are there', f'without {lost}')
+  for file in documents_of(root):
     problems = list(problems_of(file, file.read_text(encoding='utf-8')))
     tap.check(not problems, str(file.relative_to(sys.argv[1])), '\n'.join(problems))
   tap.finish()

@@ -165,7 +165,7 @@ absl::Status Show(const Session& session) {
   const CdiRegistryDevice* device = registry->Find(options.cdi_device);
   if (device == nullptr) {
     return MakeError(absl::StatusCode::kNotFound,
-                     registry->WhyMissing(options.cdi_device));
+                     registry->ExplainFailedLookup(options.cdi_device));
   }
   const CdiSpec& spec = *device->file->spec;
   if (options.format == Format::kName) {

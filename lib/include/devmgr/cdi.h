@@ -159,7 +159,7 @@ struct CriEdits {
 /// What is done with an edit that plain CRI cannot express.
 enum class CriPolicy {
   kRefuse,     ///< The container is refused.
-  kWarn,       ///< The edit is left out, and told.
+  kWarn,       ///< The edit is left out, and reported.
   kAllowList,  ///< Hooks only: as kWarn for those listed, kRefuse for others.
 };
 

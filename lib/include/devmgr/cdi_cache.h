@@ -33,7 +33,7 @@ struct CdiCacheOptions {
   /// Refresh looks again.
   bool watch = true;
 
-  /// What is read at most; more is left out, and told (CdiRegistry::unread).
+  /// What is read at most; more is left out, and listed (CdiRegistry::unread).
   /// Files of one directory, in byte order of their names.
   std::size_t max_files = 10'000;
   std::size_t max_file_bytes = std::size_t{4} << 20;
@@ -46,7 +46,7 @@ struct CdiCacheOptions {
 
   /// Changes that no watch tells of, as of what a link in a directory leads to:
   /// a query that comes so long after the last one of its kind has the cache's
-  /// thread look again. Who asks nothing wakes nobody.
+  /// thread look again. Without a call nothing wakes up.
   std::chrono::milliseconds distrust{60'000};
 };
 

@@ -83,7 +83,7 @@ class DEVMGR_EXPORT CdiRegistry {
 
   /// Why Find has nothing: a sentence with the name, and the paths of the files
   /// that are to blame.
-  std::string WhyMissing(std::string_view name) const;
+  std::string ExplainFailedLookup(std::string_view name) const;
 
   /// Of the files without problems, sorted, each once; also where all devices
   /// are in conflict. Classes come without the vendor.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Standing between a CRI client and a container runtime: a proxy that changes
-// nothing of what passes, but for the calls it is told to ask about.
+// nothing of what passes, but for the calls that it has to ask about.
 #pragma once
 
 #include <absl/status/status.h>
@@ -22,7 +22,7 @@
 
 namespace devmgr {
 
-/// A call that is held until somebody has decided about it.
+/// A call that is held until the interceptor has decided about it.
 struct CriCall {
   /// Distinct among all calls of a proxy.
   std::uint64_t id = 0;
@@ -108,7 +108,7 @@ class DEVMGR_EXPORT CriInterceptor {
   /// A call of a method of CriProxyOptions::intercept. It is held until
   /// `decide` is called, and only it.
   virtual void OnCall(CriCall call, Decide decide) = 0;
-  /// Once for every OnCall, when the call is over, whoever ended it; a caller
+  /// Once for every OnCall, when the call is over, however it ended; a caller
   /// that gives up while it is held is heard of here, too. The answer is on
   /// its way to the caller already.
   virtual void OnEnd(std::uint64_t /*call*/, const CriOutcome& /*outcome*/) {}
@@ -195,7 +195,7 @@ class DEVMGR_EXPORT CriProxy {
  public:
   /// Listens from here on.
   ///   InvalidArgument     an option is out of range or missing
-  ///   FailedPrecondition  somebody listens on `listen` already (the message
+  ///   FailedPrecondition  a process listens on `listen` already (the message
   ///                       names the process), or a file that is no socket is
   ///                       there
   ///   NotFound            there is no directory for it

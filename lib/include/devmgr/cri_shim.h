@@ -35,7 +35,7 @@ DEVMGR_EXPORT std::string_view RuntimeCdiName(RuntimeCdi cdi);
 /// What becomes of a container whose pod the source of devices does not know.
 enum class UnknownSandbox {
   kWait,    ///< It is waited for, then kPass.
-  kPass,    ///< Created without devices; told as an event.
+  kPass,    ///< Created without devices; an event says so.
   kRefuse,  ///< The caller gets FailedPrecondition.
 };
 
@@ -53,12 +53,12 @@ struct CriShimOptions {
 
   /// With `manager`: RunPodSandbox is held until its pod is Ready, and the pod
   /// is released when it is over. Borrowed: must outlive the shim. It must not
-  /// follow the source. Null: somebody else prepares and releases.
+  /// follow the source. Null: pods are prepared and released elsewhere.
   Actuator* actuator = nullptr;
-  /// With `actuator`, who knows the pods. True: the manager's source.
+  /// With `actuator`, where pods come from. True: the manager's source.
   /// RunPodSandbox wants the pod it has; a pod is over when its last sandbox is
   /// gone and the source calls it Succeeded or Failed, or, being complete,
-  /// lacks it. False: whoever calls Actuator::Want, before or soon after
+  /// lacks it. False: from calls of Actuator::Want, before or soon after
   /// RunPodSandbox; a pod is over when its last sandbox is removed, and one
   /// that never ran keeps its place until Actuator::Unwant.
   bool pods_from_source = true;
@@ -80,7 +80,7 @@ struct CriShimOptions {
   /// Where names are looked up for a runtime without CDI.
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
-  /// Policies for what a runtime without CDI cannot be told. `pod`, `container`
+  /// Policies for what a runtime without CDI cannot express. `pod`, `container`
   /// and `runtime` are filled in by the shim.
   CriTarget fallback;
 
@@ -88,9 +88,9 @@ struct CriShimOptions {
   /// and are counted.
   bool strict = false;
 
-  /// What happened that somebody should know; on a thread of the shim's, must
-  /// not block. The source of devices is told, too, with the counters: see
-  /// DeviceManager::ReportRuntime.
+  /// What happened that an operator should know; on a thread of the shim's,
+  /// must not block. It is reported to the source of devices, too, with the
+  /// counters: see DeviceManager::ReportRuntime.
   std::function<void(const EventInfo&)> on_event;
   /// Default: nothing is logged. With `manager` events are not logged here: its
   /// observers hear of them.
@@ -126,7 +126,7 @@ struct CriShimInfo {
   std::uint64_t injected = 0;    ///< Containers changed so far.
   std::uint64_t unchanged = 0;   ///< Containers passed as they came.
   std::uint64_t refused = 0;     ///< Calls answered with an error of ours.
-  std::uint64_t unreadable = 0;  ///< Requests nobody could read.
+  std::uint64_t unreadable = 0;  ///< Requests that could not be read.
 
   /// Those that had not exited when the runtime last listed them, by ID.
   std::vector<UnknownContainer> unknown_containers;
@@ -134,7 +134,7 @@ struct CriShimInfo {
 };
 
 /// Annotation of a container that the shim changed: a digest of what it was
-/// given, so that a list of containers tells who holds what.
+/// given, so that a list of containers shows which holds what.
 inline constexpr std::string_view kAllocationAnnotation = "devmgr/allocation";
 
 /// Annotation of a container that the shim gave devices: which, as JSON, so

@@ -23,7 +23,7 @@
 
 namespace devmgr {
 
-/// Told about changes. All methods have empty defaults.
+/// Hears of changes. All methods have empty defaults.
 ///
 /// Thread: one at a time, in order of change: the manager's own, or one that
 ///   waits in a blocking method of the manager.
@@ -42,8 +42,8 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   /// have them now, or it has waited long enough.
   virtual void OnJudgeAgain(const PodUid&) {}
   /// The health of devices that these pods hold is another now; see
-  /// PodInfo::allocated_resources. What changes at the same time is told at
-  /// once, each pod once.
+  /// PodInfo::allocated_resources. What changes at the same time comes in
+  /// one call, each pod once.
   virtual void OnResourceHealth(const std::vector<PodUid>&) {}
   /// The source has new objects; `DeviceManager::Objects` returns them.
   virtual void OnObjects() {}
@@ -173,7 +173,7 @@ class DEVMGR_EXPORT DeviceManager {
   /// say otherwise. What pods hold stays theirs, and devices that are held one
   /// way are not given the other way before.
   ///   InvalidArgument  there is no reason, or that is no extended resource
-  ///   NotFound         kAutomatic, and nobody has served that name
+  ///   NotFound         kAutomatic, and that name has never been served
   virtual OperationId StartHandOverResource(const std::string& resource,
                                             ResourceOwner owner,
                                             const std::string& reason,
@@ -195,7 +195,7 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartFreeHolder(const std::string& container,
                                       const std::string& reason, Done done) = 0;
 
-  /// What a CRI shim did and saw: its events are told as the manager's own are,
+  /// What a CRI shim did and saw: its events are kept as the manager's own are,
   /// its counters are shown by `Runtimes`, containers that hold what their pods
   /// were not given become `ForeignHolders`, soon. For shims; to be repeated
   /// until it succeeds. Waits for the manager's thread, like views.
@@ -226,8 +226,8 @@ class DEVMGR_EXPORT DeviceManager {
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
   ///   NotFound            this pod or container is not known
-  ///   Unavailable         not prepared (in this boot); the message says who is
-  ///                       late
+  ///   Unavailable         not prepared (in this boot); the message names the
+  ///                       drivers that are late
   ///   FailedPrecondition  an init container whose devices were given back
   virtual absl::StatusOr<std::shared_ptr<const ContainerDevices>>
   ContainerDevicesOf(const PodUid& pod, std::string_view container) const = 0;

@@ -147,12 +147,12 @@ struct Host {
   std::function<std::string()> boot_id;
   /// Wall clock, used for time stamps only. Default: the system's.
   std::function<std::chrono::system_clock::time_point()> now;
-  /// Called on the manager's thread; must not block. Told as an event, too,
+  /// Called on the manager's thread; must not block. It is an event, too,
   /// which is all that happens by default.
   std::function<void(const PodAction&)> act_on_pod;
   /// Default: nothing is logged.
   LogSink log;
-  /// Borrowed: must outlive the manager. Null: nobody is told.
+  /// Borrowed: must outlive the manager. Null: none are reported.
   MetricsSink* metrics = nullptr;
 };
 

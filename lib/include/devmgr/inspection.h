@@ -31,7 +31,7 @@ class DEVMGR_EXPORT InspectionServer {
   /// `manager` and `actuator` (may be null) are borrowed and must outlive the
   /// server. `log` hears of clients that are hung up on, such as because 256
   /// of them are connected, on a thread of the server's, at a bounded rate.
-  ///   FailedPrecondition  somebody listens there; the message names the holder
+  ///   FailedPrecondition  a process listens there; the message names it
   ///   PermissionDenied    the directory is not ours to write
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
       DeviceManager& manager, Actuator* actuator,
@@ -40,19 +40,19 @@ class DEVMGR_EXPORT InspectionServer {
   virtual ~InspectionServer() = default;
 };
 
-/// Reason of a waiting pod that the source has but that nobody asked to prepare
+/// Reason of a waiting pod that the source has and no request has named
 /// (`actuate: embedder`).
 inline constexpr std::string_view kNotRequestedReason = "NotRequested";
 /// The same of a pod that has finished by what its object says.
 inline constexpr std::string_view kFinishedReason = "Finished";
 
 /// Reads what a manager knows. One thread at a time.
-/// All methods of a connected inspector may return Unavailable (nobody answers
+/// All methods of a connected inspector may return Unavailable (nothing answers
 /// there) or DeadlineExceeded.
 class DEVMGR_EXPORT Inspector {
  public:
   /// Connects to a running daemon.
-  ///   Unavailable       nobody listens at `endpoint`
+  ///   Unavailable       no process listens at `endpoint`
   ///   PermissionDenied  the socket is not ours to use
   static absl::StatusOr<std::unique_ptr<Inspector>> Connect(
       const std::filesystem::path& endpoint, std::chrono::milliseconds timeout);
@@ -133,7 +133,7 @@ struct LedgerConversion {
 
 /// Converts the ledger of a stopped devmgrd to the older `format`, so that an
 /// older version can open it; without `apply` only says what that would lose.
-/// Pods, claims and who holds which device stay in any case.
+/// Pods, claims and the holders of devices stay in any case.
 ///   InvalidArgument     nothing can be converted to that format
 ///   NotFound            there is no ledger
 ///   FailedPrecondition  it has that format or an older one already, or a

@@ -8,8 +8,8 @@
 
 namespace devmgr {
 
-/// Told what a metric can only learn as it happens; everything else can be read
-/// off the views of a DeviceManager when somebody asks. All methods have empty
+/// Hears what a metric can only learn as it happens; everything else can be
+/// read off the views of a DeviceManager at any time. All methods have empty
 /// defaults.
 ///
 /// Thread: one, the manager's own, in order of what happened.

@@ -10,8 +10,9 @@
 
 namespace devmgr {
 
-/// Who allocates devices (docs/architecture.md, "Authority"). A pod that lacks
-/// devices of plugins waits for them; below a scheduler it is rejected.
+/// Which party allocates devices (docs/architecture.md, "Authority"). A pod
+/// that lacks devices of plugins waits for them; below a scheduler it is
+/// rejected.
 enum class Authority { kNode, kScheduler };
 
 /// `kDefault` waits where waiting helps. `kStrictKubelet` rejects what lacks
@@ -41,7 +42,7 @@ struct DebtPolicy {
     /// extended resources blocks all the same: its pod is what keeps a device
     /// plugin from giving the same devices by that name.
     kDefer,
-    kForgive  ///< As kBlock; after `forgive_after` nobody waits any longer.
+    kForgive  ///< As kBlock; after `forgive_after` the pod goes.
   };
   Kind kind = Kind::kBlock;
   std::chrono::milliseconds forgive_after{0};  ///< Positive with kForgive.
@@ -112,7 +113,7 @@ struct DeviceManagerOptions {
 
   /// For drivers that `debt_policies` does not name. Claims with devices that
   /// other nodes reach, too, block all the same: another node may be using them
-  /// once nobody remembers the claim here.
+  /// once no record of the claim is left here.
   DebtPolicy debt_policy;
   /// By driver; also for devices that other nodes reach.
   std::map<std::string, DebtPolicy> debt_policies;
@@ -123,10 +124,10 @@ struct DeviceManagerOptions {
   std::map<std::string, std::chrono::milliseconds> plugin_call_timeouts;
 
   /// How long the devices of a plugin that is gone count in the capacity, and
-  /// keep their name from anybody else. Must be positive.
+  /// keep their name from others. Must be positive.
   std::chrono::milliseconds plugin_grace_period{std::chrono::minutes(5)};
 
-  /// Tells device plugins whom a call is for, as request metadata:
+  /// Names to device plugins the pod of a call, as request metadata:
   /// `devmgr-pod-uid`, `devmgr-pod-namespace`, `devmgr-pod-name`,
   /// `devmgr-container`.
   bool pod_identity_metadata = false;
@@ -148,7 +149,7 @@ struct DeviceManagerOptions {
 
   /// Two plugins that want different values of one variable, mount or device
   /// node in a container: true refuses the devices, false takes the plugin's
-  /// whose resource comes first by name. Both are told as an event.
+  /// whose resource comes first by name. Both are events.
   bool refuse_edit_conflicts = false;
 
   /// How many events are kept in memory. Must be positive.

@@ -59,7 +59,7 @@ struct RuntimeContainerConfig {
 /// and its own errors; all name the endpoint.
 class DEVMGR_EXPORT RuntimeInspector {
  public:
-  ///   Unavailable       nobody listens at `endpoint`
+  ///   Unavailable       no process listens at `endpoint`
   ///   PermissionDenied  the socket is not ours to use
   ///   Unimplemented     it speaks no `runtime.v1`
   static absl::StatusOr<std::unique_ptr<RuntimeInspector>> Connect(
@@ -127,7 +127,7 @@ DEVMGR_EXPORT absl::StatusOr<std::vector<HeldDifference>> CompareWithLedger(
 
 /// What the ledger says of pods. A pod that it does not know is not there.
 ///   FailedPrecondition  the pod is given nothing: it is rejected
-///   Unavailable         that cannot be told now, as while it is prepared
+///   Unavailable         that is not known now, as while it is prepared
 using LedgerAnswers = std::map<PodUid, absl::StatusOr<PodDevices>>;
 
 /// Containers that have not exited and that a shim has given devices, as

@@ -40,7 +40,7 @@ struct RuntimeReport {
   std::string runtime;   ///< Name and version; empty: not known yet.
   RuntimeCounters counters;
   /// Since the last report that was taken, in ascending order of the session's
-  /// own numbers. One that comes again is told once.
+  /// own numbers. One that comes again counts once.
   std::vector<EventInfo> events;
   /// Containers behind `endpoint` that hold devices which their pods were not
   /// given, as far as the shim can tell. The manager judges that by its ledger.

@@ -157,7 +157,7 @@ struct PluginInfo {
 /// A socket in the registration directory, of whatever kind of plugin.
 struct RegistrationSocketInfo {
   std::string path;         ///< Readable: what is not UTF-8 is replaced.
-  bool registered = false;  ///< Its plugin is taken in, and was told so.
+  bool registered = false;  ///< Its plugin is taken in, and was notified.
   friend bool operator==(const RegistrationSocketInfo&,
                          const RegistrationSocketInfo&) = default;
 };
@@ -260,7 +260,7 @@ struct ResourceInfo {
   /// Devices that pods and foreign containers hold, as its plugin's or through
   /// claims.
   std::int64_t held = 0;
-  /// Why an operator gave the name to its owner; empty: nobody did.
+  /// Why an operator gave the name to its owner; empty: none did.
   std::string by_operator;
   std::string device_class;  ///< That has the name now; may be empty.
   /// Drivers that the class's selectors name, and those of devices that pods
@@ -280,7 +280,7 @@ struct DeviceClassInfo {
 
 /// Something that happened, kept in memory for a while. The same again, that is
 /// an event of the same type, reason, object and message, is counted and not
-/// listed once more. Of one reason and object 16 messages are told apart; the
+/// listed once more. Of one reason and object 16 messages are kept apart; the
 /// later ones count as one event, which has the last message.
 struct EventInfo {
   /// Rises with each event, and when repeats of an event are delivered.

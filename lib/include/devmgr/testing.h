@@ -39,7 +39,7 @@ struct ScenarioStep {
     kHang,       ///< Do the work, never answer (see ReleaseHanging).
     kTooLittle,  ///< Leave the claim (default: the last) out of the answer; of
                  ///< a plugin: all that is said about a container.
-    kUnknownClaim,  ///< Also answer for a claim that nobody asked for: the UID
+    kUnknownClaim,  ///< Also answer for a claim that was not asked for: the UID
                     ///< `message`, or all zeros.
     kGarbageNames,  ///< Answer with names (`message`) that are not qualified
                     ///< CDI names; a plugin on `allocate` also with paths and
@@ -134,7 +134,7 @@ struct FakeDraDriverOptions {
   /// Fail this many GetInfo calls at first.
   int fail_get_info = 0;
   /// Health service that it advertises and serves, of `v1`, `v1alpha1`; empty:
-  /// none. Devices are healthy until it is told otherwise.
+  /// none. Devices are healthy until SetHealth or a step says otherwise.
   std::string health;
   /// How long its reports count; it repeats them in a third of that.
   std::chrono::seconds health_lease{30};

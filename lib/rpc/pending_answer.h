@@ -23,7 +23,7 @@ grpc::Status ToGrpc(const absl::Status& status);
 
 /// Where answers to a call come together: from its handler, from the end of
 /// the client, from the end of the server. One is sent at a time.
-class AnswerGate {
+class PendingAnswer {
  public:
   /// The way of answers. `tag` comes with the end of each operation.
   struct Way {
@@ -59,7 +59,7 @@ class AnswerGate {
   std::map<std::string, std::string> metadata_;  ///< Constant once open.
 
   Mutex mutex_;
-  /// None before the gate is open, and once the last operation is under way.
+  /// None before it is open, and once the last operation is under way.
   std::optional<Way> way_ DEVMGR_GUARDED_BY(mutex_);
   bool sending_ DEVMGR_GUARDED_BY(mutex_) = false;
   std::deque<grpc::ByteBuffer> waiting_ DEVMGR_GUARDED_BY(mutex_);

@@ -42,13 +42,13 @@ std::optional<Loop::Clock::time_point> DeadlineOf(const Headers& request,
 Loop::Clock::time_point LatestAnswer(Loop::Clock::time_point now,
                                      Loop::Clock::time_point deadline);
 
-class Gate;
+class HeldCalls;
 
 /// What one call keeps in memory, of what all of them may
 /// (CriProxyOptions::max_total_held_bytes). Belongs to the loop's thread.
 class HeldBytes {
  public:
-  explicit HeldBytes(Gate& gate) : gate_(gate) {}
+  explicit HeldBytes(HeldCalls& held_calls) : held_calls_(held_calls) {}
   ~HeldBytes();
   HeldBytes(const HeldBytes&) = delete;
   HeldBytes& operator=(const HeldBytes&) = delete;
@@ -57,7 +57,7 @@ class HeldBytes {
   absl::Status Take(std::size_t count);
 
  private:
-  Gate& gate_;
+  HeldCalls& held_calls_;
   std::size_t taken_ = 0;
 };
 
@@ -69,7 +69,7 @@ class HeldCall {
   /// Runs on the loop, once, unless the call ends before.
   using Decided = std::function<void(CriDecision)>;
 
-  HeldCall(Gate& gate, const Headers& request, Decided decided);
+  HeldCall(HeldCalls& held_calls, const Headers& request, Decided decided);
   /// Ends it as given up by the caller, if nothing else did.
   ~HeldCall();
   HeldCall(const HeldCall&) = delete;
@@ -91,12 +91,12 @@ class HeldCall {
   void End(const absl::Status& status, bool answered);
 
  private:
-  friend class Gate;
+  friend class HeldCalls;
 
   void Decide(CriDecision decision);
   CriCall Describe(std::string message);
 
-  Gate& gate_;
+  HeldCalls& held_calls_;
   Decided decided_;
   Headers request_;
   const Loop::Clock::time_point came_;
@@ -112,10 +112,10 @@ class HeldCall {
 };
 
 /// Between the links and the interceptor. Belongs to the loop's thread.
-class Gate {
+class HeldCalls {
  public:
   /// All borrowed.
-  Gate(const CriProxyOptions& options, Loop& loop, Counters& counters)
+  HeldCalls(const CriProxyOptions& options, Loop& loop, Counters& counters)
       : options_(options), loop_(loop), counters_(counters) {}
 
   /// Null when nobody wants to hear of such calls.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim/pod_gate.h"
+#include "shim/sandbox_actuator.h"
 
 #include <gmock/gmock.h>
 
@@ -21,12 +21,12 @@ using ::testing::SizeIs;
 constexpr std::chrono::seconds kUnknown{2};
 constexpr std::chrono::seconds kReady{60};
 
-/// A gate on a clock that the test moves. Calls have small numbers.
-class PodGateTest : public ::testing::Test {
+/// One on a clock that the test moves. Calls have small numbers.
+class SandboxActuatorTest : public ::testing::Test {
  protected:
   void Start(bool pods_from_source = true) {
-    gate_ = std::make_unique<PodGate>(manager_, actuator_, book_,
-                                      pods_from_source, executor_);
+    gate_ = std::make_unique<SandboxActuator>(manager_, actuator_, book_,
+                                              pods_from_source, executor_);
     gate_->OnLook();
   }
 
@@ -103,11 +103,11 @@ class PodGateTest : public ::testing::Test {
   PodBook book_;
   const std::shared_ptr<ManualExecutor> executor_ =
       std::make_shared<ManualExecutor>();
-  std::unique_ptr<PodGate> gate_;
+  std::unique_ptr<SandboxActuator> gate_;
   std::vector<absl::Status> answers_;
 };
 
-TEST_F(PodGateTest, AnswersWhenThePodIsReady) {
+TEST_F(SandboxActuatorTest, AnswersWhenThePodIsReady) {
   Start();
   Source({{"u", "Pending"}});
   Run(1, "u");
@@ -122,7 +122,7 @@ TEST_F(PodGateTest, AnswersWhenThePodIsReady) {
 }
 
 // BO-101: what it would get may be in use by a sandbox that nobody knows of.
-TEST_F(PodGateTest, WantsNothingNewWhileInDoubt) {
+TEST_F(SandboxActuatorTest, WantsNothingNewWhileInDoubt) {
   Start();
   gate_->OnDoubt();
   Source({{"u", "Pending"}, {"v", "Pending"}});
@@ -138,7 +138,7 @@ TEST_F(PodGateTest, WantsNothingNewWhileInDoubt) {
   EXPECT_EQ(executor_->timers(), 0U);
 }
 
-TEST_F(PodGateTest, SaysThatItWaitsForTheRuntime) {
+TEST_F(SandboxActuatorTest, SaysThatItWaitsForTheRuntime) {
   Start();
   gate_->OnDoubt();
   Source({{"u", "Pending"}});
@@ -154,7 +154,7 @@ TEST_F(PodGateTest, SaysThatItWaitsForTheRuntime) {
   EXPECT_THAT(actuator_.wanted(), IsEmpty());
 }
 
-TEST_F(PodGateTest, GivesUpInTime) {
+TEST_F(SandboxActuatorTest, GivesUpInTime) {
   Start();
   Source({{"u", ""}});
   Run(1, "u");
@@ -169,7 +169,7 @@ TEST_F(PodGateTest, GivesUpInTime) {
   EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "it keeps its place";
 }
 
-TEST_F(PodGateTest, AnswersNobodyWhoHasGone) {
+TEST_F(SandboxActuatorTest, AnswersNobodyWhoHasGone) {
   Start();
   Source({{"u", ""}});
   Run(1, "u");
@@ -181,7 +181,7 @@ TEST_F(PodGateTest, AnswersNobodyWhoHasGone) {
 }
 
 // A claim that is made from a template is named in the pod's status later.
-TEST_F(PodGateTest, WantsThePodAgainWhenTheSourceChangesIt) {
+TEST_F(SandboxActuatorTest, WantsThePodAgainWhenTheSourceChangesIt) {
   Start();
   Source({{"u", ""}});
   Run(1, "u");
@@ -193,7 +193,7 @@ TEST_F(PodGateTest, WantsThePodAgainWhenTheSourceChangesIt) {
   EXPECT_THAT(actuator_.wanted(), SizeIs(2));
 }
 
-TEST_F(PodGateTest, RefusesPodsThatWillNotRun) {
+TEST_F(SandboxActuatorTest, RefusesPodsThatWillNotRun) {
   Start();
   auto objects = std::make_shared<ObjectSnapshot>();
   auto malformed = std::make_shared<MalformedPod>();
@@ -215,7 +215,7 @@ TEST_F(PodGateTest, RefusesPodsThatWillNotRun) {
   EXPECT_THAT(actuator_.wanted(), IsEmpty());
 }
 
-TEST_F(PodGateTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
+TEST_F(SandboxActuatorTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
   Start();
   Source({{"u", "Running"}});
   HasRun("s", "u");
@@ -225,7 +225,7 @@ TEST_F(PodGateTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
 }
 
-TEST_F(PodGateTest, ReleasesWhatTheSourceDropsLater) {
+TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceDropsLater) {
   Start();
   Source({{"u", "Running"}});
   HasRun("s", "u");
@@ -239,7 +239,7 @@ TEST_F(PodGateTest, ReleasesWhatTheSourceDropsLater) {
   EXPECT_THAT(actuator_.unwanted(), SizeIs(1)) << "once";
 }
 
-TEST_F(PodGateTest, ReleasesWhatTheSourceCallsTerminal) {
+TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceCallsTerminal) {
   for (const char* phase : {"Succeeded", "Failed"}) {
     const std::string uid = phase;
     Start();
@@ -261,7 +261,7 @@ TEST_F(PodGateTest, ReleasesWhatTheSourceCallsTerminal) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
 }
 
-TEST_F(PodGateTest, ReleasesAPodWhoseNameIsAnothers) {
+TEST_F(SandboxActuatorTest, ReleasesAPodWhoseNameIsAnothers) {
   Start();
   Source({{"u", "Running"}});
   HasRun("s", "u");
@@ -274,7 +274,7 @@ TEST_F(PodGateTest, ReleasesAPodWhoseNameIsAnothers) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
 }
 
-TEST_F(PodGateTest, KeepsAPodWhoseManifestTurnsBad) {
+TEST_F(SandboxActuatorTest, KeepsAPodWhoseManifestTurnsBad) {
   Start();
   Source({{"u", "Running"}});
   HasRun("s", "u");
@@ -288,7 +288,7 @@ TEST_F(PodGateTest, KeepsAPodWhoseManifestTurnsBad) {
   EXPECT_THAT(actuator_.unwanted(), IsEmpty());
 }
 
-TEST_F(PodGateTest, ReleasesAPodThatNeverCameToRun) {
+TEST_F(SandboxActuatorTest, ReleasesAPodThatNeverCameToRun) {
   Start();
   Source({{"u", ""}});
   Run(1, "u");
@@ -298,7 +298,7 @@ TEST_F(PodGateTest, ReleasesAPodThatNeverCameToRun) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
 }
 
-TEST_F(PodGateTest, AnOldSandboxSaysNothingOfANewerAttempt) {
+TEST_F(SandboxActuatorTest, AnOldSandboxSaysNothingOfANewerAttempt) {
   for (const bool from_source : {true, false}) {
     Start(from_source);
     Source({});
@@ -317,7 +317,7 @@ TEST_F(PodGateTest, AnOldSandboxSaysNothingOfANewerAttempt) {
 }
 
 // What a runtime runs stays allocated.
-TEST_F(PodGateTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
+TEST_F(SandboxActuatorTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
   State("kept", PodState::kReady);
   State("over", PodState::kReady);
   State("runs", PodState::kReady);
@@ -335,7 +335,7 @@ TEST_F(PodGateTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("done", "over", "runs"));
 }
 
-TEST_F(PodGateTest, WithoutASourceTheLastSandboxDecides) {
+TEST_F(SandboxActuatorTest, WithoutASourceTheLastSandboxDecides) {
   State("given", PodState::kReady);
   Start(/*pods_from_source=*/false);
   Source({{"u", "Running"}});
@@ -348,7 +348,7 @@ TEST_F(PodGateTest, WithoutASourceTheLastSandboxDecides) {
   EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
 }
 
-TEST_F(PodGateTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
+TEST_F(SandboxActuatorTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
   State("given", PodState::kReady);
   Start(/*pods_from_source=*/false);
   Run(1, "given");
@@ -358,7 +358,7 @@ TEST_F(PodGateTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
 }
 
 // The answer about a newer sandbox was lost.
-TEST_F(PodGateTest, WithoutASourceADoubtIsClearedFirst) {
+TEST_F(SandboxActuatorTest, WithoutASourceADoubtIsClearedFirst) {
   Start(/*pods_from_source=*/false);
   HasRun("s-0", "u");
   HasRun("t-0", "t");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "admission/device_line.h"
+#include "admission/wait_queue.h"
 
 #include <algorithm>
 #include <tuple>
@@ -9,7 +9,7 @@ namespace devmgr::admission {
 namespace {
 
 /// It is to be judged again whether it can have its devices or not.
-bool IsAffected(const DeviceLine::Place& place,
+bool IsAffected(const WaitQueue::Place& place,
                 const std::set<std::string>& changed) {
   return place.any_change &&
          std::any_of(place.short_of.begin(), place.short_of.end(),
@@ -18,19 +18,19 @@ bool IsAffected(const DeviceLine::Place& place,
 
 }  // namespace
 
-bool DeviceLine::Order::operator<(const Order& other) const {
+bool WaitQueue::Order::operator<(const Order& other) const {
   return std::tie(other.priority, first_seen_ms, pod) <
          std::tie(priority, other.first_seen_ms, other.pod);
 }
 
-std::set<std::string> DeviceLine::ResourcesOf(const Place& place) {
+std::set<std::string> WaitQueue::ResourcesOf(const Place& place) {
   std::set<std::string> resources;
   for (const auto& [resource, count] : place.needs) resources.insert(resource);
   return resources;
 }
 
-std::set<std::string> DeviceLine::Enter(const PodUid& pod, Place place,
-                                        std::int64_t now_ms) {
+std::set<std::string> WaitQueue::Enter(const PodUid& pod, Place place,
+                                       std::int64_t now_ms) {
   std::set<std::string> let_go;
   Entry entry;
   entry.since_ms = now_ms;
@@ -53,7 +53,7 @@ std::set<std::string> DeviceLine::Enter(const PodUid& pod, Place place,
   return let_go;
 }
 
-std::set<std::string> DeviceLine::Leave(const PodUid& pod) {
+std::set<std::string> WaitQueue::Leave(const PodUid& pod) {
   const auto found = pods_.find(pod);
   if (found == pods_.end()) return {};
   std::set<std::string> resources = ResourcesOf(found->second.place);
@@ -62,7 +62,7 @@ std::set<std::string> DeviceLine::Leave(const PodUid& pod) {
   return resources;
 }
 
-void DeviceLine::Remove(const PodUid& pod, const Entry& entry) {
+void WaitQueue::Remove(const PodUid& pod, const Entry& entry) {
   if (entry.place.short_of.empty()) return;
   for (const auto& [resource, count] : entry.place.needs) {
     const auto line = lines_.find(resource);
@@ -71,23 +71,23 @@ void DeviceLine::Remove(const PodUid& pod, const Entry& entry) {
   }
 }
 
-std::chrono::milliseconds DeviceLine::WaitedFor(const PodUid& pod,
-                                                std::int64_t now_ms) const {
+std::chrono::milliseconds WaitQueue::WaitedFor(const PodUid& pod,
+                                               std::int64_t now_ms) const {
   const auto found = pods_.find(pod);
   if (found == pods_.end()) return std::chrono::milliseconds(0);
   return std::chrono::milliseconds(now_ms - found->second.since_ms);
 }
 
-bool DeviceLine::IsKeptFor(const Entry& entry, std::int64_t now_ms) const {
+bool WaitQueue::IsKeptFor(const Entry& entry, std::int64_t now_ms) const {
   if (entry.turn_until_ms.has_value()) return true;
   return !entry.place.short_of.empty() && !entry.place.any_change &&
          now_ms - entry.since_ms >= options_.starvation_limit.count();
 }
 
-std::optional<PodUid> DeviceLine::FirstBefore(const PodUid& pod,
-                                              const Place& place,
-                                              std::int64_t now_ms,
-                                              const FreeCount& free) const {
+std::optional<PodUid> WaitQueue::FirstBefore(const PodUid& pod,
+                                             const Place& place,
+                                             std::int64_t now_ms,
+                                             const FreeCount& free) const {
   const Order own = OrderOf(pod, place);
   for (const auto& [resource, count] : place.needs) {
     const auto line = lines_.find(resource);
@@ -107,10 +107,9 @@ std::optional<PodUid> DeviceLine::FirstBefore(const PodUid& pod,
   return std::nullopt;
 }
 
-std::vector<PodUid> DeviceLine::Turns(const std::set<std::string>& changed,
-                                      std::int64_t now_ms,
-                                      const FreeCount& free,
-                                      const PodUid& but) {
+std::vector<PodUid> WaitQueue::Turns(const std::set<std::string>& changed,
+                                     std::int64_t now_ms, const FreeCount& free,
+                                     const PodUid& but) {
   std::set<Order> concerned;
   for (const std::string& resource : changed) {
     const auto line = lines_.find(resource);
@@ -147,7 +146,7 @@ std::vector<PodUid> DeviceLine::Turns(const std::set<std::string>& changed,
   return turns;
 }
 
-std::optional<std::int64_t> DeviceLine::NextDeadline() const {
+std::optional<std::int64_t> WaitQueue::NextDeadline() const {
   std::optional<std::int64_t> next;
   const auto take = [&](const std::optional<std::int64_t>& time) {
     if (time.has_value() && (!next.has_value() || *time < *next)) next = time;
@@ -159,7 +158,7 @@ std::optional<std::int64_t> DeviceLine::NextDeadline() const {
   return next;
 }
 
-DeviceLine::DueNow DeviceLine::Due(std::int64_t now_ms) {
+WaitQueue::DueNow WaitQueue::Due(std::int64_t now_ms) {
   DueNow due;
   for (auto& [pod, entry] : pods_) {
     if (entry.turn_until_ms.has_value() && *entry.turn_until_ms <= now_ms) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "admission/device_line.h"
+#include "admission/wait_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ using testing::Optional;
 constexpr std::int64_t kStarved = 5 * 60 * 1000;
 constexpr std::int64_t kTurn = 10 * 1000;
 
-class DeviceLineTest : public testing::Test {
+class WaitQueueTest : public testing::Test {
  protected:
   /// A pod that came at `seen` and is short of all it needs.
-  static DeviceLine::Place Place(std::int64_t seen, DeviceCounts needs,
-                                 std::int32_t priority = 0) {
-    DeviceLine::Place place;
+  static WaitQueue::Place Place(std::int64_t seen, DeviceCounts needs,
+                                std::int32_t priority = 0) {
+    WaitQueue::Place place;
     place.priority = priority;
     place.first_seen_ms = seen;
     for (const auto& [resource, count] : needs) {
@@ -31,32 +31,32 @@ class DeviceLineTest : public testing::Test {
     place.needs = std::move(needs);
     return place;
   }
-  void Enter(const std::string& pod, DeviceLine::Place place) {
-    line_.Enter(PodUid{pod}, std::move(place), now_);
+  void Enter(const std::string& pod, WaitQueue::Place place) {
+    queue_.Enter(PodUid{pod}, std::move(place), now_);
   }
   std::vector<std::string> Turns(std::set<std::string> changed) {
     std::vector<std::string> pods;
-    for (const PodUid& pod : line_.Turns(changed, now_, Free())) {
+    for (const PodUid& pod : queue_.Turns(changed, now_, Free())) {
       pods.push_back(pod.value);
     }
     return pods;
   }
   std::optional<std::string> FirstBefore(const std::string& pod,
-                                         const DeviceLine::Place& place) {
-    const auto first = line_.FirstBefore(PodUid{pod}, place, now_, Free());
+                                         const WaitQueue::Place& place) {
+    const auto first = queue_.FirstBefore(PodUid{pod}, place, now_, Free());
     if (!first.has_value()) return std::nullopt;
     return first->value;
   }
-  DeviceLine::FreeCount Free() {
+  WaitQueue::FreeCount Free() {
     return [this](const std::string& resource) { return free_[resource]; };
   }
 
-  DeviceLine line_{DeviceLineOptions{}};
+  WaitQueue queue_{WaitQueueOptions{}};
   std::map<std::string, std::int64_t> free_;
   std::int64_t now_ = 0;
 };
 
-TEST_F(DeviceLineTest, AFreedDeviceGoesToTheFirst) {
+TEST_F(WaitQueueTest, AFreedDeviceGoesToTheFirst) {
   Enter("b", Place(2, {{kGpu, 1}}));
   Enter("a", Place(1, {{kGpu, 1}}));
   Enter("c", Place(3, {{kGpu, 1}}));
@@ -65,25 +65,25 @@ TEST_F(DeviceLineTest, AFreedDeviceGoesToTheFirst) {
   EXPECT_THAT(Turns({kGpu}), IsEmpty());  // Told once.
 }
 
-TEST_F(DeviceLineTest, PriorityComesBeforeAge) {
+TEST_F(WaitQueueTest, PriorityComesBeforeAge) {
   Enter("old", Place(1, {{kGpu, 1}}));
   Enter("important", Place(2, {{kGpu, 1}}, 1000));
   free_[kGpu] = 1;
   EXPECT_THAT(Turns({kGpu}), ElementsAre("important"));
 }
 
-TEST_F(DeviceLineTest, AnUnrelatedEventWakesNobody) {
+TEST_F(WaitQueueTest, AnUnrelatedEventWakesNobody) {
   Enter("a", Place(1, {{kGpu, 1}}));
   free_ = {{kGpu, 5}, {kNic, 5}};
   EXPECT_THAT(Turns({kNic}), IsEmpty());
-  DeviceLine::Place any = Place(2, {{kGpu, 9}});
+  WaitQueue::Place any = Place(2, {{kGpu, 9}});
   any.any_change = true;
   Enter("any", any);
   EXPECT_THAT(Turns({kNic}), IsEmpty());
   EXPECT_THAT(Turns({kGpu}), ElementsAre("a", "any"));
 }
 
-TEST_F(DeviceLineTest, TheWholeNeedMustBeMet) {
+TEST_F(WaitQueueTest, TheWholeNeedMustBeMet) {
   Enter("both", Place(1, {{kGpu, 1}, {kNic, 1}}));
   Enter("gpu", Place(2, {{kGpu, 1}}));
   free_[kGpu] = 1;
@@ -91,7 +91,7 @@ TEST_F(DeviceLineTest, TheWholeNeedMustBeMet) {
   EXPECT_THAT(Turns({kGpu}), ElementsAre("gpu"));
 }
 
-TEST_F(DeviceLineTest, ASmallerPodMayPassUntilTheFirstHasWaitedTooLong) {
+TEST_F(WaitQueueTest, ASmallerPodMayPassUntilTheFirstHasWaitedTooLong) {
   Enter("large", Place(1, {{kGpu, 4}}));
   Enter("small", Place(2, {{kGpu, 1}}));
   free_[kGpu] = 1;
@@ -112,7 +112,7 @@ TEST_F(DeviceLineTest, ASmallerPodMayPassUntilTheFirstHasWaitedTooLong) {
   EXPECT_THAT(Turns({kGpu}), ElementsAre("small"));
 }
 
-TEST_F(DeviceLineTest, DevicesAreKeptForWhoseTurnItIs) {
+TEST_F(WaitQueueTest, DevicesAreKeptForWhoseTurnItIs) {
   Enter("first", Place(1, {{kGpu, 2}}));
   free_[kGpu] = 2;
   EXPECT_THAT(Turns({kGpu}), ElementsAre("first"));
@@ -121,52 +121,52 @@ TEST_F(DeviceLineTest, DevicesAreKeptForWhoseTurnItIs) {
   EXPECT_EQ(FirstBefore("first", Place(1, {{kGpu, 2}})), std::nullopt);
   free_[kGpu] = 3;
   EXPECT_EQ(FirstBefore("quick", Place(9, {{kGpu, 1}})), std::nullopt);
-  EXPECT_THAT(line_.Leave(PodUid{"first"}), ElementsAre(kGpu));
+  EXPECT_THAT(queue_.Leave(PodUid{"first"}), ElementsAre(kGpu));
   free_[kGpu] = 1;
   EXPECT_EQ(FirstBefore("quick", Place(9, {{kGpu, 1}})), std::nullopt);
 }
 
-TEST_F(DeviceLineTest, ATurnThatIsNotTakenEnds) {
+TEST_F(WaitQueueTest, ATurnThatIsNotTakenEnds) {
   Enter("gone", Place(1, {{kGpu, 1}}));
   Enter("next", Place(2, {{kGpu, 1}}));
   free_[kGpu] = 1;
   EXPECT_THAT(Turns({kGpu}), ElementsAre("gone"));
-  EXPECT_THAT(line_.NextDeadline(), Optional(kTurn));
+  EXPECT_THAT(queue_.NextDeadline(), Optional(kTurn));
   now_ = kTurn - 1;
-  EXPECT_THAT(line_.Due(now_).resources, IsEmpty());
+  EXPECT_THAT(queue_.Due(now_).resources, IsEmpty());
   now_ = kTurn;
-  EXPECT_THAT(line_.Due(now_).resources, ElementsAre(kGpu));
-  EXPECT_EQ(line_.NextDeadline(), std::nullopt);
+  EXPECT_THAT(queue_.Due(now_).resources, ElementsAre(kGpu));
+  EXPECT_EQ(queue_.NextDeadline(), std::nullopt);
   EXPECT_THAT(Turns({kGpu}), ElementsAre("next"));
-  line_.Leave(PodUid{"next"});
+  queue_.Leave(PodUid{"next"});
   Enter("gone", Place(1, {{kGpu, 1}}));  // It has come after all.
   EXPECT_THAT(Turns({kGpu}), ElementsAre("gone"));
 }
 
-TEST_F(DeviceLineTest, TheTimeOfWaitingOutlivesANewPlace) {
-  DeviceLine::Place place = Place(1, {{kGpu, 1}});
+TEST_F(WaitQueueTest, TheTimeOfWaitingOutlivesANewPlace) {
+  WaitQueue::Place place = Place(1, {{kGpu, 1}});
   place.limit = milliseconds(1'000);
   Enter("a", place);
   now_ = 600;
   Enter("a", place);
-  EXPECT_EQ(line_.WaitedFor(PodUid{"a"}, now_), milliseconds(600));
-  EXPECT_THAT(line_.NextDeadline(), Optional(1'000));
-  EXPECT_THAT(line_.Due(999).pods, IsEmpty());
-  EXPECT_THAT(line_.Due(1'000).pods, ElementsAre(PodUid{"a"}));
-  EXPECT_THAT(line_.Due(1'000).pods, IsEmpty());  // Told once.
-  line_.Leave(PodUid{"a"});
-  EXPECT_EQ(line_.WaitedFor(PodUid{"a"}, now_), milliseconds(0));
+  EXPECT_EQ(queue_.WaitedFor(PodUid{"a"}, now_), milliseconds(600));
+  EXPECT_THAT(queue_.NextDeadline(), Optional(1'000));
+  EXPECT_THAT(queue_.Due(999).pods, IsEmpty());
+  EXPECT_THAT(queue_.Due(1'000).pods, ElementsAre(PodUid{"a"}));
+  EXPECT_THAT(queue_.Due(1'000).pods, IsEmpty());  // Told once.
+  queue_.Leave(PodUid{"a"});
+  EXPECT_EQ(queue_.WaitedFor(PodUid{"a"}, now_), milliseconds(0));
 }
 
-TEST_F(DeviceLineTest, WhoAsksAgainUnderAnotherTimeIsNotBehindHimself) {
+TEST_F(WaitQueueTest, WhoAsksAgainUnderAnotherTimeIsNotBehindHimself) {
   Enter("a", Place(1, {{kGpu, 1}}));
   free_[kGpu] = 1;
   EXPECT_THAT(Turns({kGpu}), ElementsAre("a"));
   EXPECT_EQ(FirstBefore("a", Place(2, {{kGpu, 1}})), std::nullopt);
 }
 
-TEST_F(DeviceLineTest, WhatNobodyElseHasIsNotKeptForWhoWaitsForIt) {
-  DeviceLine::Place hopeless = Place(1, {{kGpu, 16}});
+TEST_F(WaitQueueTest, WhatNobodyElseHasIsNotKeptForWhoWaitsForIt) {
+  WaitQueue::Place hopeless = Place(1, {{kGpu, 16}});
   hopeless.any_change = true;  // There are not so many.
   Enter("hopeless", hopeless);
   now_ = kStarved;
@@ -176,23 +176,24 @@ TEST_F(DeviceLineTest, WhatNobodyElseHasIsNotKeptForWhoWaitsForIt) {
   EXPECT_THAT(Turns({kGpu}), ElementsAre("hopeless", "small"));
 }
 
-TEST_F(DeviceLineTest, AnotherPlaceLetsGoOfWhatWasKept) {
+TEST_F(WaitQueueTest, AnotherPlaceLetsGoOfWhatWasKept) {
   Enter("a", Place(1, {{kGpu, 1}, {kNic, 1}}));
   Enter("b", Place(2, {{kGpu, 1}}));
   free_ = {{kGpu, 1}, {kNic, 1}};
   EXPECT_THAT(Turns({kGpu}), ElementsAre("a"));
-  DeviceLine::Place failed = Place(1, {{kGpu, 1}, {kNic, 1}});
+  WaitQueue::Place failed = Place(1, {{kGpu, 1}, {kNic, 1}});
   failed.short_of.clear();
-  EXPECT_THAT(line_.Enter(PodUid{"a"}, failed, now_), ElementsAre(kGpu, kNic));
-  EXPECT_THAT(line_.Enter(PodUid{"a"}, failed, now_), IsEmpty());
+  EXPECT_THAT(queue_.Enter(PodUid{"a"}, failed, now_), ElementsAre(kGpu, kNic));
+  EXPECT_THAT(queue_.Enter(PodUid{"a"}, failed, now_), IsEmpty());
   EXPECT_THAT(Turns({kGpu}), ElementsAre("b"));
   // Who has waited for too long keeps what he waits for.
   now_ = kStarved;
-  EXPECT_THAT(line_.Enter(PodUid{"b"}, Place(2, {{kGpu, 2}}), now_), IsEmpty());
+  EXPECT_THAT(queue_.Enter(PodUid{"b"}, Place(2, {{kGpu, 2}}), now_),
+              IsEmpty());
 }
 
-TEST_F(DeviceLineTest, WhoTakesNothingHasNoTurn) {
-  DeviceLine::Place holder = Place(1, {{kGpu, 1}});
+TEST_F(WaitQueueTest, WhoTakesNothingHasNoTurn) {
+  WaitQueue::Place holder = Place(1, {{kGpu, 1}});
   holder.takes = false;
   holder.any_change = true;
   Enter("holder", holder);
@@ -202,7 +203,7 @@ TEST_F(DeviceLineTest, WhoTakesNothingHasNoTurn) {
   EXPECT_THAT(Turns({kGpu}), ElementsAre("holder"));
 }
 
-TEST_F(DeviceLineTest, NobodyHasATurnThatHeCouldNotTake) {
+TEST_F(WaitQueueTest, NobodyHasATurnThatHeCouldNotTake) {
   Enter("a", Place(1, {{kNic, 2}}));
   now_ = kStarved;
   Enter("b", Place(2, {{kGpu, 1}, {kNic, 1}}));
@@ -211,16 +212,16 @@ TEST_F(DeviceLineTest, NobodyHasATurnThatHeCouldNotTake) {
   EXPECT_THAT(Turns({kGpu}), IsEmpty());
 }
 
-TEST_F(DeviceLineTest, WhoeverHasJustBeenJudgedIsNotToldAgain) {
+TEST_F(WaitQueueTest, WhoeverHasJustBeenJudgedIsNotToldAgain) {
   Enter("a", Place(1, {{kGpu, 1}}));
   Enter("b", Place(2, {{kGpu, 1}}));
   free_[kGpu] = 1;
-  EXPECT_THAT(line_.Turns({kGpu}, now_, Free(), PodUid{"a"}),
+  EXPECT_THAT(queue_.Turns({kGpu}, now_, Free(), PodUid{"a"}),
               ElementsAre(PodUid{"b"}));
 }
 
-TEST_F(DeviceLineTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
-  DeviceLine::Place failed = Place(1, {{kGpu, 1}});
+TEST_F(WaitQueueTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
+  WaitQueue::Place failed = Place(1, {{kGpu, 1}});
   failed.short_of.clear();
   Enter("failed", failed);
   free_[kGpu] = 1;

@@ -27,15 +27,16 @@ namespace devmgr::shim {
 /// `executor`.
 ///
 /// A pod keeps its place while nobody holds a call for it.
-class PodGate {
+class SandboxActuator {
  public:
   using Done = std::function<void(absl::Status)>;
 
   /// All borrowed; must be destroyed once `executor` has stopped. `book` is
   /// changed before this is told.
-  PodGate(DeviceManager& manager, Actuator& actuator, const PodBook& book,
-          bool pods_from_source, std::shared_ptr<Executor> executor);
-  ~PodGate();
+  SandboxActuator(DeviceManager& manager, Actuator& actuator,
+                  const PodBook& book, bool pods_from_source,
+                  std::shared_ptr<Executor> executor);
+  ~SandboxActuator();
 
   using Time = std::chrono::steady_clock::time_point;
   struct Patience {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cri/gate.h"
+#include "cri/held_calls.h"
 
 #include <algorithm>
 #include <utility>
@@ -41,10 +41,12 @@ Clock::time_point LatestAnswer(Clock::time_point now,
 }
 
 /// The right to decide about one call, shared by the copies of Decide.
-class Gate::Ticket {
+class HeldCalls::Ticket {
  public:
-  Ticket(Gate* gate, std::uint64_t call)
-      : gate_(gate), mailbox_(gate->loop_.mailbox()), call_(call) {}
+  Ticket(HeldCalls* held_calls, std::uint64_t call)
+      : held_calls_(held_calls),
+        mailbox_(held_calls->loop_.mailbox()),
+        call_(call) {}
   ~Ticket() {
     Use(CriDecision::Fail(
         InternalError("no decision was made about the call")));
@@ -54,46 +56,47 @@ class Gate::Ticket {
 
   void Use(CriDecision decision) {
     if (used_.exchange(true)) return;
-    // The gate lives as long as its loop runs tasks.
-    mailbox_->Post(
-        [gate = gate_, call = call_, decision = std::move(decision)] {
-          gate->OnDecision(call, decision);
-        });
+    // They live as long as their loop runs tasks.
+    mailbox_->Post([held_calls = held_calls_, call = call_,
+                    decision = std::move(decision)] {
+      held_calls->OnDecision(call, decision);
+    });
   }
 
  private:
-  Gate* const gate_;
+  HeldCalls* const held_calls_;
   const std::shared_ptr<Mailbox> mailbox_;
   const std::uint64_t call_;
   std::atomic<bool> used_ = false;
 };
 
-HeldBytes::~HeldBytes() { gate_.held_bytes_ -= taken_; }
+HeldBytes::~HeldBytes() { held_calls_.held_bytes_ -= taken_; }
 
 absl::Status HeldBytes::Take(std::size_t count) {
-  const std::size_t limit = gate_.options_.max_total_held_bytes;
-  if (count > limit - gate_.held_bytes_) {
+  const std::size_t limit = held_calls_.options_.max_total_held_bytes;
+  if (count > limit - held_calls_.held_bytes_) {
     return ResourceExhaustedError("held calls together have more than {} bytes",
                                   limit);
   }
-  gate_.held_bytes_ += count;
+  held_calls_.held_bytes_ += count;
   taken_ += count;
   return absl::OkStatus();
 }
 
-HeldCall::HeldCall(Gate& gate, const Headers& request, Decided decided)
-    : gate_(gate),
+HeldCall::HeldCall(HeldCalls& held_calls, const Headers& request,
+                   Decided decided)
+    : held_calls_(held_calls),
       decided_(std::move(decided)),
       request_(request),
       came_(Clock::now()),
       deadline_(DeadlineOf(request, came_)),
-      kept_(gate) {
-  gate_.counters_.held++;
+      kept_(held_calls) {
+  held_calls_.counters_.held++;
 }
 
 HeldCall::~HeldCall() {
   End(CancelledError("the caller gave up"), false);
-  if (!forwarded_) gate_.counters_.held--;
+  if (!forwarded_) held_calls_.counters_.held--;
 }
 
 CriCall HeldCall::Describe(std::string message) {
@@ -106,7 +109,7 @@ CriCall HeldCall::Describe(std::string message) {
   }
   call.deadline = deadline_;
   const auto now = Clock::now();
-  call.decide_by = now + gate_.options_.decision_budget;
+  call.decide_by = now + held_calls_.options_.decision_budget;
   if (deadline_) {
     call.decide_by = std::min(call.decide_by, LatestAnswer(now, *deadline_));
   }
@@ -117,33 +120,34 @@ CriCall HeldCall::Describe(std::string message) {
 absl::Status HeldCall::Ask(const std::string& body) {
   absl::StatusOr<std::string> message =
       ReadOnlyMessage(body, FindHeader(request_, "grpc-encoding"),
-                      gate_.options_.max_held_bytes);
+                      held_calls_.options_.max_held_bytes);
   if (!message.ok()) {
     phase_ = Phase::kOver;
     return message.status();
   }
   phase_ = Phase::kDeciding;
-  id_ = ++gate_.last_call_;
-  gate_.undecided_[id_] = this;
-  gate_.counters_.intercepted++;
+  id_ = ++held_calls_.last_call_;
+  held_calls_.undecided_[id_] = this;
+  held_calls_.counters_.intercepted++;
   CriCall call = Describe(*std::move(message));
   const auto budget = std::chrono::duration_cast<std::chrono::milliseconds>(
       call.decide_by - Clock::now());
-  timer_ = gate_.loop_.At(call.decide_by, [this, budget, method = call.method] {
-    timer_ = 0;
-    Decide(CriDecision::Fail(DeadlineExceededError(
-        "no decision about {} within {} ms", method, budget.count())));
-  });
-  const auto ticket = std::make_shared<Gate::Ticket>(&gate_, id_);
-  gate_.options_.interceptor->OnCall(
+  timer_ = held_calls_.loop_.At(
+      call.decide_by, [this, budget, method = call.method] {
+        timer_ = 0;
+        Decide(CriDecision::Fail(DeadlineExceededError(
+            "no decision about {} within {} ms", method, budget.count())));
+      });
+  const auto ticket = std::make_shared<HeldCalls::Ticket>(&held_calls_, id_);
+  held_calls_.options_.interceptor->OnCall(
       std::move(call),
       [ticket](CriDecision decision) { ticket->Use(std::move(decision)); });
   return absl::OkStatus();
 }
 
 void HeldCall::Decide(CriDecision decision) {
-  gate_.undecided_.erase(id_);
-  gate_.loop_.Cancel(timer_);
+  held_calls_.undecided_.erase(id_);
+  held_calls_.loop_.Cancel(timer_);
   timer_ = 0;
   if (decision.kind() == CriDecision::Kind::kFail) {
     if (decision.status().ok()) {
@@ -154,7 +158,7 @@ void HeldCall::Decide(CriDecision decision) {
   } else {
     phase_ = Phase::kForwarded;
     forwarded_ = true;
-    gate_.counters_.held--;
+    held_calls_.counters_.held--;
   }
   // This may end with the call.
   const Decided decided = std::move(decided_);
@@ -174,7 +178,7 @@ void HeldCall::ObserveHeaders(const Headers& headers) {
 
 void HeldCall::ObserveData(std::string_view bytes) {
   if (phase_ != Phase::kForwarded || answer_too_large_) return;
-  const std::size_t limit = gate_.options_.max_held_bytes + kPrefixBytes;
+  const std::size_t limit = held_calls_.options_.max_held_bytes + kPrefixBytes;
   if (answer_.size() + bytes.size() > limit || !kept_.Take(bytes.size()).ok()) {
     answer_too_large_ = true;
     answer_ = std::string();
@@ -186,27 +190,28 @@ void HeldCall::ObserveData(std::string_view bytes) {
 void HeldCall::End(const absl::Status& status, bool answered) {
   if (phase_ == Phase::kOver) return;
   phase_ = Phase::kOver;
-  gate_.loop_.Cancel(timer_);
+  held_calls_.loop_.Cancel(timer_);
   if (id_ == 0) return;  // nobody has heard of it
-  gate_.undecided_.erase(id_);
+  held_calls_.undecided_.erase(id_);
   CriOutcome outcome{status, forwarded_, answered, ""};
   if (status.ok() && !answer_too_large_) {
     absl::StatusOr<std::string> message = ReadOnlyMessage(
         answer_, answer_encoding_.empty() ? nullptr : &answer_encoding_,
-        gate_.options_.max_held_bytes);
+        held_calls_.options_.max_held_bytes);
     // An answer that cannot be read is none to us; the caller has it.
     if (message.ok()) outcome.message = *std::move(message);
   }
-  gate_.options_.interceptor->OnEnd(id_, outcome);
+  held_calls_.options_.interceptor->OnEnd(id_, outcome);
 }
 
-std::unique_ptr<HeldCall> Gate::Hold(const Headers& request,
-                                     HeldCall::Decided decided) {
+std::unique_ptr<HeldCall> HeldCalls::Hold(const Headers& request,
+                                          HeldCall::Decided decided) {
   if (options_.intercept.count(PathOf(request)) == 0) return nullptr;
   return std::make_unique<HeldCall>(*this, request, std::move(decided));
 }
 
-absl::Status Gate::Unreadable(const Headers& request, const absl::Status& why) {
+absl::Status HeldCalls::Unreadable(const Headers& request,
+                                   const absl::Status& why) {
   if (options_.refuse_unreadable) {
     return WithContext(why, "the request cannot be read");
   }
@@ -215,7 +220,7 @@ absl::Status Gate::Unreadable(const Headers& request, const absl::Status& why) {
   return absl::OkStatus();
 }
 
-void Gate::BackendConnected() {
+void HeldCalls::BackendConnected() {
   counters_.backend_connects++;
   if (std::exchange(backend_reachable_, true)) return;
   on_backend_change_();
@@ -224,14 +229,14 @@ void Gate::BackendConnected() {
   }
 }
 
-void Gate::BackendLost(const absl::Status& why) {
+void HeldCalls::BackendLost(const absl::Status& why) {
   counters_.backend_losses++;
   backend_reachable_ = false;
   on_backend_change_();
   if (options_.interceptor != nullptr) options_.interceptor->OnBackendLost(why);
 }
 
-void Gate::OnDecision(std::uint64_t call, CriDecision decision) {
+void HeldCalls::OnDecision(std::uint64_t call, CriDecision decision) {
   const auto it = undecided_.find(call);
   if (it != undecided_.end()) it->second->Decide(std::move(decision));
 }

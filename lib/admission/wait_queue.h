@@ -20,14 +20,14 @@ namespace devmgr::admission {
 /// What a pod needs at once, by resource.
 using DeviceCounts = std::map<std::string, std::int64_t>;
 
-struct DeviceLineOptions {
+struct WaitQueueOptions {
   /// For so long those behind may take what the one before them waits for.
   std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
-  /// How long devices are kept for a pod that was told that it is its turn.
+  /// How long devices are kept for a pod whose turn it is.
   std::chrono::milliseconds turn{std::chrono::seconds(10)};
 };
 
-class DeviceLine {
+class WaitQueue {
  public:
   struct Place {
     std::int32_t priority = 0;
@@ -46,7 +46,7 @@ class DeviceLine {
   /// How many devices of a resource are left.
   using FreeCount = std::function<std::int64_t(const std::string& resource)>;
 
-  explicit DeviceLine(DeviceLineOptions options) : options_(options) {}
+  explicit WaitQueue(WaitQueueOptions options) : options_(options) {}
 
   /// Takes its place, or another one. The time since which it waits stays; its
   /// turn is over. Gives the resources that were kept for it and are no more.
@@ -60,7 +60,7 @@ class DeviceLine {
   std::chrono::milliseconds WaitedFor(const PodUid& pod,
                                       std::int64_t now_ms) const;
 
-  /// Whom a pod that could have its devices has to let go first: one before it
+  /// The pod that goes before one that could have its devices: one before it
   /// that they are kept for, because it is its turn, or because it has waited
   /// for too long.
   std::optional<PodUid> FirstBefore(const PodUid& pod, const Place& place,
@@ -77,10 +77,10 @@ class DeviceLine {
   std::optional<std::int64_t> NextDeadline() const;
   struct DueNow {
     std::vector<PodUid> pods;  ///< They have waited long enough.
-    /// Of turns that were not taken. Whose they were stands in line no more.
+    /// Of turns that were not taken. Their pods have left the queue.
     std::set<std::string> resources;
   };
-  /// Each is told once.
+  /// Each is listed once.
   DueNow Due(std::int64_t now_ms);
 
  private:
@@ -103,13 +103,13 @@ class DeviceLine {
   void Remove(const PodUid& pod, const Entry& entry);
   static std::set<std::string> ResourcesOf(const Place& place);
   /// What it needs is kept from those behind it: it is its turn, or it has
-  /// waited for too long for devices that others hold. What nobody behind it
-  /// can help with, nobody has to wait for.
+  /// waited for too long for devices that others hold. What no pod behind it
+  /// can help with, no pod has to wait for.
   bool IsKeptFor(const Entry& entry, std::int64_t now_ms) const;
 
-  const DeviceLineOptions options_;
+  const WaitQueueOptions options_;
   std::map<PodUid, Entry> pods_;
-  /// By resource, who stands in line and needs it.
+  /// By resource, the pods in the queue that need it.
   std::map<std::string, std::set<Order>> lines_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim/pod_gate.h"
+#include "shim/sandbox_actuator.h"
 
 #include <algorithm>
 #include <utility>
@@ -40,22 +40,22 @@ bool IsTerminal(const Pod& pod) {
 }  // namespace
 
 /// On the manager's thread: only posts.
-class PodGate::Watcher : public DeviceManagerObserver {
+class SandboxActuator::Watcher : public DeviceManagerObserver {
  public:
-  explicit Watcher(PodGate& gate) : gate_(gate) {}
+  explicit Watcher(SandboxActuator& watched) : watched_(watched) {}
   void OnPod(const PodInfo&, bool) override { Post(); }
   void OnObjects() override { Post(); }
 
  private:
   void Post() {
-    gate_.executor_->Post([&gate = gate_] { gate.OnChange(); });
+    watched_.executor_->Post([&watched = watched_] { watched.OnChange(); });
   }
-  PodGate& gate_;
+  SandboxActuator& watched_;
 };
 
-PodGate::PodGate(DeviceManager& manager, Actuator& actuator,
-                 const PodBook& book, bool pods_from_source,
-                 std::shared_ptr<Executor> executor)
+SandboxActuator::SandboxActuator(DeviceManager& manager, Actuator& actuator,
+                                 const PodBook& book, bool pods_from_source,
+                                 std::shared_ptr<Executor> executor)
     : manager_(manager),
       actuator_(actuator),
       book_(book),
@@ -65,16 +65,16 @@ PodGate::PodGate(DeviceManager& manager, Actuator& actuator,
   manager_.AddObserver(watcher_.get());
 }
 
-PodGate::~PodGate() { manager_.RemoveObserver(watcher_.get()); }
+SandboxActuator::~SandboxActuator() { manager_.RemoveObserver(watcher_.get()); }
 
-void PodGate::OnChange() {
+void SandboxActuator::OnChange() {
   const auto objects = manager_.Objects();
   JudgeRuns(*objects);
   // Whether an idle pod is over only the source can say.
   if (objects != std::exchange(judged_, objects)) ReleaseAllThatAreOver();
 }
 
-void PodGate::JudgeRuns(const ObjectSnapshot& objects) {
+void SandboxActuator::JudgeRuns(const ObjectSnapshot& objects) {
   for (auto& [call, run] : runs_) {
     if (run.done == nullptr) continue;
     WantAsInSource(run, objects);
@@ -84,8 +84,8 @@ void PodGate::JudgeRuns(const ObjectSnapshot& objects) {
 
 // --- Before a pod runs ------------------------------------------------------
 
-void PodGate::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
-                    const Patience& patience, Done done) {
+void SandboxActuator::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
+                            const Patience& patience, Done done) {
   idle_.erase(pod.uid);
   Run& run = runs_[call];
   run.pod = pod;
@@ -99,7 +99,7 @@ void PodGate::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
 }
 
 /// Again whenever it is another object: it may name claims only now.
-void PodGate::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
+void SandboxActuator::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
   if (!pods_from_source_ || in_doubt_) return;
   auto pod = FindPod(objects, run.pod.uid);
   if (pod == nullptr || IsTerminal(*pod)) return;
@@ -109,14 +109,14 @@ void PodGate::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
   run.wanted = std::move(pod);
 }
 
-void PodGate::JudgeRun(Run& run, const ObjectSnapshot& objects) {
+void SandboxActuator::JudgeRun(Run& run, const ObjectSnapshot& objects) {
   const auto verdict = Verdict(run, objects);
   if (!verdict.has_value()) return;
   executor_->Cancel(std::exchange(run.timer, 0));
   std::exchange(run.done, nullptr)(*verdict);
 }
 
-std::optional<absl::Status> PodGate::Verdict(
+std::optional<absl::Status> SandboxActuator::Verdict(
     const Run& run, const ObjectSnapshot& objects) const {
   const std::string name = run.pod.pod.ToString();
   const PodUid& uid = run.pod.uid;
@@ -151,7 +151,7 @@ std::optional<absl::Status> PodGate::Verdict(
       info.ok() ? info->reason + ": " + info->message : unwanted);
 }
 
-void PodGate::Arm(std::uint64_t call, Time when) {
+void SandboxActuator::Arm(std::uint64_t call, Time when) {
   const auto delay = std::max(
       std::chrono::milliseconds(0),
       std::chrono::ceil<std::chrono::milliseconds>(when - executor_->Now()));
@@ -163,7 +163,7 @@ void PodGate::Arm(std::uint64_t call, Time when) {
   });
 }
 
-void PodGate::OnCallOver(std::uint64_t call) {
+void SandboxActuator::OnCallOver(std::uint64_t call) {
   const auto found = runs_.find(call);
   if (found == runs_.end()) return;
   executor_->Cancel(found->second.timer);
@@ -178,14 +178,14 @@ void PodGate::OnCallOver(std::uint64_t call) {
 
 // --- After it has run -------------------------------------------------------
 
-void PodGate::OnLastSandboxGone(const PodUid& pod) {
+void SandboxActuator::OnLastSandboxGone(const PodUid& pod) {
   // A newer attempt is on its way.
   if (IsRunBy(pod)) return;
   idle_.insert(pod);
   ReleaseIfOver(pod);
 }
 
-void PodGate::OnLook() {
+void SandboxActuator::OnLook() {
   in_doubt_ = false;
   if (pods_from_source_) {
     for (const PodInfo& pod : manager_.Pods()) idle_.insert(pod.uid);
@@ -194,7 +194,7 @@ void PodGate::OnLook() {
   JudgeRuns(*manager_.Objects());
 }
 
-void PodGate::OnLookFailed(const absl::Status& why) {
+void SandboxActuator::OnLookFailed(const absl::Status& why) {
   if (!in_doubt_ || !pods_from_source_) return;
   const auto objects = manager_.Objects();
   for (auto& [call, run] : runs_) {
@@ -208,18 +208,18 @@ void PodGate::OnLookFailed(const absl::Status& why) {
   }
 }
 
-bool PodGate::IsRunBy(const PodUid& pod) const {
+bool SandboxActuator::IsRunBy(const PodUid& pod) const {
   return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
     return entry.second.pod.uid == pod;
   });
 }
 
-void PodGate::ReleaseAllThatAreOver() {
+void SandboxActuator::ReleaseAllThatAreOver() {
   const std::set<PodUid> idle = idle_;
   for (const PodUid& pod : idle) ReleaseIfOver(pod);
 }
 
-void PodGate::ReleaseIfOver(const PodUid& pod) {
+void SandboxActuator::ReleaseIfOver(const PodUid& pod) {
   if (in_doubt_) return;
   if (IsRunBy(pod) || book_.HasSandboxOf(pod)) {
     idle_.erase(pod);  // It comes back when that ends.
@@ -230,7 +230,7 @@ void PodGate::ReleaseIfOver(const PodUid& pod) {
   actuator_.Unwant(pod);
 }
 
-bool PodGate::IsOverForSource(const PodUid& pod) const {
+bool SandboxActuator::IsOverForSource(const PodUid& pod) const {
   const auto objects = manager_.Objects();
   if (const auto found = FindPod(*objects, pod)) return IsTerminal(*found);
   if (FindMalformed(*objects, pod) != nullptr) return false;

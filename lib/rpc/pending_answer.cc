@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/answer_gate.h"
+#include "rpc/pending_answer.h"
 
 #include <utility>
 
@@ -17,34 +17,34 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
 }
 
-void AnswerGate::Open(const Way& way,
-                      std::map<std::string, std::string> metadata) {
+void PendingAnswer::Open(const Way& way,
+                         std::map<std::string, std::string> metadata) {
   metadata_ = std::move(metadata);
   MutexLock lock(mutex_);
   way_.emplace(way);
   AdvanceLocked();
 }
 
-void AnswerGate::Write(const std::string& message) {
+void PendingAnswer::Write(const std::string& message) {
   MutexLock lock(mutex_);
   PushLocked(message);
   AdvanceLocked();
 }
 
-void AnswerGate::Finish(const absl::Status& status) {
+void PendingAnswer::Finish(const absl::Status& status) {
   MutexLock lock(mutex_);
   if (!end_) end_ = status;
   AdvanceLocked();
 }
 
-void AnswerGate::Answer(const absl::StatusOr<std::string>& answer) {
+void PendingAnswer::Answer(const absl::StatusOr<std::string>& answer) {
   MutexLock lock(mutex_);
   if (answer.ok()) PushLocked(*answer);
   if (!end_) end_ = answer.status();
   AdvanceLocked();
 }
 
-void AnswerGate::WhenClientGone(std::function<void()> gone) {
+void PendingAnswer::WhenClientGone(std::function<void()> gone) {
   {
     MutexLock lock(mutex_);
     if (!client_gone_) {
@@ -55,7 +55,7 @@ void AnswerGate::WhenClientGone(std::function<void()> gone) {
   gone();
 }
 
-void AnswerGate::Abort(const absl::Status& status) {
+void PendingAnswer::Abort(const absl::Status& status) {
   MutexLock lock(mutex_);
   // One that has ended, and whose last message is on its way, ends as it did.
   if (!end_ || !waiting_.empty()) end_ = status;
@@ -63,7 +63,7 @@ void AnswerGate::Abort(const absl::Status& status) {
   AdvanceLocked();
 }
 
-bool AnswerGate::OnSent(bool ok) {
+bool PendingAnswer::OnSent(bool ok) {
   std::function<void()> when_gone;  // destroyed after the lock
   MutexLock lock(mutex_);
   if (!way_) {
@@ -77,7 +77,7 @@ bool AnswerGate::OnSent(bool ok) {
   return true;
 }
 
-void AnswerGate::OnClientGone() {
+void PendingAnswer::OnClientGone() {
   std::function<void()> when_gone;
   {
     MutexLock lock(mutex_);
@@ -91,14 +91,14 @@ void AnswerGate::OnClientGone() {
   if (when_gone) when_gone();
 }
 
-void AnswerGate::PushLocked(const std::string& message) {
+void PendingAnswer::PushLocked(const std::string& message) {
   if (!way_ || end_) return;
   if (waiting_bytes_ >= kMaxWaitingBytes) return way_->context.TryCancel();
   waiting_.push_back(ToByteBuffer(message));
   waiting_bytes_ += message.size();
 }
 
-void AnswerGate::AdvanceLocked() {
+void PendingAnswer::AdvanceLocked() {
   if (!way_ || sending_) return;
   if (waiting_.empty()) {
     if (!end_) return;
@@ -117,7 +117,7 @@ void AnswerGate::AdvanceLocked() {
   way_->stream.Write(message, way_->tag);
 }
 
-AnswerGate::Way AnswerGate::TakeWayLocked() {
+PendingAnswer::Way PendingAnswer::TakeWayLocked() {
   const Way way = *way_;
   way_.reset();
   return way;
