@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command line on its way to Options: what options.cc and
+// A command line on its way to Options: what options.cc, option_checks.cc and
 // container_options.cc share.
 #pragma once
 
@@ -17,6 +17,14 @@
 #include "text.h"
 
 namespace devmgr::ctl {
+
+inline constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
+inline constexpr char kListedKinds[] =
+    "plugins, resources, claims, debts, pods, devices, classes, holders";
+inline constexpr char kDescribedKinds[] =
+    "pod, claim, plugin, resource, device";
+inline constexpr char kTimeForm[] =
+    "a time such as 2026-11-21T10:00:00Z, or a duration ago such as 10m";
 
 /// The command line as text, before any of it is checked.
 struct Raw {
@@ -90,6 +98,16 @@ std::string NamesOf(const Names<T>& names) {
   for (const auto& [name, value] : names) all.push_back(name);
   return Join(all, ", ");
 }
+
+// The values that flags may have.
+const Names<Format>& FormatNames();
+const Names<ColorMode>& ColorNames();
+const Names<PodCondition>& ConditionNames();
+
+/// All but `verb` and `cdi_verb`, which are set.
+///   InvalidArgument  the message is for the user
+absl::Status CheckOptions(Raw raw, const Environment& environment,
+                          Options* options);
 
 /// `unix:///run/x.sock` is a path, too.
 std::string WithoutScheme(const std::string& endpoint);
