@@ -18,9 +18,29 @@
 #include "cdi_edits.h"
 #include "cdi_verdict.h"
 #include "commands.h"
+#include "listing.h"
 #include "text.h"
 
 namespace devmgr::ctl {
+
+// Where lists look for ItemOf.
+/// A device as one file defines it.
+struct CdiDefinition {
+  std::string name;
+  const CdiSpecFile* file = nullptr;
+  std::string state;                ///< Usable, Shadowed or Conflict.
+  std::vector<std::string> others;  ///< Files that make it so.
+};
+
+Json ItemOf(const CdiDefinition& definition) {
+  Json item = {{"name", definition.name},
+               {"state", definition.state},
+               {"path", definition.file->path},
+               {"priority", definition.file->priority}};
+  if (!definition.others.empty()) item["others"] = definition.others;
+  return item;
+}
+
 namespace {
 
 using Registry = std::shared_ptr<const CdiRegistry>;
@@ -28,17 +48,9 @@ using Registry = std::shared_ptr<const CdiRegistry>;
 /// At what cannot be watched.
 constexpr std::chrono::milliseconds kLookEvery{500};
 
-/// A device as one file defines it.
-struct Definition {
-  std::string name;
-  const CdiSpecFile* file = nullptr;
-  std::string state;                ///< Usable, Shadowed or Conflict.
-  std::vector<std::string> others;  ///< Files that make it so.
-};
-
-Definition Judge(const CdiRegistry& registry, const CdiSpecFile& file,
-                 std::string name) {
-  Definition definition{std::move(name), &file, "Usable", {}};
+CdiDefinition Judge(const CdiRegistry& registry, const CdiSpecFile& file,
+                    std::string name) {
+  CdiDefinition definition{std::move(name), &file, "Usable", {}};
   const CdiRegistryDevice* winner = registry.Find(definition.name);
   if (winner != nullptr) {
     if (winner->file == &file) return definition;
@@ -57,8 +69,8 @@ Definition Judge(const CdiRegistry& registry, const CdiSpecFile& file,
 }
 
 /// By name; what counts first.
-std::vector<Definition> DefinitionsIn(const CdiRegistry& registry) {
-  std::vector<Definition> definitions;
+std::vector<CdiDefinition> DefinitionsIn(const CdiRegistry& registry) {
+  std::vector<CdiDefinition> definitions;
   for (const CdiSpecFile& file : registry.files()) {
     if (file.spec == nullptr) continue;
     for (const CdiSpecDevice& device : file.spec->devices) {
@@ -67,26 +79,34 @@ std::vector<Definition> DefinitionsIn(const CdiRegistry& registry) {
     }
   }
   std::stable_sort(definitions.begin(), definitions.end(),
-                   [](const Definition& a, const Definition& b) {
+                   [](const CdiDefinition& a, const CdiDefinition& b) {
                      if (a.name != b.name) return NaturalLess(a.name, b.name);
                      return a.file->priority > b.file->priority;
                    });
   return definitions;
 }
 
-Tone DefinitionTone(const Definition& definition) {
+Tone DefinitionTone(const CdiDefinition& definition) {
   if (definition.state == "Conflict") return Tone::kBad;
   return definition.state == "Shadowed" ? Tone::kWarn : Tone::kPlain;
 }
 
-Json DefinitionItem(const Definition& definition) {
-  Json item = {{"name", definition.name},
-               {"state", definition.state},
-               {"path", definition.file->path},
-               {"priority", definition.file->priority}};
-  if (!definition.others.empty()) item["others"] = definition.others;
-  return item;
-}
+const Listing<CdiDefinition> kDefinitions = {
+    "CdiDeviceList",
+    nullptr,
+    {"DEVICE", "STATE", "FILE", "OTHER FILES"},
+    {},
+    nullptr,
+    [](const CdiDefinition& definition) {
+      return definition.state == "Usable" ? definition.name : std::string();
+    },
+    [](const Session&, const CdiDefinition& definition) {
+      return Row{definition.name,
+                 {definition.state, DefinitionTone(definition)},
+                 definition.file->path,
+                 Join(definition.others, ", ")};
+    },
+    [](const Session&, const CdiDefinition&) { return Row{}; }};
 
 absl::Status List(const Session& session) {
   const auto cache = session.OpenCdi();
@@ -95,32 +115,7 @@ absl::Status List(const Session& session) {
   for (const std::string& part : UnusedParts(**cache, *registry)) {
     session.Note(part);
   }
-  const std::vector<Definition> definitions = DefinitionsIn(*registry);
-  if (session.is_document()) {
-    std::vector<Json> items;
-    for (const Definition& definition : definitions) {
-      items.push_back(DefinitionItem(definition));
-    }
-    PrintDocument(session.out(), ListOf("CdiDeviceList", std::move(items)),
-                  session.options().format);
-    return absl::OkStatus();
-  }
-  if (session.options().format == Format::kName) {
-    for (const Definition& definition : definitions) {
-      if (definition.state != "Usable") continue;
-      session.out() << Clean(definition.name) << "\n";
-    }
-    return absl::OkStatus();
-  }
-  Table table = session.MakeTable({"DEVICE", "STATE", "FILE", "OTHER FILES"});
-  for (const Definition& definition : definitions) {
-    table.Add({definition.name,
-               {definition.state, DefinitionTone(definition)},
-               definition.file->path,
-               Join(definition.others, ", ")});
-  }
-  session.Print(table);
-  return absl::OkStatus();
+  return ctl::List(session, DefinitionsIn(*registry), kDefinitions);
 }
 
 absl::Status Dirs(const Session& session) {
@@ -311,9 +306,9 @@ class Watcher {
     const bool is_first = shown_ == nullptr;
     const std::size_t rows_before = rows_;
     std::map<std::pair<std::string, std::string>, Known> now;
-    for (const Definition& definition : DefinitionsIn(*registry)) {
+    for (const CdiDefinition& definition : DefinitionsIn(*registry)) {
       now[{definition.name, definition.file->path}] = {
-          DefinitionItem(definition), definition.state, definition.file->spec};
+          ItemOf(definition), definition.state, definition.file->spec};
     }
     for (const auto& [key, known] : known_) {
       if (!now.contains(key)) Add("DELETED", key, known);

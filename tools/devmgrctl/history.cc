@@ -8,8 +8,7 @@
 #include <variant>
 
 #include "commands.h"
-#include "objects.h"
-#include "text.h"
+#include "listing.h"
 
 namespace devmgr::ctl {
 namespace {
@@ -42,6 +41,27 @@ bool IsWanted(const DecisionInfo& decision, const Options& options) {
   return options.ns.empty() || IsInNamespace(decision, options.ns);
 }
 
+const Listing<DecisionInfo> kDecisions = {
+    "DecisionList",
+    "decision",
+    {"SEQUENCE", "TIME", "DECISION", "PODS", "CLAIMS", "MESSAGE"},
+    {"UIDS"},
+    nullptr,
+    [](const DecisionInfo& decision) {
+      return fmt::format("{}", decision.sequence);
+    },
+    [](const Session&, const DecisionInfo& decision) {
+      return Row{fmt::format("{}", decision.sequence),
+                 TimeText(decision.time),
+                 decision.kind,
+                 Join(decision.pods, ","),
+                 Join(decision.claims, ","),
+                 decision.message};
+    },
+    [](const Session&, const DecisionInfo& decision) {
+      return Row{Join(decision.uids, ",")};
+    }};
+
 }  // namespace
 
 absl::Status History(const Session& session) {
@@ -54,37 +74,7 @@ absl::Status History(const Session& session) {
   std::erase_if(*decisions, [&](const DecisionInfo& decision) {
     return !IsWanted(decision, options);
   });
-  if (session.is_document()) {
-    std::vector<Json> items;
-    for (const DecisionInfo& decision : *decisions) {
-      items.push_back(ItemOf(decision));
-    }
-    PrintDocument(session.out(), ListOf("DecisionList", std::move(items)),
-                  options.format);
-    return absl::OkStatus();
-  }
-  if (options.format == Format::kName && !decisions->empty()) {
-    for (const DecisionInfo& decision : *decisions) {
-      session.out() << "decision/" << decision.sequence << "\n";
-    }
-    return absl::OkStatus();
-  }
-  std::vector<std::string> headers = {"SEQUENCE", "TIME",   "DECISION",
-                                      "PODS",     "CLAIMS", "MESSAGE"};
-  if (session.wide()) headers.emplace_back("UIDS");
-  Table table = session.MakeTable(std::move(headers));
-  for (const DecisionInfo& decision : *decisions) {
-    std::vector<Cell> row = {fmt::format("{}", decision.sequence),
-                             TimeText(decision.time),
-                             decision.kind,
-                             Join(decision.pods, ","),
-                             Join(decision.claims, ","),
-                             decision.message};
-    if (session.wide()) row.emplace_back(Join(decision.uids, ","));
-    table.Add(std::move(row));
-  }
-  session.Print(table);
-  return absl::OkStatus();
+  return List(session, *std::move(decisions), kDecisions);
 }
 
 }  // namespace devmgr::ctl
