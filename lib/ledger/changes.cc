@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ledger/changes.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
 #include <variant>
 
 namespace devmgr::ledger {
@@ -56,6 +60,24 @@ bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
 }
 
+std::set<std::string> ResourcesByClaims(
+    const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr ? state::ResourcesByClaims(*pod)
+                        : std::set<std::string>();
+}
+
+void AddClaimed(const Passage<state::PodRecord>& pod, Changes& all) {
+  const std::set<std::string> before = ResourcesByClaims(pod.before);
+  const std::set<std::string> now = ResourcesByClaims(pod.now);
+  if (before == now) return;
+  ClaimedResources claimed{(pod.now != nullptr ? pod.now : pod.before)->name};
+  std::set_difference(now.begin(), now.end(), before.begin(), before.end(),
+                      std::back_inserter(claimed.taken));
+  std::set_difference(before.begin(), before.end(), now.begin(), now.end(),
+                      std::back_inserter(claimed.given_up));
+  all.claimed.push_back(std::move(claimed));
+}
+
 }  // namespace
 
 Changes ChangesOf(const state::State& before, const state::Batch& batch) {
@@ -63,13 +85,8 @@ Changes ChangesOf(const state::State& before, const state::Batch& batch) {
   for (const state::Change& change : batch.decision.changes) {
     std::visit(Adder{before, all}, change);
   }
+  for (const auto& pod : all.pods) AddClaimed(pod, all);
   return all;
-}
-
-std::set<std::string> ResourcesByClaims(
-    const std::shared_ptr<const state::PodRecord>& pod) {
-  return pod != nullptr ? state::ResourcesByClaims(*pod)
-                        : std::set<std::string>();
 }
 
 bool BeginsRelease(const Passage<state::PodRecord>& pod) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,14 @@ struct Passage {
   std::shared_ptr<const Record> now;
 };
 
+/// Extended resources for which a pod holds claims since a batch, and those for
+/// which it holds none any more.
+struct ClaimedResources {
+  ObjectName pod;
+  std::vector<std::string> taken = {};
+  std::vector<std::string> given_up = {};
+};
+
 /// The changes of one batch, in the order in which they stand there. Lives as
 /// long as the batch.
 struct Changes {
@@ -30,6 +37,7 @@ struct Changes {
   std::vector<Passage<state::ClaimRecord>> claims = {};
   std::map<std::string, Passage<state::ResourceRecord>> resources = {};
   std::vector<Passage<state::ForeignHolderRecord>> holders = {};
+  std::vector<ClaimedResources> claimed = {};  ///< Of pods, where it changed.
 };
 
 /// Of a batch that is not applied to `before` yet.
@@ -37,10 +45,6 @@ Changes ChangesOf(const state::State& before, const state::Batch& batch);
 
 /// The pod gives up its claims by this batch.
 bool BeginsRelease(const Passage<state::PodRecord>& pod);
-
-/// The extended resources for which a pod holds claims; none without a record.
-std::set<std::string> ResourcesByClaims(
-    const std::shared_ptr<const state::PodRecord>& pod);
 
 /// A room that follows what is committed. Runs on the manager's thread, for
 /// each batch in order, after the projection has it.

@@ -465,10 +465,9 @@ void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) Forget(before->uid);
-    const std::set<std::string> held = ledger::ResourcesByClaims(now);
-    for (const std::string& resource : ledger::ResourcesByClaims(before)) {
-      if (!held.contains(resource)) OnResource(resource);
-    }
+  }
+  for (const ledger::ClaimedResources& claimed : changes.claimed) {
+    for (const std::string& resource : claimed.given_up) OnResource(resource);
   }
   for (const auto& [name, passage] : changes.resources) OnResource(name);
 }

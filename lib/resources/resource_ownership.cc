@@ -55,15 +55,11 @@ void ResourceOwnership::OnClasses() {
 
 void ResourceOwnership::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  for (const auto& pod : changes.pods) {
-    const std::set<std::string> before = ledger::ResourcesByClaims(pod.before);
-    const std::set<std::string> now = ledger::ResourcesByClaims(pod.now);
-    for (const std::string& resource : now) {
-      if (!before.contains(resource)) OnClaimed(resource, pod.now->name);
+  for (const ledger::ClaimedResources& claimed : changes.claimed) {
+    for (const std::string& resource : claimed.taken) {
+      OnClaimed(resource, claimed.pod);
     }
-    for (const std::string& resource : before) {
-      if (!now.contains(resource)) Consider(resource);
-    }
+    for (const std::string& resource : claimed.given_up) Consider(resource);
   }
   for (const auto& [name, passage] : changes.resources) {
     OnRecorded(name, passage.before.get(), passage.now.get());

@@ -126,6 +126,10 @@ TEST(ChangesTest, HasEachRecordAsItWasAndAsItIs) {
   ASSERT_EQ(changes.claims.size(), 1u);
   EXPECT_EQ(changes.claims[0].before, nullptr);
   EXPECT_EQ(changes.claims[0].now->uid, state::kGpu);
+  // The pod that is Ready has a claim for a resource, and gives it up.
+  ASSERT_EQ(changes.claimed.size(), 1u);
+  EXPECT_THAT(changes.claimed[0].taken, IsEmpty());
+  EXPECT_THAT(changes.claimed[0].given_up, ElementsAre("example.com/gpu"));
   EXPECT_THAT(changes.resources, IsEmpty());
   EXPECT_THAT(changes.holders, IsEmpty());
 }
