@@ -43,8 +43,9 @@ class WatchedDirectories {
           on_event_(key, event);
         },
         options_);
-    if (watcher.ok()) watchers_.emplace(key, *std::move(watcher));
-    return watcher.status();
+    if (!watcher.ok()) return watcher.status();
+    watchers_.emplace(key, *std::move(watcher));
+    return absl::OkStatus();
   }
 
   bool IsWatched(const Key& key) const { return watchers_.count(key) > 0; }
