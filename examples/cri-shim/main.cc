@@ -3,7 +3,6 @@
 // devmgr-cri-shim: stands between a CRI client and a container runtime, and
 // gives each container its devices (docs/cri-shim.md). All it does lives in
 // devmgr/cri_shim.h.
-#include <devmgr/actuator.h>
 #include <devmgr/cri_shim.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/inspection.h>
@@ -237,12 +236,6 @@ class EventLogger final : public devmgr::DeviceManagerObserver {
 /// A device manager in this process, with its inspection socket.
 class OwnManager {
  public:
-  ~OwnManager() {
-    server_.reset();
-    actuator_.reset();
-    if (manager_ != nullptr) manager_->RemoveObserver(&events_);
-  }
-
   absl::Status Open(const Flags& flags) {
     const std::filesystem::path root = flags.root;
     devmgr::DeviceManagerOptions options;
@@ -251,6 +244,8 @@ class OwnManager {
     options.device_plugin_dir = root / "device-plugins";
     options.cdi_spec_dirs = SpecDirs(flags);
     options.node_name = flags.node_name;
+    options.actuate = flags.actuate == "manifests" ? devmgr::Actuate::kSource
+                                                   : devmgr::Actuate::kWanted;
     for (const char* folder : {"manifests", "plugins", "cdi"}) {
       std::error_code error;
       std::filesystem::create_directories(root / folder, error);
@@ -264,31 +259,23 @@ class OwnManager {
     devmgr::Host host;
     host.objects = source_.get();
     host.log = Log;
+    host.observers = {&events_};
     auto manager = devmgr::DeviceManager::Open(options, host);
     if (!manager.ok()) return manager.status();
     manager_ = *std::move(manager);
-    manager_->AddObserver(&events_);
-    devmgr::ActuatorOptions actuator;
-    actuator.follow_source = flags.actuate == "manifests";
-    actuator_ = devmgr::Actuator::Start(*manager_, actuator);
-    auto server = devmgr::InspectionServer::Start(*manager_, actuator_.get(),
-                                                  root / "devmgr.sock", Log);
+    auto server =
+        devmgr::InspectionServer::Start(*manager_, root / "devmgr.sock", Log);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return absl::OkStatus();
   }
 
   devmgr::DeviceManager* manager() const { return manager_.get(); }
-  /// That the shim is to drive; null when manifests do.
-  devmgr::Actuator* actuator_for_shim() const {
-    return actuator_->follows_source() ? nullptr : actuator_.get();
-  }
 
  private:
   EventLogger events_;
   std::unique_ptr<devmgr::ObjectSource> source_;
   std::unique_ptr<devmgr::DeviceManager> manager_;
-  std::unique_ptr<devmgr::Actuator> actuator_;
   std::unique_ptr<devmgr::InspectionServer> server_;
 };
 
@@ -348,7 +335,7 @@ absl::Status Serve(const Flags& flags, devmgr::CriShimOptions options,
   if (!flags.root.empty()) {
     if (absl::Status status = own.Open(flags); !status.ok()) return status;
     options.manager = own.manager();
-    options.actuator = own.actuator_for_shim();
+    options.actuate = flags.actuate != "manifests";
   }
   const auto shim = devmgr::CriShim::Start(options);
   if (!shim.ok()) return shim.status();

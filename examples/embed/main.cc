@@ -5,7 +5,6 @@
 // call ContainerDevicesOf when the runtime creates a container.
 //
 //   embed ROOT NAMESPACE/POD     ROOT as for devmgrd --root
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/host.h>
 
@@ -32,19 +31,19 @@ int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: embed ROOT NS/POD\n"), 2;
   const std::filesystem::path root = argv[1];
   auto source = devmgr::WatchManifests(root / "manifests");
+  Waiter waiter(argv[2]);
   devmgr::Host host;
   host.objects = source.get();
+  host.observers = {&waiter};
   devmgr::DeviceManagerOptions options;
   options.state_dir = root / "state";
   options.plugin_registry_dir = root / "plugins_registry";
+  options.actuate = devmgr::Actuate::kSource;
   auto manager = devmgr::DeviceManager::Open(options, host);
   if (!manager.ok()) {
     std::fprintf(stderr, "%s\n", manager.status().ToString().c_str());
     return 1;
   }
-  Waiter waiter(argv[2]);
-  (*manager)->AddObserver(&waiter);
-  auto actuator = devmgr::Actuator::Start(**manager);
 
   const devmgr::PodInfo pod = waiter.result.get_future().get();
   const auto devices = (*manager)->PodDevicesOf(pod.uid);
@@ -59,7 +58,5 @@ int main(int argc, char** argv) {
       std::printf("\n");
     }
   }
-  actuator.reset();
-  (*manager)->RemoveObserver(&waiter);
   return devices.ok() ? 0 : 1;
 }

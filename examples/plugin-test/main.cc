@@ -4,7 +4,6 @@
 // registry socket, asks for devices as a pod would, and shows what a container
 // gets. Here the plugin is the library's fake; put yours in its place, in this
 // process or another, with `DIR/device-plugins/kubelet.sock` as the registry.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
 
@@ -52,13 +51,15 @@ int Test(const std::filesystem::path& dir) {
   devmgr::DeviceManagerOptions options;
   options.in_memory_ledger = true;
   options.device_plugin_dir = dir / "device-plugins";
-  auto manager = devmgr::DeviceManager::Open(options);
-  if (!manager.ok()) return Fail(manager.status().ToString());
+  options.actuate = devmgr::Actuate::kWanted;
   Waiter waiter;
-  (*manager)->AddObserver(&waiter);
-  auto actuator = devmgr::Actuator::Start(**manager, {.follow_source = false});
+  devmgr::Host host;
+  host.observers = {&waiter};
+  auto manager = devmgr::DeviceManager::Open(options, host);
+  if (!manager.ok()) return Fail(manager.status().ToString());
   const devmgr::Pod pod = PodThatWants(2);
-  actuator->Want(pod);
+  const absl::Status wanted = (*manager)->WantPod(pod);
+  if (!wanted.ok()) return Fail(wanted.ToString());
 
   // Your plugin comes here. It may come late: the pod waits for it.
   devmgr::testing::FakeDevicePluginOptions plugin_options;
@@ -83,8 +84,6 @@ int Test(const std::filesystem::path& dir) {
   }
   const absl::Status start = (*manager)->BeforeContainerStart(uid, "main");
   if (!start.ok()) return Fail(start.ToString());
-  actuator.reset();
-  (*manager)->RemoveObserver(&waiter);
   const bool as_asked = (*devices)->devices.size() == 2;
   return as_asked ? 0 : Fail("two devices were asked for");
 }

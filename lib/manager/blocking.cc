@@ -2,34 +2,70 @@
 //
 // The blocking forms of the operations: start, then wait for the completion.
 #include <devmgr/device_manager.h>
+#include <devmgr/maintenance.h>
 
 #include <future>
 #include <memory>
 #include <optional>
 #include <utility>
 
-namespace devmgr {
+#include "common/status.h"
 
-void DeviceManager::RunUntilFinished(
-    const std::function<void(std::function<void()> finish)>& begin) {
+namespace devmgr {
+namespace {
+
+using Finish = std::function<void()>;
+
+bool WaitForFinish(const std::function<void(Finish)>& begin) {
   // Shared: the completion may still be returning from set_value when the
   // waiter goes on.
   auto finished = std::make_shared<std::promise<void>>();
   begin([finished] { finished->set_value(); });
   finished->get_future().wait();
+  return true;
 }
 
-/// Starts an operation with a completion, and waits for its result.
-template <typename Result, typename Start>
-Result DeviceManager::WaitFor(Start start) {
+/// Starts an operation with a completion, and waits for its result with `run`,
+/// which is one of the RunUntilFinished.
+template <typename Result, typename Run, typename Start>
+Result WaitWith(Run run, Start start) {
   auto result = std::make_shared<std::optional<Result>>();
-  RunUntilFinished([&](std::function<void()> finish) {
+  const bool ran = run([&](Finish finish) {
     start([result, finish = std::move(finish)](Result value) {
       result->emplace(std::move(value));
       finish();
     });
   });
+  if (!ran) {
+    return FailedPreconditionError(
+        "a call that waits cannot end on the manager's own thread: use its "
+        "Start... form in completions and observers");
+  }
   return *std::move(*result);
+}
+
+}  // namespace
+
+bool DeviceManager::RunUntilFinished(
+    const std::function<void(Finish finish)>& begin) {
+  return WaitForFinish(begin);
+}
+
+bool Maintenance::RunUntilFinished(
+    const std::function<void(Finish finish)>& begin) {
+  return WaitForFinish(begin);
+}
+
+template <typename Result, typename Start>
+Result DeviceManager::WaitFor(Start start) {
+  return WaitWith<Result>(
+      [this](const auto& begin) { return RunUntilFinished(begin); }, start);
+}
+
+template <typename Result, typename Start>
+Result Maintenance::WaitFor(Start start) {
+  return WaitWith<Result>(
+      [this](const auto& begin) { return RunUntilFinished(begin); }, start);
 }
 
 absl::StatusOr<Verdict> DeviceManager::AdmitPod(const Pod& pod) {
@@ -69,28 +105,28 @@ absl::Status DeviceManager::ReleaseInitContainers(const PodUid& pod) {
       [&](Done done) { StartReleaseInitContainers(pod, std::move(done)); });
 }
 
-absl::Status DeviceManager::ForceReleaseClaim(const ObjectName& claim,
-                                              const std::string& reason) {
+absl::Status Maintenance::ForceReleaseClaim(const ObjectName& claim,
+                                            const std::string& reason) {
   return WaitFor<absl::Status>([&](Done done) {
     StartForceReleaseClaim(claim, reason, std::move(done));
   });
 }
 
-absl::Status DeviceManager::HandOverResource(const std::string& resource,
-                                             ResourceOwner owner,
-                                             const std::string& reason) {
+absl::Status Maintenance::HandOverResource(const std::string& resource,
+                                           ResourceOwner owner,
+                                           const std::string& reason) {
   return WaitFor<absl::Status>([&](Done done) {
     StartHandOverResource(resource, owner, reason, std::move(done));
   });
 }
 
-absl::Status DeviceManager::ConfirmSource(const std::string& reason) {
+absl::Status Maintenance::ConfirmSource(const std::string& reason) {
   return WaitFor<absl::Status>(
       [&](Done done) { StartConfirmSource(reason, std::move(done)); });
 }
 
-absl::Status DeviceManager::FreeHolder(const std::string& container,
-                                       const std::string& reason) {
+absl::Status Maintenance::FreeHolder(const std::string& container,
+                                     const std::string& reason) {
   return WaitFor<absl::Status>(
       [&](Done done) { StartFreeHolder(container, reason, std::move(done)); });
 }

@@ -108,7 +108,7 @@ void Manager::ShowGone(const PodInfo& pod) {
   events_.Add(false, "Released", "Pod", pod.name, "pod is released");
   // Of that name there may be another one already.
   if (names.empty()) events_.OnObjectGone("Pod", pod.name);
-  Tell([&](DeviceManagerObserver& o) { o.OnPod(pod, true); });
+  observers_->Tell([&](DeviceManagerObserver& o) { o.OnPod(pod, true); });
 }
 
 void Manager::CountSkipped(const Changes& changes) {
@@ -148,9 +148,7 @@ void Manager::WakePods(const Changes& changes) {
     } else if (changes.decision.kind == state::DecisionKind::kForgiven &&
                now->phase == state::PodPhase::kReleasing) {
       // No driver is what this waits for any longer.
-      Tell([&, &uid = now->uid](DeviceManagerObserver& o) {
-        o.OnJudgeAgain(uid);
-      });
+      JudgeAgain(now->uid);
     }
   }
   for (const auto& [before, now] : changes.claims) {

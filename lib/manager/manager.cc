@@ -73,13 +73,17 @@ Manager::Manager(ManagerParts parts)
       started_(host_.now()),
       numa_nodes_(std::move(parts.numa_nodes)),
       recovery_(checkpoint::RecoveryInfoOf(parts.store->Recovered())),
+      on_wake_(std::move(parts.on_wake)),
+      on_judge_again_(std::move(parts.on_judge_again)),
       executor_(parts.executor != nullptr
                     ? std::move(parts.executor)
                     : ThreadExecutor::Start("devmgr-main")),
       state_(std::move(parts.state)),
+      observers_(std::make_shared<Observers>(*executor_, host_.observers)),
       events_(*executor_, options_.max_events, host_.now,
               [this](const EventInfo& event) {
-                Tell([&](DeviceManagerObserver& o) { o.OnEvent(event); });
+                observers_->Tell(
+                    [&](DeviceManagerObserver& o) { o.OnEvent(event); });
               }) {
   for (const auto& [uid, pod] : state_.pods) {
     resolve_.Put(*pod, boot_id_);
@@ -198,7 +202,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       options_.health_policies, options_.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
-        Tell([&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
+        observers_->Tell(
+            [&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
       host_.act_on_pod});
   dra_health_->JudgeRestored();
@@ -212,9 +217,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   admission.refuse_edit_conflicts = options_.refuse_edit_conflicts;
   admission.queue.starvation_limit = options_.starvation_limit;
   admission.now_ms = now_ms;
-  admission.judge_again = [this](const PodUid& pod) {
-    Tell([&](DeviceManagerObserver& o) { o.OnJudgeAgain(pod); });
-  };
+  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
   device_admission_ =
       std::make_unique<pods::DeviceAdmission>(std::move(admission));
   device_admission_->FreeUnanswered();
@@ -265,7 +268,8 @@ void Manager::Start(const DriversFactory& drivers,
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
-    Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
+    observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
+    if (actuator_ != nullptr) actuator_->OnObjects();
     Wake(changed);
   };
   objects_ = std::make_unique<pods::ObjectBook>(*executor_, *ledger_, state_,
@@ -303,6 +307,7 @@ void Manager::Start(const DriversFactory& drivers,
         return drivers_->IsConnected(driver);
       }});
   slices_->Start();
+  StartActuator();
   RegisterListeners();
   if (host_.objects == nullptr) return;
   source_problems_ = std::make_unique<pods::SourceProblems>(
@@ -317,6 +322,7 @@ Manager::~Manager() {
   // awaited, the ledger drains; what is posted after that finds it stopped.
   if (host_.objects != nullptr) host_.objects->Unsubscribe();
   OnLoop([&] {
+    actuator_.reset();
     lifecycle_->Stop();
     starts_->Stop();
     dra_health_->KeepLeases();
@@ -333,21 +339,58 @@ Manager::~Manager() {
   executor_->Stop();
 }
 
-void Manager::Tell(const std::function<void(DeviceManagerObserver&)>& act) {
-  // A copy: an observer may remove itself.
-  const std::vector<DeviceManagerObserver*> observers = observers_;
-  for (DeviceManagerObserver* observer : observers) act(*observer);
+void Manager::StartActuator() {
+  if (options_.actuate == Actuate::kNone) return;
+  actuator_ = std::make_unique<pods::Actuator>(pods::Actuator::Parts{
+      *executor_, state_, *lifecycle_, *objects_,
+      options_.actuate == Actuate::kSource, options_.retries,
+      [this](const PodUid& uid) -> std::optional<PodInfo> {
+        const state::PodRecord* pod = state_.FindPod(uid);
+        if (pod == nullptr) return std::nullopt;
+        return InfoOf(*pod);
+      },
+      [this] { return ++last_operation_; }});
+}
+
+absl::Status Manager::CheckWanting() const {
+  switch (options_.actuate) {
+    case Actuate::kWanted:
+      return absl::OkStatus();
+    case Actuate::kSource:
+      return FailedPreconditionError(
+          "the pods that are wanted are those of the source: "
+          "DeviceManagerOptions::actuate is kSource, not kWanted");
+    case Actuate::kNone:
+      break;
+  }
+  return FailedPreconditionError(
+      "the manager drives no pods by itself: DeviceManagerOptions::actuate is "
+      "kNone, not kWanted");
+}
+
+absl::Status Manager::WantPod(const Pod& pod) {
+  DEVMGR_RETURN_IF_ERROR(CheckWanting());
+  if (pod.metadata.uid.empty()) {
+    return InvalidArgumentError("pod '{}' has no UID",
+                                pod.metadata.FullName().ToString());
+  }
+  executor_->Post([this, wanted = std::make_shared<const Pod>(pod)] {
+    if (actuator_ != nullptr) actuator_->Want(wanted);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Manager::UnwantPod(const PodUid& pod) {
+  DEVMGR_RETURN_IF_ERROR(CheckWanting());
+  executor_->Post([this, pod] {
+    if (actuator_ != nullptr) actuator_->Unwant(pod);
+  });
+  return absl::OkStatus();
 }
 
 OperationId Manager::StartAdmitPod(const Pod& pod, AdmitDone done) {
   return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
     lifecycle_->Admit(id, pod, done);
-  });
-}
-
-OperationId Manager::StartRejectPod(const MalformedPod& pod, AdmitDone done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->Reject(id, pod, done);
   });
 }
 
@@ -456,11 +499,18 @@ void Manager::OnPodChanged(const PodUid& uid) {
   if (info.state != PodState::kReady && !info.message.empty()) {
     resolve_.Explain(uid, info.message);
   }
-  Tell([&](DeviceManagerObserver& o) { o.OnPod(info, false); });
+  observers_->Tell([&](DeviceManagerObserver& o) { o.OnPod(info, false); });
+  if (actuator_ != nullptr) actuator_->OnPod(info);
 }
 
 void Manager::Wake(const std::vector<WaitingFor>& changes) {
-  Tell([&](DeviceManagerObserver& o) { o.OnWake(changes); });
+  if (on_wake_) on_wake_(changes);
+  if (actuator_ != nullptr) actuator_->OnWake(changes);
+}
+
+void Manager::JudgeAgain(const PodUid& pod) {
+  if (on_judge_again_) on_judge_again_(pod);
+  if (actuator_ != nullptr) actuator_->OnJudgeAgain(pod);
 }
 
 PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
@@ -562,34 +612,15 @@ std::shared_ptr<const ObjectSnapshot> Manager::Objects() const {
   return objects_->Current();
 }
 
-void Manager::RunAfter(std::chrono::milliseconds delay,
-                       std::function<void()> task) {
-  if (delay.count() <= 0) {
-    executor_->Post(std::move(task));
-  } else {
-    executor_->PostAfter(delay, std::move(task));
-  }
+std::unique_ptr<Observation> Manager::Observe(DeviceManagerObserver& observer) {
+  return observers_->Add(observer);
 }
 
-void Manager::RunAndWait(std::function<void()> task) {
-  OnLoop([&] {
-    task();
-    return 0;
-  });
-}
-
-void Manager::AddObserver(DeviceManagerObserver* observer) {
-  OnLoop([&] {
-    observers_.push_back(observer);
-    return 0;
-  });
-}
-
-void Manager::RemoveObserver(DeviceManagerObserver* observer) {
-  OnLoop([&] {
-    std::erase(observers_, observer);
-    return 0;
-  });
+bool Manager::RunUntilFinished(
+    const std::function<void(std::function<void()> finish)>& begin) {
+  if (executor_->IsCurrent()) return false;
+  executor_->RunUntilFinished(begin);
+  return true;
 }
 
 }  // namespace devmgr::manager

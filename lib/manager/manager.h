@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,13 +15,16 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "common/feature_gates.h"
+#include "common/run_on.h"
 #include "events/event_log.h"
 #include "fsck/fsck.h"
 #include "ledger/changes.h"
 #include "ledger/container_use.h"
 #include "ledger/ledger.h"
 #include "ledger/resolve_table.h"
+#include "manager/observers.h"
 #include "plugin/plugins.h"
+#include "pods/actuator.h"
 #include "pods/container_start.h"
 #include "pods/device_admission.h"
 #include "pods/object_book.h"
@@ -76,18 +78,22 @@ struct ManagerParts {
   /// Where the manager lives, and where its ledger works. Null: a thread each.
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Executor> ledger_executor;
+  /// Hear what the actuator hears of pods that wait. For tests; may be null.
+  std::function<void(const std::vector<WaitingFor>&)> on_wake;
+  std::function<void(const PodUid&)> on_judge_again;
 };
 
 /// The device manager: one thread (`devmgr-main`) on which everything lives
 /// that decides the order of things, the ledger thread, and the published
 /// answers that anybody may read. Nothing blocks on its thread.
-class Manager final : public DeviceManager {
+class Manager final : public DeviceManager, private Maintenance {
  public:
+  using DeviceManager::Done;
+
   static std::unique_ptr<Manager> Start(ManagerParts parts);
   ~Manager() override;
 
   OperationId StartAdmitPod(const Pod& pod, AdmitDone done) override;
-  OperationId StartRejectPod(const MalformedPod& pod, AdmitDone done) override;
   OperationId StartPreparePod(const PodUid& pod, Done done) override;
   OperationId StartUnpreparePod(const PodUid& pod, Done done) override;
   OperationId StartReleasePod(const PodUid& pod, Done done) override;
@@ -96,16 +102,8 @@ class Manager final : public DeviceManager {
                                         const std::string& container,
                                         Done done) override;
   OperationId StartReleaseInitContainers(const PodUid& pod, Done done) override;
-  OperationId StartForceReleaseClaim(const ObjectName& claim,
-                                     const std::string& reason,
-                                     Done done) override;
-  OperationId StartHandOverResource(const std::string& resource,
-                                    ResourceOwner owner,
-                                    const std::string& reason,
-                                    Done done) override;
-  OperationId StartConfirmSource(const std::string& reason, Done done) override;
-  OperationId StartFreeHolder(const std::string& container,
-                              const std::string& reason, Done done) override;
+  absl::Status WantPod(const Pod& pod) override;
+  absl::Status UnwantPod(const PodUid& pod) override;
   absl::Status ReportRuntime(const RuntimeReport& report) override;
   void Cancel(OperationId operation) override;
 
@@ -134,20 +132,25 @@ class Manager final : public DeviceManager {
       const PodUid& pod, std::string_view container) const override;
   std::vector<ResourceDevices> AllocatableDevices() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
-  absl::StatusOr<std::vector<DecisionInfo>> History(
-      std::uint64_t after, std::size_t most) const override;
-  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
-
-  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override;
-
-  void RunAfter(std::chrono::milliseconds delay,
-                std::function<void()> task) override;
-  void RunAndWait(std::function<void()> task) override;
-  void AddObserver(DeviceManagerObserver* observer) override;
-  void RemoveObserver(DeviceManagerObserver* observer) override;
+  Maintenance& maintenance() override { return *this; }
+  [[nodiscard]] std::unique_ptr<Observation> Observe(
+      DeviceManagerObserver& observer) override;
 
  private:
   explicit Manager(ManagerParts parts);
+
+  // Maintenance.
+  void StartForceReleaseClaim(const ObjectName& claim,
+                              const std::string& reason, Done done) override;
+  void StartHandOverResource(const std::string& resource, ResourceOwner owner,
+                             const std::string& reason, Done done) override;
+  void StartConfirmSource(const std::string& reason, Done done) override;
+  void StartFreeHolder(const std::string& container, const std::string& reason,
+                       Done done) override;
+  absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after, std::size_t most) const override;
+  absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
+  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override;
 
   /// Runs `work` on the manager's thread, with the number of a new operation.
   template <typename Work>
@@ -159,22 +162,10 @@ class Manager final : public DeviceManager {
   /// Runs `view` on the manager's thread and waits for its value.
   template <typename View>
   auto OnLoop(View view) const -> decltype(view()) {
-    if (executor_->IsCurrent()) return view();
-    std::optional<decltype(view())> result;
-    executor_->RunUntilFinished([&](Task finish) {
-      executor_->Post([&result, &view, finish = std::move(finish)] {
-        result.emplace(view());
-        finish();
-      });
-    });
-    return *std::move(result);
+    return RunOn(*executor_, view);
   }
-  void RunUntilFinished(
-      const std::function<void(std::function<void()> finish)>& begin) override {
-    executor_->RunUntilFinished(begin);
-  }
-  /// Calls `act` for every observer.
-  void Tell(const std::function<void(DeviceManagerObserver&)>& act);
+  bool RunUntilFinished(
+      const std::function<void(std::function<void()> finish)>& begin) override;
 
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
@@ -207,6 +198,9 @@ class Manager final : public DeviceManager {
   void OnDriverChange(const std::string& driver);
   void ReportDriver(const std::string& driver, bool connected);
   void OnPodChanged(const PodUid& uid);
+  void StartActuator();
+  absl::Status CheckWanting() const;
+  void JudgeAgain(const PodUid& pod);
   void Wake(const std::vector<WaitingFor>& changes);
   PodInfo InfoOf(const state::PodRecord& pod) const;
   /// Adds whom the pod waits for while drivers are being asked.
@@ -222,6 +216,8 @@ class Manager final : public DeviceManager {
   const WallTime started_;
   const std::vector<std::int64_t> numa_nodes_;
   const RecoveryInfo recovery_;
+  const std::function<void(const std::vector<WaitingFor>&)> on_wake_;
+  const std::function<void(const PodUid&)> on_judge_again_;
 
   // Thread-safe by themselves.
   ledger::ResolveTable resolve_;
@@ -234,9 +230,9 @@ class Manager final : public DeviceManager {
 
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;  ///< The durable projection as this thread sees it.
+  const std::shared_ptr<Observers> observers_;
   events::EventLog events_;
   upkeep::RuntimeBook runtimes_{events_, host_.now};
-  std::vector<DeviceManagerObserver*> observers_;
   std::vector<ledger::OnCommitted> on_committed_;
   std::vector<PodInfo> gone_;  ///< By the batch that is being passed on.
   std::unique_ptr<ledger::Ledger> ledger_;
@@ -255,6 +251,7 @@ class Manager final : public DeviceManager {
   std::unique_ptr<upkeep::SpecKeeper> specs_;
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
+  std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;
   std::unique_ptr<pods::SourceProblems> source_problems_;

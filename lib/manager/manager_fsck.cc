@@ -130,6 +130,11 @@ absl::Status Manager::Repair(fsck::Finding finding) {
 }
 
 absl::StatusOr<FsckReport> Manager::Fsck(FsckMode mode) {
+  if (mode == FsckMode::kRepair && executor_->IsCurrent()) {
+    return FailedPreconditionError(
+        "a repair waits for the ledger: it cannot be called from a completion "
+        "or an observer");
+  }
   DEVMGR_ASSIGN_OR_RETURN(std::vector<fsck::Finding> findings, CheckNow());
   std::vector<FsckRepair> repairs;
   if (mode == FsckMode::kRepair) {

@@ -183,6 +183,7 @@ NodeInfo Manager::Node() const {
         options_.authority == Authority::kNode ? "node" : "scheduler";
     node.profile =
         options_.profile == Profile::kDefault ? "default" : "strict-kubelet";
+    node.actuate = options_.actuate;
     node.state_dir = options_.state_dir.string();
     node.ledger_sequence = state_.seq;
     node.ledger_error = std::string(ledger_->health().message());

@@ -173,7 +173,10 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
            {"admission_wait", options.admission_wait},
            {"starvation_limit", options.starvation_limit},
            {"unhealthy_for", options.unhealthy_for},
-           {"slice_grace_period", options.slice_grace_period}}) {
+           {"slice_grace_period", options.slice_grace_period},
+           {"retries.first", options.retries.first},
+           {"retries.last", options.retries.last},
+           {"retries.sweep", options.retries.sweep}}) {
     if (duration.count() > 0) continue;
     add(fmt::format("{} must be positive, not {} ms", name, duration.count()));
   }
@@ -185,6 +188,11 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
   if (const absl::Status gates = CheckFeatureGates(options.feature_gates);
       !gates.ok()) {
     add(MessageOf(gates));
+  }
+  if (options.retries.last < options.retries.first) {
+    add(fmt::format("retries.last of {} ms is less than retries.first of {} ms",
+                    options.retries.last.count(),
+                    options.retries.first.count()));
   }
   CheckDebtPolicy("debt_policy", options.debt_policy, add);
   for (const auto& [driver, policy] : options.debt_policies) {

@@ -25,41 +25,36 @@ std::optional<state::Backing> BackingOf(ResourceOwner owner) {
 
 }  // namespace
 
-OperationId Manager::StartForceReleaseClaim(const ObjectName& claim,
-                                            const std::string& reason,
-                                            Done done) {
-  return StartOnLoop(
-      [this, claim, reason, done = std::move(done)](OperationId) {
-        ledger_->Submit(
-            [claim, reason](const state::State& state) {
-              return claim::ForceRelease(state, claim, reason);
-            },
-            *executor_, done);
-      });
+void Manager::StartForceReleaseClaim(const ObjectName& claim,
+                                     const std::string& reason, Done done) {
+  executor_->Post([this, claim, reason, done = std::move(done)] {
+    ledger_->Submit(
+        [claim, reason](const state::State& state) {
+          return claim::ForceRelease(state, claim, reason);
+        },
+        *executor_, done);
+  });
 }
 
-OperationId Manager::StartHandOverResource(const std::string& resource,
-                                           ResourceOwner owner,
-                                           const std::string& reason,
-                                           Done done) {
-  return StartOnLoop(
-      [this, resource, owner, reason, done = std::move(done)](OperationId) {
-        ownership_->HandOver(resource, BackingOf(owner), reason, done);
-      });
+void Manager::StartHandOverResource(const std::string& resource,
+                                    ResourceOwner owner,
+                                    const std::string& reason, Done done) {
+  executor_->Post([this, resource, owner, reason, done = std::move(done)] {
+    ownership_->HandOver(resource, BackingOf(owner), reason, done);
+  });
 }
 
-OperationId Manager::StartConfirmSource(const std::string& reason, Done done) {
-  return StartOnLoop([this, reason, done = std::move(done)](OperationId) {
+void Manager::StartConfirmSource(const std::string& reason, Done done) {
+  executor_->Post([this, reason, done = std::move(done)] {
     objects_->Confirm(reason, done);
   });
 }
 
-OperationId Manager::StartFreeHolder(const std::string& container,
-                                     const std::string& reason, Done done) {
-  return StartOnLoop(
-      [this, container, reason, done = std::move(done)](OperationId) {
-        foreign_->Free(container, reason, done);
-      });
+void Manager::StartFreeHolder(const std::string& container,
+                              const std::string& reason, Done done) {
+  executor_->Post([this, container, reason, done = std::move(done)] {
+    foreign_->Free(container, reason, done);
+  });
 }
 
 }  // namespace devmgr::manager

@@ -159,7 +159,7 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
   message.set_boot_id(ValidUtf8(info.boot_id));
   message.set_authority(ValidUtf8(info.authority));
   message.set_profile(ValidUtf8(info.profile));
-  message.set_actuate(ValidUtf8(info.actuate));
+  message.set_actuate(std::string(ActuateName(info.actuate)));
   message.set_state_dir(ValidUtf8(info.state_dir));
   message.set_ledger_sequence(info.ledger_sequence);
   message.set_ledger_error(ValidUtf8(info.ledger_error));
@@ -190,7 +190,9 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.boot_id = info.boot_id();
   node.authority = info.authority();
   node.profile = info.profile();
-  node.actuate = info.actuate();
+  for (const Actuate actuate : {Actuate::kSource, Actuate::kWanted}) {
+    if (ActuateName(actuate) == info.actuate()) node.actuate = actuate;
+  }
   node.state_dir = info.state_dir();
   node.ledger_sequence = info.ledger_sequence();
   node.ledger_error = info.ledger_error();

@@ -16,16 +16,16 @@ namespace {
 
 class InspectionServerImpl : public InspectionServer {
  public:
-  InspectionServerImpl(DeviceManager& manager, Actuator* actuator,
+  InspectionServerImpl(DeviceManager& manager,
                        std::unique_ptr<rpc::Runtime> runtime, LogSink log)
       : manager_(manager),
         runtime_(std::move(runtime)),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
-        service_(manager, actuator, *executor_),
+        service_(manager, *executor_),
         log_(*executor_, std::move(log)) {}
 
   absl::Status Serve(const std::filesystem::path& endpoint) {
-    manager_.AddObserver(&service_);
+    observation_ = manager_.Observe(service_);
     rpc::ServerOptions options;
     options.socket = endpoint;
     options.mode = 0600;
@@ -48,7 +48,7 @@ class InspectionServerImpl : public InspectionServer {
   /// First nobody calls the service, then nothing is left to run in it.
   ~InspectionServerImpl() override {
     server_.reset();
-    manager_.RemoveObserver(&service_);
+    observation_.reset();
     executor_->Stop();
   }
 
@@ -57,6 +57,7 @@ class InspectionServerImpl : public InspectionServer {
   const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<ThreadExecutor> executor_;
   server::InspectionService service_;
+  std::unique_ptr<Observation> observation_;
   peer::LogFold log_;
   std::atomic<bool> telling_ = false;  ///< Of a client that is turned away.
   std::unique_ptr<rpc::Server> server_;
@@ -65,12 +66,12 @@ class InspectionServerImpl : public InspectionServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
-    DeviceManager& manager, Actuator* actuator,
-    const std::filesystem::path& endpoint, LogSink log) {
+    DeviceManager& manager, const std::filesystem::path& endpoint,
+    LogSink log) {
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
                           rpc::Runtime::Start());
   auto server = std::make_unique<InspectionServerImpl>(
-      manager, actuator, std::move(runtime), std::move(log));
+      manager, std::move(runtime), std::move(log));
   DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
   return server;
 }

@@ -102,9 +102,8 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
 
 }  // namespace
 
-InspectionService::InspectionService(DeviceManager& manager, Actuator* actuator,
-                                     Executor& executor)
-    : manager_(manager), actuator_(actuator), executor_(executor) {}
+InspectionService::InspectionService(DeviceManager& manager, Executor& executor)
+    : manager_(manager), executor_(executor) {}
 
 /// Decodes, counts the call and runs `run(request, respond)` on the executor.
 template <typename Request, typename Run>
@@ -146,7 +145,7 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   using absl::StatusOr;
   std::map<std::string, rpc::UnaryHandler> methods;
   methods[Path("Node")] = Method<pb::NodeRequest>([](Self& self, const auto&) {
-    return StatusOr<pb::NodeInfo>(ToProto(self.Node()));
+    return StatusOr<pb::NodeInfo>(ToProto(self.manager_.Node()));
   });
   methods[Path("Pods")] = Method<pb::PodsRequest>([](Self& self, const auto&) {
     pb::PodsResponse response;
@@ -203,7 +202,8 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   methods[Path("StateAt")] = Method<pb::StateAtRequest>(
       [](Self& self,
          const pb::StateAtRequest& request) -> StatusOr<pb::LedgerView> {
-        const auto view = self.manager_.StateAt(FromProto(request));
+        const auto view =
+            self.manager_.maintenance().StateAt(FromProto(request));
         if (!view.ok()) return AboutOurs(view.status());
         return ToProto(*view);
       });
@@ -256,7 +256,7 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   methods[Path("Fsck")] = Method<pb::FsckRequest>(
       [](Self& self,
          const pb::FsckRequest& request) -> StatusOr<pb::FsckReport> {
-        const auto report = self.manager_.Fsck(
+        const auto report = self.manager_.maintenance().Fsck(
             request.repair() ? FsckMode::kRepair : FsckMode::kCheck);
         if (!report.ok()) return AboutOurs(report.status());
         return ToProto(*report);
@@ -293,18 +293,9 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   return methods;
 }
 
-NodeInfo InspectionService::Node() const {
-  NodeInfo node = manager_.Node();
-  // The manager does not know who drives it.
-  if (node.actuate.empty() && actuator_ != nullptr) {
-    node.actuate = actuator_->follows_source() ? "manifests" : "embedder";
-  }
-  return node;
-}
-
 absl::StatusOr<pb::HistoryResponse> InspectionService::History(
     std::uint64_t after) {
-  const auto decisions = manager_.History(after, kMaxDecisions);
+  const auto decisions = manager_.maintenance().History(after, kMaxDecisions);
   if (!decisions.ok()) return AboutOurs(decisions.status());
   pb::HistoryResponse response;
   std::size_t bytes = 0;
@@ -350,10 +341,8 @@ absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
                                  StateText(info));
 }
 
-absl::Status InspectionService::CheckActuator() const {
-  if (actuator_ != nullptr && !actuator_->follows_source()) {
-    return absl::OkStatus();
-  }
+absl::Status InspectionService::CheckWanting() const {
+  if (manager_.Node().actuate == Actuate::kWanted) return absl::OkStatus();
   return FailedPreconditionError(
       "the daemon acts on manifests by itself: change the pod's manifest, or "
       "start the daemon with 'actuate: embedder'");
@@ -361,11 +350,10 @@ absl::Status InspectionService::CheckActuator() const {
 
 absl::Status InspectionService::PreparePod(const ObjectName& name) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
-  DEVMGR_RETURN_IF_ERROR(CheckActuator());
+  DEVMGR_RETURN_IF_ERROR(CheckWanting());
   const std::shared_ptr<const ObjectSnapshot> objects = manager_.Objects();
   if (const auto pod = objects->pods.find(name); pod != objects->pods.end()) {
-    actuator_->Want(*pod->second);
-    return absl::OkStatus();
+    return manager_.WantPod(*pod->second);
   }
   if (const auto malformed = objects->malformed_pods.find(name);
       malformed != objects->malformed_pods.end()) {
@@ -377,17 +365,16 @@ absl::Status InspectionService::PreparePod(const ObjectName& name) {
 
 absl::Status InspectionService::ReleasePod(const ObjectName& name) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
-  DEVMGR_RETURN_IF_ERROR(CheckActuator());
+  DEVMGR_RETURN_IF_ERROR(CheckWanting());
   DEVMGR_ASSIGN_OR_RETURN(const PodUid uid, manager_.FindPod(name));
-  actuator_->Unwant(uid);
-  return absl::OkStatus();
+  return manager_.UnwantPod(uid);
 }
 
 absl::Status InspectionService::ForceReleaseClaim(const ObjectName& name,
                                                   const std::string& reason) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
   DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
-  return AboutOurs(manager_.ForceReleaseClaim(name, reason));
+  return AboutOurs(manager_.maintenance().ForceReleaseClaim(name, reason));
 }
 
 absl::Status InspectionService::HandOverResource(
@@ -398,19 +385,19 @@ absl::Status InspectionService::HandOverResource(
     return InvalidArgumentError("owner {} is not known",
                                 static_cast<int>(request.owner()));
   }
-  return AboutOurs(
-      manager_.HandOverResource(request.resource(), *owner, request.reason()));
+  return AboutOurs(manager_.maintenance().HandOverResource(
+      request.resource(), *owner, request.reason()));
 }
 
 absl::Status InspectionService::FreeHolder(const std::string& container,
                                            const std::string& reason) {
   DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
-  return AboutOurs(manager_.FreeHolder(container, reason));
+  return AboutOurs(manager_.maintenance().FreeHolder(container, reason));
 }
 
 absl::Status InspectionService::ConfirmSource(const std::string& reason) {
   DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
-  return AboutOurs(manager_.ConfirmSource(reason));
+  return AboutOurs(manager_.maintenance().ConfirmSource(reason));
 }
 
 void InspectionService::BeforeContainerStart(

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 
 #include <atomic>
@@ -35,10 +34,9 @@ class InspectionService : public DeviceManagerObserver {
   static constexpr std::size_t kMaxDecisions = 1'000;
   static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
-  /// All borrowed; `actuator` may be null. No handler may run and the executor
-  /// must have stopped before this is destroyed.
-  InspectionService(DeviceManager& manager, Actuator* actuator,
-                    Executor& executor);
+  /// Both borrowed. No handler may run and the executor must have stopped
+  /// before this is destroyed.
+  InspectionService(DeviceManager& manager, Executor& executor);
   InspectionService(const InspectionService&) = delete;
   InspectionService& operator=(const InspectionService&) = delete;
 
@@ -47,7 +45,6 @@ class InspectionService : public DeviceManagerObserver {
 
   // DeviceManagerObserver, on the manager's thread: only posts.
   void OnPod(const PodInfo&, bool) override { PostChange(false); }
-  void OnWake(const std::vector<WaitingFor>&) override { PostChange(false); }
   void OnObjects() override { PostChange(false); }
   void OnEvent(const EventInfo&) override { PostChange(true); }
 
@@ -66,7 +63,6 @@ class InspectionService : public DeviceManagerObserver {
   rpc::UnaryHandler Method(Function answer);
 
   // On the executor.
-  NodeInfo Node() const;
   absl::StatusOr<pb::HistoryResponse> History(std::uint64_t after);
   absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
@@ -78,7 +74,7 @@ class InspectionService : public DeviceManagerObserver {
   absl::Status ConfirmSource(const std::string& reason);
   absl::Status FreeHolder(const std::string& container,
                           const std::string& reason);
-  absl::Status CheckActuator() const;
+  absl::Status CheckWanting() const;
   void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,
                             rpc::Respond respond);
   void Events(const pb::EventsRequest& request, rpc::Respond respond);
@@ -90,7 +86,6 @@ class InspectionService : public DeviceManagerObserver {
   void OnChange(bool event);
 
   DeviceManager& manager_;
-  Actuator* const actuator_;
   Executor& executor_;
   /// Shared with answers that outlive the service.
   const std::shared_ptr<std::atomic<int>> calls_ =

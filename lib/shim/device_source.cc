@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/device_source.h"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -53,10 +54,10 @@ class Changes : public DeviceManagerObserver {
 
 class ManagerSource : public DeviceSource {
  public:
-  explicit ManagerSource(DeviceManager& manager) : manager_(manager) {
-    manager_.AddObserver(&changes_);
-  }
-  ~ManagerSource() override { manager_.RemoveObserver(&changes_); }
+  ManagerSource(DeviceManager& manager, std::shared_ptr<Executor> executor)
+      : manager_(manager),
+        executor_(std::move(executor)),
+        observation_(manager.Observe(changes_)) {}
 
   void DevicesOf(const PodUid& pod, const ObjectName& name,
                  std::chrono::milliseconds /*timeout*/,
@@ -67,15 +68,15 @@ class ManagerSource : public DeviceSource {
   void BeforeContainerStart(const PodUid& pod, const std::string& container,
                             std::chrono::milliseconds timeout,
                             Done done) override {
-    // Of two ends the first counts; both come on the manager's thread.
-    const auto once =
-        [done = std::move(done),
-         ended = std::make_shared<bool>(false)](const absl::Status& status) {
-          if (!std::exchange(*ended, true)) done(status);
-        };
+    // Of two ends, on two threads, the first counts.
+    const auto once = [done = std::move(done),
+                       ended = std::make_shared<std::atomic<bool>>(false)](
+                          const absl::Status& status) {
+      if (!ended->exchange(true)) done(status);
+    };
     const OperationId operation =
         manager_.StartBeforeContainerStart(pod, container, once);
-    manager_.RunAfter(
+    executor_->PostAfter(
         timeout, [once, timeout, operation, &manager = manager_, container] {
           once(DeadlineExceededError(
               "container '{}': plugins have not answered within {}", container,
@@ -89,16 +90,14 @@ class ManagerSource : public DeviceSource {
   }
 
   void Report(const RuntimeReport& report, Done done) override {
-    // On the manager's thread nobody waits for it.
-    manager_.RunAfter(std::chrono::milliseconds(0),
-                      [&manager = manager_, report, done = std::move(done)] {
-                        done(manager.ReportRuntime(report));
-                      });
+    done(manager_.ReportRuntime(report));
   }
 
  private:
   DeviceManager& manager_;
+  const std::shared_ptr<Executor> executor_;
   Changes changes_;
+  const std::unique_ptr<Observation> observation_;  ///< Of `changes_`.
 };
 
 class DaemonSource : public DeviceSource {
@@ -206,8 +205,9 @@ class DaemonSource : public DeviceSource {
 
 }  // namespace
 
-std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager) {
-  return std::make_unique<ManagerSource>(manager);
+std::unique_ptr<DeviceSource> MakeManagerSource(
+    DeviceManager& manager, std::shared_ptr<Executor> executor) {
+  return std::make_unique<ManagerSource>(manager, std::move(executor));
 }
 
 std::unique_ptr<DeviceSource> MakeDaemonSource(

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "common/executor.h"
 #include "rpc/connection.h"
 
 namespace devmgr::shim {
@@ -54,8 +55,10 @@ class DeviceSource {
   virtual void Report(const RuntimeReport& report, Done done) = 0;
 };
 
-/// A manager in this process; borrowed.
-std::unique_ptr<DeviceSource> MakeManagerSource(DeviceManager& manager);
+/// A manager in this process, borrowed. Deadlines pass on `executor`, which has
+/// to have stopped before the manager goes.
+std::unique_ptr<DeviceSource> MakeManagerSource(
+    DeviceManager& manager, std::shared_ptr<Executor> executor);
 
 /// A daemon, by its inspection socket. `runtime` is borrowed. Connects when
 /// something is asked. `timeout` is for what has none of its own, and for the

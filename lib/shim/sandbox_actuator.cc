@@ -53,19 +53,17 @@ class SandboxActuator::Watcher : public DeviceManagerObserver {
   SandboxActuator& watched_;
 };
 
-SandboxActuator::SandboxActuator(DeviceManager& manager, Actuator& actuator,
-                                 const PodBook& book, bool pods_from_source,
+SandboxActuator::SandboxActuator(DeviceManager& manager, const PodBook& book,
+                                 bool pods_from_source,
                                  std::shared_ptr<Executor> executor)
     : manager_(manager),
-      actuator_(actuator),
       book_(book),
       pods_from_source_(pods_from_source),
       executor_(std::move(executor)),
-      watcher_(std::make_unique<Watcher>(*this)) {
-  manager_.AddObserver(watcher_.get());
-}
+      watcher_(std::make_unique<Watcher>(*this)),
+      observation_(manager_.Observe(*watcher_)) {}
 
-SandboxActuator::~SandboxActuator() { manager_.RemoveObserver(watcher_.get()); }
+SandboxActuator::~SandboxActuator() = default;
 
 void SandboxActuator::OnChange() {
   const auto objects = manager_.Objects();
@@ -105,7 +103,7 @@ void SandboxActuator::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
   if (pod == nullptr || IsTerminal(*pod)) return;
   const bool lost = !manager_.PodInfoOf(run.pod.uid).ok();
   if (pod == run.wanted && !lost) return;
-  actuator_.Want(*pod);
+  manager_.WantPod(*pod).IgnoreError();
   run.wanted = std::move(pod);
 }
 
@@ -227,7 +225,7 @@ void SandboxActuator::ReleaseIfOver(const PodUid& pod) {
   }
   if (pods_from_source_ && !IsOverForSource(pod)) return;
   idle_.erase(pod);
-  actuator_.Unwant(pod);
+  manager_.UnwantPod(pod).IgnoreError();  // The shim checked the mode.
 }
 
 bool SandboxActuator::IsOverForSource(const PodUid& pod) const {

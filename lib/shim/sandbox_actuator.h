@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 
 #include <chrono>
@@ -33,9 +32,8 @@ class SandboxActuator {
 
   /// All borrowed; must be destroyed once `executor` has stopped. `book` is
   /// changed before this is told.
-  SandboxActuator(DeviceManager& manager, Actuator& actuator,
-                  const PodBook& book, bool pods_from_source,
-                  std::shared_ptr<Executor> executor);
+  SandboxActuator(DeviceManager& manager, const PodBook& book,
+                  bool pods_from_source, std::shared_ptr<Executor> executor);
   ~SandboxActuator();
 
   using Time = std::chrono::steady_clock::time_point;
@@ -92,16 +90,16 @@ class SandboxActuator {
   bool IsOverForSource(const PodUid& pod) const;
 
   DeviceManager& manager_;
-  Actuator& actuator_;
   const PodBook& book_;
   const bool pods_from_source_;
   const std::shared_ptr<Executor> executor_;
-  std::unique_ptr<Watcher> watcher_;
   std::map<std::uint64_t, Run> runs_;  ///< By call, until it is over.
   /// Pods that may be over: without sandbox when last looked at.
   std::set<PodUid> idle_;
   std::shared_ptr<const ObjectSnapshot> judged_;  ///< By which `idle_` was.
   bool in_doubt_ = true;
+  std::unique_ptr<Watcher> watcher_;
+  std::unique_ptr<Observation> observation_;  ///< Of `watcher_`.
 };
 
 }  // namespace devmgr::shim

@@ -44,17 +44,18 @@ absl::Status CheckOptions(const CriShimOptions& options) {
         "devices come from a manager or from '{}', not from both",
         options.devmgrd.string());
   }
-  if (options.actuator != nullptr && options.manager == nullptr) {
+  if (options.actuate && options.manager == nullptr) {
     return InvalidArgumentError(
-        "an actuator needs its manager in this process: a daemon prepares and "
-        "releases pods by itself");
+        "to actuate, the shim needs a manager in this process: a daemon "
+        "prepares and releases pods by itself");
   }
-  if (options.actuator != nullptr && options.actuator->follows_source()) {
+  if (options.actuate && options.manager->Node().actuate != Actuate::kWanted) {
     return InvalidArgumentError(
-        "an actuator that follows the source takes no pods from the shim");
+        "the manager takes no pods from the shim: its `actuate` is not "
+        "kWanted");
   }
   // As NodeInfo says it of a manager without source.
-  if (options.actuator != nullptr && options.pods_from_source &&
+  if (options.actuate && options.pods_from_source &&
       options.manager->Node().source == "none") {
     return InvalidArgumentError(
         "pods are to come from the manager's source, and it has none");
@@ -126,7 +127,7 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
     CountSupport();
   }
   if (options_.manager != nullptr) {
-    source_ = MakeManagerSource(*options_.manager);
+    source_ = MakeManagerSource(*options_.manager, executor_);
   } else if (!options_.devmgrd.empty()) {
     source_ =
         MakeDaemonSource(*runtime_, options_.devmgrd, options_.call_timeout,
@@ -157,10 +158,9 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
     reporter_ = std::make_unique<RuntimeReporter>(*source_, executor_,
                                                   std::move(parts));
   }
-  if (options_.actuator != nullptr) {
+  if (options_.actuate) {
     sandbox_actuator_ = std::make_unique<SandboxActuator>(
-        *options_.manager, *options_.actuator, book_, options_.pods_from_source,
-        executor_);
+        *options_.manager, book_, options_.pods_from_source, executor_);
   }
 }
 

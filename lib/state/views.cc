@@ -25,6 +25,16 @@ std::string_view PodStateName(PodState state) {
   return kNames.Of(state, "Unknown");
 }
 
+std::string_view ActuateName(Actuate actuate) {
+  using enum Actuate;
+  static constexpr auto kNames = EnumTable<Actuate>({
+      {kNone, ""},
+      {kSource, "manifests"},
+      {kWanted, "embedder"},
+  });
+  return kNames.Of(actuate);
+}
+
 std::string_view WaitingForKindName(WaitingFor::Kind kind) {
   using enum WaitingFor::Kind;
   static constexpr auto kNames = EnumTable<WaitingFor::Kind>({

@@ -3,7 +3,6 @@
 // Pods with devices of plugins, over real sockets: the admission of one, of 32
 // at once, beside 31 hung plugins, among many others, and of who waits; many
 // lists at once.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
 #include <fmt/core.h>
@@ -263,7 +262,7 @@ ComeAndGo BesideDevices(Report& report, int devices) {
     times.release.Add(Microseconds([&] {
       node.Release(pod);
       // What follows from it, too.
-      node.manager->RunAndWait([] {});
+      node.manager->Node();
     }));
   }
   return times;
@@ -280,13 +279,6 @@ void ManyDevices(Report& report) {
               "of 10", 1.2 * few.release.Median()});
 }
 
-/// Counts who is told to come again.
-class Counter final : public DeviceManagerObserver {
- public:
-  void OnJudgeAgain(const PodUid&) override { ++told; }
-  std::atomic<int> told{0};
-};
-
 void Waiting(Report& report) {
   const int waiting = report.brief() ? 50 : 1'000;
   Node node;
@@ -299,14 +291,7 @@ void Waiting(Report& report) {
       Fail("it should wait");
     }
   }
-  Counter counter;
-  node.manager->AddObserver(&counter);
   const double time = Microseconds([&] { node.Release(holder); });
-  // What the release brings about is done before this is answered.
-  node.manager->RunAndWait([] {});
-  node.manager->RemoveObserver(&counter);
-  report.Add({fmt::format("{} wait, one device freed: judged again", waiting),
-              "", static_cast<double>(counter.told), 1, "who can have it", 1});
   report.Add({fmt::format("{} wait, one device freed: the release", waiting),
               "us", time, std::nullopt, "", std::nullopt});
 }

@@ -3,7 +3,6 @@
 // A host that links its own copies of the wire schemas, under upstream's names
 // and with protobuf's full runtime, beside both of our libraries. It sees
 // public headers only, and talks to the fake driver with its own messages.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
 #include <google/protobuf/descriptor.h>
@@ -158,13 +157,13 @@ TEST_F(HostSchemasTest, BothLibrariesWorkBesideThem) {
   devmgr::DeviceManagerOptions options;
   options.in_memory_ledger = true;
   options.plugin_registry_dir = root_ / "plugins_registry";
+  options.actuate = devmgr::Actuate::kSource;
+  ReadyObserver observer;
   devmgr::Host host;
   host.objects = objects.get();
+  host.observers = {&observer};
   const auto manager = devmgr::DeviceManager::Open(options, host);
   ASSERT_TRUE(manager.ok()) << manager.status().ToString();
-  ReadyObserver observer;
-  (*manager)->AddObserver(&observer);
-  auto actuator = devmgr::Actuator::Start(**manager);
   const devmgr::PodInfo pod = observer.Wait();
   EXPECT_EQ(pod.state, devmgr::PodState::kReady) << pod.message;
   const auto devices =
@@ -175,8 +174,6 @@ TEST_F(HostSchemasTest, BothLibrariesWorkBesideThem) {
     EXPECT_NE((*devices)->cdi_devices[0].name.find("gpu.example.com/claim="),
               std::string::npos);
   }
-  actuator.reset();
-  (*manager)->RemoveObserver(&observer);
 }
 
 TEST_F(HostSchemasTest, TheHostsMessagesDriveTheFakeDriver) {

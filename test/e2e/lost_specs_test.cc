@@ -2,7 +2,6 @@
 //
 // A manager with a real driver whose spec files are deleted: a reboot of the
 // directory in memory without a reboot of the node.
-#include <devmgr/actuator.h>
 #include <devmgr/cdi_cache.h>
 #include <devmgr/device_manager.h>
 #include <gmock/gmock.h>
@@ -90,20 +89,16 @@ class LostSpecsTest : public ::testing::Test {
     options.state_dir = node_.root() / "state";
     options.plugin_registry_dir = node_.root() / "plugins_registry";
     options.cdi_spec_dirs = {node_.root() / "cdi"};
+    options.actuate = Actuate::kSource;
     Host host;
     host.objects = source_.get();
+    host.observers = {&listener_};
     host.boot_id = [boot_id] { return boot_id; };
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
-    manager_->AddObserver(&listener_);
-    actuator_ = Actuator::Start(*manager_);
   }
-  void Close() {
-    actuator_.reset();
-    if (manager_ != nullptr) manager_->RemoveObserver(&listener_);
-    manager_.reset();
-  }
+  void Close() { manager_.reset(); }
 
   bool WaitUntilReady() {
     return listener_.WaitUntil([this] {
@@ -135,7 +130,6 @@ class LostSpecsTest : public ::testing::Test {
   std::unique_ptr<testing::FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> source_;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 TEST_F(LostSpecsTest, TheDriverWritesThemAgainBeforeTheContainerStarts) {
@@ -210,7 +204,7 @@ TEST_F(RememberingDriverTest, SaysWhatHelpsWhereAContainerMayRun) {
   ASSERT_TRUE(driver_->WaitForCalls(1, kWaitLimit));
   ASSERT_TRUE(WaitUntilReady());
   for (int i = 0; i < 2; ++i) {
-    const auto report = manager_->Fsck(FsckMode::kRepair);
+    const auto report = manager_->maintenance().Fsck(FsckMode::kRepair);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->repairs.empty());
     ASSERT_EQ(report->findings.size(), 1u);

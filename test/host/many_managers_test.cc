@@ -2,7 +2,6 @@
 //
 // A host that opens and closes managers all day: nothing of them stays behind.
 // The program sees public headers only, as a host does.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/inspection.h>
 #include <gtest/gtest.h>
@@ -42,13 +41,13 @@ class ManyManagersTest : public ::testing::Test {
     options.in_memory_ledger = !durable;
     if (durable) options.state_dir = folder_.path() / "state";
     options.plugin_registry_dir = folder_.path() / "plugins_registry";
+    options.actuate = Actuate::kSource;
     Host host;
     host.objects = source.get();
     const auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
-    const auto actuator = Actuator::Start(**manager);
-    const auto server = InspectionServer::Start(
-        **manager, actuator.get(), folder_.path() / "inspection.sock");
+    const auto server =
+        InspectionServer::Start(**manager, folder_.path() / "inspection.sock");
     ASSERT_TRUE(server.ok()) << server.status();
   }
 

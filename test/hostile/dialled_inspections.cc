@@ -56,8 +56,7 @@ class Inspections final : public Dialled {
     pod.uid = {kUid};
     pod.state = PodState::kReady;
     manager_.ChangePod(pod);
-    auto daemon =
-        InspectionServer::Start(manager_, nullptr, folder / "good.sock");
+    auto daemon = InspectionServer::Start(manager_, folder / "good.sock");
     EXPECT_TRUE(daemon.ok()) << daemon.status();
     if (daemon.ok()) daemon_ = *std::move(daemon);
     good_shim_ = Shim(OptionsOf("good-shim.sock", folder / "good.sock"));

@@ -113,6 +113,7 @@ Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
   options.driver_call_timeout = std::chrono::milliseconds(400);
   Host host;
   host.objects = source_.get();
+  host.observers = {this};
   // What is said of those that behave is none of the peer's doing.
   host.log = [&costs](LogLevel level, std::string_view line) {
     const bool of_good = line.find("good") != std::string_view::npos;
@@ -124,7 +125,6 @@ Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
   EXPECT_TRUE(manager.ok()) << manager.status();
   if (!manager.ok()) return;
   manager_ = *std::move(manager);
-  manager_->AddObserver(this);
   rpc::ServerOptions server;
   server.socket = registrations() / "good.sock";
   server.methods =
@@ -135,7 +135,6 @@ Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
 }
 
 Node::~Node() {
-  if (manager_ != nullptr) manager_->RemoveObserver(this);
   manager_.reset();
   driver_.reset();
   executor_->Stop();

@@ -35,7 +35,7 @@ class Inspection final : public Served {
       : socket_(folder / "devmgr.sock"),
         node_(runtime, folder, costs_),
         caller_(runtime, socket_) {
-    auto server = InspectionServer::Start(node_.manager(), nullptr, socket_);
+    auto server = InspectionServer::Start(node_.manager(), socket_);
     EXPECT_TRUE(server.ok()) << server.status();
     if (server.ok()) server_ = *std::move(server);
   }

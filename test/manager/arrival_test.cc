@@ -141,7 +141,7 @@ class Arrival {
     constexpr int kSteps = 4;  // Admit, reserve, commit, prepare.
     for (int step = 0; step < kSteps; ++step) {
       ASSERT_THAT(node_.manager().ReleasePod(PodUid{"another"}), IsOk());
-      node_.manager().RunAndWait([] {});
+      node_.Sync();
     }
     if (!facts_.contains(Fact::kPod) || is_known_) return;
     ASSERT_TRUE(
@@ -173,7 +173,7 @@ class Arrival {
 
   /// It never took a step back.
   void CheckHistory() {
-    const auto history = node_.manager().History(0, 1'000);
+    const auto history = node_.manager().maintenance().History(0, 1'000);
     ASSERT_THAT(history, IsOk());
     for (const DecisionInfo& decision : *history) {
       const std::set<std::string> kBack = {"Reject", "UnprepareIntent",

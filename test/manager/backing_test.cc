@@ -166,7 +166,7 @@ TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
 TEST_F(BackingTest, APluginThatRestartsAtOnceHasItsNameInTheEnd) {
   node_.options.profile = Profile::kStrictKubelet;
   StartWithHolder();
-  node_.manager().RunAndWait([&] {
+  node_.RunAndWait([&] {
     node_.plugins.Lose(kGpu);
     node_.plugins.Serve(kGpu, 2);
   });
@@ -203,7 +203,7 @@ TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
 TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
   node_.options.plugin_grace_period = std::chrono::hours(1);
   StartWithHolder();
-  ASSERT_THAT(node_.manager().HandOverResource(
+  ASSERT_THAT(node_.manager().maintenance().HandOverResource(
                   kGpu, ResourceOwner::kDeviceClass, "moving to DRA"),
               IsOk());
   EXPECT_EQ(Gpu().owner, "DeviceClass");
@@ -221,8 +221,8 @@ TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
   node_.Publish(kGpuClass + MappedPod("m"));
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
   // He takes it back: the plugin is there, and once nobody holds a claim...
-  ASSERT_THAT(node_.manager().HandOverResource(kGpu, ResourceOwner::kAutomatic,
-                                               "a mistake"),
+  ASSERT_THAT(node_.manager().maintenance().HandOverResource(
+                  kGpu, ResourceOwner::kAutomatic, "a mistake"),
               IsOk());
   EXPECT_EQ(Gpu().owner, "DeviceClass");
   node_.Publish(kGpuClass);

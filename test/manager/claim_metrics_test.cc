@@ -92,7 +92,7 @@ TEST_F(ClaimMetricsTest, TheTimeOfAnOperationIsThatUntilItsEnd) {
   node_.manager().StartPreparePod({"u-p"}, [](const absl::Status&) {});
   ASSERT_TRUE(node_.drivers.WaitForCalls(1));
   EXPECT_THAT(sink_.calls(), IsEmpty());
-  node_.manager().RunAfter(kHeld, [this] { node_.drivers.Let(kDriver); });
+  node_.RunAfter(kHeld, [this] { node_.drivers.Let(kDriver); });
   ASSERT_TRUE(
       node_.WaitUntil("it has ended", [&] { return !sink_.calls().empty(); }));
   EXPECT_THAT(sink_.calls(), ElementsAre("prepared"));

@@ -69,7 +69,7 @@ TEST_F(DebtTest, OfADriverThatIsGoneIsInTheBatchOfTheIntent) {
   EXPECT_THAT(debt.last_error, HasSubstr("is not registered"));
   EXPECT_EQ(debt.policy, "block");
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReleasing);
-  const auto decisions = node_.manager().History(0);
+  const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
   EXPECT_EQ(decisions->back().kind, "UnprepareIntent");
 
@@ -98,8 +98,8 @@ TEST_F(DebtTest, OfADriverThatFailsIsRecordedWithItsErrorAndOutlivesARestart) {
 }
 
 TEST_F(DebtTest, OfAFirstFailureIsSeenBeforeAnyRetry) {
-  node_.actuator_options.min_retry = std::chrono::hours(1);
-  node_.actuator_options.max_retry = std::chrono::hours(1);
+  node_.options.retries.first = std::chrono::hours(1);
+  node_.options.retries.last = std::chrono::hours(1);
   before_end_ = [&] {
     node_.drivers.Answer(kDriver, FailTimes(false, "c1", 1'000));
   };
@@ -109,7 +109,7 @@ TEST_F(DebtTest, OfAFirstFailureIsSeenBeforeAnyRetry) {
   EXPECT_THAT(Debts().front().last_error, HasSubstr("boom"));
   EXPECT_THAT(node_.drivers.calls(), SizeIs(2))
       << "one to prepare, one to unprepare";
-  const auto decisions = node_.manager().History(0);
+  const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
   EXPECT_EQ(decisions->back().kind, "Debt");
 }
@@ -182,16 +182,17 @@ TEST_F(DebtTest, AnOperatorGivesTheClaimUp) {
   EndPod();
   ASSERT_TRUE(WaitForDebt());
   EXPECT_THAT(
-      node_.manager().ForceReleaseClaim({"default", "c1"}, ""),
+      node_.manager().maintenance().ForceReleaseClaim({"default", "c1"}, ""),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reason")));
-  EXPECT_THAT(node_.manager().ForceReleaseClaim({"default", "x"}, "r"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("default/x")));
-  ASSERT_THAT(node_.manager().ForceReleaseClaim({"default", "c1"},
-                                                "the card was pulled"),
+  EXPECT_THAT(
+      node_.manager().maintenance().ForceReleaseClaim({"default", "x"}, "r"),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("default/x")));
+  ASSERT_THAT(node_.manager().maintenance().ForceReleaseClaim(
+                  {"default", "c1"}, "the card was pulled"),
               IsOk());
   EXPECT_THAT(Debts(), IsEmpty());
   ASSERT_TRUE(node_.WaitUntilGone("p"));
-  const auto decisions = node_.manager().History(0);
+  const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
   const auto forgiven =
       std::find_if(decisions->begin(), decisions->end(),
@@ -206,9 +207,10 @@ TEST_F(DebtTest, AClaimInUseIsNotGivenUp) {
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().ForceReleaseClaim({"default", "c1"}, "r"),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("used by default/p")));
+  EXPECT_THAT(
+      node_.manager().maintenance().ForceReleaseClaim({"default", "c1"}, "r"),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("used by default/p")));
 }
 
 // Four drivers, the third fails for good: what the others hold is prepared and

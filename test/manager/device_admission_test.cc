@@ -359,10 +359,11 @@ TEST_F(DeviceNodeTest, ACallThatWouldBeRefusedWritesNothing) {
   const auto refused =
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("in quarantine"));
   EXPECT_THAT(node_.manager().AdmitPod(*pod), refused);
-  const auto before = node_.manager().History(0);
+  const auto before = node_.manager().maintenance().History(0);
   ASSERT_THAT(before.status(), IsOk());
   EXPECT_THAT(node_.manager().AdmitPod(*pod), refused);
-  EXPECT_THAT(*node_.manager().History(0), SizeIs(before->size()));
+  EXPECT_THAT(*node_.manager().maintenance().History(0),
+              SizeIs(before->size()));
   EXPECT_THAT(node_.PodNamed("p").waiting_for,
               ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
   EXPECT_THAT(node_.plugins.calls(), IsEmpty());
@@ -532,6 +533,29 @@ TEST_F(DeviceNodeTest, AFailedCallNamesWhatItWaitsFor) {
   ASSERT_TRUE(node_.WaitForReason("p", "FailedAllocateDevices"));
   EXPECT_THAT(node_.PodNamed("p").waiting_for,
               ElementsAre(WaitingFor{WaitingFor::Kind::kResource, kGpu}));
+}
+
+// Otherwise each device that comes free costs a look at each pod that waits.
+TEST_F(DeviceNodeTest, OnlyThePodThatCanHaveAFreedDeviceIsJudgedAgain) {
+  std::vector<PodUid> judged;  // On the manager's thread.
+  node_.on_judge_again = [&](const PodUid& pod) { judged.push_back(pod); };
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("holder", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("holder", PodState::kReady));
+  std::string waiting;
+  for (int i = 0; i < 50; ++i) {
+    waiting += DevicePod("p" + std::to_string(i), {{kGpu, 1}});
+  }
+  node_.Publish(DevicePod("holder", {{kGpu, 1}}) + waiting);
+  ASSERT_TRUE(node_.WaitFor("p49", PodState::kWaiting));
+  ASSERT_TRUE(node_.WaitFor("p0", PodState::kWaiting));
+  node_.RunAndWait([&] { judged.clear(); });
+  node_.Publish(waiting);
+  ASSERT_TRUE(node_.WaitUntilGone("holder"));
+  ASSERT_TRUE(node_.WaitForAny(PodState::kReady));
+  node_.RunAndWait([&] { EXPECT_EQ(judged.size(), 1u); });
+  node_.Stop();
 }
 
 }  // namespace

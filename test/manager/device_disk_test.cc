@@ -60,6 +60,7 @@ class QuietNode {
     loop_ = loop.get();
     ledger_ = ledger.get();
     manager::ManagerParts parts;
+    parts.options.actuate = Actuate::kSource;
     parts.host.objects = &source_;
     parts.host.boot_id = [boot] { return boot; };
     parts.host.now = [executor = loop_] {
@@ -80,16 +81,9 @@ class QuietNode {
     parts.ledger_executor = std::move(ledger);
     manager_ = manager::Manager::Start(std::move(parts));
   }
-  ~QuietNode() {
-    actuator_.reset();
-    manager_.reset();
-  }
+  ~QuietNode() { manager_.reset(); }
 
-  /// From the first call on an actuator works.
-  void Publish(const std::string& yaml) {
-    source_.Publish(SnapshotOf(yaml));
-    if (actuator_ == nullptr) actuator_ = Actuator::Start(*manager_);
-  }
+  void Publish(const std::string& yaml) { source_.Publish(SnapshotOf(yaml)); }
   /// False when nothing is left to do now.
   bool RunOne() { return loop_->RunOne() || ledger_->RunOne(); }
   void Pass(std::chrono::milliseconds time) { loop_->Advance(time); }
@@ -101,7 +95,6 @@ class QuietNode {
   ManualExecutor* loop_ = nullptr;
   ManualExecutor* ledger_ = nullptr;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 /// What is wanted, and was answered, at some moment.

@@ -34,14 +34,11 @@ class DeviceHealthTest : public DeviceNodeTest {
     std::vector<std::vector<PodUid>> told;  ///< On the manager's thread.
   };
 
-  void TearDown() override {
-    if (listening_) node_.manager().RemoveObserver(&listener_);
-  }
+  void TearDown() override { listening_.reset(); }
 
   void Start(int pods) {
     node_.Start();
-    node_.manager().AddObserver(&listener_);
-    listening_ = true;
+    listening_ = node_.manager().Observe(listener_);
     node_.plugins.Serve(kGpu, pods);
     std::string all;
     for (int i = 0; i < pods; ++i) {
@@ -67,9 +64,8 @@ class DeviceHealthTest : public DeviceNodeTest {
   std::vector<std::vector<PodUid>> Told() {
     std::vector<std::vector<PodUid>> told;
     // Once for what was reported, once for what that made to be told.
-    node_.manager().RunAndWait([] {});
-    node_.manager().RunAndWait(
-        [&] { told = std::exchange(listener_.told, {}); });
+    node_.Sync();
+    node_.RunAndWait([&] { told = std::exchange(listener_.told, {}); });
     return told;
   }
 
@@ -88,7 +84,7 @@ class DeviceHealthTest : public DeviceNodeTest {
   }
 
   Listener listener_;
-  bool listening_ = false;
+  std::unique_ptr<Observation> listening_;
 };
 
 // DP-115, DP-118
@@ -120,7 +116,7 @@ TEST_F(DeviceHealthTest, EachChangeOfPluginsIsOneEvent) {
   // The newest one serves; then it goes, and the older one does.
   node_.plugins.Serve(kGpu, 1);
   node_.plugins.Lose(kGpu);
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_THAT(MessagesOf("PluginConnected"),
               Contains("a device plugin is connected, beside 1 that is "
                        "already"));
@@ -152,7 +148,7 @@ TEST_F(DeviceHealthTest, WhatIsWrongWithAListIsShown) {
   devices[0].id = std::string(64, 'x');
   devices[2].id = "1";
   node_.plugins.Report(kGpu, std::move(devices));
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   const std::vector<std::string> texts = MessagesOf("DeviceListProblem");
   EXPECT_THAT(texts, AllOf(Contains(HasSubstr("the definition says 63")),
                            Contains("device '1': there is no NUMA node -1"),
@@ -162,7 +158,7 @@ TEST_F(DeviceHealthTest, WhatIsWrongWithAListIsShown) {
 // W-16, W-18: nothing is lost, however much happens at once.
 TEST_F(DeviceHealthTest, WhatHappensAtOnceIsToldAtOnce) {
   Start(3);
-  node_.manager().RunAndWait([&] {
+  node_.RunAndWait([&] {
     Report({kBad, kGood, kGood});
     Report({kGood, kBad, kBad});
     Report({kBad, kGood, kBad});

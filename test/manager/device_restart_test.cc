@@ -31,9 +31,7 @@ class DeviceRestartTest : public DeviceNodeTest {
   }
 
   /// What was told before this has been heard when it returns.
-  void Settle() {
-    node_.manager().RunAndWait([] {});
-  }
+  void Settle() { node_.Sync(); }
 
   /// Capacity and allocatable of the GPUs.
   std::pair<std::int64_t, std::int64_t> Figures() {

@@ -44,11 +44,7 @@ class DraHealthTest : public ManagerTest {
   };
 
   void TearDown() override { StopListening(); }
-  void StopListening() {
-    if (std::exchange(listening_, false)) {
-      node_.manager().RemoveObserver(&listener_);
-    }
-  }
+  void StopListening() { listening_.reset(); }
 
   /// Pods `p0`, `p1`, ... with claims `c0`, `c1`, ... on devices `dev-0`, ...
   void Start(int pods) {
@@ -70,10 +66,7 @@ class DraHealthTest : public ManagerTest {
     }
     Told();
   }
-  void Listen() {
-    node_.manager().AddObserver(&listener_);
-    listening_ = true;
-  }
+  void Listen() { listening_ = node_.manager().Observe(listener_); }
   void Restart() {
     StopListening();
     node_.Restart();
@@ -88,9 +81,8 @@ class DraHealthTest : public ManagerTest {
   std::vector<std::vector<PodUid>> Told() {
     std::vector<std::vector<PodUid>> told;
     // Once for what was reported, once for what that made to be told.
-    node_.manager().RunAndWait([] {});
-    node_.manager().RunAndWait(
-        [&] { told = std::exchange(listener_.told, {}); });
+    node_.Sync();
+    node_.RunAndWait([&] { told = std::exchange(listener_.told, {}); });
     return told;
   }
 
@@ -135,8 +127,7 @@ class DraHealthTest : public ManagerTest {
     Mailbox<int> ticks;
     while (std::chrono::steady_clock::now() < deadline) {
       if (condition()) return true;
-      node_.manager().RunAfter(std::chrono::milliseconds(10),
-                               [&] { ticks.Put(0); });
+      node_.RunAfter(std::chrono::milliseconds(10), [&] { ticks.Put(0); });
       ticks.Take();
     }
     return false;
@@ -168,7 +159,7 @@ class DraHealthTest : public ManagerTest {
   }
 
   Listener listener_;
-  bool listening_ = false;
+  std::unique_ptr<Observation> listening_;
 };
 
 }  // namespace devmgr

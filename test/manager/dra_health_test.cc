@@ -72,7 +72,7 @@ TEST_F(DraHealthTest, AllWhoShareADeviceAreTold) {  // DRA-146, DRA-147
 
 TEST_F(DraHealthTest, WhatHappensAtOnceIsToldAtOnce) {
   Start(3);
-  node_.manager().RunAndWait([&] {
+  node_.RunAndWait([&] {
     for (int i = 0; i < 1'000; ++i) {
       Report({Of("dev-0", i % 2 == 0 ? kGood : kBad),
               Of("dev-1", i % 2 == 0 ? kBad : kGood)});
@@ -121,7 +121,7 @@ TEST_F(DraHealthTest, TheEndOfALeaseIsTold) {
   }));
   std::size_t told = 0;
   ASSERT_TRUE(node_.WaitUntil("its pod was told", [&] {
-    node_.manager().RunAndWait([&] { told = listener_.told.size(); });
+    node_.RunAndWait([&] { told = listener_.told.size(); });
     return told >= 2;
   }));
 }
@@ -314,7 +314,7 @@ TEST_F(DraHealthTest, ALeaseThatWasRenewedGoesOnAfterARestart) {
   Start(1);
   Report({Of("dev-0", kGood)});
   ASSERT_TRUE(WaitForKept(ElementsAre("dev-0 Healthy ")));
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_EQ(LeaseOf("dev-0").boot_id, "boot-1");
   const std::int64_t first = LeaseOf("dev-0").told_ms;
   while (BootMs() <= first) std::this_thread::yield();

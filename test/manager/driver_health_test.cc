@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The health of devices from a driver's socket to the status of a pod.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
 #include <gtest/gtest.h>
@@ -31,9 +30,7 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
         << ClaimYaml("c", "u-c", {kDriver}, {"u-p"}) +
                PodYaml("p", "u-p", {"c"});
   }
-  void TearDown() override {
-    if (manager_ != nullptr) manager_->RemoveObserver(this);
-  }
+  void TearDown() override { manager_.reset(); }
   void OnPod(const PodInfo&, bool) override { changed_.Put(0); }
   void OnResourceHealth(const std::vector<PodUid>&) override {
     changed_.Put(0);
@@ -59,13 +56,13 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
     DeviceManagerOptions options;
     options.in_memory_ledger = true;
     options.plugin_registry_dir = root_ / "plugins_registry";
+    options.actuate = Actuate::kSource;
     Host host;
     host.objects = source_.get();
+    host.observers = {this};
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
-    manager_->AddObserver(this);
-    actuator_ = Actuator::Start(*manager_, {});
   }
 
   /// `health: message` of the one device of the pod.
@@ -103,7 +100,6 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
   std::unique_ptr<FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> source_;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 TEST_F(DriverHealthTest, ReachesThePodInBothVersions) {  // DRA-142

@@ -41,7 +41,7 @@ class EndPodTest : public DeviceNodeTest {
   }
   std::vector<std::string> Decisions() {
     std::vector<std::string> kinds;
-    const auto history = node_.manager().History(0, 100);
+    const auto history = node_.manager().maintenance().History(0, 100);
     EXPECT_THAT(history, IsOk());
     for (const DecisionInfo& decision : *history) {
       kinds.push_back(decision.kind);
@@ -121,7 +121,8 @@ TEST_F(EndPodTest, AnOperatorWhoDropsTheClaimEndsThePod) {
   node_.drivers.Hold(kDriver);
   auto result = BeginEnd();
   ASSERT_TRUE(WaitUntilAsked());
-  EXPECT_THAT(node_.manager().ForceReleaseClaim({"default", "c1"}, "broken"),
+  EXPECT_THAT(node_.manager().maintenance().ForceReleaseClaim({"default", "c1"},
+                                                              "broken"),
               IsOk());
   EXPECT_THAT(result.get(), IsOk());
   EXPECT_THAT(node_.manager().Pods(), IsEmpty());

@@ -2,7 +2,6 @@
 //
 // Ten minutes of any single misbehaviour leave the events of others where they
 // were, and are delivered at a bounded rate.
-#include <devmgr/actuator.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
@@ -60,9 +59,9 @@ class BudgetNode : private DeviceManagerObserver {
     };
     parts.executor = std::move(loop);
     parts.ledger_executor = std::move(ledger);
+    parts.options.actuate = Actuate::kSource;
+    parts.host.observers = {this};
     manager_ = manager::Manager::Start(std::move(parts));
-    manager_->AddObserver(this);
-    actuator_ = Actuator::Start(*manager_);
     std::string text;
     for (std::size_t i = 0; i < kEventsOfOthers; ++i) {
       text += DevicePod(fmt::format("other-{}", i), {});
@@ -71,11 +70,7 @@ class BudgetNode : private DeviceManagerObserver {
     Publish("");
     Work();
   }
-  ~BudgetNode() override {
-    manager_->RemoveObserver(this);
-    actuator_.reset();
-    manager_.reset();
-  }
+  ~BudgetNode() override { manager_.reset(); }
 
   /// These, beside the pods that have long been prepared.
   void Publish(const std::string& yaml) {
@@ -179,7 +174,6 @@ class BudgetNode : private DeviceManagerObserver {
   ManualExecutor* loop_ = nullptr;
   ManualExecutor* ledger_ = nullptr;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
   ObjectSnapshot others_;
 };
 

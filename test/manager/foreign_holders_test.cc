@@ -57,7 +57,8 @@ class ForeignHoldersTest : public DeviceNodeTest {
   }
   /// After what was reported until now has been decided.
   void Settle() {
-    ASSERT_FALSE(node_.manager().FreeHolder("none", "to wait").ok());
+    ASSERT_FALSE(
+        node_.manager().maintenance().FreeHolder("none", "to wait").ok());
   }
   /// The users that `get devices` shows of a device.
   std::vector<std::string> UsersOf(const std::string& id) {
@@ -117,7 +118,8 @@ TEST_F(ForeignHoldersTest, NoContainerOutlivesItsBoot) {
   node_.plugins.Serve(kGpu, 1);
   Report({Holder({"0"}), Holder({"0"}, "other", "other")});
   ASSERT_TRUE(WaitForHolders(2));
-  ASSERT_THAT(node_.manager().FreeHolder("other", "it hangs"), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().FreeHolder("other", "it hangs"),
+              IsOk());
   node_.Reboot();
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
@@ -246,18 +248,19 @@ TEST_F(ForeignHoldersTest, AnOperatorMayFreeWhatAContainerHas) {
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("p", "NotEnoughFreeDevices"));
 
-  EXPECT_THAT(node_.manager().FreeHolder(kId, ""),
+  EXPECT_THAT(node_.manager().maintenance().FreeHolder(kId, ""),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("a reason is required")));
-  EXPECT_THAT(node_.manager().FreeHolder("ffff", "why"),
+  EXPECT_THAT(node_.manager().maintenance().FreeHolder("ffff", "why"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'ffff'")));
-  ASSERT_THAT(node_.manager().FreeHolder("0123", "it hangs"), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().FreeHolder("0123", "it hangs"),
+              IsOk());
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
   EXPECT_THAT(
       MessagesOf("ForeignHolderFreed"),
       ElementsAre(AllOf(HasSubstr("device '0'"), HasSubstr("it hangs"))));
-  const auto history = node_.manager().History(0, 100);
+  const auto history = node_.manager().maintenance().History(0, 100);
   ASSERT_THAT(history, IsOk());
   const auto freed = std::find_if(
       history->begin(), history->end(),
@@ -265,7 +268,7 @@ TEST_F(ForeignHoldersTest, AnOperatorMayFreeWhatAContainerHas) {
   ASSERT_NE(freed, history->end());
   EXPECT_THAT(freed->message, AllOf(HasSubstr(kText), HasSubstr("it hangs")));
   EXPECT_THAT(freed->pods, ElementsAre("default/stray"));
-  EXPECT_THAT(node_.manager().FreeHolder(kId, "again"),
+  EXPECT_THAT(node_.manager().maintenance().FreeHolder(kId, "again"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("are free already: it hangs")));
 
@@ -285,10 +288,10 @@ TEST_F(ForeignHoldersTest, AnIdThatSeveralBeginWithIsRefused) {
   node_.Start();
   Report({Holder({"0"}, "a", "12aa"), Holder({"1"}, "b", "12bb")});
   ASSERT_TRUE(WaitForHolders(2));
-  EXPECT_THAT(node_.manager().FreeHolder("12", "why"),
+  EXPECT_THAT(node_.manager().maintenance().FreeHolder("12", "why"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("12aa"), HasSubstr("12bb"))));
-  EXPECT_THAT(node_.manager().FreeHolder("12b", "why"), IsOk());
+  EXPECT_THAT(node_.manager().maintenance().FreeHolder("12b", "why"), IsOk());
 }
 
 // Claims are allocated elsewhere, and cannot be kept from such a device.

@@ -3,7 +3,6 @@
 // Invariant 8 on a running node: nothing foreign can crash it, block it or make
 // it grow. Garbage comes through every door at once, round after round, while
 // an honest pod holds its device and another one comes and goes.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/inspection.h>
 #include <devmgr/testing.h>
@@ -109,16 +108,15 @@ class ForeignInputTest : public ::testing::Test {
     options.driver_call_timeout = milliseconds(300);
     options.max_driver_calls = 4;
     options.max_events = 100;
+    options.actuate = Actuate::kSource;
+    options.retries.first = milliseconds(5);
+    options.retries.last = milliseconds(100);
     Host host;
     host.objects = source_.get();
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status().ToString();
     manager_ = *std::move(manager);
-    ActuatorOptions actuator;
-    actuator.min_retry = milliseconds(5);
-    actuator.max_retry = milliseconds(100);
-    actuator_ = Actuator::Start(*manager_, actuator);
-    auto server = InspectionServer::Start(*manager_, actuator_.get(), Socket());
+    auto server = InspectionServer::Start(*manager_, Socket());
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
     auto inspector = Inspector::Connect(Socket(), kPatience);
@@ -266,7 +264,6 @@ class ForeignInputTest : public ::testing::Test {
   std::unique_ptr<FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> source_;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
   std::unique_ptr<InspectionServer> server_;
   std::unique_ptr<Inspector> inspector_;
   std::vector<UniqueFd> listeners_;

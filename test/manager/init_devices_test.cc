@@ -136,7 +136,7 @@ TEST_F(InitDevicesTest, NobodyIsToldToStartBeforeThePluginHasAnswered) {
   node_.manager().Cancel(first);
   EXPECT_THAT(*ends.Take(), StatusIs(absl::StatusCode::kCancelled));
   node_.manager().StartBeforeContainerStart(p, "i", put);
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_EQ(ends.size(), 0u);
   node_.plugins.Let(kGpu);
   EXPECT_THAT(*ends.Take(), IsOk());

@@ -47,7 +47,7 @@ class ManagerFsckTest : public ManagerTest {
   }
 
   FsckReport Fsck(FsckMode mode = FsckMode::kCheck) {
-    auto report = node_.manager().Fsck(mode);
+    auto report = node_.manager().maintenance().Fsck(mode);
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *std::move(report) : FsckReport();
   }
@@ -103,7 +103,7 @@ TEST_F(ManagerFsckTest, RepairsAreInHistoryAndEvents) {
   PreparePods();
   std::filesystem::remove(folder_.path() / "u-c.yaml");
   Fsck(FsckMode::kRepair);
-  const auto history = node_.manager().History(0);
+  const auto history = node_.manager().maintenance().History(0);
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_THAT(
       *history,
@@ -155,7 +155,7 @@ TEST_F(ManagerFsckTest, OrphanIsSetAsideAndRecorded) {
   EXPECT_FALSE(std::filesystem::exists(file));
   EXPECT_TRUE(std::filesystem::exists(cdistore::AsidePath(file)));
   EXPECT_THAT(
-      *node_.manager().History(0),
+      *node_.manager().maintenance().History(0),
       Contains(AllOf(Field(&DecisionInfo::kind, "Repair"),
                      Field(&DecisionInfo::message, HasSubstr(file.string())))));
 }

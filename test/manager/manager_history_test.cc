@@ -44,7 +44,7 @@ class ManagerHistoryTest : public ManagerTest {
     const std::vector<state::State> states = StatesByBatches();
     ASSERT_GT(states.size(), 4u);
     for (std::uint64_t seq = 0; seq < states.size(); ++seq) {
-      const auto then = node_.manager().StateAt(seq);
+      const auto then = node_.manager().maintenance().StateAt(seq);
       ASSERT_THAT(then, IsOk());
       EXPECT_EQ(then->sequence, seq);
       EXPECT_THAT(
@@ -62,7 +62,7 @@ TEST_F(ManagerHistoryTest, TellsEveryStateOfAPodsLife) {
   std::vector<PodState> seen;
   const std::uint64_t last = node_.manager().Node().ledger_sequence;
   for (std::uint64_t seq = 0; seq <= last; ++seq) {
-    const auto then = node_.manager().StateAt(seq);
+    const auto then = node_.manager().maintenance().StateAt(seq);
     ASSERT_THAT(then, IsOk());
     if (then->pods.empty()) continue;
     if (seen.empty() || seen.back() != then->pods[0].state) {
@@ -72,7 +72,7 @@ TEST_F(ManagerHistoryTest, TellsEveryStateOfAPodsLife) {
   EXPECT_THAT(seen,
               ::testing::ElementsAre(PodState::kPreparing, PodState::kReady,
                                      PodState::kReleasing));
-  EXPECT_THAT(node_.manager().StateAt({})->pods, IsEmpty());
+  EXPECT_THAT(node_.manager().maintenance().StateAt({})->pods, IsEmpty());
 }
 
 TEST_F(ManagerHistoryTest, ARestartForgetsNoState) {
@@ -87,15 +87,15 @@ TEST_F(ManagerHistoryTest, ARestartForgetsNoState) {
 TEST_F(ManagerHistoryTest, ATimeIsTheStateAfterTheLastDecisionUntilThen) {
   node_.Start();
   LiveAndDie();
-  const auto history = node_.manager().History(0);
+  const auto history = node_.manager().maintenance().History(0);
   ASSERT_THAT(history, IsOk());
   const DecisionInfo& some = (*history)[history->size() / 2];
-  const auto then = node_.manager().StateAt(some.time);
+  const auto then = node_.manager().maintenance().StateAt(some.time);
   ASSERT_THAT(then, IsOk());
   // Several decisions may fall into one millisecond.
   EXPECT_GE(then->sequence, some.sequence);
   EXPECT_EQ(then->time, some.time);
-  EXPECT_EQ(node_.manager().StateAt(WallTime())->sequence, 0u);
+  EXPECT_EQ(node_.manager().maintenance().StateAt(WallTime())->sequence, 0u);
 }
 
 TEST_F(ManagerHistoryTest, SaysWhatItDoesNotKnow) {
@@ -103,19 +103,19 @@ TEST_F(ManagerHistoryTest, SaysWhatItDoesNotKnow) {
   LiveAndDie();
   const std::uint64_t next = node_.manager().Node().ledger_sequence + 1;
   EXPECT_THAT(
-      node_.manager().StateAt(next),
+      node_.manager().maintenance().StateAt(next),
       StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("is yet to come")));
 }
 
 TEST_F(ManagerHistoryTest, DecisionsNameUidsAndComeInParts) {
   node_.Start();
   LiveAndDie();
-  const auto all = node_.manager().History(0);
+  const auto all = node_.manager().maintenance().History(0);
   ASSERT_THAT(all, IsOk());
   for (const DecisionInfo& decision : *all) {
     EXPECT_THAT(decision.uids, Contains("u-p")) << decision.kind;
   }
-  const auto part = node_.manager().History(1, 2);
+  const auto part = node_.manager().maintenance().History(1, 2);
   ASSERT_THAT(part, IsOk());
   ASSERT_THAT(*part, SizeIs(2));
   EXPECT_EQ(part->front().sequence, 2u);
@@ -128,9 +128,11 @@ TEST_F(ManagerHistoryTest, MayBeReadWhileDecisionsAreMade) {
   int reads = 0;
   std::thread reader([&] {
     for (std::uint64_t i = 0; !done || reads == 0; ++i, ++reads) {
-      const auto now = node_.manager().StateAt({});
+      const auto now = node_.manager().maintenance().StateAt({});
       const auto then =
-          now.ok() ? node_.manager().StateAt(i % (now->sequence + 1)) : now;
+          now.ok()
+              ? node_.manager().maintenance().StateAt(i % (now->sequence + 1))
+              : now;
       if (!then.ok()) failures.push_back(then.status());
     }
   });

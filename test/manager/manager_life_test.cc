@@ -333,7 +333,7 @@ TEST_F(ManagerLifeTest, AMalformedPodWhoseFileIsMendedIsAdmitted) {
   ASSERT_TRUE(node_.WaitUntil("it is seen to be malformed", [&] {
     return !node_.manager().Objects()->malformed_pods.empty();
   }));
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
   EXPECT_EQ(node_.UidOf("p"), running);
 }

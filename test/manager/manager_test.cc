@@ -104,7 +104,7 @@ TEST_F(ManagerTest, DriversErrorIsShownAndRetried) {
 // However much changes while its driver is asked, a pod is tried again at once
 // when some of it is what it waits for.
 TEST_F(ManagerTest, WhatChangesWhileADriverIsAskedIsNotMissed) {
-  node_.actuator_options.min_retry = std::chrono::hours(1);
+  node_.options.retries.first = std::chrono::hours(1);
   node_.Start();
   for (const int others : {0, 1'100}) {
     const std::string name = "p" + std::to_string(others);
@@ -384,8 +384,6 @@ TEST_F(ManagerTest, PodReleasedDuringPrepareIsUnpreparedAfterIt) {
                 PodYaml("p", "u-p", {"c1"}));
   ASSERT_TRUE(node_.drivers.WaitForCalls(1));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kPreparing));
-  Actuator& actuator = node_.actuator();
-  actuator.Unwant(PodUid{"u-p"});
   node_.Publish("");
   node_.drivers.Let(kDriver);
   ASSERT_TRUE(node_.WaitUntilGone("p"));

@@ -51,7 +51,7 @@ TEST_F(MetricsTest, EachCallOfRegisterIsTold) {
   for (const char* name : {kGpu, "invalid", kGpu}) {
     node_.plugins.CallRegister(name);
   }
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_THAT(sink_.calls(),
               ElementsAre("example.com/gpu registers", "invalid registers",
                           "example.com/gpu registers"));
@@ -86,7 +86,7 @@ TEST_F(MetricsTest, TheTimeOfACallIsThatUntilItsEnd) {
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.plugins.WaitForCalls(1));
   EXPECT_THAT(sink_.calls(), ElementsAre());
-  node_.manager().RunAfter(kHeld, [this] { node_.plugins.Let(kGpu); });
+  node_.RunAfter(kHeld, [this] { node_.plugins.Let(kGpu); });
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(sink_.calls(), ElementsAre("example.com/gpu ok"));
   EXPECT_GE(sink_.longest(), kHeld);

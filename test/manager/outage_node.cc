@@ -150,7 +150,6 @@ OutageNode::OutageNode(std::vector<std::string> drivers,
 
 OutageNode::~OutageNode() {
   over_ = Outage::kKilled;  // Nothing more gets to the disk.
-  actuator_.reset();
   manager_.reset();
 }
 
@@ -161,6 +160,7 @@ void OutageNode::Start() {
   ledger_loop_ = ledger.get();
   manager::ManagerParts parts;
   parts.options = options_;
+  parts.options.actuate = Actuate::kSource;
   parts.host.objects = &source_;
   parts.host.boot_id = [this] { return BootId(boots_); };
   parts.host.now = [this, executor = loop_] {
@@ -176,7 +176,6 @@ void OutageNode::Start() {
   parts.executor = std::move(loop);
   parts.ledger_executor = std::move(ledger);
   manager_ = manager::Manager::Start(std::move(parts));
-  actuator_ = Actuator::Start(*manager_);
 }
 
 void OutageNode::Publish() {
@@ -227,7 +226,7 @@ void OutageNode::Behave(const std::string& driver, Conduct conduct) {
 }
 
 void OutageNode::ForceRelease(const std::string& claim) {
-  manager_->StartForceReleaseClaim(
+  manager_->maintenance().StartForceReleaseClaim(
       {"default", claim}, "the test says so",
       [this, claim](const absl::Status& status) {
         // Who hears of a failed write says it again. All else depends on how
@@ -395,7 +394,6 @@ bool OutageNode::Until(const std::string& what,
 void OutageNode::Recover() {
   const Outage outage = over_.value();
   const std::deque<Call> under_way = calls_;
-  actuator_.reset();
   clock_ +=
       std::chrono::duration_cast<milliseconds>(loop_->Now().time_since_epoch());
   manager_.reset();

@@ -5,7 +5,6 @@
 // fails.
 #pragma once
 
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 
 #include <cstdint>
@@ -187,7 +186,6 @@ class OutageNode {
   ManualExecutor* ledger_loop_ = nullptr;
   std::function<void(const std::string&)> on_change_;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 /// One after the other: something is done, and then something has to come

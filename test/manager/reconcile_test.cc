@@ -46,7 +46,7 @@ class ReconcileTest : public ManagerTest {
 TEST_F(ReconcileTest, AnUnprepareThatIsCancelledAfterItsIntentIsCarriedOut) {
   StartWithPod();
   std::promise<absl::Status> result;
-  node_.manager().RunAndWait([&] {
+  node_.RunAndWait([&] {
     const OperationId id = node_.manager().StartUnpreparePod(
         PodUid{"u-p"},
         [&](const absl::Status& status) { result.set_value(status); });
@@ -87,11 +87,11 @@ TEST_F(ReconcileTest, ADriverThatLeavesIsToldOnce) {
   node_.Start();
   node_.drivers.Register(kDriver);
   // Its connection ends, and then it is deregistered.
-  node_.manager().RunAndWait([&] {
+  node_.RunAndWait([&] {
     node_.drivers.Deregister(kDriver);
     node_.drivers.Deregister(kDriver);
   });
-  node_.manager().RunAndWait([] {});  // Both have been heard.
+  node_.Sync();  // Both have been heard.
   EXPECT_THAT(EventsAbout("Plugin"),
               ElementsAre("DriverAvailable", "DriverGone"));
 }
@@ -102,7 +102,7 @@ TEST_F(ReconcileTest, AnotherInstanceIsNoNewsOfItsDriver) {
   node_.drivers.Register(kDriver);
   node_.drivers.Register(kDriver);
   node_.drivers.Register(kDriver);
-  node_.manager().RunAndWait([] {});
+  node_.Sync();
   EXPECT_THAT(EventsAbout("Plugin"), ElementsAre("DriverAvailable"));
   for (const EventInfo& event : node_.manager().Events(0)) {
     EXPECT_EQ(event.count, 1u);
@@ -112,24 +112,22 @@ TEST_F(ReconcileTest, AnotherInstanceIsNoNewsOfItsDriver) {
 class CountingObserver : public DeviceManagerObserver {
  public:
   void OnObjects() override { ++objects; }
-  void OnWake(const std::vector<WaitingFor>& changes) override {
-    wakes += static_cast<int>(changes.size());
-  }
   std::atomic<int> objects{0};
-  std::atomic<int> wakes{0};
 };
 
 // Each of its connections was an event: a driver that flaps pushed all others
 // out.
 TEST_F(ReconcileTest, ADriverThatAnswersAgainWakesPodsAndIsNoEvent) {
+  int wakes = 0;  // On the manager's thread.
+  node_.on_wake = [&](const std::vector<WaitingFor>& changes) {
+    wakes += static_cast<int>(changes.size());
+  };
   node_.Start();
-  CountingObserver observer;
-  node_.manager().AddObserver(&observer);
   for (int i = 0; i < 3; ++i) node_.drivers.Register(kDriver);
-  node_.manager().RunAndWait([] {});
-  EXPECT_EQ(observer.wakes, 3);
+  node_.Sync();
+  node_.RunAndWait([&] { EXPECT_EQ(wakes, 3); });
   EXPECT_THAT(EventsAbout("Plugin"), ElementsAre("DriverAvailable"));
-  node_.manager().RemoveObserver(&observer);
+  node_.Stop();
 }
 
 // The write of an identity fails, the object goes, and the write holds.
@@ -146,12 +144,12 @@ TEST_F(ReconcileTest, AnIdentityInDoubtGoesWithItsObject) {
   // When this is answered, the book knows that its write failed.
   EXPECT_THAT(node_.manager().ReleasePod(PodUid{"somebody"}),
               StatusIs(absl::StatusCode::kUnavailable));
-  node_.manager().AddObserver(&observer);
+  auto observation = node_.manager().Observe(observer);
   node_.Publish("");
   // Once for that, and once more because the write failed.
   ASSERT_TRUE(node_.WaitUntil("the book has looked again",
                               [&] { return observer.objects >= 2; }));
-  node_.manager().RemoveObserver(&observer);
+  observation.reset();
   node_.store.FailReopen(false);
   EXPECT_THAT(node_.manager().ReleasePod(PodUid{"somebody"}), IsOk());
   EXPECT_TRUE(node_.WaitUntil("its identity has gone", [&] {
@@ -163,7 +161,7 @@ TEST_F(ReconcileTest, AnIdentityInDoubtGoesWithItsObject) {
 
 // A pod that waits for a driver of whose coming nobody was told.
 TEST_F(ReconcileTest, WhatNobodyWasWokenForIsDoneAfterTheNextEvent) {
-  node_.actuator_options.sweep = std::chrono::milliseconds(20);
+  node_.options.retries.sweep = std::chrono::milliseconds(20);
   node_.drivers.Deregister(kDriver);
   node_.Start();
   node_.Publish(objects_);
@@ -175,7 +173,7 @@ TEST_F(ReconcileTest, WhatNobodyWasWokenForIsDoneAfterTheNextEvent) {
 }
 
 TEST_F(ReconcileTest, ASweepTellsNothingTwice) {
-  node_.actuator_options.sweep = std::chrono::milliseconds(1);
+  node_.options.retries.sweep = std::chrono::milliseconds(1);
   node_.Start();
   node_.Publish(
       objects_ +
@@ -188,8 +186,7 @@ TEST_F(ReconcileTest, ASweepTellsNothingTwice) {
   for (int i = 0; i < 20; ++i) {
     node_.drivers.Register("third.example.com");
     std::promise<void> later;
-    node_.manager().RunAfter(std::chrono::milliseconds(2),
-                             [&] { later.set_value(); });
+    node_.RunAfter(std::chrono::milliseconds(2), [&] { later.set_value(); });
     later.get_future().get();
   }
   EXPECT_THAT(EventsAbout("Pod"),

@@ -2,7 +2,6 @@
 //
 // Nothing is released for a wrong reason: what becomes of pods whose manifests
 // cannot be seen, from the directory on disk to the driver.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
 #include <gmock/gmock.h>
@@ -67,18 +66,16 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
     DeviceManagerOptions options;
     options.state_dir = root_ / "state";
     options.plugin_registry_dir = root_ / "plugins_registry";
+    options.actuate = Actuate::kSource;
     Host host;
     host.objects = source_.get();
     host.boot_id = [] { return "boot"; };
+    host.observers = {this};
     auto manager = DeviceManager::Open(options, host);
     ASSERT_TRUE(manager.ok()) << manager.status();
     manager_ = *std::move(manager);
-    manager_->AddObserver(this);
-    actuator_ = Actuator::Start(*manager_, {});
   }
   void Stop() {
-    actuator_.reset();
-    if (manager_ != nullptr) manager_->RemoveObserver(this);
     manager_.reset();
     source_.reset();
   }
@@ -140,7 +137,6 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
   std::unique_ptr<FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> source_;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 // As devmgrd finds it that was started before the mount, and made the
@@ -179,21 +175,21 @@ TEST_F(SourceTrustTest, FewManifestsMissingAfterARestartAreGone) {
 }
 
 TEST_F(SourceTrustTest, AnOperatorMaySayThatTheyAreGone) {
-  EXPECT_EQ(manager_->ConfirmSource("drained").code(),
+  EXPECT_EQ(manager_->maintenance().ConfirmSource("drained").code(),
             absl::StatusCode::kFailedPrecondition);
   Stop();
   fs::rename(manifests_, away_);
   fs::create_directory(manifests_);
   Start();
   ExpectInDoubt();
-  EXPECT_EQ(manager_->ConfirmSource("").code(),
+  EXPECT_EQ(manager_->maintenance().ConfirmSource("").code(),
             absl::StatusCode::kInvalidArgument);
-  ASSERT_TRUE(manager_->ConfirmSource("drained").ok());
+  ASSERT_TRUE(manager_->maintenance().ConfirmSource("drained").ok());
   for (const char* pod : {"a", "b", "c", "d"}) {
     EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
   }
   EXPECT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
-  const auto history = manager_->History(0, 1000);
+  const auto history = manager_->maintenance().History(0, 1000);
   ASSERT_TRUE(history.ok());
   EXPECT_THAT(*history, Contains(::testing::Field(
                             &DecisionInfo::message,

@@ -115,7 +115,7 @@ TEST_F(SpecKeeperTest, TheRepairIsThatOfFsck) {
   std::filesystem::remove(SpecOf("u-c"));
   node_.drivers.Hold(kDriver);
   EXPECT_THAT(BeforeStart("p"), StatusIs(absl::StatusCode::kUnavailable));
-  const auto history = node_.manager().History(0);
+  const auto history = node_.manager().maintenance().History(0);
   ASSERT_THAT(history, IsOk());
   EXPECT_THAT(
       *history,
@@ -213,7 +213,7 @@ class RememberingDriverTest : public SpecKeeperTest {
   bool HasSpec() const { return std::filesystem::exists(SpecOf("u-c")); }
   std::vector<FsckFinding> Missing() {
     std::vector<FsckFinding> missing;
-    const auto report = node_.manager().Fsck(FsckMode::kCheck);
+    const auto report = node_.manager().maintenance().Fsck(FsckMode::kCheck);
     EXPECT_THAT(report, IsOk());
     for (const FsckFinding& finding : report->findings) {
       if (finding.check == "missing-spec") missing.push_back(finding);
@@ -303,13 +303,13 @@ TEST_F(RememberingDriverTest, FsckUnpreparesOnlyWhatNobodyHasRead) {
   PreparePods();
   EXPECT_THAT(node_.Resolve("q", "c"), SizeIs(1));
   LoseSpecs();
-  ASSERT_THAT(node_.manager().Fsck(FsckMode::kRepair), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().Fsck(FsckMode::kRepair), IsOk());
   ASSERT_TRUE(node_.drivers.WaitForCalls(2));
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
   const auto missing = Missing();
   ASSERT_THAT(missing, SizeIs(1));
   EXPECT_THAT(missing[0].hint, HasSubstr("containers of 'default/q' may run"));
-  ASSERT_THAT(node_.manager().Fsck(FsckMode::kRepair), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().Fsck(FsckMode::kRepair), IsOk());
   EXPECT_THAT(node_.drivers.calls(), SizeIs(2));
   // One that asks before it starts any has not started one yet.
   ExpectRefusalUntilTheDriverAnswers("q");
@@ -321,7 +321,7 @@ TEST_F(RememberingDriverTest, FsckUnpreparesOnlyWhatNobodyHasRead) {
 TEST_F(RememberingDriverTest, FsckUnpreparesAndPrepares) {
   PreparePods();
   LoseSpecs();
-  ASSERT_THAT(node_.manager().Fsck(FsckMode::kRepair), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().Fsck(FsckMode::kRepair), IsOk());
   ASSERT_TRUE(node_.drivers.WaitForCalls(4));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));

@@ -86,6 +86,7 @@ class DeviceLife {
     ledger_ = ledger.get();
     manager::ManagerParts parts;
     parts.options.max_events = 50;
+    parts.options.actuate = Actuate::kSource;
     parts.options.plugin_grace_period = milliseconds(30'000);
     parts.host.objects = &source_;
     parts.host.boot_id = [this] { return fmt::format("boot-{}", boot_); };
@@ -105,14 +106,12 @@ class DeviceLife {
     parts.executor = std::move(loop);
     parts.ledger_executor = std::move(ledger);
     manager_ = manager::Manager::Start(std::move(parts));
-    actuator_ = Actuator::Start(*manager_);
     connected_.clear();
   }
 
   void Stop() {
     clock_ += std::chrono::duration_cast<milliseconds>(
         loop_->Now().time_since_epoch());
-    actuator_.reset();
     manager_.reset();
   }
 
@@ -154,7 +153,8 @@ class DeviceLife {
   std::string DoContainers() {
     if (luck_.Chance(15) && !containers_.empty()) {
       const std::string id = containers_.begin()->first;
-      manager_->StartFreeHolder(id, "why", [](const absl::Status&) {});
+      manager_->maintenance().StartFreeHolder(id, "why",
+                                              [](const absl::Status&) {});
       return fmt::format("{} is freed", id);
     }
     if (luck_.Chance(50) && !containers_.empty()) {
@@ -556,7 +556,6 @@ class DeviceLife {
   ManualExecutor* loop_ = nullptr;
   ManualExecutor* ledger_ = nullptr;
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
 };
 
 TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {

@@ -239,7 +239,9 @@ std::string Simulation::DoEmbedder(const Operation& operation) {
       std::advance(claim, operation.a % ledger_.claims.size());
       const ObjectName name = claim->second->name;
       Begin([&](auto done) {
-        return manager.StartForceReleaseClaim(name, "the model says so", done);
+        manager.maintenance().StartForceReleaseClaim(name, "the model says so",
+                                                     done);
+        return OperationId{0};  // It cannot be cancelled.
       });
       return "force claim " + name.name;
     }
@@ -367,6 +369,8 @@ void Simulation::Start(const state::State& state) {
   manager::ManagerParts parts;
   parts.options.max_driver_calls = 3;
   parts.options.max_events = 50;
+  parts.options.actuate = Actuate::kSource;
+  parts.options.retries.last = milliseconds(8'000);
   parts.options.debt_policies = debt_policies_;
   parts.options.feature_gates["DRAExtendedResource"] =
       rules_.extended_resources;
@@ -400,16 +404,12 @@ void Simulation::Start(const state::State& state) {
   parts.executor = std::move(loop);
   parts.ledger_executor = std::move(ledger);
   life_.manager = manager::Manager::Start(std::move(parts));
-  ActuatorOptions actuator;
-  actuator.max_retry = milliseconds(8'000);
-  life_.actuator = Actuator::Start(*life_.manager, actuator);
 }
 
 void Simulation::Stop(bool kill) {
   if (kill) disk_.CutOff();
   life_.registered.clear();
   life_.registry = nullptr;
-  life_.actuator.reset();
   clock_ += std::chrono::duration_cast<milliseconds>(
       life_.loop->Now().time_since_epoch());
   life_.manager.reset();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 
 #include <deque>
@@ -71,7 +70,6 @@ class Simulation {
     ManualExecutor* ledger = nullptr;
     dra::DriverRegistry* registry = nullptr;
     std::unique_ptr<DeviceManager> manager;
-    std::unique_ptr<Actuator> actuator;
     std::set<std::pair<std::string, std::size_t>> registered;
   };
   /// An operation of the embedder's own.

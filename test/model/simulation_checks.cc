@@ -199,7 +199,7 @@ void Simulation::CheckRest() {
 
 /// The product's own check finds nothing wrong either.
 void Simulation::CheckFsck() {
-  const auto report = life_.manager->Fsck(FsckMode::kCheck);
+  const auto report = life_.manager->maintenance().Fsck(FsckMode::kCheck);
   if (!report.ok()) {
     Complain("fsck finds nothing", MessageOf(report.status()));
     return;

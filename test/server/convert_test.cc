@@ -208,7 +208,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.boot_id = "b";
   node.authority = "node";
   node.profile = "default";
-  node.actuate = "manifests";
+  node.actuate = Actuate::kSource;
   node.state_dir = "/s";
   node.ledger_sequence = 42;
   node.ledger_error = "full";
@@ -230,7 +230,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.boot_id, "b");
   EXPECT_EQ(back.authority, "node");
   EXPECT_EQ(back.profile, "default");
-  EXPECT_EQ(back.actuate, "manifests");
+  EXPECT_EQ(back.actuate, Actuate::kSource);
   EXPECT_EQ(back.state_dir, "/s");
   EXPECT_EQ(back.ledger_sequence, 42u);
   EXPECT_EQ(back.ledger_error, "full");

@@ -42,8 +42,12 @@ PodInfo Info(PodState state) {
 
 class InspectionServerTest : public ::testing::Test {
  protected:
-  void StartServer(Actuator* actuator = nullptr) {
-    auto server = InspectionServer::Start(manager_, actuator, endpoint_);
+  void SetActuate(Actuate actuate) {
+    manager_.Set(
+        [&](FakeDeviceManager::World& world) { world.node.actuate = actuate; });
+  }
+  void StartServer() {
+    auto server = InspectionServer::Start(manager_, endpoint_);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
   }
@@ -85,7 +89,7 @@ TEST_F(InspectionServerTest, SocketIsForItsOwnerOnly) {
 
 TEST_F(InspectionServerTest, SecondServerIsTurnedAway) {
   StartServer();
-  const auto second = InspectionServer::Start(manager_, nullptr, endpoint_);
+  const auto second = InspectionServer::Start(manager_, endpoint_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(manager_.observers(), 1u);
 }
@@ -95,7 +99,7 @@ TEST_F(InspectionServerTest, TellsOfClientsThatAreTurnedAwayAtABoundedRate) {
   constexpr int kMost = 256;
   Mailbox<std::string> lines;
   auto server = InspectionServer::Start(
-      manager_, nullptr, endpoint_, [&](LogLevel level, std::string_view text) {
+      manager_, endpoint_, [&](LogLevel level, std::string_view text) {
         EXPECT_EQ(level, LogLevel::kWarning);
         lines.Put(std::string(text));
       });
@@ -278,15 +282,11 @@ TEST_F(InspectionServerTest, TellsEarlierStates) {
 
 TEST_F(InspectionServerTest, TellsWhoActs) {
   StartServer();
-  EXPECT_EQ(Connect()->Node()->actuate, "");
-  server_.reset();
-  FakeActuator manifests(/*follows_source=*/true);
-  StartServer(&manifests);
-  EXPECT_EQ(Connect()->Node()->actuate, "manifests");
-  server_.reset();
-  FakeActuator embedder(/*follows_source=*/false);
-  StartServer(&embedder);
-  EXPECT_EQ(Connect()->Node()->actuate, "embedder");
+  for (const Actuate actuate :
+       {Actuate::kNone, Actuate::kSource, Actuate::kWanted}) {
+    SetActuate(actuate);
+    EXPECT_EQ(Connect()->Node()->actuate, actuate);
+  }
 }
 
 TEST_F(InspectionServerTest, BrokenHistoryIsAnErrorOfItsOwn) {
@@ -374,7 +374,7 @@ TEST_F(InspectionServerTest, FindsPodsOfLedgerAndSource) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(InspectionServerTest, WithoutActuatorNothingCanBeAskedFor) {
+TEST_F(InspectionServerTest, NothingCanBeAskedForOfAManagerThatDoesNotActuate) {
   SetSource();
   StartServer();
   const absl::Status status = Connect()->PreparePod(kPod);
@@ -382,28 +382,28 @@ TEST_F(InspectionServerTest, WithoutActuatorNothingCanBeAskedFor) {
   EXPECT_THAT(MessageOf(status), HasSubstr("actuate: embedder"));
 }
 
-TEST_F(InspectionServerTest, ActuatorOfManifestsActsByItself) {
+TEST_F(InspectionServerTest, AManagerThatFollowsManifestsActsByItself) {
   SetSource();
   manager_.ChangePod(Info(PodState::kReady));
-  FakeActuator actuator(/*follows_source=*/true);
-  StartServer(&actuator);
+  SetActuate(Actuate::kSource);
+  StartServer();
   const auto inspector = Connect();
   EXPECT_EQ(inspector->PreparePod(kPod).code(),
             absl::StatusCode::kFailedPrecondition);
   const absl::Status release = inspector->ReleasePod(kPod);
   EXPECT_EQ(release.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(MessageOf(release), HasSubstr("change the pod's manifest"));
-  EXPECT_THAT(actuator.wanted(), IsEmpty());
-  EXPECT_THAT(actuator.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.wanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
 }
 
-TEST_F(InspectionServerTest, PassesWishesToTheActuator) {
+TEST_F(InspectionServerTest, PassesWishesToTheManager) {
   SetSource();
-  FakeActuator actuator(/*follows_source=*/false);
-  StartServer(&actuator);
+  SetActuate(Actuate::kWanted);
+  StartServer();
   const auto inspector = Connect();
   EXPECT_TRUE(inspector->PreparePod(kPod).ok());
-  EXPECT_THAT(actuator.wanted(), ElementsAre("default/gpu-pod"));
+  EXPECT_THAT(manager_.wanted(), ElementsAre("default/gpu-pod"));
   EXPECT_EQ(inspector->PreparePod({"default", "unknown"}).code(),
             absl::StatusCode::kNotFound);
   const absl::Status bad = inspector->PreparePod({"default", "bad"});
@@ -413,7 +413,7 @@ TEST_F(InspectionServerTest, PassesWishesToTheActuator) {
   EXPECT_EQ(inspector->ReleasePod(kPod).code(), absl::StatusCode::kNotFound);
   manager_.ChangePod(Info(PodState::kReady));
   EXPECT_TRUE(inspector->ReleasePod(kPod).ok());
-  EXPECT_THAT(actuator.unwanted(), ElementsAre("u1"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u1"));
 }
 
 TEST_F(InspectionServerTest, ChangesWakeThoseWhoWait) {

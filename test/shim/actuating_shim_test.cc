@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `actuate: cri`: pods hold devices while they have sandboxes.
-#include <devmgr/actuator.h>
 
 #include "shim/shim_fixture.h"
 
@@ -17,7 +16,8 @@ class ActuatingShimTest : public ShimTest {
  protected:
   void SetUp() override {
     ShimTest::SetUp();
-    options_.actuator = &actuator_;
+    options_.actuate = true;
+    SetActuate(Actuate::kWanted);
     SetSource("Running");
     run_ = RunRequest(0);
   }
@@ -80,17 +80,16 @@ class ActuatingShimTest : public ShimTest {
     fake_->requests.Take();
   }
   bool Released() {
-    return Eventually([&] { return !actuator_.unwanted().empty(); });
+    return Eventually([&] { return !manager_.unwanted().empty(); });
   }
 
-  FakeActuator actuator_{false};
   std::string run_;
 };
 
 TEST_F(ActuatingShimTest, HoldsASandboxUntilItsPodIsReady) {
   Start();
   const auto answers = Begin(cri::method::kRunPodSandbox, run_);
-  ASSERT_TRUE(Eventually([&] { return !actuator_.wanted().empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !manager_.wanted().empty(); }));
   EXPECT_EQ(answers->size(), 0U);
   EXPECT_EQ(fake_->requests.size(), 0U);
   Give(OneOfEach());
@@ -106,12 +105,12 @@ TEST_F(ActuatingShimTest, WantsNoPodBeforeTheRuntimeHasToldWhatItRuns) {
       Call(cri::method::kRunPodSandbox, run_),
       StatusIs(absl::StatusCode::kUnavailable,
                AllOf(HasSubstr("'ns/p'"), HasSubstr("ListPodSandbox"))));
-  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_THAT(manager_.wanted(), IsEmpty());
   EXPECT_EQ(fake_->requests.size(), 0U);
   fake_->lists_fail = false;
   ASSERT_TRUE(Eventually([&] { return shim_->Info().runtime_error.empty(); }));
   const auto answers = Begin(cri::method::kRunPodSandbox, run_);
-  ASSERT_TRUE(Eventually([&] { return !actuator_.wanted().empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !manager_.wanted().empty(); }));
   Give(OneOfEach());
   EXPECT_THAT(StatusOfNext(*answers), IsOk());
 }
@@ -123,7 +122,7 @@ TEST_F(ActuatingShimTest, HoldsARestoreUntilItsPodIsReady) {
   *request.add_container_configs() = ForContainer().config();
   const auto answers =
       Begin(cri::method::kRestorePod, request.SerializeAsString());
-  ASSERT_TRUE(Eventually([&] { return !actuator_.wanted().empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !manager_.wanted().empty(); }));
   EXPECT_EQ(fake_->requests.size(), 0U);
   Give(OneOfEach());
   EXPECT_THAT(StatusOfNext(*answers), IsOk());
@@ -132,7 +131,7 @@ TEST_F(ActuatingShimTest, HoldsARestoreUntilItsPodIsReady) {
   EXPECT_THAT(NamesOf(seen.container_configs(0)), ElementsAre("v.com/c=1"));
   SetSource(nullptr);
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "it runs";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "it runs";
   EXPECT_THAT(RemoveSandbox("sandbox-1"), IsOk());
   EXPECT_TRUE(Released());
 }
@@ -149,7 +148,7 @@ TEST_F(ActuatingShimTest, TellsInTimeWhatAPodWaitsFor) {
           HasSubstr(
               "no device plugin and no DeviceClass serves 'example.com/tpu'")));
   EXPECT_EQ(fake_->requests.size(), 0U);
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
 }
 
 TEST_F(ActuatingShimTest, ReleasesAPodThatNeitherRuntimeNorSourceHas) {
@@ -158,10 +157,10 @@ TEST_F(ActuatingShimTest, ReleasesAPodThatNeitherRuntimeNorSourceHas) {
   RunSandbox("sandbox-1");
   ASSERT_THAT(RemoveSandbox("sandbox-1"), IsOk());
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "the source has it";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "the source has it";
   SetSource(nullptr);
   ASSERT_TRUE(Released());
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre(kUid));
 }
 
 TEST_F(ActuatingShimTest, ReleasesATerminalPodOnceItsLastSandboxIsGone) {
@@ -170,10 +169,10 @@ TEST_F(ActuatingShimTest, ReleasesATerminalPodOnceItsLastSandboxIsGone) {
   RunSandbox("sandbox-1");
   SetSource("Succeeded");
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "its sandbox is there";
   ASSERT_THAT(RemoveSandbox("sandbox-1"), IsOk());
   ASSERT_TRUE(Released());
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre(kUid));
 }
 
 TEST_F(ActuatingShimTest, ALateRemovalOfAnOldSandboxTouchesNoNewerAttempt) {
@@ -185,10 +184,10 @@ TEST_F(ActuatingShimTest, ALateRemovalOfAnOldSandboxTouchesNoNewerAttempt) {
   EXPECT_THAT(RemoveSandbox("sandbox-0"), IsOk());
   EXPECT_THAT(RemoveSandbox("sandbox-0"), IsOk());
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   EXPECT_THAT(RemoveSandbox("sandbox-1"), IsOk());
   ASSERT_TRUE(Released());
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre(kUid));
 }
 
 TEST_F(ActuatingShimTest, ASandboxThatIsNotFoundIsGone) {
@@ -206,13 +205,13 @@ TEST_F(ActuatingShimTest, ASandboxThatIsNotFoundIsGone) {
   EXPECT_THAT(RemoveSandbox("sandbox-1"),
               StatusIs(absl::StatusCode::kInternal));
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   EXPECT_EQ(shim_->Info().sandboxes, 1U);
   answer(absl::NotFoundError("no such sandbox"));
   EXPECT_THAT(RemoveSandbox("sandbox-1"),
               StatusIs(absl::StatusCode::kNotFound, "no such sandbox"));
   ASSERT_TRUE(Released());
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre(kUid));
   EXPECT_EQ(shim_->Info().sandboxes, 0U);
 }
 
@@ -221,14 +220,14 @@ TEST_F(ActuatingShimTest, ReleasesAfterARestartWhatTheSourceLacksToo) {
   Give(OneOfEach());
   Start();
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "the source has it";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "the source has it";
   client_.reset();
   shim_.reset();
   fake_->Stop();
   SetSource(nullptr);
   Start();
   ASSERT_TRUE(Released());
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre(kUid));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre(kUid));
 }
 
 TEST_F(ActuatingShimTest, AdoptsThePodsOfAFormerShim) {
@@ -238,7 +237,7 @@ TEST_F(ActuatingShimTest, AdoptsThePodsOfAFormerShim) {
   Start();
   ASSERT_TRUE(Eventually([&] { return shim_->Info().sandboxes == 1; }));
   Settle();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "its sandbox is there";
   EXPECT_THAT(RemoveSandbox("sandbox-7"), IsOk());
   EXPECT_TRUE(Released());
 }
@@ -278,7 +277,7 @@ TEST_F(ActuatingShimTest, LooksForASandboxWhoseAnswerWasLost) {
     Settle();
     return shim_->Info().sandboxes == 1;
   }));
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   EXPECT_THAT(RemoveSandbox("sandbox-1"), IsOk());
   EXPECT_TRUE(Released());
 }
@@ -290,14 +289,11 @@ TEST_F(ActuatingShimTest, WithoutASourceARealManagerGetsItsDevicesBack) {
   options.state_dir = Path("state");
   options.plugin_registry_dir = Path("registry");
   options.device_plugin_dir.clear();
+  options.actuate = Actuate::kWanted;
   auto manager = DeviceManager::Open(options);
   ASSERT_THAT(manager, IsOk());
   {
-    ActuatorOptions told;
-    told.follow_source = false;
-    const auto actuator = Actuator::Start(**manager, told);
     options_.manager = manager->get();
-    options_.actuator = actuator.get();
     fake_->Start("containerd", "2.0.1");
     EXPECT_THAT(
         CriShim::Start(options_).status(),
@@ -312,7 +308,7 @@ TEST_F(ActuatingShimTest, WithoutASourceARealManagerGetsItsDevicesBack) {
     pod.metadata.name = "p";
     pod.metadata.uid = kUid;
     pod.spec.containers = {{"c", {}, ""}};
-    actuator->Want(pod);
+    ASSERT_THAT((*manager)->WantPod(pod), IsOk());
     EXPECT_THAT(StatusOfNext(*answers), IsOk());
     const auto info = (*manager)->PodInfoOf({kUid});
     ASSERT_THAT(info, IsOk());

@@ -25,8 +25,8 @@ constexpr std::chrono::seconds kReady{60};
 class SandboxActuatorTest : public ::testing::Test {
  protected:
   void Start(bool pods_from_source = true) {
-    gate_ = std::make_unique<SandboxActuator>(manager_, actuator_, book_,
-                                              pods_from_source, executor_);
+    gate_ = std::make_unique<SandboxActuator>(manager_, book_, pods_from_source,
+                                              executor_);
     gate_->OnLook();
   }
 
@@ -88,18 +88,20 @@ class SandboxActuatorTest : public ::testing::Test {
     Run(1, uid);
     SandboxRuns(id, uid);
     gate_->OnCallOver(1);
-    ASSERT_THAT(actuator_.unwanted(), IsEmpty());
+    ASSERT_THAT(manager_.unwanted(), IsEmpty());
   }
 
   /// Nobody remembers the pod.
   void StartOver(const std::string& uid) {
     gate_.reset();
-    actuator_.Clear();
+    manager_.Set([](FakeDeviceManager::World& world) {
+      world.wanted.clear();
+      world.unwanted.clear();
+    });
     manager_.RemovePod({uid});
   }
 
   FakeDeviceManager manager_;
-  FakeActuator actuator_{false};
   PodBook book_;
   const std::shared_ptr<ManualExecutor> executor_ =
       std::make_shared<ManualExecutor>();
@@ -111,7 +113,7 @@ TEST_F(SandboxActuatorTest, AnswersWhenThePodIsReady) {
   Start();
   Source({{"u", "Pending"}});
   Run(1, "u");
-  EXPECT_THAT(actuator_.wanted(), ElementsAre("ns/u"));
+  EXPECT_THAT(manager_.wanted(), ElementsAre("ns/u"));
   State("u", PodState::kPreparing);
   EXPECT_THAT(answers_, IsEmpty());
   State("u", PodState::kReady);
@@ -129,10 +131,10 @@ TEST_F(SandboxActuatorTest, WantsNothingNewWhileInDoubt) {
   Run(1, "u");
   State("v", PodState::kReady);
   Run(2, "v");
-  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_THAT(manager_.wanted(), IsEmpty());
   EXPECT_THAT(answers_, ElementsAre(IsOk())) << "v has what it gets";
   gate_->OnLook();
-  EXPECT_THAT(actuator_.wanted(), ElementsAre("ns/u"));
+  EXPECT_THAT(manager_.wanted(), ElementsAre("ns/u"));
   State("u", PodState::kReady);
   EXPECT_THAT(answers_, ElementsAre(IsOk(), IsOk()));
   EXPECT_EQ(executor_->timers(), 0U);
@@ -151,7 +153,7 @@ TEST_F(SandboxActuatorTest, SaysThatItWaitsForTheRuntime) {
       ElementsAre(
           StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no runtime")),
           StatusIs(absl::StatusCode::kUnavailable, HasSubstr("what it runs"))));
-  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_THAT(manager_.wanted(), IsEmpty());
 }
 
 TEST_F(SandboxActuatorTest, GivesUpInTime) {
@@ -166,7 +168,7 @@ TEST_F(SandboxActuatorTest, GivesUpInTime) {
   EXPECT_THAT(answers_.back(), StatusIs(absl::StatusCode::kUnavailable,
                                         HasSubstr("PluginMissing")));
   gate_->OnCallOver(1);
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "it keeps its place";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "it keeps its place";
 }
 
 TEST_F(SandboxActuatorTest, AnswersNobodyWhoHasGone) {
@@ -186,11 +188,11 @@ TEST_F(SandboxActuatorTest, WantsThePodAgainWhenTheSourceChangesIt) {
   Source({{"u", ""}});
   Run(1, "u");
   State("u", PodState::kWaiting);
-  EXPECT_THAT(actuator_.wanted(), SizeIs(1));
+  EXPECT_THAT(manager_.wanted(), SizeIs(1));
   Source({{"u", "Pending"}});
-  EXPECT_THAT(actuator_.wanted(), SizeIs(2));
+  EXPECT_THAT(manager_.wanted(), SizeIs(2));
   State("u", PodState::kWaiting);
-  EXPECT_THAT(actuator_.wanted(), SizeIs(2));
+  EXPECT_THAT(manager_.wanted(), SizeIs(2));
 }
 
 TEST_F(SandboxActuatorTest, RefusesPodsThatWillNotRun) {
@@ -212,7 +214,7 @@ TEST_F(SandboxActuatorTest, RefusesPodsThatWillNotRun) {
     EXPECT_THAT(answers_[i], StatusIs(absl::StatusCode::kFailedPrecondition,
                                       HasSubstr(why[i])));
   }
-  EXPECT_THAT(actuator_.wanted(), IsEmpty());
+  EXPECT_THAT(manager_.wanted(), IsEmpty());
 }
 
 TEST_F(SandboxActuatorTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
@@ -220,9 +222,9 @@ TEST_F(SandboxActuatorTest, ReleasesWhatNeitherRuntimeNorSourceHas) {
   Source({{"u", "Running"}});
   HasRun("s", "u");
   Source({});
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "its sandbox is there";
   SandboxGoes("s");
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
 
 TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceDropsLater) {
@@ -232,11 +234,11 @@ TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceDropsLater) {
   SandboxGoes("s");
   Source({{"u", "Running"}, {"another", ""}});
   Source({}, /*complete=*/false);
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   Source({});
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
   Source({{"another", ""}});
-  EXPECT_THAT(actuator_.unwanted(), SizeIs(1)) << "once";
+  EXPECT_THAT(manager_.unwanted(), SizeIs(1)) << "once";
 }
 
 TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceCallsTerminal) {
@@ -247,18 +249,18 @@ TEST_F(SandboxActuatorTest, ReleasesWhatTheSourceCallsTerminal) {
     HasRun("s", uid);
     // An incomplete snapshot has seen this pod, too.
     Source({{uid, phase}}, /*complete=*/false);
-    EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "its sandbox is there";
+    EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "its sandbox is there";
     SandboxGoes("s");
-    EXPECT_THAT(actuator_.unwanted(), ElementsAre(uid));
+    EXPECT_THAT(manager_.unwanted(), ElementsAre(uid));
     StartOver(uid);
   }
   Start();
   Source({{"u", "Running"}});
   HasRun("s", "u");
   SandboxGoes("s");
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   Source({{"u", "Succeeded"}});
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
 
 TEST_F(SandboxActuatorTest, ReleasesAPodWhoseNameIsAnothers) {
@@ -271,7 +273,7 @@ TEST_F(SandboxActuatorTest, ReleasesAPodWhoseNameIsAnothers) {
   newer->metadata.uid = "newer";
   objects->pods[{"ns", "u"}] = newer;
   Publish(objects);
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
 
 TEST_F(SandboxActuatorTest, KeepsAPodWhoseManifestTurnsBad) {
@@ -285,7 +287,7 @@ TEST_F(SandboxActuatorTest, KeepsAPodWhoseManifestTurnsBad) {
   objects->malformed_pods[{"ns", "u"}] = malformed;
   Publish(objects);
   SandboxGoes("s");
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
 }
 
 TEST_F(SandboxActuatorTest, ReleasesAPodThatNeverCameToRun) {
@@ -293,9 +295,9 @@ TEST_F(SandboxActuatorTest, ReleasesAPodThatNeverCameToRun) {
   Source({{"u", ""}});
   Run(1, "u");
   Source({});
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "somebody runs it";
+  EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "somebody runs it";
   gate_->OnCallOver(1);
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
 
 TEST_F(SandboxActuatorTest, AnOldSandboxSaysNothingOfANewerAttempt) {
@@ -305,13 +307,13 @@ TEST_F(SandboxActuatorTest, AnOldSandboxSaysNothingOfANewerAttempt) {
     HasRun("s-0", "u");
     Run(2, "u");
     SandboxGoes("s-0");
-    EXPECT_THAT(actuator_.unwanted(), IsEmpty()) << "a call is under way";
+    EXPECT_THAT(manager_.unwanted(), IsEmpty()) << "a call is under way";
     SandboxRuns("s-1", "u", 1);
     gate_->OnCallOver(2);
     SandboxGoes("s-0");
-    EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+    EXPECT_THAT(manager_.unwanted(), IsEmpty());
     SandboxGoes("s-1");
-    EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+    EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
     StartOver("u");
   }
 }
@@ -325,14 +327,14 @@ TEST_F(SandboxActuatorTest, APodWithoutSandboxIsReleasedIfTheSourceLacksItToo) {
   Source({{"kept", "Running"}, {"done", "Succeeded"}});
   SandboxRuns("s", "runs");
   Start();
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("done", "over"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("done", "over"));
   manager_.RemovePod({"done"});
   manager_.RemovePod({"over"});
   gate_->OnDoubt();
   SandboxGoes("s");
-  EXPECT_THAT(actuator_.unwanted(), SizeIs(2)) << "another may be there";
+  EXPECT_THAT(manager_.unwanted(), SizeIs(2)) << "another may be there";
   gate_->OnLook();
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("done", "over", "runs"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("done", "over", "runs"));
 }
 
 TEST_F(SandboxActuatorTest, WithoutASourceTheLastSandboxDecides) {
@@ -340,12 +342,12 @@ TEST_F(SandboxActuatorTest, WithoutASourceTheLastSandboxDecides) {
   Start(/*pods_from_source=*/false);
   Source({{"u", "Running"}});
   HasRun("s", "u");
-  EXPECT_THAT(actuator_.wanted(), IsEmpty()) << "that is the giver's";
+  EXPECT_THAT(manager_.wanted(), IsEmpty()) << "that is the giver's";
   SandboxRuns("s-2", "given");
   gate_->OnLook();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   SandboxGoes("s");
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("u"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
 
 TEST_F(SandboxActuatorTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
@@ -354,7 +356,7 @@ TEST_F(SandboxActuatorTest, WithoutASourceWhatNeverRanKeepsItsPlace) {
   Run(1, "given");
   gate_->OnCallOver(1);
   gate_->OnLook();
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
 }
 
 // The answer about a newer sandbox was lost.
@@ -365,10 +367,10 @@ TEST_F(SandboxActuatorTest, WithoutASourceADoubtIsClearedFirst) {
   gate_->OnDoubt();
   SandboxGoes("s-0");
   SandboxGoes("t-0");
-  EXPECT_THAT(actuator_.unwanted(), IsEmpty());
+  EXPECT_THAT(manager_.unwanted(), IsEmpty());
   SandboxRuns("s-1", "u", 1);
   gate_->OnLook();
-  EXPECT_THAT(actuator_.unwanted(), ElementsAre("t"));
+  EXPECT_THAT(manager_.unwanted(), ElementsAre("t"));
 }
 
 }  // namespace

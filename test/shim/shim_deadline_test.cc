@@ -80,7 +80,7 @@ TEST_F(ShimDeadlineTest, PassesAnUnknownPodInTimeWithAManager) {
 }
 
 TEST_F(ShimDeadlineTest, PassesAnUnknownPodInTimeWithADaemon) {
-  auto server = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  auto server = InspectionServer::Start(manager_, Path("devmgr.sock"));
   ASSERT_THAT(server, IsOk());
   options_.manager = nullptr;
   options_.devmgrd = Path("devmgr.sock");
@@ -89,8 +89,8 @@ TEST_F(ShimDeadlineTest, PassesAnUnknownPodInTimeWithADaemon) {
 }
 
 TEST_F(ShimDeadlineTest, PassesAnUnknownPodInTimeWithAnActuator) {
-  FakeActuator actuator(false);
-  options_.actuator = &actuator;
+  options_.actuate = true;
+  SetActuate(Actuate::kWanted);
   options_.pods_from_source = false;
   Start();
   ExpectPasses(cri::method::kRunPodSandbox, RunRequest());

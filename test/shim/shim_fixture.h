@@ -260,6 +260,10 @@ class ShimTest : public rpc::RpcTest {
     pod.message = message;
     manager_.ChangePod(pod);
   }
+  void SetActuate(Actuate actuate) {
+    manager_.Set(
+        [&](FakeDeviceManager::World& world) { world.node.actuate = actuate; });
+  }
   /// The pod is Ready, and `c` has these.
   void Give(ContainerDevices devices) {
     devices.name = "c";

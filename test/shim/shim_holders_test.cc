@@ -24,8 +24,7 @@ class ShimHoldersTest : public ShimTest,
   void SetUp() override {
     ShimTest::SetUp();
     if (GetParam() == HolderMode::kManager) return;
-    auto server =
-        InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+    auto server = InspectionServer::Start(manager_, Path("devmgr.sock"));
     ASSERT_THAT(server, IsOk());
     daemon_ = *std::move(server);
     options_.manager = nullptr;

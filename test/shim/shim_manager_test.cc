@@ -31,8 +31,7 @@ class ShimManagerTest : public ShimTest,
       options_.manager = &node_.manager();
       return;
     }
-    auto server =
-        InspectionServer::Start(node_.manager(), nullptr, Path("devmgr.sock"));
+    auto server = InspectionServer::Start(node_.manager(), Path("devmgr.sock"));
     ASSERT_THAT(server, IsOk());
     daemon_ = *std::move(server);
     options_.devmgrd = Path("devmgr.sock");
@@ -108,7 +107,8 @@ TEST_P(ShimManagerTest, AnOperatorFreesIt) {
   node_.Publish(PodYaml("p", 2));
   ASSERT_TRUE(Eventually(
       [&] { return PodInfoOf("p").reason == "NotEnoughFreeDevices"; }));
-  ASSERT_THAT(node_.manager().FreeHolder("c1", "it hangs"), IsOk());
+  ASSERT_THAT(node_.manager().maintenance().FreeHolder("c1", "it hangs"),
+              IsOk());
   EXPECT_TRUE(
       Eventually([&] { return PodInfoOf("p").state == PodState::kReady; }));
   ASSERT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
@@ -128,8 +128,8 @@ class ShimNewDaemonTest : public ShimManagerTest {
     daemon_.reset();
     node_.Stop();
     second_.Start();
-    auto server = InspectionServer::Start(second_.manager(), nullptr,
-                                          Path("devmgr.sock"));
+    auto server =
+        InspectionServer::Start(second_.manager(), Path("devmgr.sock"));
     ASSERT_THAT(server, IsOk());
     daemon_ = *std::move(server);
   }

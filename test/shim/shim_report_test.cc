@@ -37,8 +37,7 @@ class ShimReportTest : public ShimTest,
   }
 
   void StartDaemon() {
-    auto server =
-        InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+    auto server = InspectionServer::Start(manager_, Path("devmgr.sock"));
     ASSERT_THAT(server, IsOk());
     daemon_ = *std::move(server);
   }

@@ -244,7 +244,7 @@ TEST_F(ShimTest, WaitsForAPodToBecomeKnown) {
 }
 
 TEST_F(ShimTest, WaitsForADaemonToKnowAPod) {
-  auto server = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  auto server = InspectionServer::Start(manager_, Path("devmgr.sock"));
   ASSERT_THAT(server, IsOk());
   options_.manager = nullptr;
   options_.devmgrd = Path("devmgr.sock");
@@ -436,7 +436,7 @@ TEST_F(ShimTest, RefusesWhatItCannotReadIfStrict) {
 
 TEST_F(ShimTest, LooksDevicesUpInADaemon) {
   Give(OneOfEach());
-  auto server = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  auto server = InspectionServer::Start(manager_, Path("devmgr.sock"));
   ASSERT_THAT(server, IsOk());
   options_.manager = nullptr;
   options_.devmgrd = Path("devmgr.sock");
@@ -453,14 +453,13 @@ TEST_F(ShimTest, LooksDevicesUpInADaemon) {
   Request of_no_pod = ForContainer("c", "");
   of_no_pod.set_pod_sandbox_id("sandbox-2");
   EXPECT_THAT(NamesOf(Created(of_no_pod)), IsEmpty());
-  auto again = InspectionServer::Start(manager_, nullptr, Path("devmgr.sock"));
+  auto again = InspectionServer::Start(manager_, Path("devmgr.sock"));
   ASSERT_THAT(again, IsOk());
   EXPECT_THAT(NamesOf(Created(ForContainer())), ElementsAre("v.com/c=1"));
 }
 
 TEST(CriShim, RefusesOptionsThatContradictEachOther) {
   FakeDeviceManager manager;
-  FakeActuator follows(true);
   CriShimOptions options;
   options.proxy.listen = "/tmp/x";
   options.proxy.backend = "/tmp/y";
@@ -469,17 +468,17 @@ TEST(CriShim, RefusesOptionsThatContradictEachOther) {
   EXPECT_THAT(CriShim::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("both")));
   options.devmgrd.clear();
-  options.actuator = &follows;
+  options.actuate = true;
   EXPECT_THAT(CriShim::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  FakeActuator told(false);
-  options.actuator = &told;
-  manager.Set(
-      [](FakeDeviceManager::World& world) { world.node.source = "none"; });
+  manager.Set([](FakeDeviceManager::World& world) {
+    world.node.actuate = Actuate::kWanted;
+    world.node.source = "none";
+  });
   EXPECT_THAT(CriShim::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("source, and it has none")));
-  options.actuator = nullptr;
+  options.actuate = false;
   options.call_timeout = {};
   EXPECT_THAT(
       CriShim::Start(options),

@@ -3,7 +3,6 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 
 #include <algorithm>
@@ -21,8 +20,10 @@ namespace devmgr {
 /// A manager that knows what the test tells it. Views return what was set;
 /// `Change...` set something and tell the observers, on the calling thread.
 /// Operations fail with Unimplemented. Thread-safe.
-class FakeDeviceManager : public DeviceManager {
+class FakeDeviceManager : public DeviceManager, private Maintenance {
  public:
+  using DeviceManager::Done;
+
   /// What the views return.
   struct World {
     NodeInfo node;
@@ -31,6 +32,8 @@ class FakeDeviceManager : public DeviceManager {
     std::vector<DebtInfo> debts;
     std::vector<PluginInfo> plugins;
     std::vector<std::string> decisions;  ///< Of an operator.
+    std::vector<std::string> wanted;     ///< `namespace/name`.
+    std::vector<std::string> unwanted;   ///< UIDs.
     std::vector<RegistrationSocketInfo> registration_sockets;
     std::vector<DeviceInfo> devices;
     std::vector<ResourceInfo> resources;
@@ -97,10 +100,6 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
-  OperationId StartRejectPod(const MalformedPod&, AdmitDone done) override {
-    done(absl::UnimplementedError("fake"));
-    return 0;
-  }
   OperationId StartPreparePod(const PodUid&, Done done) override {
     done(absl::UnimplementedError("fake"));
     return 0;
@@ -126,40 +125,19 @@ class FakeDeviceManager : public DeviceManager {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
-  OperationId StartForceReleaseClaim(const ObjectName& claim,
-                                     const std::string& reason,
-                                     Done done) override {
+  absl::Status WantPod(const Pod& pod) override {
     Set([&](World& world) {
-      world.decisions.push_back("release " + claim.ToString() + ": " + reason);
+      world.wanted.push_back(pod.metadata.FullName().ToString());
     });
-    done(absl::OkStatus());
-    return 0;
+    return absl::OkStatus();
   }
-  OperationId StartFreeHolder(const std::string& container,
-                              const std::string& reason, Done done) override {
-    Set([&](World& world) {
-      world.decisions.push_back("free holder " + container + ": " + reason);
-    });
-    done(absl::OkStatus());
-    return 0;
+  absl::Status UnwantPod(const PodUid& pod) override {
+    Set([&](World& world) { world.unwanted.push_back(pod.value); });
+    return absl::OkStatus();
   }
-  OperationId StartConfirmSource(const std::string& reason,
-                                 Done done) override {
-    Set([&](World& world) {
-      world.decisions.push_back("confirm source: " + reason);
-    });
-    done(absl::OkStatus());
-    return 0;
-  }
-  OperationId StartHandOverResource(const std::string& resource, ResourceOwner,
-                                    const std::string& reason,
-                                    Done done) override {
-    Set([&](World& world) {
-      world.decisions.push_back("hand-over " + resource + ": " + reason);
-    });
-    done(absl::OkStatus());
-    return 0;
-  }
+  std::vector<std::string> wanted() const { return Get(&World::wanted); }
+  std::vector<std::string> unwanted() const { return Get(&World::unwanted); }
+
   absl::Status ReportRuntime(const RuntimeReport& report) override {
     const MutexLock lock(mutex_);
     if (world_.report_status.ok()) world_.reports.push_back(report);
@@ -242,6 +220,54 @@ class FakeDeviceManager : public DeviceManager {
     });
     return events;
   }
+  Maintenance& maintenance() override { return *this; }
+  std::unique_ptr<Observation> Observe(
+      DeviceManagerObserver& observer) override {
+    const MutexLock lock(mutex_);
+    observers_.push_back(&observer);
+    return std::make_unique<Handle>(*this, observer);
+  }
+
+ private:
+  struct Handle : Observation {
+    Handle(FakeDeviceManager& from, DeviceManagerObserver& observer)
+        : manager(from), observed(observer) {}
+    ~Handle() override {
+      const MutexLock lock(manager.mutex_);
+      std::erase(manager.observers_, &observed);
+    }
+    FakeDeviceManager& manager;
+    DeviceManagerObserver& observed;
+  };
+
+  // Maintenance.
+  void StartForceReleaseClaim(const ObjectName& claim,
+                              const std::string& reason, Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("release " + claim.ToString() + ": " + reason);
+    });
+    done(absl::OkStatus());
+  }
+  void StartFreeHolder(const std::string& container, const std::string& reason,
+                       Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("free holder " + container + ": " + reason);
+    });
+    done(absl::OkStatus());
+  }
+  void StartConfirmSource(const std::string& reason, Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("confirm source: " + reason);
+    });
+    done(absl::OkStatus());
+  }
+  void StartHandOverResource(const std::string& resource, ResourceOwner,
+                             const std::string& reason, Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("hand-over " + resource + ": " + reason);
+    });
+    done(absl::OkStatus());
+  }
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override {
     auto history = Get(&World::history);
@@ -260,23 +286,6 @@ class FakeDeviceManager : public DeviceManager {
     Set([&](World& world) { world.fsck_modes.push_back(mode); });
     return Get(&World::fsck);
   }
-  /// No time passes: what is for later never runs.
-  void RunAfter(std::chrono::milliseconds delay,
-                std::function<void()> task) override {
-    if (delay.count() == 0) task();
-  }
-  void RunAndWait(std::function<void()> task) override { task(); }
-
-  void AddObserver(DeviceManagerObserver* observer) override {
-    const MutexLock lock(mutex_);
-    observers_.push_back(observer);
-  }
-  void RemoveObserver(DeviceManagerObserver* observer) override {
-    const MutexLock lock(mutex_);
-    std::erase(observers_, observer);
-  }
-
- private:
   template <typename T>
   T Get(T World::*member) const {
     const MutexLock lock(mutex_);
@@ -296,42 +305,6 @@ class FakeDeviceManager : public DeviceManager {
   mutable Mutex mutex_;
   World world_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<DeviceManagerObserver*> observers_ DEVMGR_GUARDED_BY(mutex_);
-};
-
-/// Remembers what was wanted, by `namespace/name` and UID. Thread-safe.
-class FakeActuator : public Actuator {
- public:
-  explicit FakeActuator(bool follows_source) : follows_(follows_source) {}
-
-  bool follows_source() const override { return follows_; }
-  void Want(const Pod& pod) override {
-    const MutexLock lock(mutex_);
-    wanted_.push_back(pod.metadata.FullName().ToString());
-  }
-  void Unwant(const PodUid& pod) override {
-    const MutexLock lock(mutex_);
-    unwanted_.push_back(pod.value);
-  }
-
-  void Clear() {
-    const MutexLock lock(mutex_);
-    wanted_.clear();
-    unwanted_.clear();
-  }
-  std::vector<std::string> wanted() const {
-    const MutexLock lock(mutex_);
-    return wanted_;
-  }
-  std::vector<std::string> unwanted() const {
-    const MutexLock lock(mutex_);
-    return unwanted_;
-  }
-
- private:
-  const bool follows_;
-  mutable Mutex mutex_;
-  std::vector<std::string> wanted_ DEVMGR_GUARDED_BY(mutex_);
-  std::vector<std::string> unwanted_ DEVMGR_GUARDED_BY(mutex_);
 };
 
 }  // namespace devmgr

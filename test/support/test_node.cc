@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/mutex.h"
+#include "common/run_on.h"
 #include "common/status.h"
 #include "manager/manager.h"
 #include "support/mailbox.h"
@@ -98,11 +99,15 @@ state::State SharedStore::Load() { return *store_->Load(); }
 class TestNode::Waiter final : public DeviceManagerObserver {
  public:
   void OnPod(const PodInfo&, bool) override { Bump(); }
-  void OnWake(const std::vector<WaitingFor>&) override { Bump(); }
   void OnObjects() override { Bump(); }
   void OnEvent(const EventInfo&) override { Bump(); }
   void OnResourceHealth(const std::vector<PodUid>&) override { Bump(); }
 
+  void Bump() {
+    MutexLock lock(mutex_);
+    ++version_;
+    changed_.NotifyAll();
+  }
   std::uint64_t version() {
     MutexLock lock(mutex_);
     return version_;
@@ -118,24 +123,22 @@ class TestNode::Waiter final : public DeviceManagerObserver {
   }
 
  private:
-  void Bump() {
-    MutexLock lock(mutex_);
-    ++version_;
-    changed_.NotifyAll();
-  }
   Mutex mutex_;
   CondVar changed_;
   std::uint64_t version_ DEVMGR_GUARDED_BY(mutex_) = 0;
 };
 
-TestNode::TestNode() {
-  actuator_options.min_retry = std::chrono::milliseconds(5);
-}
+TestNode::TestNode() { options.retries.first = std::chrono::milliseconds(5); }
 TestNode::~TestNode() { Stop(); }
 
 void TestNode::Start(bool with_actuator) {
   manager::ManagerParts parts;
   parts.options = options;
+  if (!with_actuator) {
+    parts.options.actuate = Actuate::kNone;
+  } else if (options.actuate == Actuate::kNone) {
+    parts.options.actuate = Actuate::kSource;
+  }
   parts.host.objects = source.get();
   parts.host.boot_id = [id = boot_id] { return id; };
   parts.host.act_on_pod = act_on_pod;
@@ -150,17 +153,32 @@ void TestNode::Start(bool with_actuator) {
   parts.plugins = [this](Executor& executor, plugin::PluginListener& listener) {
     return plugins.Make(executor, listener);
   };
-  manager_ = manager::Manager::Start(std::move(parts));
   waiter_ = std::make_unique<Waiter>();
-  manager_->AddObserver(waiter_.get());
-  if (!with_actuator) return;
-  actuator_ = Actuator::Start(*manager_, actuator_options);
+  parts.host.observers = observers;
+  parts.host.observers.push_back(waiter_.get());
+  parts.on_wake = [this](const std::vector<WaitingFor>& changes) {
+    waiter_->Bump();
+    if (on_wake) on_wake(changes);
+  };
+  parts.on_judge_again = on_judge_again;
+  auto executor = ThreadExecutor::Start("devmgr-main");
+  executor_ = executor.get();
+  parts.executor = std::move(executor);
+  manager_ = manager::Manager::Start(std::move(parts));
 }
 
 void TestNode::Stop() {
-  actuator_.reset();
-  if (manager_ != nullptr) manager_->RemoveObserver(waiter_.get());
   manager_.reset();
+  executor_ = nullptr;
+}
+
+void TestNode::RunAndWait(const std::function<void()>& task) {
+  RunOn(*executor_, task);
+}
+
+void TestNode::RunAfter(std::chrono::milliseconds delay,
+                        std::function<void()> task) {
+  executor_->PostAfter(delay, std::move(task));
 }
 
 void TestNode::Publish(const std::string& yaml) {

@@ -4,18 +4,19 @@
 // outlives it, over fake drivers and objects from text.
 #pragma once
 
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/host.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
+#include "common/executor.h"
 #include "support/fake_drivers.h"
 #include "support/fake_plugins.h"
 
@@ -56,7 +57,8 @@ class TestNode {
   TestNode();
   ~TestNode();
 
-  /// Starts manager (and actuator, unless told otherwise).
+  /// Starts the manager with `options.actuate`, where kNone, the default, is
+  /// taken for kSource; or, without actuator, with kNone.
   void Start(bool with_actuator = true);
   void Stop();
   void Restart() {
@@ -89,7 +91,14 @@ class TestNode {
                                    const std::string& container);
 
   DeviceManager& manager() { return *manager_; }
-  Actuator& actuator() { return *actuator_; }
+
+  /// Runs `task` on the manager's thread, and waits for its end.
+  void RunAndWait(const std::function<void()>& task);
+  /// All that was posted to the manager's thread has run.
+  void Sync() {
+    RunAndWait([] {});
+  }
+  void RunAfter(std::chrono::milliseconds delay, std::function<void()> task);
 
   SharedStore store;
   /// What a manager gets: by default a hold on `store`.
@@ -98,17 +107,20 @@ class TestNode {
   FakeDrivers drivers;
   FakePlugins plugins;
   std::unique_ptr<MemoryObjectSource> source = MemoryObjectSource::Create();
-  DeviceManagerOptions options;
-  ActuatorOptions actuator_options;  ///< With retries that come soon.
+  DeviceManagerOptions options;  ///< With retries that come soon.
+  /// As in ManagerParts.
+  std::function<void(const std::vector<WaitingFor>&)> on_wake;
+  std::function<void(const PodUid&)> on_judge_again;
   std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
   MetricsSink* metrics = nullptr;
+  std::vector<DeviceManagerObserver*> observers;  ///< Of the host.
   std::string boot_id = "boot-1";
 
  private:
   class Waiter;
+  std::unique_ptr<Waiter> waiter_;  ///< Outlives the manager.
   std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Actuator> actuator_;
-  std::unique_ptr<Waiter> waiter_;
+  Executor* executor_ = nullptr;  ///< The manager's.
 };
 
 }  // namespace devmgr

@@ -353,7 +353,7 @@ Json ItemOf(const NodeInfo& node) {
   status["bootID"] = node.boot_id;
   status["authority"] = node.authority;
   status["profile"] = node.profile;
-  status["actuate"] = node.actuate;
+  status["actuate"] = ActuateName(node.actuate);
   status["stateDir"] = node.state_dir;
   status["ledger"] = Json{{"sequence", node.ledger_sequence},
                           {"error", node.ledger_error},

@@ -43,7 +43,7 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   fields.Add("Boot ID", node.boot_id);
   fields.Add("Authority", node.authority);
   fields.Add("Profile", node.profile);
-  fields.Add("Actuate", node.actuate);
+  fields.Add("Actuate", std::string(ActuateName(node.actuate)));
   fields.Add("State directory", node.state_dir);
   fields.Add("Ledger", LedgerCell(node));
   if (!node.recovery.closed_cleanly) {

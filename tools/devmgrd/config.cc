@@ -447,6 +447,8 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   if (!config.root.empty()) options.plugin_dirs = {config.root};
   options.cdi_spec_dirs = config.cdi_spec_dirs;
   options.node_name = config.node_name;
+  options.actuate = config.actuate == "manifests" ? devmgr::Actuate::kSource
+                                                  : devmgr::Actuate::kWanted;
   options.authority = config.authority == "scheduler"
                           ? devmgr::Authority::kScheduler
                           : devmgr::Authority::kNode;

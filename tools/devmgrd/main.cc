@@ -2,7 +2,6 @@
 //
 // devmgrd: the library as a process. Reads its configuration, opens the
 // manager, and waits for a signal.
-#include <devmgr/actuator.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
@@ -221,15 +220,14 @@ int WaitForEnd(const sigset_t& signals) {
   return signal;
 }
 
-/// Serves the metrics of `manager` where it is configured, else nowhere. They
-/// have to be detached before the manager goes.
+/// Serves the metrics where it is configured, else nowhere, with the gauges of
+/// `manager`, from which they have to be detached before it goes.
 absl::StatusOr<std::unique_ptr<prometheus::Exposer>> StartMetrics(
     const Config& config, const std::shared_ptr<devmgrd::Metrics>& metrics,
     devmgr::DeviceManager& manager) {
   if (config.metrics_address.empty()) return nullptr;
   auto address = devmgrd::ParseListenAddress(config.metrics_address);
   if (!address.ok()) return address.status();
-  manager.AddObserver(metrics.get());
   metrics->Attach(manager);
   auto exposer = devmgrd::ServeMetrics(*address, metrics);
   if (!exposer.ok()) {
@@ -259,24 +257,23 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   auto source = devmgr::WatchManifests(config.manifests_dir, config.node_name);
   // Hears of things until the manager is gone.
   const auto metrics = std::make_shared<devmgrd::Metrics>();
+  EventLogger events;
+  HeapTrimmer trimmer;
   devmgr::Host host;
   host.objects = source.get();
   host.log = Log;
-  if (!config.metrics_address.empty()) host.metrics = metrics.get();
+  host.observers = {&events, &trimmer};
+  if (!config.metrics_address.empty()) {
+    host.metrics = metrics.get();
+    host.observers.push_back(metrics.get());
+  }
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
   auto exposer = StartMetrics(config, metrics, **manager);
   if (!exposer.ok()) return exposer.status();
-  EventLogger events;
-  (*manager)->AddObserver(&events);
-  HeapTrimmer trimmer;
-  (*manager)->AddObserver(&trimmer);
-  devmgr::ActuatorOptions actuator_options;
-  actuator_options.follow_source = config.actuate == "manifests";
-  auto actuator = devmgr::Actuator::Start(**manager, actuator_options);
-  auto server = devmgr::InspectionServer::Start(**manager, actuator.get(),
-                                                config.endpoint, Log);
+  auto server =
+      devmgr::InspectionServer::Start(**manager, config.endpoint, Log);
   if (server.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
@@ -284,9 +281,6 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
                  WaitForEnd(signals));
     server->reset();
   }
-  actuator.reset();
-  (*manager)->RemoveObserver(&trimmer);
-  (*manager)->RemoveObserver(&events);
   // Side by side, since the exposer takes its time.
   metrics->Detach();
   const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;

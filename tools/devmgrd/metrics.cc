@@ -37,7 +37,7 @@ double SecondsOf(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// What the manager shows of itself, all at one moment.
+/// What the manager shows of itself, one view after the other.
 struct Views {
   devmgr::NodeInfo node;
   std::vector<devmgr::PodInfo> pods;
@@ -51,19 +51,15 @@ struct Views {
 };
 
 Views ViewsOf(devmgr::DeviceManager& manager) {
-  Views views;
-  manager.RunAndWait([&] {
-    views.node = manager.Node();
-    views.pods = manager.Pods();
-    views.claims = manager.Claims();
-    views.debts = manager.Debts();
-    views.holders = manager.ForeignHolders();
-    views.plugins = manager.Plugins();
-    views.sockets = manager.RegistrationSockets();
-    views.resources = manager.Resources();
-    views.runtimes = manager.Runtimes();
-  });
-  return views;
+  return {manager.Node(),
+          manager.Pods(),
+          manager.Claims(),
+          manager.Debts(),
+          manager.ForeignHolders(),
+          manager.Plugins(),
+          manager.RegistrationSockets(),
+          manager.Resources(),
+          manager.Runtimes()};
 }
 
 /// A gauge, or a counter that is read off a view, with its labels; what is

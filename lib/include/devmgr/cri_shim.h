@@ -6,7 +6,6 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <devmgr/actuator.h>
 #include <devmgr/cdi.h>
 #include <devmgr/cri.h>
 #include <devmgr/device_manager.h>
@@ -51,16 +50,16 @@ struct CriShimOptions {
   DeviceManager* manager = nullptr;  ///< Borrowed: must outlive the shim.
   std::filesystem::path devmgrd;     ///< Its inspection socket.
 
-  /// With `manager`: RunPodSandbox is held until its pod is Ready, and the pod
-  /// is released when it is over. Borrowed: must outlive the shim. It must not
-  /// follow the source. Null: pods are prepared and released elsewhere.
-  Actuator* actuator = nullptr;
-  /// With `actuator`, where pods come from. True: the manager's source.
+  /// With `manager`, which must have Actuate::kWanted: RunPodSandbox is held
+  /// until its pod is Ready, and the pod is released when it is over. False:
+  /// pods are prepared and released elsewhere.
+  bool actuate = false;
+  /// With `actuate`, where pods come from. True: the manager's source.
   /// RunPodSandbox wants the pod it has; a pod is over when its last sandbox is
   /// gone and the source calls it Succeeded or Failed, or, being complete,
-  /// lacks it. False: from calls of Actuator::Want, before or soon after
-  /// RunPodSandbox; a pod is over when its last sandbox is removed, and one
-  /// that never ran keeps its place until Actuator::Unwant.
+  /// lacks it. False: from calls of DeviceManager::WantPod, before or soon
+  /// after RunPodSandbox; a pod is over when its last sandbox is removed, and
+  /// one that never ran keeps its place until DeviceManager::UnwantPod.
   bool pods_from_source = true;
 
   UnknownSandbox unknown_sandbox = UnknownSandbox::kWait;

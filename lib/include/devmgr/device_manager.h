@@ -5,8 +5,8 @@
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
-#include <devmgr/fsck.h>
 #include <devmgr/host.h>
+#include <devmgr/maintenance.h>
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
 #include <devmgr/runtime_report.h>
@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,12 +34,6 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   /// A pod's state, reason or message changed; after its release, the last one.
   /// A repair may take a pod that was Ready back to Preparing: then prepare it.
   virtual void OnPod(const PodInfo&, bool gone) { (void)gone; }
-  /// Something pods may wait for changed: a driver or device plugin came or
-  /// left, a claim appeared, changed or was freed, a pod was released.
-  virtual void OnWake(const std::vector<WaitingFor>&) {}
-  /// A pod that waits for devices of plugins should be admitted again: it can
-  /// have them now, or it has waited long enough.
-  virtual void OnJudgeAgain(const PodUid&) {}
   /// The health of devices that these pods hold is another now; see
   /// PodInfo::allocated_resources. What changes at the same time comes in
   /// one call, each pod once.
@@ -57,13 +50,20 @@ class DEVMGR_EXPORT DeviceManagerObserver {
 
 using OperationId = std::uint64_t;
 
+/// An observer is registered as long as this lives.
+class DEVMGR_EXPORT Observation {
+ public:
+  virtual ~Observation() = default;
+};
+
 /// Decides and remembers which devices the pods of this node hold, and tells
 /// what to inject into each container.
 ///
 /// Thread-safe. Operations are asynchronous: `Start...` returns at once with an
 /// id, and the completion runs on the manager's thread, under no lock; it must
-/// not block. The methods without `Start` wait for that completion and so must
-/// not be called from a completion or an observer. A thread that waits, for a
+/// not block. The methods without `Start` wait for that completion; from a
+/// completion or an observer they do nothing and return FailedPrecondition,
+/// since what they wait for could not run. A thread that waits, for a
 /// completion or for a view, is the manager's thread meanwhile whenever that
 /// has something to do, which saves waking up another one; it may so run
 /// completions and observers of others. Hold no lock then that these take.
@@ -97,11 +97,6 @@ class DEVMGR_EXPORT DeviceManager {
   ///   InvalidArgument  the pod has no usable UID or name
   ///   Unavailable      the ledger cannot be written now
   virtual OperationId StartAdmitPod(const Pod& pod, AdmitDone done) = 0;
-  /// As StartAdmitPod, for a pod that breaks an API rule: a rejection,
-  /// unless it may be running with what it holds; then it keeps that.
-  virtual OperationId StartRejectPod(const MalformedPod& pod,
-                                     AdmitDone done) = 0;
-
   /// Has the drivers prepare all claims of an admitted pod, in parallel, and
   /// freezes the answer for its containers. Asks only drivers that have not
   /// prepared yet; joins calls that are under way for another pod.
@@ -130,6 +125,17 @@ class DEVMGR_EXPORT DeviceManager {
   /// UnpreparePod does, and goes on where it was when it is called again.
   virtual OperationId StartEndPod(const PodUid& pod, Done done) = 0;
 
+  /// With Actuate::kWanted: the pod is wanted from now on, so that the manager
+  /// admits and prepares it, and tries again when that fails. A pod that was
+  /// wanted before is replaced. Watch its state with an observer.
+  ///   InvalidArgument     the pod has no UID
+  ///   FailedPrecondition  DeviceManagerOptions::actuate is another one
+  virtual absl::Status WantPod(const Pod& pod) = 0;
+
+  /// With Actuate::kWanted: the pod is released. Unknown pods are fine.
+  ///   FailedPrecondition  DeviceManagerOptions::actuate is another one
+  virtual absl::Status UnwantPod(const PodUid& pod) = 0;
+
   /// To be called before each start of a container, also when it starts again:
   /// asks the plugins for PreStartContainer that want to be asked. At once OK
   /// for containers without such devices. An init container whose devices were
@@ -155,46 +161,6 @@ class DEVMGR_EXPORT DeviceManager {
   virtual OperationId StartReleaseInitContainers(const PodUid& pod,
                                                  Done done) = 0;
 
-  // What an operator decides. All of it is in the history with his reason, and
-  // is a warning event.
-
-  /// Waits no longer for drivers that were to unprepare a claim and have not:
-  /// claims of this name that are being unprepared are gone. What its drivers
-  /// still do with its devices is the operator's to know.
-  ///   InvalidArgument     there is no reason
-  ///   NotFound            no claim of that name is known
-  ///   FailedPrecondition  pods use it: they have to be released first
-  virtual OperationId StartForceReleaseClaim(const ObjectName& claim,
-                                             const std::string& reason,
-                                             Done done) = 0;
-
-  /// Gives the name of an extended resource to its owner at once, whoever is
-  /// there; it stays with it until the next call, kAutomatic: until the rules
-  /// say otherwise. What pods hold stays theirs, and devices that are held one
-  /// way are not given the other way before.
-  ///   InvalidArgument  there is no reason, or that is no extended resource
-  ///   NotFound         kAutomatic, and that name has never been served
-  virtual OperationId StartHandOverResource(const std::string& resource,
-                                            ResourceOwner owner,
-                                            const std::string& reason,
-                                            Done done) = 0;
-
-  /// Says that the pods which the source lacks are gone, where it is not
-  /// believed (ObjectSnapshot::vouched): they are released.
-  ///   InvalidArgument     there is no reason
-  ///   FailedPrecondition  the source is believed as it is, or there is none
-  virtual OperationId StartConfirmSource(const std::string& reason,
-                                         Done done) = 0;
-
-  /// Frees the devices of a foreign holder, though its container may still run:
-  /// pods may have them from now on. What is reported of that container counts
-  /// no more until it is gone. `container`: its ID, or how only its ID begins.
-  ///   InvalidArgument     there is no reason, or several IDs begin so
-  ///   NotFound            the ledger has no such holder
-  ///   FailedPrecondition  its devices are free already
-  virtual OperationId StartFreeHolder(const std::string& container,
-                                      const std::string& reason, Done done) = 0;
-
   /// What a CRI shim did and saw: its events are kept as the manager's own are,
   /// its counters are shown by `Runtimes`, containers that hold what their pods
   /// were not given become `ForeignHolders`, soon. For shims; to be repeated
@@ -215,13 +181,6 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status BeforeContainerStart(const PodUid& pod,
                                     const std::string& container);
   absl::Status ReleaseInitContainers(const PodUid& pod);
-  absl::Status ForceReleaseClaim(const ObjectName& claim,
-                                 const std::string& reason);
-  absl::Status HandOverResource(const std::string& resource,
-                                ResourceOwner owner, const std::string& reason);
-  absl::Status ConfirmSource(const std::string& reason);
-  absl::Status FreeHolder(const std::string& container,
-                          const std::string& reason);
 
   /// What to inject into one container: a pure read of what is on disk; never
   /// blocks. Works before any driver is back after a restart.
@@ -279,45 +238,21 @@ class DEVMGR_EXPORT DeviceManager {
   /// know of others.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
 
-  // The ledger's bounded history. These read the disk on the caller's thread,
-  // and fail with Unavailable while the ledger takes no decisions.
+  /// What an operator looks at and decides. As long as the manager.
+  virtual Maintenance& maintenance() = 0;
 
-  /// Decisions after `sequence`, oldest first; `most` of them at most.
-  virtual absl::StatusOr<std::vector<DecisionInfo>> History(
-      std::uint64_t after, std::size_t most) const = 0;
-  absl::StatusOr<std::vector<DecisionInfo>> History(std::uint64_t after) const {
-    return History(after, std::numeric_limits<std::size_t>::max());
-  }
-  /// What the ledger held at an earlier moment.
-  ///   OutOfRange  that decision is yet to come, or the history does not reach
-  ///               back to it; the message says how far it does
-  virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const = 0;
-
-  /// Checks the ledger against itself, the CDI directories, drivers, plugins
-  /// and the source; with kRepair also mends what can be mended, one recorded
-  /// decision each, and checks again. What a driver has to prepare again goes
-  /// on after the return: watch its pods. Blocks for disk; not to be called
-  /// from a completion or an observer.
-  ///   DataLoss  the history cannot be read
-  virtual absl::StatusOr<FsckReport> Fsck(FsckMode mode) = 0;
-
-  /// Runs `task` on the manager's thread after `delay`; for actuators. Not run
-  /// when the manager stops first.
-  virtual void RunAfter(std::chrono::milliseconds delay,
-                        std::function<void()> task) = 0;
-
-  /// Runs `task` on the manager's thread and waits for its end, like a view.
-  virtual void RunAndWait(std::function<void()> task) = 0;
-
-  /// Borrowed until `RemoveObserver` has returned. Both wait for the manager's
-  /// thread, like views.
-  virtual void AddObserver(DeviceManagerObserver* observer) = 0;
-  virtual void RemoveObserver(DeviceManagerObserver* observer) = 0;
+  /// `observer` hears of changes from now on, until what is returned is
+  /// destroyed, which may be after the manager. Borrowed until then. Waits for
+  /// the manager's thread, as its destruction does. See also Host::observers.
+  [[nodiscard]] virtual std::unique_ptr<Observation> Observe(
+      DeviceManagerObserver& observer) = 0;
 
  private:
   /// Calls `begin`, and returns once what `begin` was given has been called,
-  /// on any thread. By default the calling thread just waits.
-  virtual void RunUntilFinished(
+  /// on any thread. By default the calling thread just waits. False, and
+  /// `begin` is not called, where waiting would never end: on the manager's own
+  /// thread.
+  virtual bool RunUntilFinished(
       const std::function<void(std::function<void()> finish)>& begin);
   template <typename Result, typename Start>
   Result WaitFor(Start start);

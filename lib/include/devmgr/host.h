@@ -21,6 +21,8 @@
 
 namespace devmgr {
 
+class DeviceManagerObserver;
+
 /// Everything a source knows at one moment. Immutable once published.
 template <typename T>
 using ObjectMap = std::map<ObjectName, std::shared_ptr<const T>>;
@@ -138,8 +140,8 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 /// The seams in one bundle. Members left empty take their default.
 struct Host {
-  /// Where claims are read, and pods by the actuator. Borrowed: must outlive
-  /// the manager. Null: an empty, incomplete source.
+  /// Where claims are read, and pods with Actuate::kSource. Borrowed: must
+  /// outlive the manager. Null: an empty, incomplete source.
   ObjectSource* objects = nullptr;
   /// Borrowed. Null: nothing is ever deleted.
   ObjectSink* object_sink = nullptr;
@@ -154,6 +156,9 @@ struct Host {
   LogSink log;
   /// Borrowed: must outlive the manager. Null: none are reported.
   MetricsSink* metrics = nullptr;
+  /// Hear of all changes, from the first one on. Borrowed: must outlive the
+  /// manager.
+  std::vector<DeviceManagerObserver*> observers;
 };
 
 }  // namespace devmgr

@@ -6,7 +6,6 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <devmgr/actuator.h>
 #include <devmgr/container_devices.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
@@ -28,14 +27,14 @@ namespace devmgr {
 /// mode 0600. A stale socket is replaced.
 class DEVMGR_EXPORT InspectionServer {
  public:
-  /// `manager` and `actuator` (may be null) are borrowed and must outlive the
-  /// server. `log` hears of clients that are hung up on, such as because 256
-  /// of them are connected, on a thread of the server's, at a bounded rate.
+  /// `manager` is borrowed and must outlive the server. `log` hears of clients
+  /// that are hung up on, such as because 256 of them are connected, on a
+  /// thread of the server's, at a bounded rate.
   ///   FailedPrecondition  a process listens there; the message names it
   ///   PermissionDenied    the directory is not ours to write
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
-      DeviceManager& manager, Actuator* actuator,
-      const std::filesystem::path& endpoint, LogSink log = nullptr);
+      DeviceManager& manager, const std::filesystem::path& endpoint,
+      LogSink log = nullptr);
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };

@@ -10,6 +10,25 @@
 
 namespace devmgr {
 
+/// Which pods the manager itself drives to Ready, and releases when they are
+/// not wanted any more. `kNone`: none; AdmitPod, PreparePod and EndPod are
+/// called for each. `kSource`: those of the source (Host::objects); a pod of
+/// the ledger that a complete snapshot lacks is released. `kWanted`: those of
+/// DeviceManager::WantPod; pods of the ledger stay wanted over a restart.
+enum class Actuate { kNone, kSource, kWanted };
+
+/// When the manager tries a failed step of a pod again.
+struct RetryOptions {
+  /// Delay before the first retry; doubles up to `last`, with jitter. What was
+  /// missing and appears cuts it short. Both must be positive.
+  std::chrono::milliseconds first{1'000};
+  std::chrono::milliseconds last{60'000};
+  /// This long after the objects or what pods may wait for changed, pods that
+  /// are not where they should be are looked at once more, woken or not. While
+  /// nothing changes there is no such look, and no timer. Must be positive.
+  std::chrono::milliseconds sweep{60'000};
+};
+
 /// Which party allocates devices (docs/architecture.md, "Authority"). A pod
 /// that lacks devices of plugins waits for them; below a scheduler it is
 /// rejected.
@@ -76,6 +95,9 @@ struct DeviceManagerOptions {
   std::string node_name;
 
   Recovery recovery = Recovery::kStrict;
+
+  Actuate actuate = Actuate::kNone;
+  RetryOptions retries;
 
   Authority authority = Authority::kNode;
   Profile profile = Profile::kDefault;

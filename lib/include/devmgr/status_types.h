@@ -7,6 +7,7 @@
 
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
+#include <devmgr/options.h>
 #include <devmgr/types.h>
 
 #include <chrono>
@@ -368,6 +369,9 @@ struct ObjectProblem {
   friend bool operator==(const ObjectProblem&, const ObjectProblem&) = default;
 };
 
+/// `manifests`, `embedder`; empty for kNone.
+DEVMGR_EXPORT std::string_view ActuateName(Actuate actuate);
+
 /// The dashboard.
 struct NodeInfo {
   std::string version;
@@ -375,7 +379,7 @@ struct NodeInfo {
   std::string boot_id;
   std::string authority;
   std::string profile;
-  std::string actuate;  ///< `manifests`, `embedder`; empty without actuator.
+  Actuate actuate = Actuate::kNone;
   std::string state_dir;
   std::uint64_t ledger_sequence = 0;
   std::string ledger_error;  ///< Empty while the ledger takes decisions.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <devmgr/export.h>
+#include <devmgr/fsck.h>
+#include <devmgr/status_types.h>
+#include <devmgr/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace devmgr {
+
+/// What an operator looks at and decides: DeviceManager::maintenance. Each of
+/// his decisions is in the history with his reason, and is a warning event.
+///
+/// Thread-safe, with the rules of DeviceManager for `Start...` and for what
+/// waits.
+class DEVMGR_EXPORT Maintenance {
+ public:
+  using Done = std::function<void(absl::Status)>;
+
+  virtual ~Maintenance() = default;
+
+  /// Waits no longer for drivers that were to unprepare a claim and have not:
+  /// claims of this name that are being unprepared are gone. What its drivers
+  /// still do with its devices is the operator's to know.
+  ///   InvalidArgument     there is no reason
+  ///   NotFound            no claim of that name is known
+  ///   FailedPrecondition  pods use it: they have to be released first
+  virtual void StartForceReleaseClaim(const ObjectName& claim,
+                                      const std::string& reason, Done done) = 0;
+  absl::Status ForceReleaseClaim(const ObjectName& claim,
+                                 const std::string& reason);
+
+  /// Gives the name of an extended resource to its owner at once, whether that
+  /// is there or not; it stays with it until the next call, kAutomatic: until
+  /// the rules say otherwise. What pods hold stays theirs, and devices that are
+  /// held one way are not given the other way before.
+  ///   InvalidArgument  there is no reason, or that is no extended resource
+  ///   NotFound         kAutomatic, and that name has never been served
+  virtual void StartHandOverResource(const std::string& resource,
+                                     ResourceOwner owner,
+                                     const std::string& reason, Done done) = 0;
+  absl::Status HandOverResource(const std::string& resource,
+                                ResourceOwner owner, const std::string& reason);
+
+  /// Says that the pods which the source lacks are gone, where it is not
+  /// believed (ObjectSnapshot::vouched): they are released.
+  ///   InvalidArgument     there is no reason
+  ///   FailedPrecondition  the source is believed as it is, or there is none
+  virtual void StartConfirmSource(const std::string& reason, Done done) = 0;
+  absl::Status ConfirmSource(const std::string& reason);
+
+  /// Frees the devices of a foreign holder, though its container may still run:
+  /// pods may have them from now on. What is reported of that container counts
+  /// no more until it is gone. `container`: its ID, or how only its ID begins.
+  ///   InvalidArgument     there is no reason, or several IDs begin so
+  ///   NotFound            the ledger has no such holder
+  ///   FailedPrecondition  its devices are free already
+  virtual void StartFreeHolder(const std::string& container,
+                               const std::string& reason, Done done) = 0;
+  absl::Status FreeHolder(const std::string& container,
+                          const std::string& reason);
+
+  // The ledger's bounded history. These read the disk on the caller's thread,
+  // and fail with Unavailable while the ledger takes no decisions.
+
+  /// Decisions after `sequence`, oldest first; `most` of them at most.
+  virtual absl::StatusOr<std::vector<DecisionInfo>> History(
+      std::uint64_t after, std::size_t most) const = 0;
+  absl::StatusOr<std::vector<DecisionInfo>> History(std::uint64_t after) const {
+    return History(after, std::numeric_limits<std::size_t>::max());
+  }
+  /// What the ledger held at an earlier moment.
+  ///   OutOfRange  that decision is yet to come, or the history does not reach
+  ///               back to it; the message says how far it does
+  virtual absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const = 0;
+
+  /// Checks the ledger against itself, the CDI directories, drivers, plugins
+  /// and the source; with kRepair also mends what can be mended, one recorded
+  /// decision each, and checks again. What a driver has to prepare again goes
+  /// on after the return: watch its pods. Blocks for disk.
+  ///   DataLoss            the history cannot be read
+  ///   FailedPrecondition  kRepair, from a completion or an observer
+  virtual absl::StatusOr<FsckReport> Fsck(FsckMode mode) = 0;
+
+ private:
+  /// As DeviceManager::RunUntilFinished.
+  virtual bool RunUntilFinished(
+      const std::function<void(std::function<void()> finish)>& begin);
+  template <typename Result, typename Start>
+  Result WaitFor(Start start);
+};
+
+}  // namespace devmgr

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/actuator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "admission/judge.h"
+
+namespace devmgr::pods {
+
+using admission::AfterStep;
+using admission::PodGoal;
+using admission::PodStep;
+using admission::StepOutcome;
+
+namespace {
+
+bool IsOver(const Pod& pod) {
+  return pod.status.phase == "Succeeded" || pod.status.phase == "Failed";
+}
+
+/// Null when the source has no pod of that name.
+const std::string* UidOf(const ObjectSnapshot& objects,
+                         const ObjectName& name) {
+  const auto pod = objects.pods.find(name);
+  if (pod != objects.pods.end()) return &pod->second->metadata.uid;
+  const auto malformed = objects.malformed_pods.find(name);
+  if (malformed == objects.malformed_pods.end()) return nullptr;
+  return &malformed->second->pod.metadata.uid;
+}
+
+/// Time alone changes nothing for a pod that is not admitted, is rejected or
+/// released, or waits for a claim.
+StepOutcome OutcomeOfPrepare(const absl::Status& status) {
+  if (status.ok()) return StepOutcome::kPrepared;
+  const bool held_up = absl::IsNotFound(status) || absl::IsCancelled(status) ||
+                       absl::IsFailedPrecondition(status);
+  return held_up ? StepOutcome::kHeldUp : StepOutcome::kPrepareFailed;
+}
+
+}  // namespace
+
+Actuator::Actuator(Parts parts) : parts_(std::move(parts)) {
+  Post([this] { Begin(); });
+}
+
+void Actuator::Want(std::shared_ptr<const Pod> pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const PodUid uid{pod->metadata.uid};
+  Entry& entry = EntryOf(uid);
+  entry.name = pod->metadata.FullName();
+  entry.pod = std::move(pod);
+  entry.wanted = true;
+  StepAnew(uid);
+}
+
+void Actuator::Unwant(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  EntryOf(pod).wanted = false;
+  Step(pod);
+}
+
+void Actuator::OnObjects() {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  ArmSweep();
+  if (parts_.follow_source) FollowSource();
+}
+
+/// A repair may have made its devices void.
+void Actuator::OnPod(const PodInfo& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const auto found = entries_.find(pod.uid);
+  if (found == entries_.end() || !found->second.ready ||
+      !found->second.wanted || pod.state != PodState::kPreparing) {
+    return;
+  }
+  found->second.ready = false;
+  Step(pod.uid);
+}
+
+void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  ArmSweep();
+  const std::set<WaitingFor> all(changes.begin(), changes.end());
+  Remember(all);
+  std::vector<PodUid> woken;
+  for (const auto& [uid, entry] : entries_) {
+    if (entry.activity == Activity::kIdle &&
+        admission::Wakes(all, entry.waiting_for)) {
+      woken.push_back(uid);
+    }
+  }
+  for (const PodUid& uid : woken) StepAnew(uid);
+}
+
+void Actuator::OnJudgeAgain(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (entries_.contains(pod)) StepAnew(pod);
+}
+
+Actuator::Entry& Actuator::EntryOf(const PodUid& uid) {
+  return entries_.try_emplace(uid, parts_.retries).first->second;
+}
+
+/// Keeps what changed for pods that are busy, once for all of them.
+void Actuator::Remember(const std::set<WaitingFor>& changes) {
+  if (busy_ == 0) return;
+  changes_.push_back(changes);
+  if (changes_.size() <= kMostChanges) return;
+  // The first holds all that was merged before: it is not to be walked.
+  changes_[0].merge(changes_[1]);
+  std::swap(changes_[0], changes_[1]);
+  changes_.pop_front();
+  ++forgotten_;
+}
+
+/// The step of a pod is over. Whether it is to be looked at again at once,
+/// because something that it waits for changed meanwhile.
+bool Actuator::EndStep(Entry& entry) {
+  const bool changed = entry.activity == Activity::kBusyAndChanged;
+  entry.activity = Activity::kIdle;
+  const std::uint64_t kept = std::max(entry.seen, forgotten_) - forgotten_;
+  const bool missed =
+      std::any_of(changes_.begin() + static_cast<std::ptrdiff_t>(kept),
+                  changes_.end(), [&](const auto& all) {
+                    return admission::Wakes(all, entry.waiting_for);
+                  });
+  if (--busy_ == 0) {
+    forgotten_ += changes_.size();
+    changes_.clear();
+  }
+  return changed || missed;
+}
+
+/// Runs `task` on the manager's thread, unless this is gone by then.
+void Actuator::Post(Task task, std::chrono::milliseconds delay) {
+  Task guarded = [alive = std::weak_ptr<int>(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  };
+  if (delay.count() <= 0) return parts_.executor.Post(std::move(guarded));
+  parts_.executor.PostAfter(delay, std::move(guarded));
+}
+
+/// Pods of the ledger stay wanted until the source or Unwant says otherwise.
+void Actuator::Begin() {
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    Entry& entry = EntryOf(uid);
+    entry.name = pod->name;
+    if (pod->phase == state::PodPhase::kReleasing) entry.wanted = false;
+  }
+  if (parts_.follow_source) FollowSource();
+  std::vector<PodUid> all;
+  for (const auto& [uid, entry] : entries_) all.push_back(uid);
+  for (const PodUid& uid : all) Step(uid);
+}
+
+void Actuator::ArmSweep() {
+  if (std::exchange(sweep_armed_, true)) return;
+  Post(
+      [this] {
+        sweep_armed_ = false;
+        Sweep();
+      },
+      parts_.retries.sweep);
+}
+
+/// What no change woke is done all the same, if late.
+void Actuator::Sweep() {
+  if (parts_.follow_source) FollowSource();
+  std::vector<PodUid> astray;
+  for (const auto& [uid, entry] : entries_) {
+    if (entry.activity != Activity::kIdle) continue;
+    if (!IsWhereItShouldBe(uid, entry)) astray.push_back(uid);
+  }
+  for (const PodUid& uid : astray) Step(uid);
+}
+
+bool Actuator::IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const {
+  if (!entry.wanted) return false;
+  const auto pod = parts_.pod_info(uid);
+  return pod.has_value() &&
+         (pod->state == PodState::kReady || pod->state == PodState::kRejected);
+}
+
+void Actuator::FollowSource() {
+  const auto objects = parts_.objects.Current();
+  std::vector<PodUid> changed;
+  for (const auto& [name, pod] : objects->pods) {
+    const PodUid uid{pod->metadata.uid};
+    const bool wanted = !IsOver(*pod);
+    if (!wanted && !entries_.contains(uid)) continue;
+    Entry& entry = EntryOf(uid);
+    entry.name = name;
+    if (entry.pod == pod && entry.wanted == wanted) continue;
+    entry.pod = pod;
+    entry.malformed = nullptr;
+    entry.wanted = wanted;
+    changed.push_back(uid);
+  }
+  for (const auto& [name, malformed] : objects->malformed_pods) {
+    const PodUid uid{malformed->pod.metadata.uid};
+    Entry& entry = EntryOf(uid);
+    entry.name = name;
+    if (entry.malformed == malformed) continue;
+    entry.malformed = malformed;
+    changed.push_back(uid);
+  }
+  for (const PodUid& uid : Gone(*objects)) {
+    EntryOf(uid).wanted = false;
+    changed.push_back(uid);
+  }
+  for (const PodUid& uid : changed) StepAnew(uid);
+}
+
+/// Wanted pods that are gone: a complete snapshot lacks them, or their name
+/// belongs to another UID now. All else proves nothing.
+std::vector<PodUid> Actuator::Gone(const ObjectSnapshot& objects) const {
+  std::vector<PodUid> gone;
+  for (const auto& [uid, entry] : entries_) {
+    if (!entry.wanted) continue;
+    const std::string* present = UidOf(objects, entry.name);
+    if (present != nullptr ? *present != uid.value : objects.complete) {
+      gone.push_back(uid);
+    }
+  }
+  return gone;
+}
+
+PodGoal Actuator::GoalOf(const PodUid& uid, const Entry& entry) const {
+  if (!entry.wanted) return PodGoal::kGone;
+  // A pod that gives up its claims does so to the end; then it is admitted
+  // anew.
+  if (IsReleasing(uid)) return PodGoal::kReleasing;
+  if (entry.malformed != nullptr) return PodGoal::kMalformed;
+  return entry.pod != nullptr ? PodGoal::kWanted : PodGoal::kHeld;
+}
+
+/// Something is different for the pod: what failed before says nothing.
+void Actuator::StepAnew(const PodUid& uid) {
+  EntryOf(uid).back_off.Reset();
+  Step(uid);
+}
+
+/// Takes the next step for a pod, unless one is under way.
+void Actuator::Step(const PodUid& uid) {
+  const auto found = entries_.find(uid);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (entry.activity != Activity::kIdle) {
+    entry.activity = Activity::kBusyAndChanged;
+    return;
+  }
+  entry.activity = Activity::kBusy;
+  ++busy_;
+  entry.seen = forgotten_ + changes_.size();
+  entry.waiting_for.clear();
+  ++entry.retry;  // a retry that is due later is void
+  Take(admission::NextStep(GoalOf(uid, entry)), uid, entry);
+}
+
+void Actuator::Take(PodStep step, const PodUid& uid, const Entry& entry) {
+  PodLifecycle& lifecycle = parts_.lifecycle;
+  switch (step) {
+    case PodStep::kEnd:
+      return StartOperation(
+          [&lifecycle, uid, done = DoneWithEnd(uid)](OperationId id) {
+            lifecycle.End(id, uid, done);
+          });
+    case PodStep::kReject:
+      return StartOperation([&lifecycle, pod = entry.malformed,
+                             done = DoneWithVerdict(uid)](OperationId id) {
+        lifecycle.Reject(id, *pod, done);
+      });
+    case PodStep::kAdmit:
+      return StartOperation([&lifecycle, pod = entry.pod,
+                             done = DoneWithVerdict(uid)](OperationId id) {
+        lifecycle.Admit(id, *pod, done);
+      });
+    case PodStep::kPrepare:
+      return StartOperation(
+          [&lifecycle, uid, done = DoneWithPrepare(uid)](OperationId id) {
+            lifecycle.Prepare(id, uid, done);
+          });
+  }
+}
+
+/// In a turn of its own: rooms that are in the middle of a change may have
+/// brought us here.
+void Actuator::StartOperation(std::function<void(OperationId)> operation) {
+  Post([this, operation = std::move(operation)] {
+    operation(parts_.next_operation());
+  });
+}
+
+DeviceManager::AdmitDone Actuator::DoneWithVerdict(const PodUid& uid) {
+  return [this, alive = std::weak_ptr<int>(alive_),
+          uid](const absl::StatusOr<Verdict>& verdict) {
+    if (!alive.expired()) OnVerdict(uid, verdict);
+  };
+}
+
+DeviceManager::Done Actuator::DoneWithPrepare(const PodUid& uid) {
+  return [this, alive = std::weak_ptr<int>(alive_),
+          uid](const absl::Status& status) {
+    if (alive.expired()) return;
+    Entry& entry = EntryOf(uid);
+    entry.ready = status.ok();
+    if (!status.ok()) entry.waiting_for = WaitingForOf(uid);
+    OnOutcome(uid, OutcomeOfPrepare(status));
+  };
+}
+
+DeviceManager::Done Actuator::DoneWithEnd(const PodUid& uid) {
+  return [this, alive = std::weak_ptr<int>(alive_),
+          uid](const absl::Status& status) {
+    if (alive.expired()) return;
+    if (!status.ok()) EntryOf(uid).waiting_for = WaitingForOf(uid);
+    OnOutcome(uid, status.ok() ? StepOutcome::kEnded : StepOutcome::kEndFailed);
+  };
+}
+
+void Actuator::OnVerdict(const PodUid& uid,
+                         const absl::StatusOr<Verdict>& verdict) {
+  Entry& entry = EntryOf(uid);
+  if (!verdict.ok()) {
+    entry.waiting_for = WaitingForOf(uid);
+    return OnOutcome(uid, StepOutcome::kAdmitFailed);
+  }
+  entry.waiting_for = verdict->waiting_for;
+  if (verdict->kind == Verdict::Kind::kAdmit) {
+    return OnOutcome(uid, StepOutcome::kAdmitted);
+  }
+  OnOutcome(uid, IsReleasing(uid) ? StepOutcome::kReplaced
+                                  : StepOutcome::kNotAdmitted);
+}
+
+void Actuator::OnOutcome(const PodUid& uid, StepOutcome outcome) {
+  Entry& entry = EntryOf(uid);
+  const AfterStep after = admission::Follow(outcome, entry.wanted);
+  if (after == AfterStep::kPrepare) {
+    return Take(PodStep::kPrepare, uid, entry);
+  }
+  const bool changed = EndStep(entry);
+  if (after == AfterStep::kForget) {
+    entries_.erase(uid);
+    return;
+  }
+  if (changed || after == AfterStep::kRepeat) return StepAnew(uid);
+  if (after == AfterStep::kRetry) RetryLater(uid, entry);
+}
+
+void Actuator::RetryLater(const PodUid& uid, Entry& entry) {
+  const std::uint64_t number = ++entry.retry;
+  const std::chrono::milliseconds delay = entry.back_off.Next();
+  Post(
+      [this, uid, number] {
+        const auto found = entries_.find(uid);
+        if (found == entries_.end()) return;
+        const Entry& due = found->second;
+        if (due.activity != Activity::kIdle || due.retry != number) return;
+        Step(uid);
+      },
+      delay + Jitter(uid, number, delay));
+}
+
+/// Up to a fifth of the delay, so that pods that failed together do not come
+/// back together. Taken from the pod and the number of its retry: another for
+/// each, and the same whenever the same happens again.
+std::chrono::milliseconds Actuator::Jitter(const PodUid& uid,
+                                           std::uint64_t retry,
+                                           std::chrono::milliseconds delay) {
+  const std::uint64_t hash =
+      (std::hash<PodUid>()(uid) + retry) * 0x9E3779B97F4A7C15;
+  const auto step = static_cast<std::int64_t>(hash >> 58);  // below 64
+  return delay * step / (5 * 64);
+}
+
+bool Actuator::IsReleasing(const PodUid& uid) const {
+  const state::PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
+}
+
+std::vector<WaitingFor> Actuator::WaitingForOf(const PodUid& uid) const {
+  const auto pod = parts_.pod_info(uid);
+  return pod.has_value() ? pod->waiting_for : std::vector<WaitingFor>();
+}
+
+}  // namespace devmgr::pods
