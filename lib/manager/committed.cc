@@ -80,7 +80,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
 
 void Manager::KeepGone(const Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) gone_.push_back(InfoOf(*before));
+    if (now == nullptr) gone_.push_back(pod_views_->InfoOf(*before));
   }
 }
 
@@ -97,14 +97,7 @@ void Manager::ShowPods(const Changes& changes) {
 
 void Manager::ShowGone(const PodInfo& pod) {
   const auto names = state_.PodsNamed(pod.name);
-  {
-    MutexLock lock(names_mutex_);
-    if (names.empty()) {
-      names_.erase(pod.name);
-    } else {
-      names_[pod.name] = names;
-    }
-  }
+  names_.Put(pod.name, names);
   events_.Add(false, "Released", "Pod", pod.name, "pod is released");
   // Of that name there may be another one already.
   if (names.empty()) events_.OnObjectGone("Pod", pod.name);

@@ -10,7 +10,7 @@
 #include "api/meta.h"
 #include "common/boot_id.h"
 #include "common/status.h"
-#include "manager/plugin_endpoints.h"
+#include "node/plugin_endpoints.h"
 #include "plugin/no_plugins.h"
 #include "pods/container_start.h"
 #include "state/views.h"
@@ -22,14 +22,6 @@ std::int64_t UnixMs(WallTime time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              time.time_since_epoch())
       .count();
-}
-
-void DropMessages(std::vector<ContainerResourceStatus>* containers) {
-  for (ContainerResourceStatus& container : *containers) {
-    for (ResourceStatus& resource : container.resources) {
-      for (ResourceHealth& device : resource.resources) device.message.clear();
-    }
-  }
 }
 
 /// The kubelet lets whoever has a name at the moment have it.
@@ -79,7 +71,8 @@ Manager::Manager(ManagerParts parts)
                     ? std::move(parts.executor)
                     : ThreadExecutor::Start("devmgr-main")),
       state_(std::move(parts.state)),
-      observers_(std::make_shared<Observers>(*executor_, host_.observers)),
+      observers_(
+          std::make_shared<events::Observers>(*executor_, host_.observers)),
       events_(*executor_, options_.max_events, host_.now,
               [this](const EventInfo& event) {
                 observers_->Tell(
@@ -87,8 +80,7 @@ Manager::Manager(ManagerParts parts)
               }) {
   for (const auto& [uid, pod] : state_.pods) {
     resolve_.Put(*pod, boot_id_);
-    MutexLock lock(names_mutex_);
-    names_[pod->name] = state_.PodsNamed(pod->name);
+    names_.Put(pod->name, state_.PodsNamed(pod->name));
   }
   ledger_ = std::make_unique<ledger::Ledger>(
       std::move(parts.store), &state_, [this] { return UnixMs(host_.now()); },
@@ -256,7 +248,11 @@ void Manager::Start(const DriversFactory& drivers,
   ReportGates(options_, events_, host_);
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
-    executor_->Post([this, driver] { OnDriverChange(driver); });
+    executor_->Post([this, driver] {
+      // It may come before the rooms are there, and after they are gone.
+      if (drivers_ != nullptr && news_ != nullptr)
+        news_->OnDriverChange(driver);
+    });
   });
   StartDevices(plugins);
   pods::ObjectBook::Options book;
@@ -307,6 +303,18 @@ void Manager::Start(const DriversFactory& drivers,
         return drivers_->IsConnected(driver);
       }});
   slices_->Start();
+  news_ = std::make_unique<upkeep::DriverNews>(
+      upkeep::DriverNews::Parts{*executor_, *drivers_, events_, *slices_,
+                                *debts_, [this](const std::string& driver) {
+                                  Wake({{WaitingFor::Kind::kDriver, driver}});
+                                }});
+  pod_views_ = std::make_unique<pods::PodViews>(
+      pods::PodViews::Parts{state_, *lifecycle_, *devices_, *dra_health_,
+                            boot_id_, IsOn(Feature::kResourceHealthStatus),
+                            IsOn(Feature::kResourceHealthStatusMessage)});
+  check_ = std::make_unique<pods::LedgerCheck>(pods::LedgerCheck::Parts{
+      *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
+      *objects_, *specs_, boot_id_, options_.cdi_spec_dirs});
   StartActuator();
   RegisterListeners();
   if (host_.objects == nullptr) return;
@@ -347,7 +355,7 @@ void Manager::StartActuator() {
       [this](const PodUid& uid) -> std::optional<PodInfo> {
         const state::PodRecord* pod = state_.FindPod(uid);
         if (pod == nullptr) return std::nullopt;
-        return InfoOf(*pod);
+        return pod_views_->InfoOf(*pod);
       },
       [this] { return ++last_operation_; }});
 }
@@ -451,51 +459,11 @@ void Manager::PublishBatch(const state::Batch& batch) {
   executor_->Post([this, batch] { ApplyBatch(batch); });
 }
 
-void Manager::OnDriverChange(const std::string& driver) {
-  if (drivers_ == nullptr) return;
-  const bool registered = drivers_->IsRegistered(driver);
-  const bool connected = drivers_->IsConnected(driver);
-  slices_->OnDriver(driver);
-  const auto known = driver_connected_.find(driver);
-  if (!registered) {
-    // Its connection ended, then it left: it is told once that it is gone.
-    if (known == driver_connected_.end()) return;
-    driver_connected_.erase(known);
-    events_.Add(false, "DriverGone", "Plugin", {"", driver},
-                "driver deregistered");
-    Wake({{WaitingFor::Kind::kDriver, driver}});
-    return;
-  }
-  const bool is_new = known == driver_connected_.end();
-  const bool was_connected = !is_new && known->second;
-  driver_connected_[driver] = connected;
-  // Nobody waits for that; it is dialled again.
-  if (was_connected && !connected) return;
-  // That another instance came or left is no news of the driver.
-  if (is_new || connected != was_connected) ReportDriver(driver, connected);
-  Wake({{WaitingFor::Kind::kDriver, driver}});
-  debts_->OnDriver(driver);
-}
-
-void Manager::ReportDriver(const std::string& driver, bool connected) {
-  if (connected) {
-    events_.Add(false, "DriverAvailable", "Plugin", {"", driver},
-                "driver is registered and connected");
-  } else {
-    events_.Add(true, "DriverNotConnected", "Plugin", {"", driver},
-                "driver is registered, and no connection to it could be made "
-                "so far");
-  }
-}
-
 void Manager::OnPodChanged(const PodUid& uid) {
   const state::PodRecord* pod = state_.FindPod(uid);
   if (pod == nullptr) return;
-  {
-    MutexLock lock(names_mutex_);
-    names_[pod->name] = state_.PodsNamed(pod->name);
-  }
-  const PodInfo info = InfoOf(*pod);
+  names_.Put(pod->name, state_.PodsNamed(pod->name));
+  const PodInfo info = pod_views_->InfoOf(*pod);
   if (info.state != PodState::kReady && !info.message.empty()) {
     resolve_.Explain(uid, info.message);
   }
@@ -513,81 +481,6 @@ void Manager::JudgeAgain(const PodUid& pod) {
   if (actuator_ != nullptr) actuator_->OnJudgeAgain(pod);
 }
 
-PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
-  PodInfo info = state::PodInfoOf(pod, state_);
-  if (IsOn(Feature::kResourceHealthStatus)) {
-    info.allocated_resources = devices_->StatusOf(pod.uid);
-    dra_health_->AddTo(pod, &info.allocated_resources);
-    if (!IsOn(Feature::kResourceHealthStatusMessage)) {
-      DropMessages(&info.allocated_resources);
-    }
-  }
-  if (pod.phase == state::PodPhase::kRejected) return info;
-  // A pod that was Ready in an earlier boot is Preparing until it is again.
-  const bool earlier_boot = !pod.boot_id.empty() && pod.boot_id != boot_id_ &&
-                            pod.phase != state::PodPhase::kReleasing;
-  if (earlier_boot) {
-    info.state = PodState::kPreparing;
-    info.reason = "Rebooted";
-    info.message = "prepared in another boot, to be prepared again";
-  }
-  const Verdict* note = lifecycle_->NoteOf(pod.uid);
-  const bool is_ready = info.state == PodState::kReady;
-  // Of a Ready pod only that it is refused by what it asks for now.
-  if (note != nullptr && (!is_ready || note->kind == Verdict::Kind::kReject)) {
-    info.reason = note->reason;
-    info.message = note->message;
-    info.waiting_for = note->waiting_for;
-    if (info.state == PodState::kPreparing && !earlier_boot &&
-        !lifecycle_->IsAsking(pod.uid)) {
-      info.state = PodState::kWaiting;
-    }
-  }
-  if (!is_ready) AddCalls(pod, &info);
-  return info;
-}
-
-void Manager::AddCalls(const state::PodRecord& pod, PodInfo* info) const {
-  std::string text;
-  for (const auto& call : lifecycle_->UnansweredFor(pod.claims)) {
-    const state::ClaimRecord* claim = state_.FindClaim(call.claim);
-    if (claim == nullptr) continue;
-    const char* verb = call.prepare ? "prepare" : "unprepare";
-    if (!text.empty()) text += "; ";
-    text += call.since_ms.has_value()
-                ? fmt::format(
-                      "DRA driver {} was asked at {} to {} "
-                      "ResourceClaim '{}' and has not answered yet",
-                      call.driver, api::TimestampOf(*call.since_ms), verb,
-                      claim->name.ToString())
-                : fmt::format(
-                      "the call that has DRA driver {} {} "
-                      "ResourceClaim '{}' waits for other calls to end",
-                      call.driver, verb, claim->name.ToString());
-    const WaitingFor driver{WaitingFor::Kind::kDriver, call.driver};
-    auto& all = info->waiting_for;
-    if (std::find(all.begin(), all.end(), driver) == all.end()) {
-      all.push_back(driver);
-    }
-  }
-  if (text.empty()) return;
-  if (info->reason.empty()) info->reason = "DriverAsked";
-  if (!info->message.empty()) {
-    info->message += "; ";
-  } else if (info->state == PodState::kPreparing) {
-    info->message = "being prepared: ";
-  }
-  info->message += text;
-}
-
-ClaimInfo Manager::InfoOf(const state::ClaimRecord& claim) const {
-  ClaimInfo info = state::ClaimInfoOf(claim, state_);
-  for (ClaimDriverInfo& driver : info.drivers) {
-    driver.last_error = lifecycle_->LastError(claim.uid, driver.driver);
-  }
-  return info;
-}
-
 absl::StatusOr<std::shared_ptr<const ContainerDevices>>
 Manager::ContainerDevicesOf(const PodUid& pod,
                             std::string_view container) const {
@@ -600,12 +493,7 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> Manager::PodDevicesOf(
 }
 
 absl::StatusOr<PodUid> Manager::FindPod(const ObjectName& name) const {
-  MutexLock lock(names_mutex_);
-  const auto found = names_.find(name);
-  if (found == names_.end()) {
-    return NotFoundError("pod '{}' is not known", name.ToString());
-  }
-  return found->second.back();
+  return names_.Find(name);
 }
 
 std::shared_ptr<const ObjectSnapshot> Manager::Objects() const {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,18 +16,20 @@
 #include "common/feature_gates.h"
 #include "common/run_on.h"
 #include "events/event_log.h"
-#include "fsck/fsck.h"
+#include "events/observers.h"
 #include "ledger/changes.h"
 #include "ledger/container_use.h"
 #include "ledger/ledger.h"
+#include "ledger/pod_names.h"
 #include "ledger/resolve_table.h"
-#include "manager/observers.h"
 #include "plugin/plugins.h"
 #include "pods/actuator.h"
 #include "pods/container_start.h"
 #include "pods/device_admission.h"
+#include "pods/ledger_check.h"
 #include "pods/object_book.h"
 #include "pods/pod_lifecycle.h"
+#include "pods/pod_views.h"
 #include "pods/source_problems.h"
 #include "resources/device_book.h"
 #include "resources/foreign_book.h"
@@ -37,6 +38,7 @@
 #include "state/state.h"
 #include "upkeep/debt_keeper.h"
 #include "upkeep/dra_health.h"
+#include "upkeep/driver_news.h"
 #include "upkeep/health_keeper.h"
 #include "upkeep/runtime_book.h"
 #include "upkeep/slice_keeper.h"
@@ -46,9 +48,11 @@ namespace devmgr::dra {
 class Drivers;
 }
 
-namespace devmgr::manager {
-
+namespace devmgr::node {
 class PluginEndpoints;
+}
+
+namespace devmgr::manager {
 
 /// Makes the drivers on the manager's executor; `on_change` is to be called
 /// there when a driver came, connected or left. Tests hand in fakes.
@@ -62,7 +66,7 @@ using PluginsFactory = std::function<std::unique_ptr<plugin::Plugins>(
 /// Opens the endpoints at which drivers and plugins register, on the manager's
 /// executor; they are closed before those.
 using PluginEndpointsFactory =
-    std::function<std::shared_ptr<PluginEndpoints>(Executor& executor)>;
+    std::function<std::shared_ptr<node::PluginEndpoints>(Executor& executor)>;
 
 /// What a manager is put together from; every seam is filled.
 struct ManagerParts {
@@ -150,7 +154,9 @@ class Manager final : public DeviceManager, private Maintenance {
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override;
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
-  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override;
+  absl::StatusOr<FsckReport> Fsck(FsckMode mode) override {
+    return check_->Run(mode);
+  }
 
   /// Runs `work` on the manager's thread, with the number of a new operation.
   template <typename Work>
@@ -192,20 +198,11 @@ class Manager final : public DeviceManager, private Maintenance {
   /// Decisions of a repair or an operator are events.
   void ReportDecision(const state::Decision& decision);
   void WakePods(const ledger::Changes& changes);
-  fsck::RunningView ViewForFsck() const;
-  absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
-  absl::Status Repair(fsck::Finding finding);
-  void OnDriverChange(const std::string& driver);
-  void ReportDriver(const std::string& driver, bool connected);
   void OnPodChanged(const PodUid& uid);
   void StartActuator();
   absl::Status CheckWanting() const;
   void JudgeAgain(const PodUid& pod);
   void Wake(const std::vector<WaitingFor>& changes);
-  PodInfo InfoOf(const state::PodRecord& pod) const;
-  /// Adds whom the pod waits for while drivers are being asked.
-  void AddCalls(const state::PodRecord& pod, PodInfo* info) const;
-  ClaimInfo InfoOf(const state::ClaimRecord& claim) const;
 
   // Constant after construction.
   const DeviceManagerOptions options_;
@@ -221,16 +218,13 @@ class Manager final : public DeviceManager, private Maintenance {
 
   // Thread-safe by themselves.
   ledger::ResolveTable resolve_;
+  ledger::PodNames names_;
   std::atomic<OperationId> last_operation_{0};
   const std::unique_ptr<Executor> executor_;
-  /// Names of pods, for FindPod from any thread.
-  mutable Mutex names_mutex_;
-  std::map<ObjectName, std::vector<PodUid>> names_
-      DEVMGR_GUARDED_BY(names_mutex_);
 
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;  ///< The durable projection as this thread sees it.
-  const std::shared_ptr<Observers> observers_;
+  const std::shared_ptr<events::Observers> observers_;
   events::EventLog events_;
   upkeep::RuntimeBook runtimes_{events_, host_.now};
   std::vector<ledger::OnCommitted> on_committed_;
@@ -251,12 +245,14 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<upkeep::SpecKeeper> specs_;
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
+  std::unique_ptr<pods::PodViews> pod_views_;
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;
+  std::unique_ptr<upkeep::DriverNews> news_;
+  std::unique_ptr<pods::LedgerCheck> check_;
   std::unique_ptr<pods::SourceProblems> source_problems_;
-  std::map<std::string, bool> driver_connected_;  ///< Of those registered.
-  std::shared_ptr<PluginEndpoints> endpoints_;
+  std::shared_ptr<node::PluginEndpoints> endpoints_;
 };
 
 }  // namespace devmgr::manager

@@ -4,152 +4,18 @@
 // a running manager knows on top.
 #include <devmgr/version.h>
 
-#include <map>
-#include <set>
 #include <utility>
 
-#include "claim/container_answer.h"
-#include "claim/device_class.h"
 #include "claim/held_claims.h"
 #include "common/status.h"
 #include "manager/manager.h"
-#include "manager/plugin_endpoints.h"
+#include "node/plugin_endpoints.h"
+#include "resources/object_views.h"
 #include "state/history.h"
 #include "state/views.h"
 
 namespace devmgr::manager {
 namespace {
-
-/// `owner`: the class that has its extended resource name; null when it has
-/// none.
-DeviceClassInfo InfoOf(const DeviceClass& item, const DeviceClass* owner) {
-  DeviceClassInfo info;
-  info.name = item.metadata.name;
-  info.extended_resource_name = item.extended_resource_name;
-  info.implicit_resource_name = ImplicitResourceName(item.metadata.name);
-  if (info.implicit_resource_name.empty()) {
-    info.note = "no implicit name: set extendedResourceName";
-  }
-  if (owner != nullptr && owner != &item) {
-    info.shadowed_by = owner->metadata.name;
-  }
-  return info;
-}
-
-PluginInfo InfoOf(const plugin::InstanceInfo& instance) {
-  PluginInfo info;
-  info.name = instance.resource;
-  info.kind = "device-plugin";
-  info.endpoint = instance.endpoint;
-  info.version = instance.version;
-  info.state = plugin::InstanceStateName(instance.state);
-  info.registered_since = instance.registered_since;
-  info.last_error = instance.last_error;
-  info.via = plugin::ViaName(instance.via);
-  info.breaker = peer::BreakerStateName(instance.breaker);
-  info.quarantined_until = instance.quarantined_until;
-  info.devices = instance.devices;
-  info.calls = instance.calls;
-  info.queued = instance.queued;
-  return info;
-}
-
-/// Adds what slices publish to the devices that claims hold.
-void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
-                  std::vector<DeviceInfo>* devices) {
-  std::set<std::tuple<std::string, std::string, std::string>> known;
-  for (const DeviceInfo& device : *devices) {
-    known.insert({device.driver, device.pool, device.device});
-  }
-  for (const auto& [name, slice] : objects.resource_slices) {
-    if (!node_name.empty() && !slice->all_nodes &&
-        slice->node_name != node_name) {
-      continue;
-    }
-    for (const SliceDevice& device : slice->devices) {
-      if (!known.insert({slice->driver, slice->pool, device.name}).second) {
-        continue;
-      }
-      DeviceInfo info;
-      info.driver = slice->driver;
-      info.pool = slice->pool;
-      info.device = device.name;
-      devices->push_back(std::move(info));
-    }
-  }
-}
-
-/// The devices that pods hold for a name through claims.
-std::set<state::DeviceKey> HeldByClaims(const state::State& state,
-                                        const std::string& resource,
-                                        const PodUid& uid) {
-  std::set<state::DeviceKey> devices;
-  const state::PodRecord* pod = state.FindPod(uid);
-  if (pod == nullptr) return devices;
-  for (const state::ContainerNeed& need : pod->needs) {
-    for (const state::Want& want : need.wants) {
-      const state::ClaimRecord* claim = state.FindClaim(want.claim);
-      if (want.resource != resource || claim == nullptr) continue;
-      for (const auto& [driver, part] : claim->drivers) {
-        for (const state::PreparedDevice& device : part.devices) {
-          if (!claim::Serves(device, want.request)) continue;
-          devices.emplace(driver, device.pool, device.device);
-        }
-      }
-    }
-  }
-  return devices;
-}
-
-/// Adds the names that classes have, and what pods hold through them.
-void AddClasses(const ObjectSnapshot& objects, const state::State& state,
-                std::vector<ResourceInfo>* resources) {
-  std::map<std::string, ResourceInfo> all;
-  for (ResourceInfo& info : *resources) {
-    std::string name = info.name;
-    all[std::move(name)] = std::move(info);
-  }
-  std::map<std::string, std::set<std::string>> drivers;
-  const auto add = [&](const std::string& name, const DeviceClass& item) {
-    ResourceInfo& info = all[name];
-    info.name = name;
-    info.device_class = item.metadata.name;
-    if (info.owner.empty()) {
-      info.owner = state::BackingName(state::Backing::kClass);
-    }
-    for (std::string& driver : claim::DriversNamedBy(item)) {
-      drivers[name].insert(std::move(driver));
-    }
-  };
-  for (const auto& [name, item] :
-       claim::ClassesByResource(objects.device_classes)) {
-    add(name, *item);
-  }
-  std::set<std::string> held;
-  for (const auto& [name, pod] : state.class_holders) {
-    held.insert(name);
-    const auto devices = HeldByClaims(state, name, pod);
-    ResourceInfo& info = all[name];
-    info.name = name;
-    info.held += static_cast<std::int64_t>(devices.size());
-    for (const auto& [driver, pool, device] : devices) {
-      drivers[name].insert(driver);
-    }
-  }
-  for (const auto& [name, item] : objects.device_classes) {
-    const std::string implicit = ImplicitResourceName(item->metadata.name);
-    if (held.contains(implicit)) add(implicit, *item);
-  }
-  resources->clear();
-  for (auto& [name, info] : all) {
-    if (info.owner.empty()) {
-      info.owner = state::BackingName(state::Backing::kClass);
-    }
-    const std::set<std::string>& names = drivers[name];
-    info.drivers.assign(names.begin(), names.end());
-    resources->push_back(std::move(info));
-  }
-}
 
 /// Null when there is none of this UID.
 const Pod* FindObject(const ObjectSnapshot& objects, const PodUid& uid) {
@@ -206,7 +72,8 @@ NodeInfo Manager::Node() const {
 std::vector<PodInfo> Manager::Pods() const {
   return OnLoop([&] {
     std::vector<PodInfo> pods;
-    for (const auto& [uid, pod] : state_.pods) pods.push_back(InfoOf(*pod));
+    for (const auto& [uid, pod] : state_.pods)
+      pods.push_back(pod_views_->InfoOf(*pod));
     return pods;
   });
 }
@@ -250,7 +117,7 @@ absl::StatusOr<PodInfo> Manager::PodInfoOf(const PodUid& pod) const {
     if (record == nullptr) {
       return NotFoundError("pod with UID '{}' is not known", pod.value);
     }
-    return InfoOf(*record);
+    return pod_views_->InfoOf(*record);
   });
 }
 
@@ -258,7 +125,7 @@ std::vector<ClaimInfo> Manager::Claims() const {
   return OnLoop([&] {
     std::vector<ClaimInfo> claims;
     for (const auto& [uid, claim] : state_.claims) {
-      claims.push_back(InfoOf(*claim));
+      claims.push_back(pod_views_->InfoOf(*claim));
     }
     return claims;
   });
@@ -283,7 +150,7 @@ std::vector<PluginInfo> Manager::Plugins() const {
       }
     }
     for (const plugin::InstanceInfo& instance : plugins_->Instances()) {
-      plugins.push_back(devmgr::manager::InfoOf(instance));
+      plugins.push_back(plugin::PluginInfoOf(instance));
       plugins.back().serves =
           instance.generation != 0 &&
           devices_->PrimaryOf(instance.resource) == instance.generation;
@@ -303,7 +170,7 @@ std::vector<DeviceInfo> Manager::Devices() const {
   return OnLoop([&] {
     std::vector<DeviceInfo> devices = state::DevicesOf(state_);
     devices_->AddTo(&devices);
-    AddPublished(*objects_->Current(), options_.node_name, &devices);
+    resources::AddPublished(*objects_->Current(), options_.node_name, &devices);
     dra_health_->Describe(&devices);
     return devices;
   });
@@ -313,21 +180,13 @@ std::vector<ResourceInfo> Manager::Resources() const {
   return OnLoop([&] {
     std::vector<ResourceInfo> resources = state::ResourcesOf(state_);
     devices_->AddTo(&resources);
-    AddClasses(*objects_->Current(), state_, &resources);
+    resources::AddClasses(*objects_->Current(), state_, &resources);
     return resources;
   });
 }
 
 std::vector<DeviceClassInfo> Manager::DeviceClasses() const {
-  const auto objects = objects_->Current();
-  const auto owners = claim::ClassesByResource(objects->device_classes);
-  std::vector<DeviceClassInfo> classes;
-  for (const auto& [name, item] : objects->device_classes) {
-    const auto owner = owners.find(item->extended_resource_name);
-    classes.push_back(devmgr::manager::InfoOf(
-        *item, owner != owners.end() ? owner->second : nullptr));
-  }
-  return classes;
+  return resources::DeviceClassesOf(*objects_->Current());
 }
 
 absl::Status Manager::ReportRuntime(const RuntimeReport& report) {

@@ -20,119 +20,13 @@
 #include "common/boot_id.h"
 #include "common/numa_nodes.h"
 #include "common/status.h"
-#include "dra/driver_registry.h"
+#include "dra/api_version.h"
 #include "manager/manager.h"
-#include "manager/plugin_endpoints.h"
-#include "plugin/plugin_registry.h"
+#include "node/node_peers.h"
 #include "rpc/connection.h"
 
 namespace devmgr {
 namespace {
-
-/// A line for each call that ended.
-void LogCall(const LogSink& log, const std::string& peer,
-             std::string_view method, std::string_view code,
-             std::chrono::nanoseconds took) {
-  if (!log) return;
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took);
-  log(LogLevel::kDebug,
-      fmt::format("call {} of {} ended after {}.{:03} ms: {}", method, peer,
-                  us.count() / 1000, us.count() % 1000, code));
-}
-
-dra::DriverRegistryOptions DriverOptions(
-    const DeviceManagerOptions& options, const Host& host,
-    std::function<void(const std::string&)> on_change) {
-  dra::DriverRegistryOptions registry;
-  registry.instance.call_timeout = options.driver_call_timeout;
-  registry.instance.max_calls = options.max_driver_calls;
-  registry.instance.on_call =
-      [sink = host.metrics, log = host.log](
-          const std::string& driver, const std::string& method,
-          const std::string& code, std::chrono::nanoseconds took) {
-        if (sink != nullptr) sink->OnDriverCall(driver, method, code, took);
-        LogCall(log, "DRA driver " + driver, method, code, took);
-      };
-  registry.endpoint_dirs = options.plugin_dirs;
-  if (!registry.endpoint_dirs.empty()) {
-    registry.endpoint_dirs.push_back(options.plugin_registry_dir);
-  }
-  registry.api = {options.dra_compat, options.dra_api};
-  registry.now = host.now;
-  registry.on_change = std::move(on_change);
-  return registry;
-}
-
-plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
-                                            const Host& host) {
-  plugin::PluginRegistryOptions registry;
-  plugin::CallTimeouts& timeouts = registry.instance.timeouts;
-  timeouts.preferred = options.plugin_call_timeout;
-  timeouts.allocate = options.plugin_call_timeout;
-  timeouts.pre_start = options.plugin_call_timeout;
-  for (const auto& [resource, timeout] : options.plugin_call_timeouts) {
-    registry.timeouts[resource] = {timeouts.options, timeout, timeout, timeout};
-  }
-  registry.pod_identity_metadata = options.pod_identity_metadata;
-  registry.now = host.now;
-  registry.on_call = [log = host.log](const std::string& resource,
-                                      std::string_view method,
-                                      const absl::Status& status,
-                                      std::chrono::nanoseconds took) {
-    LogCall(log, "the device plugin of '" + resource + "'", method,
-            status.ok() ? "OK" : MessageOf(status), took);
-  };
-  return registry;
-}
-
-/// Makes the drivers and plugins of a real node, and the endpoints at which
-/// they register, on the manager's executor, where they live. The drivers,
-/// which go last, keep the runtime.
-class NodePeers {
- public:
-  NodePeers(std::shared_ptr<rpc::Runtime> runtime,
-            const DeviceManagerOptions& options, const Host& host)
-      : runtime_(std::move(runtime)), options_(options), host_(host) {}
-
-  std::unique_ptr<dra::Drivers> MakeDrivers(
-      Executor& executor, std::function<void(const std::string&)> on_change) {
-    auto drivers = std::make_unique<dra::DriverRegistry>(
-        executor,
-        [runtime = runtime_](const std::filesystem::path& socket,
-                             std::function<void()> on_hang_up) {
-          return rpc::Dial(*runtime, socket, std::move(on_hang_up));
-        },
-        DriverOptions(options_, host_, std::move(on_change)));
-    drivers_ = drivers.get();
-    return drivers;
-  }
-
-  std::unique_ptr<plugin::Plugins> MakePlugins(
-      Executor& executor, plugin::PluginListener& listener) {
-    auto plugins = std::make_unique<plugin::PluginRegistry>(
-        executor, plugin::UnixDialer(*runtime_), PluginOptions(options_, host_),
-        listener);
-    plugins_ = plugins.get();
-    return plugins;
-  }
-
-  absl::StatusOr<std::shared_ptr<manager::PluginEndpoints>> OpenPluginEndpoints(
-      Executor& executor) {
-    DEVMGR_ASSIGN_OR_RETURN(std::shared_ptr<manager::PluginEndpoints> endpoints,
-                            manager::PluginEndpoints::Open(
-                                {executor, *runtime_, *drivers_, *plugins_,
-                                 options_.plugin_registry_dir,
-                                 options_.device_plugin_dir, host_.log}));
-    return endpoints;
-  }
-
- private:
-  const std::shared_ptr<rpc::Runtime> runtime_;
-  const DeviceManagerOptions& options_;
-  const Host& host_;
-  dra::DriverRegistry* drivers_ = nullptr;
-  plugin::PluginRegistry* plugins_ = nullptr;
-};
 
 template <typename Add>
 void CheckDebtPolicy(const std::string& what, const DebtPolicy& policy,
@@ -251,7 +145,8 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   if (!runtime.ok()) return runtime.status();
   parts.options = options;
   parts.host = host;
-  auto peers = std::make_shared<NodePeers>(*std::move(runtime), options, host);
+  auto peers =
+      std::make_shared<node::NodePeers>(*std::move(runtime), options, host);
   parts.drivers = [peers](Executor& executor,
                           std::function<void(const std::string&)> on_change) {
     return peers->MakeDrivers(executor, std::move(on_change));

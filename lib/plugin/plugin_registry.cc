@@ -50,6 +50,24 @@ absl::Status CheckEndpoint(const std::string& endpoint) {
 
 }  // namespace
 
+PluginInfo PluginInfoOf(const InstanceInfo& instance) {
+  PluginInfo info;
+  info.name = instance.resource;
+  info.kind = "device-plugin";
+  info.endpoint = instance.endpoint;
+  info.version = instance.version;
+  info.state = InstanceStateName(instance.state);
+  info.registered_since = instance.registered_since;
+  info.last_error = instance.last_error;
+  info.via = ViaName(instance.via);
+  info.breaker = peer::BreakerStateName(instance.breaker);
+  info.quarantined_until = instance.quarantined_until;
+  info.devices = instance.devices;
+  info.calls = instance.calls;
+  info.queued = instance.queued;
+  return info;
+}
+
 std::string_view ViaName(Via via) {
   return via == Via::kSocket ? "socket" : "directory";
 }

@@ -77,6 +77,9 @@ struct InstanceInfo {
   std::string last_error;
 };
 
+/// As people see it.
+PluginInfo PluginInfoOf(const InstanceInfo& instance);
+
 /// Hears of plugins, on the executor, in order of change. May call Plugins
 /// back, but not destroy it.
 class PluginListener {

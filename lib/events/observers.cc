@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "manager/observers.h"
+#include "events/observers.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/run_on.h"
 
-namespace devmgr::manager {
+namespace devmgr::events {
 
 class Observers::Handle : public Observation {
  public:
@@ -41,4 +41,4 @@ void Observers::Tell(
   }
 }
 
-}  // namespace devmgr::manager
+}  // namespace devmgr::events

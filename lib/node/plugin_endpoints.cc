@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "manager/plugin_endpoints.h"
+#include "node/plugin_endpoints.h"
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 #include "common/status.h"
 #include "registration/grpc_plugin_socket.h"
 
-namespace devmgr::manager {
+namespace devmgr::node {
 
 absl::StatusOr<std::unique_ptr<PluginEndpoints>> PluginEndpoints::Open(
     Parts parts) {
@@ -65,4 +65,4 @@ std::vector<RegistrationSocketInfo> PluginEndpoints::RegistrationSockets()
                                : std::vector<RegistrationSocketInfo>();
 }
 
-}  // namespace devmgr::manager
+}  // namespace devmgr::node

@@ -17,7 +17,7 @@
 #include "rpc/connection.h"
 #include "watcher/directory_watcher.h"
 
-namespace devmgr::manager {
+namespace devmgr::node {
 
 /// Where drivers and plugins of a node register: the registration directory,
 /// and the registry socket of device plugins. Lives on the manager's executor.
@@ -55,4 +55,4 @@ class PluginEndpoints {
   std::unique_ptr<watcher::DirectoryWatcher> watcher_;
 };
 
-}  // namespace devmgr::manager
+}  // namespace devmgr::node

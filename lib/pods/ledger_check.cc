@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Checking and mending while everything goes on.
+#include "pods/ledger_check.h"
+
 #include <algorithm>
 #include <future>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include "cdistore/spec_directory.h"
+#include "common/run_on.h"
 #include "common/status.h"
 #include "fsck/fsck.h"
-#include "manager/manager.h"
 
-namespace devmgr::manager {
+namespace devmgr::pods {
 namespace {
 
 /// What the plugins say of the devices that the ledger holds.
@@ -44,30 +50,30 @@ absl::StatusOr<fsck::PastDevices> ReadPast(ledger::Ledger& ledger) {
 
 }  // namespace
 
-fsck::RunningView Manager::ViewForFsck() const {
+fsck::RunningView LedgerCheck::WhatRuns() const {
   fsck::RunningView view;
-  for (const PluginInfo& plugin : drivers_->Plugins()) {
-    if (drivers_->IsRegistered(plugin.name)) {
+  for (const PluginInfo& plugin : parts_.drivers.Plugins()) {
+    if (parts_.drivers.IsRegistered(plugin.name)) {
       view.registered.insert(plugin.name);
     }
   }
-  for (const auto& [uid, claim] : state_.claims) {
+  for (const auto& [uid, claim] : parts_.state.claims) {
     for (const auto& [driver, part] : claim->drivers) {
-      if (drivers_->IsRegistered(driver)) view.registered.insert(driver);
-      const std::string error = lifecycle_->LastError(uid, driver);
-      if (error.empty() || lifecycle_->IsAsking(uid)) continue;
+      if (parts_.drivers.IsRegistered(driver)) view.registered.insert(driver);
+      const std::string error = parts_.lifecycle.LastError(uid, driver);
+      if (error.empty() || parts_.lifecycle.IsAsking(uid)) continue;
       view.refusals[{uid, driver}] = error;
     }
   }
-  for (const auto& [uid, claim] : state_.claims) {
+  for (const auto& [uid, claim] : parts_.state.claims) {
     const bool missed = std::any_of(
         claim->drivers.begin(), claim->drivers.end(), [](const auto& entry) {
           return entry.second.spec_recovery != state::SpecRecovery::kNone;
         });
-    if (missed) view.idle_pods[uid] = use_->IdleWith(*claim).pods;
+    if (missed) view.idle_pods[uid] = parts_.use.IdleWith(*claim).pods;
   }
-  view.plugins = PluginsOf(devices_->inventories(), state_);
-  const auto objects = objects_->Current();
+  view.plugins = PluginsOf(parts_.devices.inventories(), parts_.state);
+  const auto objects = parts_.objects.Current();
   if (!objects->complete) return view;
   std::set<PodUid>& pods = view.source_pods.emplace();
   for (const auto& [name, pod] : objects->pods) {
@@ -80,20 +86,23 @@ fsck::RunningView Manager::ViewForFsck() const {
 }
 
 /// Reads the disk on the calling thread; nothing stands still meanwhile.
-absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
+absl::StatusOr<std::vector<fsck::Finding>> LedgerCheck::CheckNow() const {
   const auto look = [this] {
-    return OnLoop([&] { return std::pair(state_, ViewForFsck()); });
+    return RunOn(parts_.executor,
+                 [&] { return std::pair(parts_.state, WhatRuns()); });
   };
   const auto before = look();
   std::shared_ptr<const CdiRegistry> specs;
-  if (!options_.cdi_spec_dirs.empty()) {
-    specs = cdistore::ReadSpecFiles(options_.cdi_spec_dirs);
+  if (!parts_.cdi_spec_dirs.empty()) {
+    specs = cdistore::ReadSpecFiles(parts_.cdi_spec_dirs);
   }
-  DEVMGR_ASSIGN_OR_RETURN(const fsck::PastDevices past, ReadPast(*ledger_));
+  DEVMGR_ASSIGN_OR_RETURN(const fsck::PastDevices past,
+                          ReadPast(parts_.ledger));
   const auto after = look();
   const auto check = [&](const std::pair<state::State, fsck::RunningView>& at) {
-    return fsck::RunChecks({at.first, boot_id_, past, specs.get(), &at.second,
-                            cdistore::NamesOf(options_.cdi_spec_dirs)});
+    return fsck::RunChecks({at.first, parts_.boot_id, past, specs.get(),
+                            &at.second,
+                            cdistore::NamesOf(parts_.cdi_spec_dirs)});
   };
   return fsck::Common(check(after), check(before));
 }
@@ -102,13 +111,15 @@ absl::StatusOr<std::vector<fsck::Finding>> Manager::CheckNow() const {
 /// decision is on disk and before the next one is: nobody can begin to prepare
 /// its claim in between. No container is let through while it is decided that
 /// its claim is unprepared.
-absl::Status Manager::Repair(fsck::Finding finding) {
+absl::Status LedgerCheck::Repair(fsck::Finding finding) {
   auto* renew = std::get_if<fsck::Renew>(&finding.repair);
   if (renew != nullptr) {
-    renew->idle = OnLoop([&] { return specs_->BeginRenewal(renew->claim); });
+    renew->idle = RunOn(parts_.executor, [&] {
+      return parts_.specs.BeginRenewal(renew->claim);
+    });
   }
   std::promise<absl::Status> done;
-  ledger_->Submit(
+  parts_.ledger.Submit(
       [&](const state::State& state) {
         return fsck::DecideRepair(finding, state);
       },
@@ -121,16 +132,13 @@ absl::Status Manager::Repair(fsck::Finding finding) {
       });
   absl::Status status = done.get_future().get();
   if (renew != nullptr) {
-    OnLoop([&] {
-      specs_->EndRenewal(renew->claim);
-      return 0;
-    });
+    RunOn(parts_.executor, [&] { parts_.specs.EndRenewal(renew->claim); });
   }
   return status;
 }
 
-absl::StatusOr<FsckReport> Manager::Fsck(FsckMode mode) {
-  if (mode == FsckMode::kRepair && executor_->IsCurrent()) {
+absl::StatusOr<FsckReport> LedgerCheck::Run(FsckMode mode) {
+  if (mode == FsckMode::kRepair && parts_.executor.IsCurrent()) {
     return FailedPreconditionError(
         "a repair waits for the ledger: it cannot be called from a completion "
         "or an observer");
@@ -145,10 +153,10 @@ absl::StatusOr<FsckReport> Manager::Fsck(FsckMode mode) {
     }
     DEVMGR_ASSIGN_OR_RETURN(findings, CheckNow());
   }
-  FsckReport report =
-      fsck::ReportOf(findings, OnLoop([&] { return state_.seq; }));
+  FsckReport report = fsck::ReportOf(
+      findings, RunOn(parts_.executor, [&] { return parts_.state.seq; }));
   report.repairs = std::move(repairs);
   return report;
 }
 
-}  // namespace devmgr::manager
+}  // namespace devmgr::pods

@@ -9,7 +9,7 @@
 
 #include "common/executor.h"
 
-namespace devmgr::manager {
+namespace devmgr::events {
 
 /// Those that hear of changes. Lives on `executor`, which is borrowed and has
 /// to outlive this, but for Add.
@@ -32,4 +32,4 @@ class Observers : public std::enable_shared_from_this<Observers> {
   std::vector<DeviceManagerObserver*> observers_;
 };
 
-}  // namespace devmgr::manager
+}  // namespace devmgr::events
