@@ -49,7 +49,7 @@ int Fail(const std::string& why) {
 
 int Test(const std::filesystem::path& dir) {
   devmgr::DeviceManagerOptions options;
-  options.in_memory_ledger = true;
+  options.ledger.in_memory = true;
   options.device_plugin_dir = dir / "device-plugins";
   options.actuate = devmgr::Actuate::kWanted;
   Waiter waiter;

@@ -66,12 +66,12 @@ absl::Status CheckApiOptions(const ApiOptions& options) {
     const ApiVersion* version = FindApiVersion(name);
     if (version == nullptr) {
       return InvalidArgumentError(
-          "dra_api of '{}': '{}' is not one of v1, v1beta1, v1alpha4, "
+          "dra.apis of '{}': '{}' is not one of v1, v1beta1, v1alpha4, "
           "v1alpha3, v1alpha2, v1alpha1",
           driver, name);
     }
     if (version->is_old && !options.compat) {
-      return InvalidArgumentError("dra_api of '{}': {} needs dra_compat",
+      return InvalidArgumentError("dra.apis of '{}': {} needs dra.compat",
                                   driver, name);
     }
   }

@@ -115,8 +115,8 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   resources::DeviceBook::Parts parts{*executor_, state_, events_, metrics_};
   parts.numa_nodes = numa_nodes_;
   parts.now_ms = [this] { return UnixMs(host_.now()); };
-  parts.grace_period = options_.plugin_grace_period;
-  parts.sharing = SharingOf(options_.profile);
+  parts.grace_period = options_.device_plugins.grace_period;
+  parts.sharing = SharingOf(options_.policies.profile);
   parts.on_devices = [this](const std::string& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
@@ -177,7 +177,7 @@ void Manager::StartDraHealth() {
 
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
-  const claim::Sharing sharing = SharingOf(options_.profile);
+  const claim::Sharing sharing = SharingOf(options_.policies.profile);
   ownership_ = std::make_unique<resources::ResourceOwnership>(
       resources::ResourceOwnership::Parts{*executor_, *ledger_, state_, events_,
                                           sharing, now_ms,
@@ -191,7 +191,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   StartDraHealth();
   health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,
-      options_.health_policies, options_.unhealthy_for, now_ms,
+      options_.health.policies, options_.health.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
         observers_->Tell(
@@ -203,11 +203,12 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                      : plugin::NewNoPlugins(*executor_);
   pods::DeviceAdmission::Parts admission{
       *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
-  admission.policy = {options_.authority, options_.profile,
-                      options_.admission_wait};
+  admission.policy = {options_.policies.authority, options_.policies.profile,
+                      options_.policies.admission_wait};
   admission.sharing = sharing;
-  admission.refuse_edit_conflicts = options_.refuse_edit_conflicts;
-  admission.queue.starvation_limit = options_.starvation_limit;
+  admission.refuse_edit_conflicts =
+      options_.device_plugins.refuse_edit_conflicts;
+  admission.queue.starvation_limit = options_.policies.starvation_limit;
   admission.now_ms = now_ms;
   admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
   device_admission_ =
@@ -220,7 +221,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   starts_ =
       std::make_unique<pods::ContainerStarts>(pods::ContainerStarts::Parts{
           *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-          *plugins_, *specs_, *use_, boot_id_, options_.profile});
+          *plugins_, *specs_, *use_, boot_id_, options_.policies.profile});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -233,12 +234,12 @@ claim::PlanOptions Manager::OptionsOfPlans() {
   options.pod_groups = IsOn(Feature::kDraWorkloadResourceClaims);
   options.optional_operations = IsOn(Feature::kDraOptionalNodeOperations);
   options.why_not_served = [this](const std::string& resource) -> std::string {
-    if (options_.profile == Profile::kStrictKubelet) return "";
+    if (options_.policies.profile == Profile::kStrictKubelet) return "";
     return ownership_->WhyNotServed(resource);
   };
-  options.sharing = SharingOf(options_.profile);
-  options.claim_names_without_status = options_.dra_compat;
-  options.old_drivers = options_.dra_compat;
+  options.sharing = SharingOf(options_.policies.profile);
+  options.claim_names_without_status = options_.dra.compat;
+  options.old_drivers = options_.dra.compat;
   return options;
 }
 
@@ -271,10 +272,11 @@ void Manager::Start(const DriversFactory& drivers,
   objects_ = std::make_unique<pods::ObjectBook>(*executor_, *ledger_, state_,
                                                 std::move(book));
   plan_options_ = OptionsOfPlans();
-  const claim::DebtRules rules{options_.debt_policy, options_.debt_policies};
-  const auto calls_at_once = std::min(
-      pods::CallQueue::kCallsAtOnce,
-      static_cast<std::size_t>(std::max(options_.max_driver_calls, 1)));
+  const claim::DebtRules rules{options_.dra.debt_policy,
+                               options_.dra.debt_policies};
+  const auto calls_at_once =
+      std::min(pods::CallQueue::kCallsAtOnce,
+               static_cast<std::size_t>(std::max(options_.dra.max_calls, 1)));
   lifecycle_ = std::make_unique<pods::PodLifecycle>(pods::PodLifecycle::Parts{
       *executor_, *ledger_, state_, *drivers_, *objects_, *device_admission_,
       events_, metrics_, boot_id_, plan_options_, rules, calls_at_once,
@@ -298,7 +300,7 @@ void Manager::Start(const DriversFactory& drivers,
       }});
   debts_->Start();
   slices_ = std::make_unique<upkeep::SliceKeeper>(upkeep::SliceKeeper::Parts{
-      *executor_, events_, host_.object_sink, options_.slice_grace_period,
+      *executor_, events_, host_.object_sink, options_.dra.slice_grace_period,
       [this](const std::string& driver) {
         return drivers_->IsConnected(driver);
       }});

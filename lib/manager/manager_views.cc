@@ -45,10 +45,8 @@ NodeInfo Manager::Node() const {
     node.version = std::string(Version());
     node.node_name = options_.node_name;
     node.boot_id = boot_id_;
-    node.authority =
-        options_.authority == Authority::kNode ? "node" : "scheduler";
-    node.profile =
-        options_.profile == Profile::kDefault ? "default" : "strict-kubelet";
+    node.authority = options_.policies.authority;
+    node.profile = options_.policies.profile;
     node.actuate = options_.actuate;
     node.state_dir = options_.state_dir.string();
     node.ledger_sequence = state_.seq;

@@ -43,41 +43,42 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
   const auto add = [&](const std::string& problem) {
     text += (text.empty() ? "" : "; ") + problem;
   };
-  if (options.state_dir.empty() && !options.in_memory_ledger) {
+  if (options.state_dir.empty() && !options.ledger.in_memory) {
     add("state_dir is required");
   }
-  if (options.driver_call_timeout.count() <= 0) {
-    add(fmt::format("driver_call_timeout must be positive, not {} ms",
-                    options.driver_call_timeout.count()));
+  if (options.dra.call_timeout.count() <= 0) {
+    add(fmt::format("dra.call_timeout must be positive, not {} ms",
+                    options.dra.call_timeout.count()));
   }
-  if (options.max_driver_calls <= 0) {
-    add(fmt::format("max_driver_calls must be positive, not {}",
-                    options.max_driver_calls));
+  if (options.dra.max_calls <= 0) {
+    add(fmt::format("dra.max_calls must be positive, not {}",
+                    options.dra.max_calls));
   }
   if (const absl::Status api =
-          dra::CheckApiOptions({options.dra_compat, options.dra_api});
+          dra::CheckApiOptions({options.dra.compat, options.dra.apis});
       !api.ok()) {
     add(MessageOf(api));
   }
   if (options.max_events == 0) add("max_events must be positive");
   for (const auto& [name, duration] :
        std::initializer_list<std::pair<const char*, std::chrono::milliseconds>>{
-           {"plugin_call_timeout", options.plugin_call_timeout},
-           {"plugin_grace_period", options.plugin_grace_period},
-           {"admission_wait", options.admission_wait},
-           {"starvation_limit", options.starvation_limit},
-           {"unhealthy_for", options.unhealthy_for},
-           {"slice_grace_period", options.slice_grace_period},
+           {"device_plugins.call_timeout", options.device_plugins.call_timeout},
+           {"device_plugins.grace_period", options.device_plugins.grace_period},
+           {"policies.admission_wait", options.policies.admission_wait},
+           {"policies.starvation_limit", options.policies.starvation_limit},
+           {"health.unhealthy_for", options.health.unhealthy_for},
+           {"dra.slice_grace_period", options.dra.slice_grace_period},
            {"retries.first", options.retries.first},
            {"retries.last", options.retries.last},
            {"retries.sweep", options.retries.sweep}}) {
     if (duration.count() > 0) continue;
     add(fmt::format("{} must be positive, not {} ms", name, duration.count()));
   }
-  for (const auto& [resource, timeout] : options.plugin_call_timeouts) {
+  for (const auto& [resource, timeout] : options.device_plugins.call_timeouts) {
     if (timeout.count() > 0) continue;
-    add(fmt::format("plugin_call_timeouts of '{}' must be positive, not {} ms",
-                    resource, timeout.count()));
+    add(fmt::format(
+        "device_plugins.call_timeouts of '{}' must be positive, not {} ms",
+        resource, timeout.count()));
   }
   if (const absl::Status gates = CheckFeatureGates(options.feature_gates);
       !gates.ok()) {
@@ -88,9 +89,10 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
                     options.retries.last.count(),
                     options.retries.first.count()));
   }
-  CheckDebtPolicy("debt_policy", options.debt_policy, add);
-  for (const auto& [driver, policy] : options.debt_policies) {
-    CheckDebtPolicy(fmt::format("debt_policies of '{}'", driver), policy, add);
+  CheckDebtPolicy("dra.debt_policy", options.dra.debt_policy, add);
+  for (const auto& [driver, policy] : options.dra.debt_policies) {
+    CheckDebtPolicy(fmt::format("dra.debt_policies of '{}'", driver), policy,
+                    add);
   }
   if (!options.node_name.empty()) {
     const std::string problem = api::CheckSubdomain(options.node_name);
@@ -118,10 +120,10 @@ absl::Status MakeDirectory(const std::filesystem::path& directory) {
 
 absl::StatusOr<std::unique_ptr<checkpoint::LedgerStore>> OpenStore(
     const DeviceManagerOptions& options, const Host& host) {
-  if (options.in_memory_ledger) return checkpoint::NewInMemoryStore();
+  if (options.ledger.in_memory) return checkpoint::NewInMemoryStore();
   checkpoint::RocksDbStoreOptions store;
   store.directory = options.state_dir;
-  store.recovery = options.recovery;
+  store.recovery = options.ledger.recovery;
   store.now_ms = [&host] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
                host.now().time_since_epoch())

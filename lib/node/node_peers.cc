@@ -29,8 +29,8 @@ dra::DriverRegistryOptions DriverOptions(
     const DeviceManagerOptions& options, const Host& host,
     std::function<void(const std::string&)> on_change) {
   dra::DriverRegistryOptions registry;
-  registry.instance.call_timeout = options.driver_call_timeout;
-  registry.instance.max_calls = options.max_driver_calls;
+  registry.instance.call_timeout = options.dra.call_timeout;
+  registry.instance.max_calls = options.dra.max_calls;
   registry.instance.on_call =
       [sink = host.metrics, log = host.log](
           const std::string& driver, const std::string& method,
@@ -42,7 +42,7 @@ dra::DriverRegistryOptions DriverOptions(
   if (!registry.endpoint_dirs.empty()) {
     registry.endpoint_dirs.push_back(options.plugin_registry_dir);
   }
-  registry.api = {options.dra_compat, options.dra_api};
+  registry.api = {options.dra.compat, options.dra.apis};
   registry.now = host.now;
   registry.on_change = std::move(on_change);
   return registry;
@@ -52,13 +52,13 @@ plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
                                             const Host& host) {
   plugin::PluginRegistryOptions registry;
   plugin::CallTimeouts& timeouts = registry.instance.timeouts;
-  timeouts.preferred = options.plugin_call_timeout;
-  timeouts.allocate = options.plugin_call_timeout;
-  timeouts.pre_start = options.plugin_call_timeout;
-  for (const auto& [resource, timeout] : options.plugin_call_timeouts) {
+  timeouts.preferred = options.device_plugins.call_timeout;
+  timeouts.allocate = options.device_plugins.call_timeout;
+  timeouts.pre_start = options.device_plugins.call_timeout;
+  for (const auto& [resource, timeout] : options.device_plugins.call_timeouts) {
     registry.timeouts[resource] = {timeouts.options, timeout, timeout, timeout};
   }
-  registry.pod_identity_metadata = options.pod_identity_metadata;
+  registry.pod_identity_metadata = options.device_plugins.pod_identity_metadata;
   registry.now = host.now;
   registry.on_call = [log = host.log](const std::string& resource,
                                       std::string_view method,

@@ -157,8 +157,12 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
   message.set_version(ValidUtf8(info.version));
   message.set_node_name(ValidUtf8(info.node_name));
   message.set_boot_id(ValidUtf8(info.boot_id));
-  message.set_authority(ValidUtf8(info.authority));
-  message.set_profile(ValidUtf8(info.profile));
+  if (info.authority.has_value()) {
+    message.set_authority(std::string(AuthorityName(*info.authority)));
+  }
+  if (info.profile.has_value()) {
+    message.set_profile(std::string(ProfileName(*info.profile)));
+  }
   message.set_actuate(std::string(ActuateName(info.actuate)));
   message.set_state_dir(ValidUtf8(info.state_dir));
   message.set_ledger_sequence(info.ledger_sequence);
@@ -188,8 +192,14 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.version = info.version();
   node.node_name = info.node_name();
   node.boot_id = info.boot_id();
-  node.authority = info.authority();
-  node.profile = info.profile();
+  for (const Authority authority : {Authority::kNode, Authority::kScheduler}) {
+    if (AuthorityName(authority) == info.authority()) {
+      node.authority = authority;
+    }
+  }
+  for (const Profile profile : {Profile::kDefault, Profile::kStrictKubelet}) {
+    if (ProfileName(profile) == info.profile()) node.profile = profile;
+  }
   for (const Actuate actuate : {Actuate::kSource, Actuate::kWanted}) {
     if (ActuateName(actuate) == info.actuate()) node.actuate = actuate;
   }

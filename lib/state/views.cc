@@ -35,6 +35,24 @@ std::string_view ActuateName(Actuate actuate) {
   return kNames.Of(actuate);
 }
 
+std::string_view AuthorityName(Authority authority) {
+  using enum Authority;
+  static constexpr auto kNames = EnumTable<Authority>({
+      {kNode, "node"},
+      {kScheduler, "scheduler"},
+  });
+  return kNames.Of(authority);
+}
+
+std::string_view ProfileName(Profile profile) {
+  using enum Profile;
+  static constexpr auto kNames = EnumTable<Profile>({
+      {kDefault, "default"},
+      {kStrictKubelet, "strict-kubelet"},
+  });
+  return kNames.Of(profile);
+}
+
 std::string_view WaitingForKindName(WaitingFor::Kind kind) {
   using enum WaitingFor::Kind;
   static constexpr auto kNames = EnumTable<WaitingFor::Kind>({

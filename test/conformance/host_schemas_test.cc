@@ -155,7 +155,7 @@ TEST_F(HostSchemasTest, OnlyTheHostsSchemasAreInThePool) {
 TEST_F(HostSchemasTest, BothLibrariesWorkBesideThem) {
   const auto objects = devmgr::WatchManifests(root_ / "manifests");
   devmgr::DeviceManagerOptions options;
-  options.in_memory_ledger = true;
+  options.ledger.in_memory = true;
   options.plugin_registry_dir = root_ / "plugins_registry";
   options.actuate = devmgr::Actuate::kSource;
   ReadyObserver observer;

@@ -146,7 +146,7 @@ TEST(CheckApiOptionsTest, OldVersionsNeedCompatAndAllNeedToBeKnown) {
   EXPECT_THAT(CheckApiOptions({true, {{"d", "v1alpha1"}}}), IsOk());
   EXPECT_THAT(CheckApiOptions({false, {{"d", "v1alpha1"}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "dra_api of 'd': v1alpha1 needs dra_compat"));
+                       "dra.apis of 'd': v1alpha1 needs dra.compat"));
   EXPECT_THAT(CheckApiOptions({true, {{"d", "v2"}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'v2' is not one of v1, v1beta1")));

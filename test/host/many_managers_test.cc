@@ -38,7 +38,7 @@ class ManyManagersTest : public ::testing::Test {
   void OpenAndClose(bool durable) {
     const auto source = WatchManifests(folder_.path() / "manifests");
     DeviceManagerOptions options;
-    options.in_memory_ledger = !durable;
+    options.ledger.in_memory = !durable;
     if (durable) options.state_dir = folder_.path() / "state";
     options.plugin_registry_dir = folder_.path() / "plugins_registry";
     options.actuate = Actuate::kSource;

@@ -107,10 +107,10 @@ Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
       executor_(ThreadExecutor::Start("node")),
       source_(MemoryObjectSource::Create()) {
   DeviceManagerOptions options;
-  options.in_memory_ledger = true;
+  options.ledger.in_memory = true;
   options.plugin_registry_dir = registrations();
   options.device_plugin_dir = device_plugins();
-  options.driver_call_timeout = std::chrono::milliseconds(400);
+  options.dra.call_timeout = std::chrono::milliseconds(400);
   Host host;
   host.objects = source_.get();
   host.observers = {this};

@@ -43,7 +43,7 @@ class BackingTest : public DeviceNodeTest {
  protected:
   void SetUp() override {
     node_.drivers.Register("d.example.com");
-    node_.options.plugin_grace_period = std::chrono::milliseconds(50);
+    node_.options.device_plugins.grace_period = std::chrono::milliseconds(50);
   }
 
   /// Pod `p` holds one of the plugin's two devices, and there is a class.
@@ -85,7 +85,7 @@ TEST_F(BackingTest, ANameThatOnlyAClassHasIsAResource) {
 }
 
 TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
-  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.options.device_plugins.grace_period = std::chrono::hours(1);
   node_.Start();
   node_.plugins.Serve(kGpu, 2);
   node_.Publish(kGpuClass);
@@ -136,7 +136,7 @@ TEST_F(BackingTest, ThePluginGetsItsNameBackWhenNoClaimIsHeldForIt) {
 
 // A mapping in a pod's status wins for that pod; the owner stays who it is.
 TEST_F(BackingTest, TwoOwnersAreReportedAndNeverServeAtTheSameTime) {
-  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.options.device_plugins.grace_period = std::chrono::hours(1);
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
   ASSERT_TRUE(WaitForOwner("DevicePlugin"));
@@ -164,7 +164,7 @@ TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
 
 // The class is recorded when the plugin is back already.
 TEST_F(BackingTest, APluginThatRestartsAtOnceHasItsNameInTheEnd) {
-  node_.options.profile = Profile::kStrictKubelet;
+  node_.options.policies.profile = Profile::kStrictKubelet;
   StartWithHolder();
   node_.RunAndWait([&] {
     node_.plugins.Lose(kGpu);
@@ -190,8 +190,8 @@ TEST_F(BackingTest, AHandOverThatCannotBeWrittenIsTriedAgain) {
 
 // AL-080
 TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
-  node_.options.profile = Profile::kStrictKubelet;
-  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.options.policies.profile = Profile::kStrictKubelet;
+  node_.options.device_plugins.grace_period = std::chrono::hours(1);
   StartWithHolder();
   node_.plugins.Lose(kGpu);
   ASSERT_TRUE(WaitForOwner("DeviceClass"));
@@ -201,7 +201,7 @@ TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
 
 // AL-080: by an operator's word; holders are drained, nobody new is let in.
 TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
-  node_.options.plugin_grace_period = std::chrono::hours(1);
+  node_.options.device_plugins.grace_period = std::chrono::hours(1);
   StartWithHolder();
   ASSERT_THAT(node_.manager().maintenance().HandOverResource(
                   kGpu, ResourceOwner::kDeviceClass, "moving to DRA"),

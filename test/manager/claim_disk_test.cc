@@ -110,7 +110,7 @@ OutageScenario Shared() {
 /// The driver is away when its claim is given up.
 OutageScenario Owed(const DebtPolicy& policy, const std::string& name) {
   OutageScenario scenario{name, {kA, kB}, {}, {}};
-  scenario.options.debt_policy = policy;
+  scenario.options.dra.debt_policy = policy;
   scenario.steps = {Do([](OutageNode& node) {
                       node.WantClaim("c1", {kA, kB}, {"p", "q"});
                     }),

@@ -144,7 +144,7 @@ TEST_F(DebtTest, OfTheProcessBeforeIsSeenAtOnce) {
 }
 
 TEST_F(DebtTest, DeferLetsThePodGoAndTheDebtIsSettledLater) {
-  node_.options.debt_policies[kDriver] = {Policy::kDefer};
+  node_.options.dra.debt_policies[kDriver] = {Policy::kDefer};
   before_end_ = [&] { node_.drivers.Deregister(kDriver); };
   EndPod();
   ASSERT_TRUE(node_.WaitUntilGone("p"));
@@ -160,7 +160,8 @@ TEST_F(DebtTest, DeferLetsThePodGoAndTheDebtIsSettledLater) {
 }
 
 TEST_F(DebtTest, IsForgivenAfterItsTime) {
-  node_.options.debt_policy = {Policy::kForgive, std::chrono::milliseconds(50)};
+  node_.options.dra.debt_policy = {Policy::kForgive,
+                                   std::chrono::milliseconds(50)};
   before_end_ = [&] { node_.drivers.Deregister(kDriver); };
   EndPod();
   ASSERT_TRUE(node_.WaitUntilGone("p"));
@@ -171,8 +172,8 @@ TEST_F(DebtTest, IsForgivenAfterItsTime) {
 
 TEST_F(DebtTest, APolicyOfZeroSecondsIsRefused) {
   DeviceManagerOptions options;
-  options.in_memory_ledger = true;
-  options.debt_policies[kDriver] = {Policy::kForgive};
+  options.ledger.in_memory = true;
+  options.dra.debt_policies[kDriver] = {Policy::kForgive};
   EXPECT_THAT(DeviceManager::Open(options).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(kDriver)));
 }

@@ -99,7 +99,7 @@ TEST_F(DeviceNodeTest, WhatPluginsDisagreeOnIsTold) {
 
 // W-27, for those who rather have no devices than half of what plugins want.
 TEST_F(DeviceNodeTest, AConflictIsRefusedWhereThatIsAskedFor) {
-  node_.options.refuse_edit_conflicts = true;
+  node_.options.device_plugins.refuse_edit_conflicts = true;
   node_.Start(/*with_actuator=*/false);
   for (const char* resource : {kGpu, kNic}) {
     node_.plugins.Serve(resource, 1);
@@ -238,7 +238,7 @@ TEST_F(DeviceNodeTest, DevicesOfAFailedAllocateAreForThoseWhoWait) {
 }
 
 TEST_F(DeviceNodeTest, BelowASchedulerAFailedAllocateRejects) {
-  node_.options.authority = Authority::kScheduler;
+  node_.options.policies.authority = Authority::kScheduler;
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
   node_.plugins.Answer(kGpu, [](const auto&) {
@@ -253,8 +253,8 @@ TEST_F(DeviceNodeTest, BelowASchedulerAFailedAllocateRejects) {
 }
 
 TEST_F(DeviceNodeTest, BelowASchedulerTheWaitForAPluginEnds) {
-  node_.options.authority = Authority::kScheduler;
-  node_.options.admission_wait = milliseconds(50);
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.options.policies.admission_wait = milliseconds(50);
   node_.Start();
   node_.plugins.Connect(kGpu);  // And tells nothing.
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
@@ -265,7 +265,7 @@ TEST_F(DeviceNodeTest, BelowASchedulerTheWaitForAPluginEnds) {
 
 // What the kubelet does with a resource that it has never heard of.
 TEST_F(DeviceNodeTest, TheStrictKubeletIgnoresUnknownResources) {
-  node_.options.profile = Profile::kStrictKubelet;
+  node_.options.policies.profile = Profile::kStrictKubelet;
   node_.Start();
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
@@ -273,7 +273,7 @@ TEST_F(DeviceNodeTest, TheStrictKubeletIgnoresUnknownResources) {
 }
 
 TEST_F(DeviceNodeTest, TheStrictKubeletRejectsAtOnce) {
-  node_.options.profile = Profile::kStrictKubelet;
+  node_.options.policies.profile = Profile::kStrictKubelet;
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 2}}));

@@ -202,8 +202,8 @@ TEST_F(DeviceHealthTest, WhatIsHeldAndWhatWorksIsTold) {
 class HealthPolicyTest : public DeviceHealthTest {
  protected:
   void SetUp() override {
-    node_.options.health_policies[kGpu] = HealthPolicy::kFail;
-    node_.options.unhealthy_for = std::chrono::milliseconds(1);
+    node_.options.health.policies[kGpu] = HealthPolicy::kFail;
+    node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
     node_.act_on_pod = [this](const PodAction& action) {
       actions_.Put(action);
     };
@@ -243,7 +243,7 @@ TEST_F(HealthPolicyTest, WhenMostAreBrokenNobodyFails) {
 }
 
 TEST_F(HealthPolicyTest, OtherResourcesAreOnlyReported) {
-  node_.options.health_policies.clear();
+  node_.options.health.policies.clear();
   Start(2);
   Report({kGood, kBad});
   Told();

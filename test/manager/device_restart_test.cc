@@ -122,8 +122,8 @@ TEST_F(DeviceRestartTest, AfterARebootTheWaitForAPluginEnds) {
   StartWith("p", 1);
   node_.Stop();
   node_.boot_id = "boot-2";
-  node_.options.authority = Authority::kScheduler;
-  node_.options.admission_wait = milliseconds(50);
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.options.policies.admission_wait = milliseconds(50);
   node_.Start();
   ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
   EXPECT_EQ(node_.PodNamed("p").reason, "UnexpectedAdmissionError");
@@ -289,7 +289,7 @@ TEST_F(DeviceRestartTest, AResourceIsKnownFromTheFirstTimeOn) {
 // Invariant 8: whoever makes up ever new names does not fill the memory.
 TEST_F(DeviceRestartTest, NamesWithoutPluginAreForgottenWhenThereAreMany) {
   constexpr int kNames = 1'100;
-  node_.options.plugin_grace_period = std::chrono::milliseconds(1);
+  node_.options.device_plugins.grace_period = std::chrono::milliseconds(1);
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
@@ -310,8 +310,8 @@ TEST_F(DeviceRestartTest, NamesWithoutPluginAreForgottenWhenThereAreMany) {
 
 // One that holds claims cannot be rejected any more: it waits on, and is woken.
 TEST_F(DeviceNodeTest, APodWithClaimsOutlivesThePatienceOfAScheduler) {
-  node_.options.authority = Authority::kScheduler;
-  node_.options.admission_wait = std::chrono::milliseconds(50);
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.options.policies.admission_wait = std::chrono::milliseconds(50);
   node_.drivers.Register("d.example.com");
   node_.Start();
   node_.plugins.Serve(kGpu, 1);

@@ -17,8 +17,8 @@ class DraHealthPolicyTest : public DraHealthTest {
  protected:
   void SetUp() override {
     DraHealthTest::SetUp();
-    node_.options.health_policies[kDriver] = HealthPolicy::kFail;
-    node_.options.unhealthy_for = std::chrono::milliseconds(1);
+    node_.options.health.policies[kDriver] = HealthPolicy::kFail;
+    node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
     node_.act_on_pod = [this](const PodAction& action) {
       actions_.Put(action);
     };
@@ -43,11 +43,11 @@ TEST_F(DraHealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
 }
 
 TEST_F(DraHealthPolicyTest, ARestartForgetsNothing) {
-  node_.options.unhealthy_for = std::chrono::hours(1);
+  node_.options.health.unhealthy_for = std::chrono::hours(1);
   Start(3);
   Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
   ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
   Restart();
   const auto action = actions_.Take();
   ASSERT_TRUE(action.has_value());
@@ -56,11 +56,11 @@ TEST_F(DraHealthPolicyTest, ARestartForgetsNothing) {
 
 // No driver is back yet: what one said in another boot condemns nobody.
 TEST_F(DraHealthPolicyTest, WhatWasBrokenBeforeARebootFailsNobody) {
-  node_.options.unhealthy_for = std::chrono::hours(1);
+  node_.options.health.unhealthy_for = std::chrono::hours(1);
   Start(3);
   Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
   ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
   StopListening();
   node_.Reboot();
   Listen();
@@ -81,11 +81,11 @@ TEST_F(DraHealthPolicyTest, WhatWasBrokenBeforeARebootFailsNobody) {
 }
 
 TEST_F(DraHealthPolicyTest, WhatRanOutWhileWeWereDownFailsNobody) {
-  node_.options.unhealthy_for = std::chrono::hours(1);
+  node_.options.health.unhealthy_for = std::chrono::hours(1);
   Start(3);
   Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
   ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.unhealthy_for = std::chrono::milliseconds(1);
+  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
   StopListening();
   node_.Stop();
   ToldEarlier("dev-1", std::chrono::milliseconds(61'000));

@@ -54,7 +54,7 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
   void StartManager() {
     source_ = WatchManifests(root_ / "manifests");
     DeviceManagerOptions options;
-    options.in_memory_ledger = true;
+    options.ledger.in_memory = true;
     options.plugin_registry_dir = root_ / "plugins_registry";
     options.actuate = Actuate::kSource;
     Host host;

@@ -260,7 +260,7 @@ TEST_F(FeatureGateTest, AKubeletsListIsTakenAndWhatMeansNothingIsToldOnce) {
 TEST_F(FeatureGateTest, AListThatCannotBeMetIsRefused) {
   const auto open = [](const std::map<std::string, bool>& gates) {
     DeviceManagerOptions options;
-    options.in_memory_ledger = true;
+    options.ledger.in_memory = true;
     options.feature_gates = gates;
     return DeviceManager::Open(options).status();
   };
@@ -272,7 +272,7 @@ TEST_F(FeatureGateTest, AListThatCannotBeMetIsRefused) {
 
 TEST_F(FeatureGateTest, AnUnknownGateIsRefusedByName) {
   DeviceManagerOptions options;
-  options.in_memory_ledger = true;
+  options.ledger.in_memory = true;
   options.feature_gates["DRAMagic"] = true;
   EXPECT_THAT(DeviceManager::Open(options).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -102,11 +102,11 @@ class ForeignInputTest : public ::testing::Test {
     driver_ = *std::move(started);
     source_ = WatchManifests(root_ / "manifests");
     DeviceManagerOptions options;
-    options.in_memory_ledger = true;
+    options.ledger.in_memory = true;
     options.plugin_registry_dir = root_ / "plugins_registry";
     options.plugin_dirs = {root_ / "plugins"};
-    options.driver_call_timeout = milliseconds(300);
-    options.max_driver_calls = 4;
+    options.dra.call_timeout = milliseconds(300);
+    options.dra.max_calls = 4;
     options.max_events = 100;
     options.actuate = Actuate::kSource;
     options.retries.first = milliseconds(5);

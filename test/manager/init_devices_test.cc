@@ -157,7 +157,7 @@ TEST_F(InitDevicesTest, WhatOtherContainersHaveMayBeBroken) {
 
 // Who waits for what the pod holds must not keep it from going on.
 TEST_F(InitDevicesTest, WhoWaitsForThePodDoesNotKeepItFromStarting) {
-  node_.options.starvation_limit = std::chrono::milliseconds(1);
+  node_.options.policies.starvation_limit = std::chrono::milliseconds(1);
   StartWithThree();
   ASSERT_THAT(End("p"), IsOk());
   node_.Publish(PodWithInit("p", 2, 1) +
@@ -186,7 +186,7 @@ TEST_F(InitDevicesTest, AtTheEndNothingNewBegins) {
 }
 
 TEST_F(InitDevicesTest, TheKubeletKeepsThem) {
-  node_.options.profile = Profile::kStrictKubelet;
+  node_.options.policies.profile = Profile::kStrictKubelet;
   StartWithThree();
   ASSERT_THAT(End("p"), IsOk());
   EXPECT_THAT(HeldBy("i")[0].devices, SizeIs(2));

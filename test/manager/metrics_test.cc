@@ -69,7 +69,7 @@ TEST_F(MetricsTest, EachAllocateCallIsTold) {
 }
 
 TEST_F(MetricsTest, AFailedCallIsToldAsSuch) {
-  node_.options.authority = Authority::kScheduler;
+  node_.options.policies.authority = Authority::kScheduler;
   node_.Start();
   node_.plugins.Answer(kGpu, [](const auto&) { return InternalError("no"); });
   node_.plugins.Serve(kGpu, 1);

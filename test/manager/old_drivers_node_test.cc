@@ -92,7 +92,7 @@ class OldDriversNodeTest : public ::testing::Test {
     options.state_dir = folder_.path() / "state";
     options.plugin_registry_dir = folder_.path() / "plugins_registry";
     options.plugin_dirs = {folder_.path()};
-    options.dra_compat = compat;
+    options.dra.compat = compat;
     Host host;
     host.objects = source_.get();
     host.log = [this](LogLevel level, std::string_view text) {
@@ -278,13 +278,13 @@ TEST_F(OldDriversNodeTest, ADriverWithNewAndOldServicesIsCalledByTheNewest) {
 
 TEST_F(OldDriversNodeTest, AnOldVersionForADriverNeedsCompat) {
   DeviceManagerOptions options;
-  options.in_memory_ledger = true;
-  options.dra_api = {{"a.example.com", "v1alpha2"}};
+  options.ledger.in_memory = true;
+  options.dra.apis = {{"a.example.com", "v1alpha2"}};
   const absl::Status refused = DeviceManager::Open(options).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("dra_api of 'a.example.com': v1alpha2 needs "
-                        "dra_compat"));
+              HasSubstr("dra.apis of 'a.example.com': v1alpha2 needs "
+                        "dra.compat"));
 }
 
 }  // namespace

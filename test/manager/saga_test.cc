@@ -49,7 +49,7 @@ std::size_t PodsOfClaim(const OutageNode& node) {
 OutageScenario Saga(const std::string& name, Manner third, Policy policy,
                     OutageStep end) {
   OutageScenario saga{name, kFour, {}, {}};
-  saga.options.debt_policies[kThird] = {policy, {}};
+  saga.options.dra.debt_policies[kThird] = {policy, {}};
   saga.steps = {
       {"the others have prepared it for p",
        [third](OutageNode& node) {

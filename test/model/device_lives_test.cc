@@ -87,7 +87,7 @@ class DeviceLife {
     manager::ManagerParts parts;
     parts.options.max_events = 50;
     parts.options.actuate = Actuate::kSource;
-    parts.options.plugin_grace_period = milliseconds(30'000);
+    parts.options.device_plugins.grace_period = milliseconds(30'000);
     parts.host.objects = &source_;
     parts.host.boot_id = [this] { return fmt::format("boot-{}", boot_); };
     parts.host.now = [this, executor = loop_] {

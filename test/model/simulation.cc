@@ -367,11 +367,11 @@ void Simulation::Start(const state::State& state) {
   unseen_.clear();
   untold_.clear();
   manager::ManagerParts parts;
-  parts.options.max_driver_calls = 3;
+  parts.options.dra.max_calls = 3;
   parts.options.max_events = 50;
   parts.options.actuate = Actuate::kSource;
   parts.options.retries.last = milliseconds(8'000);
-  parts.options.debt_policies = debt_policies_;
+  parts.options.dra.debt_policies = debt_policies_;
   parts.options.feature_gates["DRAExtendedResource"] =
       rules_.extended_resources;
   parts.host.objects = &source_;

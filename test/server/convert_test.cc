@@ -206,8 +206,8 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.version = "1";
   node.node_name = "n";
   node.boot_id = "b";
-  node.authority = "node";
-  node.profile = "default";
+  node.authority = Authority::kScheduler;
+  node.profile = Profile::kStrictKubelet;
   node.actuate = Actuate::kSource;
   node.state_dir = "/s";
   node.ledger_sequence = 42;
@@ -228,8 +228,8 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.version, "1");
   EXPECT_EQ(back.node_name, "n");
   EXPECT_EQ(back.boot_id, "b");
-  EXPECT_EQ(back.authority, "node");
-  EXPECT_EQ(back.profile, "default");
+  EXPECT_EQ(back.authority, Authority::kScheduler);
+  EXPECT_EQ(back.profile, Profile::kStrictKubelet);
   EXPECT_EQ(back.actuate, Actuate::kSource);
   EXPECT_EQ(back.state_dir, "/s");
   EXPECT_EQ(back.ledger_sequence, 42u);

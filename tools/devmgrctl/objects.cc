@@ -129,6 +129,14 @@ Json AllocatedItemOf(const ContainerResourceStatus& container) {
 
 }  // namespace
 
+std::string AuthorityText(const NodeInfo& node) {
+  return node.authority ? std::string(AuthorityName(*node.authority)) : "";
+}
+
+std::string ProfileText(const NodeInfo& node) {
+  return node.profile ? std::string(ProfileName(*node.profile)) : "";
+}
+
 std::string NameOf(const DeviceInfo& device) {
   if (!device.resource.empty()) return device.resource + "/" + device.device;
   return device.driver + "/" + device.pool + "/" + device.device;
@@ -351,8 +359,8 @@ Json ItemOf(const NodeInfo& node) {
   Json status;
   status["version"] = node.version;
   status["bootID"] = node.boot_id;
-  status["authority"] = node.authority;
-  status["profile"] = node.profile;
+  status["authority"] = AuthorityText(node);
+  status["profile"] = ProfileText(node);
   status["actuate"] = ActuateName(node.actuate);
   status["stateDir"] = node.state_dir;
   status["ledger"] = Json{{"sequence", node.ledger_sequence},

@@ -15,6 +15,10 @@ namespace devmgr::ctl {
 /// `RESOURCE/ID`, or `DRIVER/POOL/DEVICE`: no other device has it.
 std::string NameOf(const DeviceInfo& device);
 
+/// Empty where it is not known.
+std::string AuthorityText(const NodeInfo& node);
+std::string ProfileText(const NodeInfo& node);
+
 /// What a foreign holder has: `RESOURCE/ID`, then CDI names.
 std::string DevicesText(const ForeignHolder& holder);
 

@@ -41,8 +41,8 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   fields.Add("Uptime", session.Age(node.started));
   fields.Add("Node", node.node_name);
   fields.Add("Boot ID", node.boot_id);
-  fields.Add("Authority", node.authority);
-  fields.Add("Profile", node.profile);
+  fields.Add("Authority", AuthorityText(node));
+  fields.Add("Profile", ProfileText(node));
   fields.Add("Actuate", std::string(ActuateName(node.actuate)));
   fields.Add("State directory", node.state_dir);
   fields.Add("Ledger", LedgerCell(node));

@@ -449,36 +449,37 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.node_name = config.node_name;
   options.actuate = config.actuate == "manifests" ? devmgr::Actuate::kSource
                                                   : devmgr::Actuate::kWanted;
-  options.authority = config.authority == "scheduler"
-                          ? devmgr::Authority::kScheduler
-                          : devmgr::Authority::kNode;
-  options.profile = config.profile == "strict-kubelet"
-                        ? devmgr::Profile::kStrictKubelet
-                        : devmgr::Profile::kDefault;
-  options.recovery = config.recovery == "lenient" ? devmgr::Recovery::kLenient
-                                                  : devmgr::Recovery::kStrict;
+  options.policies.authority = config.authority == "scheduler"
+                                   ? devmgr::Authority::kScheduler
+                                   : devmgr::Authority::kNode;
+  options.policies.profile = config.profile == "strict-kubelet"
+                                 ? devmgr::Profile::kStrictKubelet
+                                 : devmgr::Profile::kDefault;
+  options.ledger.recovery = config.recovery == "lenient"
+                                ? devmgr::Recovery::kLenient
+                                : devmgr::Recovery::kStrict;
   options.feature_gates = config.feature_gates;
-  options.dra_compat = config.dra_compat;
-  options.dra_api = config.dra_apis;
-  options.plugin_call_timeout = config.plugin_call_timeout;
-  options.plugin_grace_period = config.plugin_grace_period;
-  options.admission_wait = config.admission_wait;
-  options.starvation_limit = config.starvation_limit;
-  options.pod_identity_metadata = config.pod_identity_metadata;
+  options.dra.compat = config.dra_compat;
+  options.dra.apis = config.dra_apis;
+  options.device_plugins.call_timeout = config.plugin_call_timeout;
+  options.device_plugins.grace_period = config.plugin_grace_period;
+  options.policies.admission_wait = config.admission_wait;
+  options.policies.starvation_limit = config.starvation_limit;
+  options.device_plugins.pod_identity_metadata = config.pod_identity_metadata;
   for (const auto& [resource, policy] : config.health_policy) {
-    options.health_policies[resource] = policy == "fail"
+    options.health.policies[resource] = policy == "fail"
                                             ? devmgr::HealthPolicy::kFail
                                             : devmgr::HealthPolicy::kReport;
   }
   for (const auto& [driver, policy] : config.debt_policy) {
     if (driver == "*") {
-      options.debt_policy = policy;
+      options.dra.debt_policy = policy;
     } else {
-      options.debt_policies[driver] = policy;
+      options.dra.debt_policies[driver] = policy;
     }
   }
-  options.unhealthy_for = config.unhealthy_for;
-  options.refuse_edit_conflicts = config.refuse_edit_conflicts;
+  options.health.unhealthy_for = config.unhealthy_for;
+  options.device_plugins.refuse_edit_conflicts = config.refuse_edit_conflicts;
   return options;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/export.h>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace devmgr {
@@ -16,6 +19,8 @@ namespace devmgr {
 /// the ledger that a complete snapshot lacks is released. `kWanted`: those of
 /// DeviceManager::WantPod; pods of the ledger stay wanted over a restart.
 enum class Actuate { kNone, kSource, kWanted };
+/// `manifests`, `embedder`; empty for kNone.
+DEVMGR_EXPORT std::string_view ActuateName(Actuate actuate);
 
 /// When the manager tries a failed step of a pod again.
 struct RetryOptions {
@@ -33,11 +38,15 @@ struct RetryOptions {
 /// that lacks devices of plugins waits for them; below a scheduler it is
 /// rejected.
 enum class Authority { kNode, kScheduler };
+/// `node`, `scheduler`.
+DEVMGR_EXPORT std::string_view AuthorityName(Authority authority);
 
 /// `kDefault` waits where waiting helps. `kStrictKubelet` rejects what lacks
 /// devices, admits names that are not served, lets a name change hands at any
 /// time, and keeps devices of init containers. Bugs are in neither.
 enum class Profile { kDefault, kStrictKubelet };
+/// `default`, `strict-kubelet`.
+DEVMGR_EXPORT std::string_view ProfileName(Profile profile);
 
 /// What happens to a ledger that is damaged. `kStrict` refuses to open and
 /// changes nothing. `kLenient` keeps the damaged database aside, under a name
@@ -68,10 +77,94 @@ struct DebtPolicy {
   friend bool operator==(const DebtPolicy&, const DebtPolicy&) = default;
 };
 
+/// How DRA drivers are dealt with.
+struct DraOptions {
+  /// Longest wait for one call of a driver. Must be positive. A longer one
+  /// delays the retry of a hung driver, a shorter one cuts off slow ones.
+  std::chrono::milliseconds call_timeout{45'000};
+
+  /// How many calls one driver may have under way. Must be positive.
+  int max_calls = 64;
+
+  /// Serves DRA drivers of Kubernetes 1.26 to 1.33, too: services `v1alpha1`
+  /// to `v1alpha4`, which drivers announced as `v1alpha3.NodeService` or only
+  /// by a version such as `1.0.0`. Such a driver is asked by the newest method
+  /// that it knows. It also makes pods of 1.26 and 1.27 work, whose status does
+  /// not name the claims that were made for them.
+  bool compat = false;
+
+  /// By driver: the service to use, whatever it announces: `v1`, `v1beta1`,
+  /// and with `compat` `v1alpha4` to `v1alpha1`.
+  std::map<std::string, std::string> apis;
+
+  /// How long after the last connection to a driver is lost its slices are
+  /// deleted (Host::object_sink). Must be positive.
+  std::chrono::milliseconds slice_grace_period{30'000};
+
+  /// For drivers that `debt_policies` does not name. Claims with devices that
+  /// other nodes reach, too, block all the same: another node may be using them
+  /// once no record of the claim is left here.
+  DebtPolicy debt_policy;
+  /// By driver; also for devices that other nodes reach.
+  std::map<std::string, DebtPolicy> debt_policies;
+};
+
+/// How device plugins are dealt with.
+struct DevicePluginOptions {
+  /// Longest wait for one call of a plugin that may take its time, by default
+  /// and by resource. All must be positive.
+  std::chrono::milliseconds call_timeout{30'000};
+  std::map<std::string, std::chrono::milliseconds> call_timeouts;
+
+  /// How long the devices of a plugin that is gone count in the capacity, and
+  /// keep their name from others. Must be positive.
+  std::chrono::milliseconds grace_period{std::chrono::minutes(5)};
+
+  /// Names to plugins the pod of a call, as request metadata:
+  /// `devmgr-pod-uid`, `devmgr-pod-namespace`, `devmgr-pod-name`,
+  /// `devmgr-container`.
+  bool pod_identity_metadata = false;
+
+  /// Two plugins that want different values of one variable, mount or device
+  /// node in a container: true refuses the devices, false takes the plugin's
+  /// whose resource comes first by name. Both are events.
+  bool refuse_edit_conflicts = false;
+};
+
+struct LedgerOptions {
+  Recovery recovery = Recovery::kStrict;
+  /// Keeps it in memory only: nothing survives. For tests.
+  bool in_memory = false;
+};
+
+/// What is decided about pods that want devices.
+struct PolicyOptions {
+  Authority authority = Authority::kNode;
+  Profile profile = Profile::kDefault;
+
+  /// Below a scheduler, how long a pod may wait for a device plugin before it
+  /// is rejected. Must be positive.
+  std::chrono::milliseconds admission_wait{std::chrono::minutes(5)};
+
+  /// How long smaller or later pods may delay the first of those that wait for
+  /// devices. Must be positive.
+  std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
+};
+
+/// What follows when devices that pods hold turn Unhealthy.
+struct HealthOptions {
+  /// By resource of a device plugin, or by DRA driver; kReport where nothing is
+  /// said. Of each one pod is failed in ten seconds at most, and none in the
+  /// first minute when more than half of its held devices are Unhealthy: then
+  /// the plugin or driver is the one that is sick.
+  std::map<std::string, HealthPolicy> policies;
+  std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
+};
+
 /// Options of DeviceManager::Open. Checked there, all in one pass.
 struct DeviceManagerOptions {
   /// Where the ledger lives; created with mode 0700 if missing. Required,
-  /// unless `in_memory_ledger` is set.
+  /// unless `ledger.in_memory` is set.
   std::filesystem::path state_dir;
 
   /// Where drivers announce themselves; created if missing. Empty: no driver
@@ -94,13 +187,14 @@ struct DeviceManagerOptions {
   /// Only pods of this node count. Empty: every pod of the source does.
   std::string node_name;
 
-  Recovery recovery = Recovery::kStrict;
-
   Actuate actuate = Actuate::kNone;
   RetryOptions retries;
 
-  Authority authority = Authority::kNode;
-  Profile profile = Profile::kDefault;
+  DraOptions dra;
+  DevicePluginOptions device_plugins;
+  LedgerOptions ledger;
+  PolicyOptions policies;
+  HealthOptions health;
 
   /// Upstream's gate names. A gate governs new decisions only: what pods hold
   /// stays theirs when it is turned. On: `DRAExtendedResource`;
@@ -111,74 +205,8 @@ struct DeviceManagerOptions {
   /// `DRAOptionalNodeOperations` (devices that need no calls).
   std::map<std::string, bool> feature_gates;
 
-  /// Longest wait for one call of a driver. Must be positive. A longer one
-  /// delays the retry of a hung driver, a shorter one cuts off slow ones.
-  std::chrono::milliseconds driver_call_timeout{45'000};
-
-  /// How many calls one driver may have under way. Must be positive.
-  int max_driver_calls = 64;
-
-  /// Serves DRA drivers of Kubernetes 1.26 to 1.33, too: services `v1alpha1`
-  /// to `v1alpha4`, which drivers announced as `v1alpha3.NodeService` or only
-  /// by a version such as `1.0.0`. Such a driver is asked by the newest method
-  /// that it knows. It also makes pods of 1.26 and 1.27 work, whose status does
-  /// not name the claims that were made for them.
-  bool dra_compat = false;
-
-  /// By driver: the service to use, whatever it announces: `v1`, `v1beta1`,
-  /// and with `dra_compat` `v1alpha4` to `v1alpha1`.
-  std::map<std::string, std::string> dra_api;
-
-  /// How long after the last connection to a driver is lost its slices are
-  /// deleted (Host::object_sink). Must be positive.
-  std::chrono::milliseconds slice_grace_period{30'000};
-
-  /// For drivers that `debt_policies` does not name. Claims with devices that
-  /// other nodes reach, too, block all the same: another node may be using them
-  /// once no record of the claim is left here.
-  DebtPolicy debt_policy;
-  /// By driver; also for devices that other nodes reach.
-  std::map<std::string, DebtPolicy> debt_policies;
-
-  /// Longest wait for one call of a device plugin that may take its time, by
-  /// default and by resource. All must be positive.
-  std::chrono::milliseconds plugin_call_timeout{30'000};
-  std::map<std::string, std::chrono::milliseconds> plugin_call_timeouts;
-
-  /// How long the devices of a plugin that is gone count in the capacity, and
-  /// keep their name from others. Must be positive.
-  std::chrono::milliseconds plugin_grace_period{std::chrono::minutes(5)};
-
-  /// Names to device plugins the pod of a call, as request metadata:
-  /// `devmgr-pod-uid`, `devmgr-pod-namespace`, `devmgr-pod-name`,
-  /// `devmgr-container`.
-  bool pod_identity_metadata = false;
-
-  /// Below a scheduler, how long a pod may wait for a device plugin before it
-  /// is rejected. Must be positive.
-  std::chrono::milliseconds admission_wait{std::chrono::minutes(5)};
-
-  /// How long smaller or later pods may delay the first of those that wait for
-  /// devices. Must be positive.
-  std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
-
-  /// By resource of a device plugin, or by DRA driver; kReport where nothing is
-  /// said. Of each one pod is failed in ten seconds at most, and none in the
-  /// first minute when more than half of its held devices are Unhealthy: then
-  /// the plugin or driver is the one that is sick.
-  std::map<std::string, HealthPolicy> health_policies;
-  std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
-
-  /// Two plugins that want different values of one variable, mount or device
-  /// node in a container: true refuses the devices, false takes the plugin's
-  /// whose resource comes first by name. Both are events.
-  bool refuse_edit_conflicts = false;
-
   /// How many events are kept in memory. Must be positive.
   std::size_t max_events = 1'000;
-
-  /// Keep the ledger in memory only: nothing survives. For tests.
-  bool in_memory_ledger = false;
 };
 
 }  // namespace devmgr

@@ -369,16 +369,14 @@ struct ObjectProblem {
   friend bool operator==(const ObjectProblem&, const ObjectProblem&) = default;
 };
 
-/// `manifests`, `embedder`; empty for kNone.
-DEVMGR_EXPORT std::string_view ActuateName(Actuate actuate);
-
 /// The dashboard.
 struct NodeInfo {
   std::string version;
   std::string node_name;
   std::string boot_id;
-  std::string authority;
-  std::string profile;
+  // Not set: not known, as of a manager that is stopped.
+  std::optional<Authority> authority;
+  std::optional<Profile> profile;
   Actuate actuate = Actuate::kNone;
   std::string state_dir;
   std::uint64_t ledger_sequence = 0;
