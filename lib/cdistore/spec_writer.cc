@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "cdistore/atomic_file.h"
 #include "cdistore/spec_file.h"
+#include "common/atomic_file.h"
 #include "common/status.h"
 
 namespace devmgr {
@@ -39,10 +39,10 @@ absl::StatusOr<std::filesystem::path> WriteCdiSpec(
   if (!text.ok()) {
     return WithContext(text.status(), "CDI spec '{}'", path.string());
   }
-  DEVMGR_RETURN_IF_ERROR(cdistore::WriteFileAtomically(
-      path, *text,
-      if_present == CdiIfPresent::kFail ? cdistore::IfPresent::kFail
-                                        : cdistore::IfPresent::kReplace));
+  DEVMGR_RETURN_IF_ERROR(WriteFileAtomically(path, *text,
+                                             if_present == CdiIfPresent::kFail
+                                                 ? IfPresent::kFail
+                                                 : IfPresent::kReplace));
   return path;
 }
 
@@ -50,7 +50,7 @@ absl::Status RemoveCdiSpec(const std::filesystem::path& directory,
                            std::string_view name) {
   DEVMGR_ASSIGN_OR_RETURN(const std::filesystem::path path,
                           SpecPath(directory, name));
-  return cdistore::RemoveFile(path);
+  return RemoveFile(path);
 }
 
 }  // namespace devmgr

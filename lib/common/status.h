@@ -46,6 +46,7 @@ absl::Status WithContext(const absl::Status& status,
                         fmt::make_format_args(args...));       \
   }
 DEVMGR_DEFINE_ERROR(Aborted)
+DEVMGR_DEFINE_ERROR(AlreadyExists)
 DEVMGR_DEFINE_ERROR(Cancelled)
 DEVMGR_DEFINE_ERROR(DataLoss)
 DEVMGR_DEFINE_ERROR(DeadlineExceeded)

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace devmgr::cdistore {
+namespace devmgr {
 
 /// What to do about a file that is there already.
 enum class IfPresent { kReplace, kFail };
@@ -14,8 +14,8 @@ enum class IfPresent { kReplace, kFail };
 /// Writes `content` into `file`, mode 0644 whatever the umask, in one step:
 /// others see the old file or the new one. On return it is on disk. Directories
 /// that are missing are made, mode 0755. The temporary file beside it ends in
-/// `.tmp`, which no reader of specs looks at; after an error there is none, and
-/// `file` is as before.
+/// `.tmp`, which no reader of specs or manifests looks at; after an error there
+/// is none, and `file` is as before.
 ///   AlreadyExists     it is there, with kFail
 ///   PermissionDenied  the directory is not ours to write
 ///   Unavailable       as the kernel says: the disk is full, ...
@@ -27,4 +27,4 @@ absl::Status WriteFileAtomically(const std::filesystem::path& file,
 /// killed have left beside it. On return that is on disk.
 absl::Status RemoveFile(const std::filesystem::path& file);
 
-}  // namespace devmgr::cdistore
+}  // namespace devmgr

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cdistore/atomic_file.h"
+#include "common/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 
-namespace devmgr::cdistore {
+namespace devmgr {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,8 +77,7 @@ absl::Status MoveIntoPlace(const std::string& temporary, const fs::path& file,
     return absl::OkStatus();
   }
   if (errno != EEXIST) return Failed("cannot link into place", file);
-  return MakeStatus(absl::StatusCode::kAlreadyExists,
-                    fmt::format("'{}' is there already", file.string()));
+  return AlreadyExistsError("'{}' is there already", file.string());
 }
 
 bool IsTemporaryOf(const std::string& name, const std::string& file) {
@@ -131,4 +130,4 @@ absl::Status RemoveFile(const fs::path& file) {
   return errno == ENOENT ? absl::OkStatus() : Failed("cannot remove", file);
 }
 
-}  // namespace devmgr::cdistore
+}  // namespace devmgr

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cdistore/atomic_file.h"
+#include "common/atomic_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "support/status_matchers.h"
 #include "support/temp_folder.h"
 
-namespace devmgr::cdistore {
+namespace devmgr {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST_F(AtomicFileTest, RemovingWhatIsGoneIsFine) {
 }
 
 }  // namespace
-}  // namespace devmgr::cdistore
+}  // namespace devmgr
