@@ -338,9 +338,8 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
-  auto kind =
-      ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kHolderFreed, "kind of decision", key);
+  auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
+                       state::DecisionKind::kUnwanted, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }

@@ -306,6 +306,8 @@ struct ChangeEncoder {
 /// Kinds since format 3 that only say what happened.
 bool MayBeUnknown(state::DecisionKind kind) {
   return kind == state::DecisionKind::kSource ||
+         kind == state::DecisionKind::kWanted ||
+         kind == state::DecisionKind::kUnwanted ||
          kind == state::DecisionKind::kOther;
 }
 

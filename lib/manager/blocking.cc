@@ -131,4 +131,9 @@ absl::Status Maintenance::FreeHolder(const std::string& container,
       [&](Done done) { StartFreeHolder(container, reason, std::move(done)); });
 }
 
+absl::Status Maintenance::RecordWish(const PodWish& wish) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartRecordWish(wish, std::move(done)); });
+}
+
 }  // namespace devmgr

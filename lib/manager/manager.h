@@ -151,6 +151,7 @@ class Manager final : public DeviceManager, private Maintenance {
   void StartConfirmSource(const std::string& reason, Done done) override;
   void StartFreeHolder(const std::string& container, const std::string& reason,
                        Done done) override;
+  void StartRecordWish(const PodWish& wish, Done done) override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override;
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator may decide over the manager's head.
+// What an operator may decide over the manager's head, and what clients wish.
 #include <optional>
 #include <utility>
 
@@ -54,6 +54,26 @@ void Manager::StartFreeHolder(const std::string& container,
                               const std::string& reason, Done done) {
   executor_->Post([this, container, reason, done = std::move(done)] {
     foreign_->Free(container, reason, done);
+  });
+}
+
+void Manager::StartRecordWish(const PodWish& wish, Done done) {
+  executor_->Post([this, wish, done = std::move(done)] {
+    if (wish.uid.value.empty()) {
+      return done(InvalidArgumentError("the pod has no UID"));
+    }
+    ledger_->Submit(
+        [wish](const state::State&) -> absl::StatusOr<state::Decision> {
+          state::Decision decision;
+          decision.kind = wish.wanted ? state::DecisionKind::kWanted
+                                      : state::DecisionKind::kUnwanted;
+          if (!wish.name.name.empty()) decision.pods = {wish.name};
+          decision.message =
+              fmt::format("the pod with UID '{}' is {} by {}", wish.uid.value,
+                          wish.wanted ? "wanted" : "not wanted", wish.caller);
+          return decision;
+        },
+        *executor_, done);
   });
 }
 

@@ -258,12 +258,16 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kHolderFound, "HolderFound"},
       {kHolderGone, "HolderGone"},
       {kHolderFreed, "HolderFreed"},
+      {kWanted, "Wanted"},
+      {kUnwanted, "Unwanted"},
   });
   return kNames.Of(kind, "Other");
 }
 
 bool IsWorthWriting(const Decision& decision) {
-  return !decision.changes.empty() || decision.kind == DecisionKind::kRepair;
+  return !decision.changes.empty() || decision.kind == DecisionKind::kRepair ||
+         decision.kind == DecisionKind::kWanted ||
+         decision.kind == DecisionKind::kUnwanted;
 }
 
 absl::Status Apply(State& state, const Batch& batch) {

@@ -91,6 +91,8 @@ enum class DecisionKind : std::uint8_t {
   kHolderFound = 20,  ///< Containers hold devices that no pod was given.
   kHolderGone = 21,   ///< Such containers are gone, or their devices pods'.
   kHolderFreed = 22,  ///< An operator freed what such a container holds.
+  kWanted = 23,       ///< A client wants a pod, over the control socket.
+  kUnwanted = 24,     ///< A client wants it no longer.
   kOther = 255,       ///< Of a newer version, which let us ignore it.
 };
 std::string_view DecisionKindName(DecisionKind kind);
@@ -104,7 +106,8 @@ struct Decision {
   std::vector<Change> changes;     ///< Empty: nothing to decide, no write.
 };
 
-/// True with changes, and for a repair: what it does may lie outside.
+/// True with changes, and for what lies outside of the ledger: what a repair
+/// does, and which pods clients want.
 bool IsWorthWriting(const Decision& decision);
 
 /// A decision with its number: the unit of the ledger.

@@ -120,6 +120,20 @@ TEST(CodecTest, ForeignHoldersMayNotBeIgnored) {
   }
 }
 
+/// They say what happened, and change nothing.
+TEST(CodecTest, WhatClientsWantMayBeIgnored) {
+  for (const auto kind :
+       {state::DecisionKind::kWanted, state::DecisionKind::kUnwanted}) {
+    const std::string bytes = EncodeBatch(MakeBatch(1, kind, {}));
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(bytes));
+    EXPECT_TRUE(batch.kind_may_be_unknown());
+    const auto decoded = DecodeBatch(bytes, "h/1");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->decision.kind, kind);
+  }
+}
+
 TEST(CodecTest, KeepsHowAPodNamesAClaim) {
   state::PodRecord pod =
       state::MakePod(state::kPodA, "a", state::PodPhase::kPreparing);
@@ -299,7 +313,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 23u, 255u}) {
+  for (const std::uint32_t value : {0u, 25u, 255u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

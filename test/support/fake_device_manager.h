@@ -32,6 +32,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<DebtInfo> debts;
     std::vector<PluginInfo> plugins;
     std::vector<std::string> decisions;  ///< Of an operator.
+    absl::Status wish_status;            ///< Not OK: no wish is recorded.
     std::vector<std::string> wanted;     ///< `namespace/name`.
     std::vector<std::string> unwanted;   ///< UIDs.
     std::vector<RegistrationSocketInfo> registration_sockets;
@@ -254,6 +255,17 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
       world.decisions.push_back("free holder " + container + ": " + reason);
     });
     done(absl::OkStatus());
+  }
+  void StartRecordWish(const PodWish& wish, Done done) override {
+    absl::Status status;
+    Set([&](World& world) {
+      status = world.wish_status;
+      if (!status.ok()) return;
+      world.decisions.push_back((wish.wanted ? "wanted " : "unwanted ") +
+                                wish.uid.value + " (" + wish.name.ToString() +
+                                ") by " + wish.caller);
+    });
+    done(status);
   }
   void StartConfirmSource(const std::string& reason, Done done) override {
     Set([&](World& world) {

@@ -17,6 +17,14 @@
 
 namespace devmgr {
 
+/// What a client has said about a pod.
+struct PodWish {
+  bool wanted = true;
+  PodUid uid;
+  ObjectName name;     ///< Empty when it is not known.
+  std::string caller;  ///< For people, such as `uid 0, pid 4711`.
+};
+
 /// What an operator looks at and decides: DeviceManager::maintenance. Each of
 /// his decisions is in the history with his reason, and is a warning event.
 ///
@@ -68,6 +76,14 @@ class DEVMGR_EXPORT Maintenance {
                                const std::string& reason, Done done) = 0;
   absl::Status FreeHolder(const std::string& container,
                           const std::string& reason);
+
+  /// Has the history say that a client wants a pod, or wants it no longer; for
+  /// sources that clients write to, before they do. Changes nothing else, and
+  /// is no event.
+  ///   InvalidArgument  there is no UID
+  ///   Unavailable      the ledger cannot be written now
+  virtual void StartRecordWish(const PodWish& wish, Done done) = 0;
+  absl::Status RecordWish(const PodWish& wish);
 
   // The ledger's bounded history. These read the disk on the caller's thread,
   // and fail with Unavailable while the ledger takes no decisions.
