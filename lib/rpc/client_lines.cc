@@ -9,6 +9,8 @@
 #include <charconv>
 #include <utility>
 
+#include "rpc/unix_socket.h"
+
 namespace devmgr::rpc {
 
 ClientLines::~ClientLines() {
@@ -57,6 +59,7 @@ bool ClientLines::PutLocked(int fd, UniqueFd copy, std::vector<Line>& over) {
   Line& line = lines_[id];
   line.fd = fd;
   line.copy = std::move(copy);
+  if (const auto peer = CredentialsOf(watched); peer.ok()) line.peer = *peer;
   by_fd_[fd] = id;
   const auto watch =
       poller_.Watch(watched, EPOLLRDHUP | EPOLLHUP | EPOLLET,
@@ -88,7 +91,7 @@ ClientLines::Call ClientLines::Begin(std::string_view peer) {
     ++turned_away_;
     shutdown(line.copy.get(), SHUT_RDWR);
   }
-  return {known->second, hang_up};
+  return {known->second, hang_up, line.peer};
 }
 
 void ClientLines::End(Id id) {

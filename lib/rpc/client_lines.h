@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "common/mutex.h"
 #include "common/poller.h"
 #include "common/unique_fd.h"
+#include "rpc/connection.h"
 
 namespace devmgr::rpc {
 
@@ -43,6 +45,7 @@ class ClientLines {
   struct Call {
     Id line = 0;           ///< 0: the connection is not known (any more).
     bool hung_up = false;  ///< For it is the first beyond kMaxOpen.
+    std::optional<PeerCredentials> caller = {};
   };
   /// A call has come from this peer, as gRPC names connections that it was
   /// given: `fd:7`.
@@ -58,6 +61,7 @@ class ClientLines {
   struct Line {
     int fd = -1;    ///< gRPC's, and so its name.
     UniqueFd copy;  ///< To notice and to make its end.
+    std::optional<PeerCredentials> peer;
     Poller::WatchId watch = 0;
     bool has_called = false;
     std::size_t open_calls = 0;

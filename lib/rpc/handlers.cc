@@ -17,6 +17,16 @@ Handlers HandlersOf(ServerOptions options) {
             });
     };
   }
+  for (auto& [path, unary] : options.caller_methods) {
+    handlers[path] = [unary = std::move(unary)](
+                         std::string request,
+                         const std::shared_ptr<Answerer>& answerer) {
+      unary(answerer->caller(), std::move(request),
+            [answerer](const absl::StatusOr<std::string>& answer) {
+              answerer->Answer(answer);
+            });
+    };
+  }
   for (auto& [path, stream] : options.streams) {
     handlers[path] = [stream = std::move(stream)](
                          std::string request,

@@ -32,10 +32,14 @@ class Answerer final : public ServerStream {
   const std::map<std::string, std::string>& metadata() const override {
     return pending_->metadata();
   }
+  const Caller& caller() const override { return pending_->caller(); }
   void Write(const std::string& message) override { pending_->Write(message); }
   void Finish(const absl::Status& status) override { pending_->Finish(status); }
   void WhenClientGone(std::function<void()> gone) override {
     pending_->WhenClientGone(std::move(gone));
+  }
+  void WhenTaken(std::function<void()> taken) override {
+    pending_->WhenTaken(std::move(taken));
   }
   void Answer(const absl::StatusOr<std::string>& answer) const {
     pending_->Answer(answer);

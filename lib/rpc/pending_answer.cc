@@ -18,8 +18,10 @@ grpc::Status ToGrpc(const absl::Status& status) {
 }
 
 void PendingAnswer::Open(const Way& way,
-                         std::map<std::string, std::string> metadata) {
+                         std::map<std::string, std::string> metadata,
+                         Caller caller) {
   metadata_ = std::move(metadata);
+  caller_ = caller;
   MutexLock lock(mutex_);
   way_.emplace(way);
   AdvanceLocked();
@@ -55,6 +57,18 @@ void PendingAnswer::WhenClientGone(std::function<void()> gone) {
   gone();
 }
 
+void PendingAnswer::WhenTaken(std::function<void()> taken) {
+  {
+    MutexLock lock(mutex_);
+    if (end_ || !way_) return;
+    if (sending_ || !waiting_.empty()) {
+      when_taken_.swap(taken);  // the one before goes after the lock
+      return;
+    }
+  }
+  taken();
+}
+
 void PendingAnswer::Abort(const absl::Status& status) {
   MutexLock lock(mutex_);
   // One that has ended, and whose last message is on its way, ends as it did.
@@ -65,15 +79,21 @@ void PendingAnswer::Abort(const absl::Status& status) {
 
 bool PendingAnswer::OnSent(bool ok) {
   std::function<void()> when_gone;  // destroyed after the lock
-  MutexLock lock(mutex_);
-  if (!way_) {
-    when_gone = std::move(when_gone_);
-    return false;
+  std::function<void()> when_taken;
+  {
+    MutexLock lock(mutex_);
+    if (!way_) {
+      when_gone = std::move(when_gone_);
+      when_taken.swap(when_taken_);
+      return false;
+    }
+    sending_ = false;
+    // If not, the call is over, and OnClientGone comes.
+    if (!ok) waiting_.clear();
+    AdvanceLocked();
+    if (ok && way_ && !end_ && !sending_) when_taken.swap(when_taken_);
   }
-  sending_ = false;
-  // If not, the call is over, and OnClientGone comes.
-  if (!ok) waiting_.clear();
-  AdvanceLocked();
+  if (when_taken) when_taken();
   return true;
 }
 

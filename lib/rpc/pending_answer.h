@@ -16,6 +16,7 @@
 
 #include "common/mutex.h"
 #include "rpc/runtime.h"
+#include "rpc/server.h"
 
 namespace devmgr::rpc {
 
@@ -32,7 +33,9 @@ class PendingAnswer {
     Completion* tag;
   };
   /// What `way` names is not touched once OnSent has returned false.
-  void Open(const Way& way, std::map<std::string, std::string> metadata);
+  void Open(const Way& way, std::map<std::string, std::string> metadata,
+            Caller caller);
+  const Caller& caller() const { return caller_; }
   const std::map<std::string, std::string>& metadata() const {
     return metadata_;
   }
@@ -42,6 +45,7 @@ class PendingAnswer {
   /// Both at once.
   void Answer(const absl::StatusOr<std::string>& answer);
   void WhenClientGone(std::function<void()> gone);
+  void WhenTaken(std::function<void()> taken);
 
   /// Ends a call that has not ended, without what still waits.
   void Abort(const absl::Status& status);
@@ -56,7 +60,9 @@ class PendingAnswer {
   void AdvanceLocked() DEVMGR_REQUIRES(mutex_);
   Way TakeWayLocked() DEVMGR_REQUIRES(mutex_);
 
-  std::map<std::string, std::string> metadata_;  ///< Constant once open.
+  // Constant once open.
+  std::map<std::string, std::string> metadata_;
+  Caller caller_;
 
   Mutex mutex_;
   /// None before it is open, and once the last operation is under way.
@@ -68,6 +74,7 @@ class PendingAnswer {
   std::optional<absl::Status> end_ DEVMGR_GUARDED_BY(mutex_);
   bool client_gone_ DEVMGR_GUARDED_BY(mutex_) = false;
   std::function<void()> when_gone_ DEVMGR_GUARDED_BY(mutex_);
+  std::function<void()> when_taken_ DEVMGR_GUARDED_BY(mutex_);
 };
 
 }  // namespace devmgr::rpc

@@ -100,6 +100,7 @@ class ServerCall final : public Completion {
   Step step_ = Step::kExpected;
   int to_come_ = 1;
   ClientLines::Id line_ = 0;
+  Caller caller_;
   bool has_turn_ = false;  ///< Among the calls of its line.
   const Handler* handler_ = nullptr;
   grpc::ByteBuffer request_;
@@ -113,6 +114,7 @@ class ServerImpl final : public Server {
       : poller_(runtime.poller()),
         path_(options.socket),
         mode_(options.mode),
+        users_(options.users),
         has_streams_(!options.streams.empty()),
         on_listener_failed_(std::move(options.on_listener_failed)),
         on_turned_away_(std::move(options.on_turned_away)),
@@ -150,6 +152,7 @@ class ServerImpl final : public Server {
   Poller& poller_;
   const std::filesystem::path path_;
   const mode_t mode_;
+  const std::vector<uid_t> users_;
   const bool has_streams_;
   const std::function<void()> on_listener_failed_;
   const std::function<void(const std::string&)> on_turned_away_;
@@ -205,6 +208,7 @@ void ServerCall::OnComplete(bool ok) {
 void ServerCall::Begin() {
   const ClientLines::Call call = server_.lines_.Begin(context_.peer());
   line_ = call.line;
+  caller_ = call.caller;
   if (call.hung_up) {
     server_.TellTurnedAway(
         fmt::format("a client left more than {} calls open and was hung up on",
@@ -231,7 +235,7 @@ void ServerCall::Handle() {
     metadata.emplace(std::string(name.data(), name.size()),
                      std::string(value.data(), value.size()));
   }
-  pending_->Open({context_, stream_, this}, std::move(metadata));
+  pending_->Open({context_, stream_, this}, std::move(metadata), caller_);
   // The end of the server aborts the answers that are pending by then; those
   // that come here later have to look themselves.
   if (server_.closing()) return pending_->Abort(ClosingError());
@@ -286,7 +290,7 @@ absl::Status ServerImpl::Relisten() {
   poller_.Unwatch(watch_.exchange(0));
   if (socket_ != nullptr) AcceptConnections();  // They found us before.
   socket_.reset();
-  DEVMGR_ASSIGN_OR_RETURN(socket_, SocketFile::Listen(path_, mode_));
+  DEVMGR_ASSIGN_OR_RETURN(socket_, SocketFile::Listen(path_, mode_, users_));
   listener_failed_ = false;
   DEVMGR_ASSIGN_OR_RETURN(watch_, poller_.Watch(socket_->fd(), EPOLLIN,
                                                 [this](std::uint32_t events) {

@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "rpc/connection.h"
 
@@ -23,6 +25,14 @@ using Respond = std::function<void(absl::StatusOr<std::string>)>;
 /// Handles a unary call, on a thread of the server's; must not block for long.
 using UnaryHandler = std::function<void(std::string request, Respond respond)>;
 
+/// The process that has connected, as it was then; nothing once its connection
+/// is over.
+using Caller = std::optional<PeerCredentials>;
+
+/// A UnaryHandler that has to know the caller.
+using CallerHandler = std::function<void(const Caller& caller,
+                                         std::string request, Respond respond)>;
+
 /// The answering side of a call that gets any number of messages. Its methods
 /// may be called from any thread, also when the stream or the server is over
 /// (then they do nothing). When the last reference goes before Finish, the
@@ -33,6 +43,7 @@ class ServerStream {
 
   /// What the client sent along with the request; names in lower case.
   virtual const std::map<std::string, std::string>& metadata() const = 0;
+  virtual const Caller& caller() const = 0;
   /// Sends `message` after those before it. It waits here until the client
   /// takes it: with 64 MiB waiting, the next one cancels the call instead.
   virtual void Write(const std::string& message) = 0;
@@ -41,6 +52,10 @@ class ServerStream {
   /// `gone` runs once, on a thread of the server's, when the client ends the
   /// call before Finish; here and now if it has. To be called once.
   virtual void WhenClientGone(std::function<void()> gone) = 0;
+  /// `taken` runs once, when nothing that was written waits here any more; here
+  /// and now if nothing does, else on a thread of the server's. Replaces the
+  /// one before; does not run once the call has ended.
+  virtual void WhenTaken(std::function<void()> taken) = 0;
 };
 
 /// Handles a call with a stream of answers, as UnaryHandler one with one.
@@ -50,11 +65,14 @@ using StreamHandler = std::function<void(std::string request,
 struct ServerOptions {
   std::filesystem::path socket;  ///< Any length.
   mode_t mode = 0600;
+  /// Users that may connect besides, by an access control list of the file.
+  std::vector<uid_t> users = {};
   /// By full method path. What is missing here is answered with code
   /// Unimplemented and `unknown service <s>`, or `unknown method <m> for
   /// service <s>` where other methods of that service are known.
   std::map<std::string, UnaryHandler> methods;
-  /// Of these two one has a path.
+  /// Of these three one has a path.
+  std::map<std::string, CallerHandler> caller_methods = {};
   std::map<std::string, StreamHandler> streams;
   /// Clients connected at a time. A further one takes the place of the one that
   /// has been there for longest without a call; without such it is hung up on.
@@ -82,6 +100,8 @@ class Server {
   ///                       and pid. Or a file that is not a socket is there.
   ///   NotFound            there is no such directory; it is not made
   ///   PermissionDenied    the directory is not ours to write
+  ///   Unimplemented       there are users, and the file system has no access
+  ///                       control lists
   static absl::StatusOr<std::unique_ptr<Server>> Start(Runtime& runtime,
                                                        ServerOptions options);
   /// Removes the socket file if it is still ours, answers calls under way with

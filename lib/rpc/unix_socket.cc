@@ -2,12 +2,17 @@
 #include "rpc/unix_socket.h"
 
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/xattr.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -215,9 +220,51 @@ class Placement {
   const std::string path_;
 };
 
+/// Lets `users` connect, too, by a POSIX access control list: the attribute as
+/// linux/posix_acl_xattr.h has it, in order of tag and user.
+absl::Status AllowUsers(const char* file, std::vector<uid_t> users,
+                        const std::string& path) {
+  if (users.empty()) return absl::OkStatus();
+  constexpr std::uint16_t kReadWrite = 6;
+  std::string list;
+  const auto put = [&list](std::uint32_t number, int bytes) {
+    for (int i = 0; i < bytes; ++i) {
+      list += static_cast<char>((number >> (8 * i)) & 0xFF);
+    }
+  };
+  const auto entry = [&put](std::uint16_t tag, std::uint16_t permissions,
+                            std::uint32_t user) {
+    put(tag, 2);
+    put(permissions, 2);
+    put(user, 4);
+  };
+  std::sort(users.begin(), users.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  constexpr auto kNoUser = static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
+  put(POSIX_ACL_XATTR_VERSION, 4);
+  entry(ACL_USER_OBJ, kReadWrite, kNoUser);
+  for (const uid_t user : users) entry(ACL_USER, kReadWrite, user);
+  entry(ACL_GROUP_OBJ, 0, kNoUser);
+  entry(ACL_MASK, kReadWrite, kNoUser);
+  entry(ACL_OTHER, 0, kNoUser);
+  if (setxattr(file, XATTR_NAME_POSIX_ACL_ACCESS, list.data(), list.size(),
+               0) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno != EOPNOTSUPP) {
+    return ErrnoStatus(errno,
+                       fmt::format("cannot let users connect to '{}'", path));
+  }
+  return UnimplementedError(
+      "'{}' is on a file system without access control lists, so that no user "
+      "but its owner can be let in",
+      path);
+}
+
 /// A socket that listens under `name`, with its mode from the first moment.
 absl::StatusOr<UniqueFd> ListenAt(int directory, const std::string& name,
-                                  mode_t mode, const std::string& path) {
+                                  mode_t mode, const std::vector<uid_t>& users,
+                                  const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "cannot make a socket");
   const std::optional<sockaddr_un> address =
@@ -227,12 +274,15 @@ absl::StatusOr<UniqueFd> ListenAt(int directory, const std::string& name,
     return ErrnoStatus(errno, fmt::format("cannot make '{}'", path));
   }
   // Nobody connects before listen, so the mode of bind does not matter.
+  absl::Status allowed;
   if (fchmodat(directory, name.c_str(), mode, 0) == 0 &&
+      (allowed = AllowUsers(address->sun_path, users, path)).ok() &&
       listen(fd.get(), SOMAXCONN) == 0) {
     return fd;
   }
   const int error = errno;
   unlinkat(directory, name.c_str(), 0);
+  DEVMGR_RETURN_IF_ERROR(allowed);
   return ErrnoStatus(error, fmt::format("cannot listen on '{}'", path));
 }
 
@@ -255,7 +305,8 @@ absl::StatusOr<PeerCredentials> CredentialsOf(int fd) {
 }
 
 absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
-    const std::filesystem::path& path, mode_t mode) {
+    const std::filesystem::path& path, mode_t mode,
+    const std::vector<uid_t>& users) {
   std::filesystem::path parent = path.parent_path();
   if (parent.empty()) parent = ".";
   UniqueFd directory(open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -267,8 +318,9 @@ absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Listen(
   // Before anything is made: mostly this is where it ends.
   DEVMGR_RETURN_IF_ERROR(placement.Probe().status());
   DEVMGR_ASSIGN_OR_RETURN(const std::string temporary, TemporaryName());
-  DEVMGR_ASSIGN_OR_RETURN(UniqueFd listener,
-                          ListenAt(directory.get(), temporary, mode, path));
+  DEVMGR_ASSIGN_OR_RETURN(
+      UniqueFd listener,
+      ListenAt(directory.get(), temporary, mode, users, path));
 
   // From here on the destructor removes the file, first under this name.
   std::unique_ptr<SocketFile> file(

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/unique_fd.h"
 #include "rpc/connection.h"
@@ -36,10 +37,12 @@ std::optional<SocketRights> RightsOf(const std::filesystem::path& path);
 /// A listening socket and the file it is reached by.
 class SocketFile {
  public:
-  /// Makes the file appear at `path` with `mode`, already listening. A socket
-  /// that nobody answers on is replaced. Errors as for `Server::Start`.
+  /// Makes the file appear at `path` with `mode`, already listening; `users`
+  /// may connect besides. A socket that nobody answers on is replaced. Errors
+  /// as for `Server::Start`.
   static absl::StatusOr<std::unique_ptr<SocketFile>> Listen(
-      const std::filesystem::path& path, mode_t mode);
+      const std::filesystem::path& path, mode_t mode,
+      const std::vector<uid_t>& users = {});
 
   /// Removes the file unless somebody else's stands there by now.
   ~SocketFile();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls that are answered by a stream of messages.
+#include <unistd.h>
+
 #include <thread>
 #include <utility>
 #include <vector>
@@ -157,6 +159,35 @@ TEST_F(ServerStreamTest, GivesUpAClientThatDoesNotRead) {
   const std::string big(8 * 1024 * 1024, 'b');
   for (int i = 0; i < 16 && gone_.size() == 0; ++i) stream->Write(big);
   EXPECT_TRUE(gone_.Take());
+}
+
+TEST_F(ServerStreamTest, TellsWhenAllThatWasWrittenIsTaken) {
+  StreamClient client(Path(), kStreamMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  Mailbox<int> taken;
+  stream->WhenTaken([&] { taken.Put(1); });
+  EXPECT_EQ(taken.size(), 1u);  // Nothing was written.
+  const std::string big(4 * 1024 * 1024, 'b');
+  for (int i = 0; i < 4; ++i) stream->Write(big);
+  stream->WhenTaken([&] { taken.Put(2); });
+  EXPECT_EQ(taken.size(), 1u);  // It waits for the client.
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(client.Next(), big);
+  EXPECT_EQ(taken.Take(), 1);
+  EXPECT_EQ(taken.Take(), 2);
+  stream->Finish(absl::OkStatus());
+  stream->WhenTaken([&] { taken.Put(3); });
+  EXPECT_TRUE(client.End().ok());
+  EXPECT_EQ(taken.size(), 0u);
+}
+
+TEST_F(ServerStreamTest, KnowsWhoHasConnected) {
+  const StreamClient client(Path(), kStreamMethod, "");
+  const Stream stream = NextStream();
+  ASSERT_NE(stream, nullptr);
+  ASSERT_TRUE(stream->caller().has_value());
+  EXPECT_EQ(stream->caller()->pid, getpid());
+  EXPECT_EQ(stream->caller()->uid, geteuid());
 }
 
 TEST_F(ServerStreamTest, GoesQuicklyWithOpenStreams) {
