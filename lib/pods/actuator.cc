@@ -212,14 +212,17 @@ void Actuator::FollowSource() {
   for (const PodUid& uid : changed) StepAnew(uid);
 }
 
-/// Wanted pods that are gone: a complete snapshot lacks them, or their name
-/// belongs to another UID now. All else proves nothing.
+/// Wanted pods that are gone: a complete snapshot lacks them, the source
+/// vouches for it, or their name belongs to another UID now. All else proves
+/// nothing.
 std::vector<PodUid> Actuator::Gone(const ObjectSnapshot& objects) const {
   std::vector<PodUid> gone;
   for (const auto& [uid, entry] : entries_) {
     if (!entry.wanted) continue;
     const std::string* present = UidOf(objects, entry.name);
-    if (present != nullptr ? *present != uid.value : objects.complete) {
+    if (present != nullptr
+            ? *present != uid.value
+            : objects.complete || objects.gone_pods.contains(uid)) {
       gone.push_back(uid);
     }
   }

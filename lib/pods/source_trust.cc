@@ -17,6 +17,22 @@ bool Has(const ObjectSnapshot& snapshot, const ObjectName& pod) {
   return snapshot.pods.contains(pod) || snapshot.malformed_pods.contains(pod);
 }
 
+/// A part of the source answers for this pod by itself.
+bool IsVouchedFor(const ObjectSnapshot& snapshot, const state::PodRecord& pod) {
+  return snapshot.vouched_pods.contains(pod.name) ||
+         snapshot.gone_pods.contains(pod.uid);
+}
+
+/// Whether there are pods for which the source as a whole has to answer.
+bool HasPodsOfItsOwn(const ObjectSnapshot& snapshot) {
+  const auto is_own = [&](const auto& entry) {
+    return !snapshot.vouched_pods.contains(entry.first);
+  };
+  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(), is_own) ||
+         std::any_of(snapshot.malformed_pods.begin(),
+                     snapshot.malformed_pods.end(), is_own);
+}
+
 }  // namespace
 
 SourceTrust::SourceTrust(Parts parts)
@@ -37,7 +53,8 @@ SourceTrust::Count SourceTrust::CountPods(
     const ObjectSnapshot& snapshot) const {
   Count count;
   for (const auto& [uid, pod] : parts_.state.pods) {
-    if (pod->phase == state::PodPhase::kReleasing || !IsFromSource(*pod)) {
+    if (pod->phase == state::PodPhase::kReleasing || !IsFromSource(*pod) ||
+        IsVouchedFor(snapshot, *pod)) {
       continue;
     }
     ++count.held;
@@ -105,12 +122,14 @@ void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
     return parts_.state.PodsNamed(entry.first).empty();
   });
   if (snapshot.watch != 0) {
-    for (const auto& [name, pod] : snapshot.pods) seen_[name] = snapshot.watch;
+    for (const auto& [name, pod] : snapshot.pods) {
+      if (!snapshot.vouched_pods.contains(name)) seen_[name] = snapshot.watch;
+    }
     for (const auto& [name, pod] : snapshot.malformed_pods) {
       seen_[name] = snapshot.watch;
     }
   }
-  if (snapshot.pods.empty() && snapshot.malformed_pods.empty()) return;
+  if (!HasPodsOfItsOwn(snapshot)) return;
   const state::SourceRecord* record = Record();
   if (record == nullptr ||
       (!snapshot.marker.empty() && snapshot.marker != record->marker)) {

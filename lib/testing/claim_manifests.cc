@@ -46,25 +46,28 @@ std::vector<std::filesystem::path> ManifestFiles(
 ClaimManifests ClaimManifests::Read(const std::filesystem::path& directory) {
   ClaimManifests manifests;
   manifests.directory_ = directory;
-  for (const auto& file : ManifestFiles(directory, &manifests.problems_)) {
+  manifests.Add(directory);
+  return manifests;
+}
+
+void ClaimManifests::Add(const std::filesystem::path& directory) {
+  for (const auto& file : ManifestFiles(directory, &problems_)) {
     const absl::StatusOr<std::string> text = ReadFile(file, kMaxManifestBytes);
     if (!text.ok()) {
-      manifests.problems_.push_back(MessageOf(text.status()));
+      problems_.push_back(MessageOf(text.status()));
       continue;
     }
     DecodedManifest decoded = DecodeManifest(*text, file.string());
     if (!decoded.errors.empty()) {
-      manifests.problems_.push_back(decoded.errors.front().ToString());
+      problems_.push_back(decoded.errors.front().ToString());
       continue;
     }
     for (DecodedObject& object : decoded.objects) {
       if (auto* claim = std::get_if<ResourceClaim>(&object.object)) {
-        manifests.claims_.emplace(claim->metadata.FullName(),
-                                  std::move(*claim));
+        claims_.emplace(claim->metadata.FullName(), std::move(*claim));
       }
     }
   }
-  return manifests;
 }
 
 absl::StatusOr<ResourceClaim> ClaimManifests::FindAllocated(

@@ -20,6 +20,8 @@ class ClaimManifests {
   /// decoded is left out and named in later errors. A directory that is
   /// missing holds nothing.
   static ClaimManifests Read(const std::filesystem::path& directory);
+  /// The same with a further directory.
+  void Add(const std::filesystem::path& directory);
 
   /// The allocated claim of that name.
   ///   NotFound            no manifest has it, or has it with another UID; a

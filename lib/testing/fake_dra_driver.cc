@@ -470,6 +470,7 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
   ClaimManifests manifests;
   if (method == ClaimMethod::kPrepare && !api.by_handle) {
     manifests = ClaimManifests::Read(options_.root / "manifests");
+    manifests.Add(options_.root / "state/wanted");
   }
   const LostSpec lost = StepForCall(taken).action == Action::kRemember
                             ? LostSpec::kLeave

@@ -23,7 +23,8 @@ struct Flags {
 bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
   CLI::App app(
       "A DRA driver without hardware. It registers in DIR/plugins_registry,\n"
-      "prepares the claims it finds in DIR/manifests, writes CDI spec files\n"
+      "prepares the claims it finds in DIR/manifests, and those that clients\n"
+      "of devmgrd brought, in DIR/state/wanted, writes CDI spec files\n"
       "into DIR/cdi and prints one JSON line per event.\n"
       "SIGTERM ends it; what is prepared stays prepared.");
   auto& options = flags->options;

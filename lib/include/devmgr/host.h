@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,12 @@ struct ObjectSnapshot {
   /// are gone, or an operator says so (docs/reliability.md): a directory may
   /// not be mounted yet.
   bool vouched = true;
+  /// Pods above for which a part of the source vouches by itself, such as those
+  /// that clients want (devmgr/control.h): they do not count among the pods
+  /// that the rest is to have.
+  std::set<ObjectName> vouched_pods;
+  /// UIDs of pods that are gone, whatever `complete` says. None is above.
+  std::set<PodUid> gone_pods;
   /// Snapshots with the same number, not 0, come from one watch without a
   /// break: what was in one of them and is missing in a later one was taken
   /// away. 0: the source cannot say.

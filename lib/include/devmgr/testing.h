@@ -154,9 +154,10 @@ struct FakeDraDriverOptions {
 /// CDI spec file per claim into `<root>/cdi`, and keeps its own state below
 /// `<root>/plugins/<name>`, where several instances of it, in one process or
 /// many, find what the others have prepared. Claims are read from
-/// `<root>/manifests`; but what is asked by v1alpha3 and older is prepared by
-/// its handle, as one device, or one for each structured result, and answered
-/// as CDI names alone. Thread-safe.
+/// `<root>/manifests` and from those that clients of a devmgrd brought, in
+/// `<root>/state/wanted`; but what is asked by v1alpha3 and older is prepared
+/// by its handle, as one device, or one for each structured result, and
+/// answered as CDI names alone. Thread-safe.
 class DEVMGR_EXPORT FakeDraDriver {
  public:
   /// A call the driver got.
