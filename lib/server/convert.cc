@@ -511,6 +511,12 @@ LedgerPoint FromProto(const pb::StateAtRequest& at) {
   return std::monostate();
 }
 
+pb::ContainerDevices ToProto(const ContainerDevices& devices) {
+  pb::ContainerDevices message;
+  Put(devices, &message);
+  return message;
+}
+
 pb::PodDevices ToProto(const PodDevices& devices) {
   pb::PodDevices message;
   *message.mutable_name() = ToProto(devices.name);

@@ -43,6 +43,7 @@ pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
 pb::LedgerView ToProto(const LedgerView& view);
 pb::StateAtRequest ToProto(const LedgerPoint& at);
+pb::ContainerDevices ToProto(const ContainerDevices& devices);
 pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
 pb::RuntimeReport ToProto(const RuntimeReport& report);

@@ -9,6 +9,8 @@
 #include "peer/log_fold.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
+#include "server/access.h"
+#include "server/control_service.h"
 #include "server/inspection_service.h"
 
 namespace devmgr {
@@ -17,31 +19,41 @@ namespace {
 class InspectionServerImpl : public InspectionServer {
  public:
   InspectionServerImpl(DeviceManager& manager,
-                       std::unique_ptr<rpc::Runtime> runtime, LogSink log)
+                       std::unique_ptr<rpc::Runtime> runtime, LogSink log,
+                       const ControlOptions& control)
       : manager_(manager),
         runtime_(std::move(runtime)),
+        access_({control.users.begin(), control.users.end()},
+                [this](const std::string& why) { Tell(why); }),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
         service_(manager, *executor_),
-        log_(*executor_, std::move(log)) {}
+        log_(*executor_, std::move(log)) {
+    if (control.wanted == nullptr) return;
+    control_ = std::make_unique<server::ControlService>(
+        manager, *control.wanted, access_);
+  }
 
   absl::Status Serve(const std::filesystem::path& endpoint) {
     observation_ = manager_.Observe(service_);
+    if (control_ != nullptr) control_->Begin();
     rpc::ServerOptions options;
     options.socket = endpoint;
     options.mode = 0600;
     // So that one client does not take all that may wait in the service.
     options.max_calls = 128;
-    options.on_turned_away = [this](const std::string& why) {
-      // A flood of them is one task at a time.
-      if (telling_.exchange(true)) return;
-      executor_->Post([this, why] {
-        telling_ = false;
-        log_.Log(LogLevel::kWarning, "clients", "inspection socket: " + why);
-      });
-    };
-    options.methods = service_.Methods();
-    DEVMGR_ASSIGN_OR_RETURN(server_,
-                            rpc::Server::Start(*runtime_, std::move(options)));
+    options.on_turned_away = [this](const std::string& why) { Tell(why); };
+    options.users = access_.users();
+    options.caller_methods =
+        server::ForOwnersIfWriting(service_.Methods(), access_);
+    if (control_ != nullptr) {
+      options.caller_methods.merge(control_->Methods());
+      options.streams = control_->Streams();
+    }
+    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    if (absl::IsUnimplemented(server.status())) {
+      return WithContext(server.status(), "controlUsers");
+    }
+    DEVMGR_ASSIGN_OR_RETURN(server_, std::move(server));
     return absl::OkStatus();
   }
 
@@ -49,29 +61,42 @@ class InspectionServerImpl : public InspectionServer {
   ~InspectionServerImpl() override {
     server_.reset();
     observation_.reset();
+    control_.reset();
     executor_->Stop();
   }
 
  private:
+  /// Of a client that is turned away or refused. A flood of them is one task at
+  /// a time.
+  void Tell(const std::string& why) {
+    if (telling_.exchange(true)) return;
+    executor_->Post([this, why] {
+      telling_ = false;
+      log_.Log(LogLevel::kWarning, "clients", "inspection socket: " + why);
+    });
+  }
+
   DeviceManager& manager_;
   const std::unique_ptr<rpc::Runtime> runtime_;
+  const server::Access access_;
   const std::unique_ptr<ThreadExecutor> executor_;
   server::InspectionService service_;
   std::unique_ptr<Observation> observation_;
   peer::LogFold log_;
-  std::atomic<bool> telling_ = false;  ///< Of a client that is turned away.
+  std::atomic<bool> telling_ = false;
+  std::unique_ptr<server::ControlService> control_;  ///< Null: there is none.
   std::unique_ptr<rpc::Server> server_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
-    DeviceManager& manager, const std::filesystem::path& endpoint,
-    LogSink log) {
+    DeviceManager& manager, const std::filesystem::path& endpoint, LogSink log,
+    const ControlOptions& control) {
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
                           rpc::Runtime::Start());
   auto server = std::make_unique<InspectionServerImpl>(
-      manager, std::move(runtime), std::move(log));
+      manager, std::move(runtime), std::move(log), control);
   DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
   return server;
 }

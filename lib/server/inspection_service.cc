@@ -111,17 +111,11 @@ rpc::UnaryHandler InspectionService::Handler(Run run) {
   return [this, run](std::string bytes, rpc::Respond respond) {
     absl::StatusOr<Request> request = rpc::Decode<Request>(bytes);
     if (!request.ok()) return respond(request.status());
-    if (calls_->fetch_add(1) >= kMaxCalls) {
-      calls_->fetch_sub(1);
-      return respond(ResourceExhaustedError(
-          "{} calls are waiting for an answer already", kMaxCalls));
-    }
-    // Ends with the last copy of the answer's function, answered or not.
-    std::shared_ptr<void> counted(
-        nullptr, [calls = calls_](void*) { calls->fetch_sub(1); });
+    auto counted = calls_.Take();
+    if (!counted.ok()) return respond(counted.status());
     executor_.Post([this, run, request = *std::move(request),
                     respond = std::move(respond),
-                    counted = std::move(counted)] {
+                    counted = *std::move(counted)] {
       run(*this, request,
           [respond, counted](absl::StatusOr<std::string> answer) {
             respond(std::move(answer));

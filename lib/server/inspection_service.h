@@ -4,7 +4,6 @@
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "common/executor.h"
 #include "rpc/server.h"
+#include "server/call_limit.h"
 #include "server/convert.h"
 
 namespace devmgr::server {
@@ -87,9 +87,7 @@ class InspectionService : public DeviceManagerObserver {
 
   DeviceManager& manager_;
   Executor& executor_;
-  /// Shared with answers that outlive the service.
-  const std::shared_ptr<std::atomic<int>> calls_ =
-      std::make_shared<std::atomic<int>>(0);
+  CallLimit calls_{kMaxCalls};
 
   // Only on the executor.
   std::uint64_t version_ = 1;

@@ -7,6 +7,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
+#include <devmgr/control.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
@@ -24,7 +25,9 @@
 namespace devmgr {
 
 /// The inspection endpoint of a manager: a gRPC service on a Unix socket of
-/// mode 0600. A stale socket is replaced.
+/// mode 0600. A stale socket is replaced. What changes something is for root
+/// and our own user, whatever users may connect. The control service
+/// (docs/control.md) is on the same socket.
 class DEVMGR_EXPORT InspectionServer {
  public:
   /// `manager` is borrowed and must outlive the server. `log` hears of clients
@@ -32,9 +35,11 @@ class DEVMGR_EXPORT InspectionServer {
   /// thread of the server's, at a bounded rate.
   ///   FailedPrecondition  a process listens there; the message names it
   ///   PermissionDenied    the directory is not ours to write
+  ///   Unimplemented       there are control users, and the file system has no
+  ///                       access control lists
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
       DeviceManager& manager, const std::filesystem::path& endpoint,
-      LogSink log = nullptr);
+      LogSink log = nullptr, const ControlOptions& control = {});
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rpc/server.h"
+
+namespace devmgr::server {
+
+/// Which callers may use what changes something. Immutable.
+class Access {
+ public:
+  /// `users` may use the control service. Owners are root and the user that we
+  /// are; they may do everything. `on_denied` hears of calls that are refused,
+  /// on any thread.
+  explicit Access(std::vector<uid_t> users,
+                  std::function<void(const std::string& why)> on_denied = {})
+      : users_(std::move(users)), on_denied_(std::move(on_denied)) {}
+
+  /// PermissionDenied names the caller and the option of devmgrd.
+  absl::Status CheckUser(const rpc::Caller& caller,
+                         std::string_view method) const;
+  absl::Status CheckOwner(const rpc::Caller& caller,
+                          std::string_view method) const;
+
+  const std::vector<uid_t>& users() const { return users_; }
+
+ private:
+  absl::Status Denied(const absl::Status& status) const;
+
+  const std::vector<uid_t> users_;
+  const std::function<void(const std::string& why)> on_denied_;
+};
+
+/// For people: `uid 0, pid 4711`.
+std::string CallerText(const rpc::Caller& caller);
+
+/// The methods of the inspection service; those that change something are for
+/// owners only. Not so BeforeContainerStart, which control users may call, too.
+std::map<std::string, rpc::CallerHandler> ForOwnersIfWriting(
+    std::map<std::string, rpc::UnaryHandler> methods, const Access& access);
+
+}  // namespace devmgr::server
