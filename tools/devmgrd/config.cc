@@ -11,6 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "devmgrd/control_users.h"
 #include "devmgrd/listen_address.h"
 
 namespace devmgrd {
@@ -124,6 +125,21 @@ absl::Status ReadDirectories(const YAML::Node& value, const std::string& file,
     absl::Status status = CheckText(item, file, "cdiSpecDirs");
     if (!status.ok()) return status;
     config->cdi_spec_dirs.emplace_back(item.Scalar());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadControlUsers(const YAML::Node& value, const std::string& file,
+                              Config* config) {
+  if (!value.IsSequence()) {
+    return Invalid("{}: controlUsers: must be a list of users",
+                   Where(file, value));
+  }
+  config->control_users.clear();
+  for (const YAML::Node& item : value) {
+    absl::Status status = CheckText(item, file, "controlUsers");
+    if (!status.ok()) return status;
+    config->control_users.push_back(item.Scalar());
   }
   return absl::OkStatus();
 }
@@ -279,7 +295,8 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
-  std::vector<std::string> known = {"cdiSpecDirs", "debtPolicy", "draApis",
+  std::vector<std::string> known = {"cdiSpecDirs",  "controlUsers",
+                                    "debtPolicy",   "draApis",
                                     "featureGates", "healthPolicy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
@@ -292,6 +309,7 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
                        const std::string& file, Config* config) {
   const std::string name = key.IsScalar() ? key.Scalar() : "";
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
+  if (name == "controlUsers") return ReadControlUsers(value, file, config);
   if (name == "draApis") return ReadDraApis(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
   if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
@@ -396,6 +414,10 @@ absl::Status CheckConfig(const Config& config) {
     return Invalid("featureGates: {}",
                    Shown(std::string(gates.message()), 2'000));
   }
+  if (const auto users = FindUsers(config.control_users); !users.ok()) {
+    return Invalid("controlUsers: {}",
+                   Shown(std::string(users.status().message()), 500));
+  }
   if (config.metrics_address.empty()) return absl::OkStatus();
   const auto address = ParseListenAddress(config.metrics_address);
   if (address.ok()) return absl::OkStatus();
@@ -418,6 +440,7 @@ std::string PrintConfig(const Config& config) {
   }
   out << YAML::EndSeq;
   text("endpoint", config.endpoint.string());
+  out << YAML::Key << "controlUsers" << YAML::Value << config.control_users;
   text("nodeName", config.node_name);
   text("actuate", config.actuate);
   text("authority", config.authority);

@@ -26,6 +26,8 @@ struct Config {
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
+  /// Users that may use the control service: UIDs or names.
+  std::vector<std::string> control_users;
   std::string node_name;
   std::string actuate = "manifests";  ///< Or `embedder`.
   std::string authority = "node";     ///< Or `scheduler`.

@@ -2,6 +2,7 @@
 //
 // devmgrd: the library as a process. Reads its configuration, opens the
 // manager, and waits for a signal.
+#include <devmgr/control.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
@@ -24,6 +25,7 @@
 #include <thread>
 
 #include "devmgrd/config.h"
+#include "devmgrd/control_users.h"
 #include "devmgrd/metrics.h"
 
 namespace {
@@ -251,10 +253,25 @@ std::future<void> End(std::unique_ptr<prometheus::Exposer> exposer) {
   return ended;
 }
 
+absl::StatusOr<devmgr::ControlOptions> ControlOf(const Config& config,
+                                                 devmgr::WantedPods& wanted) {
+  auto users = devmgrd::FindUsers(config.control_users);
+  if (!users.ok()) return users.status();
+  devmgr::ControlOptions control;
+  control.wanted = &wanted;
+  control.users = *std::move(users);
+  return control;
+}
+
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
-  auto source = devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  auto manifests =
+      devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  auto wanted = devmgr::WantedPods::Open(config.state_dir / "wanted",
+                                         config.node_name, manifests.get());
+  if (!wanted.ok()) return wanted.status();
+  auto source = devmgr::CombineSources(*manifests, **wanted);
   // Hears of things until the manager is gone.
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;
@@ -272,8 +289,12 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!manager.ok()) return manager.status();
   auto exposer = StartMetrics(config, metrics, **manager);
   if (!exposer.ok()) return exposer.status();
-  auto server =
-      devmgr::InspectionServer::Start(**manager, config.endpoint, Log);
+  auto control = ControlOf(config, **wanted);
+  auto server = control.ok()
+                    ? devmgr::InspectionServer::Start(
+                          **manager, config.endpoint, Log, *control)
+                    : absl::StatusOr<std::unique_ptr<devmgr::InspectionServer>>(
+                          control.status());
   if (server.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
