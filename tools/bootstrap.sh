@@ -42,6 +42,8 @@ packages="
   prometheus-cpp-dev
   protobuf-compiler
   python3
+  python3-grpcio
+  python3-protobuf
   runc
   zlib1g-dev
 "
