@@ -43,9 +43,9 @@ class Access {
 /// For people: `uid 0, pid 4711`.
 std::string CallerText(const rpc::Caller& caller);
 
-/// The methods of the inspection service; those that change something are for
-/// owners only. Not so BeforeContainerStart, which control users may call, too.
-std::map<std::string, rpc::CallerHandler> ForOwnersIfWriting(
+/// The methods of the inspection service. Control users may call those that
+/// read, and BeforeContainerStart; all others are for owners.
+std::map<std::string, rpc::CallerHandler> GuardInspection(
     std::map<std::string, rpc::UnaryHandler> methods, const Access& access);
 
 }  // namespace devmgr::server

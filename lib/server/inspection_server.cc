@@ -44,7 +44,7 @@ class InspectionServerImpl : public InspectionServer {
     options.on_turned_away = [this](const std::string& why) { Tell(why); };
     options.users = access_.users();
     options.caller_methods =
-        server::ForOwnersIfWriting(service_.Methods(), access_);
+        server::GuardInspection(service_.Methods(), access_);
     if (control_ != nullptr) {
       options.caller_methods.merge(control_->Methods());
       options.streams = control_->Streams();

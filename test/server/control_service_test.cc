@@ -444,6 +444,18 @@ TEST_F(ControlServiceTest, ControlUsersMayControlAndLookButNotMaintain) {
               StatusCode::kPermissionDenied)
         << method;
   }
+  for (const char* method :
+       {"BeforeContainerStart", "Claims", "Debts", "DeviceClasses", "Devices",
+        "Events", "FindPod", "ForeignHolders", "History", "Node", "Plugins",
+        "PodDevicesOf", "Pods", "Resolve", "Resources", "StateAt",
+        "WaitForChange"}) {
+    EXPECT_NE(Call<ipb::PodsResponse>(*connection, inspect + method,
+                                      ipb::PodsRequest())
+                  .status()
+                  .code(),
+              StatusCode::kPermissionDenied)
+        << method;
+  }
   EXPECT_THAT(Decisions(), SizeIs(1));
 }
 
