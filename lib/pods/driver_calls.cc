@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pods/driver_calls.h"
 
+#include <iterator>
+
 #include "claim/booking.h"
 #include "claim/spec_recovery.h"
 #include "common/peer_status.h"
@@ -8,6 +10,8 @@
 
 namespace devmgr::pods {
 
+using claim::CallEvent;
+using claim::CallStage;
 using dra::ClaimReference;
 using state::DriverPhase;
 
@@ -45,7 +49,8 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
     if (claim == nullptr) continue;
     for (const auto& [driver, part] : claim->drivers) {
       if (part.phase == DriverPhase::kPrepared) continue;
-      if (!under_way_.emplace(ClaimAtDriver(uid, driver), Stage::kDue).second) {
+      if (!under_way_.emplace(ClaimAtDriver(uid, driver), CallStage::kDue)
+               .second) {
         continue;
       }
       queue_.Add(driver, uid);
@@ -60,11 +65,15 @@ void DriverCalls::DriveAnew(const std::string& driver,
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const ClaimUid& uid : claims) {
     const auto asked = under_way_.find({uid, driver});
-    if (asked != under_way_.end() && asked->second == Stage::kAsked) {
-      asked->second = Stage::kAskAgain;
-    }
+    if (asked == under_way_.end()) continue;
+    asked->second = claim::Next(asked->second, CallEvent::kDriverCame);
   }
   Drive(claims);
+}
+
+bool DriverCalls::IsForgotten(const std::string& driver,
+                              const ClaimUid& claim) const {
+  return under_way_.at({claim, driver}) == CallStage::kForgotten;
 }
 
 CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
@@ -106,7 +115,8 @@ void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
   const CallId id = ++last_call_;
   std::vector<ClaimReference> references;
   for (const ClaimUid& uid : due.claims) {
-    under_way_[{uid, driver}] = Stage::kAsked;
+    CallStage& stage = under_way_.at({uid, driver});
+    stage = claim::Next(stage, CallEvent::kBegun);
     const state::ClaimRecord& claim = *parts_.state.FindClaim(uid);
     references.push_back(ReferenceTo(claim, claim.drivers.at(driver)));
   }
@@ -134,11 +144,8 @@ void DriverCalls::Forget(const ClaimUid& claim) {
   queue_.Drop(claim);
   for (auto it = under_way_.lower_bound({claim, ""});
        it != under_way_.end() && it->first.first == claim;) {
-    if (it->second == Stage::kDue) {
-      it = under_way_.erase(it);
-    } else {
-      (it++)->second = Stage::kForgotten;
-    }
+    it->second = claim::Next(it->second, CallEvent::kClaimGone);
+    it = it->second == CallStage::kOver ? under_way_.erase(it) : std::next(it);
   }
   const auto is_its = [&](const auto& entry) {
     return entry.first.first == claim;
@@ -164,7 +171,7 @@ std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
     }
     for (auto it = under_way_.lower_bound({claim, ""});
          it != under_way_.end() && it->first.first == claim; ++it) {
-      if (it->second != Stage::kDue) continue;
+      if (it->second != CallStage::kDue) continue;
       const std::string& driver = it->first.second;
       unanswered.push_back({driver, claim,
                             NeedOf(driver, claim) == CallQueue::Need::kPrepare,
@@ -207,9 +214,7 @@ std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
   std::map<ClaimUid, absl::Status> forgotten;
   std::erase_if(*answer, [&](const auto& word) {
     if (found->second.waiting.erase(word.first) == 0) return true;
-    if (under_way_.at({word.first, call.driver}) != Stage::kForgotten) {
-      return false;
-    }
+    if (!IsForgotten(call.driver, word.first)) return false;
     forgotten[word.first] = absl::OkStatus();
     return true;
   });
@@ -266,9 +271,7 @@ void DriverCalls::RecordAnswer(const Call& call, PreparedClaims prepared,
                                const upkeep::SpecKeeper::Answer& look) {
   std::map<ClaimUid, absl::Status> forgotten;
   std::erase_if(prepared, [&](const auto& entry) {
-    if (under_way_.at({entry.first, call.driver}) != Stage::kForgotten) {
-      return false;
-    }
+    if (!IsForgotten(call.driver, entry.first)) return false;
     forgotten[entry.first] = absl::OkStatus();
     return true;
   });
@@ -368,9 +371,8 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
                        errors = std::move(errors)](const absl::Status& status) {
     std::map<ClaimUid, absl::Status> outcomes;
     for (const ClaimUid& claim : claims) {
-      // What is on disk is not known: nobody is asked by what was before.
-      Stage& stage = under_way_.at({claim, call.driver});
-      if (!status.ok() && stage == Stage::kAskAgain) stage = Stage::kAsked;
+      CallStage& stage = under_way_.at({claim, call.driver});
+      if (!status.ok()) stage = claim::Next(stage, CallEvent::kWriteFailed);
       const auto error = errors.find(claim);
       outcomes[claim] =
           status.ok() && error != errors.end() ? error->second : status;
@@ -389,22 +391,25 @@ void DriverCalls::Settle(const Call& call,
   std::vector<ClaimUid> turned;
   for (const auto& [uid, status] : outcomes) {
     const ClaimAtDriver key(uid, call.driver);
-    const auto ended = under_way_.extract(key);
-    const bool counts = ended.mapped() != Stage::kForgotten;
+    const CallStage stage = under_way_.extract(key).mapped();
     settled.insert(uid);
     const CallQueue::Need need = NeedOf(call.driver, uid);
-    if (status.ok() || !counts || need == CallQueue::Need::kNothing) {
+    const auto owed = need == CallQueue::Need::kNothing
+                          ? claim::StillOwed::kNothing
+                      : need == done ? claim::StillOwed::kTheSame
+                                     : claim::StillOwed::kTheOtherThing;
+    const auto after = claim::WhenSettled(stage, owed, !status.ok());
+    if (status.ok() || stage == CallStage::kForgotten ||
+        after == claim::AfterCall::kDone) {
       errors_.erase(key);
     } else {
       errors_[key] = {call.driver, status, is_of_ledger};
     }
-    if (need == CallQueue::Need::kNothing) {
+    if (after == claim::AfterCall::kDone) {
       attempts_.erase(key);
       queue_.Clear(call.driver, uid);
-    } else if (need != done || !counts ||
-               (!status.ok() && ended.mapped() == Stage::kAskAgain)) {
-      turned.push_back(uid);
     }
+    if (after == claim::AfterCall::kAskNow) turned.push_back(uid);
   }
   // The last pod gave these up while the driver was still preparing them, or
   // they came again while it was still at what they were before, or the driver

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "claim/call_stage.h"
 #include "claim/release.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
@@ -25,9 +26,9 @@ namespace devmgr::pods {
 
 /// The calls that recorded intents ask for: never two at once for one claim at
 /// one driver, drivers in parallel, claims that are due at the same time
-/// together (CallQueue). What a driver answers is on disk before it is told,
-/// and each claim by itself: none waits for others of its call. Lives on the
-/// manager's thread.
+/// together (CallQueue). What a driver answers is on disk before it is passed
+/// on, and each claim by itself: none waits for others of its call. Lives on
+/// the manager's thread.
 class DriverCalls {
  public:
   using ClaimAtDriver = std::pair<ClaimUid, std::string>;
@@ -128,13 +129,8 @@ class DriverCalls {
     std::int64_t began_ms = 0;   ///< Unix time.
   };
 
-  enum class Stage {
-    kDue,
-    kAsked,      ///< Or its answer is being recorded.
-    kAskAgain,   ///< The same; if it failed, it is asked again.
-    kForgotten,  ///< Asked, and the answer does not count.
-  };
-
+  /// The answer counts no more.
+  bool IsForgotten(const std::string& driver, const ClaimUid& claim) const;
   CallQueue::Need NeedOf(const std::string& driver,
                          const ClaimUid& claim) const;
   /// Begins what may begin at this driver.
@@ -173,7 +169,7 @@ class DriverCalls {
   CallQueue queue_;
   CallId last_call_ = 0;
   std::map<CallId, Call> calls_;  ///< Under way.
-  std::map<ClaimAtDriver, Stage> under_way_;
+  std::map<ClaimAtDriver, claim::CallStage> under_way_;
   std::map<ClaimAtDriver, Error> errors_;
   /// Unprepare calls that failed, of what is owed; the ledger's number may be
   /// behind.

@@ -22,6 +22,7 @@
 #include "cri/messages.h"
 #include "peer/log_fold.h"
 #include "rpc/connection.h"
+#include "shim/creation_step.h"
 #include "shim/device_source.h"
 #include "shim/held_devices.h"
 #include "shim/pod_book.h"
@@ -70,8 +71,7 @@ class Shim final : public CriShim, private CriInterceptor {
     /// Until when an unknown pod is waited for.
     Time patience;
     std::uint64_t asked_at = 0;  ///< `source_version_` then.
-    bool given_back_again = false;
-    bool awaits_specs = false;  ///< Until `patience`, from a driver.
+    CreationState state = CreationState::kAsking;
     /// Containers for whose missing specs no driver is asked any more.
     std::set<std::string> has_asked;
   };
@@ -140,7 +140,7 @@ class Shim final : public CriShim, private CriInterceptor {
                 const absl::StatusOr<std::shared_ptr<const PodDevices>>& pods);
   std::vector<UnknownContainer> UnknownContainers() const;
   void TellOfUnknownContainers();
-  /// It has new ones, of which the caller was told.
+  /// It has new ones, of which the caller has heard.
   void OnContainersOf(const PodUid& pod);
   void WarnOfContainersNotInPod(const Creation& creation,
                                 const PodDevices& pod);
@@ -168,7 +168,13 @@ class Shim final : public CriShim, private CriInterceptor {
   void FindDevices(const CreationPtr& creation);
   void OnDevices(const CreationPtr& creation,
                  const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod);
-  void OnUnknownPod(const CreationPtr& creation, const absl::Status& why);
+  /// What the source has said, and of which container where it is of one.
+  std::pair<CreationAnswer, std::string> AnswerOf(
+      const Creation& creation,
+      const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod);
+  void FailFor(const CreationPtr& creation, CreationAnswer answer,
+               const std::string& container, const absl::Status& status);
+  void PassWithoutDevices(const CreationPtr& creation, const absl::Status& why);
   void WaitForPod(const CreationPtr& creation);
   void WatchSource();
   void TakeBackFirst(const CreationPtr& creation, const std::string& container);
@@ -208,7 +214,7 @@ class Shim final : public CriShim, private CriInterceptor {
   static bool IsGood(const CriOutcome& outcome) {
     return outcome.forwarded && outcome.status.ok();
   }
-  /// The runtime was called, and nobody knows what it did.
+  /// The runtime was called, and what it did is not known.
   static bool IsLost(const CriOutcome& outcome) {
     return outcome.forwarded && !outcome.answered;
   }
@@ -244,7 +250,7 @@ class Shim final : public CriShim, private CriInterceptor {
   static constexpr std::chrono::milliseconds kLastRetry{3'000};
   BackOff look_back_off_{kFirstRetry, kLastRetry};
   TimerId retry_ = 0;
-  std::string look_error_;  ///< That was told last; empty: it succeeded.
+  std::string look_error_;  ///< That was reported last; empty: it succeeded.
   RuntimeSupport support_;
   std::string runtime_name_ = "the runtime";
   std::map<std::uint64_t, Over> calls_;  ///< That are not over.

@@ -115,46 +115,79 @@ void Shim::FindDevices(const CreationPtr& creation) {
           }));
 }
 
+std::pair<CreationAnswer, std::string> Shim::AnswerOf(
+    const Creation& creation,
+    const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
+  if (absl::IsNotFound(pod.status())) return {CreationAnswer::kUnknownPod, ""};
+  if (absl::IsUnavailable(pod.status())) return {CreationAnswer::kNotReady, ""};
+  if (!pod.ok()) return {CreationAnswer::kRefused, ""};
+  for (const cri::ContainerConfig& config : creation.configs) {
+    const ContainerDevices* devices = FindContainer(pod->get(), config.name);
+    if (devices != nullptr && devices->devices_released) {
+      return {CreationAnswer::kGivenBack, config.name};
+    }
+  }
+  if (const auto container = LacksSpecs(creation, **pod)) {
+    return {CreationAnswer::kLacksSpecs, *container};
+  }
+  return {CreationAnswer::kHasAll, ""};
+}
+
 void Shim::OnDevices(
     const CreationPtr& creation,
     const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
-  if (pod.status().code() == absl::StatusCode::kNotFound) {
-    return OnUnknownPod(creation, pod.status());
+  const auto [answer, container] = AnswerOf(*creation, pod);
+  const CreationStep step =
+      NextStep(creation->state, answer, executor_->Now() < creation->patience,
+               options_.unknown_sandbox);
+  if (answer == CreationAnswer::kLacksSpecs ||
+      answer == CreationAnswer::kHasAll) {
+    unknown_pods_.erase(creation->identity.uid);
+    given_[creation->identity.uid] = *pod;
   }
-  if (absl::IsUnavailable(pod.status()) && creation->awaits_specs &&
-      executor_->Now() < creation->patience) {
-    return WaitForPod(creation);
+  const CreationState before = creation->state;
+  creation->state = After(before, step);
+  switch (step) {
+    case CreationStep::kWait:
+      return WaitForPod(creation);
+    case CreationStep::kPass:
+      return PassWithoutDevices(creation, pod.status());
+    case CreationStep::kFail:
+      return FailFor(creation, answer, container, pod.status());
+    case CreationStep::kTakeBack:
+      return TakeBackFirst(creation, container);
+    case CreationStep::kAskForSpecs:
+      // Only the first time: later ones have what is left.
+      if (creation->state != before) {
+        creation->patience = creation->held->patient_until;
+      }
+      return AskForSpecs(creation, container);
+    case CreationStep::kInject:
+      return Inject(creation, pod->get());
   }
-  if (!pod.ok()) {
-    return Fail(
-        creation->held,
-        ForCaller(WithContext(
-            pod.status(), "container '{}'",
-            creation->configs.empty() ? "" : creation->configs.front().name)));
-  }
-  for (const cri::ContainerConfig& config : creation->configs) {
-    const ContainerDevices* devices = FindContainer(pod->get(), config.name);
-    if (devices != nullptr && devices->devices_released) {
-      return TakeBackFirst(creation, config.name);
-    }
-  }
-  unknown_pods_.erase(creation->identity.uid);
-  given_[creation->identity.uid] = *pod;
-  if (const auto container = LacksSpecs(*creation, **pod)) {
-    return AskForSpecs(creation, *container);
-  }
-  Inject(creation, pod->get());
 }
 
-/// An init container that runs again has to get devices again.
-void Shim::TakeBackFirst(const CreationPtr& creation,
-                         const std::string& container) {
-  if (std::exchange(creation->given_back_again, true)) {
+void Shim::FailFor(const CreationPtr& creation, CreationAnswer answer,
+                   const std::string& container, const absl::Status& status) {
+  if (answer == CreationAnswer::kUnknownPod) {
+    return Fail(creation->held,
+                FailedPreconditionError("{}", MessageOf(status)));
+  }
+  if (answer == CreationAnswer::kGivenBack) {
     return Fail(creation->held,
                 UnavailableError("container '{}' of pod '{}' has given its "
                                  "devices back and got none since",
                                  container, creation->identity.pod.ToString()));
   }
+  Fail(creation->held,
+       ForCaller(WithContext(
+           status, "container '{}'",
+           creation->configs.empty() ? "" : creation->configs.front().name)));
+}
+
+/// An init container that runs again has to get devices again.
+void Shim::TakeBackFirst(const CreationPtr& creation,
+                         const std::string& container) {
   source_->BeforeContainerStart(
       creation->identity.uid, container, TimeLeft(*creation->held),
       OnExecutor<absl::Status>([this, creation](const absl::Status& status) {
@@ -190,9 +223,6 @@ std::optional<std::string> Shim::LacksSpecs(const Creation& creation,
 /// waited for; if there is none to come, the plan says what is missing.
 void Shim::AskForSpecs(const CreationPtr& creation,
                        const std::string& container) {
-  if (!std::exchange(creation->awaits_specs, true)) {
-    creation->patience = creation->held->patient_until;
-  }
   source_->BeforeContainerStart(
       creation->identity.uid, container, TimeLeft(*creation->held),
       OnExecutor<absl::Status>(
@@ -207,14 +237,8 @@ void Shim::AskForSpecs(const CreationPtr& creation,
           }));
 }
 
-void Shim::OnUnknownPod(const CreationPtr& creation, const absl::Status& why) {
-  if (options_.unknown_sandbox == UnknownSandbox::kRefuse) {
-    return Fail(creation->held, FailedPreconditionError("{}", MessageOf(why)));
-  }
-  if (options_.unknown_sandbox == UnknownSandbox::kWait &&
-      executor_->Now() < creation->patience) {
-    return WaitForPod(creation);
-  }
+void Shim::PassWithoutDevices(const CreationPtr& creation,
+                              const absl::Status& why) {
   unknown_pods_.insert(creation->identity.uid);
   Tell(true, "UnknownSandbox", creation->identity,
        "created without devices: " + MessageOf(why));
