@@ -24,14 +24,6 @@ std::string PreparedText(const state::PodRecord& pod) {
                            : "all devices are allocated";
 }
 
-bool IsPrepared(const std::shared_ptr<const state::ClaimRecord>& claim,
-                const std::string& driver) {
-  if (claim == nullptr) return false;
-  const auto part = claim->drivers.find(driver);
-  return part != claim->drivers.end() &&
-         part->second.phase == state::DriverPhase::kPrepared;
-}
-
 }  // namespace
 
 void Manager::RegisterListeners() {
@@ -58,10 +50,8 @@ void Manager::RegisterListeners() {
   listen(*debts_);
   listen(*specs_);
   listen(*lifecycle_);
-  on_committed_.push_back([this](const Changes& changes) {
-    CountSkipped(changes);
-    ReportDecision(changes.decision);
-  });
+  on_committed_.push_back(
+      [this](const Changes& changes) { ReportDecision(changes.decision); });
   // Pods are woken last: then all rooms have what they are judged by.
   on_committed_.push_back(
       [this](const Changes& changes) { WakePods(changes); });
@@ -102,26 +92,6 @@ void Manager::ShowGone(const PodInfo& pod) {
   // Of that name there may be another one already.
   if (names.empty()) events_.OnObjectGone("Pod", pod.name);
   observers_->Tell([&](DeviceManagerObserver& o) { o.OnPod(pod, true); });
-}
-
-void Manager::CountSkipped(const Changes& changes) {
-  for (const auto& [before, now] : changes.claims) {
-    if (now != nullptr) {
-      for (const auto& [driver, part] : now->drivers) {
-        if (part.skipped.prepare && IsPrepared(now, driver) &&
-            !IsPrepared(before, driver)) {
-          metrics_.OnPrepareSkipped(driver);
-        }
-      }
-    }
-    if (before == nullptr) continue;
-    for (const auto& [driver, part] : before->drivers) {
-      if (part.skipped.unprepare &&
-          (now == nullptr || !now->drivers.contains(driver))) {
-        metrics_.OnUnprepareSkipped(driver);
-      }
-    }
-  }
 }
 
 void Manager::ReportDecision(const state::Decision& decision) {

@@ -30,18 +30,6 @@ claim::Sharing SharingOf(Profile profile) {
                                             : claim::Sharing::kOneOwner;
 }
 
-/// What a kubelet's list of gates has that does not hold here.
-void ReportGates(const DeviceManagerOptions& options, events::EventLog& events,
-                 const Host& host) {
-  const auto report = [&](const char* reason, const std::string& message) {
-    if (message.empty()) return;
-    events.Add(true, reason, "Node", {"", options.node_name}, message);
-    if (host.log) host.log(LogLevel::kWarning, message);
-  };
-  report("FeatureGatesWithoutEffect", IdleGatesText(options.feature_gates));
-  report("FeatureGatesAgainstLock", LockedGatesText(options.feature_gates));
-}
-
 }  // namespace
 
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
@@ -77,7 +65,9 @@ Manager::Manager(ManagerParts parts)
               [this](const EventInfo& event) {
                 observers_->Tell(
                     [&](DeviceManagerObserver& o) { o.OnEvent(event); });
-              }) {
+              }),
+      node_news_(
+          {*executor_, events_, metrics_, host_.log, options_.node_name}) {
   for (const auto& [uid, pod] : state_.pods) {
     resolve_.Put(*pod, boot_id_);
     names_.Put(pod->name, state_.PodsNamed(pod->name));
@@ -87,28 +77,8 @@ Manager::Manager(ManagerParts parts)
       [this](const state::Batch& batch) { PublishBatch(batch); },
       std::move(parts.ledger_executor),
       [this](const absl::Status& health) {
-        executor_->Post([this, health] { OnLedgerHealth(health); });
+        executor_->Post([this, health] { node_news_.OnLedger(health); });
       });
-}
-
-void Manager::OnLedgerHealth(const absl::Status& health) {
-  if (health.ok()) {
-    events_.Add(false, "LedgerWritable", "Node", {"", options_.node_name},
-                "the ledger was opened again and takes decisions");
-    return;
-  }
-  metrics_.OnLedgerWriteFailed();
-  events_.Add(true, "LedgerWriteFailed", "Node", {"", options_.node_name},
-              MessageOf(health));
-}
-
-void Manager::ReportRecovery() {
-  if (recovery_.closed_cleanly) return;
-  events_.Add(recovery_.damaged, "LedgerRecovered", "Node",
-              {"", options_.node_name}, recovery_.message);
-  if (!host_.log) return;
-  host_.log(recovery_.damaged ? LogLevel::kError : LogLevel::kInfo,
-            recovery_.message);
 }
 
 resources::DeviceBook::Parts Manager::PartsOfDevices() {
@@ -245,8 +215,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
 
 void Manager::Start(const DriversFactory& drivers,
                     const PluginsFactory& plugins) {
-  ReportRecovery();
-  ReportGates(options_, events_, host_);
+  node_news_.OnOpened(recovery_, options_.feature_gates);
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
     executor_->Post([this, driver] {

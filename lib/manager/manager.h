@@ -40,6 +40,7 @@
 #include "upkeep/dra_health.h"
 #include "upkeep/driver_news.h"
 #include "upkeep/health_keeper.h"
+#include "upkeep/node_news.h"
 #include "upkeep/runtime_book.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
@@ -184,10 +185,6 @@ class Manager final : public DeviceManager, private Maintenance {
   void OnClasses();
   /// Who could serve a resource now.
   claim::Candidates CandidatesFor(const std::string& resource) const;
-  /// A write failed, or the ledger takes decisions again.
-  void OnLedgerHealth(const absl::Status& health);
-  /// Tells how the ledger was found, unless it was closed cleanly.
-  void ReportRecovery();
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();
@@ -195,7 +192,6 @@ class Manager final : public DeviceManager, private Maintenance {
   void KeepGone(const ledger::Changes& changes);
   void ShowPods(const ledger::Changes& changes);
   void ShowGone(const PodInfo& pod);
-  void CountSkipped(const ledger::Changes& changes);
   /// Decisions of a repair or an operator are events.
   void ReportDecision(const state::Decision& decision);
   void WakePods(const ledger::Changes& changes);
@@ -209,7 +205,7 @@ class Manager final : public DeviceManager, private Maintenance {
   const DeviceManagerOptions options_;
   const Host host_;
   MetricsSink no_metrics_;
-  MetricsSink& metrics_;  ///< The host's, or nobody's.
+  MetricsSink& metrics_;  ///< The host's, or one that counts nothing.
   const std::string boot_id_;
   const WallTime started_;
   const std::vector<std::int64_t> numa_nodes_;
@@ -227,6 +223,7 @@ class Manager final : public DeviceManager, private Maintenance {
   state::State state_;  ///< The durable projection as this thread sees it.
   const std::shared_ptr<events::Observers> observers_;
   events::EventLog events_;
+  upkeep::NodeNews node_news_;
   upkeep::RuntimeBook runtimes_{events_, host_.now};
   std::vector<ledger::OnCommitted> on_committed_;
   std::vector<PodInfo> gone_;  ///< By the batch that is being passed on.

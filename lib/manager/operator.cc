@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an operator may decide over the manager's head, and what clients wish.
-#include <optional>
 #include <utility>
 
 #include "claim/release.h"
@@ -9,21 +8,6 @@
 #include "manager/manager.h"
 
 namespace devmgr::manager {
-namespace {
-
-std::optional<state::Backing> BackingOf(ResourceOwner owner) {
-  switch (owner) {
-    case ResourceOwner::kDevicePlugin:
-      return state::Backing::kPlugin;
-    case ResourceOwner::kDeviceClass:
-      return state::Backing::kClass;
-    case ResourceOwner::kAutomatic:
-      break;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 void Manager::StartForceReleaseClaim(const ObjectName& claim,
                                      const std::string& reason, Done done) {
@@ -40,7 +24,7 @@ void Manager::StartHandOverResource(const std::string& resource,
                                     ResourceOwner owner,
                                     const std::string& reason, Done done) {
   executor_->Post([this, resource, owner, reason, done = std::move(done)] {
-    ownership_->HandOver(resource, BackingOf(owner), reason, done);
+    ownership_->HandOver(resource, owner, reason, done);
   });
 }
 

@@ -70,6 +70,14 @@ void TellUnallocated(const std::string& driver,
   }
 }
 
+bool IsPrepared(const std::shared_ptr<const state::ClaimRecord>& claim,
+                const std::string& driver) {
+  if (claim == nullptr) return false;
+  const auto part = claim->drivers.find(driver);
+  return part != claim->drivers.end() &&
+         part->second.phase == state::DriverPhase::kPrepared;
+}
+
 }  // namespace
 
 PodLifecycle::PodLifecycle(Parts parts)
@@ -443,6 +451,27 @@ bool PodLifecycle::IsAsking(const PodUid& pod) const {
       });
 }
 
+/// Operations that a driver said it does not need.
+void PodLifecycle::CountSkipped(const ledger::Changes& changes) {
+  for (const auto& [before, now] : changes.claims) {
+    if (now != nullptr) {
+      for (const auto& [driver, part] : now->drivers) {
+        if (part.skipped.prepare && IsPrepared(now, driver) &&
+            !IsPrepared(before, driver)) {
+          parts_.metrics.OnPrepareSkipped(driver);
+        }
+      }
+    }
+    if (before == nullptr) continue;
+    for (const auto& [driver, part] : before->drivers) {
+      if (part.skipped.unprepare &&
+          (now == nullptr || !now->drivers.contains(driver))) {
+        parts_.metrics.OnUnprepareSkipped(driver);
+      }
+    }
+  }
+}
+
 void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& pod : changes.pods) {
@@ -451,6 +480,7 @@ void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
     notes_.erase(pod.before->uid);
     admitted_.erase(pod.before->uid);
   }
+  CountSkipped(changes);
   if (changes.decision.kind != state::DecisionKind::kForgiven) return;
   for (const auto& [before, now] : changes.claims) {
     if (now != nullptr) continue;

@@ -177,6 +177,7 @@ class PodLifecycle {
   /// Asks the drivers that the pod's claims need, unless all is done.
   void AskDrivers(OperationId id);
   void OnSettled(const std::set<ClaimUid>& claims);
+  void CountSkipped(const ledger::Changes& changes);
   /// Ends the operation if nothing of it is under way any more.
   void EndIfSettled(OperationId id);
   absl::Status FailureOf(const state::PodRecord& pod, bool prepare);

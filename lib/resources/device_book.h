@@ -29,8 +29,8 @@
 namespace devmgr::resources {
 
 /// What the manager knows of the devices of plugins: what there is, as the
-/// plugins tell it, and who holds what, as the ledger has it. Lives on the
-/// manager's thread.
+/// plugins list them, and which pods hold them, as the ledger has it. Lives on
+/// the manager's thread.
 class DeviceBook final : public plugin::PluginListener {
  public:
   /// Everything is borrowed and must outlive this.
@@ -50,8 +50,8 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<void(const std::string& resource)> on_plugin;
     /// Its plugin came or has gone for good, or somebody holds less of it.
     std::function<void(const std::string& resource)> on_candidates;
-    /// So many names are known that this one, which nobody serves or holds, is
-    /// not remembered.
+    /// So many names are known that this one, which is neither served nor held,
+    /// is not remembered.
     std::function<void(const std::string& resource)> on_forgotten;
     /// The health of devices that these pods hold is another.
     std::function<void(const std::set<PodUid>& pods)> on_health;
@@ -89,12 +89,12 @@ class DeviceBook final : public plugin::PluginListener {
       const std::map<device::NeedKey, std::vector<std::string>>& preferences,
       bool trust_held, bool judge_held) const;
 
-  /// Healthy devices that nobody holds; none while claims are held for the
+  /// Healthy devices that are not held; none while claims are held for the
   /// name.
   std::int64_t FreeCount(const std::string& resource) const;
 
-  /// Whom to ask about a resource; nothing while no plugin has told its
-  /// devices.
+  /// The connection to ask about a resource; nothing while no plugin has listed
+  /// its devices.
   std::optional<device::Generation> PrimaryOf(
       const std::string& resource) const;
 
@@ -159,10 +159,10 @@ class DeviceBook final : public plugin::PluginListener {
   device::ReservationTable WithoutForeignOf(
       const PodUid& pod,
       std::map<device::NeedKey, device::IdSet>* adopted) const;
-  /// Of devices, those that nobody holds.
+  /// Of devices, those that are not held.
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
   device::Inventory& InventoryOf(const std::string& resource);
-  /// Devices that nobody holds any more, of those that the pod let go; what it
+  /// Devices that are held no longer, of those that the pod let go; what it
   /// had `before`, reserved or committed. False: there are none.
   bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed,
                const std::vector<device::Reservation>& before);

@@ -6,6 +6,21 @@
 #include <chrono>
 
 namespace devmgr::resources {
+namespace {
+
+std::optional<state::Backing> BackingOf(ResourceOwner owner) {
+  switch (owner) {
+    case ResourceOwner::kDevicePlugin:
+      return state::Backing::kPlugin;
+    case ResourceOwner::kDeviceClass:
+      return state::Backing::kClass;
+    case ResourceOwner::kAutomatic:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 using state::Backing;
 
@@ -38,11 +53,12 @@ void ResourceOwnership::Forget(const std::string& resource) {
 }
 
 void ResourceOwnership::HandOver(
-    const std::string& resource, std::optional<Backing> to,
-    const std::string& reason, std::function<void(const absl::Status&)> done) {
+    const std::string& resource, ResourceOwner to, const std::string& reason,
+    std::function<void(const absl::Status&)> done) {
   DEVMGR_ASSERT_ON(parts_.executor);
   parts_.ledger.Submit(
-      [resource, to, reason, now = parts_.now_ms()](const state::State& state) {
+      [resource, to = BackingOf(to), reason,
+       now = parts_.now_ms()](const state::State& state) {
         return claim::HandOverByOperator(state, resource, to, reason, now);
       },
       parts_.executor, done);

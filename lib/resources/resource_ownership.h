@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <devmgr/status_types.h>
 
 #include <cstdint>
 #include <functional>
@@ -38,12 +39,13 @@ class ResourceOwnership {
   /// hand-over recorded if it is time.
   void Consider(const std::string& resource);
 
-  /// A plugin's name that nobody serves or holds is dropped from the ledger.
+  /// A plugin's name that is neither served nor held is dropped from the
+  /// ledger.
   void Forget(const std::string& resource);
 
   /// As claim::HandOverByOperator. `done` runs on this thread, once it is on
   /// disk.
-  void HandOver(const std::string& resource, std::optional<state::Backing> to,
+  void HandOver(const std::string& resource, ResourceOwner to,
                 const std::string& reason,
                 std::function<void(const absl::Status&)> done);
 

@@ -24,8 +24,8 @@ namespace devmgr::upkeep {
 /// again as soon as they are back, and every minute else, but never while the
 /// ledger does not know what is on disk: what a driver has done may be there.
 /// Forgives what the rules say is not to be waited for any longer. How long
-/// that is is told by the clock that does not jump; by the calendar only for
-/// the time before the start. Lives on the manager's thread.
+/// that is is measured by the clock that does not jump; by the calendar only
+/// for the time before the start. Lives on the manager's thread.
 class DebtKeeper {
  public:
   static constexpr std::chrono::milliseconds kSweep{60'000};

@@ -49,7 +49,7 @@ class DraHealth final : public dra::HealthListener {
   ~DraHealth() override;
 
   /// Goes on with what the ledger holds: that counts for the rest of its lease.
-  /// What was told in another boot, or has run out since, is Unknown until the
+  /// What was said in another boot, or has run out since, is Unknown until the
   /// driver reports again. To be called once.
   void Restore();
 
@@ -72,7 +72,7 @@ class DraHealth final : public dra::HealthListener {
 
   // What health policies ask.
 
-  /// Has the driver told of devices?
+  /// Has the driver reported devices?
   bool Knows(const std::string& driver) const {
     return drivers_.contains(driver);
   }
@@ -109,7 +109,7 @@ class DraHealth final : public dra::HealthListener {
   void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
   std::int64_t SteadyMs() const;
   device::EffectiveHealth Find(const state::DeviceKey& device) const;
-  /// What the driver told that counts now.
+  /// What the driver reported that counts now.
   device::EffectiveHealth Told(const state::DeviceKey& device) const;
   /// For the ledger; null: not to be kept.
   std::shared_ptr<const state::HealthRecord> RecordOf(

@@ -23,8 +23,9 @@
 
 namespace devmgr::upkeep {
 
-/// What follows when devices that pods hold stop working, or work again: who is
-/// told, and, by policy, which pods are failed. Lives on the manager's thread.
+/// What follows when devices that pods hold stop working, or work again: which
+/// observers hear of it, and, by policy, which pods are failed. Lives on the
+/// manager's thread.
 class HealthKeeper {
  public:
   /// Everything is borrowed and must outlive this.

@@ -106,7 +106,7 @@ class SpecKeeper {
   void Forget(const ClaimUid& claim);
   using Claims = std::vector<std::shared_ptr<const state::ClaimRecord>>;
   using Key = std::pair<ClaimUid, std::string>;  ///< Claim and driver.
-  /// Of one look: for each claim what is missing, and whether that can be told.
+  /// Of one look: for each claim what is missing, and whether that is known.
   struct Seen {
     std::map<ClaimUid, fsck::IdsByDriver> missing;
     bool is_complete = true;
