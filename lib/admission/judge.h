@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Verdicts on pods: admit, wait (for what), reject (why). Pure; the order of
-// trial and the table "what wakes whom" stand in README.md beside this file.
+// trial and the table "What wakes which pod" stand in README.md beside this
+// file.
 #pragma once
 
 #include <devmgr/host.h>

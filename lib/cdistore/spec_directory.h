@@ -14,7 +14,7 @@
 namespace devmgr::cdistore {
 
 /// What the directories define. A missing one is an empty one; no other trouble
-/// is fatal either, each is told. Blocks for the disk.
+/// is fatal either, each is an error in the answer. Blocks for the disk.
 std::shared_ptr<const CdiRegistry> ReadSpecFiles(
     const std::vector<std::filesystem::path>& directories);
 

@@ -68,8 +68,8 @@ class ThreadExecutor : public Executor {
   static std::unique_ptr<ThreadExecutor> Start(const char* name);
 };
 
-/// An executor that runs on the calling thread, when told, with a clock that
-/// moves when told. For tests. Post is thread-safe.
+/// An executor that runs on the calling thread, on demand, with a clock that
+/// moves on demand. For tests. Post is thread-safe.
 class ManualExecutor : public Executor {
  public:
   void Post(Task task) override;

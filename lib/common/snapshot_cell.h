@@ -11,7 +11,7 @@
 namespace devmgr {
 
 /// A published snapshot and its one subscriber; at first an empty snapshot and
-/// nobody. Thread-safe; `Notify` from one thread at a time.
+/// no subscriber. Thread-safe; `Notify` from one thread at a time.
 template <typename Snapshot>
 class SnapshotCell {
  public:

@@ -78,8 +78,8 @@ class HeldCall {
   enum class Phase { kCollecting, kDeciding, kForwarded, kOver };
   Phase phase() const { return phase_; }
 
-  /// Its request has come as a whole. An error: it cannot be read, and nobody
-  /// was asked.
+  /// Its request has come as a whole. An error: it cannot be read, and no
+  /// interceptor was asked.
   absl::Status Ask(const std::string& body);
   /// How long the caller waits from now on; nothing: as the headers say, since
   /// next to no time has passed.
@@ -118,7 +118,7 @@ class HeldCalls {
   HeldCalls(const CriProxyOptions& options, Loop& loop, Counters& counters)
       : options_(options), loop_(loop), counters_(counters) {}
 
-  /// Null when nobody wants to hear of such calls.
+  /// Null when no interceptor wants to hear of such calls.
   std::unique_ptr<HeldCall> Hold(const Headers& request,
                                  HeldCall::Decided decided);
 

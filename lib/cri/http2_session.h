@@ -64,7 +64,7 @@ class SessionEvents {
 };
 
 /// One side of HTTP/2 on one socket. Headers go through unjudged and in order.
-/// Reads and writes only when told to; never destroyed by its own events.
+/// Reads and writes only on demand; never destroyed by its own events.
 class Http2Session {
  public:
   enum class Role { kServer, kClient };

@@ -27,7 +27,7 @@ namespace devmgr::cri {
 ///      too
 ///
 /// While it is absent, the next call tries to connect. Sessions only note what
-/// they are told while they read or write; what destroys anything happens in
+/// they hear of it while they read or write; what destroys anything happens in
 /// Settle, at the end of each event.
 class Link final : public Buried {
  public:
@@ -107,7 +107,7 @@ class Link final : public Buried {
   bool has_called_ = false;
   bool cut_ = false;  ///< A message was cut: hang up, too.
   bool ended_ = false;
-  /// Limits of the runtime that the caller was told.
+  /// Limits of the runtime that the caller was sent.
   std::uint32_t told_streams_ = 0;
   std::uint32_t told_header_list_ = 0;
   std::uint32_t client_header_list_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is read of CRI messages: who a request is for, and what a container was
-// given already.
+// What is read of CRI messages: which pod a request is for, and what a
+// container was given already.
 #pragma once
 
 #include <absl/status/statusor.h>

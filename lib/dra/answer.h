@@ -22,8 +22,8 @@ inline constexpr std::size_t kMaxErrorBytes = 4096;
 
 /// Checks what came for `asked`. A claim without an answer, with an error, or
 /// with devices that cannot be (names, sizes, CDI names that are not fully
-/// qualified) has an error; an answer for a claim that nobody asked about fails
-/// all of them.
+/// qualified) has an error; an answer for a claim that was not asked about
+/// fails all of them.
 PrepareAnswer CheckPrepareAnswer(const std::vector<ClaimReference>& asked,
                                  const absl::StatusOr<RawAnswer>& raw);
 UnprepareAnswer CheckUnprepareAnswer(const std::vector<ClaimReference>& asked,

@@ -24,7 +24,7 @@ struct RawClaimAnswer {
 };
 using RawAnswer = std::map<std::string, RawClaimAnswer>;  ///< By claim UID.
 
-/// What a driver is told of a claim's allocation.
+/// What a driver is sent of a claim's allocation.
 enum class Handles {
   kNone,        ///< Nothing: the driver reads the claim itself.
   kText,        ///< What a controller wrote.

@@ -16,7 +16,7 @@
 
 namespace devmgr::dra {
 
-/// A claim as drivers are told of it.
+/// A claim as it is sent to drivers.
 struct ClaimReference {
   ClaimUid uid;
   ObjectName name;

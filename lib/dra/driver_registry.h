@@ -69,7 +69,7 @@ class DriverRegistry final : public Drivers,
     std::uint64_t registration = 0;
     std::shared_ptr<DriverInstance> instance;
   };
-  /// The answer when there is nobody to be asked.
+  /// The answer when there is no instance to be asked.
   template <typename Answer>
   void Refuse(const absl::Status& status,
               const std::vector<ClaimReference>& claims,
@@ -89,7 +89,7 @@ class DriverRegistry final : public Drivers,
   peer::FlapGuards guards_;  ///< By driver and endpoint.
   /// Oldest first; shared with completions under way.
   std::map<std::string, std::vector<Registered>> drivers_;
-  HealthListener* health_ = nullptr;  ///< Null: nobody asks for health.
+  HealthListener* health_ = nullptr;  ///< Null: no driver is asked for health.
   std::map<std::string, std::shared_ptr<HealthWatch>> watches_;
 };
 

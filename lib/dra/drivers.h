@@ -42,7 +42,8 @@ class Drivers {
                          std::vector<ClaimReference> claims,
                          std::function<void(UnprepareAnswer)> done) = 0;
   virtual std::vector<PluginInfo> Plugins() const = 0;
-  /// Who is told of health; borrowed. To be called before any driver comes.
+  /// The listener that hears of health; borrowed. To be called before any
+  /// driver comes.
   virtual void WatchHealth(HealthListener&) {}
 };
 

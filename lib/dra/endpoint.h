@@ -24,7 +24,8 @@ absl::Status CheckEndpoint(
 
 /// Dials as `dialer` does, if the links still lead below `directories`, and if
 /// the right user listens: a plugin may offer its own sockets, and `owner`,
-/// who listens on its registration socket, those of all users if it is root.
+/// the process that listens on its registration socket, those of all users if
+/// it is root.
 ///   InvalidArgument   as for CheckEndpoint
 ///   PermissionDenied  somebody else listens there
 Dialer GuardedDialer(Dialer dialer,

@@ -28,7 +28,7 @@ class EventLog {
   static constexpr std::chrono::milliseconds kPause{10'000};
   /// Events of one kind of object that are delivered at once in such a pause.
   static constexpr std::size_t kMostAtOnce = 200;
-  /// Messages of one reason and object that are told apart.
+  /// Messages of one reason and object that are kept apart.
   static constexpr std::size_t kMostMessages = 16;
 
   /// `executor` is borrowed and must outlive the log, or be stopped before.

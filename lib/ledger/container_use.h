@@ -15,7 +15,7 @@ namespace devmgr::ledger {
 /// Which pods may have a container that runs with a claim, as far as this
 /// manager can tell. A container may run once its start was let through. Who
 /// asks before a start (BeforeContainerStart) is believed to do so before each;
-/// a pod for which nobody asks may run containers as soon as its answer was
+/// a pod for which no caller asks may run containers as soon as its answer was
 /// read. Of pods that were Ready in this boot before the manager was opened
 /// nothing is known: they may. Ends of containers are not heard of.
 /// Lives on the manager's thread.

@@ -29,7 +29,7 @@ class PluginEndpoints {
     rpc::Runtime& runtime;
     dra::DriverRegistry& drivers;
     plugin::PluginRegistry& plugins;
-    /// Empty: nobody comes in there.
+    /// Empty: there is no such endpoint.
     std::filesystem::path plugin_registry_dir;
     std::filesystem::path device_plugin_dir;
     LogSink log;

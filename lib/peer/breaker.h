@@ -36,7 +36,7 @@ struct BreakerOptions {
   std::chrono::milliseconds last_pause{300'000};
 };
 
-/// Knows no clock: whoever owns it calls OnCooledDown when `pause` is over.
+/// Knows no clock: its owner calls OnCooledDown when `pause` is over.
 class Breaker {
  public:
   explicit Breaker(BreakerOptions options)

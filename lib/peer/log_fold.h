@@ -15,8 +15,8 @@ namespace devmgr::peer {
 
 /// Log lines about peers, at a bounded rate whatever they do: of each subject
 /// some lines in ten seconds are written at once, and what comes beyond that is
-/// told with the last of it at the end of that time, as `(repeated N times)`.
-/// Subjects beyond a number count as one. Lives on its executor.
+/// reported with the last of it at the end of that time, as `(repeated N
+/// times)`. Subjects beyond a number count as one. Lives on its executor.
 class LogFold {
  public:
   static constexpr std::chrono::milliseconds kPause{10'000};
@@ -26,7 +26,7 @@ class LogFold {
   /// `executor` is borrowed. `sink` may be null.
   LogFold(Executor& executor, LogSink sink)
       : executor_(executor), sink_(std::move(sink)) {}
-  /// What has not been told is told.
+  /// What has not been reported is reported.
   ~LogFold();
   LogFold(const LogFold&) = delete;
   LogFold& operator=(const LogFold&) = delete;

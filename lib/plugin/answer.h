@@ -28,7 +28,7 @@ inline constexpr std::size_t kMaxValueBytes = 128 * 1024;
 /// Of a version, a resource name or an endpoint, in a message.
 inline constexpr std::size_t kMaxQuotedBytes = 256;
 
-/// A list of devices as it was told, in its order.
+/// A list of devices as it came, in its order.
 struct DeviceList {
   std::vector<device::Device> devices;
   ListProblems problems;

@@ -11,7 +11,7 @@ namespace devmgr::plugin {
 enum class InstanceState {
   kConnecting,  ///< A dial is due now.
   kAsking,      ///< Connected; it was asked for its options.
-  kListening,   ///< It was asked for its devices and has told none yet.
+  kListening,   ///< It was asked for its devices and has listed none yet.
   kLive,
   kBackingOff,  ///< The connection is lost, or could not be made; a timer runs.
   kClosed,      ///< Final.

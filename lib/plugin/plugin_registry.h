@@ -35,8 +35,8 @@ struct PluginRegistryOptions {
   /// connection, and the end of the one before.
   peer::RateOptions registrations;
   peer::RateOptions all_registrations{1024, std::chrono::milliseconds(50)};
-  /// Calls carry who they are for: `devmgr-pod-uid`, `devmgr-pod-namespace`,
-  /// `devmgr-pod-name`, `devmgr-container`.
+  /// Calls carry the pod that they are for: `devmgr-pod-uid`,
+  /// `devmgr-pod-namespace`, `devmgr-pod-name`, `devmgr-container`.
   bool pod_identity_metadata = false;
   /// How long WhenCurrent waits.
   std::chrono::milliseconds catch_up{5'000};
@@ -50,7 +50,7 @@ struct PluginRegistryOptions {
 /// The device plugins that registered, in either way, each connection with a
 /// generation. Several instances may serve one resource. A registration at the
 /// socket of another instance of that resource replaces it once it is
-/// connected; the end of the old one is told and touches nothing else.
+/// connected; the end of the old one is reported and touches nothing else.
 /// Handler of plugins of type `DevicePlugin`. Follows the kubelet's
 /// pkg/kubelet/cm/devicemanager/plugin. Lives on its executor.
 class PluginRegistry final : public Plugins,

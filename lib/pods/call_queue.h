@@ -18,7 +18,7 @@ namespace devmgr::pods {
 /// How claims of many pods share the calls to their drivers. A few calls may be
 /// under way at a driver; what becomes due while they are goes together with
 /// the next one that may begin, in the order in which it became due. So a burst
-/// of pods costs a driver few calls, and a hung call holds up nobody who can
+/// of pods costs a driver few calls, and a hung call holds up no claim that can
 /// take another's place.
 class CallQueue {
  public:

@@ -36,8 +36,8 @@ struct DeviceRequest {
   claim::PodIdentity pod;
   std::int32_t priority = 0;
   std::vector<device::DeviceNeed> needs;
-  /// What it holds is believed while no plugin has told its devices; false when
-  /// its containers are gone and have to start again.
+  /// What it holds is believed while no plugin has listed its devices; false
+  /// when its containers are gone and have to start again.
   bool trust_held = true;
   /// What it holds has to work; false when it runs on it anyway.
   bool judge_held = true;
@@ -72,8 +72,8 @@ class DeviceAdmission {
   explicit DeviceAdmission(Parts parts);
   ~DeviceAdmission();
 
-  /// Frees what an earlier manager had reserved: nobody knows what the plugins
-  /// made of it. To be called once, at first.
+  /// Frees what an earlier manager had reserved: it is not known what the
+  /// plugins made of it. To be called once, at first.
   void FreeUnanswered();
 
   /// kAdmit: the pod holds all it needs. kWait: what is missing. An error: a
@@ -105,8 +105,8 @@ class DeviceAdmission {
   void Forget(const PodUid& pod);
 
  private:
-  /// What is under way for one pod; whoever asks meanwhile joins it. When
-  /// nobody asks any more, it gives back what it has.
+  /// What is under way for one pod; a caller that asks meanwhile joins it. When
+  /// no caller asks any more, it gives back what it has.
   struct Operation {
     DeviceRequest request;
     std::map<OperationId, Done> askers;
@@ -147,12 +147,12 @@ class DeviceAdmission {
   /// With answers that are fine.
   void Conclude(const Shared& operation);
   void Commit(const Shared& operation);
-  /// Plugins want different things of the same name in one container: told,
+  /// Plugins want different things of the same name in one container: an event,
   /// and, if that is refused, an error.
   ///   FailedPrecondition  names the first
   absl::Status CheckConflicts(Operation& operation) const;
-  /// Gives back what is reserved, then goes on with `next`; ends if nobody asks
-  /// any more.
+  /// Gives back what is reserved, then goes on with `next`; ends if no caller
+  /// asks any more.
   void Free(const Shared& operation, const std::string& why,
             std::function<void()> next);
 
@@ -168,7 +168,7 @@ class DeviceAdmission {
   admission::WaitQueue::Place PlaceOf(const Operation& operation) const;
   void EnterLine(const PodUid& pod, admission::WaitQueue::Place place);
   admission::WaitQueue::FreeCount FreeCount() const;
-  /// Tells those who may go now; `but` has been just now.
+  /// Has those judged again that may go now; `but` has been just now.
   void GiveTurns(const std::set<std::string>& resources,
                  const PodUid& but = {});
   void ArmTimer();

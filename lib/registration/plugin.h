@@ -40,7 +40,7 @@ class PluginHandler {
   /// Changes nothing. An error is sent to the plugin as it is.
   virtual absl::Status Validate(const Plugin& plugin) = 0;
   /// Takes the plugin in. Checks again what Validate checks. `done` runs once,
-  /// from within or later, with what the plugin is told.
+  /// from within or later, with what the plugin gets as answer.
   virtual void Register(const Plugin& plugin,
                         std::function<void(absl::Status)> done) = 0;
   /// Lets go of what this registration brought, and of nothing that another one

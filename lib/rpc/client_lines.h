@@ -18,7 +18,7 @@ namespace devmgr::rpc {
 /// The connections of one server's clients: so many at a time, with so many
 /// calls each. At the limit the one that has been there for longest without a
 /// call is hung up on, so that clients which connect and say nothing keep
-/// nobody out. Thread-safe.
+/// no client out. Thread-safe.
 class ClientLines {
  public:
   using Id = std::uint64_t;  ///< 0 is never a connection.

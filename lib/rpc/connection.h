@@ -126,11 +126,12 @@ struct DialOptions {
 /// thread, when the peer closes.
 ///   NotFound          there is no such file
 ///   PermissionDenied  we may not connect
-///   Unavailable       nobody listens there (a stale socket), or its queue is
+///   Unavailable       no process listens there (a stale socket), or its queue
+///   is
 ///                     full; the message tells which
 ///   FailedPrecondition  the file is not a socket
-/// None of the messages, and none of the calls' errors, names the path: whoever
-/// dials says of which peer it is.
+/// None of the messages, and none of the calls' errors, names the path: the
+/// caller that dials says of which peer it is.
 absl::StatusOr<std::unique_ptr<Connection>> Dial(
     Runtime& runtime, const std::filesystem::path& path,
     std::function<void()> on_hang_up, DialOptions options = {});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inside of this room: who handles which call, and what a handler gets of it.
+// Inside of this room: which function handles which call, and what a handler
+// gets of it.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -35,7 +35,7 @@ struct CallRequest {
 };
 
 /// From the start on the call has one operation at least on the queue, or (a
-/// stream between two messages) whoever calls next puts one there. So it ends,
+/// stream between two messages) the next caller puts one there. So it ends,
 /// with Forget as its last act, whatever happens.
 class PendingCall : public Completion {
  public:

@@ -95,7 +95,7 @@ struct ServerOptions {
 /// listening and with its mode.
 class Server {
  public:
-  /// A socket file that nobody answers on is replaced.
+  /// A socket file on which no process answers is replaced.
   ///   FailedPrecondition  somebody listens there; the message names process
   ///                       and pid. Or a file that is not a socket is there.
   ///   NotFound            there is no such directory; it is not made
@@ -112,7 +112,7 @@ class Server {
   /// The socket file is in place and is ours, and we listen.
   virtual bool IsReachable() const = 0;
   /// Makes the file appear anew. Connections and calls go on. Errors as of
-  /// Start, after which nobody can connect until this succeeds. Not to be
+  /// Start, after which no client can connect until this succeeds. Not to be
   /// called on two threads at once, nor on the poller's.
   virtual absl::Status Relisten() = 0;
 

@@ -38,8 +38,8 @@ std::optional<SocketRights> RightsOf(const std::filesystem::path& path);
 class SocketFile {
  public:
   /// Makes the file appear at `path` with `mode`, already listening; `users`
-  /// may connect besides. A socket that nobody answers on is replaced. Errors
-  /// as for `Server::Start`.
+  /// may connect besides. A socket on which no process answers is replaced.
+  /// Errors as for `Server::Start`.
   static absl::StatusOr<std::unique_ptr<SocketFile>> Listen(
       const std::filesystem::path& path, mode_t mode,
       const std::vector<uid_t>& users = {});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kAllocationAnnotation says of a container: who gave it what, as digests
-// that can be compared without asking the runtime more than for a list.
+// What kAllocationAnnotation says of a container: what it was given by which
+// party, as digests that can be compared without asking the runtime more than
+// for a list.
 #pragma once
 
 #include <devmgr/container_devices.h>
@@ -26,7 +27,7 @@ struct Stamp {
 
 /// `LEDGER`, or `LEDGER.CLIENT`.
 std::string WriteStamp(const Stamp& stamp);
-/// Any text has a meaning; what nobody wrote is equal to no digest.
+/// Any text has a meaning; what the shim did not write is equal to no digest.
 Stamp ReadStamp(std::string_view text);
 
 }  // namespace devmgr::shim

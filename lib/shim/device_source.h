@@ -63,8 +63,8 @@ std::unique_ptr<DeviceSource> MakeManagerSource(
 /// A daemon, by its inspection socket. `runtime` is borrowed. Connects when
 /// something is asked. `timeout` is for what has none of its own, and for the
 /// answer to a long poll, after it. `on_lost` runs, on any thread, when a
-/// connection has ended by itself: by then it may have forgotten what it was
-/// told.
+/// connection has ended by itself: by then it may have forgotten what was
+/// reported to it.
 std::unique_ptr<DeviceSource> MakeDaemonSource(
     rpc::Runtime& runtime, std::filesystem::path endpoint,
     std::chrono::milliseconds timeout, std::function<void()> on_lost);

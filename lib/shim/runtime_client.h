@@ -42,8 +42,8 @@ class RuntimeClient {
   using Done = std::function<void(absl::StatusOr<T>)>;
 
   /// Both borrowed. `executor` must have stopped before this is destroyed.
-  /// `on_lost` is told when the connection has ended that answers came over:
-  /// who answers next may be another runtime.
+  /// `on_lost` runs when the connection has ended that answers came over:
+  /// what answers next may be another runtime.
   RuntimeClient(rpc::Runtime& runtime, Executor& executor,
                 std::filesystem::path endpoint, std::function<void()> on_lost)
       : runtime_(runtime),

@@ -21,7 +21,7 @@ namespace devmgr::shim {
 /// when there is news, and again until it was taken. Lives on `executor`.
 class RuntimeReporter {
  public:
-  /// Events that wait to be told; of more the newest are only counted.
+  /// Events that wait to be reported; of more the newest are only counted.
   static constexpr std::size_t kMaxWaiting = kMaxReportedEvents - 1;
   /// Between two reports, and after ones that failed.
   static constexpr std::chrono::milliseconds kPause{200};

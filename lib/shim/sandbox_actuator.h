@@ -21,17 +21,17 @@ namespace devmgr::shim {
 
 /// `actuate: cri`: holds what would run a sandbox until its pod is Ready, and
 /// releases pods that are over. Pods come either from the manager's source,
-/// which the runtime and the source both have to lack, or from somebody who
+/// which the runtime and the source both have to lack, or from an embedder that
 /// wants them by himself; then their sandboxes alone decide. Lives on
 /// `executor`.
 ///
-/// A pod keeps its place while nobody holds a call for it.
+/// A pod keeps its place while no call for it is held.
 class SandboxActuator {
  public:
   using Done = std::function<void(absl::Status)>;
 
   /// All borrowed; must be destroyed once `executor` has stopped. `book` is
-  /// changed before this is told.
+  /// changed before this hears of it.
   SandboxActuator(DeviceManager& manager, const PodBook& book,
                   bool pods_from_source, std::shared_ptr<Executor> executor);
   ~SandboxActuator();
@@ -44,7 +44,7 @@ class SandboxActuator {
 
   /// `call` is to run a sandbox of `pod`. Ends with OK when that is Ready, and
   /// not at all when the call is over before.
-  ///   NotFound            nobody knows it
+  ///   NotFound            it is not known
   ///   Unavailable         not Ready in time; the message says what it waits
   ///                       for
   ///   FailedPrecondition  it is rejected, malformed or over
@@ -60,7 +60,8 @@ class SandboxActuator {
   /// it would get may be in use.
   void OnDoubt() { in_doubt_ = true; }
   bool in_doubt() const { return in_doubt_; }
-  /// The runtime has not told what it runs; who waits for that is told `why`.
+  /// The runtime has not listed what it runs; calls that wait for that get
+  /// `why`.
   void OnLookFailed(const absl::Status& why);
   /// The book was compared with the runtime.
   void OnLook();

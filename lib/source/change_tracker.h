@@ -19,8 +19,8 @@ struct EntryKey {
   friend auto operator<=>(const EntryKey&, const EntryKey&) = default;
 };
 
-/// What the watchers told and no scan has looked at yet, and which files have
-/// a writer. Bounded. Not thread-safe.
+/// What the watchers reported and no scan has looked at yet, and which files
+/// have a writer. Bounded. Not thread-safe.
 class ChangeTracker {
  public:
   static constexpr std::size_t kMaxEntries = 20'000;
@@ -45,9 +45,9 @@ class ChangeTracker {
   const Changes& pending() const { return pending_; }
   Changes Take();
 
-  /// True while somebody who wrote to one of the entries has not closed it.
+  /// True while a process that wrote to one of the entries has not closed it.
   bool IsBeingWritten(const std::vector<EntryKey>& keys) const;
-  /// After a kRescan nobody knows whether the writers seen before are still
+  /// After a kRescan it is not known whether the writers seen before are still
   /// there. They are believed in until `ForgetDoubtful`.
   bool HasDoubtful() const;
   void ForgetDoubtful();

@@ -74,7 +74,7 @@ FileReading ReadManifest(int directory, const std::string& name,
                          std::size_t max_bytes);
 
 /// Returns after every rename in `directory` that has begun to show has also
-/// been told to its watchers.
+/// been reported to its watchers.
 void AwaitRenames(int directory);
 
 /// A place where a file's content can be changed: an entry of a directory.

@@ -42,7 +42,7 @@ class CallScript {
                               const std::vector<std::string>& subjects) {
     return scenario_.Take(method, subjects);
   }
-  /// True when `step` ends the call before any work; `fail` is told the error
+  /// True when `step` ends the call before any work; `fail` gets the error
   /// when it is due.
   bool EndsBeforeWork(const ScenarioStep& step,
                       std::function<void(const absl::Status&)> fail);
@@ -52,7 +52,7 @@ class CallScript {
   void Later(std::chrono::milliseconds delay, Task task);
   void Crash() { crash_(); }
   /// Drops the calls that wait: what they were answered on is gone. Only when
-  /// it is gone, as who is let go of answers.
+  /// it is gone, as a call that is let go answers.
   void Forget();
 
  private:

@@ -16,7 +16,7 @@
 
 namespace devmgr::testing {
 
-/// The devices of a fake plugin and the streams that are told of them. Each
+/// The devices of a fake plugin and the streams that they are sent on. Each
 /// change goes out on every stream, as the whole list. Thread-bound.
 class DeviceLists {
  public:

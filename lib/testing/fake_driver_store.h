@@ -42,7 +42,7 @@ enum class LostSpec { kWrite, kLeave };
 ///                                         claim has no device of the driver
 ///
 /// The record is written before the spec file and removed after it, so that
-/// whoever dies in between finds the spec file through the record.
+/// a driver that dies in between finds the spec file through the record.
 /// Several stores, in any processes, may be open on the same folders: what is
 /// on disk is asked before anything is done about a claim.
 /// Thread-bound. Calls block for disk, and for other stores.

@@ -19,7 +19,7 @@
 namespace devmgr::testing {
 
 /// The health service of a fake driver: reports all prepared devices and those
-/// it was told of, at once, whenever something changes, and again and again.
+/// it knows, at once, whenever something changes, and again and again.
 /// Lives on its executor.
 class FakeHealth {
  public:

@@ -32,7 +32,7 @@ class RegistryClient {
     std::function<void()> appeared;
     /// A file of the directory is gone.
     std::function<void()> vanished;
-    /// The registry has answered, or nobody was there to do so.
+    /// The registry has answered, or none was there to do so.
     std::function<void(const absl::Status&)> answered;
     std::function<void(const absl::Status&)> away;
   };
@@ -51,7 +51,7 @@ class RegistryClient {
   void Cancel();
 
  private:
-  /// Device, inode and time of making: who has been there before.
+  /// Device, inode and time of making: whether it was there before.
   using Identity = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
 
   RegistryClient(rpc::Runtime& runtime, Executor& executor,
@@ -71,7 +71,8 @@ class RegistryClient {
   std::shared_ptr<RegistryClient*> self_;
   std::unique_ptr<watcher::DirectoryWatcher> watcher_;
 
-  std::optional<Identity> known_;  ///< The socket that was told or called last.
+  std::optional<Identity>
+      known_;  ///< The socket that was found or called last.
   std::optional<std::string> request_;  ///< Until it is accepted.
   std::unique_ptr<rpc::Connection> connection_;
   std::uint64_t attempt_ = 0;

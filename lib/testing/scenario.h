@@ -9,7 +9,7 @@
 
 namespace devmgr::testing {
 
-/// As many devices a fake plugin can be told to have.
+/// As many devices a fake plugin can have.
 inline constexpr int kMaxDevices = 1'000'000;
 
 /// Whose steps they are.
@@ -18,7 +18,7 @@ enum class Fake { kDriver, kPlugin };
 /// Name of an action in scenario files and events: `fail-claim`.
 std::string_view NameOf(ScenarioStep::Action action);
 
-/// What a fake can be told to do, and on which calls.
+/// What a fake can be made to do, and on which calls.
 std::vector<ScenarioStep::Action> ActionsOf(Fake fake);
 std::vector<std::string_view> MethodsOf(Fake fake);
 /// True if a step with that method (also `any`) can ever be taken.

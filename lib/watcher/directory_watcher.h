@@ -23,7 +23,7 @@ struct DirectoryEvent {
                   ///< swapped or mounted over.
     kAppeared,    ///< Created or renamed into the directory.
     kChanged,     ///< A writer closed the file.
-    kWriting,     ///< Written to by somebody who has not closed it yet.
+    kWriting,     ///< Written to by a process that has not closed it yet.
     kAttributes,  ///< Mode, owner or times differ: it may have become readable.
     kVanished,    ///< Deleted or renamed away.
   };

@@ -72,7 +72,7 @@ Table TableOf(const Session& session, const std::vector<Info>& infos,
   return table;
 }
 
-/// For people: a table or names. An empty one is told on stderr.
+/// For people: a table or names. An empty one is a line on stderr.
 template <typename Info>
 void PrintLines(const Session& session, const std::vector<Info>& infos,
                 const Listing<Info>& listing) {
@@ -112,7 +112,7 @@ void Sort(std::vector<PodInfo>& pods);
 void Sort(std::vector<ClaimInfo>& claims);
 void Sort(std::vector<DeviceInfo>& devices);
 
-/// A table, or one name per line; an empty list is told on stderr.
+/// A table, or one name per line; an empty list is a line on stderr.
 void PrintList(const Session& session, const std::vector<PodInfo>& pods);
 void PrintList(const Session& session, const std::vector<ClaimInfo>& claims);
 void PrintList(const Session& session, const std::vector<DeviceInfo>& devices);

@@ -21,7 +21,7 @@ inline constexpr char kApiVersion[] = "devmgr/v1alpha1";
 /// stdout is a terminal.
 bool WantsColor(const Options& options, const Environment& environment);
 
-/// What a text is, for those who see colours. Never the only sign of it.
+/// What a text is, for readers that see colours. Never the only sign of it.
 enum class Tone { kPlain, kTitle, kGood, kWarn, kBad };
 
 std::string Painted(const std::string& text, Tone tone, bool color);

@@ -14,7 +14,7 @@
 
 namespace devmgrd {
 
-/// What devmgrd can be told, in a file or by flags. Defaults are those of a
+/// The options of devmgrd, in a file or by flags. Defaults are those of a
 /// system service.
 struct Config {
   std::filesystem::path root;  ///< Of `--root`; not a key of the file.

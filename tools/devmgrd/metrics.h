@@ -39,9 +39,9 @@ class NameLimit {
   std::set<std::string> names_;
 };
 
-/// The metrics of a manager, as described in docs/metrics.md: counts what it is
-/// told, and reads the rest, gauges, off the manager's views when they are
-/// collected. What it is told comes on the manager's thread; the rest may be
+/// The metrics of a manager, as described in docs/metrics.md: counts what it
+/// hears of, and reads the rest, gauges, off the manager's views when they are
+/// collected. What it hears of comes on the manager's thread; the rest may be
 /// called on any other.
 class Metrics final : public devmgr::MetricsSink,
                       public devmgr::DeviceManagerObserver,
@@ -93,8 +93,8 @@ class Metrics final : public devmgr::MetricsSink,
 };
 
 /// Serves `metrics` at /metrics on threads of its own. The exposer's destructor
-/// waits for these: two seconds when nobody asks, and as long as a client likes
-/// that takes the page in little by little.
+/// waits for these: two seconds when no client asks, and as long as a client
+/// likes that takes the page in little by little.
 ///   Unavailable  cannot listen there; names the address
 absl::StatusOr<std::unique_ptr<prometheus::Exposer>> ServeMetrics(
     const ListenAddress& address, const std::shared_ptr<Metrics>& metrics);

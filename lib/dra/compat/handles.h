@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What drivers before Kubernetes 1.31 are told of a claim's allocation.
+// What drivers before Kubernetes 1.31 are sent of a claim's allocation.
 #pragma once
 
 #include <absl/status/status.h>

@@ -29,7 +29,7 @@ class SpokenApi {
   const ApiVersion& current() const;
 
   /// The driver knows the method of `asked`. By which version the answer to it
-  /// is to be read; `prepare` says that this may be told by the answer.
+  /// is to be read; `prepare` says that the answer may show this.
   const ApiVersion& OnAnswer(const ApiVersion& asked, bool prepare,
                              const std::string& answer);
 

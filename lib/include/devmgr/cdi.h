@@ -120,8 +120,8 @@ DEVMGR_EXPORT absl::StatusOr<std::string> InjectCdiIntoOciConfig(
 /// mounts (recursive, private) and device nodes replace those of the same path
 /// in the container. Links that lead to a host node are followed, as CRI
 /// runtimes do, and of a directory all nodes in it are given. CDI devices that
-/// annotations name are injected in place of these annotations, which whoever
-/// runs the configuration would not read.
+/// annotations name are injected in place of these annotations, which the
+/// client that runs the configuration would not read.
 ///   as CdiNamesOf, CdiEditsOf, InjectCdiIntoOciConfig
 DEVMGR_EXPORT absl::StatusOr<std::string> InjectIntoOciConfig(
     std::string_view config, const ContainerDevices& devices,

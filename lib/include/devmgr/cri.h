@@ -81,8 +81,8 @@ struct CriOutcome {
   absl::Status status;
   /// The runtime was called; otherwise it has heard nothing of the call.
   bool forwarded = false;
-  /// The runtime itself said `status`; otherwise, if it was called, nobody
-  /// knows what it did.
+  /// The runtime itself said `status`; otherwise, if it was called, it is not
+  /// known what it did.
   bool answered = false;
   /// Its answer, serialised and uncompressed, when `status` is OK. Empty too
   /// when it was above CriProxyOptions::max_held_bytes or unreadable.
@@ -121,8 +121,8 @@ class DEVMGR_EXPORT CriInterceptor {
   /// doing has an unknown outcome: compare before anything exclusive is given
   /// away again. Connections are made anew when a call needs one.
   virtual void OnBackendLost(const absl::Status& /*why*/) {}
-  /// Our socket could not be given the rights that the runtime's has; whoever
-  /// may connect there perhaps cannot connect here.
+  /// Our socket could not be given the rights that the runtime's has; a user
+  /// that may connect there perhaps cannot connect here.
   virtual void OnRightsNotTaken(const absl::Status& /*why*/) {}
   /// A caller was not taken, or lost its place to another one
   /// (CriProxyOptions::max_connections; out of descriptors). As often as that

@@ -16,8 +16,8 @@ namespace devmgr {
 /// Locks: none is held.
 /// Limits: do not block, throw, or call blocking methods of the manager.
 ///
-/// Names are valid names of extended resources, but chosen by plugins: whoever
-/// counts by name should bound how many names there can be.
+/// Names are valid names of extended resources, but chosen by plugins: a sink
+/// that counts by name should bound how many names there can be.
 class DEVMGR_EXPORT MetricsSink {
  public:
   virtual ~MetricsSink() = default;

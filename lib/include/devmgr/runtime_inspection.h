@@ -113,7 +113,7 @@ DEVMGR_EXPORT std::string_view HeldDifferenceKindName(
 /// net device, group, annotation and RDT class, and the digest of
 /// kAllocationAnnotation. Sorted by `what` and `name`.
 ///
-/// Additional can be device nodes and CDI devices: of all else nobody can tell
+/// Additional can be device nodes and CDI devices: of all else it is not known
 /// what the pod or its image brought. CDI names are compared where the runtime
 /// tells any; a shim before a runtime without CDI leaves none. Blocks as `host`
 /// does, and for links in paths of mounts.
@@ -151,7 +151,7 @@ struct UnmarkedContainer {
 ///   `unaccounted-container`  it has a device node, or was created with a CDI
 ///                            device, that a device of `registry` or of a
 ///                            plugin brings, and its pod holds none of these:
-///                            others do, or nobody
+///                            others do, or none
 /// The nodes that every container has say nothing, nor do those of a privileged
 /// one, which reaches all of the host. Of a pod for which the ledger cannot
 /// answer now nothing is said. Blocks as `host` does.

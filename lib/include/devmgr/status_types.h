@@ -128,7 +128,7 @@ struct DebtInfo {
   std::string policy;  ///< `block`, `defer`, `forgiveAfter: 1h`.
 };
 
-/// Who may serve the name of an extended resource; kAutomatic: whoever the
+/// What may serve the name of an extended resource; kAutomatic: what the
 /// rules of lib/claim/README.md say.
 enum class ResourceOwner { kDevicePlugin, kDeviceClass, kAutomatic };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fakes for tests, demos and people who want to see a driver misbehave: real
+// Fakes for tests, demos and people that want to see a driver misbehave: real
 // gRPC servers on real sockets. Link `devmgr_testing`.
 #pragma once
 
