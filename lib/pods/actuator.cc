@@ -261,38 +261,28 @@ void Actuator::Step(const PodUid& uid) {
   Take(admission::NextStep(GoalOf(uid, entry)), uid, entry);
 }
 
-void Actuator::Take(PodStep step, const PodUid& uid, const Entry& entry) {
-  PodLifecycle& lifecycle = parts_.lifecycle;
-  switch (step) {
-    case PodStep::kEnd:
-      return StartOperation(
-          [&lifecycle, uid, done = DoneWithEnd(uid)](OperationId id) {
-            lifecycle.End(id, uid, done);
-          });
-    case PodStep::kReject:
-      return StartOperation([&lifecycle, pod = entry.malformed,
-                             done = DoneWithVerdict(uid)](OperationId id) {
-        lifecycle.Reject(id, *pod, done);
-      });
-    case PodStep::kAdmit:
-      return StartOperation([&lifecycle, pod = entry.pod,
-                             done = DoneWithVerdict(uid)](OperationId id) {
-        lifecycle.Admit(id, *pod, done);
-      });
-    case PodStep::kPrepare:
-      return StartOperation(
-          [&lifecycle, uid, done = DoneWithPrepare(uid)](OperationId id) {
-            lifecycle.Prepare(id, uid, done);
-          });
-  }
-}
-
 /// In a turn of its own: rooms that are in the middle of a change may have
 /// brought us here.
-void Actuator::StartOperation(std::function<void(OperationId)> operation) {
-  Post([this, operation = std::move(operation)] {
-    operation(parts_.next_operation());
+void Actuator::Take(PodStep step, const PodUid& uid, const Entry& entry) {
+  Post([this, step, uid, pod = entry.pod, malformed = entry.malformed] {
+    Start(step, uid, pod, malformed);
   });
+}
+
+void Actuator::Start(PodStep step, const PodUid& uid,
+                     const std::shared_ptr<const Pod>& pod,
+                     const std::shared_ptr<const MalformedPod>& malformed) {
+  const OperationId id = parts_.next_operation();
+  switch (step) {
+    case PodStep::kEnd:
+      return parts_.lifecycle.End(id, uid, DoneWithEnd(uid));
+    case PodStep::kReject:
+      return parts_.lifecycle.Reject(id, *malformed, DoneWithVerdict(uid));
+    case PodStep::kAdmit:
+      return parts_.lifecycle.Admit(id, *pod, DoneWithVerdict(uid));
+    case PodStep::kPrepare:
+      return parts_.lifecycle.Prepare(id, uid, DoneWithPrepare(uid));
+  }
 }
 
 DeviceManager::AdmitDone Actuator::DoneWithVerdict(const PodUid& uid) {

@@ -102,7 +102,9 @@ class Actuator {
   void StepAnew(const PodUid& uid);
   void Step(const PodUid& uid);
   void Take(admission::PodStep step, const PodUid& uid, const Entry& entry);
-  void StartOperation(std::function<void(OperationId)> operation);
+  void Start(admission::PodStep step, const PodUid& uid,
+             const std::shared_ptr<const Pod>& pod,
+             const std::shared_ptr<const MalformedPod>& malformed);
   DeviceManager::AdmitDone DoneWithVerdict(const PodUid& uid);
   DeviceManager::Done DoneWithPrepare(const PodUid& uid);
   DeviceManager::Done DoneWithEnd(const PodUid& uid);
