@@ -24,7 +24,11 @@ Phase CallFor(std::chrono::milliseconds time, const StartCall& call) {
   Phase phase;
   const Usage before = Usage::Now();
   const auto begin = steady_clock::now();
-  while (steady_clock::now() < begin + time) {
+  const auto is_short = [&phase] {
+    return phase.calls.size() + phase.failures.size() < kLeastCalls;
+  };
+  while (steady_clock::now() < begin + time ||
+         (is_short() && steady_clock::now() < begin + kPatience)) {
     const auto called = steady_clock::now();
     call([answers](const absl::Status& status) { answers->Put(status); });
     const absl::Status status =

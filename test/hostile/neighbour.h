@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -28,8 +29,12 @@ struct Phase {
 /// Begins a call that ends with `done`, on any thread.
 using StartCall = std::function<void(std::function<void(absl::Status)> done)>;
 
+/// So many calls a phase has at least, unless the neighbour is not served.
+inline constexpr std::size_t kLeastCalls = 11;
+
 /// Calls the neighbour for so long, one call after the other, with a pause of
-/// two milliseconds.
+/// two milliseconds; on a machine that is busy otherwise for longer, until it
+/// was called kLeastCalls times.
 Phase CallFor(std::chrono::milliseconds time, const StartCall& call);
 
 }  // namespace devmgr::hostile
