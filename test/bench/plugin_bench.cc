@@ -262,7 +262,7 @@ ComeAndGo BesideDevices(Report& report, int devices) {
     times.release.Add(Microseconds([&] {
       node.Release(pod);
       // What follows from it, too.
-      node.manager->Node();
+      node.manager->Runtimes();
     }));
   }
   return times;
