@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "manager/manager_fixture.h"
+#include "support/status_matchers.h"
 
 namespace devmgr {
 namespace {
