@@ -72,7 +72,7 @@ int Test(const std::filesystem::path& dir) {
   const devmgr::PodUid uid{pod.metadata.uid};
   auto ready = waiter.ready.get_future();
   if (ready.wait_for(kPatience) != std::future_status::ready) {
-    return Fail((*manager)->PodInfoOf(uid)->message);
+    return Fail((*manager)->View()->PodInfoOf(uid)->message);
   }
   const auto devices = (*manager)->ContainerDevicesOf(uid, "main");
   if (!devices.ok()) return Fail(devices.status().ToString());

@@ -129,6 +129,21 @@ std::string TakenFromPlugin(const State& state, const std::string& resource) {
   return record->by_operator;
 }
 
+std::string WhyNotServed(const state::ResourceRecord* resource,
+                         bool has_plugin) {
+  if (resource == nullptr) {
+    return has_plugin ? "" : "no device plugin serves it";
+  }
+  if (resource->backing == state::Backing::kPlugin) return "";
+  if (!resource->by_operator.empty()) {
+    return fmt::format("an operator gave it to a device class: {}",
+                       resource->by_operator);
+  }
+  if (!has_plugin) return "a device class serves it";
+  return "pods use it through a device class, and its device plugin gives "
+         "none until they have ended";
+}
+
 Decision ForgetResource(const State& state, const std::string& resource) {
   Decision decision;
   decision.kind = state::DecisionKind::kBacking;

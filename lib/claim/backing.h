@@ -55,6 +55,12 @@ absl::StatusOr<state::Decision> HandOverByOperator(
 std::string TakenFromPlugin(const state::State& state,
                             const std::string& resource);
 
+/// Why no device plugin serves the name, for people; empty: one does.
+/// `resource`: what the ledger has of it, or null. `has_plugin`: one is
+/// connected.
+std::string WhyNotServed(const state::ResourceRecord* resource,
+                         bool has_plugin);
+
 /// Nothing serves the name any more. Nothing while a pod holds devices by it.
 state::Decision ForgetResource(const state::State& state,
                                const std::string& resource);

@@ -57,6 +57,7 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
+    ++posted_;
     WakeOneLocked();
   }
 
@@ -85,6 +86,8 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   }
 
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
+  std::uint64_t Posted() const override { return posted_; }
+  std::uint64_t Begun() const override { return begun_; }
 
   void RunUntilFinished(
       const std::function<void(Task finish)>& begin) override {
@@ -147,10 +150,12 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     } else if (!timers_.empty() && timers_.begin()->first.first <= Now()) {
       *task = std::move(timers_.begin()->second);
       timers_.erase(timers_.begin());
+      ++posted_;
     } else {
       return false;
     }
     is_running_ = true;
+    ++begun_;
     runner_ = std::this_thread::get_id();
     return true;
   }
@@ -219,6 +224,8 @@ class ThreadExecutorImpl final : public ThreadExecutor {
       DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::atomic<std::thread::id> runner_;  ///< Of the task that runs.
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint64_t> begun_{0};
   std::thread thread_;
 };
 
@@ -232,6 +239,7 @@ void ManualExecutor::Post(Task task) {
   MutexLock lock(mutex_);
   if (stopped_) return;
   tasks_.push_back(std::move(task));
+  ++posted_;
 }
 
 TimerId ManualExecutor::PostAfter(std::chrono::milliseconds delay, Task task) {
@@ -282,6 +290,7 @@ bool ManualExecutor::RunOne() {
     task = std::move(tasks_.front());
     tasks_.pop_front();
   }
+  ++begun_;
   task();
   return true;
 }
@@ -308,6 +317,8 @@ void ManualExecutor::Advance(std::chrono::milliseconds duration) {
       task = std::move(first->second);
       timers_.erase(first);
     }
+    ++posted_;
+    ++begun_;
     task();
     RunPending();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <cstdint>
@@ -40,6 +41,11 @@ class DEVMGR_CAPABILITY("executor") Executor {
   /// task.
   virtual void RunUntilFinished(
       const std::function<void(Task finish)>& begin) = 0;
+  /// How many tasks were posted, and timers have run; and how many of these
+  /// have begun. While both are what a task found, nothing has changed since it
+  /// that only tasks change, and nothing is about to. Thread-safe.
+  virtual std::uint64_t Posted() const = 0;
+  virtual std::uint64_t Begun() const = 0;
   /// Runs what is posted already, and drops timers and what is posted from now
   /// on. No task runs afterwards. Not to be called from a task.
   virtual void Stop() = 0;
@@ -76,6 +82,8 @@ class ManualExecutor : public Executor {
   TimerId PostAfter(std::chrono::milliseconds delay, Task task) override;
   void Cancel(TimerId timer) override;
   bool IsCurrent() const override { return true; }
+  std::uint64_t Posted() const override { return posted_; }
+  std::uint64_t Begun() const override { return begun_; }
   std::chrono::steady_clock::time_point Now() const override;
   /// Returns too when no task is left.
   void RunUntilFinished(const std::function<void(Task finish)>& begin) override;
@@ -98,6 +106,8 @@ class ManualExecutor : public Executor {
   std::deque<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
   std::map<DueKey, Task> timers_ DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint64_t> begun_{0};
 };
 
 }  // namespace devmgr

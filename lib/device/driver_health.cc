@@ -2,6 +2,8 @@
 #include "device/driver_health.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "api/quote.h"
 
@@ -44,15 +46,13 @@ template <typename Map>
 DriverHealth::Devices DriverHealth::Drop(std::int64_t steady_ms,
                                          const Map& spared) {
   Devices lost;
-  for (auto item = records_.begin(); item != records_.end();) {
-    const auto& [device, record] = *item;
-    if (record.Counts(steady_ms) || spared.contains(device)) {
-      ++item;
-      continue;
-    }
+  std::vector<PoolDevice> over;
+  for (const auto& [device, record] : records_) {
+    if (record.Counts(steady_ms) || spared.contains(device)) continue;
     if (record.health.health != Health::kUnknown) lost.insert(device);
-    item = records_.erase(item);
+    over.push_back(device);
   }
+  for (const PoolDevice& device : over) records_.erase(device);
   return lost;
 }
 
@@ -71,7 +71,7 @@ DriverHealth::Devices DriverHealth::Report(
       health.since_ms = now.unix_ms;
     }
     if (health != before) changed.insert(device);
-    records_[device] = {std::move(health), now.steady_ms};
+    records_.insert_or_assign(device, {std::move(health), now.steady_ms});
   }
   return changed;
 }
@@ -92,23 +92,21 @@ DriverHealth::Devices DriverHealth::Clear() {
 void DriverHealth::Restore(const PoolDevice& device, EffectiveHealth health,
                            std::int64_t told_ms) {
   health.lease_ms = KeptLease(health.lease_ms);
-  records_[device] = {std::move(health), told_ms};
+  records_.insert_or_assign(device, {std::move(health), told_ms});
 }
 
 std::optional<std::int64_t> DriverHealth::ToldAt(const PoolDevice& device,
                                                  std::int64_t steady_ms) const {
-  const auto found = records_.find(device);
-  if (found == records_.end() || !found->second.Counts(steady_ms)) {
-    return std::nullopt;
-  }
-  return found->second.told_ms;
+  const Record* found = records_.Find(device);
+  if (found == nullptr || !found->Counts(steady_ms)) return std::nullopt;
+  return found->told_ms;
 }
 
 EffectiveHealth DriverHealth::Find(const PoolDevice& device,
                                    std::int64_t steady_ms) const {
-  const auto found = records_.find(device);
-  if (found == records_.end() || !found->second.Counts(steady_ms)) return {};
-  return found->second.health;
+  const Record* found = records_.Find(device);
+  if (found == nullptr || !found->Counts(steady_ms)) return {};
+  return found->health;
 }
 
 std::optional<std::int64_t> DriverHealth::NextExpiry() const {

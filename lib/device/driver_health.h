@@ -6,13 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/persistent_map.h"
 #include "device/device.h"
 
 namespace devmgr::device {
@@ -58,7 +58,8 @@ struct Moment {
 };
 
 /// The health of the devices of one driver. What ends with its lease is
-/// forgotten, which is to be Unknown. Thread-bound.
+/// forgotten, which is to be Unknown. Thread-bound; a copy costs nothing that
+/// grows with it, and may be read on another thread.
 class DriverHealth {
  public:
   static constexpr std::int64_t kDefaultLeaseMs = 30'000;
@@ -108,7 +109,7 @@ class DriverHealth {
   template <typename Map>
   Devices Drop(std::int64_t steady_ms, const Map& spared);
 
-  std::map<PoolDevice, Record> records_;
+  PersistentMap<PoolDevice, Record> records_;
 };
 
 }  // namespace devmgr::device

@@ -31,6 +31,11 @@ enum class EndpointEvent : std::uint8_t {
 /// The state after `event`; the same state for an event that comes late.
 EndpointState Next(EndpointState state, EndpointEvent event);
 
+/// A plugin is there, whether or not it has reported its devices.
+constexpr bool HasPlugin(EndpointState state) {
+  return state == EndpointState::kConnected || state == EndpointState::kLive;
+}
+
 std::string_view EndpointStateName(EndpointState state);
 std::string_view EndpointEventName(EndpointEvent event);
 

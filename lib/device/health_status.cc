@@ -7,9 +7,8 @@
 namespace devmgr::device {
 namespace {
 
-DeviceHealthStatus StatusOf(const std::string& id, const Inventory* inventory) {
-  const InventoryDevice* known =
-      inventory == nullptr ? nullptr : inventory->Find(id);
+DeviceHealthStatus StatusOf(const std::string& id,
+                            const InventoryDevice* known) {
   if (known == nullptr) return {.id = id};
   return {.id = id,
           .health = known->device.health,
@@ -30,16 +29,13 @@ ContainerHealthStatus& StatusOfContainer(
 }  // namespace
 
 std::vector<ContainerHealthStatus> HealthStatusOf(
-    const PodUid& pod, const ReservationTable& reservations,
-    const InventoryMap& inventories) {
+    const std::vector<Reservation>& reservations, const FindKnown& find) {
   std::vector<ContainerHealthStatus> containers;
-  for (const Reservation& reservation : reservations.OfPod(pod)) {
-    const auto inventory = inventories.find(reservation.resource);
+  for (const Reservation& reservation : reservations) {
     ResourceHealthStatus status{.resource = reservation.resource};
     for (const HeldDevice& device : reservation.devices) {
-      status.devices.push_back(StatusOf(
-          device.id,
-          inventory == inventories.end() ? nullptr : &inventory->second));
+      status.devices.push_back(
+          StatusOf(device.id, find(reservation.resource, device.id)));
     }
     StatusOfContainer(reservation, containers)
         .resources.push_back(std::move(status));

@@ -7,6 +7,7 @@
 #include <devmgr/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,11 +44,14 @@ struct ContainerHealthStatus {
                          const ContainerHealthStatus&) = default;
 };
 
-/// Of all containers of the pod that hold devices, of every kind, in the order
-/// in which they were reserved.
+/// A device of a resource; null when it is not known.
+using FindKnown = std::function<const InventoryDevice*(
+    const std::string& resource, const std::string& id)>;
+
+/// Of all containers of a pod that hold devices, of every kind, in the order in
+/// which these were reserved.
 std::vector<ContainerHealthStatus> HealthStatusOf(
-    const PodUid& pod, const ReservationTable& reservations,
-    const InventoryMap& inventories);
+    const std::vector<Reservation>& reservations, const FindKnown& find);
 
 /// Puts `ours` into a status that has others' entries, too: an entry of the
 /// same resource is replaced where it stands, a new one comes last.

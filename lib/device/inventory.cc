@@ -24,6 +24,17 @@ void SortById(InventoryDelta& delta) {
   std::sort(delta.moved.begin(), delta.moved.end(), IdLess);
 }
 
+/// Where it is, or would be.
+std::size_t PlaceIn(const std::vector<InventoryDevice>& devices,
+                    std::string_view id) {
+  const auto found =
+      std::lower_bound(devices.begin(), devices.end(), id,
+                       [](const InventoryDevice& known, std::string_view key) {
+                         return IdLess(known.device.id, key);
+                       });
+  return static_cast<std::size_t>(found - devices.begin());
+}
+
 std::vector<Device> Listed(const std::vector<InventoryDevice>& devices) {
   std::vector<Device> listed;
   for (const InventoryDevice& known : devices) {
@@ -33,6 +44,14 @@ std::vector<Device> Listed(const std::vector<InventoryDevice>& devices) {
 }
 
 }  // namespace
+
+const InventoryDevice* FindDevice(const std::vector<InventoryDevice>& devices,
+                                  std::string_view id) {
+  const std::size_t place = PlaceIn(devices, id);
+  return place < devices.size() && devices[place].device.id == id
+             ? &devices[place]
+             : nullptr;
+}
 
 std::string_view HealthReasonText(HealthReason reason) {
   using enum HealthReason;
@@ -108,18 +127,28 @@ bool Inventory::EndGrace(std::uint64_t stop, const IsHeld& held,
   Move(EndpointEvent::kGraceOver, now_ms);
   if (state_ == before) return false;
   restored_capacity_ = 0;
-  for (InventoryDevice& known : devices_) {
-    known.listed = false;
-    known.held = held(known.device.id);
+  std::vector<InventoryDevice>& devices = devices_.Edit();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i].listed = false;
+    held_.Set(i, held(devices[i].device.id));
   }
   DropUnlisted();
   return true;
 }
 
 void Inventory::DropUnlisted() {
-  std::erase_if(devices_, [](const InventoryDevice& known) {
-    return !known.listed && !known.held;
-  });
+  std::vector<InventoryDevice>& devices = devices_.Edit();
+  std::vector<std::size_t> held;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].listed && !held_.Has(i)) continue;
+    if (held_.Has(i)) held.push_back(kept);
+    if (kept != i) devices[kept] = std::move(devices[i]);
+    ++kept;
+  }
+  devices.resize(kept);
+  held_.Reset(kept);
+  for (const std::size_t place : held) held_.Set(place, true);
   list_order_.clear();  // It names places.
   Count();
 }
@@ -129,36 +158,33 @@ void Inventory::UpdateHeld(const std::vector<std::string>& ids,
   bool drop = false;
   for (const std::string& id : ids) {
     const std::size_t place = PlaceOf(id);
-    if (place == devices_.size() || devices_[place].device.id != id) continue;
-    InventoryDevice& known = devices_[place];
-    known.held = held(id);
+    if (place == devices().size() || devices()[place].device.id != id) continue;
+    held_.Set(place, held(id));
     MarkPlace(place);
-    drop = drop || (!known.held && !known.listed);
+    drop = drop || (!held_.Has(place) && !devices()[place].listed);
   }
   if (drop) DropUnlisted();
 }
 
 std::size_t Inventory::PlaceOf(std::string_view id) const {
-  const auto found =
-      std::lower_bound(devices_.begin(), devices_.end(), id,
-                       [](const InventoryDevice& known, std::string_view key) {
-                         return IdLess(known.device.id, key);
-                       });
-  return static_cast<std::size_t>(found - devices_.begin());
+  return PlaceIn(devices(), id);
 }
 
 void Inventory::MarkPlace(std::size_t place) {
-  const InventoryDevice& known = devices_[place];
-  free_.Set(place, known.Usable() && !known.held);
-  held_unhealthy_.Set(place,
-                      known.held && known.device.health == Health::kUnhealthy);
+  const InventoryDevice& known = devices()[place];
+  const bool held = held_.Has(place);
+  free_.Set(place, known.Usable() && !held);
+  held_unhealthy_.Set(place, held && known.device.health == Health::kUnhealthy);
 }
 
 const InventoryDevice* Inventory::Find(std::string_view id) const {
-  const std::size_t place = PlaceOf(id);
-  return place < devices_.size() && devices_[place].device.id == id
-             ? &devices_[place]
-             : nullptr;
+  return FindDevice(devices(), id);
+}
+
+bool Inventory::HasHolder(std::string_view id) const {
+  const InventoryDevice* known = Find(id);
+  return known != nullptr &&
+         held_.Has(static_cast<std::size_t>(known - devices().data()));
 }
 
 Health Inventory::HealthOf(std::string_view id) const {
@@ -169,7 +195,7 @@ Health Inventory::HealthOf(std::string_view id) const {
 void Inventory::MakePrimary(Generation instance) {
   if (primary_ == instance) return;
   if (primary_.has_value()) {
-    instances_.at(*primary_).standby = Listed(devices_);
+    instances_.at(*primary_).standby = Listed(devices());
   }
   primary_ = instance;
 }
@@ -177,7 +203,7 @@ void Inventory::MakePrimary(Generation instance) {
 bool Inventory::ListsTheSame(const std::vector<Device>& list) const {
   if (list_order_.size() != list.size()) return false;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (devices_[list_order_[i]].device.id != list[i].id) return false;
+    if (devices()[list_order_[i]].device.id != list[i].id) return false;
   }
   return true;
 }
@@ -188,7 +214,9 @@ InventoryDelta Inventory::Apply(std::vector<Device> list, const IsHeld& held,
   if (ListsTheSame(list)) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       CheckNodes(list[i], machine_nodes_, delta.problems);
-      Update(devices_[list_order_[i]], std::move(list[i]), now_ms, delta);
+      const std::size_t place = list_order_[i];
+      if (IsTheSame(devices()[place], list[i])) continue;
+      Update(devices_.Edit()[place], std::move(list[i]), now_ms, delta);
     }
     SortById(delta);
   } else {
@@ -197,7 +225,7 @@ InventoryDelta Inventory::Apply(std::vector<Device> list, const IsHeld& held,
     const std::size_t size = checked.devices.size();
     Merge(std::move(checked.devices), held, now_ms, delta);
     list_order_ = std::move(checked.places);
-    if (devices_.size() != size) list_order_.clear();
+    if (devices().size() != size) list_order_.clear();
   }
   restored_capacity_ = 0;
   Move(EndpointEvent::kReport, now_ms);
@@ -209,7 +237,8 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
                       std::int64_t now_ms, InventoryDelta& delta) {
   std::vector<InventoryDevice> merged;
   merged.reserve(sorted.size());
-  auto known = devices_.begin();
+  std::vector<InventoryDevice>& before = devices_.Edit();
+  auto known = before.begin();
   const auto keep_if_held = [&] {
     if (known->listed) delta.vanished.push_back(known->device.id);
     if (held(known->device.id)) {
@@ -220,11 +249,11 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
     ++known;
   };
   for (Device& device : sorted) {
-    while (known != devices_.end() && known->device.id != device.id &&
+    while (known != before.end() && known->device.id != device.id &&
            IdLess(known->device.id, device.id)) {
       keep_if_held();
     }
-    if (known != devices_.end() && known->device.id == device.id) {
+    if (known != before.end() && known->device.id == device.id) {
       Update(*known, std::move(device), now_ms, delta);
       merged.push_back(std::move(*known++));
     } else {
@@ -232,11 +261,18 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
       merged.push_back({.device = std::move(device), .since_ms = now_ms});
     }
   }
-  while (known != devices_.end()) keep_if_held();
-  devices_ = std::move(merged);
-  for (InventoryDevice& device : devices_) {
-    device.held = held(device.device.id);
+  while (known != before.end()) keep_if_held();
+  before = std::move(merged);
+  held_.Reset(before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    held_.Set(i, held(before[i].device.id));
   }
+}
+
+bool Inventory::IsTheSame(const InventoryDevice& known, const Device& device) {
+  return known.listed && known.reason == HealthReason::kReported &&
+         known.device.health == device.health &&
+         known.device.numa_nodes == device.numa_nodes;
 }
 
 void Inventory::Update(InventoryDevice& known, Device device,
@@ -253,7 +289,7 @@ void Inventory::Update(InventoryDevice& known, Device device,
 }
 
 void Inventory::LosePlugin(std::int64_t now_ms, InventoryDelta& delta) {
-  for (InventoryDevice& known : devices_) {
+  for (InventoryDevice& known : devices_.Edit()) {
     if (!known.listed) continue;
     if (known.device.health != Health::kUnknown) {
       delta.changed.push_back(
@@ -266,24 +302,13 @@ void Inventory::LosePlugin(std::int64_t now_ms, InventoryDelta& delta) {
 
 void Inventory::Count() {
   figures_ = {restored_capacity_, 0};
-  free_.Reset(devices_.size());
-  held_unhealthy_.Reset(devices_.size());
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (devices_[i].listed) ++figures_.capacity;
-    if (devices_[i].Usable()) ++figures_.allocatable;
+  free_.Reset(devices().size());
+  held_unhealthy_.Reset(devices().size());
+  for (std::size_t i = 0; i < devices().size(); ++i) {
+    if (devices()[i].listed) ++figures_.capacity;
+    if (devices()[i].Usable()) ++figures_.allocatable;
     MarkPlace(i);
   }
-}
-
-std::map<std::string, std::vector<Device>> AllocatableDevices(
-    const InventoryMap& inventories) {
-  std::map<std::string, std::vector<Device>> allocatable;
-  for (const auto& [resource, inventory] : inventories) {
-    for (const InventoryDevice& known : inventory.devices()) {
-      if (known.Usable()) allocatable[resource].push_back(known.device);
-    }
-  }
-  return allocatable;
 }
 
 }  // namespace devmgr::device

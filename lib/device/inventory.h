@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/copy_on_write.h"
 #include "device/device.h"
 #include "device/device_list.h"
 #include "device/endpoint_machine.h"
@@ -39,7 +40,6 @@ struct InventoryDevice {
   HealthReason reason = HealthReason::kReported;
   std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
   bool listed = true;         ///< False: only here because a pod holds it.
-  bool held = false;          ///< By a pod; as of the last UpdateHeld.
 
   /// May be given to a container.
   bool Usable() const { return listed && device.health == Health::kHealthy; }
@@ -125,7 +125,13 @@ class Inventory {
   const Figures& figures() const { return figures_; }
 
   /// In natural order of IDs, those that are not listed too.
-  const std::vector<InventoryDevice>& devices() const { return devices_; }
+  const std::vector<InventoryDevice>& devices() const { return *devices_; }
+  /// The same, for others to keep: later changes do not touch it.
+  const CopyOnWrite<std::vector<InventoryDevice>>& shared_devices() const {
+    return devices_;
+  }
+  /// By a pod, as of the last UpdateHeld. False for devices that there are not.
+  bool HasHolder(std::string_view id) const;
   /// Null when there is none. Valid until the next change.
   const InventoryDevice* Find(std::string_view id) const;
   /// kUnknown for devices that there are not.
@@ -136,7 +142,7 @@ class Inventory {
   /// Calls `visit` for each of them, in natural order, until it returns false.
   template <typename Visit>
   void VisitFree(Visit visit) const {
-    free_.VisitAll([&](std::size_t place) { return visit(devices_[place]); });
+    free_.VisitAll([&](std::size_t place) { return visit(devices()[place]); });
   }
   /// How many devices are held and called kUnhealthy.
   std::int64_t held_unhealthy_count() const { return held_unhealthy_.count(); }
@@ -155,6 +161,8 @@ class Inventory {
   bool ListsTheSame(const std::vector<Device>& list) const;
   void Merge(std::vector<Device> sorted, const IsHeld& held,
              std::int64_t now_ms, InventoryDelta& delta);
+  /// Whether the list says of it what is known.
+  static bool IsTheSame(const InventoryDevice& known, const Device& device);
   void Update(InventoryDevice& known, Device device, std::int64_t now_ms,
               InventoryDelta& delta);
   void LosePlugin(std::int64_t now_ms, InventoryDelta& delta);
@@ -171,22 +179,24 @@ class Inventory {
   std::uint64_t stops_ = 0;
   std::map<Generation, Instance> instances_;
   std::optional<Generation> primary_;
-  std::vector<InventoryDevice> devices_;
+  CopyOnWrite<std::vector<InventoryDevice>> devices_ =
+      CopyOnWrite<std::vector<InventoryDevice>>::Make();
   /// Where in `devices_` the devices of the last list are, in the list's
   /// order. A list of the same devices in the same order then needs no sorting.
   /// Empty when that is not known.
   std::vector<std::uint32_t> list_order_;
+  PlaceSet held_;  ///< Of those that pods hold.
   PlaceSet free_;  ///< Of those that work and are not held.
   PlaceSet held_unhealthy_;
   std::int64_t restored_capacity_ = 0;
   Figures figures_;
 };
 
+/// In a list in natural order of IDs; null when there is none.
+const InventoryDevice* FindDevice(const std::vector<InventoryDevice>& devices,
+                                  std::string_view id);
+
 /// By resource name.
 using InventoryMap = std::map<std::string, Inventory, std::less<>>;
-
-/// The devices that work, by resource; resources without any are left out.
-std::map<std::string, std::vector<Device>> AllocatableDevices(
-    const InventoryMap& inventories);
 
 }  // namespace devmgr::device

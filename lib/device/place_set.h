@@ -28,6 +28,11 @@ class PlaceSet {
     count_ += is_in ? 1 : -1;
   }
 
+  /// `place` is below the size.
+  bool Has(std::size_t place) const {
+    return (words_[place / kBits] >> place % kBits & 1) != 0;
+  }
+
   std::int64_t count() const { return count_; }
 
   /// Calls `visit(place)` for each, ascending, until it returns false.

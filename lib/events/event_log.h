@@ -44,6 +44,8 @@ class EventLog {
   void OnObjectGone(const std::string& object_kind, const ObjectName& object);
 
   std::vector<EventInfo> After(std::uint64_t sequence) const;
+  /// Of the newest event; 0: there is none.
+  std::uint64_t last_sequence() const { return last_sequence_; }
 
  private:
   struct Entry {

@@ -70,7 +70,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
 
 void Manager::KeepGone(const Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) gone_.push_back(pod_views_->InfoOf(*before));
+    if (now == nullptr) gone_.push_back(InfoOf(*before));
   }
 }
 

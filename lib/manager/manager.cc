@@ -112,8 +112,7 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
 claim::Candidates Manager::CandidatesFor(const std::string& resource) const {
   const device::EndpointState state = devices_->StateOf(resource);
   claim::Candidates candidates;
-  candidates.plugin = state == device::EndpointState::kConnected ||
-                      state == device::EndpointState::kLive;
+  candidates.plugin = device::HasPlugin(state);
   candidates.plugin_awaited = state == device::EndpointState::kRestored ||
                               state == device::EndpointState::kStopped;
   for (const auto& [name, item] : classes_) {
@@ -279,10 +278,9 @@ void Manager::Start(const DriversFactory& drivers,
                                 *debts_, [this](const std::string& driver) {
                                   Wake({{WaitingFor::Kind::kDriver, driver}});
                                 }});
-  pod_views_ = std::make_unique<pods::PodViews>(
-      pods::PodViews::Parts{state_, *lifecycle_, *devices_, *dra_health_,
-                            boot_id_, IsOn(Feature::kResourceHealthStatus),
-                            IsOn(Feature::kResourceHealthStatusMessage)});
+  terms_ = std::make_shared<const view::Terms>(view::Terms{
+      boot_id_, options_.node_name, IsOn(Feature::kResourceHealthStatus),
+      IsOn(Feature::kResourceHealthStatusMessage), plan_options_, rules});
   check_ = std::make_unique<pods::LedgerCheck>(pods::LedgerCheck::Parts{
       *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
       *objects_, *specs_, boot_id_, options_.cdi_spec_dirs});
@@ -326,7 +324,7 @@ void Manager::StartActuator() {
       [this](const PodUid& uid) -> std::optional<PodInfo> {
         const state::PodRecord* pod = state_.FindPod(uid);
         if (pod == nullptr) return std::nullopt;
-        return pod_views_->InfoOf(*pod);
+        return InfoOf(*pod);
       },
       [this] { return ++last_operation_; }});
 }
@@ -434,7 +432,7 @@ void Manager::OnPodChanged(const PodUid& uid) {
   const state::PodRecord* pod = state_.FindPod(uid);
   if (pod == nullptr) return;
   names_.Put(pod->name, state_.PodsNamed(pod->name));
-  const PodInfo info = pod_views_->InfoOf(*pod);
+  const PodInfo info = InfoOf(*pod);
   if (info.state != PodState::kReady && !info.message.empty()) {
     resolve_.Explain(uid, info.message);
   }

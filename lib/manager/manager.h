@@ -14,6 +14,7 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "common/feature_gates.h"
+#include "common/mutex.h"
 #include "common/run_on.h"
 #include "events/event_log.h"
 #include "events/observers.h"
@@ -29,7 +30,6 @@
 #include "pods/ledger_check.h"
 #include "pods/object_book.h"
 #include "pods/pod_lifecycle.h"
-#include "pods/pod_views.h"
 #include "pods/source_problems.h"
 #include "resources/device_book.h"
 #include "resources/foreign_book.h"
@@ -44,6 +44,7 @@
 #include "upkeep/runtime_book.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
+#include "view/moment.h"
 
 namespace devmgr::dra {
 class Drivers;
@@ -119,23 +120,7 @@ class Manager final : public DeviceManager, private Maintenance {
   absl::StatusOr<PodUid> FindPod(const ObjectName& name) const override;
   std::shared_ptr<const ObjectSnapshot> Objects() const override;
 
-  NodeInfo Node() const override;
-  std::vector<PodInfo> Pods() const override;
-  absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const override;
-  std::vector<ClaimInfo> Claims() const override;
-  std::vector<DebtInfo> Debts() const override;
-  std::vector<PluginInfo> Plugins() const override;
-  std::vector<RegistrationSocketInfo> RegistrationSockets() const override;
-  std::vector<DeviceInfo> Devices() const override;
-  std::vector<ResourceInfo> Resources() const override;
-  std::vector<DeviceClassInfo> DeviceClasses() const override;
-  std::vector<RuntimeInfo> Runtimes() const override;
-  std::vector<ForeignHolderInfo> ForeignHolders() const override;
-  absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-      const PodUid& pod, std::string_view container) const override;
-  absl::StatusOr<ContainerClaims> HeldClaims(
-      const PodUid& pod, std::string_view container) const override;
-  std::vector<ResourceDevices> AllocatableDevices() const override;
+  std::shared_ptr<const NodeView> View() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   Maintenance& maintenance() override { return *this; }
   [[nodiscard]] std::unique_ptr<Observation> Observe(
@@ -179,6 +164,12 @@ class Manager final : public DeviceManager, private Maintenance {
   void StartDevices(const PluginsFactory& plugins);
   resources::DeviceBook::Parts PartsOfDevices();
   bool IsOn(Feature feature) const;
+  /// What the rooms know now.
+  view::Moment Now() const;
+  PodInfo InfoOf(const state::PodRecord& pod) const;
+  NodeInfo NodeNow() const;
+  std::vector<PluginInfo> PluginsNow() const;
+  std::shared_ptr<const NodeView> TakeView() const;
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
   /// The source has other objects.
@@ -218,6 +209,9 @@ class Manager final : public DeviceManager, private Maintenance {
   ledger::PodNames names_;
   std::atomic<OperationId> last_operation_{0};
   const std::unique_ptr<Executor> executor_;
+  mutable Mutex view_mutex_;
+  /// The last view that was asked for.
+  mutable std::shared_ptr<const NodeView> view_ DEVMGR_GUARDED_BY(view_mutex_);
 
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;  ///< The durable projection as this thread sees it.
@@ -230,6 +224,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<ledger::Ledger> ledger_;
   std::unique_ptr<pods::ObjectBook> objects_;
   claim::PlanOptions plan_options_;
+  std::shared_ptr<const view::Terms> terms_;
   std::unique_ptr<resources::ResourceOwnership> ownership_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<resources::DeviceBook> devices_;
@@ -243,7 +238,6 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<upkeep::SpecKeeper> specs_;
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
-  std::unique_ptr<pods::PodViews> pod_views_;
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;

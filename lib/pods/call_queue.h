@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "claim/call_need.h"
+
 namespace devmgr::pods {
 
 /// How claims of many pods share the calls to their drivers. A few calls may be
@@ -26,7 +28,7 @@ class CallQueue {
   static constexpr std::size_t kCallsAtOnce = 4;
   static constexpr std::size_t kClaimsPerCall = 100;
 
-  enum class Need { kNothing, kPrepare, kUnprepare };
+  using Need = claim::CallNeed;
   /// What a claim needs of the driver at this moment.
   using NeedOf = std::function<Need(const ClaimUid&)>;
 

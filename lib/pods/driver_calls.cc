@@ -4,13 +4,16 @@
 #include <iterator>
 
 #include "claim/booking.h"
+#include "claim/call_need.h"
 #include "claim/spec_recovery.h"
 #include "common/peer_status.h"
 #include "common/status.h"
+#include "view/pod_views.h"
 
 namespace devmgr::pods {
 
 using claim::CallEvent;
+using claim::CallNeed;
 using claim::CallStage;
 using dra::ClaimReference;
 using state::DriverPhase;
@@ -34,6 +37,17 @@ absl::Status ForOthers(const absl::Status& status) {
   return Unmarked(status);
 }
 
+/// What is known of the claim at any driver.
+template <typename Known>
+void EraseAll(PersistentMap<view::ClaimAtDriver, Known>* all,
+              const ClaimUid& claim) {
+  for (auto found = all->lower_bound({claim, ""});
+       found != all->end() && found->first.first == claim;
+       found = all->lower_bound({claim, ""})) {
+    all->erase(view::ClaimAtDriver(found->first));
+  }
+}
+
 void DropShareIds(std::vector<state::PreparedDevice>* devices) {
   for (state::PreparedDevice& device : *devices) device.share_id.clear();
 }
@@ -53,6 +67,7 @@ void DriverCalls::Drive(const std::vector<ClaimUid>& claims) {
                .second) {
         continue;
       }
+      known_.unanswered.insert_or_assign({uid, driver}, {});
       queue_.Add(driver, uid);
       drivers.insert(driver);
     }
@@ -76,33 +91,14 @@ bool DriverCalls::IsForgotten(const std::string& driver,
   return under_way_.at({claim, driver}) == CallStage::kForgotten;
 }
 
-CallQueue::Need DriverCalls::NeedOf(const std::string& driver,
-                                    const ClaimUid& uid) const {
-  const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
-  if (claim == nullptr) return CallQueue::Need::kNothing;
-  const auto part = claim->drivers.find(driver);
-  if (part == claim->drivers.end()) return CallQueue::Need::kNothing;
-  switch (part->second.phase) {
-    case DriverPhase::kPreparing:
-      return part->second.spec_recovery == state::SpecRecovery::kUnprepareFirst
-                 ? CallQueue::Need::kUnprepare
-                 : CallQueue::Need::kPrepare;
-    case DriverPhase::kUnpreparing:
-      return CallQueue::Need::kUnprepare;
-    case DriverPhase::kPrepared:
-      break;
-  }
-  return CallQueue::Need::kNothing;
-}
-
 void DriverCalls::Dispatch(const std::string& driver) {
   if (stopped_) return;
   std::map<ClaimUid, absl::Status> idle;
   const auto need = [&](const ClaimUid& claim) {
-    return NeedOf(driver, claim);
+    return claim::NeedOf(parts_.state, claim, driver);
   };
   while (const auto due = queue_.Next(driver, need)) {
-    if (due->need != CallQueue::Need::kNothing) {
+    if (due->need != CallNeed::kNothing) {
       Begin(driver, *due);
       continue;
     }
@@ -120,12 +116,16 @@ void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
     const state::ClaimRecord& claim = *parts_.state.FindClaim(uid);
     references.push_back(ReferenceTo(claim, claim.drivers.at(driver)));
   }
-  const bool prepare = due.need == CallQueue::Need::kPrepare;
+  const bool prepare = due.need == CallNeed::kPrepare;
+  const std::int64_t now_ms = parts_.now_ms();
+  for (const ClaimUid& uid : due.claims) {
+    known_.unanswered.insert_or_assign({uid, driver}, {prepare, now_ms});
+  }
   calls_[id] = {driver,
                 prepare,
                 due.claims.size() > 1,
                 {due.claims.begin(), due.claims.end()},
-                parts_.now_ms()};
+                now_ms};
   if (prepare) {
     parts_.drivers.Prepare(driver, std::move(references),
                            [this, id](dra::PrepareAnswer answer) {
@@ -145,40 +145,21 @@ void DriverCalls::Forget(const ClaimUid& claim) {
   for (auto it = under_way_.lower_bound({claim, ""});
        it != under_way_.end() && it->first.first == claim;) {
     it->second = claim::Next(it->second, CallEvent::kClaimGone);
-    it = it->second == CallStage::kOver ? under_way_.erase(it) : std::next(it);
+    if (it->second == CallStage::kOver) {
+      known_.unanswered.erase(it->first);
+      it = under_way_.erase(it);
+    } else {
+      ++it;
+    }
   }
-  const auto is_its = [&](const auto& entry) {
-    return entry.first.first == claim;
-  };
-  std::erase_if(errors_, is_its);
-  std::erase_if(attempts_, is_its);
+  EraseAll(&known_.errors, claim);
+  EraseAll(&known_.attempts, claim);
 }
 
 bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto first = under_way_.lower_bound({claim, ""});
   return first != under_way_.end() && first->first.first == claim;
-}
-
-std::vector<DriverCalls::Unanswered> DriverCalls::UnansweredFor(
-    const std::vector<ClaimUid>& claims) const {
-  DEVMGR_ASSERT_ON(parts_.executor);
-  std::vector<Unanswered> unanswered;
-  for (const ClaimUid& claim : claims) {
-    for (const auto& [id, call] : calls_) {
-      if (!call.waiting.contains(claim)) continue;
-      unanswered.push_back({call.driver, claim, call.prepare, call.began_ms});
-    }
-    for (auto it = under_way_.lower_bound({claim, ""});
-         it != under_way_.end() && it->first.first == claim; ++it) {
-      if (it->second != CallStage::kDue) continue;
-      const std::string& driver = it->first.second;
-      unanswered.push_back({driver, claim,
-                            NeedOf(driver, claim) == CallQueue::Need::kPrepare,
-                            std::nullopt});
-    }
-  }
-  return unanswered;
 }
 
 DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
@@ -198,8 +179,8 @@ std::vector<DriverCalls::Error> DriverCalls::Errors(
   DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<Error> errors;
   for (const ClaimUid& claim : claims) {
-    for (auto it = errors_.lower_bound({claim, ""});
-         it != errors_.end() && it->first.first == claim; ++it) {
+    for (auto it = known_.errors.lower_bound({claim, ""});
+         it != known_.errors.end() && it->first.first == claim; ++it) {
       errors.push_back(it->second);
     }
   }
@@ -214,6 +195,7 @@ std::optional<DriverCalls::Call> DriverCalls::Take(CallId id, Answer* answer) {
   std::map<ClaimUid, absl::Status> forgotten;
   std::erase_if(*answer, [&](const auto& word) {
     if (found->second.waiting.erase(word.first) == 0) return true;
+    known_.unanswered.erase(ClaimAtDriver(word.first, call.driver));
     if (!IsForgotten(call.driver, word.first)) return false;
     forgotten[word.first] = absl::OkStatus();
     return true;
@@ -341,7 +323,7 @@ void DriverCalls::RecordDebts(const Call& call,
   std::set<ClaimUid> claims;
   for (const auto& [uid, error] : failed) {
     const std::uint32_t attempts = Attempts(uid, call.driver) + more;
-    attempts_[{uid, call.driver}] = attempts;
+    known_.attempts.insert_or_assign({uid, call.driver}, attempts);
     tries[uid] = {attempts, MessageOf(error)};
     claims.insert(uid);
   }
@@ -355,13 +337,7 @@ void DriverCalls::RecordDebts(const Call& call,
 std::uint32_t DriverCalls::Attempts(const ClaimUid& claim,
                                     const std::string& driver) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const auto counted = attempts_.find({claim, driver});
-  if (counted != attempts_.end()) return counted->second;
-  const state::ClaimRecord* record = parts_.state.FindClaim(claim);
-  if (record == nullptr) return 0;
-  const auto part = record->drivers.find(driver);
-  if (part == record->drivers.end() || !part->second.debt.has_value()) return 0;
-  return part->second.debt->attempts;
+  return view::Attempts(known_, parts_.state, claim, driver);
 }
 
 void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
@@ -385,28 +361,27 @@ void DriverCalls::Record(const Call& call, std::set<ClaimUid> claims,
 void DriverCalls::Settle(const Call& call,
                          const std::map<ClaimUid, absl::Status>& outcomes,
                          bool is_of_ledger) {
-  const auto done =
-      call.prepare ? CallQueue::Need::kPrepare : CallQueue::Need::kUnprepare;
+  const auto done = call.prepare ? CallNeed::kPrepare : CallNeed::kUnprepare;
   std::set<ClaimUid> settled;
   std::vector<ClaimUid> turned;
   for (const auto& [uid, status] : outcomes) {
     const ClaimAtDriver key(uid, call.driver);
     const CallStage stage = under_way_.extract(key).mapped();
+    known_.unanswered.erase(key);
     settled.insert(uid);
-    const CallQueue::Need need = NeedOf(call.driver, uid);
-    const auto owed = need == CallQueue::Need::kNothing
-                          ? claim::StillOwed::kNothing
-                      : need == done ? claim::StillOwed::kTheSame
+    const CallNeed need = claim::NeedOf(parts_.state, uid, call.driver);
+    const auto owed = need == CallNeed::kNothing ? claim::StillOwed::kNothing
+                      : need == done             ? claim::StillOwed::kTheSame
                                      : claim::StillOwed::kTheOtherThing;
     const auto after = claim::WhenSettled(stage, owed, !status.ok());
     if (status.ok() || stage == CallStage::kForgotten ||
         after == claim::AfterCall::kDone) {
-      errors_.erase(key);
+      known_.errors.erase(key);
     } else {
-      errors_[key] = {call.driver, status, is_of_ledger};
+      known_.errors.insert_or_assign(key, {call.driver, status, is_of_ledger});
     }
     if (after == claim::AfterCall::kDone) {
-      attempts_.erase(key);
+      known_.attempts.erase(key);
       queue_.Clear(call.driver, uid);
     }
     if (after == claim::AfterCall::kAskNow) turned.push_back(uid);

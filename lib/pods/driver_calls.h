@@ -21,6 +21,7 @@
 #include "pods/call_queue.h"
 #include "state/state.h"
 #include "upkeep/spec_keeper.h"
+#include "view/moment.h"
 
 namespace devmgr::pods {
 
@@ -31,7 +32,7 @@ namespace devmgr::pods {
 /// the manager's thread.
 class DriverCalls {
  public:
-  using ClaimAtDriver = std::pair<ClaimUid, std::string>;
+  using ClaimAtDriver = view::ClaimAtDriver;
   using PreparedClaims = upkeep::SpecKeeper::PreparedClaims;
 
   /// Everything is borrowed and must outlive this.
@@ -84,16 +85,8 @@ class DriverCalls {
   /// Or due.
   bool IsUnderWay(const ClaimUid& claim) const;
 
-  /// A call that a driver has not answered for a claim.
-  struct Unanswered {
-    std::string driver;
-    ClaimUid claim;
-    bool prepare = true;
-    /// Unix time; nothing: the call waits for others to end.
-    std::optional<std::int64_t> since_ms;
-  };
-  std::vector<Unanswered> UnansweredFor(
-      const std::vector<ClaimUid>& claims) const;
+  /// What can be seen of it.
+  const view::Calls& known() const { return known_; }
 
   /// What is under way at one driver.
   struct Load {
@@ -103,13 +96,7 @@ class DriverCalls {
   };
   Load LoadOf(const std::string& driver) const;
 
-  struct Error {
-    std::string driver;
-    absl::Status status;
-    /// The driver is not to blame: its answer, or that it is to be asked,
-    /// could not be recorded.
-    bool is_of_ledger = false;
-  };
+  using Error = view::Calls::Error;
   /// How the last calls for these claims failed, one error per claim and
   /// driver; those that succeeded since have none.
   std::vector<Error> Errors(const std::vector<ClaimUid>& claims) const;
@@ -131,8 +118,6 @@ class DriverCalls {
 
   /// The answer counts no more.
   bool IsForgotten(const std::string& driver, const ClaimUid& claim) const;
-  CallQueue::Need NeedOf(const std::string& driver,
-                         const ClaimUid& claim) const;
   /// Begins what may begin at this driver.
   void Dispatch(const std::string& driver);
   void Begin(const std::string& driver, const CallQueue::Call& due);
@@ -170,10 +155,7 @@ class DriverCalls {
   CallId last_call_ = 0;
   std::map<CallId, Call> calls_;  ///< Under way.
   std::map<ClaimAtDriver, claim::CallStage> under_way_;
-  std::map<ClaimAtDriver, Error> errors_;
-  /// Unprepare calls that failed, of what is owed; the ledger's number may be
-  /// behind.
-  std::map<ClaimAtDriver, std::uint32_t> attempts_;
+  view::Calls known_;
 };
 
 }  // namespace devmgr::pods

@@ -113,9 +113,9 @@ Verdict PodLifecycle::Refusal(const Pod& pod,
                                 parts_.plan_options, parts_.devices.policy());
   if (refusal.kind != Verdict::Kind::kAdmit) return refusal;
   // It asks again for what it was given.
-  const auto note = notes_.find(uid);
-  if (note != notes_.end() && note->second.kind == Verdict::Kind::kReject) {
-    notes_.erase(note);
+  const Verdict* note = known_.notes.Find(uid);
+  if (note != nullptr && note->kind == Verdict::Kind::kReject) {
+    known_.notes.erase(uid);
     parts_.on_pod_changed(uid);
   }
   return {};

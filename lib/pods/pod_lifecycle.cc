@@ -11,6 +11,7 @@
 #include "api/quote.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
+#include "view/pod_views.h"
 
 namespace devmgr::pods {
 namespace {
@@ -189,12 +190,12 @@ void PodLifecycle::OnBooked(OperationId id,
 
 void PodLifecycle::AskDrivers(OperationId id) {
   Operation& operation = operations_.at(id);
-  operation.recorded = true;
   const PodUid uid = operation.pod;
+  if (!std::exchange(operation.recorded, true)) CountAsking(uid, 1);
   // What it waited for is there. A driver's error stays until it answers.
-  const auto note = notes_.find(uid);
-  if (note != notes_.end() && note->second.reason != kFailedPrepare) {
-    notes_.erase(note);
+  const Verdict* note = known_.notes.Find(uid);
+  if (note != nullptr && note->reason != kFailedPrepare) {
+    known_.notes.erase(uid);
   }
   if (const PodRecord* pod = parts_.state.FindPod(uid)) {
     operation.claims = pod->claims;
@@ -230,7 +231,7 @@ void PodLifecycle::EndIfSettled(OperationId id) {
   const bool finished = prepare ? IsReady(uid) : pod->claims.empty();
   if (finished) {
     if (prepare) {
-      notes_.erase(uid);
+      known_.notes.erase(uid);
       admitted_.erase(uid);
     } else if (found->second.ends) {
       ForgetLast(id, uid);
@@ -301,7 +302,7 @@ void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
   if (stopped_) return done(Stopped());
   Begin(id, pod, /*prepare=*/false, std::move(done)).ends = ends;
   admitted_.erase(pod);
-  notes_.erase(pod);
+  known_.notes.erase(pod);
   claim::ReleaseTerms terms = Terms(pod);
   terms.ends = ends;
   parts_.ledger.Submit(
@@ -422,6 +423,7 @@ void PodLifecycle::Finish(OperationId id, const absl::Status& status) {
   const auto found = operations_.find(id);
   const Operation operation = std::move(found->second);
   operations_.erase(found);
+  if (operation.recorded) CountAsking(operation.pod, -1);
   const auto took = std::chrono::steady_clock::now() - operation.began;
   if (operation.prepare) {
     parts_.metrics.OnClaimsPrepared(took, !status.ok());
@@ -433,22 +435,23 @@ void PodLifecycle::Finish(OperationId id, const absl::Status& status) {
 }
 
 void PodLifecycle::Note(const PodUid& pod, Verdict verdict) {
-  notes_[pod] = std::move(verdict);
+  known_.notes.insert_or_assign(pod, std::move(verdict));
   parts_.on_pod_changed(pod);
 }
 
 const Verdict* PodLifecycle::NoteOf(const PodUid& pod) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const auto note = notes_.find(pod);
-  return note != notes_.end() ? &note->second : nullptr;
+  return known_.notes.Find(pod);
 }
 
-bool PodLifecycle::IsAsking(const PodUid& pod) const {
-  DEVMGR_ASSERT_ON(parts_.executor);
-  return std::any_of(
-      operations_.begin(), operations_.end(), [&](const auto& operation) {
-        return operation.second.pod == pod && operation.second.recorded;
-      });
+void PodLifecycle::CountAsking(const PodUid& pod, int more) {
+  const int* asking = known_.asking.Find(pod);
+  const int now = (asking != nullptr ? *asking : 0) + more;
+  if (now > 0) {
+    known_.asking.insert_or_assign(pod, now);
+  } else {
+    known_.asking.erase(pod);
+  }
 }
 
 /// Operations that a driver said it does not need.
@@ -477,7 +480,7 @@ void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
   for (const auto& pod : changes.pods) {
     if (ledger::BeginsRelease(pod)) CarryOutRelease(pod.now->uid);
     if (pod.now != nullptr) continue;
-    notes_.erase(pod.before->uid);
+    known_.notes.erase(pod.before->uid);
     admitted_.erase(pod.before->uid);
   }
   CountSkipped(changes);
@@ -492,10 +495,7 @@ void PodLifecycle::OnCommitted(const ledger::Changes& changes) {
 std::string PodLifecycle::LastError(const ClaimUid& claim,
                                     const std::string& driver) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  for (const DriverCalls::Error& error : calls_.Errors({claim})) {
-    if (error.driver == driver) return MessageOf(error.status);
-  }
-  return "";
+  return view::LastError(calls_.known(), claim, driver);
 }
 
 }  // namespace devmgr::pods

@@ -26,6 +26,7 @@
 #include "pods/driver_calls.h"
 #include "pods/object_book.h"
 #include "state/state.h"
+#include "view/moment.h"
 
 namespace devmgr::dra {
 class Drivers;
@@ -80,8 +81,9 @@ class PodLifecycle {
   /// nothing is.
   const Verdict* NoteOf(const PodUid& pod) const;
 
-  /// Are drivers being asked for this pod?
-  bool IsAsking(const PodUid& pod) const;
+  /// What can be seen of pods, and of the calls to drivers.
+  const view::Pods& known() const { return known_; }
+  const view::Calls& calls() const { return calls_.known(); }
 
   /// Pods that left the ledger are forgotten. For pods that give up their
   /// claims the drivers are asked. Of claims that were dropped without an
@@ -108,10 +110,6 @@ class PodLifecycle {
     return calls_.IsUnderWay(claim);
   }
 
-  std::vector<DriverCalls::Unanswered> UnansweredFor(
-      const std::vector<ClaimUid>& claims) const {
-    return calls_.UnansweredFor(claims);
-  }
   DriverCalls::Load LoadOf(const std::string& driver) const {
     return calls_.LoadOf(driver);
   }
@@ -187,6 +185,7 @@ class PodLifecycle {
                    DeviceManager::Done done);
   void Finish(OperationId id, const absl::Status& status);
   void Note(const PodUid& pod, Verdict verdict);
+  void CountAsking(const PodUid& pod, int more);
 
   const Parts parts_;
   DriverCalls calls_;
@@ -196,7 +195,7 @@ class PodLifecycle {
   std::set<OperationId> simple_;
   /// As they were admitted; what for is judged again when they are prepared.
   std::map<PodUid, std::shared_ptr<const Pod>> admitted_;
-  std::map<PodUid, Verdict> notes_;
+  view::Pods known_;
 };
 
 }  // namespace devmgr::pods

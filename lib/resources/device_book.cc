@@ -23,19 +23,6 @@ constexpr std::size_t kMostResources = 1'000;
 /// Of devices, in an event.
 constexpr std::size_t kMostNames = 16;
 
-/// A hold as the rooms that decide see it.
-device::Reservation ReservationOf(const PodUid& uid,
-                                  const state::DeviceHold& hold) {
-  device::Reservation reservation;
-  reservation.pod = uid;
-  reservation.container = hold.container;
-  reservation.kind = hold.kind;
-  reservation.resource = hold.resource;
-  reservation.phase = hold.phase;
-  reservation.devices = hold.devices;
-  return reservation;
-}
-
 /// Whether the plugin's answer for the device is recorded, so that a container
 /// may have had it.
 bool IsCommitted(const std::vector<device::Reservation>& reservations,
@@ -74,8 +61,8 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
     const PodUid& uid, const state::PodRecord* pod) {
   std::vector<device::FreedDevices> before = reservations_.ReleasePod(uid);
   if (pod != nullptr) {
-    for (const state::DeviceHold& hold : pod->holds) {
-      if (hold.Holds()) Add(ReservationOf(uid, hold));
+    for (device::Reservation& reservation : state::ReservationsOf(*pod)) {
+      Add(std::move(reservation));
     }
   }
   if (const auto intended = intended_.find(uid); intended != intended_.end()) {
@@ -107,9 +94,9 @@ void DeviceBook::MarkHeldBy(const PodUid& uid) {
 }
 
 void DeviceBook::Mark(const device::FreedDevices& devices) {
-  const auto inventory = inventories_.find(devices.resource);
-  if (inventory == inventories_.end()) return;
-  inventory->second.UpdateHeld(devices.ids, HeldOf(devices.resource));
+  if (!inventories_.contains(devices.resource)) return;
+  InventoryOf(devices.resource)
+      .UpdateHeld(devices.ids, HeldOf(devices.resource));
 }
 
 void DeviceBook::OnCommitted(const ledger::Changes& changes) {
@@ -188,6 +175,7 @@ void DeviceBook::DropForgotten(const std::string& resource) {
       StateOf(resource) != device::EndpointState::kForgotten) {
     return;
   }
+  InventoryOf(resource);
   inventories_.erase(resource);
   parts_.on_forgotten(resource);
 }
@@ -280,7 +268,23 @@ std::vector<device::FaultyDevice> DeviceBook::Faulty(
 }
 
 device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
+  // Before the change, which need not copy what only we have, then.
+  known_.erase(resource);
+  unknown_.insert(resource);
   return inventories_.try_emplace(resource, parts_.numa_nodes).first->second;
+}
+
+const view::Resources& DeviceBook::known() const {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  for (const std::string& resource : std::exchange(unknown_, {})) {
+    const auto found = inventories_.find(resource);
+    if (found == inventories_.end()) continue;
+    const device::Inventory& inventory = found->second;
+    known_.insert_or_assign(resource,
+                            {inventory.state(), inventory.state_since_ms(),
+                             inventory.figures(), inventory.shared_devices()});
+  }
+  return known_;
 }
 
 std::optional<device::Generation> DeviceBook::PrimaryOf(
@@ -396,8 +400,8 @@ void DeviceBook::ArmGrace(const std::string& resource) {
 }
 
 void DeviceBook::EndGrace(const std::string& resource, std::uint64_t stop) {
-  if (!inventories_.at(resource).EndGrace(stop, HeldOf(resource),
-                                          parts_.now_ms())) {
+  if (!InventoryOf(resource).EndGrace(stop, HeldOf(resource),
+                                      parts_.now_ms())) {
     return;
   }
   parts_.events.Add(true, "PluginNotBack", "Plugin", {"", resource},

@@ -25,6 +25,7 @@
 #include "ledger/changes.h"
 #include "plugin/plugins.h"
 #include "state/state.h"
+#include "view/moment.h"
 
 namespace devmgr::resources {
 
@@ -101,14 +102,8 @@ class DeviceBook final : public plugin::PluginListener {
   /// Of the one to ask.
   plugin::PluginOptions OptionsOf(const std::string& resource) const;
 
-  /// Adds what the plugins tell to what the ledger holds (state::DevicesOf,
-  /// state::ResourcesOf).
-  void AddTo(std::vector<DeviceInfo>* devices) const;
-  void AddTo(std::vector<ResourceInfo>* resources) const;
-
-  /// PodInfo::allocated_resources.
-  std::vector<ContainerResourceStatus> StatusOf(const PodUid& pod) const;
-  std::vector<ResourceDevices> Allocatable() const;
+  /// What can be seen of the resources. Valid until the next change.
+  const view::Resources& known() const;
 
   /// Devices of a resource that are held and called Unhealthy.
   std::vector<device::FaultyDevice> Faulty(const std::string& resource) const;
@@ -161,6 +156,7 @@ class DeviceBook final : public plugin::PluginListener {
       std::map<device::NeedKey, device::IdSet>* adopted) const;
   /// Of devices, those that are not held.
   std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
+  /// To be changed.
   device::Inventory& InventoryOf(const std::string& resource);
   /// Devices that are held no longer, of those that the pod let go; what it
   /// had `before`, reserved or committed. False: there are none.
@@ -183,6 +179,8 @@ class DeviceBook final : public plugin::PluginListener {
 
   const Parts parts_;
   device::InventoryMap inventories_;
+  mutable view::Resources known_;          ///< But for those that changed.
+  mutable std::set<std::string> unknown_;  ///< Those.
   device::ReservationTable reservations_;
   /// By resource and connection.
   std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>

@@ -114,19 +114,8 @@ void ResourceOwnership::OnClaimed(const std::string& resource,
 
 std::string ResourceOwnership::WhyNotServed(const std::string& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const claim::Candidates candidates = parts_.candidates(resource);
-  const state::ResourceRecord* record = parts_.state.FindResource(resource);
-  if (record == nullptr) {
-    return candidates.plugin ? "" : "no device plugin serves it";
-  }
-  if (record->backing == Backing::kPlugin) return "";
-  if (!record->by_operator.empty()) {
-    return fmt::format("an operator gave it to a device class: {}",
-                       record->by_operator);
-  }
-  if (!candidates.plugin) return "a device class serves it";
-  return "pods use it through a device class, and its device plugin gives "
-         "none until they have ended";
+  return claim::WhyNotServed(parts_.state.FindResource(resource),
+                             parts_.candidates(resource).plugin);
 }
 
 }  // namespace devmgr::resources

@@ -28,7 +28,7 @@ std::string NewInstance() {
 ControlService::ControlService(DeviceManager& manager, WantedPods& wanted,
                                const Access& access)
     : manager_(manager),
-      drives_(manager.Node().actuate == Actuate::kWanted),
+      drives_(manager.View()->Node().actuate == Actuate::kWanted),
       wanted_(wanted),
       access_(access),
       watch_(*executor_, NewInstance()) {}
@@ -42,7 +42,7 @@ void ControlService::Begin() {
   observation_ = manager_.Observe(*this);
   const auto wanted = wanted_.Snapshot();
   // The last that is noted of a pod is as new as the list, or newer.
-  executor_->Post([this, pods = manager_.Pods(), wanted] {
+  executor_->Post([this, pods = manager_.View()->Pods(), wanted] {
     for (const PodInfo& pod : pods) watch_.Put(pod, false);
     for (const PodUid& uid : wanted->gone_pods) ForgetIfUnknown(uid);
   });
@@ -215,7 +215,8 @@ absl::Status ControlService::Record(const rpc::Caller& caller,
 }
 
 void ControlService::ForgetIfUnknown(const PodUid& uid) {
-  if (absl::IsNotFound(manager_.PodInfoOf(uid).status())) wanted_.Forget(uid);
+  if (absl::IsNotFound(manager_.View()->PodInfoOf(uid).status()))
+    wanted_.Forget(uid);
 }
 
 void ControlService::OnPod(const PodInfo& pod, bool gone) {
@@ -230,7 +231,7 @@ void ControlService::OnPod(const PodInfo& pod, bool gone) {
 
 void ControlService::OnResourceHealth(const std::vector<PodUid>& pods) {
   for (const PodUid& uid : pods) {
-    const auto pod = manager_.PodInfoOf(uid);
+    const auto pod = manager_.View()->PodInfoOf(uid);
     if (pod.ok()) OnPod(*pod, false);
   }
 }

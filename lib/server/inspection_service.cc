@@ -139,54 +139,55 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   using absl::StatusOr;
   std::map<std::string, rpc::UnaryHandler> methods;
   methods[Path("Node")] = Method<pb::NodeRequest>([](Self& self, const auto&) {
-    return StatusOr<pb::NodeInfo>(ToProto(self.manager_.Node()));
+    return StatusOr<pb::NodeInfo>(ToProto(self.manager_.View()->Node()));
   });
   methods[Path("Pods")] = Method<pb::PodsRequest>([](Self& self, const auto&) {
     pb::PodsResponse response;
-    PutAll(self.manager_.Pods(), response.mutable_pods());
+    PutAll(self.manager_.View()->Pods(), response.mutable_pods());
     return StatusOr<pb::PodsResponse>(std::move(response));
   });
   methods[Path("Claims")] =
       Method<pb::ClaimsRequest>([](Self& self, const auto&) {
         pb::ClaimsResponse response;
-        PutAll(self.manager_.Claims(), response.mutable_claims());
+        PutAll(self.manager_.View()->Claims(), response.mutable_claims());
         return StatusOr<pb::ClaimsResponse>(std::move(response));
       });
   methods[Path("Debts")] =
       Method<pb::DebtsRequest>([](Self& self, const auto&) {
         pb::DebtsResponse response;
-        PutAll(self.manager_.Debts(), response.mutable_debts());
+        PutAll(self.manager_.View()->Debts(), response.mutable_debts());
         return StatusOr<pb::DebtsResponse>(std::move(response));
       });
   methods[Path("Plugins")] =
       Method<pb::PluginsRequest>([](Self& self, const auto&) {
         pb::PluginsResponse response;
-        PutAll(self.manager_.Plugins(), response.mutable_plugins());
+        PutAll(self.manager_.View()->Plugins(), response.mutable_plugins());
         return StatusOr<pb::PluginsResponse>(std::move(response));
       });
   methods[Path("Devices")] =
       Method<pb::DevicesRequest>([](Self& self, const auto&) {
         pb::DevicesResponse response;
-        PutAll(self.manager_.Devices(), response.mutable_devices());
+        PutAll(self.manager_.View()->Devices(), response.mutable_devices());
         return StatusOr<pb::DevicesResponse>(std::move(response));
       });
   methods[Path("Resources")] =
       Method<pb::ResourcesRequest>([](Self& self, const auto&) {
         pb::ResourcesResponse response;
-        PutAll(self.manager_.Resources(), response.mutable_resources());
+        PutAll(self.manager_.View()->Resources(), response.mutable_resources());
         return StatusOr<pb::ResourcesResponse>(std::move(response));
       });
   methods[Path("DeviceClasses")] =
       Method<pb::DeviceClassesRequest>([](Self& self, const auto&) {
         pb::DeviceClassesResponse response;
-        PutAll(self.manager_.DeviceClasses(),
+        PutAll(self.manager_.View()->DeviceClasses(),
                response.mutable_device_classes());
         return StatusOr<pb::DeviceClassesResponse>(std::move(response));
       });
   methods[Path("ForeignHolders")] =
       Method<pb::ForeignHoldersRequest>([](Self& self, const auto&) {
         pb::ForeignHoldersResponse response;
-        PutAll(self.manager_.ForeignHolders(), response.mutable_holders());
+        PutAll(self.manager_.View()->ForeignHolders(),
+               response.mutable_holders());
         return StatusOr<pb::ForeignHoldersResponse>(std::move(response));
       });
   methods[Path("History")] = Method<pb::HistoryRequest>(
@@ -306,7 +307,7 @@ absl::StatusOr<pb::HistoryResponse> InspectionService::History(
 absl::StatusOr<pb::PodInfo> InspectionService::FindPod(const ObjectName& name) {
   DEVMGR_RETURN_IF_ERROR(CheckName(name));
   if (const auto uid = manager_.FindPod(name); uid.ok()) {
-    if (const auto pod = manager_.PodInfoOf(*uid); pod.ok()) {
+    if (const auto pod = manager_.View()->PodInfoOf(*uid); pod.ok()) {
       return ToProto(*pod);
     }
   }
@@ -322,7 +323,7 @@ absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
   if (uid.ok()) {
     const auto devices = manager_.PodDevicesOf(*uid);
     if (devices.ok()) return ToProto(**devices);
-    const auto pod = manager_.PodInfoOf(*uid);
+    const auto pod = manager_.View()->PodInfoOf(*uid);
     if (pod.ok() && pod->state != PodState::kReady) {
       return FailedPreconditionError("pod '{}' is {}", name.ToString(),
                                      StateText(*pod));
@@ -336,7 +337,8 @@ absl::StatusOr<pb::PodDevices> InspectionService::Resolve(
 }
 
 absl::Status InspectionService::CheckWanting() const {
-  if (manager_.Node().actuate == Actuate::kWanted) return absl::OkStatus();
+  if (manager_.View()->Node().actuate == Actuate::kWanted)
+    return absl::OkStatus();
   return FailedPreconditionError(
       "the daemon acts on manifests by itself: change the pod's manifest, or "
       "start the daemon with 'actuate: embedder'");

@@ -27,10 +27,9 @@ absl::Status WhyUnknown(const ObjectSnapshot& objects, const PodUid& uid,
 }
 
 /// Which claims of a pod which drivers have not prepared yet; empty: none.
-std::string AwaitedDrivers(const DeviceManager& manager,
-                           const ObjectName& pod) {
+std::string AwaitedDrivers(const NodeView& view, const ObjectName& pod) {
   std::string all;
-  for (const ClaimInfo& claim : manager.Claims()) {
+  for (const ClaimInfo& claim : view.Claims()) {
     const auto& pods = claim.pods;
     if (std::find(pods.begin(), pods.end(), pod.ToString()) == pods.end()) {
       continue;
@@ -51,7 +50,8 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> LookUpPod(
     const DeviceManager& manager, const PodUid& uid, const ObjectName& name) {
   auto devices = manager.PodDevicesOf(uid);
   if (devices.ok()) return devices;
-  const auto pod = manager.PodInfoOf(uid);
+  const std::shared_ptr<const NodeView> view = manager.View();
+  const auto pod = view->PodInfoOf(uid);
   if (!pod.ok()) return WhyUnknown(*manager.Objects(), uid, name);
   if (pod->state == PodState::kRejected) {
     return FailedPreconditionError("pod '{}' is rejected: {}: {}",
@@ -65,7 +65,7 @@ absl::StatusOr<std::shared_ptr<const PodDevices>> LookUpPod(
   if (!pod->message.empty() && why.find(pod->message) == std::string::npos) {
     why += ": " + pod->message;
   }
-  return UnavailableError("{}{}", why, AwaitedDrivers(manager, pod->name));
+  return UnavailableError("{}{}", why, AwaitedDrivers(*view, pod->name));
 }
 
 }  // namespace devmgr::server

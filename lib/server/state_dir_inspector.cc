@@ -10,6 +10,7 @@
 #include "server/stopped_store_fsck.h"
 #include "state/history.h"
 #include "state/views.h"
+#include "view/node_view.h"
 
 namespace devmgr {
 namespace {
@@ -20,65 +21,52 @@ absl::Status NeedsDaemon(std::string_view what) {
       what);
 }
 
+/// What the ledger alone says.
+std::shared_ptr<const NodeView> ViewOf(
+    const std::filesystem::path& state_dir,
+    const checkpoint::StoreContents& contents) {
+  view::Moment moment;
+  moment.state = contents.state;
+  view::Surroundings around;
+  around.sequence = contents.state.seq;
+  around.node.version = std::string(Version());
+  around.node.state_dir = state_dir.string();
+  around.node.recovery = checkpoint::RecoveryInfoOf(contents.report);
+  return view::NodeViewOf(std::move(moment), std::move(around));
+}
+
 /// What the ledger of a stopped manager tells; read once, then a value.
 class StateDirInspector : public Inspector {
  public:
   StateDirInspector(std::filesystem::path state_dir,
                     checkpoint::StoreContents contents)
-      : state_dir_(std::move(state_dir)), contents_(std::move(contents)) {}
+      : state_dir_(std::move(state_dir)),
+        contents_(std::move(contents)),
+        view_(ViewOf(state_dir_, contents_)) {}
 
-  absl::StatusOr<NodeInfo> Node() override {
-    NodeInfo info;
-    info.version = std::string(Version());
-    info.state_dir = state_dir_.string();
-    info.ledger_sequence = contents_.state.seq;
-    info.recovery = checkpoint::RecoveryInfoOf(contents_.report);
-    info.pods = static_cast<int>(contents_.state.pods.size());
-    info.claims = static_cast<int>(contents_.state.claims.size());
-    for (const auto& [uid, pod] : contents_.state.pods) {
-      if (pod->phase == state::PodPhase::kReady) ++info.pods_ready;
-      if (pod->phase == state::PodPhase::kWaiting) ++info.pods_waiting;
-      if (pod->phase == state::PodPhase::kRejected) ++info.pods_rejected;
-    }
-    return info;
-  }
-
-  absl::StatusOr<std::vector<PodInfo>> Pods() override {
-    std::vector<PodInfo> pods;
-    for (const auto& [uid, pod] : contents_.state.pods) {
-      pods.push_back(state::PodInfoOf(*pod, contents_.state));
-    }
-    return pods;
-  }
-
+  absl::StatusOr<NodeInfo> Node() override { return view_->Node(); }
+  absl::StatusOr<std::vector<PodInfo>> Pods() override { return view_->Pods(); }
   absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
-    std::vector<ClaimInfo> claims;
-    for (const auto& [uid, claim] : contents_.state.claims) {
-      claims.push_back(state::ClaimInfoOf(*claim, contents_.state));
-    }
-    return claims;
+    return view_->Claims();
   }
-
   absl::StatusOr<std::vector<DebtInfo>> Debts() override {
-    return state::DebtsOf(contents_.state);
+    return view_->Debts();
   }
-
   // Drivers and classes come and go with the daemon: the ledger has none.
   absl::StatusOr<std::vector<PluginInfo>> Plugins() override {
-    return std::vector<PluginInfo>();
+    return view_->Plugins();
   }
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
-    return std::vector<DeviceClassInfo>();
+    return view_->DeviceClasses();
   }
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
-    return state::DevicesOf(contents_.state);
+    return view_->Devices();
   }
   absl::StatusOr<std::vector<ResourceInfo>> Resources() override {
-    return state::ResourcesOf(contents_.state);
+    return view_->Resources();
   }
-
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
-    return state::ForeignHoldersOf(contents_.state);
+    return view_->ForeignHolders();
   }
 
   absl::StatusOr<std::vector<DecisionInfo>> History(
@@ -170,6 +158,7 @@ class StateDirInspector : public Inspector {
 
   const std::filesystem::path state_dir_;
   const checkpoint::StoreContents contents_;
+  const std::shared_ptr<const NodeView> view_;
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ void SandboxActuator::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
   if (!pods_from_source_ || in_doubt_) return;
   auto pod = FindPod(objects, run.pod.uid);
   if (pod == nullptr || IsTerminal(*pod)) return;
-  const bool lost = !manager_.PodInfoOf(run.pod.uid).ok();
+  const bool lost = !manager_.View()->PodInfoOf(run.pod.uid).ok();
   if (pod == run.wanted && !lost) return;
   manager_.WantPod(*pod).IgnoreError();
   run.wanted = std::move(pod);
@@ -123,7 +123,7 @@ std::optional<absl::Status> SandboxActuator::Verdict(
     return FailedPreconditionError("pod '{}' is over: {}", name,
                                    pod->status.phase);
   }
-  const auto info = manager_.PodInfoOf(uid);
+  const auto info = manager_.View()->PodInfoOf(uid);
   if (info.ok() && info->state == PodState::kReady) return absl::OkStatus();
   if (info.ok() && info->state == PodState::kRejected) {
     return FailedPreconditionError("pod '{}' is rejected: {}: {}", name,
@@ -186,7 +186,7 @@ void SandboxActuator::OnLastSandboxGone(const PodUid& pod) {
 void SandboxActuator::OnLook() {
   in_doubt_ = false;
   if (pods_from_source_) {
-    for (const PodInfo& pod : manager_.Pods()) idle_.insert(pod.uid);
+    for (const PodInfo& pod : manager_.View()->Pods()) idle_.insert(pod.uid);
   }
   ReleaseAllThatAreOver();
   JudgeRuns(*manager_.Objects());
@@ -197,7 +197,7 @@ void SandboxActuator::OnLookFailed(const absl::Status& why) {
   const auto objects = manager_.Objects();
   for (auto& [call, run] : runs_) {
     const PodUid& pod = run.pod.uid;
-    if (run.done == nullptr || manager_.PodInfoOf(pod).ok()) continue;
+    if (run.done == nullptr || manager_.View()->PodInfoOf(pod).ok()) continue;
     if (FindPod(*objects, pod) == nullptr) continue;
     executor_->Cancel(std::exchange(run.timer, 0));
     std::exchange(run.done, nullptr)(UnavailableError(
@@ -234,7 +234,7 @@ bool SandboxActuator::IsOverForSource(const PodUid& pod) const {
   if (FindMalformed(*objects, pod) != nullptr) return false;
   if (objects->complete) return true;
   // Absence proves nothing here, but that another pod has its name does.
-  const auto info = manager_.PodInfoOf(pod);
+  const auto info = manager_.View()->PodInfoOf(pod);
   return info.ok() && objects->pods.contains(info->name);
 }
 

@@ -49,14 +49,15 @@ absl::Status CheckOptions(const CriShimOptions& options) {
         "to actuate, the shim needs a manager in this process: a daemon "
         "prepares and releases pods by itself");
   }
-  if (options.actuate && options.manager->Node().actuate != Actuate::kWanted) {
+  if (options.actuate &&
+      options.manager->View()->Node().actuate != Actuate::kWanted) {
     return InvalidArgumentError(
         "the manager takes no pods from the shim: its `actuate` is not "
         "kWanted");
   }
   // As NodeInfo says it of a manager without source.
   if (options.actuate && options.pods_from_source &&
-      options.manager->Node().source == "none") {
+      options.manager->View()->Node().source == "none") {
     return InvalidArgumentError(
         "pods are to come from the manager's source, and it has none");
   }

@@ -147,7 +147,7 @@ void Shim::OnLookFailed(const absl::Status& status) {
 /// Nobody but who gave them knows whether they ran while we did not.
 void Shim::TellOfStrays() {
   if (options_.pods_from_source) return;
-  for (const PodInfo& pod : options_.manager->Pods()) {
+  for (const PodInfo& pod : options_.manager->View()->Pods()) {
     if (pod.state == PodState::kRejected || book_.HasSandboxOf(pod.uid)) {
       continue;
     }

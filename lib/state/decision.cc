@@ -193,22 +193,23 @@ class Transaction {
  private:
   template <typename Key, typename Record>
   void Put(const std::shared_ptr<const Record>& record, const Key& key,
-           const std::map<Key, std::shared_ptr<const Record>>& map) {
+           const PersistentMap<Key, std::shared_ptr<const Record>>& map) {
     RememberOld(key, map);
     state_.Put(record);
   }
 
   template <typename Key, typename Record>
   bool Erase(const Key& key,
-             const std::map<Key, std::shared_ptr<const Record>>& map) {
+             const PersistentMap<Key, std::shared_ptr<const Record>>& map) {
     if (map.find(key) == map.end()) return false;
     RememberOld(key, map);
     return state_.Erase(key);
   }
 
   template <typename Key, typename Record>
-  void RememberOld(const Key& key,
-                   const std::map<Key, std::shared_ptr<const Record>>& map) {
+  void RememberOld(
+      const Key& key,
+      const PersistentMap<Key, std::shared_ptr<const Record>>& map) {
     const auto old = map.find(key);
     undo_.push_back(old == map.end() ? EraseOf(key) : PutOf(old->second));
   }

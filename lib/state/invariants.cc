@@ -124,12 +124,12 @@ class Checker {
   /// One pod each, and the index knows them all. Within a pod init containers
   /// hand devices over.
   void CheckDevices() {
-    std::set<std::tuple<std::string, std::string, PodUid>> holders;
+    decltype(state_.device_holders) holders;
     for (const auto& [uid, pod] : state_.pods) {
       for (const DeviceHold& hold : pod->holds) {
         if (!hold.Holds()) continue;
         for (const device::HeldDevice& device : hold.devices) {
-          holders.emplace(hold.resource, device.id, uid);
+          holders.insert({hold.resource, device.id, uid});
         }
       }
     }
@@ -137,10 +137,10 @@ class Checker {
       Violation("{} devices are held, {} are found by their names",
                 holders.size(), state_.device_holders.size());
     }
-    std::set<std::pair<std::string, PodUid>> by_claim;
+    decltype(state_.class_holders) by_claim;
     for (const auto& [uid, pod] : state_.pods) {
       for (const std::string& resource : ResourcesByClaims(*pod)) {
-        by_claim.emplace(resource, uid);
+        by_claim.insert({resource, uid});
       }
     }
     if (by_claim != state_.class_holders) {
@@ -163,7 +163,7 @@ class Checker {
 
   /// What a foreign holder has, no pod is given but its own.
   void CheckHolders() {
-    std::set<std::tuple<std::string, std::string, ContainerId>> held;
+    decltype(state_.foreign_devices) held;
     for (const auto& [id, holder] : state_.foreign_holders) {
       if (holder->id != id) {
         Violation("foreign container '{}' is kept under '{}'", holder->id.value,
@@ -174,7 +174,7 @@ class Checker {
       }
       if (!holder->Holds()) continue;
       for (const auto& [resource, device] : holder->devices) {
-        held.emplace(resource, device, id);
+        held.insert({resource, device, id});
         const PodUid* pod = state_.HolderOf(resource, device);
         if (pod == nullptr || *pod == holder->pod_uid) continue;
         Violation("device '{}' of '{}' is held by the pod '{}' and by {}",
@@ -210,11 +210,11 @@ class Checker {
   }
 
   void CheckKept() {
-    std::set<std::pair<DeviceKey, ClaimUid>> kept;
+    decltype(state_.kept_devices) kept;
     for (const auto& [uid, claim] : state_.claims) {
       if (!claim->pods.empty()) continue;
       for (const DeviceKey& device : OwnDevices(*claim)) {
-        kept.emplace(device, uid);
+        kept.insert({device, uid});
       }
     }
     if (kept != state_.kept_devices) {

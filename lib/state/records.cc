@@ -51,6 +51,21 @@ std::set<DeviceKey> OwnDevices(const ClaimRecord& claim) {
   return own;
 }
 
+std::vector<device::Reservation> ReservationsOf(const PodRecord& pod) {
+  std::vector<device::Reservation> reservations;
+  for (const DeviceHold& hold : pod.holds) {
+    if (!hold.Holds()) continue;
+    device::Reservation& reservation = reservations.emplace_back();
+    reservation.pod = pod.uid;
+    reservation.container = hold.container;
+    reservation.kind = hold.kind;
+    reservation.resource = hold.resource;
+    reservation.phase = hold.phase;
+    reservation.devices = hold.devices;
+  }
+  return reservations;
+}
+
 std::set<std::string> ResourcesByClaims(const PodRecord& pod) {
   std::set<std::string> resources;
   for (const ContainerNeed& need : pod.needs) {

@@ -238,6 +238,9 @@ bool IsUnpreparing(const ClaimRecord& claim);
 /// known as its drivers answered.
 std::set<DeviceKey> OwnDevices(const ClaimRecord& claim);
 
+/// What the pod holds of device plugins, as the rooms that decide see it.
+std::vector<device::Reservation> ReservationsOf(const PodRecord& pod);
+
 /// The extended resources for which the pod holds claims.
 std::set<std::string> ResourcesByClaims(const PodRecord& pod);
 

@@ -25,12 +25,12 @@ bool SameRecords(const Map& a, const Map& b) {
 template <typename Map, typename Key>
 const typename Map::mapped_type::element_type* Find(const Map& map,
                                                     const Key& key) {
-  const auto found = map.find(key);
-  return found == map.end() ? nullptr : found->second.get();
+  const auto* found = map.Find(key);
+  return found == nullptr ? nullptr : found->get();
 }
 
 template <typename Record>
-using NameIndex = std::set<ByName<Record>, std::less<>>;
+using NameIndex = PersistentSet<ByName<Record>>;
 
 /// The uids of all entries of `index` with this name, in order of uid.
 template <typename Record>
@@ -45,25 +45,22 @@ auto UidsNamed(const NameIndex<Record>& index, const ObjectName& name) {
 
 /// Puts `record` into the map and the index of names.
 template <typename Uid, typename Record>
-void PutNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
+void PutNamed(PersistentMap<Uid, std::shared_ptr<const Record>>& map,
               NameIndex<Record>& index, std::shared_ptr<const Record> record) {
-  // A ledger is read in order: then there is nothing to look for.
-  const bool is_last = map.empty() || map.rbegin()->first < record->uid;
-  std::shared_ptr<const Record>& slot =
-      is_last ? map.emplace_hint(map.end(), record->uid, nullptr)->second
-              : map[record->uid];
-  if (slot != nullptr) index.erase({slot.get()});
+  const Record* before = Find(map, record->uid);
+  if (before != nullptr) index.erase(ByName<Record>{before});
   index.insert({record.get()});
-  slot = std::move(record);
+  Uid uid = record->uid;
+  map.insert_or_assign(std::move(uid), std::move(record));
 }
 
 template <typename Uid, typename Record>
-bool EraseNamed(std::map<Uid, std::shared_ptr<const Record>>& map,
+bool EraseNamed(PersistentMap<Uid, std::shared_ptr<const Record>>& map,
                 NameIndex<Record>& index, const Uid& uid) {
-  const auto found = map.find(uid);
-  if (found == map.end()) return false;
-  index.erase({found->second.get()});
-  map.erase(found);
+  const Record* record = Find(map, uid);
+  if (record == nullptr) return false;
+  index.erase(ByName<Record>{record});
+  map.erase(uid);
   return true;
 }
 
@@ -94,7 +91,7 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
   }
   if (claim->pods.empty()) {
     for (const DeviceKey& device : OwnDevices(*claim)) {
-      kept_devices.emplace(device, claim->uid);
+      kept_devices.insert({device, claim->uid});
     }
   }
   PutNamed(claims, claim_names, std::move(claim));
@@ -102,39 +99,39 @@ void State::Put(std::shared_ptr<const ClaimRecord> claim) {
 
 void State::Put(std::shared_ptr<const IdentityRecord> identity) {
   IdentityKey key(identity->kind, identity->name);
-  identities[std::move(key)] = std::move(identity);
+  identities.insert_or_assign(std::move(key), std::move(identity));
 }
 
 void State::Put(std::shared_ptr<const ResourceRecord> resource) {
   std::string name = resource->name;
-  resources[std::move(name)] = std::move(resource);
+  resources.insert_or_assign(std::move(name), std::move(resource));
 }
 
 void State::Put(std::shared_ptr<const HealthRecord> health) {
   DeviceKey key = health->Key();
-  healths[std::move(key)] = std::move(health);
+  healths.insert_or_assign(std::move(key), std::move(health));
 }
 
 void State::Put(std::shared_ptr<const SourceRecord> source) {
   SourceKey key = source->Key();
-  sources[std::move(key)] = std::move(source);
+  sources.insert_or_assign(std::move(key), std::move(source));
 }
 
 void State::Put(std::shared_ptr<const ForeignHolderRecord> holder) {
   ForgetDevices(FindHolder(holder->id));
   if (holder->Holds()) {
     for (const auto& [resource, device] : holder->devices) {
-      foreign_devices.emplace(resource, device, holder->id);
+      foreign_devices.insert({resource, device, holder->id});
     }
   }
   ContainerId id = holder->id;
-  foreign_holders[std::move(id)] = std::move(holder);
+  foreign_holders.insert_or_assign(std::move(id), std::move(holder));
 }
 
 void State::ForgetDevices(const ForeignHolderRecord* holder) {
   if (holder == nullptr) return;
   for (const auto& [resource, device] : holder->devices) {
-    foreign_devices.erase({resource, device, holder->id});
+    foreign_devices.erase(std::tie(resource, device, holder->id));
   }
 }
 
@@ -142,12 +139,12 @@ void State::ForgetDevices(const ClaimRecord* claim) {
   if (claim == nullptr) return;
   for (const auto& [driver, record] : claim->drivers) {
     for (const PreparedDevice& device : record.devices) {
-      device_claims.erase({&driver, &device, claim});
+      device_claims.erase(ByDevice{&driver, &device, claim});
     }
   }
   if (!claim->pods.empty()) return;
   for (const DeviceKey& device : OwnDevices(*claim)) {
-    kept_devices.erase({device, claim->uid});
+    kept_devices.erase(std::pair(device, claim->uid));
   }
 }
 
@@ -155,11 +152,11 @@ void State::IndexHolds(const PodRecord& pod) {
   for (const DeviceHold& hold : pod.holds) {
     if (!hold.Holds()) continue;
     for (const device::HeldDevice& device : hold.devices) {
-      device_holders.emplace(hold.resource, device.id, pod.uid);
+      device_holders.insert({hold.resource, device.id, pod.uid});
     }
   }
   for (const std::string& resource : ResourcesByClaims(pod)) {
-    class_holders.emplace(resource, pod.uid);
+    class_holders.insert({resource, pod.uid});
   }
 }
 
@@ -168,11 +165,11 @@ void State::ForgetHolds(const PodRecord* pod) {
   for (const DeviceHold& hold : pod->holds) {
     if (!hold.Holds()) continue;
     for (const device::HeldDevice& device : hold.devices) {
-      device_holders.erase({hold.resource, device.id, pod->uid});
+      device_holders.erase(std::tie(hold.resource, device.id, pod->uid));
     }
   }
   for (const std::string& resource : ResourcesByClaims(*pod)) {
-    class_holders.erase({resource, pod->uid});
+    class_holders.erase(std::pair(resource, pod->uid));
   }
 }
 

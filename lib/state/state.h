@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The projection of the ledger: what holds after all decisions up to `seq`.
-// Pure values. Records are immutable and shared: a change replaces a record,
-// so copies of a State are cheap and may live on several threads.
+// Pure values. Records are immutable and shared, as the maps that have them
+// are: a copy of a State costs nothing that grows with what it holds, later
+// changes do not touch it, and it may live on another thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "common/persistent_map.h"
 #include "state/indexes.h"
 #include "state/records.h"
 
@@ -24,29 +24,30 @@ namespace devmgr::state {
 
 struct State {
   std::uint64_t seq = 0;
-  std::map<PodUid, std::shared_ptr<const PodRecord>> pods;
-  std::map<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
-  std::map<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
-  std::map<std::string, std::shared_ptr<const ResourceRecord>> resources;
-  std::map<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
-  std::map<SourceKey, std::shared_ptr<const SourceRecord>> sources;
-  std::map<ContainerId, std::shared_ptr<const ForeignHolderRecord>>
+  PersistentMap<PodUid, std::shared_ptr<const PodRecord>> pods;
+  PersistentMap<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
+  PersistentMap<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
+  PersistentMap<std::string, std::shared_ptr<const ResourceRecord>> resources;
+  PersistentMap<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
+  PersistentMap<SourceKey, std::shared_ptr<const SourceRecord>> sources;
+  PersistentMap<ContainerId, std::shared_ptr<const ForeignHolderRecord>>
       foreign_holders;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
-  std::set<ByName<PodRecord>, std::less<>> pod_names;
-  std::set<ByName<ClaimRecord>, std::less<>> claim_names;
+  PersistentSet<ByName<PodRecord>> pod_names;
+  PersistentSet<ByName<ClaimRecord>> claim_names;
   /// Resource, device of its plugin, the pod that holds it.
-  std::set<std::tuple<std::string, std::string, PodUid>> device_holders;
+  PersistentSet<std::tuple<std::string, std::string, PodUid>> device_holders;
   /// Resource, the pods that hold a claim for it.
-  std::set<std::pair<std::string, PodUid>> class_holders;
+  PersistentSet<std::pair<std::string, PodUid>> class_holders;
   /// What drivers have prepared.
-  std::set<ByDevice, std::less<>> device_claims;
+  PersistentSet<ByDevice> device_claims;
   /// Device that no other claim may have, which claim without pods keeps it.
-  std::set<std::pair<DeviceKey, ClaimUid>> kept_devices;
+  PersistentSet<std::pair<DeviceKey, ClaimUid>> kept_devices;
   /// Resource, device of its plugin, which container holds it that the ledger
   /// has no pod for.
-  std::set<std::tuple<std::string, std::string, ContainerId>> foreign_devices;
+  PersistentSet<std::tuple<std::string, std::string, ContainerId>>
+      foreign_devices;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);

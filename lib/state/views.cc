@@ -67,25 +67,6 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
 namespace state {
 namespace {
 
-PodState PodStateOf(PodPhase phase) {
-  switch (phase) {
-    case PodPhase::kWaiting:
-      return PodState::kWaiting;
-    case PodPhase::kPreparing:
-      return PodState::kPreparing;
-    case PodPhase::kReady:
-      return PodState::kReady;
-    case PodPhase::kRejected:
-      return PodState::kRejected;
-    case PodPhase::kReleasing:
-      return PodState::kReleasing;
-    case PodPhase::kAllocating:
-    case PodPhase::kAdmitted:
-      return PodState::kPreparing;
-  }
-  return PodState::kWaiting;
-}
-
 /// How far a phase is from "nothing left to do"; the lowest one of a claim's
 /// drivers is shown as the claim's.
 int Advance(DriverPhase phase) {
@@ -226,6 +207,25 @@ void AddForeign(const State& state, std::vector<DeviceInfo>* devices) {
 WallTime WallTimeOf(std::int64_t unix_ms) {
   return WallTime(std::chrono::duration_cast<WallTime::duration>(
       std::chrono::milliseconds(unix_ms)));
+}
+
+PodState PodStateOf(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kWaiting:
+      return PodState::kWaiting;
+    case PodPhase::kPreparing:
+      return PodState::kPreparing;
+    case PodPhase::kReady:
+      return PodState::kReady;
+    case PodPhase::kRejected:
+      return PodState::kRejected;
+    case PodPhase::kReleasing:
+      return PodState::kReleasing;
+    case PodPhase::kAllocating:
+    case PodPhase::kAdmitted:
+      return PodState::kPreparing;
+  }
+  return PodState::kWaiting;
 }
 
 PodInfo PodInfoOf(const PodRecord& pod, const State& state) {

@@ -15,6 +15,8 @@
 
 namespace devmgr::state {
 
+PodState PodStateOf(PodPhase phase);
+
 /// What the ledger tells about a pod. The phase becomes the state as it is:
 /// whether a Ready pod has to be prepared again after a reboot is for the
 /// manager to say. Reason and message are those of a rejection.

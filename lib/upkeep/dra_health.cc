@@ -12,6 +12,7 @@
 #include "claim/container_answer.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "view/health_views.h"
 
 namespace devmgr::upkeep {
 namespace {
@@ -79,9 +80,7 @@ state::Decision DecideHealth(const state::State& state, const Records& records,
 
 DraHealth::~DraHealth() {
   parts_.executor.Cancel(save_again_);
-  for (const auto& [name, driver] : drivers_) {
-    parts_.executor.Cancel(driver.expiry);
-  }
+  for (const auto& [driver, timer] : expiries_) parts_.executor.Cancel(timer);
 }
 
 std::int64_t DraHealth::SteadyMs() const {
@@ -92,14 +91,13 @@ std::int64_t DraHealth::SteadyMs() const {
 
 device::EffectiveHealth DraHealth::Told(const state::DeviceKey& device) const {
   const auto& [driver, pool, name] = device;
-  const auto found = drivers_.find(driver);
-  if (found == drivers_.end()) return {};
-  return found->second.health.Find({pool, name}, SteadyMs());
+  const device::DriverHealth* health = known_.drivers.Find(driver);
+  if (health == nullptr) return {};
+  return health->Find({pool, name}, SteadyMs());
 }
 
 device::EffectiveHealth DraHealth::Find(const state::DeviceKey& device) const {
-  const auto over = over_.find(device);
-  return over != over_.end() ? over->second : Told(device);
+  return view::HealthOf(known_, device, SteadyMs());
 }
 
 std::shared_ptr<const state::HealthRecord> DraHealth::RecordOf(
@@ -116,8 +114,8 @@ std::shared_ptr<const state::HealthRecord> DraHealth::RecordOf(
   record->since_ms = health.since_ms;
   record->boot_id = parts_.boot_id;
   const std::int64_t now = SteadyMs();
-  const auto told = drivers_.at(record->driver)
-                        .health.ToldAt({record->pool, record->device}, now);
+  const auto told = known_.drivers.at(record->driver)
+                        .ToldAt({record->pool, record->device}, now);
   record->told_ms = parts_.boot_ms() - (now - told.value_or(now));
   return record;
 }
@@ -134,18 +132,33 @@ void DraHealth::Restore() {
         record->boot_id,
         record->told_ms};
     // Also where nothing counts: the driver is one that tells.
-    device::DriverHealth& health = drivers_[record->driver].health;
+    const device::DriverHealth* known = known_.drivers.Find(record->driver);
+    device::DriverHealth health =
+        known != nullptr ? *known : device::DriverHealth();
     const std::int64_t boot_ms = parts_.boot_ms();
     std::string why = device::WhyOver(report, parts_.boot_id, boot_ms);
     if (why.empty()) {
       health.Restore({record->pool, record->device}, report.health,
                      SteadyMs() - (boot_ms - report.told_ms));
     } else {
-      over_[key] = {Health::kUnknown, std::move(why), 0, parts_.now_ms()};
+      known_.over.insert_or_assign(
+          key, {Health::kUnknown, std::move(why), 0, parts_.now_ms()});
     }
+    known_.drivers.insert_or_assign(record->driver, std::move(health));
   }
-  for (const auto& [name, driver] : drivers_) ArmExpiry(name);
+  for (const auto& [name, driver] : known_.drivers) ArmExpiry(name);
   Save();
+}
+
+template <typename Change>
+device::DriverHealth::Devices DraHealth::ChangeHealth(const std::string& driver,
+                                                      Change change) {
+  const device::DriverHealth* known = known_.drivers.Find(driver);
+  device::DriverHealth health =
+      known != nullptr ? *known : device::DriverHealth();
+  auto changed = change(health);
+  known_.drivers.insert_or_assign(driver, std::move(health));
+  return changed;
 }
 
 void DraHealth::OnHealthReport(
@@ -153,10 +166,11 @@ void DraHealth::OnHealthReport(
     const std::vector<device::DeviceReport>& report) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const device::DeviceReport& one : report) {
-    over_.erase(KeyOf(driver, one.device));
+    known_.over.erase(KeyOf(driver, one.device));
   }
-  const auto changed =
-      drivers_[driver].health.Report(report, {SteadyMs(), parts_.now_ms()});
+  const auto changed = ChangeHealth(driver, [&](device::DriverHealth& health) {
+    return health.Report(report, {SteadyMs(), parts_.now_ms()});
+  });
   ArmExpiry(driver);
   OnChanged(driver, changed);
 }
@@ -166,25 +180,29 @@ void DraHealth::OnHealthLost(const std::string& driver,
   DEVMGR_ASSERT_ON(parts_.executor);
   parts_.events.Add(true, "DriverHealthLost", "Plugin", {"", driver},
                     api::Readable(why, kMostErrorBytes));
-  const auto found = drivers_.find(driver);
-  if (found == drivers_.end()) return;
-  const auto changed = found->second.health.Clear();
+  if (!Knows(driver)) return;
+  const auto changed = ChangeHealth(
+      driver, [](device::DriverHealth& health) { return health.Clear(); });
   ArmExpiry(driver);
   OnChanged(driver, changed);
   // Who makes up ever new names of drivers leaves nothing behind.
-  if (HeldCount(driver) == 0) drivers_.erase(driver);
+  if (HeldCount(driver) == 0) known_.drivers.erase(driver);
 }
 
 void DraHealth::ArmExpiry(const std::string& driver) {
-  Driver& known = drivers_.at(driver);
-  parts_.executor.Cancel(std::exchange(known.expiry, 0));
-  const std::optional<std::int64_t> next = known.health.NextExpiry();
+  if (const auto armed = expiries_.extract(driver); !armed.empty()) {
+    parts_.executor.Cancel(armed.mapped());
+  }
+  const std::optional<std::int64_t> next =
+      known_.drivers.at(driver).NextExpiry();
   if (!next.has_value()) return;
   const milliseconds delay(std::max<std::int64_t>(*next - SteadyMs(), 1));
-  known.expiry = parts_.executor.PostAfter(delay, [this, driver] {
-    Driver& expired = drivers_.at(driver);
-    expired.expiry = 0;
-    const auto changed = expired.health.Expire(SteadyMs());
+  expiries_[driver] = parts_.executor.PostAfter(delay, [this, driver] {
+    expiries_.erase(driver);
+    const auto changed =
+        ChangeHealth(driver, [&](device::DriverHealth& health) {
+          return health.Expire(SteadyMs());
+        });
     ArmExpiry(driver);
     OnChanged(driver, changed);
   });
@@ -218,8 +236,20 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
         const bool is_held = !parts_.state.ClaimsOf(key).empty();
         if (is_kept != is_held) unsaved_.insert(key);
         // One that is to be prepared again, after a reboot, has it still.
-        if (!is_held && now == nullptr) over_.erase(key);
+        if (!is_held && now == nullptr) known_.over.erase(key);
       }
+    }
+  }
+}
+
+void DraHealth::OnCommitting(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  for (const auto& pod : changes.pods) {
+    if (!ledger::BeginsRelease(pod)) continue;
+    auto status =
+        view::ClaimedResourcesOf(known_, SteadyMs(), parts_.state, *pod.now);
+    if (!status.empty()) {
+      known_.last.insert_or_assign(pod.now->uid, std::move(status));
     }
   }
 }
@@ -227,7 +257,7 @@ void DraHealth::OnClaim(const state::ClaimRecord* before,
 void DraHealth::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) last_.erase(before->uid);
+    if (now == nullptr) known_.last.erase(before->uid);
   }
   if (changes.claims.empty()) return;
   for (const auto& [before, now] : changes.claims) {
@@ -241,7 +271,7 @@ void DraHealth::OnCommitted(const ledger::Changes& changes) {
 
 void DraHealth::JudgeRestored() {
   DEVMGR_ASSERT_ON(parts_.executor);
-  for (const auto& [name, driver] : drivers_) parts_.on_devices(name);
+  for (const auto& [name, driver] : known_.drivers) parts_.on_devices(name);
 }
 
 void DraHealth::Save() {

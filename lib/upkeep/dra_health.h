@@ -23,6 +23,7 @@
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "state/state.h"
+#include "view/moment.h"
 
 namespace devmgr::upkeep {
 
@@ -74,7 +75,7 @@ class DraHealth final : public dra::HealthListener {
 
   /// Has the driver reported devices?
   bool Knows(const std::string& driver) const {
-    return drivers_.contains(driver);
+    return known_.drivers.contains(driver);
   }
   /// Who holds what that does not work; devices as `pool/device`.
   std::vector<device::FaultyDevice> Faulty(const std::string& driver) const;
@@ -90,24 +91,15 @@ class DraHealth final : public dra::HealthListener {
       const state::PodRecord& pod, const std::string& container,
       const std::function<bool(const std::string&)>& fails) const;
 
-  // Views.
-
-  /// Adds to PodInfo::allocated_resources what containers have by claims.
-  void AddTo(const state::PodRecord& pod,
-             std::vector<ContainerResourceStatus>* containers) const;
-  /// Says of the devices of drivers how they are.
-  void Describe(std::vector<DeviceInfo>* devices) const;
+  /// What can be seen of it, at SteadyMs.
+  const view::DriversHealth& known() const { return known_; }
+  std::int64_t SteadyMs() const;
 
  private:
-  struct Driver {
-    device::DriverHealth health;
-    TimerId expiry = 0;
-  };
   using Holdings =
       std::map<std::pair<PodUid, device::PoolDevice>, device::EffectiveHealth>;
 
   void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
-  std::int64_t SteadyMs() const;
   device::EffectiveHealth Find(const state::DeviceKey& device) const;
   /// What the driver reported that counts now.
   device::EffectiveHealth Told(const state::DeviceKey& device) const;
@@ -123,18 +115,14 @@ class DraHealth final : public dra::HealthListener {
   void Save();
   void OnSaved(const std::set<state::DeviceKey>& devices,
                const absl::Status& status);
-  std::vector<ContainerResourceStatus> StatusOf(
-      const state::PodRecord& pod) const;
-  ResourceStatus StatusOf(const state::ClaimRecord& claim,
-                          const state::Want& want) const;
+  /// Changes what is known of the driver; gives what `change` returns.
+  template <typename Change>
+  device::DriverHealth::Devices ChangeHealth(const std::string& driver,
+                                             Change change);
 
   const Parts parts_;
-  std::map<std::string, Driver> drivers_;
-  /// Devices of which an earlier process heard what counts no more, and why:
-  /// Unknown until their drivers report them.
-  std::map<state::DeviceKey, device::EffectiveHealth> over_;
-  /// Of pods that are being released.
-  std::map<PodUid, std::vector<ContainerResourceStatus>> last_;
+  view::DriversHealth known_;
+  std::map<std::string, TimerId> expiries_;  ///< By driver.
   std::set<state::DeviceKey> unsaved_;
   std::set<std::string> touched_;  ///< Drivers of the claims of OnCommitted.
   bool saving_ = false;

@@ -74,7 +74,7 @@ class Node {
   void WaitForDriver(int number) {
     const auto end = steady_clock::now() + kPatience;
     while (steady_clock::now() < end) {
-      for (const PluginInfo& plugin : manager_->Plugins()) {
+      for (const PluginInfo& plugin : manager_->View()->Plugins()) {
         if (plugin.name == DriverName(number) && plugin.state == "Connected") {
           return;
         }
@@ -308,8 +308,8 @@ void WithoutObjects(Report& report) {
   report.Add({"1000 pods end without any object: calls", "",
               static_cast<double>(calls), 1, "one call", 100});
   report.Add({"1000 pods end without any object: what is left", "",
-              static_cast<double>(node.manager().Pods().size() +
-                                  node.manager().Claims().size()),
+              static_cast<double>(node.manager().View()->Pods().size() +
+                                  node.manager().View()->Claims().size()),
               std::nullopt, "", 0});
 }
 

@@ -104,7 +104,7 @@ class Node {
   void Stop(const Pod& pod) { End(*manager_, {pod.metadata.uid}); }
 
   /// Returns once what was done is done with: the next figure is its own.
-  void Settle() { manager_->Runtimes(); }
+  void Settle() { manager_->View()->Runtimes(); }
 
   DeviceManager& manager() { return *manager_; }
   const std::filesystem::path& root() const { return folder_.path(); }
@@ -151,7 +151,7 @@ void PluginPods(Report& report, int others) {
   options.devices = others + 1;
   const auto plugin = Must(testing::FakeDevicePlugin::Start(options));
   WaitUntil("no plugin", [&] {
-    const auto resources = node.manager().Resources();
+    const auto resources = node.manager().View()->Resources();
     return !resources.empty() && resources.front().state == "Live";
   });
   std::vector<Pod> staying;

@@ -76,7 +76,7 @@ class Node {
   void WaitForAllocatable(int number, std::int64_t count) const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     for (;;) {
-      for (const ResourceInfo& info : manager->Resources()) {
+      for (const ResourceInfo& info : manager->View()->Resources()) {
         if (info.name == ResourceName(number) && info.allocatable == count) {
           return;
         }
@@ -88,7 +88,7 @@ class Node {
 
  private:
   bool IsLive(const std::string& resource) const {
-    for (const ResourceInfo& info : manager->Resources()) {
+    for (const ResourceInfo& info : manager->View()->Resources()) {
       if (info.name == resource && info.state == "Live") return true;
     }
     return false;
@@ -262,7 +262,7 @@ ComeAndGo BesideDevices(Report& report, int devices) {
     times.release.Add(Microseconds([&] {
       node.Release(pod);
       // What follows from it, too.
-      node.manager->Runtimes();
+      node.manager->View()->Runtimes();
     }));
   }
   return times;

@@ -16,11 +16,20 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+/// Looks devices up in these, which must outlive it.
+FindKnown In(const InventoryMap& inventories) {
+  return [&inventories](const std::string& resource, const std::string& id) {
+    const auto inventory = inventories.find(resource);
+    return inventory != inventories.end() ? inventory->second.Find(id)
+                                          : nullptr;
+  };
+}
+
 TEST(HealthStatusTest, TellsTheHealthOfEachDevice) {  // DP-115
   InventoryMap inventories;
   inventories.emplace(kResource, Live({Healthy("dev1"), Unhealthy("dev2")}));
   const ReservationTable table = TableOf({Held("P", "app", {"dev1", "dev2"})});
-  const auto status = HealthStatusOf({"P"}, table, inventories);
+  const auto status = HealthStatusOf(table.OfPod({"P"}), In(inventories));
   ASSERT_THAT(status, SizeIs(1));
   EXPECT_EQ(status[0].container, "app");
   ASSERT_THAT(status[0].resources, SizeIs(1));
@@ -40,7 +49,7 @@ TEST(HealthStatusTest, WhatNobodyTellsOfIsUnknown) {  // W-16
   const ReservationTable table = TableOf({Held("P", "app", {"a"}, "never"),
                                           Held("P", "app", {"a"}, "gone"),
                                           Held("P", "app", {"b"}, "other")});
-  const auto status = HealthStatusOf({"P"}, table, inventories);
+  const auto status = HealthStatusOf(table.OfPod({"P"}), In(inventories));
   ASSERT_THAT(status, SizeIs(1));
   ASSERT_THAT(status[0].resources, SizeIs(3));
   EXPECT_EQ(
@@ -60,13 +69,14 @@ TEST(HealthStatusTest, CoversContainersOfAllKinds) {  // W-17
   const ReservationTable table =
       TableOf({init, sidecar, Held("P", "app", {"c"}),
                Held("P", "sidecar", {"n"}, "nic"), Held("Q", "app", {"d"})});
-  const auto status = HealthStatusOf({"P"}, table, {});
+  const InventoryMap none;
+  const auto status = HealthStatusOf(table.OfPod({"P"}), In(none));
   ASSERT_THAT(status, SizeIs(3));
   EXPECT_EQ(status[0].kind, ContainerKind::kInit);
   EXPECT_EQ(status[1].kind, ContainerKind::kSidecar);
   EXPECT_THAT(status[1].resources, SizeIs(2));
   EXPECT_EQ(status[2].container, "app");
-  EXPECT_THAT(HealthStatusOf({"R"}, table, {}), IsEmpty());
+  EXPECT_THAT(HealthStatusOf(table.OfPod({"R"}), In(none)), IsEmpty());
 }
 
 TEST(HealthStatusTest, ReplacesItsOwnEntriesOnly) {  // DP-116

@@ -102,7 +102,7 @@ class LostSpecsTest : public ::testing::Test {
 
   bool WaitUntilReady() {
     return listener_.WaitUntil([this] {
-      const auto pod = manager_->PodInfoOf(kPod);
+      const auto pod = manager_->View()->PodInfoOf(kPod);
       return pod.ok() && pod->state == PodState::kReady;
     });
   }

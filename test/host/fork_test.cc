@@ -90,7 +90,7 @@ TEST_F(ForkTest, AManagerGoesOnWhenItsHostForks) {
     Admit(*manager, "pod-" + std::to_string(i));
     EXPECT_EQ(child.Wait(), 7);
   }
-  EXPECT_EQ(manager->Pods().size(), 20u);
+  EXPECT_EQ(manager->View()->Pods().size(), 20u);
 }
 
 /// How many descriptors a program finds open.
@@ -119,14 +119,14 @@ TEST_F(ForkTest, AChildThatLivesOnDoesNotKeepTheLedgerLocked) {
   manager.reset();
   manager = Open();
   ASSERT_NE(manager, nullptr);
-  EXPECT_EQ(manager->Pods().size(), 1u);
+  EXPECT_EQ(manager->View()->Pods().size(), 1u);
 }
 
 TEST_F(ForkTest, AManagerOpensInAChildForkedWhileNoneWasOpen) {
   Child child([this] {
     const auto manager = DeviceManager::Open(Options());
     if (!manager.ok()) ::_exit(1);
-    ::_exit((*manager)->Pods().empty() ? 0 : 2);
+    ::_exit((*manager)->View()->Pods().empty() ? 0 : 2);
   });
   ASSERT_TRUE(child.started());
   EXPECT_EQ(child.Wait(), 0);

@@ -150,7 +150,7 @@ class Arrival {
   }
 
   absl::StatusOr<PodInfo> Info() {
-    return node_.manager().PodInfoOf(PodUid{"u-p"});
+    return node_.manager().View()->PodInfoOf(PodUid{"u-p"});
   }
 
   /// The pod waits, and says for what.

@@ -60,7 +60,7 @@ class BackingTest : public DeviceNodeTest {
   }
 
   ResourceInfo Gpu() {
-    for (const ResourceInfo& resource : node_.manager().Resources()) {
+    for (const ResourceInfo& resource : node_.manager().View()->Resources()) {
       if (resource.name == kGpu) return resource;
     }
     return {};

@@ -58,7 +58,7 @@ class ClaimMetricsTest : public ManagerTest {
   void Admit(const std::string& claims) {
     node_.Start(false);
     node_.Publish(claims + PodYaml("p", "u-p", {"c1"}));
-    while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+    while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
     const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
     const auto verdict = node_.manager().AdmitPod(pod);
     ASSERT_THAT(verdict, IsOk());
@@ -132,14 +132,14 @@ TEST_F(ClaimMetricsTest, NoCallsAreCountedOfDriversThatAreCalled) {
 // each of its drivers; the page's own test is test/tools/metrics_test.cc.
 TEST_F(ClaimMetricsTest, ClaimsInUseAreThoseOfTheLedgerUntilTheyAreGone) {
   Admit(ClaimYaml("c1", "u-c", {kDriver, kOther}, {"u-p"}));
-  EXPECT_THAT(node_.manager().Claims(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());
   EXPECT_THAT(PrepareP(), IsOk());
-  const auto claims = node_.manager().Claims();
+  const auto claims = node_.manager().View()->Claims();
   ASSERT_THAT(claims, SizeIs(1));
   EXPECT_EQ(claims[0].state, "Prepared");
   EXPECT_THAT(claims[0].drivers, SizeIs(2));
   EXPECT_THAT(UnprepareP(), IsOk());
-  EXPECT_THAT(node_.manager().Claims(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());
 }
 
 }  // namespace

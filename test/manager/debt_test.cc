@@ -30,19 +30,19 @@ class DebtTest : public ManagerTest {
     node_.Start(false);
     node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                   PodYaml("p", "u-p", {"c1"}));
-    while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+    while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
     const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
     ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
     ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
   }
 
-  std::vector<DebtInfo> Debts() { return node_.manager().Debts(); }
+  std::vector<DebtInfo> Debts() { return node_.manager().View()->Debts(); }
   testing::AssertionResult WaitForDebt() {
     return node_.WaitUntil("there is a debt", [&] { return !Debts().empty(); });
   }
   testing::AssertionResult WaitUntilSettled() {
     return node_.WaitUntil("nothing is owed", [&] {
-      return Debts().empty() && node_.manager().Claims().empty();
+      return Debts().empty() && node_.manager().View()->Claims().empty();
     });
   }
   std::vector<std::string> Reasons() {
@@ -150,7 +150,7 @@ TEST_F(DebtTest, DeferLetsThePodGoAndTheDebtIsSettledLater) {
   ASSERT_TRUE(node_.WaitUntilGone("p"));
   ASSERT_THAT(Debts(), SizeIs(1));
   EXPECT_EQ(Debts().front().policy, "defer");
-  EXPECT_THAT(node_.manager().Claims(), SizeIs(1));
+  EXPECT_THAT(node_.manager().View()->Claims(), SizeIs(1));
   EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-c"));
   node_.Restart();
   ASSERT_THAT(Debts(), SizeIs(1));
@@ -166,7 +166,7 @@ TEST_F(DebtTest, IsForgivenAfterItsTime) {
   EndPod();
   ASSERT_TRUE(node_.WaitUntilGone("p"));
   EXPECT_THAT(Debts(), IsEmpty());
-  EXPECT_THAT(node_.manager().Claims(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());
   EXPECT_THAT(Reasons(), testing::Contains("DebtForgiven"));
 }
 
@@ -228,7 +228,7 @@ TEST_F(DebtTest, OfFourDriversTheThirdFailsForGood) {
   node_.Publish(ClaimYaml("c1", "u-c", drivers, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
   ASSERT_TRUE(node_.WaitUntil("the others have prepared", [&] {
-    const auto claims = node_.manager().Claims();
+    const auto claims = node_.manager().View()->Claims();
     return !claims.empty() &&
            std::count_if(claims[0].drivers.begin(), claims[0].drivers.end(),
                          [](const ClaimDriverInfo& driver) {
@@ -241,7 +241,7 @@ TEST_F(DebtTest, OfFourDriversTheThirdFailsForGood) {
   }));
   node_.Publish("");
   ASSERT_TRUE(node_.WaitUntil("only the third owes", [&] {
-    const auto claims = node_.manager().Claims();
+    const auto claims = node_.manager().View()->Claims();
     return claims.size() == 1 && claims[0].drivers.size() == 1 &&
            Debts().size() == 1;
   }));

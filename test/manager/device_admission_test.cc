@@ -443,7 +443,7 @@ TEST_F(DeviceNodeTest, ManyPodsShareAndNoDeviceIsGivenTwice) {
     for (const auto& [name, yaml] : left) all += yaml;
     node_.Publish(all);
     ASSERT_TRUE(node_.WaitForAny(PodState::kReady));
-    for (const PodInfo& pod : node_.manager().Pods()) {
+    for (const PodInfo& pod : node_.manager().View()->Pods()) {
       if (pod.state == PodState::kReady) left.erase(pod.name.name);
     }
   }
@@ -476,7 +476,7 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
                               {"1", device::Health::kUnhealthy, {}}});
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().Resources(),
+  EXPECT_THAT(node_.manager().View()->Resources(),
               ElementsAre(AllOf(Field(&ResourceInfo::name, kGpu),
                                 Field(&ResourceInfo::owner, "DevicePlugin"),
                                 Field(&ResourceInfo::state, "Live"),
@@ -484,7 +484,7 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
                                 Field(&ResourceInfo::allocatable, 1),
                                 Field(&ResourceInfo::held, 1))));
   EXPECT_THAT(
-      node_.manager().Devices(),
+      node_.manager().View()->Devices(),
       ElementsAre(AllOf(Field(&DeviceInfo::resource, kGpu),
                         Field(&DeviceInfo::device, "0"),
                         Field(&DeviceInfo::health, "Healthy"),
@@ -492,13 +492,13 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
                   AllOf(Field(&DeviceInfo::device, "1"),
                         Field(&DeviceInfo::health, "Unhealthy"),
                         Field(&DeviceInfo::used_by, IsEmpty()))));
-  EXPECT_THAT(node_.manager().Plugins(),
+  EXPECT_THAT(node_.manager().View()->Plugins(),
               ElementsAre(AllOf(Field(&PluginInfo::name, kGpu),
                                 Field(&PluginInfo::kind, "device-plugin"))));
   node_.plugins.Lose(kGpu);
   node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("q", "PluginNotReady"));
-  EXPECT_EQ(node_.manager().Devices().at(0).health, "Unknown");  // W-16
+  EXPECT_EQ(node_.manager().View()->Devices().at(0).health, "Unknown");  // W-16
 }
 
 // What one admission had reserved is not taken for held by the next.

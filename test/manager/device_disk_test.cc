@@ -135,10 +135,10 @@ void CheckResolves(const DeviceManager& manager, const Answers& answers) {
 /// Who is not Ready cannot be, for want of free devices.
 std::string UnhappyOf(DeviceManager& manager, const Moment& moment) {
   std::map<std::string, int> free = kPlugins;
-  for (const DeviceInfo& device : manager.Devices()) {
+  for (const DeviceInfo& device : manager.View()->Devices()) {
     if (!device.used_by.empty()) --free[device.resource];
   }
-  const std::vector<PodInfo> pods = manager.Pods();
+  const std::vector<PodInfo> pods = manager.View()->Pods();
   std::string unhappy;
   for (const PodInfo& pod : pods) {
     const auto wanted = moment.wanted.find(pod.name.name);
@@ -204,7 +204,7 @@ void Revive(const DiskImage& image, bool reboot, Moment moment) {
   moment = {};
   node.Publish("");
   Settle(node, moment);
-  for (const DeviceInfo& device : node.manager().Devices()) {
+  for (const DeviceInfo& device : node.manager().View()->Devices()) {
     EXPECT_THAT(device.used_by, IsEmpty()) << device.device;
   }
 }

@@ -179,23 +179,23 @@ TEST_F(DeviceHealthTest, WhatHappensAtOnceIsToldAtOnce) {
 TEST_F(DeviceHealthTest, WhatIsHeldAndWhatWorksIsTold) {
   Start(1);
   const auto held = [&] {
-    return *node_.manager().HeldDevices(node_.UidOf("p0"), "c");
+    return *node_.manager().View()->HeldDevices(node_.UidOf("p0"), "c");
   };
   EXPECT_THAT(held(), ElementsAre(ResourceDevices{kGpu, {{"0", {}}}}));
   Report({kGood, kGood, kBad});
   Told();
-  EXPECT_THAT(node_.manager().AllocatableDevices(),
+  EXPECT_THAT(node_.manager().View()->AllocatableDevices(),
               ElementsAre(ResourceDevices{kGpu, {{"0", {}}, {"1", {}}}}));
   Report({kGood, kGood, kGood});
   Told();
   EXPECT_THAT(
-      node_.manager().AllocatableDevices(),
+      node_.manager().View()->AllocatableDevices(),
       ElementsAre(ResourceDevices{kGpu, {{"0", {}}, {"1", {}}, {"2", {}}}}));
   node_.plugins.Lose(kGpu);
   Told();
-  EXPECT_THAT(node_.manager().AllocatableDevices(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->AllocatableDevices(), IsEmpty());
   EXPECT_THAT(held(), ElementsAre(ResourceDevices{kGpu, {{"0", {}}}}));
-  EXPECT_THAT(node_.manager().HeldDevices(PodUid{"none"}, "c"),
+  EXPECT_THAT(node_.manager().View()->HeldDevices(PodUid{"none"}, "c"),
               StatusIs(absl::StatusCode::kNotFound));
 }
 

@@ -36,7 +36,7 @@ class DeviceRestartTest : public DeviceNodeTest {
   /// Capacity and allocatable of the GPUs.
   std::pair<std::int64_t, std::int64_t> Figures() {
     Settle();
-    for (const ResourceInfo& resource : node_.manager().Resources()) {
+    for (const ResourceInfo& resource : node_.manager().View()->Resources()) {
       if (resource.name == kGpu) {
         return {resource.capacity, resource.allocatable};
       }
@@ -50,13 +50,13 @@ using Numbers = std::pair<std::int64_t, std::int64_t>;
 // DP-122, DP-129: the plugin restarts with the same list.
 TEST_F(DeviceRestartTest, APluginThatComesBackFindsItsDevicesHeld) {
   StartWith("p", 2);
-  const auto before = node_.manager().Devices();
+  const auto before = node_.manager().View()->Devices();
   node_.plugins.Lose(kGpu);
   EXPECT_EQ(Figures(), Numbers(2, 0));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
   node_.plugins.Serve(kGpu, 2);
   EXPECT_EQ(Figures(), Numbers(2, 2));
-  const auto after = node_.manager().Devices();
+  const auto after = node_.manager().View()->Devices();
   ASSERT_EQ(after.size(), before.size());
   for (std::size_t i = 0; i < after.size(); ++i) {
     EXPECT_EQ(after[i].device, before[i].device);
@@ -89,7 +89,7 @@ TEST_F(DeviceRestartTest, OptionsDoNotChangeFigures) {
 // DP-123: on no NUMA node, and the listing says so.
 TEST_F(DeviceRestartTest, ADeviceOnNoNodeIsListedWithoutTopology) {
   StartWith("p", 1);
-  const auto devices = node_.manager().Devices();
+  const auto devices = node_.manager().View()->Devices();
   ASSERT_THAT(devices, SizeIs(1));
   EXPECT_EQ(devices[0].device, "0");
   EXPECT_THAT(devices[0].used_by, ElementsAre("default/p"));
@@ -106,7 +106,7 @@ TEST_F(DeviceRestartTest, APodIsLeftAloneUntilItsPluginReturns) {
   node_.Restart();
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_EQ(Figures(), Numbers(0, 0));
-  EXPECT_THAT(node_.manager().Devices(),
+  EXPECT_THAT(node_.manager().View()->Devices(),
               ElementsAre(Field(&DeviceInfo::device, "0")));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("example.com/gpu=0"));
   node_.plugins.Serve(kGpu, 3);
@@ -278,11 +278,11 @@ TEST_F(DeviceRestartTest, AReleaseDuringTheQuestionHarmsNobody) {
 // knows are not new after a restart.
 TEST_F(DeviceRestartTest, AResourceIsKnownFromTheFirstTimeOn) {
   node_.Start();
-  EXPECT_THAT(node_.manager().Resources(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Resources(), IsEmpty());
   node_.Stop();
   StartWith("p", 1);
   node_.Restart();
-  EXPECT_THAT(node_.manager().Resources(),
+  EXPECT_THAT(node_.manager().View()->Resources(),
               ElementsAre(Field(&ResourceInfo::name, kGpu)));
 }
 
@@ -302,7 +302,7 @@ TEST_F(DeviceRestartTest, NamesWithoutPluginAreForgottenWhenThereAreMany) {
   node_.plugins.Lose(kGpu);
   EXPECT_TRUE(node_.WaitUntil("there are not that many", [&] {
     return node_.store.Load().resources.size() <= 1'000 &&
-           node_.manager().Resources().size() <= 1'000;
+           node_.manager().View()->Resources().size() <= 1'000;
   }));
   // What somebody holds is remembered.
   EXPECT_NE(node_.store.Load().FindResource(kGpu), nullptr);

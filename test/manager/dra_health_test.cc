@@ -345,7 +345,7 @@ TEST_F(DraHealthTest, WhatRanOutWhileWeWereDownIsUnknownWithReasonAndTime) {
                                    .resources.front()
                                    .resources.front();
   EXPECT_NE(shown.since, WallTime());
-  EXPECT_THAT(node_.manager().Devices().front().health_reason,
+  EXPECT_THAT(node_.manager().View()->Devices().front().health_reason,
               HasSubstr("ran out"));
   EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
   // What the driver says counts again, and is news.
@@ -397,7 +397,7 @@ TEST_F(DraHealthTest, DevicesShowIt) {
   Report({Of("dev-0", kBad, "broken")});
   Told();
   std::vector<std::string> shown;
-  for (const DeviceInfo& device : node_.manager().Devices()) {
+  for (const DeviceInfo& device : node_.manager().View()->Devices()) {
     shown.push_back(device.device + " " + device.health + " " +
                     device.health_reason);
   }
@@ -407,7 +407,7 @@ TEST_F(DraHealthTest, DevicesShowIt) {
 // Of those who never tell anything, nothing is said either.
 TEST_F(DraHealthTest, DevicesOfADriverThatTellsNothingHaveNone) {
   Start(1);
-  for (const DeviceInfo& device : node_.manager().Devices()) {
+  for (const DeviceInfo& device : node_.manager().View()->Devices()) {
     EXPECT_EQ(device.health, "");
   }
 }

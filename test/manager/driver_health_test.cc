@@ -67,7 +67,7 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
 
   /// `health: message` of the one device of the pod.
   std::string Shown() {
-    const auto pod = manager_->PodInfoOf(PodUid{"u-p"});
+    const auto pod = manager_->View()->PodInfoOf(PodUid{"u-p"});
     if (!pod.ok() || pod->allocated_resources.empty()) return "";
     const ResourceHealth& device =
         pod->allocated_resources[0].resources.at(0).resources.at(0);

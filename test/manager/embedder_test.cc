@@ -155,7 +155,7 @@ TEST_F(EmbedderTest, ViewsAnswerOnTheManagersThread) {
   node_.Start(/*with_actuator=*/false);
   std::optional<std::size_t> pods;
   Acting observer(
-      [&](const PodInfo&) { pods = node_.manager().Pods().size(); });
+      [&](const PodInfo&) { pods = node_.manager().View()->Pods().size(); });
   const auto observation = node_.manager().Observe(observer);
   PrepareP();
   EXPECT_EQ(pods, 1u);
@@ -164,7 +164,7 @@ TEST_F(EmbedderTest, ViewsAnswerOnTheManagersThread) {
 TEST_F(EmbedderTest, WantedPodsAreDrivenAndStayWantedOverARestart) {
   node_.options.actuate = Actuate::kWanted;
   node_.Start();
-  EXPECT_EQ(node_.manager().Node().actuate, Actuate::kWanted);
+  EXPECT_EQ(node_.manager().View()->Node().actuate, Actuate::kWanted);
   ASSERT_THAT(node_.manager().WantPod(WantedPod("p")), IsOk());
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   node_.Publish(PodYaml("q", "u-q", {}));

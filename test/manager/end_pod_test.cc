@@ -93,8 +93,8 @@ TEST_F(EndPodTest, ADriverThatFailsIsAskedAgainByTheNextCall) {
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReleasing);
   EXPECT_THAT(node_.manager().EndPod(PodUid{"u-p"}), IsOk());
-  EXPECT_THAT(node_.manager().Pods(), IsEmpty());
-  EXPECT_THAT(node_.manager().Claims(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Pods(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());
 }
 
 // What was asked for is carried out as far as it is on disk: the claim is
@@ -109,11 +109,11 @@ TEST_F(EndPodTest, WhenItIsCancelledThePodKeepsItsPlaceUntilTheNextCall) {
   EXPECT_THAT(result.get(), StatusIs(absl::StatusCode::kCancelled));
   node_.drivers.Let(kDriver);
   ASSERT_TRUE(node_.WaitUntil("the claim is unprepared", [&] {
-    return node_.manager().Claims().empty();
+    return node_.manager().View()->Claims().empty();
   }));
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReleasing);
   EXPECT_THAT(node_.manager().EndPod(PodUid{"u-p"}), IsOk());
-  EXPECT_THAT(node_.manager().Pods(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Pods(), IsEmpty());
 }
 
 TEST_F(EndPodTest, AnOperatorWhoDropsTheClaimEndsThePod) {
@@ -125,7 +125,7 @@ TEST_F(EndPodTest, AnOperatorWhoDropsTheClaimEndsThePod) {
                                                               "broken"),
               IsOk());
   EXPECT_THAT(result.get(), IsOk());
-  EXPECT_THAT(node_.manager().Pods(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Pods(), IsEmpty());
   node_.drivers.Let(kDriver);
 }
 

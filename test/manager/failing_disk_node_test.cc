@@ -69,7 +69,7 @@ class FailingDiskNodeTest : public ManagerTest {
   std::string AwaitLedgerError() {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
-      const std::string error = node_.manager().Node().ledger_error;
+      const std::string error = node_.manager().View()->Node().ledger_error;
       if (!error.empty()) return error;
     }
     return "";
@@ -98,7 +98,7 @@ TEST_F(FailingDiskNodeTest, ResolvesThroughoutAndGoesOnOnceThereIsSpace) {
     reader.AwaitAnswer();
     fault_ = DiskFault::kNone;
     ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
-    EXPECT_EQ(node_.manager().Node().ledger_error, "");
+    EXPECT_EQ(node_.manager().View()->Node().ledger_error, "");
     reader.AwaitAnswer();
     EXPECT_EQ(reader.errors(), 0);
   }

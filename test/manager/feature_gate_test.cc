@@ -116,7 +116,7 @@ TEST_F(FeatureGateTest, DevicesDoWithoutCallsWithTheGateOnly) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   node_.Publish("");
   EXPECT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_THAT(node_.manager().Claims(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
 }
 
@@ -150,7 +150,7 @@ TEST_F(FeatureGateTest, ExtendedResourcesComeByClaimsWithTheGateOnly) {
 TEST_F(FeatureGateTest, SharesOfDevicesHaveIdsWithTheGateOnly) {
   constexpr char kGate[] = "DRAConsumableCapacity";
   const auto share_of = [&](const std::string& pod) -> std::string {
-    const auto held = node_.manager().HeldClaims(node_.UidOf(pod), "c");
+    const auto held = node_.manager().View()->HeldClaims(node_.UidOf(pod), "c");
     if (!held.ok() || held->claims.size() != 1) return "no claim";
     if (held->claims[0].devices.size() != 1) return "no device";
     return held->claims[0].devices[0].share_id;
@@ -198,7 +198,7 @@ TEST_F(FeatureGateTest, HealthAndItsTextsAreToldWithTheirGatesOnly) {
   node_.drivers.ReportHealth(
       kDriver,
       {{{"pool-1", "dev-1"}, device::Health::kUnhealthy, "too hot", 600'000}});
-  while (node_.store.Load().healths.empty()) node_.manager().Node();
+  while (node_.store.Load().healths.empty()) node_.manager().View()->Node();
   EXPECT_EQ(told(), "Unhealthy:too hot");
   RestartWith(kTexts, false);
   EXPECT_EQ(told(), "Unhealthy:");

@@ -52,7 +52,7 @@ class ForeignHoldersTest : public DeviceNodeTest {
   }
   ::testing::AssertionResult WaitForHolders(std::size_t count) {
     return node_.WaitUntil("foreign holders", [&] {
-      return node_.manager().ForeignHolders().size() == count;
+      return node_.manager().View()->ForeignHolders().size() == count;
     });
   }
   /// After what was reported until now has been decided.
@@ -62,7 +62,7 @@ class ForeignHoldersTest : public DeviceNodeTest {
   }
   /// The users that `get devices` shows of a device.
   std::vector<std::string> UsersOf(const std::string& id) {
-    for (const DeviceInfo& device : node_.manager().Devices()) {
+    for (const DeviceInfo& device : node_.manager().View()->Devices()) {
       if (device.resource == kGpu && device.device == id) return device.used_by;
     }
     return {"no such device"};
@@ -90,7 +90,7 @@ TEST_F(ForeignHoldersTest, TheirDevicesGoToNoPodUntilTheyAreGone) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(Held("p", kGpu), ElementsAre("0", "1"));
   EXPECT_THAT(MessagesOf("ForeignHolderGone"), SizeIs(1));
-  EXPECT_THAT(node_.manager().ForeignHolders(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), IsEmpty());
 }
 
 TEST_F(ForeignHoldersTest, TheLedgerKeepsThemOverARestart) {
@@ -105,8 +105,8 @@ TEST_F(ForeignHoldersTest, TheLedgerKeepsThemOverARestart) {
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(Held("p", kGpu), ElementsAre("2"));
-  ASSERT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
-  const ForeignHolderInfo info = node_.manager().ForeignHolders().front();
+  ASSERT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
+  const ForeignHolderInfo info = node_.manager().View()->ForeignHolders().front();
   EXPECT_EQ(info.holder, holder);
   EXPECT_EQ(info.endpoint, "/run/runtime.sock");
   EXPECT_EQ(info.freed, "");
@@ -124,7 +124,7 @@ TEST_F(ForeignHoldersTest, NoContainerOutlivesItsBoot) {
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().ForeignHolders(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), IsEmpty());
 }
 
 // As after a ledger was lost: the pods are known again, their devices are not.
@@ -143,7 +143,7 @@ TEST_F(ForeignHoldersTest, APodIsGivenWhatItsContainerHasAlready) {
   // The report goes on to name it, until the shim has asked about its pod.
   Report({Holder({"2"}, "p"), Holder({"0"}, "other", "other")});
   Settle();
-  EXPECT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
 }
 
 // One of its devices changes hands: the others stay with it.
@@ -190,7 +190,7 @@ TEST_F(ForeignHoldersTest, APodKeepsWhatTheLedgerAssignedToIt) {
       ElementsAre(HasSubstr("container 'c' (0123456789abc) uses device '0' of "
                             "'example.com/gpu', which the ledger assigned to "
                             "pod 'default/p'")));
-  EXPECT_THAT(node_.manager().ForeignHolders(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), IsEmpty());
   EXPECT_EQ(node_.store.batches(), batches);
   EXPECT_THAT(Held("p", kGpu), ElementsAre("0"));
   // It is found with the next report once the pod has gone.
@@ -235,7 +235,7 @@ TEST_F(ForeignHoldersTest, OnlyACompleteListOfItsRuntimeEndsAHolder) {
   over.over = true;
   ASSERT_THAT(node_.manager().ReportRuntime(over), IsOk());
   Settle();
-  EXPECT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
   Report({});
   EXPECT_TRUE(WaitForHolders(0));
 }
@@ -276,8 +276,8 @@ TEST_F(ForeignHoldersTest, AnOperatorMayFreeWhatAContainerHas) {
   node_.Restart();
   Report({Holder({"0"})});
   Settle();
-  ASSERT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
-  EXPECT_EQ(node_.manager().ForeignHolders().front().freed, "it hangs");
+  ASSERT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
+  EXPECT_EQ(node_.manager().View()->ForeignHolders().front().freed, "it hangs");
   EXPECT_THAT(UsersOf("0"), ElementsAre("default/p"));
   // Once it is gone it is forgotten.
   Report({});
@@ -329,7 +329,7 @@ TEST_F(ForeignHoldersTest, TheNextReportBringsWhatCouldNotBeWritten) {
   node_.store.FailNext(SharedStore::Failure::kLost);
   Report({Holder({"0"})});
   Settle();
-  EXPECT_THAT(node_.manager().ForeignHolders(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), IsEmpty());
   Report({Holder({"0"})});
   EXPECT_TRUE(WaitForHolders(1));
 }
@@ -343,7 +343,7 @@ TEST_F(ForeignHoldersTest, TheirDevicesAreNobodysHealth) {
   devices[0].health = device::Health::kUnhealthy;
   node_.plugins.Report(kGpu, devices);
   ASSERT_TRUE(node_.WaitUntil("the device is not healthy", [&] {
-    for (const DeviceInfo& device : node_.manager().Devices()) {
+    for (const DeviceInfo& device : node_.manager().View()->Devices()) {
       if (device.device == "0" && device.health == "Unhealthy") return true;
     }
     return false;

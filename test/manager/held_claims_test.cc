@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 class HeldClaimsViewTest : public ManagerTest {
  protected:
   ContainerClaims Held(const std::string& pod) {
-    const auto held = node_.manager().HeldClaims(node_.UidOf(pod), "c");
+    const auto held = node_.manager().View()->HeldClaims(node_.UidOf(pod), "c");
     EXPECT_THAT(held, IsOk());
     return held.ok() ? *held : ContainerClaims();
   }
@@ -43,7 +43,7 @@ TEST_F(HeldClaimsViewTest, AreThoseOfTheLedgerOverARestart) {
   node_.Restart();
   EXPECT_THAT(Held("p").claims, SizeIs(1));
   EXPECT_THAT(Held("p").missing, IsEmpty());
-  EXPECT_THAT(node_.manager().HeldClaims(PodUid{"none"}, "c"),
+  EXPECT_THAT(node_.manager().View()->HeldClaims(PodUid{"none"}, "c"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'none'")));
 }
 
@@ -69,7 +69,7 @@ std::string ClassYaml(const std::string& name, const std::string& created) {
 TEST_F(HeldClaimsViewTest, ClassesSayWhoHasTheNameInstead) {
   const auto shadows = [&] {
     std::vector<std::string> texts;
-    for (const DeviceClassInfo& item : node_.manager().DeviceClasses()) {
+    for (const DeviceClassInfo& item : node_.manager().View()->DeviceClasses()) {
       texts.push_back(item.name + "<" + item.shadowed_by);
     }
     return texts;

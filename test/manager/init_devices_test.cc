@@ -38,7 +38,7 @@ class InitDevicesTest : public DeviceNodeTest {
     return node_.manager().BeforeContainerStart(node_.UidOf("p"), container);
   }
   std::vector<ResourceDevices> HeldBy(const std::string& container) {
-    return *node_.manager().HeldDevices(node_.UidOf("p"), container);
+    return *node_.manager().View()->HeldDevices(node_.UidOf("p"), container);
   }
 };
 

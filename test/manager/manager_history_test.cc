@@ -60,7 +60,7 @@ TEST_F(ManagerHistoryTest, TellsEveryStateOfAPodsLife) {
   LiveAndDie();
   ExpectAllStates();
   std::vector<PodState> seen;
-  const std::uint64_t last = node_.manager().Node().ledger_sequence;
+  const std::uint64_t last = node_.manager().View()->Node().ledger_sequence;
   for (std::uint64_t seq = 0; seq <= last; ++seq) {
     const auto then = node_.manager().maintenance().StateAt(seq);
     ASSERT_THAT(then, IsOk());
@@ -101,7 +101,7 @@ TEST_F(ManagerHistoryTest, ATimeIsTheStateAfterTheLastDecisionUntilThen) {
 TEST_F(ManagerHistoryTest, SaysWhatItDoesNotKnow) {
   node_.Start();
   LiveAndDie();
-  const std::uint64_t next = node_.manager().Node().ledger_sequence + 1;
+  const std::uint64_t next = node_.manager().View()->Node().ledger_sequence + 1;
   EXPECT_THAT(
       node_.manager().maintenance().StateAt(next),
       StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("is yet to come")));

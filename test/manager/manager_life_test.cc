@@ -29,7 +29,7 @@ TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
   const auto objects = node_.source->Snapshot();
   const Pod pod = *objects->pods.at({"default", "p"});
   // The manager sees the objects once its thread has come to them.
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
   ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
   node_.store.FailNext(Failure::kLost);
   const absl::Status status = node_.manager().PreparePod(PodUid{"u-p"});
@@ -90,11 +90,11 @@ TEST_F(ManagerLifeTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
   other.spec.containers = {{"c", {}, ""}};
   ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
   EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
-  EXPECT_THAT(node_.manager().Node().ledger_error, HasSubstr("disk is gone"));
+  EXPECT_THAT(node_.manager().View()->Node().ledger_error, HasSubstr("disk is gone"));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
   node_.store.FailReopen(false);
   EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
-  EXPECT_EQ(node_.manager().Node().ledger_error, "");
+  EXPECT_EQ(node_.manager().View()->Node().ledger_error, "");
 }
 
 TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
@@ -102,7 +102,7 @@ TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
   DeviceManager& manager = node_.manager();
   const Pod pod = *manager.Objects()->pods.at({"default", "p"});
   ASSERT_TRUE(manager.AdmitPod(pod).ok());
@@ -119,7 +119,7 @@ TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
     manager.StartUnpreparePod(PodUid{"u-p"}, note);
     manager.StartReleasePod(PodUid{"u-p"}, [&](const absl::Status& released) {
       note(released);
-      EXPECT_THAT(manager.Plugins(), IsEmpty());
+      EXPECT_THAT(manager.View()->Plugins(), IsEmpty());
     });
   });
   ASSERT_TRUE(node_.drivers.WaitForCalls(1));
@@ -263,11 +263,11 @@ TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
   ObjectSnapshot incomplete;
   incomplete.complete = false;
   node_.source->Publish(incomplete);
-  while (!node_.manager().Objects()->pods.empty()) node_.manager().Node();
-  node_.manager().Node();
+  while (!node_.manager().Objects()->pods.empty()) node_.manager().View()->Node();
+  node_.manager().View()->Node();
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
   node_.Restart();
-  node_.manager().Node();
+  node_.manager().View()->Node();
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
   node_.Publish("");
   EXPECT_TRUE(node_.WaitUntilGone("p"));
@@ -414,7 +414,7 @@ TEST_F(ManagerLifeTest, PodThatCannotBeRememberedIsRefused) {
     EXPECT_EQ(node_.manager().AdmitPod(pod).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_THAT(node_.manager().Pods(), IsEmpty());
+  EXPECT_THAT(node_.manager().View()->Pods(), IsEmpty());
 }
 
 std::string ExtendedPod() {
@@ -506,8 +506,8 @@ TEST_F(ManagerLifeTest, SecondPodOfAUidIsLeftOutAndReported) {
   node_.Start();
   node_.Publish(PodYaml("p", "u-p", {}) + PodYaml("q", "u-p", {}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
-  EXPECT_THAT(node_.manager().Node().source_problems,
+  EXPECT_THAT(node_.manager().View()->Pods(), SizeIs(1));
+  EXPECT_THAT(node_.manager().View()->Node().source_problems,
               ElementsAre(HasSubstr("Pod 'default/q' is left out: its UID "
                                     "'u-p' belongs to 'default/p' already")));
 }
@@ -523,7 +523,7 @@ TEST_F(ManagerLifeTest, OnlyPodsOfThisNodeCount) {
       "apiVersion: v1\nkind: Pod\nmetadata: {name: r, uid: u-3}\n"
       "spec: {containers: [{name: c}]}\n");
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(node_.manager().Pods(), SizeIs(1));
+  EXPECT_THAT(node_.manager().View()->Pods(), SizeIs(1));
 }
 
 }  // namespace

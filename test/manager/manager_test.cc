@@ -55,7 +55,7 @@ TEST_F(ManagerTest, PodThatNeedsNothingIsNeverDelayedByADriver) {
   }
   node_.Publish(others);
   ASSERT_TRUE(node_.WaitUntil("all are booked", [&] {
-    return node_.manager().Claims().size() == kOthers;
+    return node_.manager().View()->Claims().size() == kOthers;
   }));
   // So many calls a driver has at once; the rest waits for these.
   constexpr std::size_t kCalls = 2 * pods::CallQueue::kCallsAtOnce;
@@ -357,7 +357,7 @@ TEST_F(ManagerTest, CancelledPrepareKeepsTheReference) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().Node();
+  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
   ASSERT_TRUE(
       node_.manager()
           .AdmitPod(*node_.manager().Objects()->pods.at({"default", "p"}))
@@ -417,7 +417,7 @@ TEST_F(ManagerTest, PodThatComesTooLateForAClaimIsKnownToWaitForIt) {
     node_.Publish(ClaimYaml("c1", claim_uid, {kDriver}, {"u-" + pod}) +
                   PodYaml(pod, "u-" + pod, {"c1"}));
     while (!node_.manager().Objects()->pods.contains({"default", pod})) {
-      node_.manager().Node();
+      node_.manager().View()->Node();
     }
   };
   const auto admit = [&](const std::string& pod) {

@@ -151,7 +151,7 @@ TEST(ListBurstNodeTest, NoneOf64DevicesThatFailAtOnceIsGiven) {
   auto plugin = testing::FakeDevicePlugin::Start(fake);
   ASSERT_THAT(plugin.status(), IsOk());
   const auto healthy = [&] {
-    for (const ResourceInfo& info : (*manager)->Resources()) {
+    for (const ResourceInfo& info : (*manager)->View()->Resources()) {
       if (info.name == kGpu) return info.allocatable;
     }
     return std::int64_t{-1};

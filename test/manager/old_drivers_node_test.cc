@@ -161,7 +161,7 @@ TEST_P(EveryApiTest, IsServedFromPrepareToUnprepare) {
   const std::vector<std::string> ids = Resolve("a");
   EXPECT_THAT(ids, ElementsAre(HasSubstr("gpu.example.com/claim=uid-c-")));
   EXPECT_EQ(Resolve("b"), ids);
-  EXPECT_EQ(manager_->Plugins().at(0).version, generation.version);
+  EXPECT_EQ(manager_->View()->Plugins().at(0).version, generation.version);
 
   // From the ledger alone, by a manager that has yet to find out.
   PublishNothing();
@@ -264,7 +264,7 @@ TEST_F(OldDriversNodeTest, WithoutCompatAnOldDriverIsRefused) {
   EXPECT_THAT(driver_->last_registration_error(),
               HasSubstr("none of services supported by the plugin "
                         "([v1alpha3.NodeService 1.0.0])"));
-  EXPECT_THAT(manager_->Plugins(), IsEmpty());
+  EXPECT_THAT(manager_->View()->Plugins(), IsEmpty());
 }
 
 TEST_F(OldDriversNodeTest, ADriverWithNewAndOldServicesIsCalledByTheNewest) {

@@ -372,7 +372,7 @@ void OutageNode::NoteAnswers() {
     if (answer.ok()) answers_.emplace(uid, *answer);
   }
   for (const PodUid& uid : dropped_) {
-    if (!manager_->PodInfoOf(uid).ok()) gone_.insert(uid);
+    if (!manager_->View()->PodInfoOf(uid).ok()) gone_.insert(uid);
   }
 }
 
@@ -485,7 +485,7 @@ bool OutageNode::IsReady(const std::string& pod) const {
 }
 
 bool OutageNode::IsGone(const std::string& pod) const {
-  return !manager_->PodInfoOf(PodUid{"u-" + pod}).ok();
+  return !manager_->View()->PodInfoOf(PodUid{"u-" + pod}).ok();
 }
 
 std::optional<state::DriverPhase> OutageNode::PhaseOf(
@@ -513,7 +513,7 @@ bool OutageNode::Holds(const std::string& driver,
 
 std::string OutageNode::Text() const {
   std::string text;
-  for (const PodInfo& pod : manager_->Pods()) {
+  for (const PodInfo& pod : manager_->View()->Pods()) {
     text += fmt::format("pod {} {} {} {}\n", pod.name.name,
                         PodStateName(pod.state), pod.reason, pod.message);
   }

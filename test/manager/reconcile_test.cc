@@ -32,7 +32,7 @@ class ReconcileTest : public ManagerTest {
   }
   ::testing::AssertionResult WaitUntilUnprepared() {
     return node_.WaitUntil("the claim is unprepared",
-                           [&] { return node_.manager().Claims().empty(); });
+                           [&] { return node_.manager().View()->Claims().empty(); });
   }
   std::vector<std::string> EventsAbout(const std::string& kind) {
     std::vector<std::string> reasons;
@@ -139,7 +139,7 @@ TEST_F(ReconcileTest, AnIdentityInDoubtGoesWithItsObject) {
   node_.Publish(
       "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\n"
       "spec: {containers: [{name: c}]}\n---\n");
-  while (node_.manager().Node().ledger_error.empty()) {
+  while (node_.manager().View()->Node().ledger_error.empty()) {
   }
   // When this is answered, the book knows that its write failed.
   EXPECT_THAT(node_.manager().ReleasePod(PodUid{"somebody"}),
@@ -182,7 +182,7 @@ TEST_F(ReconcileTest, ASweepTellsNothingTwice) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   ASSERT_TRUE(node_.WaitUntil("both are told of",
                               [&] { return EventsAbout("Pod").size() == 2; }));
-  const std::uint64_t decisions = node_.manager().Node().ledger_sequence;
+  const std::uint64_t decisions = node_.manager().View()->Node().ledger_sequence;
   for (int i = 0; i < 20; ++i) {
     node_.drivers.Register("third.example.com");
     std::promise<void> later;
@@ -191,7 +191,7 @@ TEST_F(ReconcileTest, ASweepTellsNothingTwice) {
   }
   EXPECT_THAT(EventsAbout("Pod"),
               UnorderedElementsAre("Prepared", "InvalidPod"));
-  EXPECT_EQ(node_.manager().Node().ledger_sequence, decisions);
+  EXPECT_EQ(node_.manager().View()->Node().ledger_sequence, decisions);
   EXPECT_THAT(node_.drivers.calls(), ElementsAre(Prepare(kDriver, {"c1"})));
 }
 

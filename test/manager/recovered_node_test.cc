@@ -73,7 +73,7 @@ class RecoveredNodeTest : public ManagerTest {
 TEST_F(RecoveredNodeTest, SaysSo) {
   Lose({{"p/odd", "\xff"}});
   node_.Start();
-  const RecoveryInfo recovery = node_.manager().Node().recovery;
+  const RecoveryInfo recovery = node_.manager().View()->Node().recovery;
   EXPECT_TRUE(recovery.damaged);
   EXPECT_EQ(recovery.skipped, 1u);
   EXPECT_THAT(recovery.kept, HasSubstr("db.damaged-"));

@@ -87,14 +87,14 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
     return true;
   }
   bool IsReady(const std::string& pod) const {
-    const auto info = manager_->PodInfoOf(PodUid{"u-" + pod});
+    const auto info = manager_->View()->PodInfoOf(PodUid{"u-" + pod});
     return info.ok() && info->state == PodState::kReady;
   }
   bool BecomesReady(const std::string& pod) {
     return WaitUntil([&] { return IsReady(pod); });
   }
   bool IsGone(const std::string& pod) const {
-    return absl::IsNotFound(manager_->PodInfoOf(PodUid{"u-" + pod}).status());
+    return absl::IsNotFound(manager_->View()->PodInfoOf(PodUid{"u-" + pod}).status());
   }
   bool HasEvent(const std::string& reason) const {
     const auto events = manager_->Events(0);
@@ -112,9 +112,9 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
   /// All pods are as they were, and it is said why nothing is released.
   void ExpectInDoubt() {
     ASSERT_TRUE(WaitUntil([this] {
-      return HasEvent("SourceInDoubt") && !manager_->Node().source_complete;
+      return HasEvent("SourceInDoubt") && !manager_->View()->Node().source_complete;
     }));
-    EXPECT_THAT(manager_->Node().source_problems,
+    EXPECT_THAT(manager_->View()->Node().source_problems,
                 Contains(HasSubstr("lacks 4 of the 4 pods")));
     for (const char* pod : {"a", "b", "c", "d"}) {
       EXPECT_TRUE(IsReady(pod)) << pod;
@@ -122,7 +122,7 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
     EXPECT_EQ(Unprepares(), 0u);
   }
   void ExpectBelievedAgain() {
-    EXPECT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
+    EXPECT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
     for (const char* pod : {"a", "b", "c", "d"}) {
       EXPECT_TRUE(IsReady(pod)) << pod;
     }
@@ -188,7 +188,7 @@ TEST_F(SourceTrustTest, AnOperatorMaySayThatTheyAreGone) {
   for (const char* pod : {"a", "b", "c", "d"}) {
     EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
   }
-  EXPECT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
+  EXPECT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
   const auto history = manager_->maintenance().History(0, 1000);
   ASSERT_TRUE(history.ok());
   EXPECT_THAT(*history, Contains(::testing::Field(
@@ -226,7 +226,7 @@ TEST_F(SourceTrustTest, NewManifestsDoNotEndTheDoubt) {
     WritePod(manifests_, pod);
     ASSERT_TRUE(BecomesReady(pod));
   }
-  EXPECT_FALSE(manager_->Node().source_complete);
+  EXPECT_FALSE(manager_->View()->Node().source_complete);
   EXPECT_TRUE(IsReady("a"));
 }
 
@@ -263,14 +263,14 @@ class UnwritableSourceTest : public SourceTrustTest {
   /// status, and once as an event.
   void ExpectUnmarked(const std::string& why) {
     ASSERT_TRUE(WaitUntil([&] {
-      const auto problems = manager_->Node().source_problems;
+      const auto problems = manager_->View()->Node().source_problems;
       return std::any_of(
           problems.begin(), problems.end(), [&](const std::string& problem) {
             return problem.find("its marker") != std::string::npos &&
                    problem.find(why) != std::string::npos;
           });
-    })) << ::testing::PrintToString(manager_->Node().source_problems);
-    EXPECT_TRUE(manager_->Node().source_complete);
+    })) << ::testing::PrintToString(manager_->View()->Node().source_problems);
+    EXPECT_TRUE(manager_->View()->Node().source_complete);
     ExpectAllAsTheyWere();
     ASSERT_TRUE(WaitUntil([&] { return HasEvent("ManifestProblem"); }));
     EXPECT_FALSE(HasEvent("SourceInDoubt"));
@@ -328,7 +328,7 @@ TEST_F(UnwritableSourceTest, AReadOnlyDirectoryMayLoseAPodWhileItIsWatched) {
   EXPECT_TRUE(
       WaitUntil([this] { return !source_->Snapshot()->marker.empty(); }));
   EXPECT_TRUE(
-      WaitUntil([this] { return manager_->Node().source_problems.empty(); }));
+      WaitUntil([this] { return manager_->View()->Node().source_problems.empty(); }));
 }
 
 TEST_F(UnwritableSourceTest, AFullDirectoryLosesNothingOverRestarts) {
@@ -358,7 +358,7 @@ TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
     EXPECT_FALSE(file.good());
   }
   ASSERT_TRUE(WaitUntil([this] {
-    const auto problems = manager_->Node().source_problems;
+    const auto problems = manager_->View()->Node().source_problems;
     return std::any_of(
         problems.begin(), problems.end(), [](const std::string& problem) {
           return problem.find("last good content is kept") != std::string::npos;
@@ -369,14 +369,14 @@ TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
   // What was good is forgotten; the ledger is not.
   Start();
   ASSERT_TRUE(WaitUntil([this] {
-    return !manager_->Node().source_problems.empty() &&
-           !manager_->Node().source_complete;
+    return !manager_->View()->Node().source_problems.empty() &&
+           !manager_->View()->Node().source_complete;
   }));
   ExpectAllAsTheyWere();
   fs::remove(manifests_ / "filler");
   std::ofstream(manifests_ / "b.yaml") << text;
   EXPECT_TRUE(WaitUntil([this] {
-    return manager_->Node().source_complete &&
+    return manager_->View()->Node().source_complete &&
            !source_->Snapshot()->marker.empty();
   }));
   ExpectAllAsTheyWere();
@@ -387,8 +387,8 @@ TEST_F(SourceTrustTest, NoPodBecomesReadyWithoutItsStateDirectory) {
   fs::rename(root_ / "state", away_);
   WritePod(manifests_, "e");
   ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->Node().ledger_error.empty(); }));
-  EXPECT_THAT(manager_->Node().ledger_error, HasSubstr("removed or replaced"));
+      WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
+  EXPECT_THAT(manager_->View()->Node().ledger_error, HasSubstr("removed or replaced"));
   EXPECT_FALSE(IsReady("e"));
   EXPECT_TRUE(IsReady("a"));
   fs::rename(away_, root_ / "state");
@@ -400,7 +400,7 @@ TEST_F(SourceTrustTest, AStateDirectoryInThePlaceOfAnotherIsNotUsed) {
   fs::copy(away_, root_ / "state", fs::copy_options::recursive);
   WritePod(manifests_, "e");
   ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->Node().ledger_error.empty(); }));
+      WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
   EXPECT_FALSE(IsReady("e"));
 }
 

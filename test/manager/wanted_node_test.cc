@@ -102,7 +102,7 @@ class WantedNodeTest : public ::testing::Test, public DeviceManagerObserver {
     return true;
   }
   bool IsReady(const std::string& pod) const {
-    const auto info = manager_->PodInfoOf(PodUid{"u-" + pod});
+    const auto info = manager_->View()->PodInfoOf(PodUid{"u-" + pod});
     return info.ok() && info->state == PodState::kReady;
   }
   bool BecomesReady(const std::string& pod) {
@@ -110,7 +110,7 @@ class WantedNodeTest : public ::testing::Test, public DeviceManagerObserver {
   }
   bool IsReleased(const std::string& pod) {
     return WaitUntil([&] {
-      return absl::IsNotFound(manager_->PodInfoOf({"u-" + pod}).status());
+      return absl::IsNotFound(manager_->View()->PodInfoOf({"u-" + pod}).status());
     });
   }
 
@@ -201,8 +201,8 @@ TEST_F(WantedNodeTest, WantedPodsDoNotHideThatTheDirectoryIsAnother) {
   fs::create_directory(manifests_);
   Start();
   ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->Node().source_problems.empty(); }));
-  EXPECT_THAT(manager_->Node().source_problems,
+      WaitUntil([this] { return !manager_->View()->Node().source_problems.empty(); }));
+  EXPECT_THAT(manager_->View()->Node().source_problems,
               Contains(HasSubstr("lacks 1 of the 1 pod ")));
   EXPECT_TRUE(IsReady("a"));
   Unwant("p");
@@ -229,12 +229,12 @@ TEST_F(WantedNodeTest, AFileThatCannotBeReadReleasesNothingAndIsNamed) {
   std::ofstream(root_ / "state/wanted/u-p.yaml") << "kind: [";
   Start();
   ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->Node().source_problems.empty(); }));
-  EXPECT_THAT(manager_->Node().source_problems,
+      WaitUntil([this] { return !manager_->View()->Node().source_problems.empty(); }));
+  EXPECT_THAT(manager_->View()->Node().source_problems,
               Contains(HasSubstr("wanted/u-p.yaml:")));
   EXPECT_TRUE(IsReady("p"));
   Want(TextOf("p"));
-  ASSERT_TRUE(WaitUntil([this] { return manager_->Node().source_complete; }));
+  ASSERT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
   EXPECT_TRUE(IsReady("p"));
 }
 

@@ -342,7 +342,7 @@ class DeviceLife {
   }
 
   std::optional<PodInfo> AnyReady() {
-    std::vector<PodInfo> pods = manager_->Pods();
+    std::vector<PodInfo> pods = manager_->View()->Pods();
     std::erase_if(
         pods, [](const auto& pod) { return pod.state != PodState::kReady; });
     if (pods.empty()) return std::nullopt;
@@ -393,7 +393,7 @@ class DeviceLife {
     }
     CheckOwners(state);
     if (!state.foreign_devices.empty()) ++foreign;
-    for (const PodInfo& pod : manager_->Pods()) {
+    for (const PodInfo& pod : manager_->View()->Pods()) {
       if (pod.state == PodState::kRejected) {
         Complain(fmt::format("{} is rejected: {}", pod.uid.value, pod.message));
       }
@@ -489,13 +489,13 @@ class DeviceLife {
     for (const auto& [uid, record] : state.pods) {
       const auto pod = pods_.find(record->name.name);
       if (pod == pods_.end() || pod->second.metadata.uid != uid.value) {
-        const auto info = manager_->PodInfoOf(uid);
+        const auto info = manager_->View()->PodInfoOf(uid);
         Complain(fmt::format("{} is still there, {} {}: {}", uid.value,
                              PodPhaseName(record->phase), info->reason,
                              info->message));
         continue;
       }
-      if (manager_->PodInfoOf(uid)->state == PodState::kReady) continue;
+      if (manager_->View()->PodInfoOf(uid)->state == PodState::kReady) continue;
       if (!CanEver(pod->second) || IsBlocked(pod->second, state)) continue;
       waiting[{-pod->second.spec.priority, record->first_seen_ms, uid.value}] =
           &pod->second;
@@ -508,8 +508,8 @@ class DeviceLife {
         })) {
       Complain(fmt::format(
           "{} could have its devices and is {}: {}", first.metadata.uid,
-          PodStateName(manager_->PodInfoOf(PodUid{first.metadata.uid})->state),
-          manager_->PodInfoOf(PodUid{first.metadata.uid})->message));
+          PodStateName(manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->state),
+          manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->message));
     }
   }
 

@@ -71,7 +71,7 @@ void Simulation::CheckAlways() {
   if (!(disk_.Load() == ledger_)) {
     Complain("the store is the sum of its decisions", "it is not");
   }
-  const NodeInfo node = life_.manager->Node();
+  const NodeInfo node = life_.manager->View()->Node();
   CatchUp(node);
   CheckViews();
   CheckAnswers();
@@ -104,7 +104,7 @@ void Simulation::CheckViews() {
   for (const auto& [uid, claim] : seen_.claims) {
     expected.push_back(Text(state::ClaimInfoOf(*claim, seen_)));
   }
-  for (const PodInfo& pod : life_.manager->Pods()) {
+  for (const PodInfo& pod : life_.manager->View()->Pods()) {
     shown.push_back(Text(pod));
     const state::PodRecord* record = seen_.FindPod(pod.uid);
     const bool ready = record != nullptr &&
@@ -116,7 +116,7 @@ void Simulation::CheckViews() {
                            PodStateName(pod.state)));
     }
   }
-  for (const ClaimInfo& claim : life_.manager->Claims()) {
+  for (const ClaimInfo& claim : life_.manager->View()->Claims()) {
     shown.push_back(Text(claim));
   }
   if (shown == expected) return;
@@ -179,7 +179,7 @@ std::map<state::IdentityKey, std::string> Simulation::MadeUpUids() const {
 }
 
 void Simulation::CheckRest() {
-  CatchUp(life_.manager->Node());
+  CatchUp(life_.manager->View()->Node());
   identities_ = MadeUpUids();
   if (seen_.seq != ledger_.seq) {
     Complain("the manager knows what is on disk",
@@ -189,7 +189,7 @@ void Simulation::CheckRest() {
            model::CheckRest(ledger_, drivers_, objects_, boot_id_, dropped_,
                             rules_));
   CheckFsck();
-  for (const PodInfo& pod : life_.manager->Pods()) {
+  for (const PodInfo& pod : life_.manager->View()->Pods()) {
     if (dropped_.contains(pod.uid.value)) continue;
     if (judged_.contains(pod.uid.value)) continue;
     Complain("who waits, waits for something",
@@ -217,12 +217,12 @@ void Simulation::TellTheEnd() {
     story_.push_back(fmt::format("  event {} {}: {}", event.reason,
                                  event.object.name, event.message));
   }
-  for (const PodInfo& pod : life_.manager->Pods()) {
+  for (const PodInfo& pod : life_.manager->View()->Pods()) {
     story_.push_back(fmt::format("  pod {}: {} {} {}", Text(pod),
                                  PodStateName(pod.state), pod.reason,
                                  pod.message));
   }
-  for (const ClaimInfo& claim : life_.manager->Claims()) {
+  for (const ClaimInfo& claim : life_.manager->View()->Claims()) {
     story_.push_back("  claim " + Text(claim));
   }
 }

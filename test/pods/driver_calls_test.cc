@@ -183,19 +183,19 @@ TEST_F(DriverCallsTest, CallsUnderWayAndDueAreKnown) {
   EXPECT_EQ(load.calls, kCalls);
   EXPECT_EQ(load.queued, 1);
   EXPECT_EQ(load.oldest_ms, 1'000);
-  auto unanswered = calls_->UnansweredFor({Uid(0), Uid(kCalls)});
-  ASSERT_THAT(unanswered, SizeIs(2));
-  EXPECT_EQ(unanswered[0].driver, kDriver);
-  EXPECT_TRUE(unanswered[0].prepare);
-  EXPECT_EQ(unanswered[0].since_ms, 1'000);
-  EXPECT_EQ(unanswered[1].claim, Uid(kCalls));
-  EXPECT_FALSE(unanswered[1].since_ms.has_value());
+  const auto& unanswered = calls_->known().unanswered;
+  EXPECT_THAT(unanswered, SizeIs(kCalls + 1));
+  const view::ClaimAtDriver asked(Uid(0), kDriver);
+  EXPECT_TRUE(unanswered.at(asked).prepare);
+  EXPECT_EQ(unanswered.at(asked).since_ms, 1'000);
+  const view::ClaimAtDriver due(Uid(kCalls), kDriver);
+  EXPECT_FALSE(unanswered.at(due).since_ms.has_value());
   while (!made_.empty()) {
     made_.front().AnswerAll();
     made_.pop_front();
     Run();
   }
-  EXPECT_THAT(calls_->UnansweredFor({Uid(0), Uid(kCalls)}), IsEmpty());
+  EXPECT_THAT(calls_->known().unanswered, IsEmpty());
   EXPECT_EQ(calls_->LoadOf(kDriver).calls, 0);
   EXPECT_FALSE(calls_->LoadOf(kDriver).oldest_ms.has_value());
 }

@@ -310,12 +310,12 @@ TEST_F(ActuatingShimTest, WithoutASourceARealManagerGetsItsDevicesBack) {
     pod.spec.containers = {{"c", {}, ""}};
     ASSERT_THAT((*manager)->WantPod(pod), IsOk());
     EXPECT_THAT(StatusOfNext(*answers), IsOk());
-    const auto info = (*manager)->PodInfoOf({kUid});
+    const auto info = (*manager)->View()->PodInfoOf({kUid});
     ASSERT_THAT(info, IsOk());
     EXPECT_EQ(info->state, PodState::kReady);
     Created(ForContainer());
     EXPECT_THAT(RemoveSandbox("sandbox-1"), IsOk());
-    EXPECT_TRUE(Eventually([&] { return (*manager)->Pods().empty(); }));
+    EXPECT_TRUE(Eventually([&] { return (*manager)->View()->Pods().empty(); }));
     client_.reset();
     shim_.reset();
   }

@@ -58,13 +58,13 @@ class ShimManagerTest : public ShimTest,
   }
   bool WaitForHolders(std::size_t count) {
     return Eventually(
-        [&] { return node_.manager().ForeignHolders().size() == count; });
+        [&] { return node_.manager().View()->ForeignHolders().size() == count; });
   }
   PodInfo PodInfoOf(const std::string& name) {
-    return node_.manager().PodInfoOf({"u-" + name}).value_or(PodInfo());
+    return node_.manager().View()->PodInfoOf({"u-" + name}).value_or(PodInfo());
   }
   std::vector<std::string> UsersOf(const std::string& id) {
-    for (const DeviceInfo& device : node_.manager().Devices()) {
+    for (const DeviceInfo& device : node_.manager().View()->Devices()) {
       if (device.device == id) return device.used_by;
     }
     return {};
@@ -86,7 +86,7 @@ TEST_P(ShimManagerTest, ADeviceThatAContainerHasGoesToNoOtherPod) {
   ASSERT_THAT(Call(cri::method::kRemovePodSandbox, WithId("s1")), IsOk());
   EXPECT_TRUE(
       Eventually([&] { return PodInfoOf("p").state == PodState::kReady; }));
-  EXPECT_THAT(node_.manager().ForeignHolders(), SizeIs(0));
+  EXPECT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(0));
 }
 
 TEST_P(ShimManagerTest, ThePodOfTheContainerIsGivenIt) {
@@ -111,8 +111,8 @@ TEST_P(ShimManagerTest, AnOperatorFreesIt) {
               IsOk());
   EXPECT_TRUE(
       Eventually([&] { return PodInfoOf("p").state == PodState::kReady; }));
-  ASSERT_THAT(node_.manager().ForeignHolders(), SizeIs(1));
-  EXPECT_EQ(node_.manager().ForeignHolders()[0].freed, "it hangs");
+  ASSERT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
+  EXPECT_EQ(node_.manager().View()->ForeignHolders()[0].freed, "it hangs");
   ASSERT_THAT(Call(cri::method::kRemoveContainer, WithId("c1")), IsOk());
   EXPECT_TRUE(WaitForHolders(0));
 }
@@ -134,7 +134,7 @@ class ShimNewDaemonTest : public ShimManagerTest {
     daemon_ = *std::move(server);
   }
   PodState StateOf(const std::string& name) {
-    return second_.manager().PodInfoOf({"u-" + name}).value_or(PodInfo{}).state;
+    return second_.manager().View()->PodInfoOf({"u-" + name}).value_or(PodInfo{}).state;
   }
 
   TestNode second_;
@@ -148,21 +148,21 @@ TEST_P(ShimNewDaemonTest, RunningContainersKeepTheirDevicesWithoutTheLedger) {
   Created(ForContainer("c", "u-p"));
   LoseTheLedger();
   ASSERT_TRUE(Eventually(
-      [&] { return second_.manager().ForeignHolders().size() == 1; }));
-  EXPECT_THAT(second_.manager().ForeignHolders()[0].holder.resources,
+      [&] { return second_.manager().View()->ForeignHolders().size() == 1; }));
+  EXPECT_THAT(second_.manager().View()->ForeignHolders()[0].holder.resources,
               ElementsAre(HeldResource{kGpu, {"0"}}));
   second_.plugins.Serve(kGpu, 2);
   const std::string other = PodYaml("q", 2);
   second_.Publish(other);
   ASSERT_TRUE(Eventually([&] {
-    return second_.manager().PodInfoOf({"u-q"}).value_or(PodInfo{}).reason ==
+    return second_.manager().View()->PodInfoOf({"u-q"}).value_or(PodInfo{}).reason ==
            "NotEnoughFreeDevices";
   }));
   second_.Publish(other + PodYaml("p", 1));
   EXPECT_TRUE(Eventually([&] { return StateOf("p") == PodState::kReady; }));
   EXPECT_TRUE(
-      Eventually([&] { return second_.manager().ForeignHolders().empty(); }));
-  for (const DeviceInfo& device : second_.manager().Devices()) {
+      Eventually([&] { return second_.manager().View()->ForeignHolders().empty(); }));
+  for (const DeviceInfo& device : second_.manager().View()->Devices()) {
     if (device.device == "0") {
       EXPECT_THAT(device.used_by, ElementsAre("ns/p"));
     }

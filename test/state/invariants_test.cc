@@ -252,10 +252,10 @@ TEST_F(InvariantsTest, FindRecordsThatTheIndexesMiss) {
 }
 
 TEST_F(InvariantsTest, FindRecordsUnderTheWrongKey) {
-  state_.pods[PodUid{"elsewhere"}] = state_.pods[kPodA];
-  state_.claims[ClaimUid{"elsewhere"}] = state_.claims[kGpu];
-  state_.identities[IdentityKey("Pod", {"x", "y"})] =
-      state_.identities.begin()->second;
+  state_.pods.insert_or_assign(PodUid{"elsewhere"}, state_.pods.at(kPodA));
+  state_.claims.insert_or_assign(ClaimUid{"elsewhere"}, state_.claims.at(kGpu));
+  state_.identities.insert_or_assign(IdentityKey("Pod", {"x", "y"}),
+                                     state_.identities.begin()->second);
   ExpectViolation("pod 'default/a' (pod-a) is kept under 'elsewhere'");
   ExpectViolation("claim 'default/gpu' (claim-gpu) is kept under 'elsewhere'");
   ExpectViolation("the identity of Pod 'default/a' is kept under Pod 'x/y'");
@@ -339,7 +339,8 @@ TEST_F(HolderInvariantsTest, AHolderHoldsSomething) {
 TEST_F(HolderInvariantsTest, TheIndexKnowsWhatTheyHold) {
   state_.foreign_devices.clear();
   ExpectViolation("3 devices are held by foreign containers, 0 are found");
-  state_.foreign_holders[{"c4"}] = state_.foreign_holders[{"c1"}];
+  state_.foreign_holders.insert_or_assign({"c4"},
+                                          state_.foreign_holders.at({"c1"}));
   ExpectViolation("foreign container 'c1' is kept under 'c4'");
 }
 

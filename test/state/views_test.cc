@@ -69,7 +69,7 @@ TEST(PodInfoOfTest, EveryPhaseHasItsState) {
 TEST(PodInfoOfTest, NamesContainersAndClaims) {
   State state;
   auto claim = MakeClaim("gpu-claim", {});
-  state.claims[claim->uid] = claim;
+  state.claims.insert_or_assign(claim->uid, claim);
   auto pod = MakePod("p", PodPhase::kReady);
   pod->first_seen_ms = 1'500;
   pod->claims = {claim->uid, ClaimUid{"uid-lost"}};
@@ -99,7 +99,7 @@ TEST(PodInfoOfTest, RejectionTellsWhy) {
 TEST(ClaimInfoOfTest, ShowsHoldersDevicesAndDrivers) {
   State state;
   auto pod = MakePod("p", PodPhase::kReady);
-  state.pods[pod->uid] = pod;
+  state.pods.insert_or_assign(pod->uid, pod);
   auto claim = MakeClaim("c", {pod->uid, PodUid{"uid-unknown"}});
   DriverRecord& driver = claim->drivers[kDriver];
   driver.phase = DriverPhase::kPrepared;
@@ -135,16 +135,16 @@ TEST(DevicesOfTest, OneRowPerDeviceWithAllItsHolders) {
   State state;
   auto a = MakePod("a", PodPhase::kReady);
   auto b = MakePod("b", PodPhase::kReady);
-  state.pods[a->uid] = a;
-  state.pods[b->uid] = b;
+  state.pods.insert_or_assign(a->uid, a);
+  state.pods.insert_or_assign(b->uid, b);
   auto first = MakeClaim("c1", {b->uid});
   first->drivers[kDriver].devices = {Device("pool", "gpu-1", {"v/c=1"})};
   // Two claims may share a device, as different shares of it.
   auto second = MakeClaim("c2", {a->uid, b->uid});
   second->drivers[kDriver].devices = {Device("pool", "gpu-1", {"v/c=1-b"}),
                                       Device("pool", "gpu-0", {"v/c=0"})};
-  state.claims[first->uid] = first;
-  state.claims[second->uid] = second;
+  state.claims.insert_or_assign(first->uid, first);
+  state.claims.insert_or_assign(second->uid, second);
 
   const std::vector<DeviceInfo> devices = DevicesOf(state);
   ASSERT_EQ(devices.size(), 2u);
@@ -162,7 +162,7 @@ TEST(DevicesOfTest, CdiNamesAloneAreNoDeviceButTheClaims) {
   State state;
   auto claim = MakeClaim("c", {});
   claim->drivers[kDriver].devices = {Device("", "", {"v/c=1"})};
-  state.claims[claim->uid] = claim;
+  state.claims.insert_or_assign(claim->uid, claim);
   EXPECT_THAT(DevicesOf(state), IsEmpty());
   const ClaimInfo info = ClaimInfoOf(*claim, state);
   EXPECT_THAT(info.drivers.at(0).devices, IsEmpty());

@@ -172,47 +172,9 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
   std::shared_ptr<const ObjectSnapshot> Objects() const override {
     return Get(&World::objects);
   }
-  NodeInfo Node() const override { return Get(&World::node); }
-  std::vector<PodInfo> Pods() const override { return Get(&World::pods); }
-  absl::StatusOr<PodInfo> PodInfoOf(const PodUid& uid) const override {
-    for (const PodInfo& pod : Pods()) {
-      if (pod.uid == uid) return pod;
-    }
-    return absl::NotFoundError("no such pod");
-  }
-  std::vector<ClaimInfo> Claims() const override { return Get(&World::claims); }
-  std::vector<DebtInfo> Debts() const override { return Get(&World::debts); }
-  std::vector<PluginInfo> Plugins() const override {
-    return Get(&World::plugins);
-  }
-  std::vector<RegistrationSocketInfo> RegistrationSockets() const override {
-    return Get(&World::registration_sockets);
-  }
-  std::vector<DeviceInfo> Devices() const override {
-    return Get(&World::devices);
-  }
-  std::vector<ResourceInfo> Resources() const override {
-    return Get(&World::resources);
-  }
-  std::vector<DeviceClassInfo> DeviceClasses() const override {
-    return Get(&World::classes);
-  }
-  std::vector<ForeignHolderInfo> ForeignHolders() const override {
-    return Get(&World::holders);
-  }
-  std::vector<RuntimeInfo> Runtimes() const override {
-    return Get(&World::runtimes);
-  }
-  absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-      const PodUid&, std::string_view) const override {
-    return absl::UnimplementedError("fake");
-  }
-  absl::StatusOr<ContainerClaims> HeldClaims(const PodUid&,
-                                             std::string_view) const override {
-    return absl::UnimplementedError("fake");
-  }
-  std::vector<ResourceDevices> AllocatableDevices() const override {
-    return {};
+  std::shared_ptr<const NodeView> View() const override {
+    const MutexLock lock(mutex_);
+    return std::make_shared<const WorldView>(world_);
   }
   std::vector<EventInfo> Events(std::uint64_t after) const override {
     std::vector<EventInfo> events = Get(&World::events);
@@ -230,6 +192,55 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
   }
 
  private:
+  /// The world as it was.
+  class WorldView : public NodeView {
+   public:
+    explicit WorldView(World world) : world_(std::move(world)) {}
+    std::uint64_t Sequence() const override { return 0; }
+    std::uint64_t LastEvent() const override { return world_.events.size(); }
+    NodeInfo Node() const override { return world_.node; }
+    std::vector<PodInfo> Pods() const override { return world_.pods; }
+    absl::StatusOr<PodInfo> PodInfoOf(const PodUid& uid) const override {
+      for (const PodInfo& pod : world_.pods) {
+        if (pod.uid == uid) return pod;
+      }
+      return absl::NotFoundError("no such pod");
+    }
+    std::vector<ClaimInfo> Claims() const override { return world_.claims; }
+    std::vector<DebtInfo> Debts() const override { return world_.debts; }
+    std::vector<PluginInfo> Plugins() const override { return world_.plugins; }
+    std::vector<RegistrationSocketInfo> RegistrationSockets() const override {
+      return world_.registration_sockets;
+    }
+    std::vector<DeviceInfo> Devices() const override { return world_.devices; }
+    std::vector<ResourceInfo> Resources() const override {
+      return world_.resources;
+    }
+    std::vector<DeviceClassInfo> DeviceClasses() const override {
+      return world_.classes;
+    }
+    std::vector<ForeignHolderInfo> ForeignHolders() const override {
+      return world_.holders;
+    }
+    std::vector<RuntimeInfo> Runtimes() const override {
+      return world_.runtimes;
+    }
+    absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+        const PodUid&, std::string_view) const override {
+      return absl::UnimplementedError("fake");
+    }
+    absl::StatusOr<ContainerClaims> HeldClaims(
+        const PodUid&, std::string_view) const override {
+      return absl::UnimplementedError("fake");
+    }
+    std::vector<ResourceDevices> AllocatableDevices() const override {
+      return {};
+    }
+
+   private:
+    const World world_;
+  };
+
   struct Handle : Observation {
     Handle(FakeDeviceManager& from, DeviceManagerObserver& observer)
         : manager(from), observed(observer) {}

@@ -193,7 +193,7 @@ void TestNode::Publish(const std::string& yaml) {
     if (condition()) return ::testing::AssertionSuccess();
     if (!waiter_->WaitAfter(version, deadline)) {
       auto failure = ::testing::AssertionFailure() << "never " << what << ":";
-      for (const PodInfo& pod : manager_->Pods()) {
+      for (const PodInfo& pod : manager_->View()->Pods()) {
         failure << "\n  " << pod.name.ToString() << " "
                 << std::string(PodStateName(pod.state)) << " " << pod.reason
                 << " " << pod.message;
@@ -206,7 +206,7 @@ void TestNode::Publish(const std::string& yaml) {
 PodInfo TestNode::PodNamed(const std::string& name) {
   const auto uid = manager_->FindPod({"default", name});
   if (!uid.ok()) return {};
-  for (const PodInfo& pod : manager_->Pods()) {
+  for (const PodInfo& pod : manager_->View()->Pods()) {
     if (pod.uid == *uid) return pod;
   }
   return {};
@@ -224,7 +224,7 @@ PodUid TestNode::UidOf(const std::string& pod) { return PodNamed(pod).uid; }
 
 ::testing::AssertionResult TestNode::WaitForAny(PodState state) {
   return WaitUntil("anybody is " + std::string(PodStateName(state)), [&] {
-    const std::vector<PodInfo> pods = manager_->Pods();
+    const std::vector<PodInfo> pods = manager_->View()->Pods();
     return std::any_of(pods.begin(), pods.end(),
                        [&](const PodInfo& pod) { return pod.state == state; });
   });

@@ -37,7 +37,7 @@ double SecondsOf(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// What the manager shows of itself, one view after the other.
+/// What the manager shows of itself, as lists.
 struct Views {
   devmgr::NodeInfo node;
   std::vector<devmgr::PodInfo> pods;
@@ -50,16 +50,16 @@ struct Views {
   std::vector<devmgr::RuntimeInfo> runtimes;
 };
 
-Views ViewsOf(devmgr::DeviceManager& manager) {
-  return {manager.Node(),
-          manager.Pods(),
-          manager.Claims(),
-          manager.Debts(),
-          manager.ForeignHolders(),
-          manager.Plugins(),
-          manager.RegistrationSockets(),
-          manager.Resources(),
-          manager.Runtimes()};
+Views ViewsOf(const devmgr::NodeView& view) {
+  return {view.Node(),
+          view.Pods(),
+          view.Claims(),
+          view.Debts(),
+          view.ForeignHolders(),
+          view.Plugins(),
+          view.RegistrationSockets(),
+          view.Resources(),
+          view.Runtimes()};
 }
 
 /// A gauge, or a counter that is read off a view, with its labels; what is
@@ -422,7 +422,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
   const std::lock_guard lock(mutex_);
   if (manager_ == nullptr) return families;
-  for (const Gauge& gauge : GaugesOf(ViewsOf(*manager_))) {
+  for (const Gauge& gauge : GaugesOf(ViewsOf(*manager_->View()))) {
     families.push_back(gauge.Family());
   }
   return families;

@@ -7,6 +7,7 @@
 #include <devmgr/export.h>
 #include <devmgr/host.h>
 #include <devmgr/maintenance.h>
+#include <devmgr/node_view.h>
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
 #include <devmgr/runtime_report.h>
@@ -162,9 +163,10 @@ class DEVMGR_EXPORT DeviceManager {
                                                  Done done) = 0;
 
   /// What a CRI shim did and saw: its events are kept as the manager's own are,
-  /// its counters are shown by `Runtimes`, containers that hold what their pods
-  /// were not given become `ForeignHolders`, soon. For shims; to be repeated
-  /// until it succeeds. Waits for the manager's thread, like views.
+  /// its counters are shown by NodeView::Runtimes, containers that hold what
+  /// their pods were not given become NodeView::ForeignHolders, soon. For
+  /// shims; to be repeated until it succeeds. Waits for the manager's thread,
+  /// like views.
   ///   InvalidArgument    the report cannot be meant; nothing of it counts
   ///   ResourceExhausted  too many sessions are known
   virtual absl::Status ReportRuntime(const RuntimeReport& report) = 0;
@@ -202,35 +204,14 @@ class DEVMGR_EXPORT DeviceManager {
   /// another node's pods none. Never blocks.
   virtual std::shared_ptr<const ObjectSnapshot> Objects() const = 0;
 
-  // Views. They wait for the manager's thread, never for disk or drivers. From
-  // a completion or an observer they answer at once.
-  virtual NodeInfo Node() const = 0;
-  virtual std::vector<PodInfo> Pods() const = 0;
-  /// NotFound when the ledger does not know the pod.
-  virtual absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const = 0;
-  virtual std::vector<ClaimInfo> Claims() const = 0;
-  virtual std::vector<DebtInfo> Debts() const = 0;
-  virtual std::vector<PluginInfo> Plugins() const = 0;
-  virtual std::vector<RegistrationSocketInfo> RegistrationSockets() const = 0;
-  virtual std::vector<DeviceInfo> Devices() const = 0;
-  virtual std::vector<ResourceInfo> Resources() const = 0;
-  virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
-  /// Shims that have reported and have not ended, by their sockets.
-  virtual std::vector<RuntimeInfo> Runtimes() const = 0;
-  /// Containers that hold what no pod was given, by their IDs.
-  virtual std::vector<ForeignHolderInfo> ForeignHolders() const = 0;
-  /// Devices of plugins that a container holds, by resource, with the NUMA
-  /// nodes they had when they were chosen.
-  ///   NotFound  the pod is not known
-  virtual absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-      const PodUid& pod, std::string_view container) const = 0;
-  /// Claims of a container, and their devices: copies of what the ledger holds.
-  /// A pod that holds none yet has only missing ones.
-  ///   NotFound  the pod is not known, neither to the ledger nor to the source
-  virtual absl::StatusOr<ContainerClaims> HeldClaims(
-      const PodUid& pod, std::string_view container) const = 0;
-  /// Devices of plugins that work, held or not, by resource.
-  virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
+  /// What the node is now; never null. It has all that was committed, and all
+  /// that observers and completions were given, before the call. A new view is
+  /// taken on the manager's thread, in a time that does not grow with pods,
+  /// claims or devices; while nothing has happened since the last one, that is
+  /// returned, and no thread is waited for. From a completion or an observer it
+  /// comes at once.
+  virtual std::shared_ptr<const NodeView> View() const = 0;
+
   /// Events after `sequence`, oldest first. The newest `max_events` are kept,
   /// of which one object has a twentieth at most, warnings of one reason too,
   /// and one kind of object a tenth; pods that are known have as much as there

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What device classes and resource slices add to what is shown of devices and
-// resources. Pure.
+// Devices, resources and device classes as people see them: what the ledger
+// holds of them, what plugins and drivers say, and what classes and slices add.
+// Pure.
 #pragma once
 
 #include <devmgr/host.h>
@@ -11,10 +12,15 @@
 #include <vector>
 
 #include "state/state.h"
+#include "view/moment.h"
 
-namespace devmgr::resources {
+namespace devmgr::view {
 
+std::vector<DeviceInfo> DevicesOf(const Moment& moment);
+std::vector<ResourceInfo> ResourcesOf(const Moment& moment);
 std::vector<DeviceClassInfo> DeviceClassesOf(const ObjectSnapshot& objects);
+/// Devices of plugins that work, by resource.
+std::vector<ResourceDevices> AllocatableOf(const Moment& moment);
 
 /// Adds what slices publish to the devices that claims hold. `node_name`: only
 /// slices of that node, and those of all nodes; empty: every slice.
@@ -25,4 +31,4 @@ void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
 void AddClasses(const ObjectSnapshot& objects, const state::State& state,
                 std::vector<ResourceInfo>* resources);
 
-}  // namespace devmgr::resources
+}  // namespace devmgr::view

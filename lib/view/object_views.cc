@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "resources/object_views.h"
-
+//
+// What classes and slices add to devices and resources.
 #include <map>
 #include <set>
 #include <tuple>
@@ -8,8 +8,9 @@
 
 #include "claim/container_answer.h"
 #include "claim/device_class.h"
+#include "view/device_views.h"
 
-namespace devmgr::resources {
+namespace devmgr::view {
 namespace {
 
 /// `owner`: the class that has its extended resource name; null when it has
@@ -136,4 +137,4 @@ void AddClasses(const ObjectSnapshot& objects, const state::State& state,
   }
 }
 
-}  // namespace devmgr::resources
+}  // namespace devmgr::view

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ordered maps and sets whose copies cost nothing and share what they have in
+// common, so that a copy is a view which later changes do not touch.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+#include "common/copy_on_write.h"
+
+namespace devmgr {
+
+/// A balanced tree (AVL) of shared nodes. A change copies the nodes on the path
+/// to it that other trees have, too, and changes its own in their places: it
+/// costs the logarithm of the size, as a look-up does. A tree belongs to one
+/// thread at a time; its copies may be on others. What iterators and references
+/// point to lasts until this tree is changed or destroyed.
+///
+/// `KeyOf` gives the key of an entry, `Less` orders keys; with
+/// `Less::is_transparent` whatever compares with a key is looked up by itself.
+template <typename Entry, typename KeyOf, typename Less>
+class PersistentTree {
+  struct Node;
+
+ public:
+  using value_type = Entry;
+  using key_type = std::decay_t<std::invoke_result_t<KeyOf, const Entry&>>;
+  /// Of a tree of 2^32 entries.
+  static constexpr std::size_t kMostHeight = 48;
+
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Entry*;
+    using reference = const Entry&;
+
+    const_iterator() = default;
+    const_iterator(const const_iterator& other) { *this = other; }
+    const_iterator& operator=(const const_iterator& other) {
+      depth_ = other.depth_;
+      std::copy_n(other.path_.begin(), depth_, path_.begin());
+      return *this;
+    }
+
+    reference operator*() const { return Top()->entry; }
+    pointer operator->() const { return &Top()->entry; }
+    const_iterator& operator++() {
+      const Node* node = Top()->right.get();
+      --depth_;
+      PushLeft(node);
+      return *this;
+    }
+    const_iterator operator++(int) {
+      const_iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const const_iterator& a, const const_iterator& b) {
+      return a.depth_ == 0 ? b.depth_ == 0
+                           : b.depth_ != 0 && a.Top() == b.Top();
+    }
+
+   private:
+    friend class PersistentTree;
+
+    const Node* Top() const {
+      assert(depth_ > 0);
+      return path_[depth_ - 1];
+    }
+    void Push(const Node* node) { path_[depth_++] = node; }
+    void PushLeft(const Node* node) {
+      for (; node != nullptr; node = node->left.get()) Push(node);
+    }
+
+    std::size_t depth_ = 0;
+    /// The entry, and above it those that come after it.
+    std::array<const Node*, kMostHeight> path_;
+  };
+  using iterator = const_iterator;
+
+  const_iterator begin() const {
+    const_iterator first;
+    first.PushLeft(root_.get());
+    return first;
+  }
+  const_iterator end() const { return {}; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+
+  /// The last entry. There is one.
+  const Entry& back() const {
+    const Node* node = root_.get();
+    assert(node != nullptr);
+    while (node->right) node = node->right.get();
+    return node->entry;
+  }
+
+  template <typename SomeKey = key_type>
+  const_iterator lower_bound(const SomeKey& key) const {
+    return Bound(
+        [&](const Entry& entry) { return Less()(KeyOf()(entry), key); });
+  }
+  template <typename SomeKey = key_type>
+  const_iterator upper_bound(const SomeKey& key) const {
+    return Bound(
+        [&](const Entry& entry) { return !Less()(key, KeyOf()(entry)); });
+  }
+  template <typename SomeKey = key_type>
+  std::pair<const_iterator, const_iterator> equal_range(
+      const SomeKey& key) const {
+    return {lower_bound(key), upper_bound(key)};
+  }
+  template <typename SomeKey = key_type>
+  const_iterator find(const SomeKey& key) const {
+    const_iterator found = lower_bound(key);
+    return found == end() || Less()(key, KeyOf()(*found)) ? end() : found;
+  }
+  template <typename SomeKey = key_type>
+  bool contains(const SomeKey& key) const {
+    return Look(key) != nullptr;
+  }
+
+  void clear() {
+    root_ = {};
+    size_ = 0;
+  }
+
+  /// Both are the same by themselves, not only in what they hold: nothing was
+  /// changed since one was copied from the other.
+  bool SharesAllWith(const PersistentTree& other) const {
+    return root_.get() == other.root_.get();
+  }
+
+  friend bool operator==(const PersistentTree& a, const PersistentTree& b) {
+    return a.size_ == b.size_ &&
+           (a.SharesAllWith(b) || std::equal(a.begin(), a.end(), b.begin()));
+  }
+
+ protected:
+  /// Null when there is none.
+  template <typename SomeKey = key_type>
+  const Entry* Look(const SomeKey& key) const {
+    for (const Node* node = root_.get(); node != nullptr;) {
+      if (Less()(key, KeyOf()(node->entry))) {
+        node = node->left.get();
+      } else if (Less()(KeyOf()(node->entry), key)) {
+        node = node->right.get();
+      } else {
+        return &node->entry;
+      }
+    }
+    return nullptr;
+  }
+
+  /// In place of the entry of the same key, if there is one. False: there was.
+  bool Put(Entry entry) {
+    const std::size_t before = size_;
+    Put(root_, std::move(entry));
+    return size_ != before;
+  }
+
+  template <typename SomeKey = key_type>
+  std::size_t Remove(const SomeKey& key) {
+    if (Look(key) == nullptr) return 0;
+    Remove(root_, key);
+    --size_;
+    return 1;
+  }
+
+ private:
+  using Ref = CopyOnWrite<Node>;
+
+  struct Node {
+    explicit Node(Entry value) : entry(std::move(value)) {}
+    std::uint32_t height = 1;
+    Ref left;
+    Ref right;
+    Entry entry;
+  };
+
+  /// `is_before(entry)`: it comes before the bound.
+  template <typename IsBefore>
+  const_iterator Bound(IsBefore is_before) const {
+    const_iterator bound;
+    for (const Node* node = root_.get(); node != nullptr;) {
+      if (is_before(node->entry)) {
+        node = node->right.get();
+      } else {
+        bound.Push(node);
+        node = node->left.get();
+      }
+    }
+    return bound;
+  }
+
+  static std::uint32_t HeightOf(const Ref& node) {
+    return node ? node->height : 0;
+  }
+  static void Measure(Node& node) {
+    node.height = 1 + std::max(HeightOf(node.left), HeightOf(node.right));
+  }
+
+  /// The child `up` takes the place of its parent.
+  template <Ref Node::*up, Ref Node::*down>
+  static void Rotate(Ref& root) {
+    Ref top = std::move(root.Edit().*up);
+    root.Edit().*up = std::move(top.Edit().*down);
+    Measure(root.Edit());
+    top.Edit().*down = std::move(root);
+    Measure(top.Edit());
+    root = std::move(top);
+  }
+
+  /// One side is higher than the other by two at most.
+  static void Balance(Ref& root) {
+    const std::uint32_t left = HeightOf(root->left);
+    const std::uint32_t right = HeightOf(root->right);
+    if (left > right + 1) {
+      Lower<&Node::left, &Node::right>(root);
+    } else if (right > left + 1) {
+      Lower<&Node::right, &Node::left>(root);
+    } else {
+      Measure(root.Edit());
+    }
+  }
+  /// The side `high` is too high.
+  template <Ref Node::*high, Ref Node::*low>
+  static void Lower(Ref& root) {
+    Ref& child = root.Edit().*high;
+    if (HeightOf(*child.*low) > HeightOf(*child.*high)) {
+      Rotate<low, high>(child);
+    }
+    Rotate<high, low>(root);
+  }
+
+  void Put(Ref& node, Entry entry) {
+    if (!node) {
+      ++size_;
+      node = Ref::Make(std::move(entry));
+      return;
+    }
+    const bool before = Less()(KeyOf()(entry), KeyOf()(node->entry));
+    if (!before && !Less()(KeyOf()(node->entry), KeyOf()(entry))) {
+      node.Edit().entry = std::move(entry);
+      return;
+    }
+    Node& own = node.Edit();
+    Put(before ? own.left : own.right, std::move(entry));
+    Balance(node);
+  }
+
+  /// There is one of this key.
+  template <typename SomeKey>
+  static void Remove(Ref& node, const SomeKey& key) {
+    const bool before = Less()(key, KeyOf()(node->entry));
+    if (before || Less()(KeyOf()(node->entry), key)) {
+      Node& own = node.Edit();
+      Remove(before ? own.left : own.right, key);
+    } else if (!node->left || !node->right) {
+      node = Ref(node->left ? node->left : node->right);
+      return;
+    } else {
+      Node& own = node.Edit();
+      own.entry = TakeFirst(own.right);
+    }
+    Balance(node);
+  }
+
+  /// The first entry of a tree that is not empty, which has it no more.
+  static Entry TakeFirst(Ref& node) {
+    if (node->left) {
+      Entry first = TakeFirst(node.Edit().left);
+      Balance(node);
+      return first;
+    }
+    Entry first = node->entry;
+    node = Ref(node->right);
+    return first;
+  }
+
+  Ref root_;
+  std::size_t size_ = 0;
+};
+
+struct KeyOfPair {
+  template <typename Key, typename Value>
+  const Key& operator()(const std::pair<Key, Value>& entry) const {
+    return entry.first;
+  }
+};
+
+/// As std::map is read and changed, where one is handed out as a view.
+template <typename Key, typename Value, typename Less = std::less<>>
+class PersistentMap
+    : public PersistentTree<std::pair<Key, Value>, KeyOfPair, Less> {
+ public:
+  using key_type = Key;
+  using mapped_type = Value;
+
+  /// False: there was an entry, which is replaced.
+  bool insert_or_assign(Key key, Value value) {
+    return this->Put({std::move(key), std::move(value)});
+  }
+  /// How many there were.
+  template <typename SomeKey = Key>
+  std::size_t erase(const SomeKey& key) {
+    return this->Remove(key);
+  }
+  /// There is one.
+  template <typename SomeKey = Key>
+  const Value& at(const SomeKey& key) const {
+    const std::pair<Key, Value>* entry = this->Look(key);
+    assert(entry != nullptr);
+    return entry->second;
+  }
+  /// Null when there is none.
+  template <typename SomeKey = Key>
+  const Value* Find(const SomeKey& key) const {
+    const std::pair<Key, Value>* entry = this->Look(key);
+    return entry != nullptr ? &entry->second : nullptr;
+  }
+};
+
+/// The same of std::set.
+template <typename Key, typename Less = std::less<>>
+class PersistentSet : public PersistentTree<Key, std::identity, Less> {
+ public:
+  using key_type = Key;
+
+  /// False: it was there, and is replaced.
+  bool insert(Key key) { return this->Put(std::move(key)); }
+  template <typename SomeKey = Key>
+  std::size_t erase(const SomeKey& key) {
+    return this->Remove(key);
+  }
+};
+
+}  // namespace devmgr

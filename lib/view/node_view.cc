@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/node_view.h"
+
+#include <string_view>
+#include <utility>
+
+#include "claim/backing.h"
+#include "claim/held_claims.h"
+#include "common/status.h"
+#include "state/views.h"
+#include "view/device_views.h"
+#include "view/pod_views.h"
+
+namespace devmgr::view {
+namespace {
+
+/// Null when there is none of this UID.
+const Pod* FindObject(const ObjectSnapshot& objects, const PodUid& uid) {
+  for (const auto& [name, pod] : objects.pods) {
+    if (pod->metadata.uid == uid.value) return pod.get();
+  }
+  for (const auto& [name, malformed] : objects.malformed_pods) {
+    if (malformed->pod.metadata.uid == uid.value) return &malformed->pod;
+  }
+  return nullptr;
+}
+
+void CountPods(const Moment& moment, NodeInfo* node) {
+  node->pods = static_cast<int>(moment.state.pods.size());
+  for (const auto& [uid, pod] : moment.state.pods) {
+    const PodState state = StateOf(moment, *pod);
+    if (state == PodState::kReady) ++node->pods_ready;
+    if (state == PodState::kWaiting) ++node->pods_waiting;
+    if (state == PodState::kRejected) ++node->pods_rejected;
+  }
+}
+
+bool HasPlugin(const Resources& resources, const std::string& name) {
+  const Resource* resource = resources.Find(name);
+  return resource != nullptr && device::HasPlugin(resource->state);
+}
+
+class MomentView final : public NodeView {
+ public:
+  MomentView(Moment moment, Surroundings surroundings)
+      : moment_(std::move(moment)), surroundings_(std::move(surroundings)) {}
+
+  std::uint64_t Sequence() const override { return surroundings_.sequence; }
+  std::uint64_t LastEvent() const override { return surroundings_.last_event; }
+
+  NodeInfo Node() const override {
+    NodeInfo node = surroundings_.node;
+    node.ledger_sequence = moment_.state.seq;
+    CountPods(moment_, &node);
+    node.claims = static_cast<int>(moment_.state.claims.size());
+    node.plugins = static_cast<int>(surroundings_.plugins.size());
+    if (moment_.objects == nullptr) return node;
+    node.source_complete = moment_.objects->complete;
+    for (const ManifestProblem& problem : moment_.objects->problems) {
+      node.source_problems.push_back(problem.ToString());
+    }
+    node.object_problems = moment_.objects->object_problems;
+    return node;
+  }
+
+  std::vector<PodInfo> Pods() const override {
+    std::vector<PodInfo> pods;
+    for (const auto& [uid, pod] : moment_.state.pods) {
+      pods.push_back(InfoOf(moment_, *pod));
+    }
+    return pods;
+  }
+
+  absl::StatusOr<PodInfo> PodInfoOf(const PodUid& pod) const override {
+    DEVMGR_ASSIGN_OR_RETURN(const state::PodRecord* const record, Find(pod));
+    return InfoOf(moment_, *record);
+  }
+
+  std::vector<ClaimInfo> Claims() const override {
+    std::vector<ClaimInfo> claims;
+    for (const auto& [uid, claim] : moment_.state.claims) {
+      claims.push_back(InfoOf(moment_, *claim));
+    }
+    return claims;
+  }
+
+  std::vector<DebtInfo> Debts() const override { return DebtsOf(moment_); }
+  std::vector<PluginInfo> Plugins() const override {
+    return surroundings_.plugins;
+  }
+  std::vector<RegistrationSocketInfo> RegistrationSockets() const override {
+    return surroundings_.sockets;
+  }
+  std::vector<DeviceInfo> Devices() const override {
+    return DevicesOf(moment_);
+  }
+  std::vector<ResourceInfo> Resources() const override {
+    return ResourcesOf(moment_);
+  }
+  std::vector<DeviceClassInfo> DeviceClasses() const override {
+    return moment_.objects != nullptr ? DeviceClassesOf(*moment_.objects)
+                                      : std::vector<DeviceClassInfo>();
+  }
+  std::vector<RuntimeInfo> Runtimes() const override {
+    return surroundings_.runtimes;
+  }
+  std::vector<ForeignHolderInfo> ForeignHolders() const override {
+    return state::ForeignHoldersOf(moment_.state);
+  }
+
+  absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
+      const PodUid& pod, std::string_view container) const override {
+    DEVMGR_ASSIGN_OR_RETURN(const state::PodRecord* const record, Find(pod));
+    return state::HeldDevicesOf(*record, container);
+  }
+
+  absl::StatusOr<ContainerClaims> HeldClaims(
+      const PodUid& pod, std::string_view container) const override {
+    const state::PodRecord* record = moment_.state.FindPod(pod);
+    // Its needs are booked with its claims.
+    if (record != nullptr && !record->needs.empty()) {
+      return claim::HeldClaimsOf(moment_.state, *record, container);
+    }
+    const Pod* object = moment_.objects != nullptr
+                            ? FindObject(*moment_.objects, pod)
+                            : nullptr;
+    if (object != nullptr) {
+      return claim::MissingClaimsOf(*object, container, *moment_.objects,
+                                    PlanOptionsNow());
+    }
+    if (record != nullptr) return ContainerClaims();
+    return NotKnown(pod);
+  }
+
+  std::vector<ResourceDevices> AllocatableDevices() const override {
+    return AllocatableOf(moment_);
+  }
+
+ private:
+  static absl::Status NotKnown(const PodUid& pod) {
+    return NotFoundError("pod with UID '{}' is not known", pod.value);
+  }
+
+  absl::StatusOr<const state::PodRecord*> Find(const PodUid& pod) const {
+    const state::PodRecord* record = moment_.state.FindPod(pod);
+    if (record == nullptr) return NotKnown(pod);
+    return record;
+  }
+
+  claim::PlanOptions PlanOptionsNow() const {
+    if (moment_.terms == nullptr) return {};
+    claim::PlanOptions options = moment_.terms->plan_options;
+    options.why_not_served = [this](const std::string& resource) {
+      const bool as_it_comes =
+          moment_.terms->plan_options.sharing == claim::Sharing::kAsItComes;
+      if (as_it_comes) return std::string();
+      return claim::WhyNotServed(moment_.state.FindResource(resource),
+                                 HasPlugin(moment_.resources, resource));
+    };
+    return options;
+  }
+
+  const Moment moment_;
+  const Surroundings surroundings_;
+};
+
+}  // namespace
+
+std::shared_ptr<const NodeView> NodeViewOf(Moment moment,
+                                           Surroundings surroundings) {
+  return std::make_shared<const MomentView>(std::move(moment),
+                                            std::move(surroundings));
+}
+
+}  // namespace devmgr::view

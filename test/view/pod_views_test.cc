@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/pod_views.h"
+
+#include <absl/status/status.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "view/moment_fixture.h"
+
+namespace devmgr::view {
+namespace {
+
+using state::PodPhase;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class PodViewsTest : public MomentTest {
+ protected:
+  PodViewsTest() {
+    auto pod = MakePod("p", PodPhase::kPreparing);
+    pod->claims = {claim_->uid};
+    moment_.state.Put(claim_);
+    moment_.state.Put(std::shared_ptr<const state::PodRecord>(pod));
+  }
+
+  PodInfo Shown(const std::string& name = "p") const {
+    const state::PodRecord& pod = *moment_.state.FindPod(Uid(name));
+    const PodInfo info = InfoOf(moment_, pod);
+    EXPECT_EQ(info.state, StateOf(moment_, pod));
+    return info;
+  }
+  void Put(const std::shared_ptr<state::PodRecord>& pod) {
+    moment_.state.Put(std::shared_ptr<const state::PodRecord>(pod));
+  }
+  void Note(const std::string& name, Verdict verdict) {
+    moment_.pods.notes.insert_or_assign(Uid(name), std::move(verdict));
+  }
+
+  const std::shared_ptr<const state::ClaimRecord> claim_ =
+      MakeClaim("c", Uid("p"));
+};
+
+TEST_F(PodViewsTest, APodThatIsPreparedSaysNothingMore) {
+  EXPECT_EQ(Shown().state, PodState::kPreparing);
+  EXPECT_EQ(Shown().reason, "");
+  EXPECT_THAT(Shown().claims, ElementsAre("c"));
+}
+
+TEST_F(PodViewsTest, ANoteMakesAPodWaitUnlessItsDriversAreAsked) {
+  Note("p", {Verdict::Kind::kWait,
+             "FailedPrepare",
+             "no luck",
+             {{WaitingFor::Kind::kDriver, kDriver}}});
+  EXPECT_EQ(Shown().state, PodState::kWaiting);
+  EXPECT_EQ(Shown().reason, "FailedPrepare");
+  EXPECT_EQ(Shown().message, "no luck");
+  EXPECT_THAT(Shown().waiting_for, SizeIs(1));
+  moment_.pods.asking.insert_or_assign(Uid("p"), 1);
+  EXPECT_EQ(Shown().state, PodState::kPreparing);
+  EXPECT_EQ(Shown().reason, "FailedPrepare");
+}
+
+TEST_F(PodViewsTest, OfAReadyPodOnlyARefusalIsSaid) {
+  Put(MakePod("r", PodPhase::kReady));
+  Note("r", {Verdict::Kind::kWait, "Later", "it waits", {}});
+  EXPECT_EQ(Shown("r").state, PodState::kReady);
+  EXPECT_EQ(Shown("r").reason, "");
+  Note("r", {Verdict::Kind::kReject, "AsksForOthers", "it asks for more", {}});
+  EXPECT_EQ(Shown("r").state, PodState::kReady);
+  EXPECT_EQ(Shown("r").reason, "AsksForOthers");
+}
+
+TEST_F(PodViewsTest, ARejectionIsWhatTheLedgerSays) {
+  auto pod = MakePod("r", PodPhase::kRejected);
+  pod->reason = "Bad";
+  Put(pod);
+  Note("r", {Verdict::Kind::kWait, "Later", "it waits", {}});
+  EXPECT_EQ(Shown("r").state, PodState::kRejected);
+  EXPECT_EQ(Shown("r").reason, "Bad");
+}
+
+TEST_F(PodViewsTest, APodOfAnEarlierBootIsPreparedAgain) {
+  auto pod = MakePod("r", PodPhase::kReady);
+  pod->boot_id = "boot-before";
+  Put(pod);
+  EXPECT_EQ(Shown("r").state, PodState::kPreparing);
+  EXPECT_EQ(Shown("r").reason, "Rebooted");
+  // A stopped ledger is of whatever boot.
+  moment_.terms = nullptr;
+  EXPECT_EQ(Shown("r").state, PodState::kReady);
+}
+
+TEST_F(PodViewsTest, NamesTheDriversThatHaveNotAnswered) {
+  moment_.calls.unanswered.insert_or_assign({claim_->uid, kDriver},
+                                            {true, 1'000});
+  EXPECT_EQ(Shown().reason, "DriverAsked");
+  EXPECT_THAT(Shown().message,
+              HasSubstr("DRA driver gpu.example.com was asked at "
+                        "1970-01-01T00:00:01Z to prepare ResourceClaim "
+                        "'default/c' and has not answered yet"));
+  EXPECT_THAT(Shown().waiting_for, SizeIs(1));
+  moment_.calls.unanswered.insert_or_assign({claim_->uid, kDriver}, {});
+  EXPECT_THAT(Shown().message,
+              HasSubstr("the call that has DRA driver gpu.example.com prepare "
+                        "ResourceClaim 'default/c' waits for other calls"));
+}
+
+TEST_F(PodViewsTest, OfClaimsTheLastErrorIsShown) {
+  EXPECT_EQ(InfoOf(moment_, *claim_).drivers[0].last_error, "");
+  moment_.calls.errors.insert_or_assign(
+      {claim_->uid, kDriver}, {kDriver, absl::InternalError("broken"), false});
+  EXPECT_EQ(InfoOf(moment_, *claim_).drivers[0].last_error, "broken");
+}
+
+TEST_F(PodViewsTest, DebtsCountTheCallsThatFailedSinceTheLedgerWasWritten) {
+  EXPECT_THAT(DebtsOf(moment_), IsEmpty());
+  auto owed = MakeClaim("o", Uid("gone"));
+  owed->drivers[kDriver].phase = state::DriverPhase::kUnpreparing;
+  owed->drivers[kDriver].debt.emplace().attempts = 2;
+  moment_.state.Put(std::shared_ptr<const state::ClaimRecord>(owed));
+  ASSERT_THAT(DebtsOf(moment_), SizeIs(1));
+  EXPECT_EQ(DebtsOf(moment_)[0].attempts, 2U);
+  EXPECT_EQ(DebtsOf(moment_)[0].policy, "block");
+  moment_.calls.attempts.insert_or_assign({owed->uid, kDriver}, 5);
+  EXPECT_EQ(DebtsOf(moment_)[0].attempts, 5U);
+}
+
+}  // namespace
+}  // namespace devmgr::view
