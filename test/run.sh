@@ -10,6 +10,7 @@
 #
 # DEVMGR_BUILD_DIR    the build folder (default: build)
 # DEVMGR_TEST_SCALE   multiplies the counts of random tests (default: 1)
+# DEVMGR_TEST_REPLAY  the seed of the one life that random tests live again
 set -eu
 exec </dev/null
 cd "$(dirname "$0")/.."

@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "api/manifests_dir.h"
-#include "support/test_scale.h"
+#include "support/random_lives.h"
 
 namespace devmgr {
 namespace {
@@ -82,32 +81,30 @@ TEST(Robustness, SurvivesTheLossOfAByte) {
 }
 
 TEST(Robustness, SurvivesRandomDamage) {
-  constexpr std::uint32_t kSeed = 5004;
   constexpr std::string_view kNasty =
       "{}[]:,-?&*!|>'\"%@`#~<\n\t\r \\.0e\x01\xFF";
-  std::mt19937 random(kSeed);
   std::vector<std::string> texts;
   for (const char* file : kFiles) texts.push_back(ReadFile(file));
-  for (int i = 0; i < 1500 * TestScale(); ++i) {
-    const std::size_t which = random() % texts.size();
+  LiveEach({5004, 1'500}, [&](Luck& luck) {
+    const std::size_t which = luck.Below(texts.size());
     std::string text = texts[which];
-    for (std::size_t n = 1 + random() % 8; n > 0; --n) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 3) {
+    for (std::size_t n = 1 + luck.Below(8); n > 0; --n) {
+      const std::size_t at = luck.Below(text.size());
+      switch (luck.Below(3)) {
         case 0:
-          text[at] = kNasty[random() % kNasty.size()];
+          text[at] = luck.Pick(kNasty);
           break;
         case 1:
-          text.insert(at, 1, kNasty[random() % kNasty.size()]);
+          text.insert(at, 1, luck.Pick(kNasty));
           break;
         default:
-          text.insert(at, text.substr(random() % text.size(), random() % 40));
+          const std::size_t from = luck.Below(text.size());
+          text.insert(at, text.substr(from, luck.Below(40)));
           break;
       }
     }
-    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", round " << i);
     CheckOutcome(text, kFiles[which]);
-  }
+  });
 }
 
 TEST(Robustness, SurvivesNastyTexts) {

@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr::cdi {
 namespace {
@@ -101,12 +100,12 @@ TEST(JsonNodeTest, NewValuesSurviveTheirNeighbours) {
 /// JSON of random shape and with random blanks.
 class RandomJson {
  public:
-  explicit RandomJson(std::uint32_t seed) : random_(seed) {}
+  explicit RandomJson(Luck& luck) : luck_(luck) {}
 
   std::string Blanks() {
     static const std::vector<std::string> kBlanks = {"",  "",     "",
                                                      " ", "\n\t", "\r\n  "};
-    return kBlanks[random_() % kBlanks.size()];
+    return luck_.Pick(kBlanks);
   }
 
   std::string Value(int depth) {
@@ -120,13 +119,13 @@ class RandomJson {
         "\"a]}\\\",[{\"",
         "\"\\u00e9\\\\\"",
         "\"\xC3\xA9\""};
-    const auto kind = depth == 0 ? 2 : random_() % 4;
-    if (kind >= 2) return kScalars[random_() % kScalars.size()];
+    const auto kind = depth == 0 ? 2 : luck_.Below(4);
+    if (kind >= 2) return luck_.Pick(kScalars);
     const bool is_object = kind == 1;
     std::string text = is_object ? "{" : "[";
-    const auto count = random_() % 4;
+    const auto count = luck_.Below(4);
     if (count == 0) text += Blanks();
-    for (unsigned i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i) {
       if (i > 0) text += ",";
       text += Blanks();
       if (is_object) {
@@ -140,17 +139,17 @@ class RandomJson {
 
   /// Looks into a part of it.
   void Open(JsonNode& node) {
-    if (!node.IsList() || random_() % 4 == 0) return;
+    if (!node.IsList() || luck_.Below(4) == 0) return;
     for (std::size_t i = 0; i < node.size(); ++i) Open(node[i]);
   }
 
  private:
-  std::mt19937 random_;
+  Luck& luck_;
 };
 
 TEST(JsonNodeTest, LookingChangesNothing) {
-  RandomJson random(TestSeed(1));
-  for (int i = 0; i < 2'000 * TestScale(); ++i) {
+  LiveEach({1, 2'000}, [](Luck& luck) {
+    RandomJson random(luck);
     const std::string text = random.Value(5);
     JsonNode node = Parsed(text);
     random.Open(node);
@@ -158,19 +157,19 @@ TEST(JsonNodeTest, LookingChangesNothing) {
       EXPECT_THAT(node.Find("absent"), IsOk());
     }
     ASSERT_EQ(TextOf(node), text);
-  }
+  });
 }
 
 TEST(JsonNodeTest, AppendingIsWhatParsedValuesSay) {
-  RandomJson random(TestSeed(2));
-  for (int i = 0; i < 2'000 * TestScale(); ++i) {
+  LiveEach({2, 2'000}, [](Luck& luck) {
+    RandomJson random(luck);
     const std::string text = "[" + random.Value(3) + random.Blanks() + "]";
     JsonNode node = Parsed(text);
     node.Append(New({{"a", 1}}));
     Json expected = Json::parse(text);
     expected.push_back({{"a", 1}});
     ASSERT_EQ(Json::parse(TextOf(node)), expected) << text;
-  }
+  });
 }
 
 }  // namespace

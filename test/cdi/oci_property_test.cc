@@ -9,13 +9,12 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "cdi/cdi_world.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
@@ -24,69 +23,70 @@ using Json = nlohmann::ordered_json;
 
 class RandomWorld {
  public:
-  explicit RandomWorld(std::uint32_t seed) : engine_(seed) {}
-
-  std::size_t Below(std::size_t limit) { return engine_() % limit; }
+  explicit RandomWorld(Luck& luck) : luck_(luck) {}
 
   Json Config() {
     Json config = {{"ociVersion", "1.0.2"}};
-    if (Below(4) > 0) {
+    if (luck_.Below(4) > 0) {
       Json& process = config["process"] = {{"cwd", "/"}};
-      while (Below(3) > 0) process["env"].push_back(Env());
-      process["user"] = {{"uid", Below(2)}, {"gid", Below(3)}};
-      while (Below(2) > 0) {
-        process["user"]["additionalGids"].push_back(Below(4));
+      while (luck_.Below(3) > 0) process["env"].push_back(Env());
+      process["user"] = {{"uid", luck_.Below(2)}, {"gid", luck_.Below(3)}};
+      while (luck_.Below(2) > 0) {
+        process["user"]["additionalGids"].push_back(luck_.Below(4));
       }
     }
-    while (Below(4) > 0) {
-      config["mounts"].push_back({{"destination", Path()}, {"x", Below(9)}});
+    while (luck_.Below(4) > 0) {
+      config["mounts"].push_back(
+          {{"destination", Path()}, {"x", luck_.Below(9)}});
     }
-    while (Below(3) > 0) {
-      config["linux"]["devices"].push_back({{"path", Path()}, {"x", Below(9)}});
+    while (luck_.Below(3) > 0) {
+      config["linux"]["devices"].push_back(
+          {{"path", Path()}, {"x", luck_.Below(9)}});
     }
-    if (Below(2) > 0) config["hooks"]["poststop"] = {{{"path", "/old"}}};
-    if (Below(2) > 0) config["linux"]["namespaces"] = {{{"type", "pid"}}};
+    if (luck_.Below(2) > 0) config["hooks"]["poststop"] = {{{"path", "/old"}}};
+    if (luck_.Below(2) > 0) config["linux"]["namespaces"] = {{{"type", "pid"}}};
     return config;
   }
 
   CdiContainerEdits Edits() {
     CdiContainerEdits edits;
-    while (Below(3) > 0) edits.env.push_back(Env());
-    while (Below(3) > 0) {
+    while (luck_.Below(3) > 0) edits.env.push_back(Env());
+    while (luck_.Below(3) > 0) {
       CdiDeviceNode node;
       node.path = Path();
-      node.type = Below(2) > 0 ? "c" : "b";
-      node.major = 1 + static_cast<std::int64_t>(Below(9));
-      node.permissions = std::vector<std::string>{"", "r", "none"}[Below(3)];
+      node.type = luck_.Below(2) > 0 ? "c" : "b";
+      node.major = 1 + luck_.Below(9);
+      node.permissions =
+          std::vector<std::string>{"", "r", "none"}[luck_.Below(3)];
       edits.device_nodes.push_back(node);
     }
-    while (Below(3) > 0) {
+    while (luck_.Below(3) > 0) {
       edits.mounts.push_back({"/h", Path(), {"ro"}, ""});
     }
-    while (Below(2) > 0) {
+    while (luck_.Below(2) > 0) {
       edits.hooks.push_back(
-          {Below(2) > 0 ? "prestart" : "poststop", Path(), {}, {}, {}});
+          {luck_.Below(2) > 0 ? "prestart" : "poststop", Path(), {}, {}, {}});
     }
-    while (Below(2) > 0) {
-      edits.additional_gids.push_back(static_cast<std::uint32_t>(Below(5)));
+    while (luck_.Below(2) > 0) {
+      edits.additional_gids.push_back(luck_.Below(5u));
     }
     return edits;
   }
 
  private:
   std::string Env() {
-    return std::string(1, static_cast<char>('A' + Below(4))) + "=" +
-           std::to_string(Below(100));
+    return std::string(1, static_cast<char>('A' + luck_.Below(4))) + "=" +
+           std::to_string(luck_.Below(100));
   }
   std::string Path() {
     std::string path;
-    for (std::size_t i = 1 + Below(3); i > 0; --i) {
-      path += "/" + std::string(1, static_cast<char>('a' + Below(2)));
+    for (std::size_t i = 1 + luck_.Below(3); i > 0; --i) {
+      path += "/" + std::string(1, static_cast<char>('a' + luck_.Below(2)));
     }
     return path;
   }
 
-  std::mt19937 engine_;
+  Luck& luck_;
 };
 
 void Replace(Json& list, const char* key, const Json& item) {
@@ -167,25 +167,23 @@ Json Expected(Json config, const CdiContainerEdits& edits) {
 }
 
 TEST(OciPropertyTest, EditingTextIsEditingWhatItMeans) {
-  const std::uint32_t seed = TestSeed(1);
-  RandomWorld world(seed);
   const FakeCdiHost host;
-  for (int i = 0; i < 300 * TestScale(); ++i) {
+  LiveEach({1, 300}, [&](Luck& luck) {
+    RandomWorld world(luck);
     const Json config = world.Config();
     const auto edits = std::make_shared<const CdiContainerEdits>(world.Edits());
-    const std::string text = config.dump(static_cast<int>(world.Below(3)) - 1);
+    const std::string text = config.dump(luck.Below(3) - 1);
     const auto result = InjectCdiIntoOciConfig(
         text, {{"v/c=d", "/x", false, edits}}, host.Host());
-    ASSERT_THAT(result, IsOk()) << "seed " << seed << "\n" << text;
+    ASSERT_THAT(result, IsOk()) << text;
     // Members may stand in another order.
     ASSERT_EQ(nlohmann::json::parse(*result),
               nlohmann::json::parse(Expected(config, *edits).dump()))
-        << "seed " << seed << "\n"
         << text;
     const auto again = InjectCdiIntoOciConfig(*result, {}, host.Host());
     ASSERT_THAT(again, IsOk());
     ASSERT_EQ(*again, *result);
-  }
+  });
 }
 
 }  // namespace

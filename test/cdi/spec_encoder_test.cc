@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
 #include "cdi/status_codes.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
@@ -19,7 +18,7 @@ using ::testing::HasSubstr;
 /// Random specs, valid by construction, with texts that need quoting.
 class RandomSpecs {
  public:
-  explicit RandomSpecs(std::uint32_t seed) : engine_(seed) {}
+  explicit RandomSpecs(Luck& luck) : luck_(luck) {}
 
   CdiSpec Next() {
     CdiSpec spec;
@@ -46,7 +45,7 @@ class RandomSpecs {
   }
 
  private:
-  std::size_t Below(std::size_t limit) { return Number() % limit; }
+  std::size_t Below(std::size_t limit) { return luck_.Below(limit); }
   bool Chance() { return Below(2) == 0; }
 
   std::string Text() {
@@ -140,24 +139,22 @@ class RandomSpecs {
     return edits;
   }
 
-  std::uint32_t Number() { return static_cast<std::uint32_t>(engine_()); }
+  std::uint32_t Number() { return luck_(); }
 
-  std::mt19937 engine_;
+  Luck& luck_;
 };
 
 TEST(SpecEncoderTest, WhatIsWrittenReadsAsTheSame) {
-  const std::uint32_t seed = TestSeed(1);
-  RandomSpecs specs(seed);
-  for (int i = 0; i < 100 * TestScale(); ++i) {
-    const CdiSpec spec = specs.Next();
+  LiveEach({1, 100}, [](Luck& luck) {
+    const CdiSpec spec = RandomSpecs(luck).Next();
     for (const CdiFormat format : {CdiFormat::kJson, CdiFormat::kYaml}) {
       const auto text = EncodeCdiSpec(spec, format);
-      ASSERT_THAT(text, IsOk()) << "seed " << seed << ", spec " << i;
+      ASSERT_THAT(text, IsOk());
       const auto read = ParseCdiSpec(*text, "");
-      ASSERT_THAT(read, IsOk()) << "seed " << seed << "\n" << *text;
-      ASSERT_TRUE(*read == spec) << "seed " << seed << "\n" << *text;
+      ASSERT_THAT(read, IsOk()) << *text;
+      ASSERT_TRUE(*read == spec) << *text;
     }
-  }
+  });
 }
 
 TEST(SpecEncoderTest, WritesYamlForPeople) {

@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
+#include "support/random_lives.h"
 #include "support/temp_folder.h"
-#include "support/test_scale.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -35,34 +34,31 @@ TEST(CutPointsTest, ThereAreNoneWhereNothingLiesBetween) {
 }
 
 TEST(CutPointsTest, AreInOrderAndBetweenWhateverTheKeys) {
-  const std::uint64_t seed = TestSeed(1);
-  std::mt19937_64 random(seed);
-  SCOPED_TRACE(seed);
-  const auto key = [&random] {
-    std::string text = random() % 2 == 0 ? "c/" : "c/0000";
-    for (auto left = random() % 12; left > 0; --left) {
-      text.push_back(static_cast<char>(random() % 4 == 0 ? random() : '0'));
+  const auto key = [](Luck& luck) {
+    std::string text = luck.Chance(50) ? "c/" : "c/0000";
+    for (auto left = luck.Below(12); left > 0; --left) {
+      text.push_back(static_cast<char>(luck.Chance(25) ? luck() : '0'));
     }
     return text;
   };
-  for (int i = 0; i < 2'000 * TestScale(); ++i) {
-    std::string first = key();
-    std::string last = key();
+  LiveEach({1, 2'000}, [&](Luck& luck) {
+    std::string first = key(luck);
+    std::string last = key(luck);
     if (last < first) std::swap(first, last);
     std::vector<std::string> all = CutPoints(first, last, 8);
-    if (all.empty()) continue;
+    if (all.empty()) return;
     EXPECT_LT(first, all.front());
     EXPECT_LT(all.back(), last);
     EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
     EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
-  }
+  });
 }
 
 // UIDs of any kind, and of any distribution.
 TEST(ClaimReaderTest, ReadsAllClaims) {
   for (const std::string kind : {"uuid", "number", "one"}) {
     SCOPED_TRACE(kind);
-    std::mt19937_64 random(TestSeed(2));
+    Luck luck(TestSeed(2));
     state::Batch batch;
     batch.seq = 1;
     state::State state;
@@ -72,7 +68,7 @@ TEST(ClaimReaderTest, ReadsAllClaims) {
       claim->uid.value =
           kind == "number"
               ? std::to_string(i)
-              : fmt::format("{:08x}-0000-4000-8000-{:012x}", random() >> 32, i);
+              : fmt::format("{:08x}-0000-4000-8000-{:012x}", luck(), i);
       claim->name = {"default", fmt::format("claim-{}", i)};
       claim->drivers["d.example.com"].allocated = {{"pool", "device", false}};
       batch.decision.changes.emplace_back(state::PutClaim{claim});

@@ -5,13 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "checkpoint/full_ledger.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "state/record_builders.h"
+#include "support/random_lives.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -351,12 +350,11 @@ TEST(CodecTest, RefusesBytesThatAreNoMessage) {
 
 /// What is decoded at all must be a record that encodes again; nothing crashes.
 TEST(CodecTest, SurvivesFlippedBytes) {
-  std::mt19937 random(1);  // NOLINT: the same bytes each time
   const std::vector<state::Batch> batches = FullLedger();
-  for (int i = 0; i < Scaled(2'000); ++i) {
-    std::string bytes = EncodeBatch(batches[random() % batches.size()]);
-    for (std::uint32_t flips = random() % 4 + 1; flips > 0; --flips) {
-      bytes[random() % bytes.size()] = static_cast<char>(random());
+  LiveEach({1, 2'000}, [&](Luck& luck) {
+    std::string bytes = EncodeBatch(luck.Pick(batches));
+    for (std::size_t flips = luck.Below(4) + 1; flips > 0; --flips) {
+      bytes[luck.Below(bytes.size())] = static_cast<char>(luck());
     }
     const auto decoded = DecodeBatch(bytes, "h/1");
     if (decoded.ok()) {
@@ -364,7 +362,7 @@ TEST(CodecTest, SurvivesFlippedBytes) {
     } else {
       EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <random>
 #include <thread>
 
 #include "checkpoint/keys.h"
 #include "checkpoint/store_support.h"
 #include "common/status.h"
 #include "state/record_builders.h"
+#include "support/random_lives.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -59,16 +59,13 @@ class CrashedStoreTest : public ::testing::Test {
 };
 
 TEST_F(CrashedStoreTest, HoldsWhatWasAnsweredWheneverItIsKilled) {
-  const std::uint32_t seed = 20261121;
-  std::mt19937 random(seed);
   std::uint64_t last_seq = 0;
-  for (int i = 0; i < Scaled(8); ++i) {
-    const std::chrono::microseconds delay(random() % 30'000);
-    SCOPED_TRACE(
-        fmt::format("seed {}, kill {} after {} us", seed, i, delay.count()));
+  LiveEach({20'261'121, 8}, [&](Luck& luck) {
+    const std::chrono::microseconds delay(luck.Below(30'000));
+    SCOPED_TRACE(fmt::format("killed after {} us", delay.count()));
     ASSERT_EXIT(WriteUntilKilled(delay), ::testing::KilledBySignal(SIGKILL),
                 "");
-    if (folder_.is_child()) continue;
+    if (folder_.is_child()) return;
     const auto before = TreeOf(Dir());
     const auto read = ReadStoppedStore(Dir());
     ASSERT_TRUE(read.ok()) << read.status();
@@ -83,7 +80,7 @@ TEST_F(CrashedStoreTest, HoldsWhatWasAnsweredWheneverItIsKilled) {
     const auto store = MustOpen(Dir());
     EXPECT_TRUE(*store->Load() == read->state);
     EXPECT_EQ(Encoded(*store->History(0)), Encoded(read->history));
-  }
+  });
 }
 
 TEST_F(CrashedStoreTest, IsReadWithoutChangingAByteAfterACleanStop) {

@@ -230,9 +230,4 @@ std::vector<std::string> Encoded(const std::vector<state::Batch>& batches) {
   return bytes;
 }
 
-int Scaled(int count) {
-  const char* scale = ::getenv("DEVMGR_TEST_SCALE");
-  return count * std::max(1, scale == nullptr ? 1 : std::atoi(scale));
-}
-
 }  // namespace devmgr::checkpoint

@@ -83,7 +83,4 @@ bool operator==(const StoreContents& a, const StoreContents& b);
 /// Contents of batches, for comparison.
 std::vector<std::string> Encoded(const std::vector<state::Batch>& batches);
 
-/// `count` times the environment's DEVMGR_TEST_SCALE.
-int Scaled(int count);
-
 }  // namespace devmgr::checkpoint

@@ -7,10 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdio>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,9 +16,9 @@
 #include "claim/booking.h"
 #include "claim/release.h"
 #include "support/builders.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
 #include "support/test_ledger.h"
-#include "support/test_scale.h"
 
 namespace devmgr::claim {
 namespace {
@@ -30,40 +28,27 @@ using state::PodPhase;
 
 constexpr int kPods = 5;
 constexpr int kClaims = 4;
-constexpr int kSteps = 150;
-constexpr int kRuns = 1'000;
 const std::array<std::string, 3> kDrivers = {"a", "b", "c"};
 
 class RandomLife {
  public:
-  explicit RandomLife(std::uint32_t seed) : random_(seed) {
+  explicit RandomLife(Luck& luck) : luck_(luck) {
     for (int claim = 0; claim < kClaims; ++claim) RecreateClaim(claim);
     for (int pod = 0; pod < kPods; ++pod) RecreatePod(pod);
   }
 
-  void Step() {
-    switch (Below(12)) {
-      case 0:
-        return See(Below(kPods));
-      case 1:
-      case 2:
-      case 3:
-        return Book(Below(kPods), true);
-      case 4:
-        return Book(Below(kPods), false);
-      case 5:
-      case 6:
-        return Prepare(kDrivers[Below(kDrivers.size())]);
-      case 7:
-        return Release(Below(kPods));
-      case 8:
-      case 9:
-        return Unprepare(kDrivers[Below(kDrivers.size())]);
-      case 10:
-        return Forget(Below(kPods));
-      default:
-        return Rarely();
-    }
+  std::vector<RandomStep> Steps() {
+    return {{"see", 8, [this] { See(); }},
+            {"book", 24, [this] { Book(true); }},
+            {"book without a plan", 8, [this] { Book(false); }},
+            {"prepare", 16, [this] { Prepare(); }},
+            {"release", 8, [this] { Release(); }},
+            {"unprepare", 16, [this] { Unprepare(); }},
+            {"forget", 8, [this] { Forget(); }},
+            {"claim", 2, [this] { RecreateClaim(luck_.Below(kClaims)); }},
+            {"pod", 2, [this] { RecreatePod(luck_.Below(kPods)); }},
+            {"reboot", 2, [this] { Reboot(); }},
+            {"reject", 2, [this] { Reject(); }}};
   }
 
   void CheckAnswers() {
@@ -107,10 +92,7 @@ class RandomLife {
     std::vector<int> claims;
   };
 
-  std::size_t Below(std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
-  }
-  bool Chance(int percent) { return Below(100) < std::size_t(percent); }
+  PodModel& SomePod() { return pods_[luck_.Below(kPods)]; }
 
   void RecreateClaim(std::size_t claim) {
     PlannedClaim& planned = claims_[claim];
@@ -122,7 +104,7 @@ class RandomLife {
   std::vector<std::string> RandomDrivers() {
     std::vector<std::string> drivers;
     for (const std::string& driver : kDrivers) {
-      if (Chance(50)) drivers.push_back(driver);
+      if (luck_.Chance(50)) drivers.push_back(driver);
     }
     return drivers;
   }
@@ -135,7 +117,7 @@ class RandomLife {
         PodUid{model.identity.name.name + "-" + std::to_string(++made_)};
     model.claims.clear();
     for (int claim = 0; claim < kClaims; ++claim) {
-      if (Chance(40)) model.claims.push_back(claim);
+      if (luck_.Chance(40)) model.claims.push_back(claim);
     }
   }
 
@@ -145,20 +127,22 @@ class RandomLife {
     for (const int claim : pod.claims) {
       plan.claims.push_back(claims_[claim]);
       // Objects are foreign input: an allocation may change under us.
-      if (Chance(5)) plan.claims.back().drivers = RandomDrivers();
-      need.wants.push_back({claims_[claim].uid, Chance(50) ? "" : "r", ""});
+      if (luck_.Chance(5)) plan.claims.back().drivers = RandomDrivers();
+      need.wants.push_back(
+          {claims_[claim].uid, luck_.Chance(50) ? "" : "r", ""});
     }
     plan.needs = {need, {"idle", false, {}}};
     return plan;
   }
 
-  void See(std::size_t pod) {
-    ledger_.Take(RecordSeen(ledger_.state(), pods_[pod].identity, 1, "waits"));
+  void See() {
+    ledger_.Take(RecordSeen(ledger_.state(), SomePod().identity, 1, "waits"));
   }
 
-  void Book(std::size_t pod, bool with_plan) {
-    const PodPlan plan = PlanOf(pods_[pod]);
-    const auto booked = BookPod(ledger_.state(), pods_[pod].identity, 1,
+  void Book(bool with_plan) {
+    const PodModel& pod = SomePod();
+    const PodPlan plan = PlanOf(pod);
+    const auto booked = BookPod(ledger_.state(), pod.identity, 1,
                                 with_plan ? &plan : nullptr, ledger_.boot_id());
     if (!booked.ok()) {
       EXPECT_THAT(booked, testing::AnyOf(
@@ -170,37 +154,40 @@ class RandomLife {
   }
 
   /// The driver answers for some claims, asked for or not.
-  void Prepare(const std::string& driver) {
+  void Prepare() {
+    const std::string& driver = luck_.Pick(kDrivers);
     std::map<ClaimUid, std::vector<state::PreparedDevice>> prepared;
     for (const auto& [uid, claim] : ledger_.state().claims) {
-      if (!Chance(70)) continue;
+      if (!luck_.Chance(70)) continue;
       prepared[uid];
-      if (Chance(80)) {
+      if (luck_.Chance(80)) {
         prepared[uid].push_back(
             Prepared("dev", {driver + ".x/y=" + std::to_string(++made_)},
-                     {Chance(50) ? "r" : "s"}));
+                     {luck_.Chance(50) ? "r" : "s"}));
       }
     }
-    if (Chance(10)) prepared[ClaimUid{"unknown"}];
+    if (luck_.Chance(10)) prepared[ClaimUid{"unknown"}];
     ledger_.Take(
         RecordPrepared(ledger_.state(), driver, prepared, ledger_.boot_id()));
   }
 
-  void Release(std::size_t pod) {
-    ledger_.Take(BeginRelease(ledger_.state(), pods_[pod].identity.uid));
+  void Release() {
+    ledger_.Take(BeginRelease(ledger_.state(), SomePod().identity.uid));
   }
 
-  void Unprepare(const std::string& driver) {
+  void Unprepare() {
+    const std::string& driver = luck_.Pick(kDrivers);
     std::set<ClaimUid> unprepared;
     for (const auto& [uid, claim] : ledger_.state().claims) {
-      if (Chance(70)) unprepared.insert(uid);
+      if (luck_.Chance(70)) unprepared.insert(uid);
     }
-    if (Chance(10)) unprepared.insert(ClaimUid{"unknown"});
+    if (luck_.Chance(10)) unprepared.insert(ClaimUid{"unknown"});
     ledger_.Take(RecordUnprepared(ledger_.state(), driver, unprepared));
   }
 
   /// As the manager: a pod that holds nothing, once it was released.
-  void Forget(std::size_t pod) {
+  void Forget() {
+    const std::size_t pod = luck_.Below(kPods);
     const auto decision = ForgetPod(ledger_.state(), pods_[pod].identity.uid);
     if (!decision.ok()) {
       EXPECT_THAT(decision, StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -209,24 +196,17 @@ class RandomLife {
     if (ledger_.Take(*decision)) RecreatePod(pod);
   }
 
-  void Rarely() {
-    switch (Below(4)) {
-      case 0:
-        return RecreateClaim(Below(kClaims));
-      case 1:
-        return RecreatePod(Below(kPods));
-      case 2:
-        if (Chance(30)) ledger_.Reboot("boot-" + std::to_string(++made_));
-        return;
-      default:
-        const auto rejected =
-            RejectPod(ledger_.state(), pods_[Below(kPods)].identity, 1,
-                      {Verdict::Kind::kReject, "Reason", "text", {}});
-        if (rejected.ok()) ledger_.Take(*rejected);
-    }
+  void Reboot() {
+    if (luck_.Chance(30)) ledger_.Reboot("boot-" + std::to_string(++made_));
+  }
+  void Reject() {
+    const auto rejected =
+        RejectPod(ledger_.state(), SomePod().identity, 1,
+                  {Verdict::Kind::kReject, "Reason", "text", {}});
+    if (rejected.ok()) ledger_.Take(*rejected);
   }
 
-  std::mt19937 random_;
+  Luck& luck_;
   TestLedger ledger_;
   std::array<PlannedClaim, kClaims> claims_;
   std::array<PodModel, kPods> pods_;
@@ -236,25 +216,18 @@ class RandomLife {
 };
 
 TEST(BookingPropertyTest, RandomLivesKeepTheInvariantsAndLeaveNothingBehind) {
-  const std::uint32_t seed = TestSeed(20'261'121);
-  const std::uint32_t runs = kRuns * TestScale();
-  std::printf("seeds %u to %u\n", seed, seed + runs - 1);
+  constexpr RandomLives kLives = {20'261'121, 1'000};
   int ready_seen = 0;
-  for (std::uint32_t run = 0; run < runs; ++run) {
-    SCOPED_TRACE("DEVMGR_TEST_SEED=" + std::to_string(seed + run));
-    RandomLife life(seed + run);
-    for (int step = 0; step < kSteps; ++step) {
-      SCOPED_TRACE("step " + std::to_string(step));
-      life.Step();
-      life.CheckAnswers();
-      if (testing::Test::HasFailure()) return;
-    }
-    life.Drain();
-    if (testing::Test::HasFailure()) return;
+  const bool whole = LiveEach(kLives, [&](Luck& luck) {
+    RandomLife life(luck);
+    TakeSteps(150, luck, life.Steps(), [&] { life.CheckAnswers(); });
+    if (!testing::Test::HasFailure()) life.Drain();
     ready_seen += life.ready_seen();
-  }
+  });
   // The lives are worth something only if pods come to be Ready in them.
-  EXPECT_GT(ready_seen, static_cast<int>(runs));
+  if (whole) {
+    EXPECT_GT(ready_seen, kLives.count());
+  }
 }
 
 }  // namespace

@@ -10,12 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "claim/device_booking.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
 #include "support/test_ledger.h"
-#include "support/test_scale.h"
 
 namespace devmgr::claim {
 namespace {
@@ -65,27 +64,17 @@ TEST(ForeignDecisionsTest, AReservationLosesAgainstAContainer) {
   EXPECT_THAT(reserve("stray"), IsOk());
 }
 
-class Lives {
+class Life {
  public:
-  explicit Lives(std::uint32_t seed) : random_(seed) {}
+  explicit Life(Luck& luck) : luck_(luck) {}
 
-  void Step() {
-    switch (random_() % 7) {
-      case 0:
-      case 1:
-        return Reserve();
-      case 2:
-        return Commit();
-      case 3:
-        return End();
-      case 4:
-        return Report();
-      case 5:
-        ledger_.Take(SettleHolders(ledger_.state(), PodUid{Pod()}));
-        return;
-      default:
-        return Free();
-    }
+  std::vector<RandomStep> Steps() {
+    return {{"reserve", 2, [this] { return Reserve(); }},
+            {"commit", 1, [this] { return Commit(); }},
+            {"end", 1, [this] { return End(); }},
+            {"report", 1, [this] { return Report(); }},
+            {"settle", 1, [this] { return Settle(); }},
+            {"free", 1, [this] { return Free(); }}};
   }
 
   /// All containers end, then all pods: nothing is left.
@@ -100,11 +89,11 @@ class Lives {
   const state::State& state() const { return ledger_.state(); }
 
  private:
-  std::string Pod() { return fmt::format("pod-{}", random_() % 4); }
+  std::string Pod() { return fmt::format("pod-{}", luck_.Below(4)); }
   std::set<std::string> Devices() {
     std::set<std::string> devices;
-    for (std::uint32_t n = random_() % 3 + 1; n > 0; --n) {
-      devices.insert(fmt::format("{}", random_() % 5));
+    for (std::size_t n = luck_.Below(3) + 1; n > 0; --n) {
+      devices.insert(fmt::format("{}", luck_.Below(5)));
     }
     return devices;
   }
@@ -123,6 +112,7 @@ class Lives {
     if (decision.ok()) ledger_.Take(*decision);
     ledger_.Take(SettleHolders(state(), pod));
   }
+  void Settle() { ledger_.Take(SettleHolders(state(), PodUid{Pod()})); }
   void End() {
     const PodUid pod{Pod()};
     const state::PodRecord* record = state().FindPod(pod);
@@ -134,11 +124,11 @@ class Lives {
   }
   void Report() {
     ReportedHolders reported;
-    reported.endpoint = random_() % 4 == 0 ? "/r2" : "/r1";
-    reported.all = random_() % 2 == 0;
-    for (std::uint32_t n = random_() % 3; n > 0; --n) {
+    reported.endpoint = luck_.Below(4) == 0 ? "/r2" : "/r1";
+    reported.all = luck_.Below(2) == 0;
+    for (std::size_t n = luck_.Below(3); n > 0; --n) {
       reported.holders.push_back(
-          Holder(fmt::format("c{}", random_() % 4), Pod(), Devices()));
+          Holder(fmt::format("c{}", luck_.Below(4)), Pod(), Devices()));
     }
     ledger_.Take(JudgeHolders(state(), reported, 1));
     // The same again has nothing to add.
@@ -146,24 +136,20 @@ class Lives {
   }
   void Free() {
     const auto decision =
-        FreeHolder(state(), fmt::format("c{}", random_() % 4), "why");
+        FreeHolder(state(), fmt::format("c{}", luck_.Below(4)), "why");
     if (decision.ok()) ledger_.Take(*decision);
   }
 
-  std::mt19937 random_;  // NOLINT: the same lives each time
+  Luck& luck_;
   TestLedger ledger_;
 };
 
 TEST(ForeignDecisionsTest, RandomLivesKeepTheInvariants) {
-  for (int seed = 0; seed < 300 * TestScale(); ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    Lives lives(static_cast<std::uint32_t>(seed));
-    for (int step = 0; step < 40; ++step) {
-      lives.Step();
-      if (::testing::Test::HasFailure()) return;
-    }
-    lives.EndAll();
-  }
+  LiveEach({0, 300}, [](Luck& luck) {
+    Life life(luck);
+    TakeSteps(40, luck, life.Steps());
+    life.EndAll();
+  });
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <random>
 
 #include "cri/fixture.h"
+#include "support/luck.h"
 #include "support/test_scale.h"
 
 namespace devmgr::cri {
@@ -15,16 +15,10 @@ namespace {
 
 class StormTest : public ProxyTest {
  protected:
-  using Random = std::mt19937;
-
-  static std::size_t Below(Random& random, std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
-  }
-
   /// Decides now, later on another thread, or never.
   void Decide(const CriInterceptor::Decide& decide) {
     const std::lock_guard lock(mutex_);
-    switch (Below(decisions_, 4)) {
+    switch (decisions_.Below(4)) {
       case 0:
         return decide(CriDecision::Forward());
       case 1:
@@ -55,41 +49,41 @@ class StormTest : public ProxyTest {
     }
   }
 
-  static RawSend AnyCall(Random& random) {
+  static RawSend AnyCall(Luck& luck) {
     static const char* const kKinds[] = {"echo",  "stream", "never", "half",
                                          "early", "reset",  "error"};
     RawSend send;
     send.headers =
-        CallHeaders(Below(random, 3) == 0 ? kCreate : kList,
-                    {{"x-do", kKinds[Below(random, std::size(kKinds))]},
-                     {"x-code", std::to_string(1 + Below(random, 13))},
-                     {"x-count", std::to_string(1 + Below(random, 100))},
-                     {"x-size", std::to_string(Below(random, 20'000))}});
-    send.body = Message(std::string(Below(random, 100'000), 'b'));
-    send.open_end = Below(random, 4) == 0;
+        CallHeaders(luck.Below(3) == 0 ? kCreate : kList,
+                    {{"x-do", luck.Pick(kKinds)},
+                     {"x-code", std::to_string(1 + luck.Below(13))},
+                     {"x-count", std::to_string(1 + luck.Below(100))},
+                     {"x-size", std::to_string(luck.Below(20'000))}});
+    send.body = Message(std::string(luck.Below(100'000), 'b'));
+    send.open_end = luck.Below(4) == 0;
     return send;
   }
 
   /// One caller after the other, each with many calls, each ending badly.
   void Storm(std::uint32_t seed, int rounds) {
-    Random random(seed);
+    Luck luck(seed);
     for (int round = 0; round < rounds; ++round) {
       RawConnection::Options options;
       options.keeps_bodies = false;
-      options.gives_window = Below(random, 4) != 0;
+      options.gives_window = luck.Below(4) != 0;
       const auto client = Client(options);
       if (client == nullptr) continue;
       std::vector<std::int32_t> streams;
-      for (std::size_t i = 1 + Below(random, 30); i > 0; --i) {
-        streams.push_back(client->Request(AnyCall(random)));
+      for (std::size_t i = 1 + luck.Below(30); i > 0; --i) {
+        streams.push_back(client->Request(AnyCall(luck)));
         if (streams.back() <= 0) break;
-        if (Below(random, 3) == 0) {
-          client->Reset(streams[Below(random, streams.size())],
-                        1 + static_cast<std::uint32_t>(Below(random, 13)));
+        if (luck.Below(3) == 0) {
+          client->Reset(streams[luck.Below(streams.size())],
+                        1 + luck.Below(13u));
         }
-        if (Below(random, 8) == 0) client->Ping();
+        if (luck.Below(8) == 0) client->Ping();
       }
-      switch (Below(random, 3)) {
+      switch (luck.Below(3)) {
         case 0:
           client->Cut();
           break;
@@ -105,7 +99,7 @@ class StormTest : public ProxyTest {
   }
 
   std::mutex mutex_;
-  Random decisions_{7};
+  Luck decisions_{7};
   std::deque<CriInterceptor::Decide> undecided_;
   std::atomic<bool> over_ = false;
   std::mutex backend_mutex_;
@@ -126,10 +120,10 @@ TEST_F(StormTest, LeavesNothingBehind) {
     callers.emplace_back([&, i] { Storm(TestSeed(10) + i, rounds); });
   }
   std::thread killer([&] {
-    Random random(TestSeed(20));
+    Luck luck(TestSeed(20));
     while (!over_) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(Below(random, 40)));
-      const std::size_t what = Below(random, 4);
+      std::this_thread::sleep_for(std::chrono::milliseconds(luck.Below(40)));
+      const std::size_t what = luck.Below(4);
       if (what == 0) {
         // The whole runtime.
         const std::lock_guard lock(backend_mutex_);
@@ -138,7 +132,7 @@ TEST_F(StormTest, LeavesNothingBehind) {
       } else {
         const std::lock_guard lock(backend_mutex_);
         backend_->ForEach([&](RawConnection& connection) {
-          if (Below(random, 3) != 0) return;
+          if (luck.Below(3) != 0) return;
           what == 1 ? connection.Cut()
                     : connection.Goaway(NGHTTP2_NO_ERROR, what == 2);
         });

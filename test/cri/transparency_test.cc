@@ -11,8 +11,8 @@
 #include "cri/patch.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
+#include "support/random_lives.h"
 #include "support/sanitizers.h"
-#include "support/test_scale.h"
 
 namespace devmgr::cri {
 namespace {
@@ -59,16 +59,12 @@ void AllowForTime(const RawMessage& direct, RawMessage* proxied) {
 
 class Generator {
  public:
-  explicit Generator(std::uint32_t seed) : random_(seed) {}
-
-  std::size_t Below(std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
-  }
+  explicit Generator(Luck& luck) : luck_(luck) {}
 
   /// Log-uniform.
   std::size_t Size(double most) {
     const double power =
-        std::uniform_real_distribution<>(0, std::log2(most))(random_);
+        std::uniform_real_distribution<>(0, std::log2(most))(luck_);
     return static_cast<std::size_t>(std::exp2(power)) - 1;
   }
 
@@ -76,7 +72,7 @@ class Generator {
     std::string bytes(count, '\0');
     // Every byte at random would cost more than all the rest.
     for (std::size_t i = 0; i < count; i += 61) {
-      bytes[i] = static_cast<char>(random_());
+      bytes[i] = static_cast<char>(luck_());
     }
     return bytes;
   }
@@ -84,7 +80,7 @@ class Generator {
   /// Of a header: anything that HTTP/2 carries, not only what gRPC sends.
   std::string Value() {
     static constexpr char kOdd[] = "\xc3\xa4\xe2\x82\xac\xff";
-    switch (Below(8)) {
+    switch (luck_.Below(8)) {
       case 0:
         return "";
       case 1:
@@ -92,9 +88,9 @@ class Generator {
       case 2:
         return " outer blanks ";
       case 3:
-        return std::string(Below(3000), 'v');
+        return std::string(luck_.Below(3000), 'v');
       default:
-        return "value-" + std::to_string(Below(1000));
+        return "value-" + std::to_string(luck_.Below(1000));
     }
   }
 
@@ -121,42 +117,44 @@ class Generator {
     RawHeaders more = {{"x-id", std::to_string(number)}};
     const std::vector<std::string> kinds = {"echo",  "echo", "echo",  "error",
                                             "reset", "half", "early", "stream"};
-    const std::string kind = kinds[Below(kinds.size())];
+    const std::string kind = luck_.Pick(kinds);
     more.emplace_back("x-do", kind);
-    more.emplace_back(
-        "x-code",
-        std::to_string(kind == "error" ? 1 + Below(16) : 1 + Below(13)));
-    more.emplace_back("x-count", std::to_string(1 + Below(30)));
+    more.emplace_back("x-code",
+                      std::to_string(kind == "error" ? 1 + luck_.Below(16)
+                                                     : 1 + luck_.Below(13)));
+    more.emplace_back("x-count", std::to_string(1 + luck_.Below(30)));
     more.emplace_back("x-size", std::to_string(Size(4096)));
-    if (Below(3) == 0) {
-      more.emplace_back("grpc-timeout", std::to_string(1 + Below(999)) + "S");
+    if (luck_.Below(3) == 0) {
+      more.emplace_back("grpc-timeout",
+                        std::to_string(1 + luck_.Below(999)) + "S");
     }
-    for (std::size_t i = Below(6); i > 0; --i) {
-      more.emplace_back(Below(2) == 0 ? "x-echo" : "x-more", Value());
+    for (std::size_t i = luck_.Below(6); i > 0; --i) {
+      more.emplace_back(luck_.Below(2) == 0 ? "x-echo" : "x-more", Value());
     }
-    if (Below(100) == 0) {  // 50 kB of headers
+    if (luck_.Below(100) == 0) {  // 50 kB of headers
       for (int i = 0; i < 25; ++i) {
         more.emplace_back("x-echo-" + std::to_string(i),
                           std::string(2000, 'h'));
       }
     }
     RawSend send;
-    send.headers = CallHeaders(kMethods[Below(kMethods.size())], more);
-    if (Below(10) == 0) send.headers[3].second = "/run/with/slashes.sock";
-    for (std::size_t messages = Below(3); messages > 0; --messages) {
-      send.body += Message(Bytes(MessageSize()), Below(10) == 0);
+    send.headers = CallHeaders(luck_.Pick(kMethods), more);
+    if (luck_.Below(10) == 0) send.headers[3].second = "/run/with/slashes.sock";
+    for (std::size_t messages = luck_.Below(3); messages > 0; --messages) {
+      send.body += Message(Bytes(MessageSize()), luck_.Below(10) == 0);
     }
-    if (Below(50) == 0) send.body = Bytes(Size(1000));  // no messages at all
+    // No messages at all.
+    if (luck_.Below(50) == 0) send.body = Bytes(Size(1000));
     send.piece = 1 + send.body.size() / 50 + Size(16384);
-    if (send.body.empty() && Below(2) == 0) send.has_body = false;
-    if (send.has_body && Below(20) == 0) {
+    if (send.body.empty() && luck_.Below(2) == 0) send.has_body = false;
+    if (send.has_body && luck_.Below(20) == 0) {
       send.trailers = {{"x-request-trailer", Value()}};
     }
     return send;
   }
 
  private:
-  std::mt19937 random_;
+  Luck& luck_;
   std::size_t allowance_ = 0;
 };
 
@@ -276,14 +274,17 @@ TEST_F(TransparencyTest, BothEndsSeeWhatTheyWouldSeeDirectly) {
   StartProxy();
   const auto direct = RawConnect(backend_path());
   const auto proxied = Client();
-  Generator generator(TestSeed(1));
   int number = 0;
-  for (int done = 0; done < kCalls * TestScale(); done += kAtOnce) {
-    std::vector<RawSend> calls;
-    for (int i = 0; i < kAtOnce; ++i) calls.push_back(generator.Call(++number));
-    ASSERT_TRUE(Compare(calls, Make(*direct, calls), Make(*proxied, calls)))
-        << "call " << number << " or before";
-  }
+  LiveEach({1, 1}, [&](Luck& luck) {
+    Generator generator(luck);
+    for (int done = 0; done < kCalls; done += kAtOnce) {
+      std::vector<RawSend> calls;
+      for (int i = 0; i < kAtOnce; ++i)
+        calls.push_back(generator.Call(++number));
+      ASSERT_TRUE(Compare(calls, Make(*direct, calls), Make(*proxied, calls)))
+          << "call " << number << " or before";
+    }
+  });
   EXPECT_TRUE(NothingLeft());
 }
 
@@ -324,7 +325,8 @@ TEST_F(TransparencyTest, ChangedCallsAreTheSameButForWhatIsInjected) {
   StartProxy();
   const auto direct = RawConnect(backend_path());
   const auto proxied = Client();
-  Generator generator(TestSeed(4));
+  Luck luck(TestSeed(4));
+  Generator generator(luck);
   int number = 0;
   for (const char* kind :
        {"echo", "error", "reset", "half", "early", "stream"}) {
@@ -356,7 +358,8 @@ TEST_F(TransparencyTest, LargeMessagesAreTheSame) {
   StartProxy();
   const auto direct = RawConnect(backend_path());
   const auto proxied = Client();
-  Generator generator(TestSeed(2));
+  Luck luck(TestSeed(2));
+  Generator generator(luck);
   std::string body = generator.Bytes(64 << 20);
   for (int i = 0; i < kLargeMessages; ++i) {
     body[body.size() / 10 * i] ^= 1;
@@ -381,21 +384,24 @@ TEST_F(TransparencyTest, CancelledCallsAreTheSame) {
   StartProxy();
   const auto direct = RawConnect(backend_path());
   const auto proxied = Client();
-  Generator generator(TestSeed(3));
-  for (int i = 0; i < 500 * TestScale(); ++i) {
-    RawSend send = generator.Call(i);
-    for (auto& [name, value] : send.headers) {
-      if (name == "x-do") value = "never";
+  int number = 0;
+  LiveEach({3, 1}, [&](Luck& luck) {
+    Generator generator(luck);
+    for (int i = 0; i < 500; ++i) {
+      RawSend send = generator.Call(number++);
+      for (auto& [name, value] : send.headers) {
+        if (name == "x-do") value = "never";
+      }
+      send.has_body = true;
+      send.open_end = true;
+      send.trailers.clear();
+      const auto code = 1 + luck.Below(13u);
+      const Seen one = GiveUp(*direct, send, code);
+      const Seen other = GiveUp(*proxied, send, code);
+      ASSERT_TRUE(Compare({send}, {one}, {other}));
+      EXPECT_EQ(other.at_runtime.reset, code);
     }
-    send.has_body = true;
-    send.open_end = true;
-    send.trailers.clear();
-    const auto code = static_cast<std::uint32_t>(1 + generator.Below(13));
-    const Seen one = GiveUp(*direct, send, code);
-    const Seen other = GiveUp(*proxied, send, code);
-    ASSERT_TRUE(Compare({send}, {one}, {other}));
-    EXPECT_EQ(other.at_runtime.reset, code);
-  }
+  });
   EXPECT_TRUE(NothingLeft());
 }
 

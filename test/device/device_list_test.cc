@@ -7,13 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "device/devices.h"
 #include "device/id_order.h"
-#include "support/test_scale.h"
+#include "support/random_lives.h"
 
 namespace devmgr::device {
 namespace {
@@ -34,25 +33,24 @@ TEST(CheckListTest, SortsNaturallyAndRemembersThePlaces) {
 
 // Sorting has its short cuts; the order is that of IdLess all the same.
 TEST(CheckListTest, SortsAsIdLessDoes) {
-  std::mt19937 random(TestSeed(3));
   const std::string letters = "0019ab-\x7f";
   const std::vector<std::string> prefixes = {"", "dev-", "gpu1", "7", "x0"};
-  for (int i = 0; i < 500 * TestScale(); ++i) {
+  LiveEach({3, 500}, [&](Luck& luck) {
+    const std::string& prefix = luck.Pick(prefixes);
     std::vector<Device> list;
     for (int n = 0; n < 20; ++n) {
-      std::string id = prefixes[static_cast<std::size_t>(i) % prefixes.size()];
-      for (auto left = random() % 5; left > 0; --left) {
-        id += letters[random() % letters.size()];
+      std::string id = prefix;
+      for (auto left = luck.Below(5); left > 0; --left) {
+        id += luck.Pick(letters);
       }
-      if (random() % 50 == 0) id += "99999999999999999999";
+      if (luck.Below(50) == 0) id += "99999999999999999999";
       list.push_back(Healthy(id));
     }
     const CheckedList checked = CheckList(list, {});
     ASSERT_TRUE(std::is_sorted(
         checked.devices.begin(), checked.devices.end(),
-        [](const Device& a, const Device& b) { return IdLess(a.id, b.id); }))
-        << "run " << i;
-  }
+        [](const Device& a, const Device& b) { return IdLess(a.id, b.id); }));
+  });
 }
 
 TEST(CheckListTest, MakesOneOfTwoWithOneId) {

@@ -5,19 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "device/devices.h"
+#include "support/random_lives.h"
 
 namespace devmgr::device {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 using Change = InventoryDelta::HealthChange;
 
 class InventoryTest : public testing::Test {
@@ -215,6 +216,27 @@ TEST_F(InventoryTest, AnEmptyListIsLegal) {
   EXPECT_EQ(FiguresNow(), Numbers(0, 0));
 }
 
+TEST_F(InventoryTest, AllocatableDevicesAreTheHealthyOnes) {
+  // DP-055, DP-120, DP-121
+  InventoryMap inventories;
+  inventories.emplace("foo",
+                      Live({Healthy("1"), Healthy("2"), Unhealthy("3")}));
+  inventories.emplace("bar", Live({Healthy("1", {1}), Unhealthy("2")}));
+  inventories.emplace("qux", Live({Unhealthy("1")}));
+  EXPECT_THAT(
+      AllocatableDevices(inventories),
+      ElementsAre(Pair("bar", ElementsAre(Healthy("1", {1}))),
+                  Pair("foo", ElementsAre(Healthy("1"), Healthy("2")))));
+  inventories.at("foo").Report(1, {Healthy("1"), Healthy("2"), Healthy("3")},
+                               NobodyHolds, 1);
+  EXPECT_THAT(AllocatableDevices(inventories).at("foo"),
+              ElementsAre(Healthy("1"), Healthy("2"), Healthy("3")));
+  for (auto& [resource, inventory] : inventories) {
+    inventory.Disconnect(1, NobodyHolds, 2);
+  }
+  EXPECT_THAT(AllocatableDevices(inventories), IsEmpty());
+}
+
 // Held devices the plugin does not list any more.
 
 TEST_F(InventoryTest, AHeldDeviceThatVanishesIsUnknown) {  // W-16
@@ -270,55 +292,63 @@ TEST_F(InventoryTest, AHeldDeviceOutlivesTheGracePeriod) {
 // Which devices are free is known without a look at all of them; it must be as
 // if they had been looked at.
 TEST_F(InventoryTest, WhatIsFreeFollowsListsAndPods) {
-  std::mt19937 random(20261125);
-  std::set<std::string> held;
-  const auto is_held = [&](const std::string& id) { return held.contains(id); };
-  Connect();
-  for (int turn = 0; turn < 2'000; ++turn) {
-    const std::string id = std::to_string(random() % 200);
-    switch (random() % 20) {
-      case 0: {
-        std::vector<Device> list;
-        for (int i = 0; i < 200; ++i) {
-          if (random() % 4 == 0) continue;
-          list.push_back(Healthy(std::to_string(i)));
-          if (random() % 4 == 0) list.back().health = Health::kUnhealthy;
+  LiveEach({20'261'125, 1}, [&](Luck& luck) {
+    inventory_ = Inventory({0, 1});
+    std::set<std::string> held;
+    const auto is_held = [&](const std::string& id) {
+      return held.contains(id);
+    };
+    Connect();
+    const auto report = [&] {
+      std::vector<Device> list;
+      for (int i = 0; i < 200; ++i) {
+        if (luck.Chance(25)) continue;
+        list.push_back(Healthy(std::to_string(i)));
+        if (luck.Chance(25)) list.back().health = Health::kUnhealthy;
+      }
+      if (luck.Chance(50)) std::shuffle(list.begin(), list.end(), luck);
+      inventory_.Report(1, std::move(list), is_held, ++now_ms_);
+    };
+    const auto reconnect = [&] {
+      inventory_.Disconnect(1, is_held, ++now_ms_);
+      inventory_.EndGrace(inventory_.stops(), is_held, now_ms_);
+      Connect();
+    };
+    const auto take_or_free = [&] {
+      const std::string id = std::to_string(luck.Below(200));
+      if (held.erase(id) == 0) held.insert(id);
+      inventory_.UpdateHeld({id}, is_held);
+      return id;
+    };
+    const auto check = [&] {
+      std::vector<std::string> free;
+      std::int64_t held_unhealthy = 0;
+      for (const InventoryDevice& known : inventory_.devices()) {
+        const std::string& name = known.device.id;
+        ASSERT_TRUE(known.listed || held.contains(name)) << name;
+        ASSERT_EQ(inventory_.HasHolder(name), held.contains(name)) << name;
+        if (known.Usable() && !held.contains(name)) free.push_back(name);
+        if (held.contains(name) && known.device.health == Health::kUnhealthy) {
+          ++held_unhealthy;
         }
-        if (random() % 2 == 0) std::shuffle(list.begin(), list.end(), random);
-        inventory_.Report(1, std::move(list), is_held, turn);
-        break;
       }
-      case 1:
-        if (random() % 4 != 0) break;
-        inventory_.Disconnect(1, is_held, turn);
-        inventory_.EndGrace(inventory_.stops(), is_held, turn);
-        Connect();
-        break;
-      default:
-        if (held.erase(id) == 0) held.insert(id);
-        inventory_.UpdateHeld({id}, is_held);
-    }
-    std::vector<std::string> free;
-    std::int64_t held_unhealthy = 0;
-    for (const InventoryDevice& known : inventory_.devices()) {
-      const std::string& name = known.device.id;
-      ASSERT_TRUE(known.listed || held.contains(name)) << name;
-      ASSERT_EQ(inventory_.HasHolder(name), held.contains(name)) << name;
-      if (known.Usable() && !held.contains(name)) free.push_back(name);
-      if (held.contains(name) && known.device.health == Health::kUnhealthy) {
-        ++held_unhealthy;
-      }
-    }
-    std::vector<std::string> visited;
-    inventory_.VisitFree([&](const InventoryDevice& known) {
-      visited.push_back(known.device.id);
-      return visited.size() < 100;
-    });
-    ASSERT_EQ(inventory_.free_count(), static_cast<std::int64_t>(free.size()));
-    ASSERT_EQ(inventory_.held_unhealthy_count(), held_unhealthy);
-    free.resize(std::min<std::size_t>(free.size(), 100));
-    ASSERT_EQ(visited, free) << "turn " << turn;
-  }
+      std::vector<std::string> visited;
+      inventory_.VisitFree([&](const InventoryDevice& known) {
+        visited.push_back(known.device.id);
+        return visited.size() < 100;
+      });
+      ASSERT_EQ(inventory_.free_count(),
+                static_cast<std::int64_t>(free.size()));
+      ASSERT_EQ(inventory_.held_unhealthy_count(), held_unhealthy);
+      free.resize(std::min<std::size_t>(free.size(), 100));
+      ASSERT_EQ(visited, free);
+    };
+    TakeSteps(2'000, luck,
+              {{"report", 4, report},
+               {"reconnect", 1, reconnect},
+               {"take or free", 75, take_or_free}},
+              check);
+  });
 }
 
 // Several instances.

@@ -6,36 +6,82 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "device/devices.h"
 #include "device/pod_plan.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr::device {
 namespace {
 
-class PlanPropertyTest : public testing::Test {
- protected:
-  int Below(int n) {
-    return std::uniform_int_distribution<int>(0, n - 1)(random_);
+class PlanLife {
+ public:
+  explicit PlanLife(Luck& luck) : luck_(luck) {
+    inventories_[Resource(0)].Connect(1, 0);
+    inventories_[Resource(1)].Connect(1, 0);
   }
+
+  void End() {
+    for (const std::string& pod : pods_) Release(pod);
+    EXPECT_TRUE(table_.resources().empty());
+  }
+
+  void AdmitSomePod() {
+    if (luck_.Below(3) == 0) ReportSomeList();
+    if (luck_.Below(2) == 0 && !pods_.empty()) {
+      const auto pod =
+          pods_.begin() + luck_.Below(static_cast<int>(pods_.size()));
+      Release(*pod);
+      pods_.erase(pod);
+    }
+    const std::string pod = "pod-" + std::to_string(++made_);
+    PlanInput input{.pod = {pod},
+                    .needs = SomeNeeds(),
+                    .inventories = inventories_,
+                    .reservations = table_,
+                    .asking = {Resource(0)}};
+    for (const DeviceNeed& need : input.needs) {
+      if (luck_.Below(2) == 0) {
+        input.masks[{need.container, need.resource}] = {luck_.Below(2)};
+      }
+    }
+    const bool should_fit = ShouldFit(input.needs);
+    const PodPlan plan = PlanWithAnswers(input);
+    ASSERT_EQ(plan.Complete(), should_fit);
+    if (!plan.Complete()) {
+      EXPECT_TRUE(plan.reservations.empty());
+      return;
+    }
+    CheckPlan(input.needs, plan.reservations);
+    for (const Reservation& one : plan.reservations) Take(one);
+    // Planned again, it needs nothing more.
+    const PodPlan again = PlanPod(input);
+    EXPECT_TRUE(again.Complete());
+    EXPECT_TRUE(again.reservations.empty());
+    pods_.push_back(pod);
+    ++admitted_;
+  }
+
+  int admitted() const { return admitted_; }
+
+ private:
   static std::string Id(int i) { return "d" + std::to_string(i); }
   static std::string Resource(int i) { return "r" + std::to_string(i); }
 
   void ReportSomeList() {
     std::vector<Device> list;
     for (int i = 0; i < 12; ++i) {
-      if (Below(6) == 0) continue;
-      list.push_back({Id(i),
-                      Below(5) == 0 ? Health::kUnhealthy : Health::kHealthy,
-                      {Below(2)}});
+      if (luck_.Below(6) == 0) continue;
+      list.push_back(
+          {Id(i),
+           luck_.Below(5) == 0 ? Health::kUnhealthy : Health::kHealthy,
+           {luck_.Below(2)}});
     }
-    std::shuffle(list.begin(), list.end(), random_);
-    const std::string resource = Resource(Below(2));
+    std::shuffle(list.begin(), list.end(), luck_);
+    const std::string resource = Resource(luck_.Below(2));
     inventories_[resource].Connect(1, 0);
     inventories_[resource].Report(1, list, HeldOf(resource), 0);
   }
@@ -56,7 +102,7 @@ class PlanPropertyTest : public testing::Test {
   }
   void Take(const Reservation& planned) {
     ASSERT_THAT(table_.Add(planned), IsOk());
-    if (Below(2) == 0) return;
+    if (luck_.Below(2) == 0) return;
     std::vector<std::string> ids;
     for (const HeldDevice& device : planned.devices) ids.push_back(device.id);
     inventories_[planned.resource].UpdateHeld(ids, HeldOf(planned.resource));
@@ -64,14 +110,15 @@ class PlanPropertyTest : public testing::Test {
 
   std::vector<DeviceNeed> SomeNeeds() {
     std::vector<DeviceNeed> needs;
-    const int inits = Below(4);
+    const int inits = luck_.Below(4);
     for (int i = 0; i < inits + 2; ++i) {
-      const auto kind = i >= inits      ? ContainerKind::kApp
-                        : Below(3) == 0 ? ContainerKind::kSidecar
-                                        : ContainerKind::kInit;
+      const auto kind = i >= inits            ? ContainerKind::kApp
+                        : luck_.Below(3) == 0 ? ContainerKind::kSidecar
+                                              : ContainerKind::kInit;
       for (int r = 0; r < 2; ++r) {
-        if (Below(2) == 0) continue;
-        needs.push_back({"c" + std::to_string(i), kind, Resource(r), Below(4)});
+        if (luck_.Below(2) == 0) continue;
+        needs.push_back(
+            {"c" + std::to_string(i), kind, Resource(r), luck_.Below(4)});
       }
     }
     return needs;
@@ -79,7 +126,8 @@ class PlanPropertyTest : public testing::Test {
 
   std::vector<std::string> SomeAnswer() {
     std::vector<std::string> answer;
-    for (int i = Below(5); i > 0; --i) answer.push_back(Id(Below(14)));
+    for (int i = luck_.Below(5); i > 0; --i)
+      answer.push_back(Id(luck_.Below(14)));
     return answer;
   }
 
@@ -151,58 +199,21 @@ class PlanPropertyTest : public testing::Test {
     EXPECT_THAT(CheckStillUsable(plan, inventories_), IsOk());
   }
 
-  void AdmitSomePod(const std::string& pod) {
-    PlanInput input{.pod = {pod},
-                    .needs = SomeNeeds(),
-                    .inventories = inventories_,
-                    .reservations = table_,
-                    .asking = {Resource(0)}};
-    for (const DeviceNeed& need : input.needs) {
-      if (Below(2) == 0) {
-        input.masks[{need.container, need.resource}] = {Below(2)};
-      }
-    }
-    const bool should_fit = ShouldFit(input.needs);
-    const PodPlan plan = PlanWithAnswers(input);
-    ASSERT_EQ(plan.Complete(), should_fit);
-    if (!plan.Complete()) {
-      EXPECT_TRUE(plan.reservations.empty());
-      return;
-    }
-    CheckPlan(input.needs, plan.reservations);
-    for (const Reservation& one : plan.reservations) Take(one);
-    // Planned again, it needs nothing more.
-    const PodPlan again = PlanPod(input);
-    EXPECT_TRUE(again.Complete());
-    EXPECT_TRUE(again.reservations.empty());
-    pods_.push_back(pod);
-  }
-
-  std::mt19937 random_{TestSeed(7)};
+  Luck& luck_;
   InventoryMap inventories_;
   ReservationTable table_;
   std::vector<std::string> pods_;
+  int made_ = 0;
+  int admitted_ = 0;
 };
 
-TEST_F(PlanPropertyTest, EveryPodGetsAllItNeedsWheneverThereIsEnough) {
-  inventories_[Resource(0)].Connect(1, 0);
-  inventories_[Resource(1)].Connect(1, 0);
-  std::size_t admitted = 0;
-  for (int i = 0; i < 3'000 * TestScale(); ++i) {
-    if (Below(3) == 0) ReportSomeList();
-    if (Below(2) == 0 && !pods_.empty()) {
-      const auto pod = pods_.begin() + Below(static_cast<int>(pods_.size()));
-      Release(*pod);
-      pods_.erase(pod);
-    }
-    const std::size_t before = pods_.size();
-    ASSERT_NO_FATAL_FAILURE(AdmitSomePod("pod-" + std::to_string(i)))
-        << "step " << i;
-    admitted += pods_.size() - before;
-  }
-  EXPECT_GT(admitted, 100u * static_cast<unsigned>(TestScale()));
-  for (const std::string& pod : pods_) Release(pod);
-  EXPECT_TRUE(table_.resources().empty());
+TEST(PlanPropertyTest, EveryPodGetsAllItNeedsWheneverThereIsEnough) {
+  LiveEach({7, 1}, [](Luck& luck) {
+    PlanLife life(luck);
+    TakeSteps(3'000, luck, {{"pod", 1, [&] { life.AdmitSomePod(); }}});
+    EXPECT_GT(life.admitted(), 100);
+    life.End();
+  });
 }
 
 }  // namespace

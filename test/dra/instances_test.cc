@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +18,8 @@
 #include "dra/driver_registry.h"
 #include "support/builders.h"
 #include "support/fake_connection.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr::dra {
 namespace {
@@ -210,50 +209,49 @@ struct Reference {
 /// Does the same to the instances and to the reference, at random.
 class RandomWalk {
  public:
-  explicit RandomWalk(std::mt19937& random) : random_(random) {}
+  explicit RandomWalk(Luck& luck) : luck_(luck) {}
 
-  void Step() {
-    const std::string name(1, static_cast<char>('a' + random_() % 4));
-    switch (random_() % 5) {
-      case 0:
-      case 1:
-        return ComeOrGo(name);
-      case 2:
-      case 3:
-        instances_.At(name).SetListening(!instances_.At(name).listening());
-        story_ += (instances_.At(name).listening() ? " up:" : " down:") + name;
-        return;
-      default:
-        return Restart();
-    }
+  std::vector<RandomStep> Steps() {
+    return {{"come or go", 2, [this] { return ComeOrGo(); }},
+            {"up or down", 2, [this] { return UpOrDown(); }},
+            {"restart", 1, [this] { return Restart(); }}};
   }
 
   void Check() {
     instances_.Settle();
-    ASSERT_EQ(instances_.Called(), reference_.Called(instances_)) << story_;
+    ASSERT_EQ(instances_.Called(), reference_.Called(instances_));
   }
 
  private:
-  void ComeOrGo(const std::string& name) {
+  std::string SomeName() {
+    return std::string(1, static_cast<char>('a' + luck_.Below(4)));
+  }
+
+  std::string UpOrDown() {
+    const std::string name = SomeName();
+    instances_.At(name).SetListening(!instances_.At(name).listening());
+    return name + (instances_.At(name).listening() ? " is up" : " is down");
+  }
+
+  std::string ComeOrGo() {
+    const std::string name = SomeName();
     const auto found = reference_.Find(name);
     if (found != reference_.known.end()) {
       reference_.known.erase(found);
       instances_.Deregister(name);
-      story_ += " gone:" + name;
-      return;
+      return name + " is gone";
     }
-    clock_ += random_() % 2;  // Some come within one tick.
+    clock_ += luck_.Chance(50) ? 1 : 0;  // Some come within one tick.
     TakeIn({name, clock_, 0});
-    story_ += " come:" + name;
+    return name + " comes";
   }
 
   /// All are found again, in any order.
   void Restart() {
     auto known = std::exchange(reference_.known, {});
-    std::shuffle(known.begin(), known.end(), random_);
+    std::shuffle(known.begin(), known.end(), luck_);
     instances_.Start();
     for (const auto& each : known) TakeIn(each);
-    story_ += " restart";
   }
 
   void TakeIn(Reference::Known known) {
@@ -262,25 +260,20 @@ class RandomWalk {
     reference_.known.push_back(std::move(known));
   }
 
-  std::mt19937& random_;
+  Luck& luck_;
   Instances instances_;
   Reference reference_;
   std::int64_t clock_ = 0;
   int registrations_ = 0;
-  std::string story_;
 };
 
 // Any order of coming, connecting, hanging up and leaving, managers that start
 // again in the middle of it included.
 TEST(InstancesTest, TheNewestThatListensIsAlwaysCalled) {
-  std::mt19937 random(TestSeed(20'260));
-  for (int round = 0; round < 50 * TestScale(); ++round) {
-    RandomWalk walk(random);
-    for (int step = 0; step < 60 && !testing::Test::HasFatalFailure(); ++step) {
-      walk.Step();
-      walk.Check();
-    }
-  }
+  LiveEach({20'260, 50}, [](Luck& luck) {
+    RandomWalk walk(luck);
+    TakeSteps(60, luck, walk.Steps(), [&] { walk.Check(); });
+  });
 }
 
 }  // namespace

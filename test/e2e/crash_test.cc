@@ -13,12 +13,12 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include "checkpoint/ledger_store.h"
 #include "e2e/daemon.h"
 #include "support/mailbox.h"
+#include "support/random_lives.h"
 
 namespace devmgr {
 namespace {
@@ -126,12 +126,12 @@ class CrashTest : public ::testing::Test {
   }
 
   /// Nothing that was answered is missing, nothing is half.
-  void CheckReopened(int round) {
+  void CheckReopened() {
     const auto contents = checkpoint::ReadStoppedStore(node_.root() / "state");
     ASSERT_TRUE(contents.ok()) << contents.status();
     for (const std::string& violation :
          state::CheckInvariants(contents->state)) {
-      ADD_FAILURE() << "after kill " << round << ": " << violation;
+      ADD_FAILURE() << violation;
     }
     for (int pod = 0; pod < kPods; ++pod) {
       if (!answers_[pod].has_value()) continue;
@@ -139,10 +139,9 @@ class CrashTest : public ::testing::Test {
       // A pod whose manifest went, or was replaced, may have been released.
       if (!pods_[pod].present || uids_[pod] != uid.value) continue;
       const state::PodRecord* record = contents->state.FindPod(uid);
-      ASSERT_NE(record, nullptr) << "after kill " << round << ": " << uid.value;
-      ASSERT_EQ(record->phase, state::PodPhase::kReady)
-          << "after kill " << round << ": " << uid.value;
-      EXPECT_EQ(IdsOf(*record->answer), ids) << "after kill " << round;
+      ASSERT_NE(record, nullptr) << uid.value;
+      ASSERT_EQ(record->phase, state::PodPhase::kReady) << uid.value;
+      EXPECT_EQ(IdsOf(*record->answer), ids);
       ++compared_;
       if (!record->holds.empty()) ++with_plugins_;
     }
@@ -159,8 +158,8 @@ class CrashTest : public ::testing::Test {
 };
 
 TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
-  const unsigned seed = 20261121;
-  std::mt19937 random(seed);
+  const std::uint32_t seed = TestReplay().value_or(TestSeed(20'261'121));
+  Luck luck(seed);
   RecordProperty("seed", static_cast<int>(seed));
   std::printf("seed %u, %d kills\n", seed, Kills());
   std::atomic<pid_t> victim{0};
@@ -180,26 +179,26 @@ TEST_F(CrashTest, WhatWasAnsweredHoldsAfterKill) {
   plugin_options.on_event = options.on_event;
   const auto plugin = node_.StartPlugin(plugin_options);
   ASSERT_NE(plugin, nullptr);
-  for (int round = 0; round < Kills() && !HasFailure(); ++round) {
+  const auto kill = [&] {
     const auto begin = std::chrono::steady_clock::now();
     Daemon daemon(node_.root());
     victim = daemon.pid();
     // One in three dies with a driver's answer in its hands.
-    answers_until_kill = random() % 3 == 0 ? 1 + random() % 3 : 0;
+    answers_until_kill = luck.Below(3) == 0 ? 1 + luck.Below(3) : 0;
     const auto inspector = daemon.Inspect();
     const int start_ms = MillisecondsSince(begin);
     answers_.clear();
     std::thread listener([&] {
       if (inspector != nullptr) Listen(*inspector);
     });
-    for (unsigned n = random() % 4; n > 0; --n) Toggle(random() % kPods);
+    for (int n = luck.Below(4); n > 0; --n) Toggle(luck.Below(kPods));
     // When it dies; a machine on which it starts slowly works slowly, too.
-    ::poll(nullptr, 0, static_cast<int>(random() % std::max(60, start_ms)));
+    ::poll(nullptr, 0, luck.Below(std::max(60, start_ms)));
     daemon.Kill();
     listener.join();
     answers_until_kill = 0;
-    CheckReopened(round);
-  }
+  };
+  TakeSteps(Kills(), luck, {{"kill", 1, kill}}, [this] { CheckReopened(); });
   std::printf("%d answers compared, %d with devices of a plugin\n", compared_,
               with_plugins_);
   EXPECT_GT(compared_, Kills() / 2);

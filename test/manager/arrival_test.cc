@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <set>
 
 #include "manager/device_fixture.h"
 #include "manager/driver_names.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
@@ -207,12 +206,11 @@ TEST(ArrivalTest, WhateverComesLastIsWaitedFor) {
 }
 
 TEST(ArrivalTest, InAnyOrderThePodBecomesReady) {
-  std::mt19937 random{TestSeed(11)};
-  std::vector<Fact> order(kFacts.begin(), kFacts.end());
-  for (int i = 0; i < 200 * TestScale(); ++i) {
-    std::shuffle(order.begin(), order.end(), random);
+  LiveEach({11, 200}, [](Luck& luck) {
+    std::vector<Fact> order(kFacts.begin(), kFacts.end());
+    std::shuffle(order.begin(), order.end(), luck);
     ASSERT_NO_FATAL_FAILURE(Arrival(order).Run()) << ToString(order);
-  }
+  });
 }
 
 }  // namespace

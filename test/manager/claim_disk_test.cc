@@ -7,15 +7,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <random>
 
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/rocksdb_store.h"
 #include "checkpoint/simulated_disk.h"
 #include "manager/manager_fixture.h"
 #include "manager/outage_node.h"
+#include "support/random_lives.h"
 #include "support/temp_folder.h"
-#include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
@@ -272,20 +271,16 @@ TEST(ClaimDiskTest, AnOutageAtAnyMomentLeavesNoClaimUnknown) {
 // Several outages in one life, and answers in any order.
 TEST(ClaimDiskTest, OutageAfterOutageLeavesNoClaimUnknown) {
   const std::vector<OutageScenario> scenarios = Scenarios();
-  const std::uint32_t first = TestSeed(20'261'122);
-  const std::uint32_t lives = 200 * static_cast<std::uint32_t>(TestScale());
-  for (std::uint32_t seed = first; seed < first + lives; ++seed) {
-    std::mt19937 random(seed);
-    const OutageScenario& scenario = scenarios[random() % scenarios.size()];
+  LiveEach({20'261'122, 200}, [&](Luck& luck) {
+    const OutageScenario& scenario = luck.Pick(scenarios);
+    SCOPED_TRACE(scenario.name);
     Outages outages;
     for (std::uint64_t moment = 0; outages.size() < 5;) {
-      moment += 1 + random() % 20;
-      outages[moment] = static_cast<Outage>(random() % kOutages);
+      moment += 1 + luck.Below(20);
+      outages[moment] = static_cast<Outage>(luck.Below(kOutages));
     }
-    SCOPED_TRACE(fmt::format("DEVMGR_TEST_SEED={}: {}", seed, scenario.name));
-    Play(scenario, outages, seed);
-    ASSERT_FALSE(HasFailure());
-  }
+    Play(scenario, outages, luck() | 1);
+  });
 }
 
 }  // namespace

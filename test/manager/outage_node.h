@@ -21,11 +21,11 @@
 #include "checkpoint/ledger_store.h"
 #include "common/executor.h"
 #include "dra/claims.h"
-#include "model/luck.h"
 #include "model/objects.h"
 #include "model/reference.h"
 #include "state/decision.h"
 #include "state/state.h"
+#include "support/luck.h"
 
 namespace devmgr {
 
@@ -154,7 +154,7 @@ class OutageNode {
   const std::vector<std::string> drivers_;
   const DeviceManagerOptions options_;
   const Outages outages_;
-  std::optional<model::Luck> luck_;
+  std::optional<Luck> luck_;
   const std::unique_ptr<OutageDisk> disk_;
   std::shared_ptr<checkpoint::LedgerStore> store_;
   model::DirectSource source_;

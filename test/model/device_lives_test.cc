@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,11 +21,10 @@
 #include "common/status.h"
 #include "device/pod_needs.h"
 #include "manager/manager.h"
-#include "model/luck.h"
 #include "model/objects.h"
 #include "support/fake_plugins.h"
+#include "support/random_lives.h"
 #include "support/test_node.h"
-#include "support/test_scale.h"
 
 namespace devmgr::model {
 namespace {
@@ -40,44 +38,47 @@ const std::vector<std::string> kResources = {"example.com/gpu",
 const std::string& kMappable = kResources.front();
 constexpr char kDriver[] = "d.example.com";
 
-class DeviceLife {
- public:
-  explicit DeviceLife(std::uint32_t seed) : luck_(seed) {
-    drivers_.Register(kDriver);
-    Start();
-  }
-  ~DeviceLife() { Stop(); }
-
-  /// Empty, or what went wrong and how it came to that.
-  std::string Run(int steps) {
-    for (step_ = 0; step_ < steps && problem_.empty(); ++step_) {
-      Tell(Do());
-      Work(luck_.Chance(70) ? kAll : luck_.Below(12));
-      CheckAlways();
-      if (step_ % 80 == 79) Heal();
-    }
-    if (problem_.empty()) return "";
-    std::string text = problem_ + "\n";
-    for (const std::string& line : story_) text += "  " + line + "\n";
-    return text;
-  }
-
+/// What happened in all lives.
+struct Counts {
   std::uint64_t ready = 0;  ///< Pods that became Ready.
   std::uint64_t allocations = 0;
   std::uint64_t claimed = 0;     ///< Steps with a claim for the resource.
   std::uint64_t given_back = 0;  ///< Looks at init containers without devices.
   std::uint64_t foreign = 0;     ///< Steps with containers of no pod's devices.
+};
+
+class DeviceLife {
+ public:
+  DeviceLife(Luck& luck, Counts& counts) : luck_(luck), counts_(counts) {
+    drivers_.Register(kDriver);
+    Start();
+  }
+  ~DeviceLife() {
+    counts_.allocations += plugins_.calls().size();
+    Stop();
+  }
+
+  std::vector<RandomStep> Steps() {
+    return {{"containers", 5, [this] { return DoContainers(); }},
+            {"add pod", 20, [this] { return AddPod(); }},
+            {"remove pod", 20, [this] { return RemovePod(); }},
+            {"plugin", 30, [this] { return DoPlugin(); }},
+            {"wait", 15, [this] { return Wait(); }},
+            {"start container", 3, [this] { return StartContainer(); }},
+            {"end init containers", 2, [this] { return EndInitContainers(); }},
+            {"class", 1, [this] { return ToggleClass(); }},
+            {"restart", 4, [this] { return Restart(); }}};
+  }
+
+  /// Works on, and holds what has come of it against what must hold.
+  void Check() {
+    Work(luck_.Chance(70) ? kAll : luck_.Below(12));
+    CheckAlways();
+    if (++steps_ % 80 == 0) Heal();
+  }
 
  private:
   static constexpr std::size_t kAll = 10'000;
-
-  void Tell(const std::string& line) {
-    story_.push_back(fmt::format("{}: {}", step_, line));
-    if (story_.size() > 60) story_.pop_front();
-  }
-  void Complain(const std::string& text) {
-    if (problem_.empty()) problem_ = fmt::format("step {}: {}", step_, text);
-  }
 
   void Start() {
     auto loop = std::make_unique<ManualExecutor>();
@@ -121,31 +122,26 @@ class DeviceLife {
     for (; tasks > 0; --tasks) {
       if (!loop_->RunOne() && !ledger_->RunOne()) return;
     }
-    if (all) Complain("it does not come to rest");
+    if (all) ADD_FAILURE() << "it does not come to rest";
   }
 
-  std::string Do() {
-    const std::size_t kind = luck_.Below(100);
-    if (kind < 5) return DoContainers();
-    if (kind < 25) return AddPod();
-    if (kind < 45) return RemovePod();
-    if (kind < 75) return DoPlugin(kResources[luck_.Below(2)]);
-    if (kind < 90) {
-      const milliseconds time(luck_.Below(20'000));
-      loop_->Advance(time);
-      return fmt::format("{} ms pass", time.count());
-    }
-    if (kind < 93) return StartContainer();
-    if (kind < 95) return EndInitContainers();
-    if (kind < 96) {
-      has_class_ = !has_class_;
-      Publish();
-      return has_class_ ? "a class" : "no class";
-    }
+  std::string Wait() {
+    const milliseconds time(luck_.Below(20'000));
+    loop_->Advance(time);
+    return fmt::format("{} ms pass", time.count());
+  }
+
+  std::string ToggleClass() {
+    has_class_ = !has_class_;
+    Publish();
+    return has_class_ ? "a class" : "no class";
+  }
+
+  std::string Restart() {
     if (luck_.Chance(30)) ++boot_;
     Stop();
     Start();
-    return fmt::format("restart, boot {}", boot_);
+    return fmt::format("boot {}", boot_);
   }
 
   /// Containers come, with what their pod may lack, or go, and the shim says
@@ -191,7 +187,7 @@ class DeviceLife {
       report.holders.push_back(holder);
     }
     const absl::Status taken = manager_->ReportRuntime(report);
-    if (!taken.ok()) Complain(taken.ToString());
+    if (!taken.ok()) ADD_FAILURE() << taken.ToString();
   }
 
   std::string AddPod() {
@@ -201,9 +197,9 @@ class DeviceLife {
     pod.metadata.ns = "default";
     pod.metadata.name = name;
     pod.metadata.uid = fmt::format("{}-{}", name, ++incarnations_);
-    pod.spec.priority = static_cast<std::int32_t>(luck_.Below(3));
+    pod.spec.priority = luck_.Below(3);
     if (luck_.Chance(30)) pod.spec.init_containers.push_back(Container("i"));
-    for (std::size_t i = 0; i <= luck_.Below(2); ++i) {
+    for (int i = 0; i <= luck_.Below(2); ++i) {
       pod.spec.containers.push_back(Container(fmt::format("c{}", i)));
     }
     if (luck_.Chance(20)) Map(&pod);
@@ -247,7 +243,7 @@ class DeviceLife {
     devmgr::Container container;
     container.name = name;
     for (const std::string& resource : kResources) {
-      const auto count = static_cast<std::int64_t>(luck_.Below(4));
+      const std::int64_t count = luck_.Below(4);
       if (count == 0) continue;
       container.resources.limits[resource] = {count, 0, std::to_string(count)};
     }
@@ -296,7 +292,8 @@ class DeviceLife {
     source_.Publish(objects);
   }
 
-  std::string DoPlugin(const std::string& resource) {
+  std::string DoPlugin() {
+    const std::string& resource = luck_.Pick(kResources);
     if (!connected_.contains(resource)) {
       connected_.insert(resource);
       plugins_.Connect(resource, {.pre_start_required = luck_.Chance(50),
@@ -334,7 +331,7 @@ class DeviceLife {
 
   std::vector<device::Device> SomeDevices() {
     std::vector<device::Device> devices =
-        HealthyDevices(static_cast<int>(luck_.Below(kMostDevices + 1)));
+        HealthyDevices(luck_.Below(kMostDevices + 1));
     for (device::Device& device : devices) {
       if (luck_.Chance(20)) device.health = device::Health::kUnhealthy;
     }
@@ -370,8 +367,8 @@ class DeviceLife {
     const auto answer = manager_->ContainerDevicesOf(uid, container);
     if (!absl::IsFailedPrecondition(answer.status())) return;
     if (ending_.contains(uid)) return;
-    Complain(fmt::format("{} of {} may start: {}", container, uid.value,
-                         MessageOf(answer.status())));
+    ADD_FAILURE() << fmt::format("{} of {} may start: {}", container, uid.value,
+                                 MessageOf(answer.status()));
   }
 
   std::string EndInitContainers() {
@@ -389,13 +386,14 @@ class DeviceLife {
   void CheckAlways() {
     const state::State state = store_.Load();
     for (const std::string& violation : state::CheckInvariants(state)) {
-      Complain(violation);
+      ADD_FAILURE() << violation;
     }
     CheckOwners(state);
-    if (!state.foreign_devices.empty()) ++foreign;
+    if (!state.foreign_devices.empty()) ++counts_.foreign;
     for (const PodInfo& pod : manager_->View()->Pods()) {
       if (pod.state == PodState::kRejected) {
-        Complain(fmt::format("{} is rejected: {}", pod.uid.value, pod.message));
+        ADD_FAILURE() << fmt::format("{} is rejected: {}", pod.uid.value,
+                                     pod.message);
       }
       // What it shows may be behind what is on disk.
       const auto* record = state.FindPod(pod.uid);
@@ -411,22 +409,23 @@ class DeviceLife {
     const std::vector<PodUid> by_claim = state.ClassHoldersOf(kMappable, 100);
     for (const PodUid& pod : state.PluginHoldersOf(kMappable, 100)) {
       for (const PodUid& other : by_claim) {
-        Complain(fmt::format("{} holds devices of {}, and {} claims for it",
-                             pod.value, kMappable, other.value));
+        ADD_FAILURE() << fmt::format(
+            "{} holds devices of {}, and {} claims for it", pod.value,
+            kMappable, other.value);
       }
     }
-    if (!by_claim.empty()) ++claimed;
+    if (!by_claim.empty()) ++counts_.claimed;
   }
 
   /// A Ready pod resolves, and each container to as many as it wants.
   void CheckReady(const PodInfo& info) {
     const auto answer = manager_->PodDevicesOf(info.uid);
-    if (!answer.ok()) return Complain(answer.status().ToString());
+    ASSERT_TRUE(answer.ok()) << answer.status();
     const auto pod = pods_.find(info.name.name);
     if (pod == pods_.end() || pod->second.metadata.uid != info.uid.value) {
       return;
     }
-    if (seen_ready_.insert(info.uid.value).second) ++ready;
+    if (seen_ready_.insert(info.uid.value).second) ++counts_.ready;
     std::map<device::NeedKey, std::size_t> gets;
     std::set<std::string> ended;
     for (const ContainerDevices& container : (*answer)->containers) {
@@ -439,12 +438,12 @@ class DeviceLife {
       const std::size_t got = gets[{need.container, need.resource}];
       if (got == static_cast<std::size_t>(need.count)) continue;
       if (got == 0 && ended.contains(need.container)) {
-        ++given_back;
+        ++counts_.given_back;
         continue;
       }
-      Complain(fmt::format("{} is Ready with {} of {} in {}, not {}",
-                           info.uid.value, got, need.resource, need.container,
-                           need.count));
+      ADD_FAILURE() << fmt::format("{} is Ready with {} of {} in {}, not {}",
+                                   info.uid.value, got, need.resource,
+                                   need.container, need.count);
     }
   }
 
@@ -461,14 +460,12 @@ class DeviceLife {
     Publish();
     for (int i = 0; i < 60; ++i) {
       Work(kAll);
-      if (!problem_.empty()) return;
+      if (testing::Test::HasFailure()) return;
       loop_->Advance(milliseconds(10'000));
     }
     Work(kAll);
-    Tell("healed");
     CheckAlways();
     CheckRest();
-    allocations = plugins_.calls().size();
   }
 
   /// Who is gone holds nothing, and of those who wait the first cannot be
@@ -476,7 +473,7 @@ class DeviceLife {
   void CheckRest() {
     const state::State state = store_.Load();
     if (!state.foreign_holders.empty()) {
-      Complain("containers that have gone hold devices");
+      ADD_FAILURE() << "containers that have gone hold devices";
     }
     std::map<std::string, std::int64_t> free;
     for (const std::string& resource : kResources)
@@ -490,9 +487,9 @@ class DeviceLife {
       const auto pod = pods_.find(record->name.name);
       if (pod == pods_.end() || pod->second.metadata.uid != uid.value) {
         const auto info = manager_->View()->PodInfoOf(uid);
-        Complain(fmt::format("{} is still there, {} {}: {}", uid.value,
-                             PodPhaseName(record->phase), info->reason,
-                             info->message));
+        ADD_FAILURE() << fmt::format("{} is still there, {} {}: {}", uid.value,
+                                     PodPhaseName(record->phase), info->reason,
+                                     info->message);
         continue;
       }
       if (manager_->View()->PodInfoOf(uid)->state == PodState::kReady) continue;
@@ -506,10 +503,10 @@ class DeviceLife {
     if (std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
           return need.second <= free[need.first];
         })) {
-      Complain(fmt::format(
+      ADD_FAILURE() << fmt::format(
           "{} could have its devices and is {}: {}", first.metadata.uid,
           PodStateName(manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->state),
-          manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->message));
+          manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->message);
     }
   }
 
@@ -529,12 +526,11 @@ class DeviceLife {
     return true;
   }
 
-  Luck luck_;
-  int step_ = 0;
+  Luck& luck_;
+  Counts& counts_;
+  int steps_ = 0;
   int boot_ = 1;
   int incarnations_ = 0;
-  std::string problem_;
-  std::deque<std::string> story_;
   milliseconds clock_{std::chrono::hours(1)};
   std::map<std::string, Pod> pods_;
   /// A pod and its claim, by the pod's UID.
@@ -560,35 +556,25 @@ class DeviceLife {
 
 TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {
   constexpr int kSteps = 400;
-  const std::uint32_t seed = TestSeed(20'261'122);
-  const std::uint32_t lives = 100 * TestScale();
-  std::printf("seeds %u to %u\n", seed, seed + lives - 1);
-  std::uint64_t ready = 0;
-  std::uint64_t allocations = 0;
-  std::uint64_t claimed = 0;
-  std::uint64_t given_back = 0;
-  std::uint64_t foreign = 0;
-  for (std::uint32_t i = 0; i < lives; ++i) {
-    DeviceLife life(seed + i);
-    const std::string problem = life.Run(kSteps);
-    ASSERT_EQ(problem, "") << "DEVMGR_TEST_SEED=" << seed + i;
-    ready += life.ready;
-    allocations += life.allocations;
-    claimed += life.claimed;
-    given_back += life.given_back;
-    foreign += life.foreign;
-  }
-  std::printf(
-      "%lu pods Ready, %lu calls of plugins, %lu steps with claims, init "
-      "containers without devices seen %lu times, %lu steps with foreign "
+  constexpr RandomLives kLives = {20'261'122, 100};
+  Counts all;
+  const bool whole = LiveEach(kLives, [&](Luck& luck) {
+    DeviceLife life(luck, all);
+    TakeSteps(kSteps, luck, life.Steps(), [&] { life.Check(); });
+  });
+  if (!whole) return;
+  const auto lives = static_cast<std::uint64_t>(kLives.count());
+  fmt::print(
+      "{} pods Ready, {} calls of plugins, {} steps with claims, init "
+      "containers without devices seen {} times, {} steps with foreign "
       "containers\n",
-      ready, allocations, claimed, given_back, foreign);
+      all.ready, all.allocations, all.claimed, all.given_back, all.foreign);
   // The lives are worth something only if much happens in them.
-  EXPECT_GT(ready, lives * kSteps / 40);
-  EXPECT_GT(allocations, lives * kSteps / 10);
-  EXPECT_GT(claimed, lives * kSteps / 20);
-  EXPECT_GT(given_back, lives);
-  EXPECT_GT(foreign, lives * kSteps / 20);
+  EXPECT_GT(all.ready, lives * kSteps / 40);
+  EXPECT_GT(all.allocations, lives * kSteps / 10);
+  EXPECT_GT(all.claimed, lives * kSteps / 20);
+  EXPECT_GT(all.given_back, lives);
+  EXPECT_GT(all.foreign, lives * kSteps / 20);
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "common/executor.h"
-#include "model/luck.h"
 #include "rpc/connection.h"
 #include "state/records.h"
+#include "support/luck.h"
 
 namespace devmgr::model {
 

@@ -3,11 +3,11 @@
 // A model beside the machine: the manager and all it is made of, on one thread
 // and a clock of the test's, held against a simple reference after each of many
 // random operations. A failure is shrunk, and printed with its seed.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@
 
 #include "model/shrink.h"
 #include "model/simulation.h"
+#include "support/random_lives.h"
 #include "support/temp_folder.h"
-#include "support/test_scale.h"
 
 namespace devmgr::model {
 namespace {
@@ -86,7 +86,7 @@ TEST(ModelTest, AFaultIsFoundAndShrunkToAFewOperations) {
       [](std::unique_ptr<dra::Drivers> real) {
         return std::make_unique<ForgetfulDrivers>(std::move(real));
       };
-  const Operations life = RandomLife(TestSeed(1), 2'500);
+  const Operations life = RandomLife(Luck(TestSeed(1)), 2'500);
   const auto failure = Replay(life, forgetful);
   ASSERT_TRUE(failure.has_value());
   EXPECT_THAT(failure->text, testing::HasSubstr("stays prepared at driver"));
@@ -100,7 +100,7 @@ TEST(ModelTest, AFaultIsFoundAndShrunkToAFewOperations) {
 }
 
 TEST(ModelTest, ALifeCanBeRepeated) {
-  const Operations life = RandomLife(TestSeed(2), 300);
+  const Operations life = RandomLife(Luck(TestSeed(2)), 300);
   std::string first;
   std::string second;
   EXPECT_FALSE(Replay(life, {}, &first).has_value());
@@ -110,12 +110,10 @@ TEST(ModelTest, ALifeCanBeRepeated) {
 
 TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
   constexpr std::size_t kLength = 2'500;
-  const std::uint32_t seed = TestSeed(20'261'204);
-  const std::uint32_t lives = 40 * TestScale();
-  std::printf("seeds %u to %u\n", seed, seed + lives - 1);
+  constexpr RandomLives kLives = {20'261'204, 40};
   Simulation::Counts all;
-  for (std::uint32_t life = 0; life < lives; ++life) {
-    const Operations operations = RandomLife(seed + life, kLength);
+  const bool whole = LiveEach(kLives, [&](Luck& luck) {
+    const Operations operations = RandomLife(luck, kLength);
     const TempFolder folder;
     Simulation simulation({folder.path() / "state", {}});
     const auto failure = simulation.Run(operations);
@@ -126,18 +124,19 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
     all.reopened += simulation.counts().reopened;
     all.debts += simulation.counts().debts;
     all.given_up += simulation.counts().given_up;
-    if (!failure.has_value()) continue;
+    if (!failure.has_value()) return;
     const Operations shrunk = ShrinkFailure(operations, *failure);
     std::string story;
     const auto again = Replay(shrunk, {}, &story);
-    FAIL() << "DEVMGR_TEST_SEED=" << seed + life << ", operation "
-           << failure->step << ": " << failure->check << ": " << failure->text
-           << "\nshrunk: " << again->text << "\n"
+    FAIL() << "operation " << failure->step << ": " << failure->check << ": "
+           << failure->text << "\nshrunk: " << again->text << "\n"
            << story << ToString(shrunk);
-  }
-  std::printf(
-      "%zu operations, %lu decisions, %lu calls of drivers, %lu pods Ready, "
-      "%lu managers, %lu stores reopened, %lu debts, %lu given up\n",
+  });
+  if (!whole) return;
+  const auto lives = static_cast<std::size_t>(kLives.count());
+  fmt::print(
+      "{} operations, {} decisions, {} calls of drivers, {} pods Ready, "
+      "{} managers, {} stores reopened, {} debts, {} given up\n",
       lives * kLength, all.decisions, all.driver_calls, all.pods_ready,
       all.managers, all.reopened, all.debts, all.given_up);
   // The lives are worth something only if much happens in them.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "model/luck.h"
+#include "support/luck.h"
 
 namespace devmgr::model {
 

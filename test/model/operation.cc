@@ -4,7 +4,8 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <random>
+
+#include "support/random_lives.h"
 
 namespace devmgr::model {
 namespace {
@@ -53,17 +54,6 @@ constexpr std::array<Weighted, 33> kKinds = {{
     {Kind::kDrain, "Drain", 2},
 }};
 
-Kind RandomKind(std::mt19937& random) {
-  int all = 0;
-  for (const Weighted& kind : kKinds) all += kind.weight;
-  int left = static_cast<int>(random() % static_cast<std::uint32_t>(all));
-  for (const Weighted& kind : kKinds) {
-    if (left < kind.weight) return kind.kind;
-    left -= kind.weight;
-  }
-  return Kind::kSettle;
-}
-
 }  // namespace
 
 std::string_view KindName(Kind kind) {
@@ -73,14 +63,12 @@ std::string_view KindName(Kind kind) {
   return "";
 }
 
-std::vector<Operation> RandomLife(std::uint32_t seed, std::size_t length,
+std::vector<Operation> RandomLife(Luck luck, std::size_t length,
                                   std::size_t reopen_every) {
-  std::mt19937 random(seed);
   std::vector<Operation> life;
   life.reserve(length);
   while (life.size() < length) {
-    Operation next{RandomKind(random), static_cast<std::uint32_t>(random()),
-                   static_cast<std::uint32_t>(random())};
+    Operation next{Draw(kKinds, luck).kind, luck(), luck()};
     if (life.size() % reopen_every == reopen_every - 1) {
       next.kind = Kind::kReopen;
     }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/luck.h"
+
 namespace devmgr::model {
 
 /// One thing that happens to a node. What `a` and `b` mean depends on the kind:
@@ -61,9 +63,9 @@ struct Operation {
 
 std::string_view KindName(Operation::Kind kind);
 
-/// A random life of a node: the same for the same seed. It looks closely now
-/// and then and at its end, and reopens its store every `reopen_every`.
-std::vector<Operation> RandomLife(std::uint32_t seed, std::size_t length,
+/// A random life of a node. It looks closely now and then and at its end, and
+/// reopens its store every `reopen_every`.
+std::vector<Operation> RandomLife(Luck luck, std::size_t length,
                                   std::size_t reopen_every = 1'000);
 
 /// As an initialiser to put into a test.

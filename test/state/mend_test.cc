@@ -8,7 +8,7 @@
 #include <random>
 
 #include "state/record_builders.h"
-#include "support/test_scale.h"
+#include "support/random_lives.h"
 
 namespace devmgr::state {
 namespace {
@@ -196,13 +196,13 @@ TEST(MendTest, OfTwoClaimsOfANameTheNewerPodKeepsIts) {
 
 class RandomState {
  public:
-  explicit RandomState(std::uint32_t seed) : random_(seed) {}
+  explicit RandomState(Luck& luck) : luck_(luck) {}
 
   State Make() {
     State state;
-    for (int i = Below(5); i > 0; --i) state.Put(Pod());
-    for (int i = Below(5); i > 0; --i) state.Put(Claim());
-    for (int i = Below(4); i > 0; --i) {
+    for (int i = luck_.Below(5); i > 0; --i) state.Put(Pod());
+    for (int i = luck_.Below(5); i > 0; --i) state.Put(Claim());
+    for (int i = luck_.Below(4); i > 0; --i) {
       state.Put(std::make_shared<IdentityRecord>(
           MakeIdentity(Text("n", 3), Text("u", 3))));
     }
@@ -210,29 +210,26 @@ class RandomState {
   }
 
  private:
-  int Below(int bound) {
-    return static_cast<int>(random_() % static_cast<unsigned>(bound));
-  }
   std::string Text(const char* prefix, int bound) {
-    return fmt::format("{}{}", prefix, Below(bound));
+    return fmt::format("{}{}", prefix, luck_.Below(bound));
   }
 
   std::shared_ptr<PodRecord> Pod() {
     auto pod = std::make_shared<PodRecord>(
         MakePod({Text("pod-", 5)}, Text("name-", 3),
-                static_cast<PodPhase>(1 + Below(5))));
-    pod->first_seen_seq = static_cast<std::uint64_t>(Below(9));
+                static_cast<PodPhase>(1 + luck_.Below(5))));
+    pod->first_seen_seq = luck_.Below(std::uint64_t{9});
     pod->claims.clear();
-    for (int i = Below(4); i > 0; --i) {
+    for (int i = luck_.Below(4); i > 0; --i) {
       pod->claims.push_back({Text("claim-", 5)});
     }
-    if (Below(2) == 0) pod->needs.clear();
+    if (luck_.Below(2) == 0) pod->needs.clear();
     for (ContainerNeed& need : pod->needs) {
       for (Want& want : need.wants) want.claim = {Text("claim-", 5)};
     }
-    if (Below(4) == 0) pod->answer = nullptr;
-    if (Below(4) == 0) pod->boot_id = Text("boot-", 3);
-    if (Below(6) == 0) pod->boot_id.clear();
+    if (luck_.Below(4) == 0) pod->answer = nullptr;
+    if (luck_.Below(4) == 0) pod->boot_id = Text("boot-", 3);
+    if (luck_.Below(6) == 0) pod->boot_id.clear();
     return pod;
   }
 
@@ -240,36 +237,33 @@ class RandomState {
     auto claim = std::make_shared<ClaimRecord>();
     claim->uid = {Text("claim-", 5)};
     claim->name = {"default", Text("c", 3)};
-    for (int i = Below(4); i > 0; --i) claim->pods.insert({Text("pod-", 5)});
-    for (int i = Below(3); i > 0; --i) {
+    for (int i = luck_.Below(4); i > 0; --i)
+      claim->pods.insert({Text("pod-", 5)});
+    for (int i = luck_.Below(3); i > 0; --i) {
       DriverRecord& driver = claim->drivers[Text("d", 3)];
-      driver.phase = static_cast<DriverPhase>(1 + Below(3));
+      driver.phase = static_cast<DriverPhase>(1 + luck_.Below(3));
       if (driver.phase == DriverPhase::kPrepared) {
-        driver.boot_id = Below(6) == 0 ? "" : Text("boot-", 3);
+        driver.boot_id = luck_.Below(6) == 0 ? "" : Text("boot-", 3);
       }
-      if (Below(3) == 0) driver.debt.emplace();
-      driver.spec_recovery = static_cast<SpecRecovery>(Below(4));
+      if (luck_.Below(3) == 0) driver.debt.emplace();
+      driver.spec_recovery = static_cast<SpecRecovery>(luck_.Below(4));
     }
     return claim;
   }
 
-  std::mt19937 random_;
+  Luck& luck_;
 };
 
 TEST(MendTest, MakesAnythingHoldTheInvariants) {
-  const std::uint32_t seed = TestSeed(std::random_device{}());
-  RandomState random(seed);
-  for (int i = 0; i < 3'000 * TestScale(); ++i) {
-    SCOPED_TRACE(fmt::format("seed {}, state {}", seed, i));
-    State state = random.Make();
+  LiveEach({std::random_device{}(), 3'000}, [](Luck& luck) {
+    State state = RandomState(luck).Make();
     const State before = state;
     MendAndCheck(state);
     // What a driver may have prepared is not forgotten.
     for (const auto& [uid, claim] : before.claims) {
       EXPECT_TRUE(claim->drivers.empty() || state.FindClaim(uid) != nullptr);
     }
-    if (testing::Test::HasFailure()) return;
-  }
+  });
 }
 
 TEST(MendTest, AForeignHolderKeepsWhatNoPodHas) {

@@ -5,13 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "common/status.h"
 #include "state/record_builders.h"
 #include "state/state.h"
+#include "support/random_lives.h"
 #include "support/status_matchers.h"
-#include "support/test_scale.h"
 
 namespace devmgr::state {
 namespace {
@@ -116,11 +114,11 @@ TEST(RevertTest, ARefusedBatchGetsNoUndo) {
 /// in one batch.
 class RandomChanges {
  public:
-  explicit RandomChanges(std::uint32_t seed) : random_(seed) {}
+  explicit RandomChanges(Luck& luck) : luck_(luck) {}
 
   std::vector<Change> For(State state) {
     std::vector<Change> changes;
-    for (std::uint32_t n = random_() % 8; n > 0; --n) {
+    for (std::size_t n = luck_.Below(8); n > 0; --n) {
       Batch probe = MakeBatch(state.seq + 1, DecisionKind::kSeen, {One()});
       if (Apply(state, probe).ok()) {
         changes.push_back(probe.decision.changes.front());
@@ -130,11 +128,11 @@ class RandomChanges {
   }
 
  private:
-  std::string Name() { return fmt::format("n{}", random_() % 5); }
+  std::string Name() { return fmt::format("n{}", luck_.Below(5)); }
 
   Change One() {
     const std::string uid = Name();
-    switch (random_() % 8) {
+    switch (luck_.Below(8)) {
       case 0:
         return ErasePod{PodUid{uid}};
       case 1:
@@ -153,22 +151,21 @@ class RandomChanges {
         return EraseHolder{{uid}};
       case 6: {
         ForeignHolderRecord holder = MakeHolder(uid, {Name(), Name()});
-        if (random_() % 4 == 0) holder.freed = "so";
+        if (luck_.Below(4) == 0) holder.freed = "so";
         return Put(std::move(holder));
       }
       default:
         return Put(MakePod(PodUid{uid}, Name(),
-                           static_cast<PodPhase>(1 + random_() % 5)));
+                           static_cast<PodPhase>(1 + luck_.Below(5))));
     }
   }
 
-  std::mt19937 random_;  // NOLINT: the same changes each time
+  Luck& luck_;
 };
 
 TEST(RevertTest, IsTheInverseOfApply) {
-  for (int seed = 0; seed < TestScale() * 200; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    RandomChanges random(static_cast<std::uint32_t>(seed));
+  LiveEach({0, 200}, [](Luck& luck) {
+    RandomChanges random(luck);
     std::vector<State> states(1);
     std::vector<Batch> batches;
     for (std::uint64_t seq = 1; seq <= 20; ++seq) {
@@ -185,7 +182,7 @@ TEST(RevertTest, IsTheInverseOfApply) {
     // And there again.
     for (const Batch& batch : batches) ASSERT_THAT(Apply(state, batch), IsOk());
     ExpectSame(state, states.back());
-  }
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 
 namespace devmgr {
 
@@ -19,6 +20,13 @@ inline std::uint32_t TestSeed(std::uint32_t usual) {
   return seed == nullptr
              ? usual
              : static_cast<std::uint32_t>(std::strtoul(seed, nullptr, 10));
+}
+
+/// The seed of the one random life to live again: DEVMGR_TEST_REPLAY.
+inline std::optional<std::uint32_t> TestReplay() {
+  if (std::getenv("DEVMGR_TEST_REPLAY") == nullptr) return std::nullopt;
+  return static_cast<std::uint32_t>(
+      std::strtoul(std::getenv("DEVMGR_TEST_REPLAY"), nullptr, 10));
 }
 
 }  // namespace devmgr

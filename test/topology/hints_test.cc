@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <random>
 #include <vector>
 
-#include "support/test_scale.h"
+#include "support/random_lives.h"
 
 namespace devmgr::topology {
 namespace {
@@ -129,43 +128,37 @@ std::vector<Hint> PreferredOf(std::vector<Hint> hints) {
   return hints;
 }
 
-std::vector<DeviceGroup> RandomGroups(std::mt19937& random, int machine) {
-  const auto below = [&](int n) {
-    return std::uniform_int_distribution<int>(0, n - 1)(random);
-  };
-  std::vector<DeviceGroup> groups(static_cast<std::size_t>(1 + below(6)));
+std::vector<DeviceGroup> RandomGroups(Luck& luck, int machine) {
+  std::vector<DeviceGroup> groups(static_cast<std::size_t>(1 + luck.Below(6)));
   for (DeviceGroup& group : groups) {
-    const int share = 1 + below(4);
+    const int share = 1 + luck.Below(4);
     for (int node = 0; node < machine; ++node) {
-      if (below(machine) < share) group.nodes.push_back(node);
+      if (luck.Below(machine) < share) group.nodes.push_back(node);
     }
-    group.free = below(3);
-    group.reusable = below(8) == 0 ? 1 : 0;
-    group.known = group.free + group.reusable + below(2);
+    group.free = luck.Below(3);
+    group.reusable = luck.Below(8) == 0 ? 1 : 0;
+    group.known = group.free + group.reusable + luck.Below(2);
   }
   return groups;
 }
 
 TEST(HintsTest, FindsWhatTryingEverySetFinds) {
-  std::mt19937 random(TestSeed(1));
-  for (int i = 0; i < 2'000 * TestScale(); ++i) {
-    const int machine = 1 + i % 6;
-    const auto groups = RandomGroups(random, machine);
-    const std::int64_t count = 1 + i % 5;
+  LiveEach({1, 2'000}, [](Luck& luck) {
+    const int machine = 1 + luck.Below(6);
+    const auto groups = RandomGroups(luck, machine);
+    const std::int64_t count = 1 + luck.Below(5);
     const Hints hints = GenerateHints(groups, count, Machine(machine));
     ASSERT_FALSE(hints.truncated);
-    ASSERT_THAT(hints.hints, Optional(AllHints(groups, count, machine)))
-        << "run " << i;
-  }
+    ASSERT_THAT(hints.hints, Optional(AllHints(groups, count, machine)));
+  });
 }
 
 // W-25: on larger machines at least all preferred ones, and all nodes.
 TEST(HintsTest, OnALargeMachineThePreferredOnesAreTheSame) {
-  std::mt19937 random(TestSeed(2));
-  const int machine = 11;
-  for (int i = 0; i < 200 * TestScale(); ++i) {
-    const auto groups = RandomGroups(random, machine);
-    const std::int64_t count = 1 + i % 5;
+  LiveEach({2, 200}, [](Luck& luck) {
+    constexpr int machine = 11;
+    const auto groups = RandomGroups(luck, machine);
+    const std::int64_t count = 1 + luck.Below(5);
     const auto all = AllHints(groups, count, machine);
     const Hints hints = GenerateHints(groups, count, Machine(machine));
     ASSERT_FALSE(hints.truncated);
@@ -174,16 +167,15 @@ TEST(HintsTest, OnALargeMachineThePreferredOnesAreTheSame) {
     std::vector<Hint> preferred = PreferredOf(*hints.hints);
     for (const Hint& hint : PreferredOf(all)) {
       ASSERT_NE(std::find(preferred.begin(), preferred.end(), hint),
-                preferred.end())
-          << "run " << i;
+                preferred.end());
     }
-    ASSERT_EQ(preferred, PreferredOf(all)) << "run " << i;
+    ASSERT_EQ(preferred, PreferredOf(all));
     ASSERT_EQ(hints.hints->empty(), all.empty());
     if (!all.empty()) {
       ASSERT_EQ(hints.hints->back().nodes, Machine(machine));
       ASSERT_EQ(hints.hints->front().nodes.size(), all.front().nodes.size());
     }
-  }
+  });
 }
 
 TEST(HintsTest, ThirtyFourNodesAreFine) {  // W-25
