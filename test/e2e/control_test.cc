@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The control service of a daemon: what it says holds however it ends.
-#include <devmgr/control/v1/control.pb.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -12,7 +11,6 @@
 
 #include <csignal>
 #include <fstream>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,10 +19,8 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "e2e/daemon.h"
-#include "rpc/connection.h"
-#include "rpc/message.h"
 #include "support/as_nobody.h"
-#include "support/mailbox.h"
+#include "support/control_calls.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -59,37 +55,24 @@ class ControlTest : public ::testing::Test {
 
   /// Begins a call on a connection of its own.
   template <typename Response>
-  std::future<absl::StatusOr<Response>> Begin(
-      const std::string& method, const google::protobuf::MessageLite& request) {
-    auto answered = std::make_shared<std::promise<absl::StatusOr<Response>>>();
+  Answered<Response> Begin(const std::string& method,
+                           const google::protobuf::MessageLite& request) {
     auto connection = rpc::Dial(*runtime_, node_.root() / "devmgr.sock", [] {});
     if (!connection.ok()) {
-      answered->set_value(connection.status());
-      return answered->get_future();
+      std::promise<absl::StatusOr<Response>> refused;
+      refused.set_value(connection.status());
+      return refused.get_future();
     }
-    rpc::Connection::CallOptions options;
-    options.timeout = kPatience;
-    (*connection)
-        ->Call("/devmgr.control.v1.Controller/" + method, rpc::Encode(request),
-               options, [answered](const absl::StatusOr<std::string>& answer) {
-                 answered->set_value(
-                     answer.ok() ? rpc::Decode<Response>(*answer)
-                                 : absl::StatusOr<Response>(answer.status()));
-               });
     connections_.push_back(*std::move(connection));
-    return answered->get_future();
+    return BeginCall<Response>(*connections_.back(), kController + method,
+                               request);
   }
-  std::future<absl::StatusOr<cpb::WantPodResponse>> BeginWant(
-      const std::string& name) {
-    cpb::WantPodRequest request;
-    request.set_manifest(TextOf(name));
-    return Begin<cpb::WantPodResponse>("WantPod", request);
+  Answered<cpb::WantPodResponse> BeginWant(const std::string& name) {
+    return Begin<cpb::WantPodResponse>("WantPod", WantRequest(TextOf(name)));
   }
-  std::future<absl::StatusOr<cpb::UnwantPodResponse>> BeginUnwant(
-      const std::string& name) {
-    cpb::UnwantPodRequest request;
-    request.set_uid("u-" + name);
-    return Begin<cpb::UnwantPodResponse>("UnwantPod", request);
+  Answered<cpb::UnwantPodResponse> BeginUnwant(const std::string& name) {
+    return Begin<cpb::UnwantPodResponse>("UnwantPod",
+                                         UnwantRequest("u-" + name));
   }
 
   /// Kills the daemon the moment that this file is in its place.
@@ -123,7 +106,7 @@ class ControlTest : public ::testing::Test {
 
 TEST_F(ControlTest, APodIsWantedThatWasWrittenBeforeAKill) {
   Start();
-  std::future<absl::StatusOr<cpb::WantPodResponse>> cut_off;
+  Answered<cpb::WantPodResponse> cut_off;
   KillAt("u-p.yaml", [&] { cut_off = BeginWant("p"); });
   cut_off.get().IgnoreError();
   Start();
@@ -142,7 +125,7 @@ TEST_F(ControlTest, APodIsReleasedThatWasUnwantedBeforeAKill) {
   node_.Write("a.yaml", TextOf("a"));
   for (const char* pod : {"p", "q"}) ASSERT_THAT(BeginWant(pod).get(), IsOk());
   for (const char* pod : {"a", "p", "q"}) ASSERT_TRUE(WaitFor(pod, "ready"));
-  std::future<absl::StatusOr<cpb::UnwantPodResponse>> cut_off;
+  Answered<cpb::UnwantPodResponse> cut_off;
   KillAt("u-p.gone", [&] { cut_off = BeginUnwant("p"); });
   cut_off.get().IgnoreError();
   node_.Remove("a.yaml");
@@ -177,8 +160,8 @@ TEST_F(ControlTest, WhatWasAnsweredHoldsAfterAKillAtAnyMoment) {
   Start();
   for (int round = 0; round < 10; ++round) {
     const bool want = round % 2 == 0;
-    std::future<absl::StatusOr<cpb::WantPodResponse>> wanted;
-    std::future<absl::StatusOr<cpb::UnwantPodResponse>> unwanted;
+    Answered<cpb::WantPodResponse> wanted;
+    Answered<cpb::UnwantPodResponse> unwanted;
     if (want) {
       wanted = BeginWant("p");
     } else {

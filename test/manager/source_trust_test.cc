@@ -2,23 +2,12 @@
 //
 // Nothing is released for a wrong reason: what becomes of pods whose manifests
 // cannot be seen, from the directory on disk to the driver.
-#include <devmgr/device_manager.h>
-#include <devmgr/testing.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iterator>
-#include <memory>
-#include <string>
 
-#include "common/status.h"
-#include "manager/manager_fixture.h"
-#include "support/mailbox.h"
-#include "support/temp_folder.h"
+#include "manager/manifest_node.h"
 #include "support/test_mount.h"
 
 namespace devmgr {
@@ -26,21 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
-using testing::FakeDraDriver;
-using testing::FakeDraDriverOptions;
 using ::testing::HasSubstr;
 
-class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
+class SourceTrustTest : public ManifestNodeTest {
  protected:
   void SetUp() override {
-    fs::create_directories(manifests_);
-    FakeDraDriverOptions driver;
-    driver.name = kDriver;
-    driver.root = root_;
-    auto started = FakeDraDriver::Start(driver);
-    ASSERT_TRUE(started.ok()) << started.status();
-    driver_ = *std::move(started);
-    for (const char* pod : {"a", "b", "c", "d"}) WritePod(manifests_, pod);
+    ManifestNodeTest::SetUp();
+    for (const char* pod : {"a", "b", "c", "d"}) WritePod(pod);
     Start();
     for (const char* pod : {"a", "b", "c", "d"}) {
       ASSERT_TRUE(BecomesReady(pod));
@@ -50,52 +31,15 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
   }
   void TearDown() override { Stop(); }
 
-  void OnPod(const PodInfo&, bool) override { changed_.Put(0); }
-  void OnObjects() override { changed_.Put(0); }
-  void OnEvent(const EventInfo&) override { changed_.Put(0); }
-
-  static void WritePod(const fs::path& folder, const std::string& name) {
-    std::ofstream(folder / (name + ".new"))
-        << ClaimYaml("c" + name, "u-c" + name, {kDriver}, {"u-" + name}) +
-               PodYaml(name, "u-" + name, {"c" + name});
-    fs::rename(folder / (name + ".new"), folder / (name + ".yaml"));
-  }
-
   void Start() {
     source_ = WatchManifests(manifests_);
-    DeviceManagerOptions options;
-    options.state_dir = root_ / "state";
-    options.plugin_registry_dir = root_ / "plugins_registry";
-    options.actuate = Actuate::kSource;
-    Host host;
-    host.objects = source_.get();
-    host.boot_id = [] { return "boot"; };
-    host.observers = {this};
-    auto manager = DeviceManager::Open(options, host);
-    ASSERT_TRUE(manager.ok()) << manager.status();
-    manager_ = *std::move(manager);
+    StartManager(*source_);
   }
   void Stop() {
     manager_.reset();
     source_.reset();
   }
 
-  bool WaitUntil(const std::function<bool()>& condition) {
-    while (!condition()) {
-      if (!changed_.Take().has_value()) return false;
-    }
-    return true;
-  }
-  bool IsReady(const std::string& pod) const {
-    const auto info = manager_->View()->PodInfoOf(PodUid{"u-" + pod});
-    return info.ok() && info->state == PodState::kReady;
-  }
-  bool BecomesReady(const std::string& pod) {
-    return WaitUntil([&] { return IsReady(pod); });
-  }
-  bool IsGone(const std::string& pod) const {
-    return absl::IsNotFound(manager_->View()->PodInfoOf(PodUid{"u-" + pod}).status());
-  }
   bool HasEvent(const std::string& reason) const {
     const auto events = manager_->Events(0);
     return std::any_of(events.begin(), events.end(),
@@ -129,14 +73,8 @@ class SourceTrustTest : public ::testing::Test, public DeviceManagerObserver {
     EXPECT_EQ(Unprepares(), 0u);
   }
 
-  const TempFolder folder_;
-  const fs::path root_ = folder_.path();
-  const fs::path manifests_ = root_ / "manifests";
   const fs::path away_ = root_ / "away";
-  Mailbox<int> changed_;
-  std::unique_ptr<FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> source_;
-  std::unique_ptr<DeviceManager> manager_;
 };
 
 // As devmgrd finds it that was started before the mount, and made the
@@ -160,7 +98,7 @@ TEST_F(SourceTrustTest, ManifestsRemovedWhileWeWereDownAreGoneByTheMarker) {
   }
   Start();
   for (const char* pod : {"a", "b", "c", "d"}) {
-    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+    EXPECT_TRUE(IsReleased(pod)) << pod;
   }
   EXPECT_FALSE(HasEvent("SourceInDoubt"));
 }
@@ -170,7 +108,7 @@ TEST_F(SourceTrustTest, FewManifestsMissingAfterARestartAreGone) {
   fs::remove(manifests_ / ".devmgr-source");
   fs::remove(manifests_ / "d.yaml");
   Start();
-  EXPECT_TRUE(WaitUntil([&] { return IsGone("d"); }));
+  EXPECT_TRUE(IsReleased("d"));
   EXPECT_TRUE(IsReady("a"));
 }
 
@@ -186,7 +124,7 @@ TEST_F(SourceTrustTest, AnOperatorMaySayThatTheyAreGone) {
             absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(manager_->maintenance().ConfirmSource("drained").ok());
   for (const char* pod : {"a", "b", "c", "d"}) {
-    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+    EXPECT_TRUE(IsReleased(pod)) << pod;
   }
   EXPECT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
   const auto history = manager_->maintenance().History(0, 1000);
@@ -201,7 +139,7 @@ TEST_F(SourceTrustTest, TheLastManifestOfAWatchedDirectoryIsGone) {
     fs::remove(manifests_ / (std::string(pod) + ".yaml"));
   }
   for (const char* pod : {"a", "b", "c", "d"}) {
-    EXPECT_TRUE(WaitUntil([&] { return IsGone(pod); })) << pod;
+    EXPECT_TRUE(IsReleased(pod)) << pod;
   }
   EXPECT_FALSE(HasEvent("SourceInDoubt"));
 }
@@ -223,7 +161,7 @@ TEST_F(SourceTrustTest, NewManifestsDoNotEndTheDoubt) {
   fs::rename(root_ / "empty", manifests_);
   ExpectInDoubt();
   for (const char* pod : {"e", "f", "g", "h", "i"}) {
-    WritePod(manifests_, pod);
+    WritePod(pod);
     ASSERT_TRUE(BecomesReady(pod));
   }
   EXPECT_FALSE(manager_->View()->Node().source_complete);
@@ -323,7 +261,7 @@ TEST_F(UnwritableSourceTest, AReadOnlyDirectoryMayLoseAPodWhileItIsWatched) {
   ExpectUnmarked("Read-only file system");
   ASSERT_TRUE(mount_->MakeWritable());
   fs::remove(manifests_ / "d.yaml");
-  EXPECT_TRUE(WaitUntil([&] { return IsGone("d"); }));
+  EXPECT_TRUE(IsReleased("d"));
   // Now it can be marked, and is.
   EXPECT_TRUE(
       WaitUntil([this] { return !source_->Snapshot()->marker.empty(); }));
@@ -385,7 +323,7 @@ TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
 // What follows is a decision; a pod must not become Ready on what is lost.
 TEST_F(SourceTrustTest, NoPodBecomesReadyWithoutItsStateDirectory) {
   fs::rename(root_ / "state", away_);
-  WritePod(manifests_, "e");
+  WritePod("e");
   ASSERT_TRUE(
       WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
   EXPECT_THAT(manager_->View()->Node().ledger_error, HasSubstr("removed or replaced"));
@@ -398,7 +336,7 @@ TEST_F(SourceTrustTest, NoPodBecomesReadyWithoutItsStateDirectory) {
 TEST_F(SourceTrustTest, AStateDirectoryInThePlaceOfAnotherIsNotUsed) {
   fs::rename(root_ / "state", away_);
   fs::copy(away_, root_ / "state", fs::copy_options::recursive);
-  WritePod(manifests_, "e");
+  WritePod("e");
   ASSERT_TRUE(
       WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
   EXPECT_FALSE(IsReady("e"));

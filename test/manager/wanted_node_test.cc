@@ -3,51 +3,24 @@
 // Pods that clients want, from the file on disk to the driver, beside those of
 // a directory.
 #include <devmgr/control.h>
-#include <devmgr/device_manager.h>
-#include <devmgr/testing.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-
-#include "common/status.h"
-#include "manager/manager_fixture.h"
-#include "support/mailbox.h"
-#include "support/status_matchers.h"
-#include "support/temp_folder.h"
+#include "manager/manifest_node.h"
 
 namespace devmgr {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
 using ::testing::Contains;
-using testing::FakeDraDriver;
-using testing::FakeDraDriverOptions;
-using ::testing::Field;
 using ::testing::HasSubstr;
 
-class WantedNodeTest : public ::testing::Test, public DeviceManagerObserver {
+class WantedNodeTest : public ManifestNodeTest {
  protected:
   void SetUp() override {
-    fs::create_directories(manifests_);
-    FakeDraDriverOptions driver;
-    driver.name = kDriver;
-    driver.root = root_;
-    auto started = FakeDraDriver::Start(driver);
-    ASSERT_THAT(started, IsOk());
-    driver_ = *std::move(started);
+    ManifestNodeTest::SetUp();
     Start();
   }
   void TearDown() override { Stop(); }
-
-  void OnPod(const PodInfo&, bool) override { changed_.Put(0); }
-  void OnObjects() override { changed_.Put(0); }
 
   void Start() {
     directory_ = WatchManifests(manifests_);
@@ -56,34 +29,15 @@ class WantedNodeTest : public ::testing::Test, public DeviceManagerObserver {
     ASSERT_THAT(wanted, IsOk());
     wanted_ = *std::move(wanted);
     source_ = CombineSources(*directory_, *wanted_);
-    DeviceManagerOptions options;
-    options.state_dir = root_ / "state";
-    options.plugin_registry_dir = root_ / "plugins_registry";
-    options.actuate = Actuate::kSource;
-    Host host;
-    host.objects = source_.get();
-    host.boot_id = [] { return "boot"; };
-    auto manager = DeviceManager::Open(options, host);
-    ASSERT_THAT(manager, IsOk());
-    manager_ = *std::move(manager);
-    observation_ = manager_->Observe(*this);
+    StartManager(*source_);
   }
   void Stop() {
-    observation_.reset();
     manager_.reset();
     source_.reset();
     wanted_.reset();
     directory_.reset();
   }
 
-  static std::string TextOf(const std::string& name) {
-    return ClaimYaml("c" + name, "u-c" + name, {kDriver}, {"u-" + name}) +
-           PodYaml(name, "u-" + name, {"c" + name});
-  }
-  void WritePod(const std::string& name) {
-    std::ofstream(manifests_ / (name + ".new")) << TextOf(name);
-    fs::rename(manifests_ / (name + ".new"), manifests_ / (name + ".yaml"));
-  }
   void Want(const std::string& text) {
     ASSERT_THAT(
         wanted_->Want(text, [](const auto&) { return absl::OkStatus(); }),
@@ -95,35 +49,9 @@ class WantedNodeTest : public ::testing::Test, public DeviceManagerObserver {
                 IsOk());
   }
 
-  bool WaitUntil(const std::function<bool()>& condition) {
-    while (!condition()) {
-      if (!changed_.Take().has_value()) return false;
-    }
-    return true;
-  }
-  bool IsReady(const std::string& pod) const {
-    const auto info = manager_->View()->PodInfoOf(PodUid{"u-" + pod});
-    return info.ok() && info->state == PodState::kReady;
-  }
-  bool BecomesReady(const std::string& pod) {
-    return WaitUntil([&] { return IsReady(pod); });
-  }
-  bool IsReleased(const std::string& pod) {
-    return WaitUntil([&] {
-      return absl::IsNotFound(manager_->View()->PodInfoOf({"u-" + pod}).status());
-    });
-  }
-
-  const TempFolder folder_;
-  const fs::path root_ = folder_.path();
-  const fs::path manifests_ = root_ / "manifests";
-  Mailbox<int> changed_;
-  std::unique_ptr<FakeDraDriver> driver_;
   std::unique_ptr<ObjectSource> directory_;
   std::unique_ptr<WantedPods> wanted_;
   std::unique_ptr<ObjectSource> source_;
-  std::unique_ptr<DeviceManager> manager_;
-  std::unique_ptr<Observation> observation_;
 };
 
 TEST_F(WantedNodeTest, AWantedPodBecomesReadyAndStaysOverARestart) {

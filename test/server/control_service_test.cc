@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/control.h>
-#include <devmgr/control/v1/control.pb.h>
 #include <devmgr/inspection.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <gmock/gmock.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <future>
 #include <thread>
 
 #include "common/peer_status.h"
@@ -20,8 +18,8 @@
 #include "rpc/message.h"
 #include "server/pod_watch.h"
 #include "support/as_nobody.h"
+#include "support/control_calls.h"
 #include "support/fake_device_manager.h"
-#include "support/mailbox.h"
 #include "support/status_matchers.h"
 #include "support/stream_client.h"
 #include "support/temp_folder.h"
@@ -106,41 +104,27 @@ class ControlServiceTest : public ::testing::Test {
   static absl::StatusOr<Response> Call(
       rpc::Connection& connection, const std::string& method,
       const google::protobuf::MessageLite& request) {
-    std::promise<absl::StatusOr<std::string>> answered;
-    rpc::Connection::CallOptions options;
-    options.timeout = kPatience;
-    connection.Call(method, rpc::Encode(request), options,
-                    [&](absl::StatusOr<std::string> answer) {
-                      answered.set_value(std::move(answer));
-                    });
-    const auto answer = answered.get_future().get();
-    if (!answer.ok()) return answer.status();
-    return rpc::Decode<Response>(*answer);
+    return BeginCall<Response>(connection, method, request).get();
   }
   template <typename Response>
   absl::StatusOr<Response> Control(
       const std::string& method, const google::protobuf::MessageLite& request) {
     const auto connection = Dial();
-    return Call<Response>(*connection,
-                          "/devmgr.control.v1.Controller/" + method, request);
+    return Call<Response>(*connection, kController + method, request);
   }
 
   absl::StatusOr<cpb::WantPodResponse> Want(const std::string& manifest) {
-    cpb::WantPodRequest request;
-    request.set_manifest(manifest);
-    return Control<cpb::WantPodResponse>("WantPod", request);
+    return Control<cpb::WantPodResponse>("WantPod", WantRequest(manifest));
   }
   absl::StatusOr<cpb::UnwantPodResponse> Unwant(const std::string& uid) {
-    cpb::UnwantPodRequest request;
-    request.set_uid(uid);
-    return Control<cpb::UnwantPodResponse>("UnwantPod", request);
+    return Control<cpb::UnwantPodResponse>("UnwantPod", UnwantRequest(uid));
   }
 
   std::unique_ptr<StreamClient> Watch(const std::string& token = "") {
     cpb::WatchPodsRequest request;
     request.set_resume_token(token);
     return std::make_unique<StreamClient>(
-        endpoint_, "/devmgr.control.v1.Controller/WatchPods",
+        endpoint_, std::string(kController) + "WatchPods",
         rpc::Encode(request));
   }
   static Watched Next(StreamClient& client) {
@@ -353,18 +337,15 @@ TEST_F(ControlServiceTest, TwoClientsThatRaceLeaveWhatTheLastOneSaid) {
   const auto run = [this](bool want) {
     const auto connection = Dial();
     for (int i = 0; i < 20; ++i) {
-      cpb::WantPodRequest request;
-      request.set_manifest(WantedPodText("p", "u-p"));
-      cpb::UnwantPodRequest other;
-      other.set_uid("u-p");
-      const std::string path = "/devmgr.control.v1.Controller/";
+      const std::string path = kController;
       if (want) {
         EXPECT_THAT(
-            Call<cpb::WantPodResponse>(*connection, path + "WantPod", request),
+            Call<cpb::WantPodResponse>(*connection, path + "WantPod",
+                                       WantRequest(WantedPodText("p", "u-p"))),
             IsOk());
       } else {
-        EXPECT_THAT(Call<cpb::UnwantPodResponse>(*connection,
-                                                 path + "UnwantPod", other),
+        EXPECT_THAT(Call<cpb::UnwantPodResponse>(
+                        *connection, path + "UnwantPod", UnwantRequest("u-p")),
                     IsOk());
       }
     }
@@ -411,10 +392,9 @@ TEST_F(ControlServiceTest, ControlUsersMayControlAndLookButNotMaintain) {
     connection = Dial();
   }
   ASSERT_NE(connection, nullptr);
-  const std::string control = "/devmgr.control.v1.Controller/";
+  const std::string control = kController;
   const std::string inspect = "/devmgr.inspection.v1.Inspector/";
-  cpb::WantPodRequest want;
-  want.set_manifest(WantedPodText("p", "u-p"));
+  const auto want = WantRequest(WantedPodText("p", "u-p"));
   EXPECT_THAT(
       Call<cpb::WantPodResponse>(*connection, control + "WantPod", want),
       IsOk());
@@ -471,9 +451,8 @@ TEST_F(ControlServiceTest, OtherUsersMayOnlyLook) {
     connection = Dial();
   }
   ASSERT_NE(connection, nullptr);
-  const std::string control = "/devmgr.control.v1.Controller/";
-  cpb::WantPodRequest want;
-  want.set_manifest(WantedPodText("p", "u-p"));
+  const std::string control = kController;
+  const auto want = WantRequest(WantedPodText("p", "u-p"));
   const auto wanted =
       Call<cpb::WantPodResponse>(*connection, control + "WantPod", want);
   EXPECT_EQ(wanted.status().code(), StatusCode::kPermissionDenied);
