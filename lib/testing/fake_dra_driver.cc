@@ -13,6 +13,7 @@
 #include "testing/call_script.h"
 #include "testing/claim_manifests.h"
 #include "testing/driver_journal.h"
+#include "testing/fake_driver_options.h"
 #include "testing/fake_driver_store.h"
 #include "testing/fake_driver_wire.h"
 #include "testing/fake_health.h"
@@ -26,59 +27,6 @@ namespace {
 using Action = ScenarioStep::Action;
 
 constexpr char kNobodysUid[] = "00000000-0000-0000-0000-000000000000";
-constexpr std::size_t kMaxDriverNameBytes = 200;
-
-/// That and others make a file name of at most 255 bytes.
-bool FitsIntoFileName(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxDriverNameBytes &&
-         name.front() != '.' && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
-
-/// Only what would break paths is refused: a driver with a name that no
-/// manager accepts is a thing to test.
-absl::Status CheckOptions(const FakeDraDriverOptions& options) {
-  std::vector<std::string> problems;
-  if (!FitsIntoFileName(options.name)) {
-    problems.push_back(
-        fmt::format("name '{}' is not 1 to {} characters without '/' and "
-                    "without a leading '.'",
-                    options.name, kMaxDriverNameBytes));
-  }
-  if (options.root.empty()) problems.push_back("root is empty");
-  const std::string both = options.name + "-" + options.instance;
-  if (!options.instance.empty() && !FitsIntoFileName(both)) {
-    problems.push_back(
-        fmt::format("instance '{}' has a '/', or is too long beside the name",
-                    options.instance));
-  }
-  for (const auto* list : {&options.api, &options.served_api}) {
-    for (const std::string& name : *list) {
-      if (FindDraApi(name) != nullptr) continue;
-      problems.push_back(
-          fmt::format("api '{}' is not one of v1, v1beta1, v1alpha4, v1alpha3, "
-                      "v1alpha2, v1alpha1",
-                      name));
-    }
-    if (std::count(list->begin(), list->end(), "v1alpha4") > 0 &&
-        std::count(list->begin(), list->end(), "v1alpha3") > 0) {
-      problems.push_back("v1alpha4 and v1alpha3 have the same method names");
-    }
-  }
-  if (!options.health.empty() && !FakeHealth::IsVersion(options.health)) {
-    problems.push_back(
-        fmt::format("health '{}' is not one of v1, v1alpha1", options.health));
-  }
-  if (options.health_lease.count() <= 0) {
-    problems.push_back(
-        fmt::format("health_lease is {} s", options.health_lease.count()));
-  }
-  if (options.devices < 0) {
-    problems.push_back(fmt::format("devices is {}", options.devices));
-  }
-  if (problems.empty()) return absl::OkStatus();
-  return InvalidArgumentError("fake driver: {}", fmt::join(problems, "; "));
-}
 
 /// The first of the steps that is about the whole call, else an idle step that
 /// carries the longest delay.
@@ -107,9 +55,11 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   explicit FakeDraDriverImpl(FakeDraDriverOptions options)
       : options_(std::move(options)),
         plugin_dir_(options_.root / "plugins" / options_.name),
-        service_socket_(plugin_dir_ / ("dra" + Suffix(options_) + ".sock")),
-        registration_socket_(options_.root / "plugins_registry" /
-                             (options_.name + Suffix(options_) + "-reg.sock")),
+        service_socket_(plugin_dir_ /
+                        ("dra" + SocketSuffix(options_) + ".sock")),
+        registration_socket_(
+            options_.root / "plugins_registry" /
+            (options_.name + SocketSuffix(options_) + "-reg.sock")),
         journal_(options_.on_event),
         script_(Fake::kDriver, "fake-dra", StepsOf(options_), options_.crash),
         health_(script_.executor(), options_.health, options_.health_lease,
@@ -154,12 +104,6 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   }
 
  private:
-  static std::vector<ScenarioStep> StepsOf(const FakeDraDriverOptions& options);
-  /// Of the names of sockets, as the official library makes them.
-  static std::string Suffix(const FakeDraDriverOptions& options) {
-    return options.instance.empty() ? "" : "-" + options.instance;
-  }
-
   // Sockets.
   absl::Status OpenAll();
   void CloseAll();
@@ -217,19 +161,6 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   std::size_t closed_connections_ = 0;  ///< Of service sockets gone by now.
   FakeHealth health_;
 };
-
-std::vector<ScenarioStep> FakeDraDriverImpl::StepsOf(
-    const FakeDraDriverOptions& options) {
-  std::vector<ScenarioStep> steps = options.scenario;
-  if (options.fail_get_info > 0) {
-    ScenarioStep fail;
-    fail.action = Action::kFail;
-    fail.method = "get-info";
-    fail.times = options.fail_get_info;
-    steps.insert(steps.begin(), std::move(fail));
-  }
-  return steps;
-}
 
 absl::Status FakeDraDriverImpl::Start() {
   DEVMGR_ASSIGN_OR_RETURN(runtime_, rpc::Runtime::Start());

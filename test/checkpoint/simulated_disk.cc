@@ -3,47 +3,14 @@
 
 #include <rocksdb/system_clock.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/store_support.h"
-#include "common/status.h"
+#include "checkpoint/simulated_disk_model.h"
 
 namespace devmgr::checkpoint {
-
-/// A file or a directory, whatever its name.
-struct DiskNode {
-  using Names = std::map<std::string, std::shared_ptr<DiskNode>>;
-
-  bool is_directory = false;
-  // Of a file:
-  std::string contents;
-  std::string synced;
-  // Of a directory: its names, and how they became what they are since they
-  // were synced. A null node is a name that went.
-  Names names;
-  Names synced_names;
-  std::vector<Names> changes;
-
-  void Change(const Names& change) {
-    Apply(change, names);
-    changes.push_back(change);
-  }
-  static void Apply(const Names& change, Names& names) {
-    for (const auto& [name, node] : change) {
-      if (node == nullptr) {
-        names.erase(name);
-      } else {
-        names[name] = node;
-      }
-    }
-  }
-};
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,167 +20,11 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Kind = DiskOperation::Kind;
-using NodePtr = std::shared_ptr<DiskNode>;
-using Names = DiskNode::Names;
-
-NodePtr NewDirectoryNode() {
-  auto node = std::make_shared<DiskNode>();
-  node->is_directory = true;
-  return node;
-}
-
-/// What is in a real directory and not in its node.
-void FindOthers(const fs::path& path, DiskNode& directory) {
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(path, gone)) {
-    const std::string name = entry.path().filename().string();
-    if (directory.names.contains(name)) continue;
-    auto node = std::make_shared<DiskNode>();
-    node->is_directory = entry.is_directory();
-    directory.Change({{name, std::move(node)}});
-  }
-}
-
-std::string ContentsAfter(const DiskNode& file, Survival::Data data) {
-  const std::size_t synced =
-      file.contents.starts_with(file.synced) ? file.synced.size() : 0;
-  const std::size_t unsynced = file.contents.size() - synced;
-  switch (data) {
-    case Survival::Data::kLost:
-      return file.synced;
-    case Survival::Data::kTorn:
-      return file.contents.substr(0, synced + unsynced / 2);
-    case Survival::Data::kHoled:
-      return file.contents.substr(0, synced + unsynced / 2) +
-             std::string(unsynced - unsynced / 2, '\0');
-    case Survival::Data::kZeroed:
-      return file.contents.substr(0, synced) + std::string(unsynced, '\0');
-    case Survival::Data::kWhole:
-      break;
-  }
-  return file.contents;
-}
-
-Names NamesAfter(const DiskNode& directory, Survival::Names names) {
-  Names left = directory.synced_names;
-  std::size_t changes = directory.changes.size();
-  if (names == Survival::Names::kLost) changes = 0;
-  if (names == Survival::Names::kFirst) changes = (changes + 1) / 2;
-  for (std::size_t i = 0; i < changes; ++i) {
-    DiskNode::Apply(directory.changes[i], left);
-  }
-  return left;
-}
-
-void AddToImage(const DiskNode& directory, const std::string& prefix,
-                Survival survival, DiskImage& image) {
-  for (const auto& [name, node] : NamesAfter(directory, survival.names)) {
-    const std::string path = prefix + name;
-    if (node->is_directory) {
-      image[path] = std::nullopt;
-      AddToImage(*node, path + "/", survival, image);
-    } else {
-      image[path] = ContentsAfter(*node, survival.data);
-    }
-  }
-}
-
-/// As RocksDB's own file system says it.
-IOStatus StatusOf(DiskFault fault, const std::string& path) {
-  const bool full =
-      fault == DiskFault::kNoSpace || fault == DiskFault::kShortNoSpace;
-  if (!full) return IOStatus::IOError(path, ErrnoText(EIO));
-  IOStatus status = IOStatus::NoSpace(path, ErrnoText(ENOSPC));
-  status.SetRetryable(true);
-  return status;
-}
+using ModelPtr = std::shared_ptr<SimulatedDisk::Model>;
 
 bool IsShort(DiskFault fault) {
   return fault == DiskFault::kShort || fault == DiskFault::kShortNoSpace;
 }
-
-}  // namespace
-
-std::string_view NameOf(Kind kind) {
-  static constexpr std::array<std::string_view, DiskOperation::kKinds> kNames =
-      {"open",   "read",   "look up",        "create",
-       "append", "sync",   "truncate",       "close",
-       "rename", "delete", "make directory", "sync directory"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
-
-void WriteImage(const DiskImage& image, const fs::path& folder) {
-  for (const auto& [name, contents] : image) {
-    if (contents.has_value()) {
-      WriteFile(folder / name, *contents);
-    } else {
-      fs::create_directory(folder / name);
-    }
-  }
-}
-
-struct SimulatedDisk::Model {
-  explicit Model(fs::path root_folder) : folder(std::move(root_folder)) {}
-
-  bool Holds(const fs::path& path) const {
-    const fs::path relative = path.lexically_relative(folder);
-    return !relative.empty() && *relative.begin() != "..";
-  }
-
-  /// The node of a path in the folder; null if there is none.
-  NodePtr Find(const fs::path& path) {
-    NodePtr node = root;
-    fs::path at = folder;
-    for (const fs::path& name : path.lexically_relative(folder)) {
-      if (name == ".") continue;
-      FindOthers(at, *node);
-      const auto found = node->names.find(name.string());
-      if (found == node->names.end()) return nullptr;
-      node = found->second;
-      at /= name;
-    }
-    return node;
-  }
-
-  void Name(const fs::path& path, NodePtr node) {
-    Find(path.parent_path())
-        ->Change({{path.filename().string(), std::move(node)}});
-  }
-
-  // The analyzer loses sight of the text that a status owns.
-  // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks)
-
-  /// Carries out a call, unless it is to fail.
-  template <typename Act>
-  IOStatus Run(Kind kind, const std::string& path, Act act) {
-    return RunWithFault(kind, path, [&](DiskFault fault) {
-      return fault == DiskFault::kNone ? act() : StatusOf(fault, path);
-    });
-  }
-
-  template <typename Act>
-  IOStatus RunWithFault(Kind kind, const std::string& path, Act act) {
-    std::lock_guard lock(mutex);
-    DiskFault fault = DiskFault::kNone;
-    if (hook && Holds(path)) fault = hook({++operations, kind, path});
-    IOStatus status = act(fault);
-    if (status.ok()) ++counts[{kind, path}];
-    return status;
-  }
-  // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
-
-  mutable std::recursive_mutex mutex;  ///< Held over the hook.
-  const fs::path folder;
-  const NodePtr root = NewDirectoryNode();
-  Hook hook;
-  std::uint64_t operations = 0;
-  std::map<std::pair<Kind, std::string>, std::uint64_t> counts;
-  std::map<std::string, std::uint64_t> bytes_appended;
-};
-
-namespace {
-
-using ModelPtr = std::shared_ptr<SimulatedDisk::Model>;
 
 class WrittenFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
@@ -547,20 +358,6 @@ class Environment : public rocksdb::EnvWrapper {
     system_clock_ = std::make_shared<WakefulClock>();
   }
 };
-
-/// Takes what is in a real directory as it is.
-void Adopt(const fs::path& path, DiskNode& directory) {
-  FindOthers(path, directory);
-  for (const auto& [name, node] : directory.names) {
-    if (node->is_directory) {
-      Adopt(path / name, *node);
-    } else {
-      node->contents = node->synced = ReadFile(path / name);
-    }
-  }
-  directory.synced_names = directory.names;
-  directory.changes.clear();
-}
 
 }  // namespace
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <devmgr/inspection.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <deque>
-#include <future>
-#include <thread>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -14,11 +10,9 @@
 #include "rpc/message.h"
 #include "rpc/server.h"
 #include "rpc/unix_socket.h"
+#include "server/inspection_fixture.h"
 #include "server/inspection_service.h"
-#include "support/fake_device_manager.h"
-#include "support/mailbox.h"
 #include "support/names_once.h"
-#include "support/temp_folder.h"
 
 namespace devmgr {
 namespace {
@@ -29,56 +23,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-const ObjectName kPod{"default", "gpu-pod"};
-
-PodInfo Info(PodState state) {
-  PodInfo pod;
-  pod.name = kPod;
-  pod.uid = {"u1"};
-  pod.state = state;
-  return pod;
-}
-
-class InspectionServerTest : public ::testing::Test {
- protected:
-  void SetActuate(Actuate actuate) {
-    manager_.Set(
-        [&](FakeDeviceManager::World& world) { world.node.actuate = actuate; });
-  }
-  void StartServer() {
-    auto server = InspectionServer::Start(manager_, endpoint_);
-    ASSERT_TRUE(server.ok()) << server.status().ToString();
-    server_ = *std::move(server);
-  }
-
-  std::unique_ptr<Inspector> Connect(milliseconds timeout = kPatience) {
-    auto inspector = Inspector::Connect(endpoint_, timeout);
-    EXPECT_TRUE(inspector.ok()) << inspector.status().ToString();
-    return inspector.ok() ? *std::move(inspector) : nullptr;
-  }
-
-  /// The source has `kPod`, and `default/bad`, which is malformed.
-  void SetSource() {
-    auto pod = std::make_shared<Pod>();
-    pod->metadata.ns = kPod.ns;
-    pod->metadata.name = kPod.name;
-    pod->metadata.uid = "u1";
-    auto bad = std::make_shared<MalformedPod>();
-    bad->pod.metadata.uid = "u2";
-    bad->problem = {"bad.yaml", 3, "spec.containers", "required value"};
-    auto objects = std::make_shared<ObjectSnapshot>();
-    objects->pods[kPod] = pod;
-    objects->malformed_pods[{"default", "bad"}] = bad;
-    manager_.Set(
-        [&](FakeDeviceManager::World& world) { world.objects = objects; });
-  }
-
-  TempFolder folder_;
-  const std::filesystem::path endpoint_ = folder_.path() / "devmgr.sock";
-  FakeDeviceManager manager_;
-  std::unique_ptr<InspectionServer> server_;
-};
 
 TEST_F(InspectionServerTest, SocketIsForItsOwnerOnly) {
   StartServer();
@@ -136,7 +80,7 @@ TEST_F(InspectionServerTest, LeavesNothingBehind) {
 TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
   manager_.Set([](FakeDeviceManager::World& world) {
     world.node.version = "7";
-    world.pods = {Info(PodState::kWaiting)};
+    world.pods = {InfoOf(PodState::kWaiting)};
     world.claims.resize(2);
     world.plugins.resize(3);
     world.debts = {{{"default", "gpu"},
@@ -249,7 +193,7 @@ TEST_F(InspectionServerTest, TellsEarlierStates) {
       LedgerView view;
       view.sequence = 3;
       view.time = WallTime(milliseconds(1'500));
-      view.pods = {Info(PodState::kReady)};
+      view.pods = {InfoOf(PodState::kReady)};
       view.claims.resize(2);
       view.devices.resize(3);
       return view;
@@ -306,7 +250,7 @@ TEST_F(InspectionServerTest, ResolvesReadyPods) {
   devices->containers.resize(1);
   devices->containers[0].name = "main";
   manager_.Set([&](FakeDeviceManager::World& world) {
-    world.pods = {Info(PodState::kReady)};
+    world.pods = {InfoOf(PodState::kReady)};
     world.answers[{"u1"}] = devices;
   });
   StartServer();
@@ -317,7 +261,7 @@ TEST_F(InspectionServerTest, ResolvesReadyPods) {
 
 // Unavailable would read as "no daemon there".
 TEST_F(InspectionServerTest, PodThatIsNotReadyIsAFailedPrecondition) {
-  PodInfo pod = Info(PodState::kWaiting);
+  PodInfo pod = InfoOf(PodState::kWaiting);
   pod.reason = "ClaimMissing";
   pod.message = "claim 'default/c' does not exist";
   manager_.Set([&](FakeDeviceManager::World& world) { world.pods = {pod}; });
@@ -356,7 +300,7 @@ TEST_F(InspectionServerTest, FindsPodsOfLedgerAndSource) {
   EXPECT_EQ(inspector->Resolve(kPod).status().code(),
             absl::StatusCode::kFailedPrecondition);
 
-  manager_.ChangePod(Info(PodState::kReady));
+  manager_.ChangePod(InfoOf(PodState::kReady));
   found = inspector->FindPod(kPod);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->state, PodState::kReady);
@@ -384,7 +328,7 @@ TEST_F(InspectionServerTest, NothingCanBeAskedForOfAManagerThatDoesNotActuate) {
 
 TEST_F(InspectionServerTest, AManagerThatFollowsManifestsActsByItself) {
   SetSource();
-  manager_.ChangePod(Info(PodState::kReady));
+  manager_.ChangePod(InfoOf(PodState::kReady));
   SetActuate(Actuate::kSource);
   StartServer();
   const auto inspector = Connect();
@@ -411,105 +355,9 @@ TEST_F(InspectionServerTest, PassesWishesToTheManager) {
   EXPECT_THAT(MessageOf(bad), HasSubstr("bad.yaml:3"));
 
   EXPECT_EQ(inspector->ReleasePod(kPod).code(), absl::StatusCode::kNotFound);
-  manager_.ChangePod(Info(PodState::kReady));
+  manager_.ChangePod(InfoOf(PodState::kReady));
   EXPECT_TRUE(inspector->ReleasePod(kPod).ok());
   EXPECT_THAT(manager_.unwanted(), ElementsAre("u1"));
-}
-
-TEST_F(InspectionServerTest, ChangesWakeThoseWhoWait) {
-  StartServer();
-  const auto inspector = Connect();
-  const auto version = inspector->WaitForChange(0, milliseconds(0));
-  ASSERT_TRUE(version.ok());
-  auto waiting = std::async(std::launch::async, [&] {
-    return inspector->WaitForChange(*version, kPatience);
-  });
-  manager_.ChangePod(Info(PodState::kReady));
-  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
-  const auto changed = waiting.get();
-  ASSERT_TRUE(changed.ok()) << changed.status().ToString();
-  EXPECT_NE(*changed, *version);
-}
-
-TEST_F(InspectionServerTest, WaitEndsWithoutAChange) {
-  StartServer();
-  const auto inspector = Connect();
-  const auto version = inspector->WaitForChange(0, milliseconds(0));
-  ASSERT_TRUE(version.ok());
-  EXPECT_EQ(*inspector->WaitForChange(*version, milliseconds(20)), *version);
-  // A number of another daemon's counts as a change at once.
-  EXPECT_EQ(*inspector->WaitForChange(*version + 9, kPatience), *version);
-}
-
-TEST_F(InspectionServerTest, EventsComeAtOnceOrWhenTheyHappen) {
-  StartServer();
-  const auto inspector = Connect();
-  EXPECT_THAT(*inspector->Events(0, milliseconds(0)), IsEmpty());
-  EXPECT_THAT(*inspector->Events(0, milliseconds(20)), IsEmpty());
-
-  EventInfo event;
-  event.reason = "Prepared";
-  auto waiting = std::async(std::launch::async,
-                            [&] { return inspector->Events(0, kPatience); });
-  // A change that is no event does not end the wait.
-  manager_.ChangePod(Info(PodState::kReady));
-  manager_.AddEvent(event);
-  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
-  const auto events = waiting.get();
-  ASSERT_TRUE(events.ok()) << events.status().ToString();
-  ASSERT_THAT(*events, SizeIs(1));
-  EXPECT_EQ(events->front().reason, "Prepared");
-  EXPECT_EQ(events->front().sequence, 1u);
-
-  EXPECT_THAT(*inspector->Events(0, kPatience), SizeIs(1));
-  EXPECT_THAT(*inspector->Events(1, milliseconds(0)), IsEmpty());
-}
-
-TEST_F(InspectionServerTest, StopsWhileSomebodyWaits) {
-  StartServer();
-  const auto inspector = Connect();
-  const auto version = inspector->WaitForChange(0, milliseconds(0));
-  ASSERT_TRUE(version.ok());
-  auto waiting = std::async(std::launch::async, [&] {
-    return inspector->WaitForChange(*version, kPatience);
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  server_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  ASSERT_EQ(waiting.wait_for(kPatience), std::future_status::ready);
-  EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(inspector->Node().status().code(), absl::StatusCode::kUnavailable);
-}
-
-TEST_F(InspectionServerTest, TooManyWaitersAreTurnedAway) {
-  StartServer();
-  auto runtime = rpc::Runtime::Start();
-  ASSERT_TRUE(runtime.ok());
-  // One client alone may not have so many.
-  std::vector<std::unique_ptr<rpc::Connection>> connections;
-  for (int i = 0; i < 3; ++i) {
-    auto connection = rpc::Dial(**runtime, endpoint_, [] {});
-    ASSERT_TRUE(connection.ok());
-    connections.push_back(*std::move(connection));
-  }
-  server::pb::EventsRequest request;
-  request.set_wait_ms(60'000);
-  Mailbox<absl::StatusCode> answers;
-  constexpr std::size_t kCalls = server::InspectionService::kMaxCalls + 1;
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    connections[i % connections.size()]->Call(
-        std::string(server::kServicePath) + "Events", rpc::Encode(request),
-        {kPatience}, [&](absl::StatusOr<std::string> answer) {
-          answers.Put(answer.status().code());
-        });
-  }
-  EXPECT_EQ(answers.Take(), absl::StatusCode::kResourceExhausted);
-  manager_.AddEvent(EventInfo());
-  for (std::size_t i = 1; i < kCalls; ++i) {
-    EXPECT_EQ(answers.Take(), absl::StatusCode::kOk);
-  }
-  // All places are free again.
-  EXPECT_TRUE(Connect()->Node().ok());
 }
 
 TEST_F(InspectionServerTest, GarbageIsAnInvalidArgument) {
