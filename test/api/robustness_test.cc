@@ -6,13 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "api/manifests_dir.h"
 #include "support/random_lives.h"
+#include "support/read_all.h"
 
 namespace devmgr {
 namespace {
@@ -21,8 +20,7 @@ const char* const kFiles[] = {"full.yaml", "kep-5004.yaml",
                               "kep-5004-pods.yaml", "list.json"};
 
 std::string ReadFile(const std::string& name) {
-  std::ifstream file(std::string(DEVMGR_MANIFESTS_DIR) + "/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return ReadAll(std::string(DEVMGR_MANIFESTS_DIR) + "/" + name);
 }
 
 /// What holds for every outcome.

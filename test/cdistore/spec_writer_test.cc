@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "support/as_nobody.h"
+#include "support/read_all.h"
 #include "support/status_matchers.h"
 #include "support/temp_folder.h"
 
@@ -30,10 +29,6 @@ CdiSpec SpecOf(const std::string& device) {
 
 class SpecWriterTest : public ::testing::Test {
  protected:
-  static std::string Content(const fs::path& file) {
-    std::ifstream stream(file);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
   TempFolder folder_;
   const fs::path directory_ = folder_.path() / "run/cdi";
 };
@@ -43,7 +38,7 @@ TEST_F(SpecWriterTest, ASpecIsYamlUnlessItsNameSaysOtherwise) {
   const auto yaml = WriteCdiSpec(SpecOf("d"), directory_, "v-c_claim1");
   ASSERT_THAT(yaml, IsOk());
   EXPECT_EQ(*yaml, directory_ / "v-c_claim1.yaml");
-  const auto spec = ParseCdiSpec(Content(*yaml), "");
+  const auto spec = ParseCdiSpec(ReadAll(*yaml), "");
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(*spec, SpecOf("d"));
   EXPECT_EQ(*WriteCdiSpec(SpecOf("d"), directory_, "a.yml"),
@@ -51,7 +46,7 @@ TEST_F(SpecWriterTest, ASpecIsYamlUnlessItsNameSaysOtherwise) {
   const auto json = WriteCdiSpec(SpecOf("d"), directory_, "a.json");
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(*json, directory_ / "a.json");
-  EXPECT_THAT(Content(*json), StartsWith("{"));
+  EXPECT_THAT(ReadAll(*json), StartsWith("{"));
   struct stat info {};
   ASSERT_EQ(::stat(json->c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0644u);
@@ -89,7 +84,7 @@ TEST_F(SpecWriterTest, DoesNotReplaceWhenToldSo) {
   EXPECT_THAT(WriteCdiSpec(SpecOf("e"), directory_, "a", CdiIfPresent::kFail),
               StatusIs(absl::StatusCode::kAlreadyExists));
   EXPECT_THAT(WriteCdiSpec(SpecOf("e"), directory_, "a"), IsOk());
-  EXPECT_THAT(Content(directory_ / "a.yaml"), HasSubstr("e"));
+  EXPECT_THAT(ReadAll(directory_ / "a.yaml"), HasSubstr("e"));
 }
 
 TEST_F(SpecWriterTest, WhoMayNotWriteIsTold) {

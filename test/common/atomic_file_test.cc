@@ -7,12 +7,12 @@
 
 #include <atomic>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/as_nobody.h"
+#include "support/read_all.h"
 #include "support/status_matchers.h"
 #include "support/temp_folder.h"
 
@@ -34,10 +34,6 @@ class AtomicFileTest : public ::testing::Test {
     }
     return names;
   }
-  static std::string Content(const fs::path& file) {
-    std::ifstream stream(file);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
   TempFolder folder_;
   const fs::path file_ = folder_.path() / "a.json";
 };
@@ -47,7 +43,7 @@ TEST_F(AtomicFileTest, WritesForAllToReadAndLeavesNothingElse) {
   const absl::Status status = WriteFileAtomically(file_, "text");
   ::umask(before);
   ASSERT_THAT(status, IsOk());
-  EXPECT_EQ(Content(file_), "text");
+  EXPECT_EQ(ReadAll(file_), "text");
   struct stat info {};
   ASSERT_EQ(::stat(file_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0644u);
@@ -57,7 +53,7 @@ TEST_F(AtomicFileTest, WritesForAllToReadAndLeavesNothingElse) {
 TEST_F(AtomicFileTest, MakesDirectoriesThatAreMissing) {
   const fs::path deep = folder_.path() / "b/c/d.yaml";
   ASSERT_THAT(WriteFileAtomically(deep, "text"), IsOk());
-  EXPECT_EQ(Content(deep), "text");
+  EXPECT_EQ(ReadAll(deep), "text");
 }
 
 TEST_F(AtomicFileTest, ReplacesUnlessToldNotTo) {
@@ -66,9 +62,9 @@ TEST_F(AtomicFileTest, ReplacesUnlessToldNotTo) {
       WriteFileAtomically(file_, "two", IfPresent::kFail);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a.json"));
-  EXPECT_EQ(Content(file_), "one");
+  EXPECT_EQ(ReadAll(file_), "one");
   ASSERT_THAT(WriteFileAtomically(file_, "three"), IsOk());
-  EXPECT_EQ(Content(file_), "three");
+  EXPECT_EQ(ReadAll(file_), "three");
   EXPECT_THAT(Names(), ElementsAre("a.json"));
 }
 
@@ -86,7 +82,7 @@ TEST_F(AtomicFileTest, ReadersSeeTheOldFileOrTheNewOne) {
   });
   int looks = 0;
   while (!done || looks == 0) {
-    const std::string content = Content(file_);
+    const std::string content = ReadAll(file_);
     ASSERT_TRUE(content == even || content == odd) << content.size();
     ++looks;
   }
@@ -100,7 +96,7 @@ TEST_F(AtomicFileTest, AFailureChangesNothing) {
   EXPECT_FALSE(WriteFileAtomically(folder_.path() / "b.json", "two").ok());
   fs::remove(folder_.path() / "b.json");
   EXPECT_FALSE(WriteFileAtomically(file_ / "c.json", "three").ok());
-  EXPECT_EQ(Content(file_), "one");
+  EXPECT_EQ(ReadAll(file_), "one");
   EXPECT_THAT(Names(), ElementsAre("a.json"));
 }
 
@@ -114,7 +110,7 @@ TEST_F(AtomicFileTest, WhoMayNotWriteIsTold) {
                WriteFileAtomically(folder_.path() / "d/e.json", "two"));
   }));
   fs::permissions(folder_.path(), fs::perms{0755});
-  EXPECT_EQ(Content(file_), "one");
+  EXPECT_EQ(ReadAll(file_), "one");
   EXPECT_THAT(Names(), ElementsAre("a.json"));
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Pair;
 using Change = InventoryDelta::HealthChange;
 
 class InventoryTest : public testing::Test {
@@ -214,27 +213,6 @@ TEST_F(InventoryTest, AnEmptyListIsLegal) {
   Report({});
   EXPECT_EQ(inventory_.state(), EndpointState::kLive);
   EXPECT_EQ(FiguresNow(), Numbers(0, 0));
-}
-
-TEST_F(InventoryTest, AllocatableDevicesAreTheHealthyOnes) {
-  // DP-055, DP-120, DP-121
-  InventoryMap inventories;
-  inventories.emplace("foo",
-                      Live({Healthy("1"), Healthy("2"), Unhealthy("3")}));
-  inventories.emplace("bar", Live({Healthy("1", {1}), Unhealthy("2")}));
-  inventories.emplace("qux", Live({Unhealthy("1")}));
-  EXPECT_THAT(
-      AllocatableDevices(inventories),
-      ElementsAre(Pair("bar", ElementsAre(Healthy("1", {1}))),
-                  Pair("foo", ElementsAre(Healthy("1"), Healthy("2")))));
-  inventories.at("foo").Report(1, {Healthy("1"), Healthy("2"), Healthy("3")},
-                               NobodyHolds, 1);
-  EXPECT_THAT(AllocatableDevices(inventories).at("foo"),
-              ElementsAre(Healthy("1"), Healthy("2"), Healthy("3")));
-  for (auto& [resource, inventory] : inventories) {
-    inventory.Disconnect(1, NobodyHolds, 2);
-  }
-  EXPECT_THAT(AllocatableDevices(inventories), IsEmpty());
 }
 
 // Held devices the plugin does not list any more.

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "e2e/build_dirs.h"
-#include "e2e/read_all.h"
 #include "e2e/real_runtime.h"
 #include "support/mailbox.h"
+#include "support/read_all.h"
 
 namespace devmgr {
 namespace {

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "e2e/build_dirs.h"
-#include "e2e/read_all.h"
 #include "support/mailbox.h"
+#include "support/read_all.h"
 
 namespace devmgr {
 namespace {

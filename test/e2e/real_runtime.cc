@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "support/read_all.h"
 #include "support/temp_folder.h"
 
 namespace devmgr {
@@ -101,8 +99,7 @@ int RunProgram(const std::vector<std::string>& words, std::string* output) {
   const pid_t pid = SpawnProgram(words, folder.path() / "out");
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) return -1;
-  std::ifstream stream(folder.path() / "out", std::ios::binary);
-  *output = {std::istreambuf_iterator<char>(stream), {}};
+  *output = ReadAll(folder.path() / "out");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

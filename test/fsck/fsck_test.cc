@@ -111,6 +111,14 @@ class FsckTest : public ::testing::Test {
   }
   state::ClaimRecord Held() { return *state_.FindClaim({kHeld}); }
   state::PodRecord Pod() { return *state_.FindPod({"pod-uid"}); }
+  void PutAllIntoAnotherBoot() {
+    state::ClaimRecord claim = Held();
+    claim.drivers[kDriver].boot_id = "boot-0";
+    Put(claim);
+    state::PodRecord pod = Pod();
+    pod.boot_id = "boot-0";
+    Put(pod);
+  }
 
   std::vector<Finding> Run() {
     const CdiRegistry specs = specs_.Registry();
@@ -182,12 +190,7 @@ TEST_F(FsckTest, FindsAMissingSpec) {
 
 TEST_F(FsckTest, MissesNoSpecOfAClaimThatIsNotPreparedNow) {
   specs_.files.clear();
-  state::ClaimRecord claim = Held();
-  claim.drivers[kDriver].boot_id = "boot-0";
-  Put(claim);
-  state::PodRecord pod = Pod();
-  pod.boot_id = "boot-0";
-  Put(pod);
+  PutAllIntoAnotherBoot();
   EXPECT_THAT(Run(), IsEmpty());
 }
 
@@ -406,12 +409,7 @@ TEST_F(DeviceFsckTest, FindsAMissingSpecOfAPluginsAnswer) {
 
 TEST_F(DeviceFsckTest, MissesNoSpecOfAnAnswerOfAnotherBoot) {
   specs_.files.clear();
-  state::ClaimRecord claim = Held();
-  claim.drivers[kDriver].boot_id = "boot-0";
-  Put(claim);
-  state::PodRecord pod = Pod();
-  pod.boot_id = "boot-0";
-  Put(pod);
+  PutAllIntoAnotherBoot();
   EXPECT_THAT(Run(), IsEmpty());
 }
 

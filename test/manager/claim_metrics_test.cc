@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a host is told of claims for its metrics.
-#include <devmgr/metrics.h>
-
-#include "common/mutex.h"
 #include "manager/manager_fixture.h"
+#include "manager/recorded_metrics.h"
 #include "support/status_matchers.h"
 
 namespace devmgr {
@@ -14,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class ClaimMetricsSink final : public MetricsSink {
+class ClaimMetricsSink final : public RecordedMetrics {
  public:
   void OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) override {
     Add(failed ? "prepare failed" : "prepared", took);
@@ -28,25 +26,6 @@ class ClaimMetricsSink final : public MetricsSink {
   void OnUnprepareSkipped(const std::string& driver) override {
     Add("no unprepare by " + driver);
   }
-  std::vector<std::string> calls() {
-    MutexLock lock(mutex_);
-    return calls_;
-  }
-  std::chrono::nanoseconds longest() {
-    MutexLock lock(mutex_);
-    return longest_;
-  }
-
- private:
-  void Add(std::string call,
-           std::chrono::nanoseconds took = std::chrono::nanoseconds(0)) {
-    MutexLock lock(mutex_);
-    calls_.push_back(std::move(call));
-    longest_ = std::max(longest_, took);
-  }
-  Mutex mutex_;
-  std::vector<std::string> calls_ DEVMGR_GUARDED_BY(mutex_);
-  std::chrono::nanoseconds longest_ DEVMGR_GUARDED_BY(mutex_){};
 };
 
 class ClaimMetricsTest : public ManagerTest {

@@ -23,12 +23,36 @@ class DraHealthPolicyTest : public DraHealthTest {
       actions_.Put(action);
     };
   }
+
+  /// Of three devices, the one of pod `p1`.
+  void ReportOneBroken() {
+    Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  }
+  /// Before it is broken for long; from the next start on it is at once.
+  void KeepOneBroken() {
+    node_.options.health.unhealthy_for = std::chrono::hours(1);
+    Start(3);
+    ReportOneBroken();
+    ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
+    node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
+  }
+  void ExpectThatItsPodFails() {
+    const auto action = actions_.Take();
+    ASSERT_TRUE(action.has_value());
+    EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  }
+  void ExpectThatNoPodFails() {
+    Told();
+    EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
+    EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+  }
+
   Mailbox<PodAction> actions_;
 };
 
 TEST_F(DraHealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
   Start(3);
-  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
+  ReportOneBroken();
   const auto action = actions_.Take();
   ASSERT_TRUE(action.has_value());
   EXPECT_EQ(action->pod, PodUid{"u-p1"});
@@ -43,57 +67,37 @@ TEST_F(DraHealthPolicyTest, APodIsToFailWhenItsDeviceStaysBroken) {
 }
 
 TEST_F(DraHealthPolicyTest, ARestartForgetsNothing) {
-  node_.options.health.unhealthy_for = std::chrono::hours(1);
-  Start(3);
-  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
-  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
+  ASSERT_NO_FATAL_FAILURE(KeepOneBroken());
   Restart();
-  const auto action = actions_.Take();
-  ASSERT_TRUE(action.has_value());
-  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  ExpectThatItsPodFails();
 }
 
 // No driver is back yet: what one said in another boot condemns nobody.
 TEST_F(DraHealthPolicyTest, WhatWasBrokenBeforeARebootFailsNobody) {
-  node_.options.health.unhealthy_for = std::chrono::hours(1);
-  Start(3);
-  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
-  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
+  ASSERT_NO_FATAL_FAILURE(KeepOneBroken());
   StopListening();
   node_.Reboot();
   Listen();
   ASSERT_TRUE(node_.WaitFor("p1", PodState::kReady));
-  Told();
-  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
-  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+  ExpectThatNoPodFails();
   EXPECT_THAT(StatusOf("p1"),
               ElementsAre(HasSubstr("Unknown: the driver has not reported it "
                                     "since the node booted")));
   EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
               IsOk());
   // What it says now does.
-  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
-  const auto action = actions_.Take();
-  ASSERT_TRUE(action.has_value());
-  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  ReportOneBroken();
+  ExpectThatItsPodFails();
 }
 
 TEST_F(DraHealthPolicyTest, WhatRanOutWhileWeWereDownFailsNobody) {
-  node_.options.health.unhealthy_for = std::chrono::hours(1);
-  Start(3);
-  Report({Of("dev-0", kGood), Of("dev-1", kBad), Of("dev-2", kGood)});
-  ASSERT_TRUE(WaitForKept(::testing::SizeIs(3)));
-  node_.options.health.unhealthy_for = std::chrono::milliseconds(1);
+  ASSERT_NO_FATAL_FAILURE(KeepOneBroken());
   StopListening();
   node_.Stop();
   ToldEarlier("dev-1", std::chrono::milliseconds(61'000));
   node_.Start();
   Listen();
-  Told();
-  EXPECT_THAT(MessagesOf("DeviceUnhealthy"), IsEmpty());
-  EXPECT_THAT(MessagesOf("PodToFail"), IsEmpty());
+  ExpectThatNoPodFails();
   EXPECT_THAT(StatusOf("p0"), ElementsAre(HasSubstr("Healthy")));
 }
 

@@ -6,8 +6,7 @@
 
 #include "cdistore/spec_directory.h"
 #include "manager/device_fixture.h"
-#include "manager/manager_fixture.h"
-#include "support/temp_folder.h"
+#include "manager/spec_fixture.h"
 
 namespace devmgr {
 namespace {
@@ -20,39 +19,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class ManagerFsckTest : public ManagerTest {
+class ManagerFsckTest : public SpecNodeTest {
  protected:
-  void SetUp() override {
-    ManagerTest::SetUp();
-    node_.options.cdi_spec_dirs = {folder_.path()};
-  }
-
-  /// The fake driver calls the device of a claim by the claim's name.
-  std::filesystem::path WriteSpec(const std::string& claim) {
-    const std::filesystem::path file = folder_.path() / (claim + ".yaml");
-    std::ofstream(file) << "cdiVersion: 0.5.0\nkind: " << kDriver
-                        << "/x\ndevices: [{name: " << claim
-                        << ", containerEdits: {env: [A=1]}}]\n";
-    return file;
-  }
-
-  /// Two Ready pods that share the claim `u-c`, named as its UID.
-  void PreparePods() {
-    WriteSpec("u-c");
-    node_.Start();
-    node_.Publish(ClaimYaml("u-c", "u-c", {kDriver}, {"u-p", "u-q"}) +
-                  PodYaml("p", "u-p", {"u-c"}) + PodYaml("q", "u-q", {"u-c"}));
-    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-    ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
-  }
-
   FsckReport Fsck(FsckMode mode = FsckMode::kCheck) {
     auto report = node_.manager().maintenance().Fsck(mode);
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *std::move(report) : FsckReport();
   }
-
-  TempFolder folder_;
 };
 
 TEST_F(ManagerFsckTest, FindsNothingWhereNothingIsWrong) {

@@ -1,41 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a host is told for its metrics.
-#include <devmgr/metrics.h>
-
-#include "common/mutex.h"
 #include "manager/device_fixture.h"
+#include "manager/recorded_metrics.h"
 
 namespace devmgr {
 namespace {
 
 using ::testing::ElementsAre;
 
-class DeviceMetricsSink final : public MetricsSink {
+class DeviceMetricsSink final : public RecordedMetrics {
  public:
   void OnRegistration(const std::string& resource) override {
-    MutexLock lock(mutex_);
-    calls_.push_back(resource + " registers");
+    Add(resource + " registers");
   }
   void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
                   bool failed) override {
-    MutexLock lock(mutex_);
-    calls_.push_back(resource + (failed ? " failed" : " ok"));
-    longest_ = std::max(longest_, took);
+    Add(resource + (failed ? " failed" : " ok"), took);
   }
-  std::vector<std::string> calls() {
-    MutexLock lock(mutex_);
-    return calls_;
-  }
-  std::chrono::nanoseconds longest() {
-    MutexLock lock(mutex_);
-    return longest_;
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<std::string> calls_ DEVMGR_GUARDED_BY(mutex_);
-  std::chrono::nanoseconds longest_ DEVMGR_GUARDED_BY(mutex_){};
 };
 
 class MetricsTest : public DeviceNodeTest {

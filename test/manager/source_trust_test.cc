@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "manager/manifest_node.h"
+#include "support/read_all.h"
 #include "support/test_mount.h"
 
 namespace devmgr {
@@ -284,10 +284,7 @@ TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
   mount_->Fill("filler");
   Start();
   ExpectUnmarked("No space left on device");
-  const auto text = [this] {
-    std::ifstream file(away_ / "b.yaml");
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }();
+  const std::string text = ReadAll(away_ / "b.yaml");
   {
     std::ofstream file(manifests_ / "b.yaml");  // Frees a page.
     mount_->Fill("filler2");

@@ -6,9 +6,8 @@
 #include <future>
 #include <set>
 
-#include "manager/manager_fixture.h"
+#include "manager/spec_fixture.h"
 #include "support/status_matchers.h"
-#include "support/temp_folder.h"
 
 namespace devmgr {
 namespace {
@@ -21,34 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class SpecKeeperTest : public ManagerTest {
+class SpecKeeperTest : public SpecNodeTest {
  protected:
-  void SetUp() override {
-    ManagerTest::SetUp();
-    node_.options.cdi_spec_dirs = {folder_.path()};
-  }
-
-  /// The fake driver calls the device of a claim by the claim's name.
-  void WriteSpec(const std::string& claim) {
-    std::ofstream(SpecOf(claim)) << "cdiVersion: 0.5.0\nkind: " << kDriver
-                                 << "/x\ndevices: [{name: " << claim
-                                 << ", containerEdits: {env: [A=1]}}]\n";
-  }
-  std::filesystem::path SpecOf(const std::string& claim) const {
-    return folder_.path() / (claim + ".yaml");
-  }
-
-  /// Two Ready pods that share the claim `u-c`, named as its UID.
-  void PreparePods() {
-    WriteSpec("u-c");
-    node_.Start();
-    node_.Publish(ClaimYaml("u-c", "u-c", {kDriver}, {"u-p", "u-q"}) +
-                  PodYaml("p", "u-p", {"u-c"}) + PodYaml("q", "u-q", {"u-c"}));
-    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-    ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
-    ASSERT_THAT(node_.drivers.calls(), SizeIs(1));
-  }
-
   absl::Status BeforeStart(const std::string& pod) {
     return node_.manager().BeforeContainerStart(node_.UidOf(pod), "c");
   }
@@ -68,8 +41,6 @@ class SpecKeeperTest : public ManagerTest {
     }
     return count;
   }
-
-  TempFolder folder_;
 };
 
 TEST_F(SpecKeeperTest, LetsPassWhatIsThere) {

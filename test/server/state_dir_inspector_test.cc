@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <iterator>
 #include <map>
 
 #include "checkpoint/ledger_store.h"
 #include "common/status.h"
+#include "support/read_all.h"
 #include "support/temp_folder.h"
 
 namespace devmgr {
@@ -33,8 +33,7 @@ std::map<std::string, std::string> Fingerprint(
             std::to_string(file.st_mtim.tv_sec) + "." +
             std::to_string(file.st_mtim.tv_nsec) + " ";
     if (!entry.is_regular_file()) continue;
-    std::ifstream in(entry.path(), std::ios::binary);
-    print.append(std::istreambuf_iterator<char>(in), {});
+    print += ReadAll(entry.path());
   }
   return result;
 }

@@ -6,11 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "shim/injection.h"
+#include "support/read_all.h"
 #include "support/temp_folder.h"
 #include "tools/command_line.h"
 
@@ -43,10 +43,6 @@ class CdiCommandTest : public CommandLineTest {
   fs::path Write(const fs::path& file, const std::string& text) {
     std::ofstream(file) << text;
     return file;
-  }
-  static std::string Content(const fs::path& file) {
-    std::ifstream stream(file);
-    return {std::istreambuf_iterator<char>(stream), {}};
   }
   /// With the two directories.
   std::vector<std::string> With(std::vector<std::string> arguments) const {
@@ -482,14 +478,14 @@ TEST_F(CdiCommandTest, InjectEditsAConfigurationInOneStep) {
       With({"inject", "--pod", "p", "-c", "c", "--spec", config});
   const Result shown = Run(inject);
   EXPECT_EQ(shown.code, 0) << shown.err;
-  EXPECT_EQ(Content(config), before);
+  EXPECT_EQ(ReadAll(config), before);
   const auto edited = nlohmann::ordered_json::parse(shown.out);
   EXPECT_EQ(edited["process"]["env"].dump(),
             R"(["A=hidden","FROM_PLUGIN=hidden","G=secret"])");
   auto to_file = inject;
   to_file.insert(to_file.end(), {"-o", config});
   EXPECT_EQ(Run(to_file).code, 0);
-  EXPECT_EQ(Content(config), shown.out);
+  EXPECT_EQ(ReadAll(config), shown.out);
   struct stat info {};
   ASSERT_EQ(::stat(config.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0640u);
@@ -505,7 +501,7 @@ TEST_F(CdiCommandTest, InjectIsAllOrNothing) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("v.com/c=x"), HasSubstr("v.com/c=y")));
-  EXPECT_EQ(Content(config), "{}");
+  EXPECT_EQ(ReadAll(config), "{}");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 3);
 }
 
