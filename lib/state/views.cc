@@ -8,63 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "common/enum_names.h"
 #include "device/id_order.h"
 
-namespace devmgr {
-
-std::string_view PodStateName(PodState state) {
-  using enum PodState;
-  static constexpr auto kNames = EnumTable<PodState>({
-      {kWaiting, "Waiting"},
-      {kPreparing, "Preparing"},
-      {kReady, "Ready"},
-      {kRejected, "Rejected"},
-      {kReleasing, "Releasing"},
-  });
-  return kNames.Of(state, "Unknown");
-}
-
-std::string_view ActuateName(Actuate actuate) {
-  using enum Actuate;
-  static constexpr auto kNames = EnumTable<Actuate>({
-      {kNone, ""},
-      {kSource, "manifests"},
-      {kWanted, "embedder"},
-  });
-  return kNames.Of(actuate);
-}
-
-std::string_view AuthorityName(Authority authority) {
-  using enum Authority;
-  static constexpr auto kNames = EnumTable<Authority>({
-      {kNode, "node"},
-      {kScheduler, "scheduler"},
-  });
-  return kNames.Of(authority);
-}
-
-std::string_view ProfileName(Profile profile) {
-  using enum Profile;
-  static constexpr auto kNames = EnumTable<Profile>({
-      {kDefault, "default"},
-      {kStrictKubelet, "strict-kubelet"},
-  });
-  return kNames.Of(profile);
-}
-
-std::string_view WaitingForKindName(WaitingFor::Kind kind) {
-  using enum WaitingFor::Kind;
-  static constexpr auto kNames = EnumTable<WaitingFor::Kind>({
-      {kClaim, "claim"},
-      {kDriver, "driver"},
-      {kPod, "pod"},
-      {kResource, "resource"},
-  });
-  return kNames.Of(kind, "unknown");
-}
-
-namespace state {
+namespace devmgr::state {
 namespace {
 
 /// How far a phase is from "nothing left to do"; the lowest one of a claim's
@@ -414,5 +360,4 @@ LedgerView LedgerViewOf(const State& state, std::int64_t time_ms) {
   return view;
 }
 
-}  // namespace state
-}  // namespace devmgr
+}  // namespace devmgr::state

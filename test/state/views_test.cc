@@ -40,18 +40,6 @@ PreparedDevice Device(const std::string& pool, const std::string& device,
   return prepared;
 }
 
-TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
-  EXPECT_EQ(PodStateName(PodState::kWaiting), "Waiting");
-  EXPECT_EQ(PodStateName(PodState::kPreparing), "Preparing");
-  EXPECT_EQ(PodStateName(PodState::kReady), "Ready");
-  EXPECT_EQ(PodStateName(PodState::kRejected), "Rejected");
-  EXPECT_EQ(PodStateName(PodState::kReleasing), "Releasing");
-  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kClaim), "claim");
-  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kDriver), "driver");
-  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kPod), "pod");
-  EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kResource), "resource");
-}
-
 TEST(PodInfoOfTest, EveryPhaseHasItsState) {
   const State state;
   const std::pair<PodPhase, PodState> table[] = {
