@@ -60,4 +60,46 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
   return kNames.Of(kind, "unknown");
 }
 
+std::string_view ClaimStateName(ClaimState state) {
+  using enum ClaimState;
+  static constexpr auto kNames = EnumTable<ClaimState>({
+      {kPreparing, "Preparing"},
+      {kPrepared, "Prepared"},
+      {kUnpreparing, "Unpreparing"},
+  });
+  return kNames.Of(state);
+}
+
+std::string_view DecisionKindName(DecisionKind kind) {
+  using enum DecisionKind;
+  static constexpr auto kNames = EnumTable<DecisionKind>({
+      {kIdentity, "Identity"},
+      {kSeen, "Seen"},
+      {kReject, "Reject"},
+      {kPrepareIntent, "PrepareIntent"},
+      {kPrepareResult, "PrepareResult"},
+      {kUnprepareIntent, "UnprepareIntent"},
+      {kUnprepareResult, "UnprepareResult"},
+      {kRelease, "Release"},
+      {kRepair, "Repair"},
+      {kRecovered, "Recovered"},
+      {kReserve, "Reserve"},
+      {kAllocated, "Allocated"},
+      {kUnreserve, "Unreserve"},
+      {kBacking, "Backing"},
+      {kInitEnded, "InitEnded"},
+      {kDebt, "Debt"},
+      {kForgiven, "Forgiven"},
+      {kHealth, "Health"},
+      {kSource, "Source"},
+      {kHolderFound, "HolderFound"},
+      {kHolderGone, "HolderGone"},
+      {kHolderFreed, "HolderFreed"},
+      {kWanted, "Wanted"},
+      {kUnwanted, "Unwanted"},
+      {kOther, "Other"},
+  });
+  return kNames.Of(kind);
+}
+
 }  // namespace devmgr

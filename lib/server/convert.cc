@@ -229,12 +229,12 @@ pb::ClaimInfo ToProto(const ClaimInfo& info) {
   pb::ClaimInfo message;
   *message.mutable_name() = ToProto(info.name);
   message.set_uid(ValidUtf8(info.uid.value));
-  message.set_state(ValidUtf8(info.state));
+  message.set_state(ValidUtf8(info.state.name()));
   Put(info.pods, message.mutable_pods());
   for (const ClaimDriverInfo& driver : info.drivers) {
     pb::ClaimDriverInfo* item = message.add_drivers();
     item->set_driver(ValidUtf8(driver.driver));
-    item->set_state(ValidUtf8(driver.state));
+    item->set_state(ValidUtf8(driver.state.name()));
     Put(driver.devices, item->mutable_devices());
     Put(driver.cdi_devices, item->mutable_cdi_devices());
     item->set_last_error(ValidUtf8(driver.last_error));
@@ -246,11 +246,12 @@ ClaimInfo FromProto(const pb::ClaimInfo& info) {
   ClaimInfo claim;
   claim.name = FromProto(info.name());
   claim.uid.value = info.uid();
-  claim.state = info.state();
+  claim.state = OpenClaimState::OfWord(info.state());
   claim.pods = Get(info.pods());
   for (const auto& item : info.drivers()) {
-    claim.drivers.push_back({item.driver(), item.state(), Get(item.devices()),
-                             Get(item.cdi_devices()), item.last_error()});
+    claim.drivers.push_back(
+        {item.driver(), OpenClaimState::OfWord(item.state()),
+         Get(item.devices()), Get(item.cdi_devices()), item.last_error()});
   }
   return claim;
 }
@@ -438,7 +439,7 @@ pb::DecisionInfo ToProto(const DecisionInfo& info) {
   pb::DecisionInfo message;
   message.set_sequence(info.sequence);
   message.set_time_ms(MillisOf(info.time));
-  message.set_kind(ValidUtf8(info.kind));
+  message.set_kind(ValidUtf8(info.kind.name()));
   Put(info.pods, message.mutable_pods());
   Put(info.claims, message.mutable_claims());
   message.set_message(ValidUtf8(info.message));
@@ -447,8 +448,12 @@ pb::DecisionInfo ToProto(const DecisionInfo& info) {
 }
 
 DecisionInfo FromProto(const pb::DecisionInfo& info) {
-  return {info.sequence(),  TimeOf(info.time_ms()), info.kind(),
-          Get(info.pods()), Get(info.claims()),     info.message(),
+  return {info.sequence(),
+          TimeOf(info.time_ms()),
+          OpenDecisionKind::OfWord(info.kind()),
+          Get(info.pods()),
+          Get(info.claims()),
+          info.message(),
           Get(info.uids())};
 }
 

@@ -35,7 +35,7 @@ std::string AwaitedDrivers(const NodeView& view, const ObjectName& pod) {
       continue;
     }
     for (const ClaimDriverInfo& driver : claim.drivers) {
-      if (driver.state == "Prepared") continue;
+      if (driver.state == ClaimState::kPrepared) continue;
       all += fmt::format("; claim '{}' waits for driver '{}'",
                          claim.name.ToString(), driver.driver);
       if (!driver.last_error.empty()) all += ": " + driver.last_error;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/decision.h"
 
+#include <devmgr/status_types.h>
+
 #include <map>
 #include <utility>
 
 #include "api/quote.h"
-#include "common/enum_names.h"
 #include "common/status.h"
 #include "state/state.h"
 
@@ -234,35 +235,61 @@ absl::StatusOr<std::vector<Change>> ApplyBatch(State& state,
 
 }  // namespace
 
-std::string_view DecisionKindName(DecisionKind kind) {
-  using enum DecisionKind;
-  static constexpr auto kNames = EnumTable<DecisionKind>({
-      {kIdentity, "Identity"},
-      {kSeen, "Seen"},
-      {kReject, "Reject"},
-      {kPrepareIntent, "PrepareIntent"},
-      {kPrepareResult, "PrepareResult"},
-      {kUnprepareIntent, "UnprepareIntent"},
-      {kUnprepareResult, "UnprepareResult"},
-      {kRelease, "Release"},
-      {kRepair, "Repair"},
-      {kRecovered, "Recovered"},
-      {kReserve, "Reserve"},
-      {kAllocated, "Allocated"},
-      {kUnreserve, "Unreserve"},
-      {kBacking, "Backing"},
-      {kInitEnded, "InitEnded"},
-      {kDebt, "Debt"},
-      {kForgiven, "Forgiven"},
-      {kHealth, "Health"},
-      {kSource, "Source"},
-      {kHolderFound, "HolderFound"},
-      {kHolderGone, "HolderGone"},
-      {kHolderFreed, "HolderFreed"},
-      {kWanted, "Wanted"},
-      {kUnwanted, "Unwanted"},
-  });
-  return kNames.Of(kind, "Other");
+devmgr::DecisionKind PublicOf(DecisionKind kind) {
+  using Public = devmgr::DecisionKind;
+  switch (kind) {
+    case DecisionKind::kIdentity:
+      return Public::kIdentity;
+    case DecisionKind::kSeen:
+      return Public::kSeen;
+    case DecisionKind::kReject:
+      return Public::kReject;
+    case DecisionKind::kPrepareIntent:
+      return Public::kPrepareIntent;
+    case DecisionKind::kPrepareResult:
+      return Public::kPrepareResult;
+    case DecisionKind::kUnprepareIntent:
+      return Public::kUnprepareIntent;
+    case DecisionKind::kUnprepareResult:
+      return Public::kUnprepareResult;
+    case DecisionKind::kRelease:
+      return Public::kRelease;
+    case DecisionKind::kRepair:
+      return Public::kRepair;
+    case DecisionKind::kRecovered:
+      return Public::kRecovered;
+    case DecisionKind::kReserve:
+      return Public::kReserve;
+    case DecisionKind::kAllocated:
+      return Public::kAllocated;
+    case DecisionKind::kUnreserve:
+      return Public::kUnreserve;
+    case DecisionKind::kBacking:
+      return Public::kBacking;
+    case DecisionKind::kInitEnded:
+      return Public::kInitEnded;
+    case DecisionKind::kDebt:
+      return Public::kDebt;
+    case DecisionKind::kForgiven:
+      return Public::kForgiven;
+    case DecisionKind::kHealth:
+      return Public::kHealth;
+    case DecisionKind::kSource:
+      return Public::kSource;
+    case DecisionKind::kHolderFound:
+      return Public::kHolderFound;
+    case DecisionKind::kHolderGone:
+      return Public::kHolderGone;
+    case DecisionKind::kHolderFreed:
+      return Public::kHolderFreed;
+    case DecisionKind::kWanted:
+      return Public::kWanted;
+    case DecisionKind::kUnwanted:
+      return Public::kUnwanted;
+    case DecisionKind::kOther:
+      return Public::kOther;
+  }
+  return Public::kOther;
 }
 
 bool IsWorthWriting(const Decision& decision) {

@@ -14,6 +14,10 @@
 
 #include "state/records.h"
 
+namespace devmgr {
+enum class DecisionKind;
+}  // namespace devmgr
+
 namespace devmgr::state {
 
 struct State;
@@ -95,7 +99,8 @@ enum class DecisionKind : std::uint8_t {
   kUnwanted = 24,     ///< A client wants it no longer.
   kOther = 255,       ///< Of a newer version, which let us ignore it.
 };
-std::string_view DecisionKindName(DecisionKind kind);
+/// As devmgr/status_types.h has it.
+devmgr::DecisionKind PublicOf(DecisionKind kind);
 
 /// A decision before it has a number.
 struct Decision {

@@ -35,9 +35,10 @@ Fields FieldsOf(const PodInfo& pod) {
 }
 
 Fields FieldsOf(const ClaimInfo& claim) {
-  Fields fields = {{"state", claim.state}, {"pods", Joined(claim.pods)}};
+  Fields fields = {{"state", std::string(claim.state.name())},
+                   {"pods", Joined(claim.pods)}};
   for (const ClaimDriverInfo& driver : claim.drivers) {
-    fields.emplace_back(driver.driver + "/state", driver.state);
+    fields.emplace_back(driver.driver + "/state", driver.state.name());
     fields.emplace_back(driver.driver + "/devices", Joined(driver.devices));
     fields.emplace_back(driver.driver + "/cdiDevices",
                         Joined(driver.cdi_devices));

@@ -3,6 +3,8 @@
 // What records say of themselves, and the names of what is in them.
 #include "state/records.h"
 
+#include <devmgr/status_types.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -100,14 +102,20 @@ DriverRecord DriverRecord::Anew() const {
   return anew;
 }
 
+ClaimState PublicOf(DriverPhase phase) {
+  switch (phase) {
+    case DriverPhase::kPreparing:
+      return ClaimState::kPreparing;
+    case DriverPhase::kPrepared:
+      return ClaimState::kPrepared;
+    case DriverPhase::kUnpreparing:
+      return ClaimState::kUnpreparing;
+  }
+  return ClaimState::kPreparing;
+}
+
 std::string_view DriverPhaseName(DriverPhase phase) {
-  using enum DriverPhase;
-  static constexpr auto kNames = EnumTable<DriverPhase>({
-      {kPreparing, "Preparing"},
-      {kPrepared, "Prepared"},
-      {kUnpreparing, "Unpreparing"},
-  });
-  return kNames.Of(phase);
+  return ClaimStateName(PublicOf(phase));
 }
 
 std::string_view BackingName(Backing backing) {

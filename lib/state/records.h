@@ -22,6 +22,10 @@
 #include "device/device.h"
 #include "device/reservation.h"
 
+namespace devmgr {
+enum class ClaimState;
+}  // namespace devmgr
+
 namespace devmgr::state {
 
 /// Where one driver stands with one claim. Stored: never renumber.
@@ -35,6 +39,8 @@ enum class DriverPhase : std::uint8_t {
   /// before this is settled.
   kUnpreparing = 3,
 };
+/// As devmgr/status_types.h has it.
+ClaimState PublicOf(DriverPhase phase);
 std::string_view DriverPhaseName(DriverPhase phase);
 
 /// A device as the driver's answer named it. APIs up to v1alpha3 answer CDI

@@ -57,7 +57,7 @@ ClaimDriverInfo ClaimDriverInfoOf(const std::string& name,
                                   const DriverRecord& driver) {
   ClaimDriverInfo info;
   info.driver = name;
-  info.state = std::string(DriverPhaseName(driver.phase));
+  info.state = PublicOf(driver.phase);
   UniqueTexts cdi_devices;
   for (const PreparedDevice& device : driver.devices) {
     if (!device.device.empty()) {
@@ -202,7 +202,7 @@ ClaimInfo ClaimInfoOf(const ClaimRecord& claim, const State& state) {
     if (Advance(driver.phase) < Advance(least)) least = driver.phase;
     info.drivers.push_back(ClaimDriverInfoOf(name, driver));
   }
-  info.state = std::string(DriverPhaseName(least));
+  info.state = PublicOf(least);
   return info;
 }
 
@@ -337,7 +337,7 @@ DecisionInfo DecisionInfoOf(const Batch& batch) {
   DecisionInfo info;
   info.sequence = batch.seq;
   info.time = WallTimeOf(batch.time_ms);
-  info.kind = std::string(DecisionKindName(batch.decision.kind));
+  info.kind = PublicOf(batch.decision.kind);
   info.pods = NamesOf(batch.decision.pods);
   info.claims = NamesOf(batch.decision.claims);
   info.message = batch.decision.message;

@@ -187,11 +187,12 @@ std::string ToJsonText(const StoreContents& contents) {
   }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;
-    Json entry = {{"seq", batch.seq},
-                  {"timeMs", batch.time_ms},
-                  {"kind", std::string(DecisionKindName(decision.kind))},
-                  {"message", decision.message},
-                  {"changes", decision.changes.size()}};
+    Json entry = {
+        {"seq", batch.seq},
+        {"timeMs", batch.time_ms},
+        {"kind", std::string(DecisionKindName(PublicOf(decision.kind)))},
+        {"message", decision.message},
+        {"changes", decision.changes.size()}};
     if (!batch.undo.empty()) entry["undo"] = batch.undo.size();
     for (const auto& name : decision.pods) {
       entry["pods"].push_back(name.ToString());

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/status_types.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
 
 namespace devmgr {
 namespace {
+
+using ::testing::ElementsAre;
+
+/// The words of all values, from 0.
+template <typename Enum>
+std::vector<std::string_view> Words(std::string_view (*name)(Enum)) {
+  std::vector<std::string_view> words;
+  for (int i = 0; !name(static_cast<Enum>(i)).empty(); ++i) {
+    words.push_back(name(static_cast<Enum>(i)));
+  }
+  return words;
+}
 
 TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
   EXPECT_EQ(PodStateName(PodState::kWaiting), "Waiting");
@@ -15,6 +31,20 @@ TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kDriver), "driver");
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kPod), "pod");
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kResource), "resource");
+}
+
+// They are on the wire and in what the command line prints: never change one.
+TEST(StatusNamesTest, OfClaimsAndDecisionsStay) {
+  EXPECT_THAT(Words(ClaimStateName),
+              ElementsAre("Preparing", "Prepared", "Unpreparing"));
+  EXPECT_THAT(
+      Words(DecisionKindName),
+      ElementsAre("Identity", "Seen", "Reject", "PrepareIntent",
+                  "PrepareResult", "UnprepareIntent", "UnprepareResult",
+                  "Release", "Repair", "Recovered", "Reserve", "Allocated",
+                  "Unreserve", "Backing", "InitEnded", "Debt", "Forgiven",
+                  "Health", "Source", "HolderFound", "HolderGone",
+                  "HolderFreed", "Wanted", "Unwanted", "Other"));
 }
 
 }  // namespace

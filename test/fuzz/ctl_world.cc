@@ -34,10 +34,13 @@ void CtlWorld::Furnish() {
   ClaimInfo claim;
   claim.name = {"default", "c"};
   claim.uid = {"uid-c"};
-  claim.state = "Prepared";
+  claim.state = ClaimState::kPrepared;
   claim.pods = {"default/p"};
-  claim.drivers = {
-      {"d.example.com", "Prepared", {"pool/gpu-0"}, {"v.com/c=x"}, text_}};
+  claim.drivers = {{"d.example.com",
+                    ClaimState::kPrepared,
+                    {"pool/gpu-0"},
+                    {"v.com/c=x"},
+                    text_}};
   node_.claims = {claim};
 
   PluginInfo plugin;
@@ -51,8 +54,12 @@ void CtlWorld::Furnish() {
 
   node_.devices = {{"d.example.com", "pool", "gpu-0", {"default/p"}, {text_}}};
   node_.classes = {{"gpu", "example.com/gpu", "", text_}};
-  node_.history = {
-      {1, now_, "PrepareIntent", {"default/p"}, {"default/c"}, text_}};
+  node_.history = {{1,
+                    now_,
+                    DecisionKind::kPrepareIntent,
+                    {"default/p"},
+                    {"default/c"},
+                    text_}};
   node_.events = {
       {1, now_, true, "Failed", "Pod", {"default", "p"}, text_},
       {2, now_, false, "Prepared", "Pod", {"team", "r"}, "all is well"}};

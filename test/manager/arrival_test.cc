@@ -175,10 +175,11 @@ class Arrival {
     const auto history = node_.manager().maintenance().History(0, 1'000);
     ASSERT_THAT(history, IsOk());
     for (const DecisionInfo& decision : *history) {
-      const std::set<std::string> kBack = {"Reject", "UnprepareIntent",
-                                           "UnprepareResult", "Release",
-                                           "Unreserve"};
-      EXPECT_FALSE(kBack.contains(decision.kind)) << decision.message;
+      using enum DecisionKind;
+      for (const DecisionKind back : {kReject, kUnprepareIntent,
+                                      kUnprepareResult, kRelease, kUnreserve}) {
+        EXPECT_NE(decision.kind, back) << decision.message;
+      }
     }
   }
 

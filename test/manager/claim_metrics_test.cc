@@ -115,7 +115,7 @@ TEST_F(ClaimMetricsTest, ClaimsInUseAreThoseOfTheLedgerUntilTheyAreGone) {
   EXPECT_THAT(PrepareP(), IsOk());
   const auto claims = node_.manager().View()->Claims();
   ASSERT_THAT(claims, SizeIs(1));
-  EXPECT_EQ(claims[0].state, "Prepared");
+  EXPECT_EQ(claims[0].state, ClaimState::kPrepared);
   EXPECT_THAT(claims[0].drivers, SizeIs(2));
   EXPECT_THAT(UnprepareP(), IsOk());
   EXPECT_THAT(node_.manager().View()->Claims(), IsEmpty());

@@ -71,7 +71,7 @@ TEST_F(DebtTest, OfADriverThatIsGoneIsInTheBatchOfTheIntent) {
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReleasing);
   const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
-  EXPECT_EQ(decisions->back().kind, "UnprepareIntent");
+  EXPECT_EQ(decisions->back().kind, DecisionKind::kUnprepareIntent);
 
   node_.drivers.Register(kDriver);
   ASSERT_TRUE(WaitUntilSettled());
@@ -111,7 +111,7 @@ TEST_F(DebtTest, OfAFirstFailureIsSeenBeforeAnyRetry) {
       << "one to prepare, one to unprepare";
   const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
-  EXPECT_EQ(decisions->back().kind, "Debt");
+  EXPECT_EQ(decisions->back().kind, DecisionKind::kDebt);
 }
 
 TEST_F(DebtTest, IsAskedForWhenTheDriverIsBackThoughNobodyDrivesThePod) {
@@ -195,9 +195,9 @@ TEST_F(DebtTest, AnOperatorGivesTheClaimUp) {
   ASSERT_TRUE(node_.WaitUntilGone("p"));
   const auto decisions = node_.manager().maintenance().History(0);
   ASSERT_THAT(decisions, IsOk());
-  const auto forgiven =
-      std::find_if(decisions->begin(), decisions->end(),
-                   [](const DecisionInfo& d) { return d.kind == "Forgiven"; });
+  const auto forgiven = std::find_if(
+      decisions->begin(), decisions->end(),
+      [](const DecisionInfo& d) { return d.kind == DecisionKind::kForgiven; });
   ASSERT_NE(forgiven, decisions->end());
   EXPECT_THAT(forgiven->message, HasSubstr("the card was pulled"));
   EXPECT_THAT(forgiven->claims, ElementsAre("default/c1"));
@@ -232,7 +232,7 @@ TEST_F(DebtTest, OfFourDriversTheThirdFailsForGood) {
     return !claims.empty() &&
            std::count_if(claims[0].drivers.begin(), claims[0].drivers.end(),
                          [](const ClaimDriverInfo& driver) {
-                           return driver.state == "Prepared";
+                           return driver.state == ClaimState::kPrepared;
                          }) == 3;
   }));
   ASSERT_TRUE(node_.WaitUntil("the third is told", [&] {

@@ -44,7 +44,7 @@ class EndPodTest : public DeviceNodeTest {
     const auto history = node_.manager().maintenance().History(0, 100);
     EXPECT_THAT(history, IsOk());
     for (const DecisionInfo& decision : *history) {
-      kinds.push_back(decision.kind);
+      kinds.emplace_back(decision.kind.name());
     }
     return kinds;
   }

@@ -263,8 +263,9 @@ TEST_F(ForeignHoldersTest, AnOperatorMayFreeWhatAContainerHas) {
   const auto history = node_.manager().maintenance().History(0, 100);
   ASSERT_THAT(history, IsOk());
   const auto freed = std::find_if(
-      history->begin(), history->end(),
-      [](const DecisionInfo& info) { return info.kind == "HolderFreed"; });
+      history->begin(), history->end(), [](const DecisionInfo& info) {
+        return info.kind == DecisionKind::kHolderFreed;
+      });
   ASSERT_NE(freed, history->end());
   EXPECT_THAT(freed->message, AllOf(HasSubstr(kText), HasSubstr("it hangs")));
   EXPECT_THAT(freed->pods, ElementsAre("default/stray"));

@@ -81,7 +81,7 @@ TEST_F(ManagerFsckTest, RepairsAreInHistoryAndEvents) {
   EXPECT_THAT(
       *history,
       Contains(AllOf(
-          Field(&DecisionInfo::kind, "Repair"),
+          Field(&DecisionInfo::kind, DecisionKind::kRepair),
           Field(&DecisionInfo::claims, ElementsAre("default/u-c")),
           Field(&DecisionInfo::pods, ElementsAre("default/p", "default/q")),
           Field(&DecisionInfo::message, HasSubstr("d.example.com/x=u-c")))));
@@ -129,7 +129,7 @@ TEST_F(ManagerFsckTest, OrphanIsSetAsideAndRecorded) {
   EXPECT_TRUE(std::filesystem::exists(cdistore::AsidePath(file)));
   EXPECT_THAT(
       *node_.manager().maintenance().History(0),
-      Contains(AllOf(Field(&DecisionInfo::kind, "Repair"),
+      Contains(AllOf(Field(&DecisionInfo::kind, DecisionKind::kRepair),
                      Field(&DecisionInfo::message, HasSubstr(file.string())))));
 }
 

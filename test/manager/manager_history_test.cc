@@ -113,7 +113,7 @@ TEST_F(ManagerHistoryTest, DecisionsNameUidsAndComeInParts) {
   const auto all = node_.manager().maintenance().History(0);
   ASSERT_THAT(all, IsOk());
   for (const DecisionInfo& decision : *all) {
-    EXPECT_THAT(decision.uids, Contains("u-p")) << decision.kind;
+    EXPECT_THAT(decision.uids, Contains("u-p")) << decision.kind.name();
   }
   const auto part = node_.manager().maintenance().History(1, 2);
   ASSERT_THAT(part, IsOk());

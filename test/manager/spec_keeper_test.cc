@@ -91,7 +91,7 @@ TEST_F(SpecKeeperTest, TheRepairIsThatOfFsck) {
   EXPECT_THAT(
       *history,
       Contains(AllOf(
-          Field(&DecisionInfo::kind, "Repair"),
+          Field(&DecisionInfo::kind, DecisionKind::kRepair),
           Field(&DecisionInfo::claims, ElementsAre("default/u-c")),
           Field(&DecisionInfo::pods, ElementsAre("default/p", "default/q")),
           Field(&DecisionInfo::message,

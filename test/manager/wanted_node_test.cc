@@ -146,7 +146,7 @@ TEST_F(WantedNodeTest, WantedPodsLeaveAnEmptyDirectoryUnmarked) {
   const auto history = manager_->maintenance().History(0);
   ASSERT_THAT(history, IsOk());
   for (const DecisionInfo& decision : *history) {
-    EXPECT_NE(decision.kind, "Source") << decision.message;
+    EXPECT_NE(decision.kind, DecisionKind::kSource) << decision.message;
   }
 }
 
@@ -179,11 +179,11 @@ TEST_F(WantedNodeTest, TheHistorySaysWhoWantsWhat) {
     const auto history = manager_->maintenance().History(0);
     ASSERT_THAT(history, IsOk());
     ASSERT_EQ(history->size(), 2u);
-    EXPECT_EQ(history->at(0).kind, "Wanted");
+    EXPECT_EQ(history->at(0).kind, DecisionKind::kWanted);
     EXPECT_THAT(history->at(0).pods, Contains("default/p"));
     EXPECT_EQ(history->at(0).message,
               "the pod with UID 'u-p' is wanted by uid 0, pid 7");
-    EXPECT_EQ(history->at(1).kind, "Unwanted");
+    EXPECT_EQ(history->at(1).kind, DecisionKind::kUnwanted);
     EXPECT_EQ(history->at(1).message,
               "the pod with UID 'u-p' is not wanted by uid 1, pid 8");
     Stop();

@@ -15,11 +15,11 @@ namespace devmgr::model {
 namespace {
 
 std::string Text(const ClaimInfo& claim) {
-  std::string text =
-      fmt::format("{} {} {}", claim.name.name, claim.uid.value, claim.state);
+  std::string text = fmt::format("{} {} {}", claim.name.name, claim.uid.value,
+                                 claim.state.name());
   for (const auto& pod : claim.pods) text += " " + pod;
   for (const auto& driver : claim.drivers) {
-    text += fmt::format(" {} {}", driver.driver, driver.state);
+    text += fmt::format(" {} {}", driver.driver, driver.state.name());
     for (const auto& id : driver.cdi_devices) text += " " + id;
   }
   return text;

@@ -116,6 +116,24 @@ TEST(ConvertTest, StatesOfAnotherVersionAreErrors) {
   EXPECT_EQ(FromProto(pod).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// A daemon that is newer than its client may have more states and kinds.
+TEST(ConvertTest, WordsOfANewerDaemonStayAsTheyCame) {
+  pb::ClaimInfo claim;
+  claim.set_state("Thawing");
+  claim.add_drivers()->set_state("Freezing");
+  const ClaimInfo claim_back = FromProto(OverTheWire(claim));
+  EXPECT_EQ(claim_back.state.name(), "Thawing");
+  EXPECT_EQ(claim_back.state.known(), std::nullopt);
+  EXPECT_EQ(claim_back.drivers[0].state.name(), "Freezing");
+  EXPECT_EQ(ToProto(claim_back).state(), "Thawing");
+  EXPECT_EQ(ToProto(claim_back).drivers(0).state(), "Freezing");
+
+  pb::DecisionInfo decision;
+  decision.set_kind("Lent");
+  EXPECT_EQ(FromProto(OverTheWire(decision)).kind.name(), "Lent");
+  EXPECT_EQ(ToProto(FromProto(decision)).kind(), "Lent");
+}
+
 TEST(ConvertTest, BrokenTextDoesNotBreakTheMessage) {
   PluginInfo plugin;
   plugin.name = "gpu.example.com";
@@ -145,10 +163,13 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   ClaimInfo claim;
   claim.name = {"default", "c"};
   claim.uid = {"u2"};
-  claim.state = "Prepared";
+  claim.state = ClaimState::kPrepared;
   claim.pods = {"default/p"};
-  claim.drivers = {
-      {"gpu.example.com", "Prepared", {"pool/gpu-0"}, {"v/c=x"}, "old error"}};
+  claim.drivers = {{"gpu.example.com",
+                    ClaimState::kPrepared,
+                    {"pool/gpu-0"},
+                    {"v/c=x"},
+                    "old error"}};
   const ClaimInfo claim_back = FromProto(OverTheWire(ToProto(claim)));
   EXPECT_EQ(claim_back.name, claim.name);
   EXPECT_EQ(claim_back.uid, claim.uid);
@@ -156,7 +177,7 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(claim_back.pods, claim.pods);
   ASSERT_EQ(claim_back.drivers.size(), 1u);
   EXPECT_EQ(claim_back.drivers[0].driver, "gpu.example.com");
-  EXPECT_EQ(claim_back.drivers[0].state, "Prepared");
+  EXPECT_EQ(claim_back.drivers[0].state, ClaimState::kPrepared);
   EXPECT_EQ(claim_back.drivers[0].devices, claim.drivers[0].devices);
   EXPECT_EQ(claim_back.drivers[0].cdi_devices, claim.drivers[0].cdi_devices);
   EXPECT_EQ(claim_back.drivers[0].last_error, "old error");
@@ -270,12 +291,12 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(event_back.first_time, At(7));
   EXPECT_EQ(FromProto(pb::EventInfo()).count, 1u);  // an older daemon
 
-  const DecisionInfo decision{9,       At(2), "Release", {"a/p"},
-                              {"a/c"}, "m",   {"u"}};
+  const DecisionInfo decision{
+      9, At(2), DecisionKind::kRelease, {"a/p"}, {"a/c"}, "m", {"u"}};
   const DecisionInfo decision_back = FromProto(OverTheWire(ToProto(decision)));
   EXPECT_EQ(decision_back.sequence, 9u);
   EXPECT_EQ(decision_back.time, At(2));
-  EXPECT_EQ(decision_back.kind, "Release");
+  EXPECT_EQ(decision_back.kind, DecisionKind::kRelease);
   EXPECT_EQ(decision_back.pods, decision.pods);
   EXPECT_EQ(decision_back.claims, decision.claims);
   EXPECT_EQ(decision_back.message, "m");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/state.h"
 
+#include <devmgr/status_types.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,11 +219,14 @@ TEST(StateTest, AForeignHolderIsNamedAsCrictlDoes) {
 
 TEST(StateTest, EachKindOfDecisionHasItsName) {
   std::set<std::string_view> names;
-  for (int kind = 1; kind <= 22; ++kind) {
-    names.insert(DecisionKindName(static_cast<DecisionKind>(kind)));
+  for (int kind = 1; kind <= 24; ++kind) {
+    names.insert(DecisionKindName(PublicOf(static_cast<DecisionKind>(kind))));
   }
-  EXPECT_EQ(names.size(), 22u);
+  EXPECT_EQ(names.size(), 24u);
   EXPECT_EQ(names.count(""), 0u);
+  EXPECT_EQ(names.count("Other"), 0u);
+  EXPECT_EQ(DecisionKindName(PublicOf(DecisionKind::kWanted)), "Wanted");
+  EXPECT_EQ(DecisionKindName(PublicOf(DecisionKind::kOther)), "Other");
 }
 
 // What a repair does may lie outside the ledger; that it was done is a record.
@@ -287,7 +291,7 @@ TEST(StateTest, MayEraseWhatTheSameBatchPut) {
 TEST(StateTest, NamesEveryEnumerator) {
   EXPECT_EQ(PodPhaseName(PodPhase::kReleasing), "Releasing");
   EXPECT_EQ(DriverPhaseName(DriverPhase::kUnpreparing), "Unpreparing");
-  EXPECT_EQ(DecisionKindName(DecisionKind::kUnprepareResult),
+  EXPECT_EQ(DecisionKindName(PublicOf(DecisionKind::kUnprepareResult)),
             "UnprepareResult");
   for (int i = 1; i <= 5; ++i) {
     EXPECT_NE(PodPhaseName(static_cast<PodPhase>(i)), "") << i;
@@ -296,7 +300,8 @@ TEST(StateTest, NamesEveryEnumerator) {
     EXPECT_NE(DriverPhaseName(static_cast<DriverPhase>(i)), "") << i;
   }
   for (int i = 1; i <= 10; ++i) {
-    EXPECT_NE(DecisionKindName(static_cast<DecisionKind>(i)), "") << i;
+    EXPECT_NE(DecisionKindName(PublicOf(static_cast<DecisionKind>(i))), "")
+        << i;
   }
 }
 

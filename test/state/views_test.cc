@@ -97,11 +97,11 @@ TEST(ClaimInfoOfTest, ShowsHoldersDevicesAndDrivers) {
   const ClaimInfo info = ClaimInfoOf(*claim, state);
   EXPECT_EQ(info.name.ToString(), "default/c");
   EXPECT_EQ(info.uid.value, "uid-c");
-  EXPECT_EQ(info.state, "Prepared");
+  EXPECT_EQ(info.state, ClaimState::kPrepared);
   EXPECT_THAT(info.pods, ElementsAre("default/p", "uid-unknown"));
   ASSERT_EQ(info.drivers.size(), 1u);
   EXPECT_EQ(info.drivers[0].driver, kDriver);
-  EXPECT_EQ(info.drivers[0].state, "Prepared");
+  EXPECT_EQ(info.drivers[0].state, ClaimState::kPrepared);
   EXPECT_THAT(info.drivers[0].devices, ElementsAre("pool/gpu-1", "pool/gpu-0"));
   EXPECT_THAT(info.drivers[0].cdi_devices,
               ElementsAre("v/c=a", "v/c=b", "v/c=c"));
@@ -110,13 +110,13 @@ TEST(ClaimInfoOfTest, ShowsHoldersDevicesAndDrivers) {
 TEST(ClaimInfoOfTest, StateIsTheLeastAdvancedDriver) {
   const State state;
   auto claim = MakeClaim("c", {});
-  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Prepared");
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, ClaimState::kPrepared);
   claim->drivers["a"].phase = DriverPhase::kPrepared;
-  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Prepared");
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, ClaimState::kPrepared);
   claim->drivers["b"].phase = DriverPhase::kUnpreparing;
-  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Unpreparing");
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, ClaimState::kUnpreparing);
   claim->drivers["c"].phase = DriverPhase::kPreparing;
-  EXPECT_EQ(ClaimInfoOf(*claim, state).state, "Preparing");
+  EXPECT_EQ(ClaimInfoOf(*claim, state).state, ClaimState::kPreparing);
 }
 
 TEST(DevicesOfTest, OneRowPerDeviceWithAllItsHolders) {
@@ -246,7 +246,7 @@ TEST(DecisionInfoOfTest, NamesWhatWasDecided) {
   const DecisionInfo info = DecisionInfoOf(batch);
   EXPECT_EQ(info.sequence, 7u);
   EXPECT_EQ(info.time.time_since_epoch(), std::chrono::seconds(2));
-  EXPECT_EQ(info.kind, DecisionKindName(DecisionKind::kPrepareIntent));
+  EXPECT_EQ(info.kind, devmgr::DecisionKind::kPrepareIntent);
   EXPECT_THAT(info.pods, ElementsAre("default/p"));
   EXPECT_THAT(info.claims, ElementsAre("default/c"));
   EXPECT_EQ(info.message, "asks 1 driver");
@@ -283,7 +283,7 @@ TEST(LedgerViewOfTest, HasAllThatTheLedgerHolds) {
   ASSERT_EQ(view.pods.size(), 1u);
   EXPECT_EQ(view.pods[0].state, PodState::kReady);
   ASSERT_EQ(view.claims.size(), 1u);
-  EXPECT_EQ(view.claims[0].state, "Prepared");
+  EXPECT_EQ(view.claims[0].state, ClaimState::kPrepared);
   ASSERT_EQ(view.devices.size(), 1u);
   EXPECT_THAT(view.devices[0].used_by, ElementsAre("default/a"));
 }

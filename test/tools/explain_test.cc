@@ -23,7 +23,7 @@ class ExplainTest : public CommandLineTest {
     return node_.pods.back();
   }
 
-  void AddDecision(const std::string& kind, WallTime time,
+  void AddDecision(DecisionKind kind, WallTime time,
                    std::vector<std::string> uids) {
     DecisionInfo decision;
     decision.sequence = node_.history.size() + 1;
@@ -85,8 +85,9 @@ TEST_F(ExplainTest, WaitingForDevicesNamesThemAndTheirHolders) {
   pod.message = "needs 2, 1 is free";
   pod.waiting_for = {{WaitingFor::Kind::kResource, "example.com/fpga"}};
   AddResource(3);
-  AddDecision("Seen", now_ - minutes(5), {"uid-p"});
-  AddDecision("Release", now_ - minutes(60), {"uid-of-an-earlier-p"});
+  AddDecision(DecisionKind::kSeen, now_ - minutes(5), {"uid-p"});
+  AddDecision(DecisionKind::kRelease, now_ - minutes(60),
+              {"uid-of-an-earlier-p"});
   AddEvent("p", "waits for fpga");
   AddEvent("other", "of another pod");
   EXPECT_EQ(Text(),
@@ -179,8 +180,8 @@ TEST_F(ExplainTest, TellsWhatIsKnownOfEverythingElse) {
       {WaitingFor::Kind::kPod, "default/gone"}};
   ClaimInfo claim;
   claim.name = {"default", "c"};
-  claim.state = "Preparing";
-  claim.drivers = {{"gpu.example.com", "Preparing", {}, {}, "busy"}};
+  claim.state = ClaimState::kPreparing;
+  claim.drivers = {{"gpu.example.com", ClaimState::kPreparing, {}, {}, "busy"}};
   node_.claims = {claim};
   node_.plugins = {{"gpu.example.com", "dra", "/s.sock", "v1.DRAPlugin",
                     "Disconnected", now_, "refused"}};
@@ -211,12 +212,13 @@ TEST_F(ExplainTest, ReadyPodTellsWhatItHoldsAndWhatTookHowLong) {
   node_.devices[1].used_by = {"default/p"};
   ClaimInfo claim;
   claim.name = {"default", "c"};
-  claim.state = "Prepared";
+  claim.state = ClaimState::kPrepared;
   claim.pods = {"default/p"};
   node_.claims = {claim};
   const WallTime seen = node_.pods[0].first_seen;
-  AddDecision("Reserve", seen + seconds(90), {"uid-p"});
-  AddDecision("Allocated", seen + std::chrono::milliseconds(90'250), {"uid-p"});
+  AddDecision(DecisionKind::kReserve, seen + seconds(90), {"uid-p"});
+  AddDecision(DecisionKind::kAllocated,
+              seen + std::chrono::milliseconds(90'250), {"uid-p"});
   EXPECT_THAT(Text(),
               AllOf(HasSubstr("claim    default/c                 Prepared\n"),
                     HasSubstr("device   example.com/fpga/fpga-1   Healthy\n"),
@@ -242,7 +244,7 @@ TEST_F(ExplainTest, RejectedPodTellsWhy) {
   PodInfo& pod = AddPod(PodState::kRejected);
   pod.reason = "UnexpectedAdmissionError";
   pod.message = "Allocate failed due to no devices";
-  AddDecision("Reject", pod.first_seen + seconds(1), {"uid-p"});
+  AddDecision(DecisionKind::kReject, pod.first_seen + seconds(1), {"uid-p"});
   AddEvent("p", "refused");
   EXPECT_THAT(Text(),
               AllOf(HasSubstr("Allocate failed due to no devices"),

@@ -18,20 +18,21 @@ using ::testing::StartsWith;
 class HistoryTest : public CommandLineTest {
  protected:
   HistoryTest() {
-    node_.history = {Decision(7, "PrepareIntent", {"default/a"}, {"default/c"}),
-                     Decision(8, "PrepareResult", {"default/c"}, {"default/a"}),
-                     Decision(9, "Release", {"other/b"}, {})};
+    node_.history = {
+        Decision(7, DecisionKind::kPrepareIntent, {"default/a"}, {"default/c"}),
+        Decision(8, DecisionKind::kPrepareResult, {"default/c"}, {"default/a"}),
+        Decision(9, DecisionKind::kRelease, {"other/b"}, {})};
     node_.history[0].time = now_ - minutes(10);
     node_.history[0].uids = {"uid-a", "uid-c"};
   }
 
-  DecisionInfo Decision(std::uint64_t sequence, const std::string& kind,
+  DecisionInfo Decision(std::uint64_t sequence, OpenDecisionKind kind,
                         std::vector<std::string> pods,
                         std::vector<std::string> claims) {
     DecisionInfo decision;
     decision.sequence = sequence;
     decision.time = now_ - minutes(1);
-    decision.kind = kind;
+    decision.kind = std::move(kind);
     decision.pods = std::move(pods);
     decision.claims = std::move(claims);
     return decision;
@@ -117,7 +118,7 @@ class EarlierStatesTest : public CommandLineTest {
     ClaimInfo claim;
     claim.name = {"other", "c"};
     claim.uid.value = "uid-c";
-    claim.state = "Prepared";
+    claim.state = ClaimState::kPrepared;
     view.claims = {claim};
     view.devices = {{"d.example.com", "pool", "gpu-0", {"default/p2"}, {}}};
     return view;

@@ -69,12 +69,12 @@ TEST_F(MetricsPageTest, ClaimsInUse) {
       HasSubstr("dra_resource_claims_in_use{driver_name=\"<any>\"} 0\n"));
   manager_.Set([](World& world) {
     devmgr::ClaimInfo claim;
-    claim.state = "Prepared";
+    claim.state = devmgr::ClaimState::kPrepared;
     claim.drivers.resize(2);
     claim.drivers[0].driver = "a.com";
     claim.drivers[1].driver = "b.com";
     world.claims = {claim, claim};
-    world.claims[1].state = "Preparing";
+    world.claims[1].state = devmgr::ClaimState::kPreparing;
     world.debts.resize(2);
     world.debts[0].driver = world.debts[1].driver = "a.com";
     world.holders.resize(3);

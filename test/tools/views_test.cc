@@ -31,10 +31,13 @@ class ViewsTest : public CommandLineTest {
     ClaimInfo claim;
     claim.name = {"default", "c"};
     claim.uid = {"uid-c"};
-    claim.state = "Prepared";
+    claim.state = ClaimState::kPrepared;
     claim.pods = {"default/p"};
-    claim.drivers = {
-        {"gpu.example.com", "Prepared", {"pool/gpu-0"}, {"v.com/c=x"}, ""}};
+    claim.drivers = {{"gpu.example.com",
+                      ClaimState::kPrepared,
+                      {"pool/gpu-0"},
+                      {"v.com/c=x"},
+                      ""}};
     return claim;
   }
 
@@ -131,6 +134,25 @@ TEST_F(ViewsTest, ClaimsInEveryFormat) {
   EXPECT_THAT(Run({"get", "claim", "-o", "wide"}).out,
               AllOf(HasSubstr("pool/gpu-0"), HasSubstr("v.com/c=x")));
   EXPECT_EQ(Run({"get", "claims", "-o", "name"}).out, "claim/c\n");
+}
+
+// As a newer daemon may send them.
+TEST_F(ViewsTest, WordsThatAreNotKnownAreShownAsTheyCame) {
+  node_.claims = {PreparedClaim()};
+  node_.claims[0].state = OpenClaimState::OfWord("Thawing");
+  node_.claims[0].drivers[0].state = OpenClaimState::OfWord("Freezing");
+  const auto claim = RunJson({"get", "claims"})["items"][0]["status"];
+  EXPECT_EQ(claim["state"], "Thawing");
+  EXPECT_EQ(claim["drivers"][0]["state"], "Freezing");
+  EXPECT_THAT(Run({"get", "claims"}).out, HasSubstr("Thawing"));
+  EXPECT_THAT(Run({"describe", "claim/c"}).out,
+              AllOf(HasSubstr("Thawing"), HasSubstr("Freezing")));
+
+  node_.history.resize(1);
+  node_.history[0].sequence = 1;
+  node_.history[0].kind = OpenDecisionKind::OfWord("Lent");
+  EXPECT_EQ(RunJson({"history"})["items"][0]["kind"], "Lent");
+  EXPECT_THAT(Run({"history"}).out, HasSubstr("Lent"));
 }
 
 TEST_F(ViewsTest, PluginsDevicesAndClasses) {

@@ -85,8 +85,9 @@ absl::Status DescribeClaims(const Session& session, Inspector& inspector) {
     fields.Add("Name", claim.name.name);
     fields.Add("Namespace", claim.name.ns);
     fields.Add("UID", claim.uid.value);
-    fields.Add("State", {claim.state, claim.state == "Prepared" ? Tone::kGood
-                                                                : Tone::kWarn});
+    fields.Add("State", {claim.state.name(),
+                         claim.state == ClaimState::kPrepared ? Tone::kGood
+                                                              : Tone::kWarn});
     fields.Add("Pods", Join(claim.pods, ", "));
     AddManifestProblem(inspector, "ResourceClaim", claim.name, &fields);
     fields.Print(session.out());

@@ -154,7 +154,10 @@ std::vector<Step> StepsOf(const Session& session, Inspector& inspector,
   }
   for (const DecisionInfo& decision : *decisions) {
     if (!IsAbout(decision, pod)) continue;
-    steps.push_back({decision.kind, decision.time, {}, decision.message});
+    steps.push_back({std::string(decision.kind.name()),
+                     decision.time,
+                     {},
+                     decision.message});
   }
   const bool known_since = pod.first_seen.time_since_epoch().count() > 0;
   if (known_since && (steps.empty() || pod.first_seen < steps.front().time)) {
@@ -340,7 +343,7 @@ void PrintClaims(const Session& session, const Awaited& awaited) {
   for (const ClaimInfo& claim : awaited.claims) {
     Fields fields(session.color());
     fields.Add("UID", claim.uid.value);
-    fields.Add("State", claim.state);
+    fields.Add("State", claim.state.name());
     fields.Add("Pods", Join(claim.pods, ", "));
     fields.Print(session.out());
     PrintSection(session, DriverTable(session, claim));
@@ -381,7 +384,7 @@ void PrintHeld(const Session& session, const Explanation& all) {
   }
   Table table = session.MakeTable({"KIND", "NAME", "STATE"});
   for (const ClaimInfo& claim : all.held_claims) {
-    table.Add({"claim", claim.name.ToString(), claim.state});
+    table.Add({"claim", claim.name.ToString(), claim.state.name()});
   }
   for (const DeviceInfo& device : all.held_devices) {
     table.Add({"device", NameOf(device), {HealthText(device), ToneOf(device)}});

@@ -115,10 +115,11 @@ const Listing<ClaimInfo> kClaims = {
     },
     [](const ClaimInfo& claim) { return claim.name.name; },
     [](const Session&, const ClaimInfo& claim) {
-      const Tone tone = claim.state == "Prepared" ? Tone::kGood : Tone::kWarn;
+      const Tone tone =
+          claim.state == ClaimState::kPrepared ? Tone::kGood : Tone::kWarn;
       return Row{claim.name.ns,
                  claim.name.name,
-                 {claim.state, tone},
+                 {claim.state.name(), tone},
                  DriverNames(claim),
                  Join(claim.pods, ",")};
     },

@@ -53,7 +53,7 @@ const Listing<DecisionInfo> kDecisions = {
     [](const Session&, const DecisionInfo& decision) {
       return Row{fmt::format("{}", decision.sequence),
                  TimeText(decision.time),
-                 decision.kind,
+                 decision.kind.name(),
                  Join(decision.pods, ","),
                  Join(decision.claims, ","),
                  decision.message};

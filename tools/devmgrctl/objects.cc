@@ -172,11 +172,11 @@ Json ItemOf(const PodInfo& pod) {
 
 Json ItemOf(const ClaimInfo& claim) {
   Json status;
-  status["state"] = claim.state;
+  status["state"] = claim.state.name();
   status["pods"] = Array(claim.pods);
   status["drivers"] = Array(claim.drivers, [](const ClaimDriverInfo& driver) {
     return Json{{"name", driver.driver},
-                {"state", driver.state},
+                {"state", driver.state.name()},
                 {"devices", Array(driver.devices)},
                 {"cdiDevices", Array(driver.cdi_devices)},
                 {"lastError", driver.last_error}};
@@ -319,7 +319,7 @@ Json ItemOf(const DecisionInfo& decision) {
   Json item;
   item["sequence"] = decision.sequence;
   PutTime(item, "time", decision.time);
-  item["kind"] = decision.kind;
+  item["kind"] = decision.kind.name();
   item["pods"] = Array(decision.pods);
   item["claims"] = Array(decision.claims);
   item["message"] = decision.message;

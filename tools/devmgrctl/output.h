@@ -32,7 +32,10 @@ std::string Shown(const std::string& text);
 struct Cell {
   Cell(std::string cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT
       : text(std::move(cell_text)), tone(cell_tone) {}
-  Cell(const char* cell_text) : text(cell_text) {}  // NOLINT
+  Cell(const char* cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT
+      : text(cell_text), tone(cell_tone) {}
+  Cell(std::string_view cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT
+      : text(cell_text), tone(cell_tone) {}
   std::string text;  ///< Empty: shown as `<none>`.
   Tone tone = Tone::kPlain;
 };

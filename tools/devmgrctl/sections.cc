@@ -177,9 +177,9 @@ Table DriverTable(const Session& session, const ClaimInfo& claim) {
   Table table = session.MakeTable(
       {"DRIVER", "STATE", "DEVICES", "CDI DEVICES", "LAST ERROR"});
   for (const ClaimDriverInfo& driver : claim.drivers) {
-    const bool good = driver.state == "Prepared";
+    const bool good = driver.state == ClaimState::kPrepared;
     table.Add({driver.driver,
-               {driver.state, good ? Tone::kGood : Tone::kWarn},
+               {driver.state.name(), good ? Tone::kGood : Tone::kWarn},
                Join(driver.devices, ","),
                Join(driver.cdi_devices, ","),
                {driver.last_error,

@@ -186,7 +186,7 @@ Gauge ClaimGauge(const Views& views) {
   gauge.Add({{"driver_name", "<any>"}}, 0);
   NameLimit drivers;
   for (const devmgr::ClaimInfo& claim : views.claims) {
-    if (claim.state != "Prepared") continue;
+    if (claim.state != devmgr::ClaimState::kPrepared) continue;
     gauge.Add({{"driver_name", "<any>"}}, 1);
     for (const devmgr::ClaimDriverInfo& driver : claim.drivers) {
       gauge.Add({{"driver_name", drivers.Of(driver.driver)}}, 1);

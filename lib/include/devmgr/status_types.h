@@ -3,10 +3,14 @@
 // What the manager tells about itself, as values: pods, claims, plugins,
 // events, history. Shared by the manager, the inspection endpoint and the
 // reader of stopped state directories.
+//
+// The types Open... hold a value of an enumeration, and in an inspection client
+// maybe a word instead that only a newer daemon knows (devmgr/open_enum.h).
 #pragma once
 
 #include <devmgr/container_devices.h>
 #include <devmgr/export.h>
+#include <devmgr/open_enum.h>
 #include <devmgr/options.h>
 #include <devmgr/types.h>
 
@@ -99,10 +103,16 @@ struct PodInfo {
   std::vector<ContainerResourceStatus> allocated_resources;
 };
 
+/// Where a driver stands with a claim.
+enum class ClaimState { kPreparing, kPrepared, kUnpreparing };
+/// `Preparing`, `Prepared`, `Unpreparing`.
+DEVMGR_EXPORT std::string_view ClaimStateName(ClaimState state);
+using OpenClaimState = OpenEnum<ClaimState, ClaimStateName>;
+
 /// One driver's part of a claim.
 struct ClaimDriverInfo {
   std::string driver;
-  std::string state;  ///< `Preparing`, `Prepared`, `Unpreparing`.
+  OpenClaimState state = ClaimState::kPreparing;
   std::vector<std::string> devices;      ///< `pool/device`.
   std::vector<std::string> cdi_devices;  ///< Qualified CDI names.
   std::string last_error;                ///< Of the last call; may be empty.
@@ -111,7 +121,8 @@ struct ClaimDriverInfo {
 struct ClaimInfo {
   ObjectName name;
   ClaimUid uid;
-  std::string state;  ///< The least advanced of its drivers' states.
+  /// The least advanced of its drivers' states.
+  OpenClaimState state = ClaimState::kPreparing;
   std::vector<std::string> pods;  ///< `namespace/name` of holders.
   std::vector<ClaimDriverInfo> drivers;
 };
@@ -298,11 +309,43 @@ struct EventInfo {
   std::uint64_t fresh = 1;
 };
 
+/// What was decided.
+enum class DecisionKind {
+  kIdentity,         ///< Objects from files got their UIDs, or lost them.
+  kSeen,             ///< A pod that has to wait is known.
+  kReject,           ///< A pod is rejected for good.
+  kPrepareIntent,    ///< A pod references its claims; drivers will be asked.
+  kPrepareResult,    ///< Drivers answered; pods may have become Ready.
+  kUnprepareIntent,  ///< A pod gives up its claims.
+  kUnprepareResult,  ///< Drivers answered; claims may be gone.
+  kRelease,          ///< A pod is forgotten, maybe with its last claim.
+  kRepair,           ///< What a check of the ledger found was mended.
+  kRecovered,        ///< What could be saved of a damaged ledger.
+  kReserve,          ///< Devices are chosen; plugins will be asked.
+  kAllocated,        ///< Plugins answered; the pod has its devices.
+  kUnreserve,        ///< Devices are free again; the pod did not get them.
+  kBacking,          ///< What serves a resource's name.
+  kInitEnded,        ///< Init containers ended; their devices are free.
+  kDebt,             ///< Drivers have not unprepared what they were to.
+  kForgiven,         ///< What drivers owed is not waited for any more.
+  kHealth,           ///< The health of devices that claims hold.
+  kSource,           ///< How a source is recognised, or what it vouches for.
+  kHolderFound,      ///< Containers hold devices that no pod was given.
+  kHolderGone,       ///< Such containers are gone, or their devices pods'.
+  kHolderFreed,      ///< An operator freed what such a container holds.
+  kWanted,           ///< A client wants a pod, over the control socket.
+  kUnwanted,         ///< A client wants it no longer.
+  kOther,            ///< A newer version wrote it into this ledger.
+};
+/// As the enumerator: `PrepareIntent`.
+DEVMGR_EXPORT std::string_view DecisionKindName(DecisionKind kind);
+using OpenDecisionKind = OpenEnum<DecisionKind, DecisionKindName>;
+
 /// One decision of the ledger, as its bounded history keeps it.
 struct DecisionInfo {
   std::uint64_t sequence = 0;
   WallTime time;
-  std::string kind;  ///< `PrepareIntent`, `PrepareResult`, `Release`, ...
+  OpenDecisionKind kind = DecisionKind::kOther;
   std::vector<std::string> pods;    ///< `namespace/name`.
   std::vector<std::string> claims;  ///< `namespace/name`.
   std::string message;
