@@ -70,6 +70,47 @@ std::string_view ClaimStateName(ClaimState state) {
   return kNames.Of(state);
 }
 
+std::string_view PluginKindName(PluginKind kind) {
+  using enum PluginKind;
+  static constexpr auto kNames = EnumTable<PluginKind>({
+      {kDra, "dra"},
+      {kDevicePlugin, "device-plugin"},
+  });
+  return kNames.Of(kind);
+}
+
+std::string_view PluginStateName(PluginState state) {
+  using enum PluginState;
+  static constexpr auto kNames = EnumTable<PluginState>({
+      {kConnecting, "Connecting"},
+      {kAsking, "Asking"},
+      {kConnected, "Connected"},
+      {kLive, "Live"},
+      {kDisconnected, "Disconnected"},
+      {kClosed, "Closed"},
+  });
+  return kNames.Of(state);
+}
+
+std::string_view PluginViaName(PluginVia via) {
+  using enum PluginVia;
+  static constexpr auto kNames = EnumTable<PluginVia>({
+      {kSocket, "socket"},
+      {kDirectory, "directory"},
+  });
+  return kNames.Of(via);
+}
+
+std::string_view PluginBreakerName(PluginBreaker breaker) {
+  using enum PluginBreaker;
+  static constexpr auto kNames = EnumTable<PluginBreaker>({
+      {kClosed, "Closed"},
+      {kOpen, "Open"},
+      {kHalfOpen, "HalfOpen"},
+  });
+  return kNames.Of(breaker);
+}
+
 std::string_view DecisionKindName(DecisionKind kind) {
   using enum DecisionKind;
   static constexpr auto kNames = EnumTable<DecisionKind>({

@@ -318,13 +318,13 @@ PluginInfo DriverInstance::Info(WallTime now) const {
   DEVMGR_ASSERT_ON(executor_);
   PluginInfo info;
   info.name = driver_;
-  info.kind = "dra";
+  info.kind = PluginKind::kDra;
   info.endpoint = endpoint_;
   info.version = api_.Name();
-  info.state = std::string(InstanceStateName(state_));
+  info.state = PublicOf(state_);
   info.registered_since = registered_since_;
   info.last_error = MessageOf(last_error_);
-  info.breaker = std::string(peer::BreakerStateName(lane_->breaker().state()));
+  info.breaker = PublicOf(lane_->breaker().state());
   const auto steady = executor_.Now();
   if (const auto until = guard_->QuarantinedUntil(steady); until.has_value()) {
     info.quarantined_until =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/instance_machine.h"
 
+#include <devmgr/status_types.h>
+
 #include "common/enum_names.h"
 
 namespace devmgr::dra {
@@ -30,6 +32,20 @@ InstanceState Next(InstanceState state, InstanceEvent event) {
       break;
   }
   return kClosed;
+}
+
+PluginState PublicOf(InstanceState state) {
+  switch (state) {
+    case InstanceState::kConnecting:
+      return PluginState::kConnecting;
+    case InstanceState::kConnected:
+      return PluginState::kConnected;
+    case InstanceState::kBackingOff:
+      return PluginState::kDisconnected;
+    case InstanceState::kClosed:
+      return PluginState::kClosed;
+  }
+  return PluginState::kConnecting;
 }
 
 std::string_view InstanceStateName(InstanceState state) {

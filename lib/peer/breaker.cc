@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/breaker.h"
 
+#include <devmgr/status_types.h>
+
 #include "common/enum_names.h"
 
 namespace devmgr::peer {
@@ -18,6 +20,18 @@ BreakerState Next(BreakerState state, BreakerEvent event) {
       return state == kOpen ? kHalfOpen : state;
   }
   return state;
+}
+
+PluginBreaker PublicOf(BreakerState state) {
+  switch (state) {
+    case BreakerState::kClosed:
+      return PluginBreaker::kClosed;
+    case BreakerState::kOpen:
+      return PluginBreaker::kOpen;
+    case BreakerState::kHalfOpen:
+      return PluginBreaker::kHalfOpen;
+  }
+  return PluginBreaker::kClosed;
 }
 
 std::string_view BreakerStateName(BreakerState state) {

@@ -10,6 +10,10 @@
 
 #include "common/back_off.h"
 
+namespace devmgr {
+enum class PluginBreaker;
+}  // namespace devmgr
+
 namespace devmgr::peer {
 
 enum class BreakerState {
@@ -27,6 +31,8 @@ enum class BreakerEvent {
 
 BreakerState Next(BreakerState state, BreakerEvent event);
 
+/// As devmgr/status_types.h has it.
+PluginBreaker PublicOf(BreakerState state);
 std::string_view BreakerStateName(BreakerState state);
 std::string_view BreakerEventName(BreakerEvent event);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/instance_machine.h"
 
+#include <devmgr/status_types.h>
+
 #include "common/enum_names.h"
 
 namespace devmgr::plugin {
@@ -27,6 +29,24 @@ InstanceState Next(InstanceState state, InstanceEvent event) {
       break;
   }
   return state;
+}
+
+PluginState PublicOf(InstanceState state) {
+  switch (state) {
+    case InstanceState::kConnecting:
+      return PluginState::kConnecting;
+    case InstanceState::kAsking:
+      return PluginState::kAsking;
+    case InstanceState::kListening:
+      return PluginState::kConnected;
+    case InstanceState::kLive:
+      return PluginState::kLive;
+    case InstanceState::kBackingOff:
+      return PluginState::kDisconnected;
+    case InstanceState::kClosed:
+      return PluginState::kClosed;
+  }
+  return PluginState::kConnecting;
 }
 
 std::string_view InstanceStateName(InstanceState state) {

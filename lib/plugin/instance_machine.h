@@ -6,6 +6,10 @@
 
 #include <string_view>
 
+namespace devmgr {
+enum class PluginState;
+}  // namespace devmgr
+
 namespace devmgr::plugin {
 
 enum class InstanceState {
@@ -29,6 +33,8 @@ enum class InstanceEvent {
 
 InstanceState Next(InstanceState state, InstanceEvent event);
 
+/// As devmgr/status_types.h has it.
+PluginState PublicOf(InstanceState state);
 std::string_view InstanceStateName(InstanceState state);
 std::string_view InstanceEventName(InstanceEvent event);
 

@@ -53,23 +53,19 @@ absl::Status CheckEndpoint(const std::string& endpoint) {
 PluginInfo PluginInfoOf(const InstanceInfo& instance) {
   PluginInfo info;
   info.name = instance.resource;
-  info.kind = "device-plugin";
+  info.kind = PluginKind::kDevicePlugin;
   info.endpoint = instance.endpoint;
   info.version = instance.version;
-  info.state = InstanceStateName(instance.state);
+  info.state = PublicOf(instance.state);
   info.registered_since = instance.registered_since;
   info.last_error = instance.last_error;
-  info.via = ViaName(instance.via);
-  info.breaker = peer::BreakerStateName(instance.breaker);
+  info.via = instance.via;
+  info.breaker = PublicOf(instance.breaker);
   info.quarantined_until = instance.quarantined_until;
   info.devices = instance.devices;
   info.calls = instance.calls;
   info.queued = instance.queued;
   return info;
-}
-
-std::string_view ViaName(Via via) {
-  return via == Via::kSocket ? "socket" : "directory";
 }
 
 Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes) {

@@ -51,12 +51,7 @@ struct PreferredRequest {
   int size = 0;
 };
 
-/// The way a plugin came.
-enum class Via {
-  kSocket,     ///< It called Register.
-  kDirectory,  ///< Its socket was found in the registration directory.
-};
-std::string_view ViaName(Via via);
+using Via = PluginVia;
 
 /// One instance of a plugin as it is now.
 struct InstanceInfo {

@@ -259,14 +259,14 @@ ClaimInfo FromProto(const pb::ClaimInfo& info) {
 pb::PluginInfo ToProto(const PluginInfo& info) {
   pb::PluginInfo message;
   message.set_name(ValidUtf8(info.name));
-  message.set_kind(ValidUtf8(info.kind));
+  message.set_kind(ValidUtf8(info.kind.name()));
   message.set_endpoint(ValidUtf8(info.endpoint));
   message.set_version(ValidUtf8(info.version));
-  message.set_state(ValidUtf8(info.state));
+  message.set_state(ValidUtf8(info.state.name()));
   message.set_registered_since_ms(MillisOf(info.registered_since));
   message.set_last_error(ValidUtf8(info.last_error));
-  message.set_via(ValidUtf8(info.via));
-  message.set_breaker(ValidUtf8(info.breaker));
+  message.set_via(WordOf(info.via));
+  message.set_breaker(ValidUtf8(info.breaker.name()));
   if (info.quarantined_until.has_value()) {
     message.set_quarantined_until_ms(MillisOf(*info.quarantined_until));
   }
@@ -281,11 +281,16 @@ pb::PluginInfo ToProto(const PluginInfo& info) {
 }
 
 PluginInfo FromProto(const pb::PluginInfo& message) {
-  PluginInfo info{message.name(),       message.kind(),
-                  message.endpoint(),   message.version(),
-                  message.state(),      TimeOf(message.registered_since_ms()),
-                  message.last_error(), message.via(),
-                  message.breaker()};
+  PluginInfo info;
+  info.name = message.name();
+  info.kind = OpenPluginKind::OfWord(message.kind());
+  info.endpoint = message.endpoint();
+  info.version = message.version();
+  info.state = OpenPluginState::OfWord(message.state());
+  info.registered_since = TimeOf(message.registered_since_ms());
+  info.last_error = message.last_error();
+  info.via = FromWord<OpenPluginVia>(message.via());
+  info.breaker = OpenPluginBreaker::OfWord(message.breaker());
   if (message.quarantined_until_ms() != 0) {
     info.quarantined_until = TimeOf(message.quarantined_until_ms());
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,18 @@ void Put(const std::vector<std::string>& from, Repeated* to) {
 template <typename Repeated>
 std::vector<std::string> Get(const Repeated& from) {
   return {from.begin(), from.end()};
+}
+
+/// The word of what may not be set, and is empty then.
+template <typename Open>
+std::string WordOf(const std::optional<Open>& value) {
+  return value.has_value() ? ValidUtf8(value->name()) : std::string();
+}
+
+template <typename Open>
+std::optional<Open> FromWord(const std::string& word) {
+  if (word.empty()) return std::nullopt;
+  return Open::OfWord(word);
 }
 
 inline std::int64_t MillisOf(WallTime time) {

@@ -75,7 +75,8 @@ class Node {
     const auto end = steady_clock::now() + kPatience;
     while (steady_clock::now() < end) {
       for (const PluginInfo& plugin : manager_->View()->Plugins()) {
-        if (plugin.name == DriverName(number) && plugin.state == "Connected") {
+        if (plugin.name == DriverName(number) &&
+            plugin.state == PluginState::kConnected) {
           return;
         }
       }

@@ -47,5 +47,15 @@ TEST(StatusNamesTest, OfClaimsAndDecisionsStay) {
                   "HolderFreed", "Wanted", "Unwanted", "Other"));
 }
 
+TEST(StatusNamesTest, OfPluginsStay) {
+  EXPECT_THAT(Words(PluginKindName), ElementsAre("dra", "device-plugin"));
+  EXPECT_THAT(Words(PluginStateName),
+              ElementsAre("Connecting", "Asking", "Connected", "Live",
+                          "Disconnected", "Closed"));
+  EXPECT_THAT(Words(PluginViaName), ElementsAre("socket", "directory"));
+  EXPECT_THAT(Words(PluginBreakerName),
+              ElementsAre("Closed", "Open", "HalfOpen"));
+}
+
 }  // namespace
 }  // namespace devmgr

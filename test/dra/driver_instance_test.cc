@@ -273,7 +273,7 @@ TEST_F(DriverInstanceTest, ALateEndOfALostCallDoesNotBlemishTheNewConnection) {
   EXPECT_THAT(answers_[0],
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("went away")));
   EXPECT_EQ(instance_->Info(WallTime()).last_error, "");
-  EXPECT_EQ(instance_->Info(WallTime()).state, "Connected");
+  EXPECT_EQ(instance_->Info(WallTime()).state, PluginState::kConnected);
 }
 
 TEST_F(DriverInstanceTest, MoreCallsThanTheLimitWaitForTheOthers) {
@@ -349,10 +349,10 @@ TEST_F(DriverInstanceTest, TellsAboutItself) {
   Start();
   const PluginInfo info = instance_->Info(WallTime());
   EXPECT_EQ(info.name, kDriver);
-  EXPECT_EQ(info.kind, "dra");
+  EXPECT_EQ(info.kind, PluginKind::kDra);
   EXPECT_EQ(info.endpoint, "/d.sock");
   EXPECT_EQ(info.version, "v1.DRAPlugin");
-  EXPECT_EQ(info.state, "Connected");
+  EXPECT_EQ(info.state, PluginState::kConnected);
 }
 
 // A process that hangs, or is none of a driver, listens as well.
@@ -395,7 +395,7 @@ TEST_F(DriverInstanceTest, ASilentSocketIsProbedOverOneConnectionNowAndThen) {
   peer_.Answer(answered, "");
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-  EXPECT_EQ(instance_->Info(WallTime()).breaker, "Closed");
+  EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kClosed);
   EXPECT_EQ(changes_.back(), Change::kGained);
 }
 
@@ -521,7 +521,7 @@ TEST_F(DriverInstanceTest, ADriverThatIsSilentIsLeftAlone) {
     executor_.RunPending();
   }
   EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kLeftAlone);
-  EXPECT_EQ(instance_->Info(WallTime()).breaker, "Open");
+  EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kOpen);
   EXPECT_EQ(changes_.back(), Change::kLost);
   Call();
   executor_.RunPending();
@@ -554,7 +554,7 @@ TEST_F(DriverInstanceTest, ADriverThatAnswersWithErrorsIsNotLeftAlone) {
       EXPECT_EQ(answers_.back().status(), FromPeer(own));
     }
     EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kTrusted);
-    EXPECT_EQ(instance_->Info(WallTime()).breaker, "Closed");
+    EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kClosed);
     EXPECT_EQ(instance_->Info(WallTime()).last_error, own.message());
   }
   EXPECT_EQ(changes_.size(), before);

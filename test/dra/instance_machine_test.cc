@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dra/instance_machine.h"
 
+#include <devmgr/status_types.h>
 #include <gtest/gtest.h>
 
 #include "support/state_table.h"
@@ -31,6 +32,12 @@ TEST(InstanceMachineTest, ADeregisteredInstanceStaysClosed) {
   }
   for (const InstanceEvent event : AllNamed<InstanceEvent>(InstanceEventName)) {
     EXPECT_EQ(Next(InstanceState::kClosed, event), InstanceState::kClosed);
+  }
+}
+
+TEST(InstanceMachineTest, StatesAreShownByTheirNames) {
+  for (const InstanceState state : AllNamed<InstanceState>(InstanceStateName)) {
+    EXPECT_EQ(PluginStateName(PublicOf(state)), InstanceStateName(state));
   }
 }
 

@@ -45,10 +45,10 @@ void CtlWorld::Furnish() {
 
   PluginInfo plugin;
   plugin.name = "d.example.com";
-  plugin.kind = "dra";
+  plugin.kind = PluginKind::kDra;
   plugin.endpoint = text_;
   plugin.version = "v1.DRAPlugin";
-  plugin.state = "Disconnected";
+  plugin.state = PluginState::kDisconnected;
   plugin.last_error = text_;
   node_.plugins = {plugin};
 

@@ -492,9 +492,10 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
                   AllOf(Field(&DeviceInfo::device, "1"),
                         Field(&DeviceInfo::health, "Unhealthy"),
                         Field(&DeviceInfo::used_by, IsEmpty()))));
-  EXPECT_THAT(node_.manager().View()->Plugins(),
-              ElementsAre(AllOf(Field(&PluginInfo::name, kGpu),
-                                Field(&PluginInfo::kind, "device-plugin"))));
+  EXPECT_THAT(
+      node_.manager().View()->Plugins(),
+      ElementsAre(AllOf(Field(&PluginInfo::name, kGpu),
+                        Field(&PluginInfo::kind, PluginKind::kDevicePlugin))));
   node_.plugins.Lose(kGpu);
   node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("q", "PluginNotReady"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer/breaker.h"
 
+#include <devmgr/status_types.h>
 #include <gtest/gtest.h>
 
 #include "support/state_table.h"
@@ -23,6 +24,12 @@ TEST(BreakerTest, MovesAsTheTableInTheReadmeSays) {
                 table.At(BreakerStateName(state), BreakerEventName(event)))
           << BreakerStateName(state) << " x " << BreakerEventName(event);
     }
+  }
+}
+
+TEST(BreakerTest, StatesAreShownByTheirNames) {
+  for (const BreakerState state : AllNamed<BreakerState>(BreakerStateName)) {
+    EXPECT_EQ(PluginBreakerName(PublicOf(state)), BreakerStateName(state));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/instance_machine.h"
 
+#include <devmgr/status_types.h>
 #include <gtest/gtest.h>
 
 #include "support/state_table.h"
@@ -21,6 +22,12 @@ TEST(PluginInstanceMachineTest, MovesAsTheTableInTheReadmeSays) {
                 table.At(InstanceStateName(state), InstanceEventName(event)))
           << InstanceStateName(state) << " x " << InstanceEventName(event);
     }
+  }
+}
+
+TEST(PluginInstanceMachineTest, StatesAreShownByTheirNames) {
+  for (const InstanceState state : AllNamed<InstanceState>(InstanceStateName)) {
+    EXPECT_EQ(PluginStateName(PublicOf(state)), InstanceStateName(state));
   }
 }
 

@@ -128,10 +128,32 @@ TEST(ConvertTest, WordsOfANewerDaemonStayAsTheyCame) {
   EXPECT_EQ(ToProto(claim_back).state(), "Thawing");
   EXPECT_EQ(ToProto(claim_back).drivers(0).state(), "Freezing");
 
+  pb::PluginInfo plugin;
+  plugin.set_kind("network");
+  plugin.set_state("Moving");
+  plugin.set_via("mail");
+  plugin.set_breaker("Molten");
+  const PluginInfo plugin_back = FromProto(OverTheWire(plugin));
+  EXPECT_EQ(plugin_back.kind.name(), "network");
+  EXPECT_EQ(plugin_back.state.name(), "Moving");
+  ASSERT_TRUE(plugin_back.via.has_value());
+  EXPECT_EQ(plugin_back.via->name(), "mail");
+  EXPECT_EQ(plugin_back.breaker.name(), "Molten");
+  EXPECT_EQ(ToProto(plugin_back).SerializeAsString(),
+            plugin.SerializeAsString());
+
   pb::DecisionInfo decision;
   decision.set_kind("Lent");
   EXPECT_EQ(FromProto(OverTheWire(decision)).kind.name(), "Lent");
   EXPECT_EQ(ToProto(FromProto(decision)).kind(), "Lent");
+}
+
+// An older daemon does not send all of them.
+TEST(ConvertTest, WordsThatAreNotSentStayEmpty) {
+  const PluginInfo plugin = FromProto(pb::PluginInfo());
+  EXPECT_EQ(plugin.kind.name(), "");
+  EXPECT_EQ(plugin.via, std::nullopt);
+  EXPECT_EQ(plugin.breaker.name(), "");
 }
 
 TEST(ConvertTest, BrokenTextDoesNotBreakTheMessage) {
@@ -182,8 +204,15 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(claim_back.drivers[0].cdi_devices, claim.drivers[0].cdi_devices);
   EXPECT_EQ(claim_back.drivers[0].last_error, "old error");
 
-  PluginInfo plugin{"n",         "dra", "/s.sock", "v1.DRAPlugin",
-                    "Connected", At(9), "e"};
+  PluginInfo plugin{"n",
+                    PluginKind::kDra,
+                    "/s.sock",
+                    "v1.DRAPlugin",
+                    PluginState::kConnected,
+                    At(9),
+                    "e"};
+  plugin.via = PluginVia::kDirectory;
+  plugin.breaker = PluginBreaker::kOpen;
   plugin.serves = true;
   plugin.calling_since = At(11);
   const PluginInfo plugin_back = FromProto(OverTheWire(ToProto(plugin)));
@@ -194,6 +223,8 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(plugin_back.state, plugin.state);
   EXPECT_EQ(plugin_back.registered_since, plugin.registered_since);
   EXPECT_EQ(plugin_back.last_error, plugin.last_error);
+  EXPECT_EQ(plugin_back.via, PluginVia::kDirectory);
+  EXPECT_EQ(plugin_back.breaker, PluginBreaker::kOpen);
   EXPECT_TRUE(plugin_back.serves);
   EXPECT_EQ(plugin_back.calling_since, plugin.calling_since);
 

@@ -31,13 +31,13 @@ class DevicesTest : public CommandLineTest {
     node_.devices[1].numa_nodes = {0, 1};
     PluginInfo plugin;
     plugin.name = "example.com/fpga";
-    plugin.kind = "device-plugin";
+    plugin.kind = PluginKind::kDevicePlugin;
     plugin.endpoint = "/dp/fpga.sock";
     plugin.version = "v1beta1.DevicePlugin";
-    plugin.state = "Live";
+    plugin.state = PluginState::kLive;
     plugin.registered_since = now_ - minutes(5);
-    plugin.via = "socket";
-    plugin.breaker = "HalfOpen";
+    plugin.via = PluginVia::kSocket;
+    plugin.breaker = PluginBreaker::kHalfOpen;
     plugin.devices = 3;
     plugin.calls = 1;
     plugin.queued = 7;
@@ -165,7 +165,7 @@ TEST_F(DevicesTest, PluginsShowTheirBulkheads) {
 TEST_F(DevicesTest, PluginsShowWhichInstanceServesAndSinceWhenADriverIsAsked) {
   PluginInfo driver;
   driver.name = "gpu.example.com";
-  driver.kind = "dra";
+  driver.kind = PluginKind::kDra;
   driver.endpoint = "/old.sock";
   node_.plugins = {driver, driver};
   node_.plugins[1].endpoint = "/new.sock";
@@ -209,7 +209,7 @@ TEST_F(DevicesTest, ANameOfAClassShowsItsClassAndDrivers) {
 
 TEST_F(DevicesTest, DescribePluginShowsEveryInstance) {
   PluginInfo old = node_.plugins[0];
-  old.state = "Disconnected";
+  old.state = PluginState::kDisconnected;
   old.last_error = "stream ended";
   node_.plugins.push_back(old);
   AddEvent("Plugin", "example.com/fpga", "went away");

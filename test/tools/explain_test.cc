@@ -65,9 +65,9 @@ class ExplainTest : public CommandLineTest {
     }
     PluginInfo plugin;
     plugin.name = resource.name;
-    plugin.kind = "device-plugin";
-    plugin.state = "Live";
-    plugin.breaker = "Open";
+    plugin.kind = PluginKind::kDevicePlugin;
+    plugin.state = PluginState::kLive;
+    plugin.breaker = PluginBreaker::kOpen;
     plugin.last_error = "too slow";
     node_.plugins = {plugin};
   }
@@ -183,8 +183,9 @@ TEST_F(ExplainTest, TellsWhatIsKnownOfEverythingElse) {
   claim.state = ClaimState::kPreparing;
   claim.drivers = {{"gpu.example.com", ClaimState::kPreparing, {}, {}, "busy"}};
   node_.claims = {claim};
-  node_.plugins = {{"gpu.example.com", "dra", "/s.sock", "v1.DRAPlugin",
-                    "Disconnected", now_, "refused"}};
+  node_.plugins = {{"gpu.example.com", PluginKind::kDra, "/s.sock",
+                    "v1.DRAPlugin", PluginState::kDisconnected, now_,
+                    "refused"}};
   node_.pods.push_back(MakePod("default", "q", PodState::kReleasing));
   EXPECT_THAT(
       Text(),

@@ -190,15 +190,15 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
     world.resources[0].allocatable = 3;
     world.resources[0].held = 2;
     world.plugins.resize(2);
-    world.plugins[0].kind = "dra";
+    world.plugins[0].kind = devmgr::PluginKind::kDra;
     world.plugins[0].name = "d.example.com";
-    world.plugins[0].state = "Connected";
+    world.plugins[0].state = devmgr::PluginState::kConnected;
     world.plugins[0].last_error = "boom";
     world.plugins[0].quarantined_until =
         devmgr::WallTime() + std::chrono::hours(1);
-    world.plugins[1].kind = "device-plugin";
-    world.plugins[1].state = "Live";
-    world.plugins[1].breaker = "Open";
+    world.plugins[1].kind = devmgr::PluginKind::kDevicePlugin;
+    world.plugins[1].state = devmgr::PluginState::kLive;
+    world.plugins[1].breaker = devmgr::PluginBreaker::kOpen;
     world.registration_sockets = {{"/r/a.sock", true}, {"/r/b.sock", false}};
   });
   const std::string page = Page();

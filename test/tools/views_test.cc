@@ -148,6 +148,19 @@ TEST_F(ViewsTest, WordsThatAreNotKnownAreShownAsTheyCame) {
   EXPECT_THAT(Run({"describe", "claim/c"}).out,
               AllOf(HasSubstr("Thawing"), HasSubstr("Freezing")));
 
+  PluginInfo plugin;
+  plugin.name = "example.com/gpu";
+  plugin.kind = OpenPluginKind::OfWord("network");
+  plugin.state = OpenPluginState::OfWord("Moving");
+  plugin.breaker = OpenPluginBreaker::OfWord("Molten");
+  node_.plugins = {plugin};
+  EXPECT_THAT(
+      RunJson({"get", "plugins"}).dump(),
+      AllOf(HasSubstr("network"), HasSubstr("Moving"), HasSubstr("Molten")));
+  EXPECT_THAT(
+      Run({"get", "plugins", "-o", "wide"}).out,
+      AllOf(HasSubstr("network"), HasSubstr("Moving"), HasSubstr("Molten")));
+
   node_.history.resize(1);
   node_.history[0].sequence = 1;
   node_.history[0].kind = OpenDecisionKind::OfWord("Lent");
@@ -156,8 +169,9 @@ TEST_F(ViewsTest, WordsThatAreNotKnownAreShownAsTheyCame) {
 }
 
 TEST_F(ViewsTest, PluginsDevicesAndClasses) {
-  node_.plugins = {{"gpu.example.com", "dra", "/s.sock", "v1.DRAPlugin",
-                    "Connected", now_ - std::chrono::minutes(5), "late"}};
+  node_.plugins = {{"gpu.example.com", PluginKind::kDra, "/s.sock",
+                    "v1.DRAPlugin", PluginState::kConnected,
+                    now_ - std::chrono::minutes(5), "late"}};
   EXPECT_EQ(Run({"get", "plugins", "--no-headers"}).out,
             "gpu.example.com   dra   v1.DRAPlugin   Connected   no   5m\n");
   EXPECT_THAT(Run({"get", "plugins", "-o", "wide"}).out,
@@ -397,8 +411,8 @@ TEST_F(ViewsTest, DescribeTellsAllAndWhatHappened) {
   EXPECT_THAT(Run({"describe", "claim", "c"}).out,
               AllOf(HasSubstr("Prepared"), HasSubstr("default/p"),
                     HasSubstr("was slow")));
-  node_.plugins = {{"gpu.example.com", "dra", "/s.sock", "v1.DRAPlugin",
-                    "Connected", now_, "was late"}};
+  node_.plugins = {{"gpu.example.com", PluginKind::kDra, "/s.sock",
+                    "v1.DRAPlugin", PluginState::kConnected, now_, "was late"}};
   EXPECT_THAT(Run({"describe", "plugin", "gpu.example.com"}).out,
               AllOf(HasSubstr("/s.sock"), HasSubstr("was late")));
 }

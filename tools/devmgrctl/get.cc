@@ -158,24 +158,24 @@ const Listing<PluginInfo> kPlugins = {
     {"VIA", "DEVICES", "BREAKER", "QUARANTINED UNTIL", "CALLS", "QUEUED",
      "CALLING SINCE", "ENDPOINT", "LAST ERROR"},
     [](const PluginInfo& plugin) {
-      return std::vector<std::string>{plugin.name, plugin.kind,
-                                      plugin.endpoint};
+      return std::vector<std::string>{
+          plugin.name, std::string(plugin.kind.name()), plugin.endpoint};
     },
     [](const PluginInfo& plugin) { return plugin.name; },
     [](const Session& session, const PluginInfo& plugin) {
       return Row{plugin.name,
-                 plugin.kind,
+                 plugin.kind.name(),
                  plugin.version,
-                 {plugin.state, ToneOf(plugin)},
+                 {plugin.state.name(), ToneOf(plugin)},
                  plugin.serves ? "yes" : "no",
                  session.Age(plugin.registered_since)};
     },
     [](const Session&, const PluginInfo& plugin) {
-      const bool of_devices = plugin.kind == "device-plugin";
+      const bool of_devices = plugin.kind == PluginKind::kDevicePlugin;
       return Row{
-          plugin.via,
+          WordOf(plugin.via),
           of_devices ? fmt::format("{}", plugin.devices) : "",
-          plugin.breaker,
+          plugin.breaker.name(),
           TimeText(plugin.quarantined_until.value_or(WallTime())),
           fmt::format("{}", plugin.calls),
           fmt::format("{}", plugin.queued),

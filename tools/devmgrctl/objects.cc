@@ -202,10 +202,10 @@ Json ItemOf(const DebtInfo& debt) {
 
 Json ItemOf(const PluginInfo& plugin) {
   Json status;
-  status["kind"] = plugin.kind;
+  status["kind"] = plugin.kind.name();
   status["endpoint"] = plugin.endpoint;
   status["version"] = plugin.version;
-  status["state"] = plugin.state;
+  status["state"] = plugin.state.name();
   PutTime(status, "registeredSince", plugin.registered_since);
   status["lastError"] = plugin.last_error;
   status["serves"] = plugin.serves;
@@ -214,9 +214,9 @@ Json ItemOf(const PluginInfo& plugin) {
   if (plugin.calling_since) {
     PutTime(status, "callingSince", *plugin.calling_since);
   }
-  const bool of_devices = plugin.kind == "device-plugin";
-  if (of_devices) status["via"] = plugin.via;
-  status["breaker"] = plugin.breaker;
+  const bool of_devices = plugin.kind == PluginKind::kDevicePlugin;
+  if (of_devices) status["via"] = WordOf(plugin.via);
+  status["breaker"] = plugin.breaker.name();
   if (plugin.quarantined_until) {
     PutTime(status, "quarantinedUntil", *plugin.quarantined_until);
   }

@@ -15,6 +15,12 @@ namespace devmgr::ctl {
 /// `RESOURCE/ID`, or `DRIVER/POOL/DEVICE`: no other device has it.
 std::string NameOf(const DeviceInfo& device);
 
+/// Empty when it is not set.
+template <typename Open>
+std::string WordOf(const std::optional<Open>& value) {
+  return value ? std::string(value->name()) : "";
+}
+
 /// Empty where it is not known.
 std::string AuthorityText(const NodeInfo& node);
 std::string ProfileText(const NodeInfo& node);

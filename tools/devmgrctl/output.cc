@@ -218,7 +218,8 @@ Tone ToneOf(PodState state) {
 }
 
 Tone ToneOf(const PluginInfo& plugin) {
-  const bool good = plugin.state == "Live" || plugin.state == "Connected";
+  const bool good = plugin.state == PluginState::kLive ||
+                    plugin.state == PluginState::kConnected;
   return good ? Tone::kGood : Tone::kWarn;
 }
 

@@ -143,10 +143,10 @@ void AddFields(const Session& session, const ResourceInfo& resource,
 }
 
 void AddFields(const PluginInfo& plugin, Fields* fields) {
-  fields->Add("Kind", plugin.kind);
+  fields->Add("Kind", plugin.kind.name());
   fields->Add("Endpoint", plugin.endpoint);
   fields->Add("Version", plugin.version);
-  fields->Add("State", {plugin.state, ToneOf(plugin)});
+  fields->Add("State", {plugin.state.name(), ToneOf(plugin)});
   fields->Add("Registered", TimeText(plugin.registered_since));
   fields->Add("Serves", plugin.serves ? "yes" : "no");
   fields->Add("Calls", fmt::format("{} under way, {} queued", plugin.calls,
@@ -154,13 +154,14 @@ void AddFields(const PluginInfo& plugin, Fields* fields) {
   if (plugin.calling_since) {
     fields->Add("Calling since", TimeText(*plugin.calling_since));
   }
-  if (plugin.kind == "device-plugin") {
-    fields->Add("Via", plugin.via);
+  if (plugin.kind == PluginKind::kDevicePlugin) {
+    fields->Add("Via", WordOf(plugin.via));
     fields->Add("Devices", fmt::format("{}", plugin.devices));
   }
   fields->Add(
       "Breaker",
-      {plugin.breaker, plugin.breaker == "Closed" ? Tone::kGood : Tone::kBad});
+      {plugin.breaker.name(),
+       plugin.breaker == PluginBreaker::kClosed ? Tone::kGood : Tone::kBad});
   fields->Add("Quarantined until",
               {TimeText(plugin.quarantined_until.value_or(WallTime())),
                plugin.quarantined_until ? Tone::kBad : Tone::kPlain});

@@ -66,7 +66,7 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   Table table = session.MakeTable({"PLUGIN", "STATE", "VERSION", "LAST ERROR"});
   for (const PluginInfo& plugin : plugins) {
     table.Add({plugin.name,
-               {plugin.state, ToneOf(plugin)},
+               {plugin.state.name(), ToneOf(plugin)},
                plugin.version,
                {plugin.last_error,
                 plugin.last_error.empty() ? Tone::kPlain : Tone::kBad}});

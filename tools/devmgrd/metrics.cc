@@ -142,7 +142,9 @@ Gauge PluginGauge(const Views& views) {
   Gauge gauge("devmgr_plugins",
               "DRA drivers and device plugins, an instance each, by state");
   for (const devmgr::PluginInfo& plugin : views.plugins) {
-    gauge.Add({{"kind", plugin.kind}, {"state", plugin.state}}, 1);
+    gauge.Add({{"kind", std::string(plugin.kind.name())},
+               {"state", std::string(plugin.state.name())}},
+              1);
   }
   return gauge;
 }
@@ -155,23 +157,25 @@ std::vector<Gauge> DriverGauges(const Views& views) {
                 "Instances of a DRA driver of which an error is shown");
   NameLimit drivers;
   for (const devmgr::PluginInfo& plugin : views.plugins) {
-    if (plugin.kind != "dra") continue;
+    if (plugin.kind != devmgr::PluginKind::kDra) continue;
     const std::string name = drivers.Of(plugin.name);
-    instances.Add({{"driver_name", name}, {"state", plugin.state}}, 1);
+    instances.Add(
+        {{"driver_name", name}, {"state", std::string(plugin.state.name())}},
+        1);
     failing.Add({{"driver_name", name}}, plugin.last_error.empty() ? 0 : 1);
   }
   return {instances, failing};
 }
 
 /// Of the plugins of one kind.
-Gauge PausedGauge(const Views& views, std::string_view kind, std::string name,
+Gauge PausedGauge(const Views& views, devmgr::PluginKind kind, std::string name,
                   std::string help) {
   Gauge gauge(std::move(name), std::move(help));
   double breaker = 0;
   double quarantine = 0;
   for (const devmgr::PluginInfo& plugin : views.plugins) {
     if (plugin.kind != kind) continue;
-    if (plugin.breaker == "Open") ++breaker;
+    if (plugin.breaker == devmgr::PluginBreaker::kOpen) ++breaker;
     if (plugin.quarantined_until.has_value()) ++quarantine;
   }
   gauge.Add({{"reason", "breaker"}}, breaker);
@@ -272,10 +276,11 @@ std::vector<Gauge> GaugesOf(const Views& views) {
       ResourceGauge(views),
       PodGauge(views),
       PluginGauge(views),
-      PausedGauge(views, "device-plugin", "devmgr_device_plugins_paused",
+      PausedGauge(views, devmgr::PluginKind::kDevicePlugin,
+                  "devmgr_device_plugins_paused",
                   "Device plugins that are left alone: their calls ran into "
                   "deadlines (breaker), they came and went (quarantine)"),
-      PausedGauge(views, "dra", "devmgr_dra_drivers_paused",
+      PausedGauge(views, devmgr::PluginKind::kDra, "devmgr_dra_drivers_paused",
                   "Instances of DRA drivers that stand behind others: their "
                   "calls ran into deadlines (breaker), they came and went "
                   "(quarantine)"),

@@ -143,17 +143,54 @@ struct DebtInfo {
 /// rules of lib/claim/README.md say.
 enum class ResourceOwner { kDevicePlugin, kDeviceClass, kAutomatic };
 
+enum class PluginKind { kDra, kDevicePlugin };
+/// `dra`, `device-plugin`.
+DEVMGR_EXPORT std::string_view PluginKindName(PluginKind kind);
+using OpenPluginKind = OpenEnum<PluginKind, PluginKindName>;
+
+/// Where an instance of a driver or device plugin stands.
+enum class PluginState {
+  kConnecting,
+  kAsking,     ///< A device plugin was asked for its options.
+  kConnected,  ///< The driver answers; a device plugin has listed no device.
+  kLive,       ///< A device plugin has listed its devices.
+  kDisconnected,
+  kClosed,  ///< It is deregistered or replaced. Final.
+};
+/// As the enumerator: `Connecting`.
+DEVMGR_EXPORT std::string_view PluginStateName(PluginState state);
+using OpenPluginState = OpenEnum<PluginState, PluginStateName>;
+
+/// The way a device plugin came.
+enum class PluginVia {
+  kSocket,     ///< It called Register.
+  kDirectory,  ///< Its socket was found in the registration directory.
+};
+/// `socket`, `directory`.
+DEVMGR_EXPORT std::string_view PluginViaName(PluginVia via);
+using OpenPluginVia = OpenEnum<PluginVia, PluginViaName>;
+
+/// Whether it is called, as calls ran into deadlines or did not.
+enum class PluginBreaker {
+  kClosed,    ///< Calls go out.
+  kOpen,      ///< None does.
+  kHalfOpen,  ///< One does, as a trial.
+};
+/// As the enumerator: `HalfOpen`.
+DEVMGR_EXPORT std::string_view PluginBreakerName(PluginBreaker breaker);
+using OpenPluginBreaker = OpenEnum<PluginBreaker, PluginBreakerName>;
+
 struct PluginInfo {
-  std::string name;      ///< Driver name, or resource name.
-  std::string kind;      ///< `dra`, `device-plugin`.
+  std::string name;  ///< Driver name, or resource name.
+  OpenPluginKind kind = PluginKind::kDra;
   std::string endpoint;  ///< Service socket.
   std::string version;   ///< API chosen, such as `v1.DRAPlugin`.
-  std::string state;     ///< `Connecting`, `Connected`, `Disconnected`, ...
+  OpenPluginState state = PluginState::kConnecting;
   WallTime registered_since;
   std::string last_error;
   // `via` and `devices` are of device plugins, the rest of drivers, too.
-  std::string via;      ///< How it came: `socket`, `directory`.
-  std::string breaker;  ///< `Closed`, `Open`, `HalfOpen`.
+  std::optional<OpenPluginVia> via;
+  OpenPluginBreaker breaker = PluginBreaker::kClosed;
   /// It came and went too often; until then nothing is allocated from a plugin,
   /// and calls go to a driver's other instances first.
   std::optional<WallTime> quarantined_until;

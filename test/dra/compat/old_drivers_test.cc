@@ -150,7 +150,7 @@ TEST_F(OldDriversTest, AreAskedForTheirHealthToSeeThatTheyAreThere) {
     EXPECT_EQ(LastCall().method, method) << api;
     EXPECT_EQ(LastCall().request, "") << api;
     Answer(Unknown());
-    EXPECT_EQ(registry_->Plugins().at(0).state, "Connected") << api;
+    EXPECT_EQ(registry_->Plugins().at(0).state, PluginState::kConnected) << api;
   }
 }
 
