@@ -70,6 +70,39 @@ std::string_view ClaimStateName(ClaimState state) {
   return kNames.Of(state);
 }
 
+std::string_view DeviceHealthName(DeviceHealth health) {
+  using enum DeviceHealth;
+  static constexpr auto kNames = EnumTable<DeviceHealth>({
+      {kHealthy, "Healthy"},
+      {kUnhealthy, "Unhealthy"},
+      {kUnknown, "Unknown"},
+  });
+  return kNames.Of(health);
+}
+
+std::string_view ResourceOwnerName(ResourceOwner owner) {
+  using enum ResourceOwner;
+  static constexpr auto kNames = EnumTable<ResourceOwner>({
+      {kDevicePlugin, "DevicePlugin"},
+      {kDeviceClass, "DeviceClass"},
+      {kAutomatic, "Automatic"},
+  });
+  return kNames.Of(owner);
+}
+
+std::string_view ResourceStateName(ResourceState state) {
+  using enum ResourceState;
+  static constexpr auto kNames = EnumTable<ResourceState>({
+      {kUnknown, "Unknown"},
+      {kRestored, "Restored"},
+      {kConnected, "Connected"},
+      {kLive, "Live"},
+      {kStopped, "Stopped"},
+      {kForgotten, "Forgotten"},
+  });
+  return kNames.Of(state);
+}
+
 std::string_view PluginKindName(PluginKind kind) {
   using enum PluginKind;
   static constexpr auto kNames = EnumTable<PluginKind>({

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.h"
 
-#include "common/enum_names.h"
+#include <devmgr/status_types.h>
 
 namespace devmgr::device {
 
-std::string_view HealthName(Health health) {
-  using enum Health;
-  static constexpr auto kNames = EnumTable<Health>({
-      {kHealthy, "Healthy"},
-      {kUnhealthy, "Unhealthy"},
-      {kUnknown, "Unknown"},
-  });
-  return kNames.Of(health, "Unknown");
+DeviceHealth PublicOf(Health health) {
+  switch (health) {
+    case Health::kHealthy:
+      return DeviceHealth::kHealthy;
+    case Health::kUnhealthy:
+      return DeviceHealth::kUnhealthy;
+    case Health::kUnknown:
+      return DeviceHealth::kUnknown;
+  }
+  return DeviceHealth::kUnknown;
 }
 
 }  // namespace devmgr::device

@@ -11,6 +11,10 @@
 #include <string_view>
 #include <vector>
 
+namespace devmgr {
+enum class DeviceHealth;
+}  // namespace devmgr
+
 namespace devmgr::device {
 
 /// Stored: never renumber.
@@ -19,8 +23,8 @@ enum class Health : std::uint8_t {
   kUnhealthy = 2,  ///< Whatever else the plugin says of it.
   kUnknown = 3,    ///< No plugin is there that could tell.
 };
-/// `Healthy`, `Unhealthy`, `Unknown`: the kubelet's words.
-std::string_view HealthName(Health health);
+/// As devmgr/status_types.h has it.
+DeviceHealth PublicOf(Health health);
 
 /// One device as a plugin reports it. Its ID is unique within its resource.
 struct Device {

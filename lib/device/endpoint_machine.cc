@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/endpoint_machine.h"
 
+#include <devmgr/status_types.h>
+
 #include "common/enum_names.h"
 
 namespace devmgr::device {
@@ -22,6 +24,24 @@ EndpointState Next(EndpointState state, EndpointEvent event) {
       return state == kStopped || state == kRestored ? kForgotten : state;
   }
   return state;
+}
+
+ResourceState PublicOf(EndpointState state) {
+  switch (state) {
+    case EndpointState::kUnknown:
+      return ResourceState::kUnknown;
+    case EndpointState::kRestored:
+      return ResourceState::kRestored;
+    case EndpointState::kConnected:
+      return ResourceState::kConnected;
+    case EndpointState::kLive:
+      return ResourceState::kLive;
+    case EndpointState::kStopped:
+      return ResourceState::kStopped;
+    case EndpointState::kForgotten:
+      return ResourceState::kForgotten;
+  }
+  return ResourceState::kUnknown;
 }
 
 std::string_view EndpointStateName(EndpointState state) {

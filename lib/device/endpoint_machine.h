@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <string_view>
 
+namespace devmgr {
+enum class ResourceState;
+}  // namespace devmgr
+
 namespace devmgr::device {
 
 enum class EndpointState : std::uint8_t {
@@ -36,6 +40,8 @@ constexpr bool HasPlugin(EndpointState state) {
   return state == EndpointState::kConnected || state == EndpointState::kLive;
 }
 
+/// As devmgr/status_types.h has it.
+ResourceState PublicOf(EndpointState state);
 std::string_view EndpointStateName(EndpointState state);
 std::string_view EndpointEventName(EndpointEvent event);
 

@@ -312,7 +312,7 @@ pb::DeviceInfo ToProto(const DeviceInfo& info) {
   Put(info.used_by, message.mutable_used_by());
   Put(info.cdi_devices, message.mutable_cdi_devices());
   message.set_resource(ValidUtf8(info.resource));
-  message.set_health(ValidUtf8(info.health));
+  message.set_health(WordOf(info.health));
   message.set_health_reason(ValidUtf8(info.health_reason));
   message.set_since_ms(MillisOf(info.since));
   message.mutable_numa_nodes()->Add(info.numa_nodes.begin(),
@@ -327,7 +327,7 @@ DeviceInfo FromProto(const pb::DeviceInfo& info) {
           Get(info.used_by()),
           Get(info.cdi_devices()),
           info.resource(),
-          info.health(),
+          FromWord<OpenDeviceHealth>(info.health()),
           info.health_reason(),
           TimeOf(info.since_ms()),
           {info.numa_nodes().begin(), info.numa_nodes().end()}};
@@ -381,8 +381,8 @@ std::optional<ResourceOwner> FromProto(pb::ResourceOwner owner) {
 pb::ResourceInfo ToProto(const ResourceInfo& info) {
   pb::ResourceInfo message;
   message.set_name(ValidUtf8(info.name));
-  message.set_owner(ValidUtf8(info.owner));
-  message.set_state(ValidUtf8(info.state));
+  message.set_owner(WordOf(info.owner));
+  message.set_state(WordOf(info.state));
   message.set_since_ms(MillisOf(info.since));
   message.set_capacity(info.capacity);
   message.set_allocatable(info.allocatable);
@@ -394,11 +394,16 @@ pb::ResourceInfo ToProto(const ResourceInfo& info) {
 }
 
 ResourceInfo FromProto(const pb::ResourceInfo& info) {
-  return {info.name(),         info.owner(),
-          info.state(),        TimeOf(info.since_ms()),
-          info.capacity(),     info.allocatable(),
-          info.held(),         info.by_operator(),
-          info.device_class(), Get(info.drivers())};
+  return {info.name(),
+          FromWord<OpenResourceOwner>(info.owner()),
+          FromWord<OpenResourceState>(info.state()),
+          TimeOf(info.since_ms()),
+          info.capacity(),
+          info.allocatable(),
+          info.held(),
+          info.by_operator(),
+          info.device_class(),
+          Get(info.drivers())};
 }
 
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {

@@ -85,7 +85,7 @@ void Put(const ContainerResourceStatus& from, pb::ContainerResourceStatus* to) {
     for (const ResourceHealth& device : resource.resources) {
       pb::ResourceHealth* health = status->add_resources();
       health->set_resource_id(ValidUtf8(device.resource_id));
-      health->set_health(ValidUtf8(device.health));
+      health->set_health(ValidUtf8(device.health.name()));
       health->set_message(ValidUtf8(device.message));
       health->set_since_ms(MillisOf(device.since));
     }
@@ -99,7 +99,8 @@ ContainerResourceStatus Get(const pb::ContainerResourceStatus& from) {
     ResourceStatus& status = to.resources.emplace_back();
     status.name = resource.name();
     for (const auto& device : resource.resources()) {
-      status.resources.push_back({device.resource_id(), device.health(),
+      status.resources.push_back({device.resource_id(),
+                                  OpenDeviceHealth::OfWord(device.health()),
                                   device.message(), TimeOf(device.since_ms())});
     }
   }

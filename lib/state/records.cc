@@ -118,13 +118,18 @@ std::string_view DriverPhaseName(DriverPhase phase) {
   return ClaimStateName(PublicOf(phase));
 }
 
+ResourceOwner PublicOf(Backing backing) {
+  switch (backing) {
+    case Backing::kPlugin:
+      return ResourceOwner::kDevicePlugin;
+    case Backing::kClass:
+      return ResourceOwner::kDeviceClass;
+  }
+  return ResourceOwner::kDevicePlugin;
+}
+
 std::string_view BackingName(Backing backing) {
-  using enum Backing;
-  static constexpr auto kNames = EnumTable<Backing>({
-      {kPlugin, "DevicePlugin"},
-      {kClass, "DeviceClass"},
-  });
-  return kNames.Of(backing);
+  return ResourceOwnerName(PublicOf(backing));
 }
 
 std::string_view PodPhaseName(PodPhase phase) {

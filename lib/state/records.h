@@ -24,6 +24,7 @@
 
 namespace devmgr {
 enum class ClaimState;
+enum class ResourceOwner;
 }  // namespace devmgr
 
 namespace devmgr::state {
@@ -146,6 +147,8 @@ enum class Backing : std::uint8_t {
   kPlugin = 1,  ///< A device plugin, by counting.
   kClass = 2,   ///< A device class, through claims.
 };
+/// As devmgr/status_types.h has it.
+ResourceOwner PublicOf(Backing backing);
 std::string_view BackingName(Backing backing);
 
 /// Changed by a recorded hand-over only.

@@ -248,7 +248,7 @@ std::vector<DeviceInfo> DevicesOf(const State& state) {
         {driver, pool, name, device.used_by.Take(), device.cdi_devices.Take()});
     std::sort(result.back().used_by.begin(), result.back().used_by.end());
     if (const HealthRecord* health = state.FindHealth(key)) {
-      result.back().health = device::HealthName(health->health);
+      result.back().health = PublicOf(health->health);
       result.back().health_reason = health->message;
       result.back().since = WallTimeOf(health->since_ms);
     }
@@ -313,7 +313,7 @@ std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
 std::vector<ResourceInfo> ResourcesOf(const State& state) {
   std::map<std::string, ResourceInfo> resources;
   for (const auto& [name, record] : state.resources) {
-    resources[name].owner = BackingName(record->backing);
+    resources[name].owner = PublicOf(record->backing);
     resources[name].since = WallTimeOf(record->since_ms);
     resources[name].by_operator = record->by_operator;
   }

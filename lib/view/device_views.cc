@@ -12,7 +12,7 @@ namespace devmgr::view {
 namespace {
 
 void Describe(const device::InventoryDevice& known, DeviceInfo* info) {
-  info->health = device::HealthName(known.device.health);
+  info->health = PublicOf(known.device.health);
   info->health_reason = device::HealthReasonText(known.reason);
   info->since = state::WallTimeOf(known.since_ms);
   info->numa_nodes = known.device.numa_nodes;
@@ -51,13 +51,11 @@ void AddServed(const Resources& served, std::vector<ResourceInfo>* resources) {
   for (const auto& [name, resource] : served) {
     ResourceInfo& info = all[name];
     info.name = name;
-    if (info.owner.empty()) {
-      info.owner = state::BackingName(state::Backing::kPlugin);
-    }
-    info.state = device::EndpointStateName(resource.state);
+    if (!info.owner.has_value()) info.owner = ResourceOwner::kDevicePlugin;
+    info.state = PublicOf(resource.state);
     info.since = state::WallTimeOf(resource.since_ms);
     // What classes serve is not counted.
-    if (info.owner != state::BackingName(state::Backing::kPlugin)) continue;
+    if (info.owner != ResourceOwner::kDevicePlugin) continue;
     info.capacity = resource.figures.capacity;
     info.allocatable = resource.figures.allocatable;
   }

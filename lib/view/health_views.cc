@@ -29,7 +29,7 @@ ResourceHealth StatusOf(const std::string& id,
                         const device::EffectiveHealth& health) {
   ResourceHealth status;
   status.resource_id = id;
-  status.health = device::HealthName(health.health);
+  status.health = PublicOf(health.health);
   status.message = health.message;
   if (health.since_ms != 0) status.since = state::WallTimeOf(health.since_ms);
   return status;
@@ -177,9 +177,10 @@ void AddDriversHealth(const Moment& moment, std::vector<DeviceInfo>* devices) {
     const device::EffectiveHealth health =
         HealthOf(moment.health, {device.driver, device.pool, device.device},
                  moment.steady_ms);
-    device.health = moment.health.drivers.contains(device.driver)
-                        ? device::HealthName(health.health)
-                        : std::string_view();
+    device.health.reset();
+    if (moment.health.drivers.contains(device.driver)) {
+      device.health = PublicOf(health.health);
+    }
     device.health_reason = health.message;
     device.since = state::WallTimeOf(health.since_ms);
   }

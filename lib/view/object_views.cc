@@ -100,9 +100,7 @@ void AddClasses(const ObjectSnapshot& objects, const state::State& state,
     ResourceInfo& info = all[name];
     info.name = name;
     info.device_class = item.metadata.name;
-    if (info.owner.empty()) {
-      info.owner = state::BackingName(state::Backing::kClass);
-    }
+    if (!info.owner.has_value()) info.owner = ResourceOwner::kDeviceClass;
     for (std::string& driver : claim::DriversNamedBy(item)) {
       drivers[name].insert(std::move(driver));
     }
@@ -128,9 +126,7 @@ void AddClasses(const ObjectSnapshot& objects, const state::State& state,
   }
   resources->clear();
   for (auto& [name, info] : all) {
-    if (info.owner.empty()) {
-      info.owner = state::BackingName(state::Backing::kClass);
-    }
+    if (!info.owner.has_value()) info.owner = ResourceOwner::kDeviceClass;
     const std::set<std::string>& names = drivers[name];
     info.drivers.assign(names.begin(), names.end());
     resources->push_back(std::move(info));

@@ -152,7 +152,8 @@ void PluginPods(Report& report, int others) {
   const auto plugin = Must(testing::FakeDevicePlugin::Start(options));
   WaitUntil("no plugin", [&] {
     const auto resources = node.manager().View()->Resources();
-    return !resources.empty() && resources.front().state == "Live";
+    return !resources.empty() &&
+           resources.front().state == ResourceState::kLive;
   });
   std::vector<Pod> staying;
   for (int i = 0; i < others; ++i) {

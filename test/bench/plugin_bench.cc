@@ -89,7 +89,8 @@ class Node {
  private:
   bool IsLive(const std::string& resource) const {
     for (const ResourceInfo& info : manager->View()->Resources()) {
-      if (info.name == resource && info.state == "Live") return true;
+      if (info.name == resource && info.state == ResourceState::kLive)
+        return true;
     }
     return false;
   }

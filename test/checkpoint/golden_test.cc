@@ -165,10 +165,10 @@ std::string ToJsonText(const StoreContents& contents) {
     }
   }
   for (const auto& [key, health] : contents.state.healths) {
-    json["healths"].push_back({health->driver, health->pool, health->device,
-                               std::string(device::HealthName(health->health)),
-                               health->message, health->lease_ms,
-                               health->since_ms});
+    json["healths"].push_back(
+        {health->driver, health->pool, health->device,
+         std::string(DeviceHealthName(PublicOf(health->health))),
+         health->message, health->lease_ms, health->since_ms});
   }
   for (const auto& [key, source] : contents.state.sources) {
     json["sources"].push_back({source->name, source->marker, source->since_ms});

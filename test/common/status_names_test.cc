@@ -47,6 +47,16 @@ TEST(StatusNamesTest, OfClaimsAndDecisionsStay) {
                   "HolderFreed", "Wanted", "Unwanted", "Other"));
 }
 
+TEST(StatusNamesTest, OfDevicesAndResourcesStay) {
+  EXPECT_THAT(Words(DeviceHealthName),
+              ElementsAre("Healthy", "Unhealthy", "Unknown"));
+  EXPECT_THAT(Words(ResourceOwnerName),
+              ElementsAre("DevicePlugin", "DeviceClass", "Automatic"));
+  EXPECT_THAT(Words(ResourceStateName),
+              ElementsAre("Unknown", "Restored", "Connected", "Live", "Stopped",
+                          "Forgotten"));
+}
+
 TEST(StatusNamesTest, OfPluginsStay) {
   EXPECT_THAT(Words(PluginKindName), ElementsAre("dra", "device-plugin"));
   EXPECT_THAT(Words(PluginStateName),

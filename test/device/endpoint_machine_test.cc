@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/endpoint_machine.h"
 
+#include <devmgr/status_types.h>
 #include <gtest/gtest.h>
 
 #include "support/state_table.h"
@@ -21,6 +22,12 @@ TEST(EndpointMachineTest, MovesAsTheTableInTheReadmeSays) {
                 table.At(EndpointStateName(state), EndpointEventName(event)))
           << EndpointStateName(state) << " x " << EndpointEventName(event);
     }
+  }
+}
+
+TEST(EndpointMachineTest, StatesAreShownByTheirNames) {
+  for (const EndpointState state : AllNamed<EndpointState>(EndpointStateName)) {
+    EXPECT_EQ(ResourceStateName(PublicOf(state)), EndpointStateName(state));
   }
 }
 

@@ -55,8 +55,9 @@ class BackingTest : public DeviceNodeTest {
   }
 
   testing::AssertionResult WaitUntilForgotten() {
-    return node_.WaitUntil("the grace period is over",
-                           [&] { return Gpu().state == "Forgotten"; });
+    return node_.WaitUntil("the grace period is over", [&] {
+      return Gpu().state == ResourceState::kForgotten;
+    });
   }
 
   ResourceInfo Gpu() {
@@ -65,9 +66,10 @@ class BackingTest : public DeviceNodeTest {
     }
     return {};
   }
-  testing::AssertionResult WaitForOwner(const std::string& owner) {
-    return node_.WaitUntil("the owner is " + owner,
-                           [&] { return Gpu().owner == owner; });
+  testing::AssertionResult WaitForOwner(ResourceOwner owner) {
+    return node_.WaitUntil(
+        "the owner is " + std::string(ResourceOwnerName(owner)),
+        [&] { return Gpu().owner == owner; });
   }
 
   const std::string holder_ = DevicePod("p", {{kGpu, 1}});
@@ -76,12 +78,12 @@ class BackingTest : public DeviceNodeTest {
 // AL-080
 TEST_F(BackingTest, ANameThatOnlyAClassHasIsAResource) {
   node_.Start();
-  EXPECT_EQ(Gpu().owner, "");
+  EXPECT_EQ(Gpu().owner, std::nullopt);
   node_.Publish(kGpuClass);
-  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  ASSERT_TRUE(WaitForOwner(ResourceOwner::kDeviceClass));
   EXPECT_EQ(Gpu().device_class, "gpu");
   EXPECT_EQ(Gpu().held, 0);
-  EXPECT_EQ(Gpu().state, "") << "no plugin has served it";
+  EXPECT_EQ(Gpu().state, std::nullopt) << "no plugin has served it";
 }
 
 TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
@@ -92,7 +94,7 @@ TEST_F(BackingTest, APluginThatRestartsKeepsItsName) {
   node_.plugins.Lose(kGpu);
   node_.Publish(std::string(kGpuClass) + DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
   node_.plugins.Serve(kGpu, 2);
   EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
@@ -102,14 +104,14 @@ TEST_F(BackingTest, TheClassTakesOverWhenTheLastHolderHasGone) {
   StartWithHolder();
   node_.plugins.Lose(kGpu);
   ASSERT_TRUE(WaitUntilForgotten());
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
   // Through a claim it would be the same hardware.
   node_.Publish(kGpuClass + holder_ + MappedPod("m"));
   ASSERT_TRUE(node_.WaitForReason("m", "ResourceHeldByPlugin"));
   EXPECT_THAT(node_.PodNamed("m").message, HasSubstr("default/p"));
   node_.Publish(kGpuClass + MappedPod("m"));
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
-  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  ASSERT_TRUE(WaitForOwner(ResourceOwner::kDeviceClass));
   EXPECT_EQ(Gpu().capacity, 0);
   // What is held through the class counts, and whose devices they are.
   EXPECT_EQ(Gpu().held, 1);
@@ -122,7 +124,7 @@ TEST_F(BackingTest, ThePluginGetsItsNameBackWhenNoClaimIsHeldForIt) {
   node_.Start();
   node_.Publish(kGpuClass + MappedPod("m"));
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
-  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDeviceClass);
   node_.plugins.Serve(kGpu, 1);
   node_.Publish(kGpuClass + MappedPod("m") + DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("p", "ExtendedResourceNotMapped"));
@@ -130,7 +132,7 @@ TEST_F(BackingTest, ThePluginGetsItsNameBackWhenNoClaimIsHeldForIt) {
   EXPECT_EQ(Gpu().capacity, 0) << "what a class serves is not counted";
   node_.Publish(kGpuClass + DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
   EXPECT_EQ(Gpu().capacity, 1);
 }
 
@@ -139,10 +141,10 @@ TEST_F(BackingTest, TwoOwnersAreReportedAndNeverServeAtTheSameTime) {
   node_.options.device_plugins.grace_period = std::chrono::hours(1);
   node_.Start();
   node_.plugins.Serve(kGpu, 1);
-  ASSERT_TRUE(WaitForOwner("DevicePlugin"));
+  ASSERT_TRUE(WaitForOwner(ResourceOwner::kDevicePlugin));
   node_.Publish(kGpuClass + MappedPod("m"));
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
   EXPECT_THAT(MessagesOf("ResourceHasTwoOwners"),
               ElementsAre(HasSubstr("default/m")));
   node_.Publish(kGpuClass + MappedPod("m") + DevicePod("p", {{kGpu, 1}}));
@@ -156,10 +158,10 @@ TEST_F(BackingTest, AHolderKeepsItsNameOverARestart) {
   StartWithHolder();
   node_.Restart();
   ASSERT_TRUE(WaitUntilForgotten());
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
   node_.Publish(kGpuClass);
   ASSERT_TRUE(node_.WaitUntilGone("p"));
-  EXPECT_TRUE(WaitForOwner("DeviceClass"));
+  EXPECT_TRUE(WaitForOwner(ResourceOwner::kDeviceClass));
 }
 
 // The class is recorded when the plugin is back already.
@@ -173,7 +175,7 @@ TEST_F(BackingTest, APluginThatRestartsAtOnceHasItsNameInTheEnd) {
   EXPECT_TRUE(node_.WaitUntil("it has changed hands twice", [&] {
     return MessagesOf("ResourceHandedOver").size() == 2;
   }));
-  EXPECT_EQ(Gpu().owner, "DevicePlugin");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDevicePlugin);
 }
 
 TEST_F(BackingTest, AHandOverThatCannotBeWrittenIsTriedAgain) {
@@ -182,10 +184,10 @@ TEST_F(BackingTest, AHandOverThatCannotBeWrittenIsTriedAgain) {
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
   node_.Publish(kGpuClass);
   ASSERT_TRUE(node_.WaitUntilGone("m"));
-  ASSERT_EQ(Gpu().owner, "DeviceClass");
+  ASSERT_EQ(Gpu().owner, ResourceOwner::kDeviceClass);
   node_.store.FailNext(SharedStore::Failure::kLost);
   node_.plugins.Serve(kGpu, 1);
-  EXPECT_TRUE(WaitForOwner("DevicePlugin"));
+  EXPECT_TRUE(WaitForOwner(ResourceOwner::kDevicePlugin));
 }
 
 // AL-080
@@ -194,7 +196,7 @@ TEST_F(BackingTest, TheKubeletHandsANameOverAtOnce) {
   node_.options.device_plugins.grace_period = std::chrono::hours(1);
   StartWithHolder();
   node_.plugins.Lose(kGpu);
-  ASSERT_TRUE(WaitForOwner("DeviceClass"));
+  ASSERT_TRUE(WaitForOwner(ResourceOwner::kDeviceClass));
   node_.Publish(kGpuClass + holder_ + MappedPod("m"));
   EXPECT_TRUE(node_.WaitFor("m", PodState::kReady));
 }
@@ -206,7 +208,7 @@ TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
   ASSERT_THAT(node_.manager().maintenance().HandOverResource(
                   kGpu, ResourceOwner::kDeviceClass, "moving to DRA"),
               IsOk());
-  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDeviceClass);
   EXPECT_EQ(Gpu().by_operator, "moving to DRA");
   EXPECT_THAT(MessagesOf("HandedOverByOperator"),
               ElementsAre(HasSubstr("moving to DRA")));
@@ -217,17 +219,17 @@ TEST_F(BackingTest, AnOperatorMovesANameToItsClassWhileThePluginRuns) {
   EXPECT_THAT(node_.PodNamed("q").message, HasSubstr("moving to DRA"));
   node_.Restart();
   node_.plugins.Serve(kGpu, 2);
-  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDeviceClass);
   node_.Publish(kGpuClass + MappedPod("m"));
   ASSERT_TRUE(node_.WaitFor("m", PodState::kReady));
   // He takes it back: the plugin is there, and once nobody holds a claim...
   ASSERT_THAT(node_.manager().maintenance().HandOverResource(
                   kGpu, ResourceOwner::kAutomatic, "a mistake"),
               IsOk());
-  EXPECT_EQ(Gpu().owner, "DeviceClass");
+  EXPECT_EQ(Gpu().owner, ResourceOwner::kDeviceClass);
   node_.Publish(kGpuClass);
   ASSERT_TRUE(node_.WaitUntilGone("m"));
-  EXPECT_TRUE(WaitForOwner("DevicePlugin"));
+  EXPECT_TRUE(WaitForOwner(ResourceOwner::kDevicePlugin));
 }
 
 }  // namespace

@@ -477,20 +477,21 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
   node_.Publish(DevicePod("p", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(node_.manager().View()->Resources(),
-              ElementsAre(AllOf(Field(&ResourceInfo::name, kGpu),
-                                Field(&ResourceInfo::owner, "DevicePlugin"),
-                                Field(&ResourceInfo::state, "Live"),
-                                Field(&ResourceInfo::capacity, 2),
-                                Field(&ResourceInfo::allocatable, 1),
-                                Field(&ResourceInfo::held, 1))));
+              ElementsAre(AllOf(
+                  Field(&ResourceInfo::name, kGpu),
+                  Field(&ResourceInfo::owner, ResourceOwner::kDevicePlugin),
+                  Field(&ResourceInfo::state, ResourceState::kLive),
+                  Field(&ResourceInfo::capacity, 2),
+                  Field(&ResourceInfo::allocatable, 1),
+                  Field(&ResourceInfo::held, 1))));
   EXPECT_THAT(
       node_.manager().View()->Devices(),
       ElementsAre(AllOf(Field(&DeviceInfo::resource, kGpu),
                         Field(&DeviceInfo::device, "0"),
-                        Field(&DeviceInfo::health, "Healthy"),
+                        Field(&DeviceInfo::health, DeviceHealth::kHealthy),
                         Field(&DeviceInfo::used_by, ElementsAre("default/p"))),
                   AllOf(Field(&DeviceInfo::device, "1"),
-                        Field(&DeviceInfo::health, "Unhealthy"),
+                        Field(&DeviceInfo::health, DeviceHealth::kUnhealthy),
                         Field(&DeviceInfo::used_by, IsEmpty()))));
   EXPECT_THAT(
       node_.manager().View()->Plugins(),
@@ -499,7 +500,8 @@ TEST_F(DeviceNodeTest, WhatThereIsCanBeSeen) {
   node_.plugins.Lose(kGpu);
   node_.Publish(DevicePod("p", {{kGpu, 1}}) + DevicePod("q", {{kGpu, 1}}));
   ASSERT_TRUE(node_.WaitForReason("q", "PluginNotReady"));
-  EXPECT_EQ(node_.manager().View()->Devices().at(0).health, "Unknown");  // W-16
+  EXPECT_EQ(node_.manager().View()->Devices().at(0).health,
+            DeviceHealth::kUnknown);  // W-16
 }
 
 // What one admission had reserved is not taken for held by the next.

@@ -76,7 +76,8 @@ class DeviceHealthTest : public DeviceNodeTest {
       for (const ResourceStatus& resource : container.resources) {
         for (const ResourceHealth& device : resource.resources) {
           all.push_back(container.container + "/" + resource.name + "/" +
-                        device.resource_id + "=" + device.health);
+                        device.resource_id + "=" +
+                        std::string(device.health.name()));
         }
       }
     }

@@ -92,7 +92,8 @@ class DraHealthTest : public ManagerTest {
       for (const ResourceStatus& resource : container.resources) {
         for (const ResourceHealth& device : resource.resources) {
           all.push_back(container.container + " " + resource.name + " " +
-                        device.resource_id + " " + device.health +
+                        device.resource_id + " " +
+                        std::string(device.health.name()) +
                         (device.message.empty() ? "" : ": " + device.message));
         }
       }
@@ -116,8 +117,8 @@ class DraHealthTest : public ManagerTest {
     std::vector<std::string> all;
     for (const auto& [key, record] : node_.store.Load().healths) {
       all.push_back(record->device + " " +
-                    std::string(device::HealthName(record->health)) + " " +
-                    record->message);
+                    std::string(DeviceHealthName(PublicOf(record->health))) +
+                    " " + record->message);
     }
     return all;
   }

@@ -398,8 +398,8 @@ TEST_F(DraHealthTest, DevicesShowIt) {
   Told();
   std::vector<std::string> shown;
   for (const DeviceInfo& device : node_.manager().View()->Devices()) {
-    shown.push_back(device.device + " " + device.health + " " +
-                    device.health_reason);
+    shown.push_back(device.device + " " + std::string(device.health->name()) +
+                    " " + device.health_reason);
   }
   EXPECT_THAT(shown, ElementsAre("dev-0 Unhealthy broken", "dev-1 Unknown "));
 }
@@ -408,7 +408,7 @@ TEST_F(DraHealthTest, DevicesShowIt) {
 TEST_F(DraHealthTest, DevicesOfADriverThatTellsNothingHaveNone) {
   Start(1);
   for (const DeviceInfo& device : node_.manager().View()->Devices()) {
-    EXPECT_EQ(device.health, "");
+    EXPECT_EQ(device.health, std::nullopt);
   }
 }
 

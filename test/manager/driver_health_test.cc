@@ -71,7 +71,7 @@ class DriverHealthTest : public ::testing::Test, public DeviceManagerObserver {
     if (!pod.ok() || pod->allocated_resources.empty()) return "";
     const ResourceHealth& device =
         pod->allocated_resources[0].resources.at(0).resources.at(0);
-    return device.health + ": " + device.message;
+    return std::string(device.health.name()) + ": " + device.message;
   }
   bool WaitUntil(const std::function<bool()>& condition) {
     while (!condition()) {

@@ -189,7 +189,7 @@ TEST_F(FeatureGateTest, HealthAndItsTextsAreToldWithTheirGatesOnly) {
     if (pod.allocated_resources.empty()) return "nothing";
     const ResourceHealth& device =
         pod.allocated_resources[0].resources[0].resources[0];
-    return device.health + ":" + device.message;
+    return std::string(device.health.name()) + ":" + device.message;
   };
   node_.Start();
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +

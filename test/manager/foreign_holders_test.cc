@@ -345,7 +345,8 @@ TEST_F(ForeignHoldersTest, TheirDevicesAreNobodysHealth) {
   node_.plugins.Report(kGpu, devices);
   ASSERT_TRUE(node_.WaitUntil("the device is not healthy", [&] {
     for (const DeviceInfo& device : node_.manager().View()->Devices()) {
-      if (device.device == "0" && device.health == "Unhealthy") return true;
+      if (device.device == "0" && device.health == DeviceHealth::kUnhealthy)
+        return true;
     }
     return false;
   }));

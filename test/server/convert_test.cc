@@ -90,7 +90,8 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
   pod.containers = {"a", "b"};
   pod.claims = {"c"};
   pod.allocated_resources = {
-      {"a", {{"example.com/gpu", {{"0", "Unhealthy", "hot", At(9)}}}}}};
+      {"a",
+       {{"example.com/gpu", {{"0", DeviceHealth::kUnhealthy, "hot", At(9)}}}}}};
   const auto back = FromProto(OverTheWire(ToProto(pod)));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->name, pod.name);
@@ -128,6 +129,34 @@ TEST(ConvertTest, WordsOfANewerDaemonStayAsTheyCame) {
   EXPECT_EQ(ToProto(claim_back).state(), "Thawing");
   EXPECT_EQ(ToProto(claim_back).drivers(0).state(), "Freezing");
 
+  pb::DeviceInfo device;
+  device.set_health("Feverish");
+  const DeviceInfo device_back = FromProto(OverTheWire(device));
+  ASSERT_TRUE(device_back.health.has_value());
+  EXPECT_EQ(device_back.health->name(), "Feverish");
+  EXPECT_EQ(ToProto(device_back).health(), "Feverish");
+
+  pb::PodInfo pod;
+  pod.set_state(pb::POD_STATE_READY);
+  pod.add_allocated_resources()->add_resources()->add_resources()->set_health(
+      "Feverish");
+  const auto pod_back = FromProto(OverTheWire(pod));
+  ASSERT_TRUE(pod_back.ok());
+  EXPECT_EQ(
+      pod_back->allocated_resources[0].resources[0].resources[0].health.name(),
+      "Feverish");
+
+  pb::ResourceInfo resource;
+  resource.set_owner("Moon");
+  resource.set_state("Waning");
+  const ResourceInfo resource_back = FromProto(OverTheWire(resource));
+  ASSERT_TRUE(resource_back.owner.has_value());
+  EXPECT_EQ(resource_back.owner->name(), "Moon");
+  ASSERT_TRUE(resource_back.state.has_value());
+  EXPECT_EQ(resource_back.state->name(), "Waning");
+  EXPECT_EQ(ToProto(resource_back).SerializeAsString(),
+            resource.SerializeAsString());
+
   pb::PluginInfo plugin;
   plugin.set_kind("network");
   plugin.set_state("Moving");
@@ -154,6 +183,9 @@ TEST(ConvertTest, WordsThatAreNotSentStayEmpty) {
   EXPECT_EQ(plugin.kind.name(), "");
   EXPECT_EQ(plugin.via, std::nullopt);
   EXPECT_EQ(plugin.breaker.name(), "");
+  EXPECT_EQ(FromProto(pb::DeviceInfo()).health, std::nullopt);
+  EXPECT_EQ(FromProto(pb::ResourceInfo()).owner, std::nullopt);
+  EXPECT_EQ(FromProto(pb::ResourceInfo()).state, std::nullopt);
 }
 
 TEST(ConvertTest, BrokenTextDoesNotBreakTheMessage) {
@@ -229,17 +261,23 @@ TEST(ConvertTest, ClaimsPluginsAndDevicesKeepTheirFields) {
   EXPECT_EQ(plugin_back.calling_since, plugin.calling_since);
 
   ResourceInfo resource;
+  resource.owner = ResourceOwner::kDeviceClass;
+  resource.state = ResourceState::kStopped;
   resource.device_class = "gpu";
   resource.drivers = {"a.example.com", "b.example.com"};
   const ResourceInfo resource_back = FromProto(OverTheWire(ToProto(resource)));
+  EXPECT_EQ(resource_back.owner, ResourceOwner::kDeviceClass);
+  EXPECT_EQ(resource_back.state, ResourceState::kStopped);
   EXPECT_EQ(resource_back.device_class, "gpu");
   EXPECT_EQ(resource_back.drivers, resource.drivers);
 
-  const DeviceInfo device{"d", "pool", "gpu-0", {"default/p"}, {"v/c=x"}};
+  DeviceInfo device{"d", "pool", "gpu-0", {"default/p"}, {"v/c=x"}};
+  device.health = DeviceHealth::kUnhealthy;
   const DeviceInfo device_back = FromProto(OverTheWire(ToProto(device)));
   EXPECT_EQ(device_back.driver, device.driver);
   EXPECT_EQ(device_back.pool, device.pool);
   EXPECT_EQ(device_back.device, device.device);
+  EXPECT_EQ(device_back.health, DeviceHealth::kUnhealthy);
   EXPECT_EQ(device_back.used_by, device.used_by);
   EXPECT_EQ(device_back.cdi_devices, device.cdi_devices);
 

@@ -171,11 +171,11 @@ TEST(ResourcesOfTest, WhatIsBackedAndWhatIsHeld) {
   const std::vector<ResourceInfo> resources = ResourcesOf(state);
   ASSERT_EQ(resources.size(), 2u);
   EXPECT_EQ(resources[0].name, "example.com/other");
-  EXPECT_EQ(resources[0].owner, "DevicePlugin");
+  EXPECT_EQ(resources[0].owner, ResourceOwner::kDevicePlugin);
   EXPECT_EQ(resources[0].since.time_since_epoch(), std::chrono::seconds(2));
   EXPECT_EQ(resources[0].held, 0);
   EXPECT_EQ(resources[1].name, resource);
-  EXPECT_EQ(resources[1].owner, "");
+  EXPECT_EQ(resources[1].owner, std::nullopt);
   EXPECT_EQ(resources[1].held, 2);
 
   const std::vector<DeviceInfo> devices = DevicesOf(state);

@@ -18,13 +18,13 @@ using ::testing::StartsWith;
 class DevicesTest : public CommandLineTest {
  protected:
   DevicesTest() {
-    node_.resources = {
-        {"example.com/fpga", "DevicePlugin", "Live", now_ - minutes(5), 3, 2,
-         1},
-        {"example.com/gpu", "DeviceClass", "", now_ - minutes(192), 0, 0, 4}};
-    node_.devices = {Device("fpga-10", "Unhealthy"),
-                     Device("fpga-2", "Healthy"),
-                     Device("fpga-1", "Healthy"),
+    node_.resources = {{"example.com/fpga", ResourceOwner::kDevicePlugin,
+                        ResourceState::kLive, now_ - minutes(5), 3, 2, 1},
+                       {"example.com/gpu", ResourceOwner::kDeviceClass,
+                        std::nullopt, now_ - minutes(192), 0, 0, 4}};
+    node_.devices = {Device("fpga-10", DeviceHealth::kUnhealthy),
+                     Device("fpga-2", DeviceHealth::kHealthy),
+                     Device("fpga-1", DeviceHealth::kHealthy),
                      {"gpu.example.com", "pool", "gpu-0", {"default/d"}, {}}};
     node_.devices[0].health_reason = "the plugin is gone";
     node_.devices[1].used_by = {"default/p"};
@@ -44,7 +44,7 @@ class DevicesTest : public CommandLineTest {
     node_.plugins = {plugin};
   }
 
-  DeviceInfo Device(const std::string& id, const std::string& health) const {
+  DeviceInfo Device(const std::string& id, DeviceHealth health) const {
     DeviceInfo device;
     device.device = id;
     device.resource = "example.com/fpga";
@@ -186,7 +186,7 @@ TEST_F(DevicesTest, PluginsShowWhichInstanceServesAndSinceWhenADriverIsAsked) {
 }
 
 TEST_F(DevicesTest, HealthThatADriverReportsIsShown) {
-  node_.devices[3].health = "Unhealthy";
+  node_.devices[3].health = DeviceHealth::kUnhealthy;
   node_.devices[3].health_reason = "too hot";
   EXPECT_THAT(Run({"get", "devices", "gpu.example.com", "-o", "wide"}).out,
               AllOf(HasSubstr("Unhealthy"), HasSubstr("too hot")));
@@ -257,7 +257,7 @@ TEST_F(DevicesTest, DescribeDeviceByNameOrUniqueId) {
             "fpga-2");
   EXPECT_EQ(Run({"describe", "device", "fpga-3"}).code, 3);
 
-  node_.devices.push_back(Device("fpga-2", "Healthy"));
+  node_.devices.push_back(Device("fpga-2", DeviceHealth::kHealthy));
   node_.devices.back().resource = "example.com/other";
   const Result ambiguous = Run({"describe", "device", "fpga-2"});
   EXPECT_EQ(ambiguous.code, 1);
@@ -267,7 +267,7 @@ TEST_F(DevicesTest, DescribeDeviceByNameOrUniqueId) {
 }
 
 TEST_F(DevicesTest, ForeignIdsDoNotDriveTheTerminal) {
-  node_.devices = {Device("bad\033[2J", "Healthy")};
+  node_.devices = {Device("bad\033[2J", DeviceHealth::kHealthy)};
   for (const char* format : {"table", "wide", "name"}) {
     EXPECT_THAT(Run({"get", "devices", "-o", format}).out,
                 HasSubstr("bad?[2J"));

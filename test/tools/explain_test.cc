@@ -48,8 +48,8 @@ class ExplainTest : public CommandLineTest {
   void AddResource(int devices) {
     ResourceInfo resource;
     resource.name = "example.com/fpga";
-    resource.owner = "DevicePlugin";
-    resource.state = "Live";
+    resource.owner = ResourceOwner::kDevicePlugin;
+    resource.state = ResourceState::kLive;
     resource.since = now_ - minutes(7);
     resource.capacity = devices;
     resource.allocatable = devices;
@@ -59,7 +59,8 @@ class ExplainTest : public CommandLineTest {
       DeviceInfo device;
       device.resource = resource.name;
       device.device = "fpga-" + std::to_string(i);
-      device.health = i == 0 ? "Unhealthy" : "Healthy";
+      device.health =
+          i == 0 ? DeviceHealth::kUnhealthy : DeviceHealth::kHealthy;
       if (i == 1) device.used_by = {"default/holder"};
       node_.devices.push_back(device);
     }
@@ -142,7 +143,7 @@ TEST_F(ExplainTest, ANameThatAClassHasNamesClassDriverAndWhoAllocates) {
       {WaitingFor::Kind::kResource, "example.com/gpu"}};
   ResourceInfo resource;
   resource.name = "example.com/gpu";
-  resource.owner = "DeviceClass";
+  resource.owner = ResourceOwner::kDeviceClass;
   resource.device_class = "gpus";
   resource.drivers = {"gpu.example.com"};
   node_.resources = {resource};

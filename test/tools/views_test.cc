@@ -161,6 +161,26 @@ TEST_F(ViewsTest, WordsThatAreNotKnownAreShownAsTheyCame) {
       Run({"get", "plugins", "-o", "wide"}).out,
       AllOf(HasSubstr("network"), HasSubstr("Moving"), HasSubstr("Molten")));
 
+  ResourceInfo resource;
+  resource.name = "example.com/gpu";
+  resource.owner = OpenResourceOwner::OfWord("Moon");
+  resource.state = OpenResourceState::OfWord("Waning");
+  node_.resources = {resource};
+  const auto item = RunJson({"get", "resources"})["items"][0]["status"];
+  EXPECT_EQ(item["owner"], "Moon");
+  EXPECT_EQ(item["state"], "Waning");
+  EXPECT_THAT(Run({"get", "resources"}).out,
+              AllOf(HasSubstr("Moon"), HasSubstr("Waning")));
+
+  DeviceInfo device;
+  device.resource = "example.com/gpu";
+  device.device = "0";
+  device.health = OpenDeviceHealth::OfWord("Feverish");
+  node_.devices = {device};
+  EXPECT_EQ(RunJson({"get", "devices"})["items"][0]["status"]["health"],
+            "Feverish");
+  EXPECT_THAT(Run({"get", "devices"}).out, HasSubstr("Feverish"));
+
   node_.history.resize(1);
   node_.history[0].sequence = 1;
   node_.history[0].kind = OpenDecisionKind::OfWord("Lent");
@@ -420,7 +440,9 @@ TEST_F(ViewsTest, DescribeTellsAllAndWhatHappened) {
 TEST_F(ViewsTest, DescribeTellsHowHeldDevicesFare) {
   PodInfo pod = MakePod("default", "p", PodState::kReady);
   pod.allocated_resources = {
-      {"c", {{"example.com/gpu", {{"7", "Unhealthy", "too hot", now_}}}}}};
+      {"c",
+       {{"example.com/gpu",
+         {{"7", DeviceHealth::kUnhealthy, "too hot", now_}}}}}};
   node_.pods = {pod};
   PodDevices answer = Answer();
   answer.containers[0].devices_released = true;

@@ -204,7 +204,7 @@ absl::Status DescribeDevice(const Session& session, Inspector& inspector) {
     fields.Add("Resource", device->resource);
   }
   // Some drivers tell nothing of it.
-  if (!device->resource.empty() || !device->health.empty()) {
+  if (!device->resource.empty() || device->health.has_value()) {
     fields.Add("Health", {HealthText(*device), ToneOf(*device)});
     fields.Add("Reason", device->health_reason);
     fields.Add("Since", TimeText(device->since));

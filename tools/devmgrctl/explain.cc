@@ -325,8 +325,7 @@ void PrintResource(const Session& session, const Awaited& awaited) {
     Fields fields(session.color());
     AddFields(session, *awaited.resource, &fields);
     fields.Print(session.out());
-    if (!awaited.resource->device_class.empty() &&
-        awaited.resource->state.empty()) {
+    if (!awaited.resource->device_class.empty() && !awaited.resource->state) {
       session.out() << ClassText(*awaited.resource);
     }
   } else {

@@ -196,7 +196,7 @@ const Listing<ResourceInfo> kResources = {
     [](const ResourceInfo& resource) { return resource.name; },
     [](const Session& session, const ResourceInfo& resource) {
       return Row{resource.name,
-                 resource.owner,
+                 WordOf(resource.owner),
                  {StateText(resource), ToneOf(resource)},
                  FigureText(resource, resource.capacity),
                  FigureText(resource, resource.allocatable),
@@ -227,7 +227,7 @@ const Listing<DeviceInfo> kDevices = {
     },
     [](const Session& session, const DeviceInfo& device) {
       return Row{NumaText(device), device.health_reason,
-                 device.health.empty() ? "" : session.Age(device.since),
+                 device.health ? session.Age(device.since) : "",
                  Join(device.cdi_devices, ",")};
     }};
 

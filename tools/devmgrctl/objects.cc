@@ -91,7 +91,7 @@ Json PluginDeviceOf(const DeviceInfo& device) {
   Json status;
   status["id"] = device.device;
   status["resource"] = device.resource;
-  status["health"] = device.health;
+  status["health"] = WordOf(device.health);
   status["healthReason"] = device.health_reason;
   PutTime(status, "since", device.since);
   status["numa"] = device.numa_nodes;
@@ -113,7 +113,7 @@ Json DriverDeviceOf(const DeviceInfo& device) {
 Json AllocatedItemOf(const ContainerResourceStatus& container) {
   const auto device_of = [](const ResourceHealth& device) {
     Json item{{"resourceID", device.resource_id},
-              {"health", device.health},
+              {"health", device.health.name()},
               {"message", device.message}};
     PutTime(item, "since", device.since);
     return item;
@@ -143,7 +143,7 @@ std::string NameOf(const DeviceInfo& device) {
 }
 
 bool HasFigures(const ResourceInfo& resource) {
-  return !resource.state.empty();
+  return resource.state.has_value();
 }
 
 std::vector<std::string> DevicesOf(const ContainerDevices& container,
@@ -227,8 +227,8 @@ Json ItemOf(const PluginInfo& plugin) {
 
 Json ItemOf(const ResourceInfo& resource) {
   Json status;
-  status["owner"] = resource.owner;
-  status["state"] = resource.state;
+  status["owner"] = WordOf(resource.owner);
+  status["state"] = WordOf(resource.state);
   PutTime(status, "since", resource.since);
   if (HasFigures(resource)) {
     status["capacity"] = resource.capacity;

@@ -224,14 +224,14 @@ Tone ToneOf(const PluginInfo& plugin) {
 }
 
 Tone ToneOf(const ResourceInfo& resource) {
-  if (resource.state.empty()) return Tone::kPlain;
-  return resource.state == "Live" ? Tone::kGood : Tone::kWarn;
+  if (!resource.state) return Tone::kPlain;
+  return resource.state == ResourceState::kLive ? Tone::kGood : Tone::kWarn;
 }
 
 Tone ToneOf(const DeviceInfo& device) {
-  if (device.health.empty()) return Tone::kPlain;
-  if (device.health == "Healthy") return Tone::kGood;
-  return device.health == "Unhealthy" ? Tone::kBad : Tone::kWarn;
+  if (!device.health) return Tone::kPlain;
+  if (device.health == DeviceHealth::kHealthy) return Tone::kGood;
+  return device.health == DeviceHealth::kUnhealthy ? Tone::kBad : Tone::kWarn;
 }
 
 }  // namespace devmgr::ctl

@@ -90,7 +90,7 @@ std::string ManifestProblemOf(Inspector& inspector, const std::string& kind,
 }  // namespace
 
 std::string StateText(const ResourceInfo& resource) {
-  return resource.state.empty() ? kUnknown : resource.state;
+  return resource.state ? WordOf(resource.state) : kUnknown;
 }
 
 std::string FigureText(const ResourceInfo& resource, std::int64_t figure) {
@@ -99,8 +99,8 @@ std::string FigureText(const ResourceInfo& resource, std::int64_t figure) {
 
 std::string HealthText(const DeviceInfo& device) {
   // Some drivers tell nothing of it.
-  if (device.resource.empty()) return device.health;
-  return device.health.empty() ? kUnknown : device.health;
+  if (device.resource.empty()) return WordOf(device.health);
+  return device.health ? WordOf(device.health) : kUnknown;
 }
 
 std::string NumaText(const DeviceInfo& device) {
@@ -125,7 +125,7 @@ absl::StatusOr<PodInfo> FindPod(Inspector& inspector, const ObjectName& name) {
 
 void AddFields(const Session& session, const ResourceInfo& resource,
                Fields* fields) {
-  fields->Add("Owner", resource.owner);
+  fields->Add("Owner", WordOf(resource.owner));
   fields->Add("State", {StateText(resource), ToneOf(resource)});
   fields->Add("Age", session.Age(resource.since));
   fields->Add("Capacity", FigureText(resource, resource.capacity));
@@ -231,7 +231,8 @@ Table AllocatedTable(const Session& session, const PodInfo& pod) {
     for (const ResourceStatus& resource : container.resources) {
       for (const ResourceHealth& device : resource.resources) {
         table.Add({container.container, resource.name, device.resource_id,
-                   device.health, TimeText(device.since), device.message});
+                   device.health.name(), TimeText(device.since),
+                   device.message});
       }
     }
   }

@@ -57,12 +57,21 @@ struct Verdict {
   std::vector<WaitingFor> waiting_for;  ///< With kWait: what to wait for.
 };
 
+enum class DeviceHealth {
+  kHealthy,
+  kUnhealthy,
+  kUnknown,  ///< No plugin or driver is there that could tell.
+};
+/// The kubelet's words: `Healthy`, `Unhealthy`, `Unknown`.
+DEVMGR_EXPORT std::string_view DeviceHealthName(DeviceHealth health);
+using OpenDeviceHealth = OpenEnum<DeviceHealth, DeviceHealthName>;
+
 /// An element of `allocatedResourcesStatus` in a pod's status.
 struct ResourceHealth {
   /// Of a device plugin: the device's ID. Of a driver: the device's first CDI
   /// name, or `driver/pool/device`.
   std::string resource_id;
-  std::string health;   ///< `Healthy`, `Unhealthy`, `Unknown`.
+  OpenDeviceHealth health = DeviceHealth::kUnknown;
   std::string message;  ///< Why, for people; may be empty.
   WallTime since;       ///< Of health and message; not set: not known.
   friend bool operator==(const ResourceHealth&,
@@ -142,6 +151,9 @@ struct DebtInfo {
 /// What may serve the name of an extended resource; kAutomatic: what the
 /// rules of lib/claim/README.md say.
 enum class ResourceOwner { kDevicePlugin, kDeviceClass, kAutomatic };
+/// As the enumerator: `DevicePlugin`.
+DEVMGR_EXPORT std::string_view ResourceOwnerName(ResourceOwner owner);
+using OpenResourceOwner = OpenEnum<ResourceOwner, ResourceOwnerName>;
 
 enum class PluginKind { kDra, kDevicePlugin };
 /// `dra`, `device-plugin`.
@@ -222,8 +234,8 @@ struct DeviceInfo {
   std::vector<std::string> used_by;
   std::vector<std::string> cdi_devices;
   std::string resource;  ///< Of a device plugin, or empty.
-  /// `Healthy`, `Unhealthy`, `Unknown`; empty when its driver tells nothing.
-  std::string health;
+  /// Not set when its driver reports nothing of it.
+  std::optional<OpenDeviceHealth> health;
   std::string health_reason;             ///< For people.
   WallTime since;                        ///< Of health and reason.
   std::vector<std::int64_t> numa_nodes;  ///< Of a device plugin.
@@ -297,13 +309,28 @@ struct ContainerClaims {
   std::vector<std::string> missing;
 };
 
+/// Where a resource stands with its device plugins (lib/device/README.md).
+enum class ResourceState {
+  kUnknown,    ///< None has been heard of.
+  kRestored,   ///< The ledger names the resource; no plugin is back yet.
+  kConnected,  ///< A plugin is there; none that is has listed its devices.
+  kLive,       ///< Served.
+  kStopped,    ///< The last plugin has gone; the grace period runs.
+  kForgotten,  ///< The grace period is over.
+};
+/// As the enumerator: `Live`.
+DEVMGR_EXPORT std::string_view ResourceStateName(ResourceState state);
+using OpenResourceState = OpenEnum<ResourceState, ResourceStateName>;
+
 /// An extended resource that a device plugin serves, or has served, or that is
 /// the name of a device class.
 struct ResourceInfo {
   std::string name;
-  std::string owner;  ///< `DevicePlugin`, `DeviceClass`.
-  std::string state;  ///< `Live`, `Stopped`, ... (lib/device/README.md).
-  WallTime since;     ///< Of the state.
+  /// Never kAutomatic; not set when the ledger has none.
+  std::optional<OpenResourceOwner> owner;
+  /// Not set when no device plugin has served it.
+  std::optional<OpenResourceState> state;
+  WallTime since;  ///< Of the state.
   std::int64_t capacity = 0;
   std::int64_t allocatable = 0;
   /// Devices that pods and foreign containers hold, as its plugin's or through

@@ -203,7 +203,7 @@ class DEVMGR_EXPORT FakeDraDriver {
   /// Removes and re-creates both sockets, as a restarted process would.
   virtual absl::Status Restart() = 0;
 
-  /// Reports it from now on; `health` as in DeviceInfo.
+  /// Reports it from now on; `health` is `Healthy`, `Unhealthy`.
   virtual void SetHealth(std::string_view pool, std::string_view device,
                          std::string_view health, std::string_view message) = 0;
   /// Health streams that are open now.
