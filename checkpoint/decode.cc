@@ -10,6 +10,7 @@
 
 #include "api/quote.h"
 #include "checkpoint/codec.h"
+#include "common/answer_messages.h"
 #include "common/status.h"
 
 namespace devmgr::checkpoint {
@@ -41,30 +42,6 @@ StructuredResourceHandle Read(const pb::StructuredHandle& in) {
   return handle;
 }
 
-NamedValue Read(const pb::NamedValue& in) {
-  return {in.name(), in.value(), in.resource()};
-}
-
-CdiDevice Read(const pb::CdiDevice& in) {
-  const pb::DeviceOrigin& origin = in.origin();
-  return {in.name(),
-          {origin.claim(), origin.request(), origin.driver(), origin.pool(),
-           origin.device(), origin.resource()}};
-}
-
-DeviceMount Read(const pb::DeviceMount& in) {
-  return {in.container_path(), in.host_path(), in.read_only(), in.resource()};
-}
-
-DeviceNode Read(const pb::DeviceNode& in) {
-  return {in.container_path(), in.host_path(), in.permissions(), in.resource()};
-}
-
-HeldResource Read(const pb::HeldResource& in) {
-  return {in.name(), ReadTexts(in.devices())};
-}
-
-ContainerDevices Read(const pb::ContainerDevices& in);
 state::Want Read(const pb::Want& in);
 state::ContainerNeed Read(const pb::ContainerNeed& in);
 
@@ -74,18 +51,6 @@ std::vector<T> ReadAll(const Repeated& in) {
   out.reserve(in.size());
   for (const auto& item : in) out.push_back(Read(item));
   return out;
-}
-
-ContainerDevices Read(const pb::ContainerDevices& in) {
-  return {in.name(),
-          in.init(),
-          ReadAll<CdiDevice>(in.cdi_devices()),
-          ReadAll<NamedValue>(in.env()),
-          ReadAll<DeviceMount>(in.mounts()),
-          ReadAll<DeviceNode>(in.devices()),
-          ReadAll<NamedValue>(in.annotations()),
-          ReadAll<HeldResource>(in.resources()),
-          in.devices_released()};
 }
 
 state::Want Read(const pb::Want& in) {
@@ -165,11 +130,15 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
     hold.devices.push_back(
         {held.id(), {held.numa_nodes().begin(), held.numa_nodes().end()}});
   }
-  hold.edits = {ReadAll<NamedValue>(in.edits().env()),
-                ReadAll<DeviceMount>(in.edits().mounts()),
-                ReadAll<DeviceNode>(in.edits().devices()),
-                ReadAll<NamedValue>(in.edits().annotations()),
-                ReadTexts(in.edits().cdi_devices())};
+  const auto named = [](const auto& item) { return ReadNamedValue(item); };
+  hold.edits = {
+      ReadEach(in.edits().env(), named),
+      ReadEach(in.edits().mounts(),
+               [](const auto& item) { return ReadDeviceMount(item); }),
+      ReadEach(in.edits().devices(),
+               [](const auto& item) { return ReadDeviceNode(item); }),
+      ReadEach(in.edits().annotations(), named),
+      ReadTexts(in.edits().cdi_devices())};
   hold.pre_start = in.pre_start();
   return hold;
 }
@@ -191,11 +160,8 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
   }
   pod->needs = ReadAll<state::ContainerNeed>(in.needs());
   if (in.has_answer()) {
-    auto answer = std::make_shared<PodDevices>();
-    answer->name = Read(in.answer().name());
-    answer->uid.value = in.answer().uid();
-    answer->containers = ReadAll<ContainerDevices>(in.answer().containers());
-    pod->answer = std::move(answer);
+    pod->answer =
+        std::make_shared<const PodDevices>(ReadPodDevices(in.answer()));
   }
   pod->boot_id = in.boot_id();
   for (const pb::DeviceHold& item : in.holds()) {

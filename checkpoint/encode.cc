@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "checkpoint/codec.h"
+#include "common/answer_messages.h"
 
 namespace devmgr::checkpoint {
 namespace {
@@ -82,64 +83,10 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
   out->set_network_attached(claim.network_attached);
 }
 
-void Write(const NamedValue& value, pb::NamedValue* out) {
-  out->set_name(value.name);
-  out->set_value(value.value);
-  out->set_resource(value.resource);
-}
-
-void Write(const CdiDevice& device, pb::CdiDevice* out) {
-  out->set_name(device.name);
-  pb::DeviceOrigin* origin = out->mutable_origin();
-  origin->set_claim(device.origin.claim);
-  origin->set_request(device.origin.request);
-  origin->set_driver(device.origin.driver);
-  origin->set_pool(device.origin.pool);
-  origin->set_device(device.origin.device);
-  origin->set_resource(device.origin.resource);
-}
-
-void Write(const DeviceMount& mount, pb::DeviceMount* out) {
-  out->set_container_path(mount.container_path);
-  out->set_host_path(mount.host_path);
-  out->set_read_only(mount.read_only);
-  out->set_resource(mount.resource);
-}
-
-void Write(const DeviceNode& node, pb::DeviceNode* out) {
-  out->set_container_path(node.container_path);
-  out->set_host_path(node.host_path);
-  out->set_permissions(node.permissions);
-  out->set_resource(node.resource);
-}
-
-void Write(const ContainerDevices& container, pb::ContainerDevices* out) {
-  out->set_name(container.name);
-  out->set_init(container.init);
-  for (const auto& item : container.cdi_devices) {
-    Write(item, out->add_cdi_devices());
-  }
-  for (const auto& item : container.env) Write(item, out->add_env());
-  for (const auto& item : container.mounts) Write(item, out->add_mounts());
-  for (const auto& item : container.devices) Write(item, out->add_devices());
-  for (const auto& item : container.annotations) {
-    Write(item, out->add_annotations());
-  }
-  for (const HeldResource& held : container.resources) {
-    pb::HeldResource* record = out->add_resources();
-    record->set_name(held.name);
-    for (const std::string& id : held.devices) record->add_devices(id);
-  }
-  out->set_devices_released(container.devices_released);
-}
-
-void Write(const PodDevices& answer, pb::PodDevices* out) {
-  Write(answer.name, out->mutable_name());
-  out->set_uid(answer.uid.value);
-  for (const auto& container : answer.containers) {
-    Write(container, out->add_containers());
-  }
-}
+/// Texts as they came.
+const AnswerWriter kAnswers([](const std::string& text) -> const std::string& {
+  return text;
+});
 
 void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
   out->set_name(need.name);
@@ -154,12 +101,10 @@ void Write(const state::ContainerNeed& need, pb::ContainerNeed* out) {
 }
 
 void Write(const device::ContainerEdits& edits, pb::ContainerEdits* out) {
-  for (const auto& item : edits.env) Write(item, out->add_env());
-  for (const auto& item : edits.mounts) Write(item, out->add_mounts());
-  for (const auto& item : edits.devices) Write(item, out->add_devices());
-  for (const auto& item : edits.annotations) {
-    Write(item, out->add_annotations());
-  }
+  kAnswers.WriteAll(edits.env, out->mutable_env());
+  kAnswers.WriteAll(edits.mounts, out->mutable_mounts());
+  kAnswers.WriteAll(edits.devices, out->mutable_devices());
+  kAnswers.WriteAll(edits.annotations, out->mutable_annotations());
   for (const auto& name : edits.cdi_devices) out->add_cdi_devices(name);
 }
 
@@ -189,7 +134,9 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   out->set_message(pod.message);
   for (const ClaimUid& claim : pod.claims) out->add_claims(claim.value);
   for (const auto& need : pod.needs) Write(need, out->add_needs());
-  if (pod.answer != nullptr) Write(*pod.answer, out->mutable_answer());
+  if (pod.answer != nullptr) {
+    kAnswers.Write(*pod.answer, out->mutable_answer());
+  }
   out->set_boot_id(pod.boot_id);
   for (const auto& hold : pod.holds) Write(hold, out->add_holds());
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/quote.h"
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "common/enum_names.h"
 #include "common/peer_status.h"
 #include "common/status.h"

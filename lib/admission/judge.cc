@@ -7,7 +7,8 @@
 #include <map>
 #include <set>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
+#include "claim/replaced_claim.h"
 
 namespace devmgr::admission {
 namespace {

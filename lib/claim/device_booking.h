@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "claim/backing.h"
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "device/device.h"
 #include "device/pod_needs.h"
 #include "device/pod_plan.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "state/decision.h"
 #include "state/state.h"
 

@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "device/device.h"
 #include "state/decision.h"
 #include "state/state.h"

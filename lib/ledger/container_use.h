@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "ledger/changes.h"
 #include "ledger/resolve_table.h"
 #include "state/state.h"

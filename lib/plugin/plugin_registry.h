@@ -12,15 +12,13 @@
 
 #include "common/executor.h"
 #include "peer/rate_limit.h"
+#include "plugin/limits.h"
 #include "plugin/plugin_instance.h"
 #include "plugin/plugins.h"
 #include "registration/plugin.h"
 #include "rpc/connection.h"
 
 namespace devmgr::plugin {
-
-/// Of a list: 60,000 devices take about 3 MiB.
-inline constexpr int kMaxListBytes = 64 * 1024 * 1024;
 
 /// Dials Unix sockets. `runtime` is borrowed and must outlive what was dialled.
 Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes = kMaxListBytes);

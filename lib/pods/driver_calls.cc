@@ -3,8 +3,8 @@
 
 #include <iterator>
 
-#include "claim/booking.h"
 #include "claim/call_need.h"
+#include "claim/prepare_intent.h"
 #include "claim/spec_recovery.h"
 #include "common/peer_status.h"
 #include "common/status.h"

@@ -4,41 +4,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "api/meta.h"
-#include "api/pod.h"
-#include "claim/claim_names.h"
+#include "claim/object_identity.h"
 #include "common/status.h"
 
 namespace devmgr::pods {
 namespace {
 
-constexpr char kPod[] = "Pod";
-constexpr char kClaim[] = "ResourceClaim";
-constexpr char kClass[] = "DeviceClass";
 constexpr std::chrono::milliseconds kRefreshRetry{1'000};
-
-/// Calls `visit(kind, metadata)` for every object that may need an identity.
-template <typename Visit>
-void ForEachIdentity(const ObjectSnapshot& snapshot, Visit visit) {
-  for (const auto& [name, pod] : snapshot.pods) visit(kPod, pod->metadata);
-  for (const auto& [name, pod] : snapshot.malformed_pods) {
-    visit(kPod, pod->pod.metadata);
-  }
-  for (const auto& [name, claim] : snapshot.claims) {
-    visit(kClaim, claim->metadata);
-  }
-  for (const auto& [name, item] : snapshot.device_classes) {
-    visit(kClass, item->metadata);
-  }
-}
-
-/// Objects of an API server bring all that an identity is for.
-bool NeedsIdentity(const std::string& kind, const ObjectMeta& metadata) {
-  return kind == kClass ? metadata.creation_timestamp.empty()
-                        : metadata.uid.empty();
-}
 
 ObjectMeta& MetadataOf(MalformedPod& pod) { return pod.pod.metadata; }
 template <typename T>
@@ -93,44 +67,7 @@ void DropRepeatedUids(const std::string& kind, ObjectMap<T>* objects,
   }
 }
 
-/// A pod from a file that was rejected for what it was: an API server would
-/// never have had it, so that as which it is mended is another pod.
-bool IsMended(const ObjectSnapshot& snapshot, const state::State& state,
-              const state::IdentityRecord& identity) {
-  const state::PodRecord* record = state.FindPod(PodUid{identity.uid});
-  if (record == nullptr || record->phase != state::PodPhase::kRejected ||
-      record->reason != claim::kInvalidPod) {
-    return false;
-  }
-  const auto found = snapshot.pods.find(identity.name);
-  if (found == snapshot.pods.end()) return false;
-  Pod pod = *found->second;
-  api::DefaultPod(pod);
-  const auto& claims = pod.spec.resource_claims;
-  return std::all_of(claims.begin(), claims.end(), claim::HasSource) &&
-         api::ValidatePod(pod).empty();
-}
-
 }  // namespace
-
-std::string DeriveUid(const std::string& source, const std::string& kind,
-                      const ObjectName& name, std::uint64_t incarnation) {
-  // FNV-1a, 128 bits, shown in the form of a UUID (version 8: our own).
-  __extension__ using Wide = unsigned __int128;
-  constexpr Wide kPrime = (Wide{1} << 88) + 0x13B;
-  Wide hash = (Wide{0x6C62272E07BB0142} << 64) | Wide{0x62B821756295C58D};
-  const std::string text =
-      fmt::format("{}\n{}\n{}\n{}", source, kind, name.ToString(), incarnation);
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= kPrime;
-  }
-  const auto high = static_cast<std::uint64_t>(hash >> 64);
-  const auto low = static_cast<std::uint64_t>(hash);
-  return fmt::format("{:08x}-{:04x}-8{:03x}-{:04x}-{:012x}", high >> 32,
-                     (high >> 16) & 0xFFFF, high & 0xFFF,
-                     0x8000 | ((low >> 48) & 0x3FFF), low & 0xFFFFFFFFFFFF);
-}
 
 ObjectBook::ObjectBook(Executor& executor, ledger::Ledger& ledger,
                        const state::State& state, Options options)
@@ -219,35 +156,8 @@ void ObjectBook::OnIdentities() {
 
 state::Decision ObjectBook::DecideIdentities(
     const state::State& state, const ObjectSnapshot& snapshot) const {
-  state::Decision decision;
-  decision.kind = state::DecisionKind::kIdentity;
-  std::set<state::IdentityKey> present;
-  ForEachIdentity(
-      snapshot, [&](const std::string& kind, const ObjectMeta& metadata) {
-        if (!NeedsIdentity(kind, metadata)) return;
-        const ObjectName name = metadata.FullName();
-        present.insert({kind, name});
-        if (const auto* known = state.FindIdentity(kind, name);
-            known != nullptr &&
-            (kind != kPod || !IsMended(snapshot, state, *known))) {
-          return;
-        }
-        auto identity = std::make_shared<state::IdentityRecord>();
-        identity->kind = kind;
-        identity->name = name;
-        identity->uid = metadata.uid.empty()
-                            ? DeriveUid(options_.source->Describe(), kind, name,
-                                        state.seq + 1)
-                            : metadata.uid;
-        identity->first_seen_ms = options_.now_ms();
-        decision.changes.push_back(state::PutIdentity{std::move(identity)});
-      });
-  if (!snapshot.complete) return decision;
-  for (const auto& [key, identity] : state.identities) {
-    if (present.contains(key)) continue;
-    decision.changes.push_back(state::EraseIdentity{key.first, key.second});
-  }
-  return decision;
+  return claim::DecideIdentities(state, snapshot, options_.source->Describe(),
+                                 options_.now_ms());
 }
 
 bool ObjectBook::IsOurs(const Pod& pod) const {
@@ -258,7 +168,7 @@ template <typename T>
 std::shared_ptr<const T> ObjectBook::WithIdentity(
     const std::string& kind, const std::shared_ptr<const T>& object) {
   const ObjectMeta& metadata = MetadataOf(*object);
-  if (!NeedsIdentity(kind, metadata)) return object;
+  if (!claim::NeedsIdentity(kind, metadata)) return object;
   const auto* identity = state_.FindIdentity(kind, metadata.FullName());
   if (identity == nullptr) return object;
   const auto known = identified_.find(object.get());
@@ -292,12 +202,12 @@ ObjectSnapshot ObjectBook::Identified(const ObjectSnapshot& snapshot) {
   std::erase_if(result.malformed_pods, [this](const auto& entry) {
     return !IsOurs(entry.second->pod);
   });
-  fill(kPod, result.pods);
-  fill(kPod, result.malformed_pods);
-  fill(kClaim, result.claims);
-  fill(kClass, result.device_classes);
-  DropRepeatedUids(kPod, &result.pods, &result.problems);
-  DropRepeatedUids(kClaim, &result.claims, &result.problems);
+  fill(claim::kPodKind, result.pods);
+  fill(claim::kPodKind, result.malformed_pods);
+  fill(claim::kClaimKind, result.claims);
+  fill(claim::kClassKind, result.device_classes);
+  DropRepeatedUids(claim::kPodKind, &result.pods, &result.problems);
+  DropRepeatedUids(claim::kClaimKind, &result.claims, &result.problems);
   identified_ = std::move(identified);
   return result;
 }

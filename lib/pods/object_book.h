@@ -63,8 +63,7 @@ class ObjectBook {
 
  private:
   void OnIdentities();
-  /// Identities that are missing for `snapshot`, or that belong to a rejected
-  /// pod whose file was mended; and those not needed any more.
+  /// As claim/object_identity.h says.
   state::Decision DecideIdentities(const state::State& state,
                                    const ObjectSnapshot& snapshot) const;
   /// What the source has now, as far as it is believed.
@@ -93,10 +92,5 @@ class ObjectBook {
   std::shared_ptr<const ObjectSnapshot> current_ DEVMGR_GUARDED_BY(mutex_) =
       std::make_shared<ObjectSnapshot>();
 };
-
-/// The UID of an object that came without one: derived from where it came
-/// from, what it is, and the decision that first saw it.
-std::string DeriveUid(const std::string& source, const std::string& kind,
-                      const ObjectName& name, std::uint64_t incarnation);
 
 }  // namespace devmgr::pods

@@ -10,6 +10,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "claim/claim_names.h"
+#include "claim/replaced_claim.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
 #include "pods/pod_lifecycle.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "admission/judge.h"
-#include "claim/booking.h"
 #include "claim/pod_plan.h"
+#include "claim/prepare_intent.h"
 #include "claim/release.h"
 #include "common/executor.h"
 #include "events/event_log.h"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "admission/absence.h"
+#include "admission/source_absence.h"
+#include "claim/object_identity.h"
 #include "common/status.h"
-#include "pods/object_book.h"
 
 namespace devmgr::pods {
 namespace {
@@ -150,8 +150,8 @@ state::PutSource SourceTrust::NewRecord(const state::State& state,
   } else if (known != nullptr) {
     record->marker = known->marker;
   } else {
-    record->marker =
-        DeriveUid(parts_.boot_id + "\n" + name_, "Source", {}, state.seq + 1);
+    record->marker = claim::DeriveUid(parts_.boot_id + "\n" + name_, "Source",
+                                      {}, state.seq + 1);
   }
   record->since_ms = parts_.now_ms();
   return state::PutSource{std::move(record)};

@@ -21,9 +21,9 @@
 namespace devmgr::pods {
 
 /// How far the source is believed when it says that pods are gone
-/// (lib/admission/absence.h). Remembers in which watch a pod was seen, and has
-/// the ledger remember the marker by which the source is recognised after a
-/// restart. Lives on the manager's thread.
+/// (lib/admission/source_absence.h). Remembers in which watch a pod was seen,
+/// and has the ledger remember the marker by which the source is recognised
+/// after a restart. Lives on the manager's thread.
 class SourceTrust {
  public:
   struct Parts {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/quote.h"
-#include "claim/foreign_decisions.h"
+#include "claim/foreign_holders.h"
 
 namespace devmgr::resources {
 namespace {

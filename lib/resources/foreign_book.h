@@ -11,7 +11,7 @@
 #include <string>
 #include <tuple>
 
-#include "claim/foreign_decisions.h"
+#include "claim/foreign_holders.h"
 #include "common/executor.h"
 #include "device/inventory.h"
 #include "events/event_log.h"

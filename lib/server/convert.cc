@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/quote.h"
+#include "common/answer_messages.h"
 #include "common/status.h"
 #include "server/convert_values.h"
 
@@ -17,90 +18,9 @@ namespace {
 using server::Get;
 using server::Put;
 
-void Put(const std::vector<NamedValue>& from,
-         google::protobuf::RepeatedPtrField<pb::NamedValue>* to) {
-  for (const NamedValue& value : from) {
-    pb::NamedValue* message = to->Add();
-    message->set_name(ValidUtf8(value.name));
-    message->set_value(ValidUtf8(value.value));
-    message->set_resource(ValidUtf8(value.resource));
-  }
-}
-
-std::vector<NamedValue> Get(
-    const google::protobuf::RepeatedPtrField<pb::NamedValue>& from) {
-  std::vector<NamedValue> values;
-  for (const auto& value : from) {
-    values.push_back({value.name(), value.value(), value.resource()});
-  }
-  return values;
-}
-
-void Put(const ContainerDevices& from, pb::ContainerDevices* to) {
-  to->set_name(ValidUtf8(from.name));
-  to->set_init(from.init);
-  for (const CdiDevice& device : from.cdi_devices) {
-    pb::CdiDevice* message = to->add_cdi_devices();
-    message->set_name(ValidUtf8(device.name));
-    pb::DeviceOrigin* origin = message->mutable_origin();
-    origin->set_claim(ValidUtf8(device.origin.claim));
-    origin->set_request(ValidUtf8(device.origin.request));
-    origin->set_driver(ValidUtf8(device.origin.driver));
-    origin->set_pool(ValidUtf8(device.origin.pool));
-    origin->set_device(ValidUtf8(device.origin.device));
-    origin->set_resource(ValidUtf8(device.origin.resource));
-  }
-  Put(from.env, to->mutable_env());
-  for (const DeviceMount& mount : from.mounts) {
-    pb::DeviceMount* message = to->add_mounts();
-    message->set_container_path(ValidUtf8(mount.container_path));
-    message->set_host_path(ValidUtf8(mount.host_path));
-    message->set_read_only(mount.read_only);
-    message->set_resource(ValidUtf8(mount.resource));
-  }
-  for (const DeviceNode& node : from.devices) {
-    pb::DeviceNode* message = to->add_devices();
-    message->set_container_path(ValidUtf8(node.container_path));
-    message->set_host_path(ValidUtf8(node.host_path));
-    message->set_permissions(ValidUtf8(node.permissions));
-    message->set_resource(ValidUtf8(node.resource));
-  }
-  Put(from.annotations, to->mutable_annotations());
-  for (const HeldResource& held : from.resources) {
-    pb::HeldResource* message = to->add_resources();
-    message->set_name(ValidUtf8(held.name));
-    Put(held.devices, message->mutable_devices());
-  }
-  to->set_devices_released(from.devices_released);
-}
-
-ContainerDevices Get(const pb::ContainerDevices& from) {
-  ContainerDevices to;
-  to.name = from.name();
-  to.init = from.init();
-  for (const auto& device : from.cdi_devices()) {
-    const pb::DeviceOrigin& origin = device.origin();
-    to.cdi_devices.push_back(
-        {device.name(),
-         {origin.claim(), origin.request(), origin.driver(), origin.pool(),
-          origin.device(), origin.resource()}});
-  }
-  to.env = Get(from.env());
-  for (const auto& mount : from.mounts()) {
-    to.mounts.push_back({mount.container_path(), mount.host_path(),
-                         mount.read_only(), mount.resource()});
-  }
-  for (const auto& node : from.devices()) {
-    to.devices.push_back({node.container_path(), node.host_path(),
-                          node.permissions(), node.resource()});
-  }
-  to.annotations = Get(from.annotations());
-  for (const auto& held : from.resources()) {
-    to.resources.push_back({held.name(), Get(held.devices())});
-  }
-  to.devices_released = from.devices_released();
-  return to;
-}
+const AnswerWriter kAnswers([](const std::string& text) {
+  return ValidUtf8(text);
+});
 
 }  // namespace
 
@@ -528,28 +448,18 @@ LedgerPoint FromProto(const pb::StateAtRequest& at) {
 
 pb::ContainerDevices ToProto(const ContainerDevices& devices) {
   pb::ContainerDevices message;
-  Put(devices, &message);
+  kAnswers.Write(devices, &message);
   return message;
 }
 
 pb::PodDevices ToProto(const PodDevices& devices) {
   pb::PodDevices message;
-  *message.mutable_name() = ToProto(devices.name);
-  message.set_uid(ValidUtf8(devices.uid.value));
-  for (const ContainerDevices& container : devices.containers) {
-    Put(container, message.add_containers());
-  }
+  kAnswers.Write(devices, &message);
   return message;
 }
 
 PodDevices FromProto(const pb::PodDevices& devices) {
-  PodDevices result;
-  result.name = FromProto(devices.name());
-  result.uid.value = devices.uid();
-  for (const auto& container : devices.containers()) {
-    result.containers.push_back(Get(container));
-  }
-  return result;
+  return ReadPodDevices(devices);
 }
 
 }  // namespace devmgr::server

@@ -10,7 +10,7 @@
 
 #include "api/quote.h"
 #include "claim/container_answer.h"
-#include "common/counted.h"
+#include "claim/kept_health.h"
 #include "common/status.h"
 #include "view/health_views.h"
 
@@ -33,47 +33,6 @@ state::DeviceKey KeyOf(const std::string& driver,
 
 std::string NameOf(const device::PoolDevice& device) {
   return device.first + "/" + device.second;
-}
-
-using Records =
-    std::map<state::DeviceKey, std::shared_ptr<const state::HealthRecord>>;
-
-enum class Leases { kWithNews, kAll };
-
-/// The record says something new, or its lease would be over to the next
-/// process.
-bool IsNews(const state::HealthRecord& known, const state::HealthRecord& now,
-            Leases leases) {
-  if (leases == Leases::kAll && known.told_ms != now.told_ms) return true;
-  return known.health != now.health || known.message != now.message ||
-         known.boot_id != now.boot_id || known.told_ms < 0 ||
-         now.told_ms - known.told_ms > known.lease_ms;
-}
-
-/// Keeps what is held and says something new, erases the rest.
-state::Decision DecideHealth(const state::State& state, const Records& records,
-                             Leases leases) {
-  state::Decision decision;
-  decision.kind = state::DecisionKind::kHealth;
-  std::set<ObjectName> claims;
-  for (const auto& [key, record] : records) {
-    const state::HealthRecord* known = state.FindHealth(key);
-    const std::vector<ClaimUid> holders = state.ClaimsOf(key);
-    if (holders.empty() || record == nullptr) {
-      if (known == nullptr) continue;
-      decision.changes.push_back(state::EraseHealth{key});
-    } else if (known == nullptr || IsNews(*known, *record, leases)) {
-      decision.changes.push_back(state::PutHealth{record});
-    } else {
-      continue;
-    }
-    for (const ClaimUid& claim : holders) {
-      claims.insert(state.FindClaim(claim)->name);
-    }
-  }
-  decision.claims.assign(claims.begin(), claims.end());
-  decision.message = "health of " + Counted(decision.changes.size(), "device");
-  return decision;
 }
 
 }  // namespace
@@ -276,14 +235,14 @@ void DraHealth::JudgeRestored() {
 
 void DraHealth::Save() {
   if (unsaved_.empty() || saving_ || save_again_ != 0) return;
-  Records records;
+  claim::HealthRecords records;
   for (const state::DeviceKey& key : unsaved_) {
     records[key] = RecordOf(key);
   }
   const auto decide =
       [records = std::move(records)](
           const state::State& state) -> absl::StatusOr<state::Decision> {
-    return DecideHealth(state, records, Leases::kWithNews);
+    return claim::KeepHealth(state, records, claim::Leases::kWithNews);
   };
   const auto devices = std::exchange(unsaved_, {});
   // Nearly always there is nothing to write.
@@ -308,17 +267,19 @@ void DraHealth::OnSaved(const std::set<state::DeviceKey>& devices,
 
 void DraHealth::KeepLeases() {
   DEVMGR_ASSERT_ON(parts_.executor);
-  Records records;
+  claim::HealthRecords records;
   for (const state::ByDevice& item : parts_.state.device_claims) {
     const state::DeviceKey key = item.Key();
     if (Told(key) != device::EffectiveHealth()) records[key] = RecordOf(key);
   }
   for (const state::DeviceKey& key : unsaved_) records[key] = RecordOf(key);
-  if (DecideHealth(parts_.state, records, Leases::kAll).changes.empty()) return;
+  if (claim::KeepHealth(parts_.state, records, claim::Leases::kAll)
+          .changes.empty())
+    return;
   // After a failure, the next process takes for Unknown what it cannot read.
   parts_.ledger.Submit([records = std::move(records)](const state::State& state)
                            -> absl::StatusOr<state::Decision> {
-    return DecideHealth(state, records, Leases::kAll);
+    return claim::KeepHealth(state, records, claim::Leases::kAll);
   });
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "common/executor.h"
 #include "events/event_log.h"
 #include "fsck/fsck.h"

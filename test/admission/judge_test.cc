@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "claim/release.h"
 #include "claim/spec_recovery.h"
 #include "support/builders.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "claim/booking.h"
 #include "claim/pod_plan.h"
+#include "claim/prepare_intent.h"
 #include "claim/release.h"
 #include "support/builders.h"
 #include "support/status_matchers.h"

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "claim/booking.h"
 #include "claim/container_answer.h"
+#include "claim/prepare_intent.h"
 #include "common/status.h"
 
 namespace devmgr::fsck {

@@ -90,7 +90,8 @@ TEST_F(ManyManagersTest, LiveSideBySide) {
     ASSERT_TRUE(manager.ok()) << manager.status();
     managers.push_back(*std::move(manager));
   }
-  for (const auto& manager : managers) EXPECT_TRUE(manager->View()->Pods().empty());
+  for (const auto& manager : managers)
+    EXPECT_TRUE(manager->View()->Pods().empty());
 }
 
 }  // namespace

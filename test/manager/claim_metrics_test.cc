@@ -37,7 +37,8 @@ class ClaimMetricsTest : public ManagerTest {
   void Admit(const std::string& claims) {
     node_.Start(false);
     node_.Publish(claims + PodYaml("p", "u-p", {"c1"}));
-    while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
+    while (node_.manager().Objects()->claims.empty())
+      node_.manager().View()->Node();
     const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
     const auto verdict = node_.manager().AdmitPod(pod);
     ASSERT_THAT(verdict, IsOk());

@@ -30,7 +30,8 @@ class DebtTest : public ManagerTest {
     node_.Start(false);
     node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                   PodYaml("p", "u-p", {"c1"}));
-    while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
+    while (node_.manager().Objects()->claims.empty())
+      node_.manager().View()->Node();
     const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
     ASSERT_THAT(node_.manager().AdmitPod(pod), IsOk());
     ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());

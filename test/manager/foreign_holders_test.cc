@@ -106,7 +106,8 @@ TEST_F(ForeignHoldersTest, TheLedgerKeepsThemOverARestart) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(Held("p", kGpu), ElementsAre("2"));
   ASSERT_THAT(node_.manager().View()->ForeignHolders(), SizeIs(1));
-  const ForeignHolderInfo info = node_.manager().View()->ForeignHolders().front();
+  const ForeignHolderInfo info =
+      node_.manager().View()->ForeignHolders().front();
   EXPECT_EQ(info.holder, holder);
   EXPECT_EQ(info.endpoint, "/run/runtime.sock");
   EXPECT_EQ(info.freed, "");

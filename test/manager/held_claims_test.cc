@@ -69,7 +69,8 @@ std::string ClassYaml(const std::string& name, const std::string& created) {
 TEST_F(HeldClaimsViewTest, ClassesSayWhoHasTheNameInstead) {
   const auto shadows = [&] {
     std::vector<std::string> texts;
-    for (const DeviceClassInfo& item : node_.manager().View()->DeviceClasses()) {
+    for (const DeviceClassInfo& item :
+         node_.manager().View()->DeviceClasses()) {
       texts.push_back(item.name + "<" + item.shadowed_by);
     }
     return texts;

@@ -32,7 +32,8 @@ TEST_F(ManagerFsckTest, FindsNothingWhereNothingIsWrong) {
   PreparePods();
   const FsckReport report = Fsck();
   EXPECT_THAT(report.findings, IsEmpty());
-  EXPECT_EQ(report.ledger_sequence, node_.manager().View()->Node().ledger_sequence);
+  EXPECT_EQ(report.ledger_sequence,
+            node_.manager().View()->Node().ledger_sequence);
   EXPECT_THAT(Fsck(FsckMode::kRepair).repairs, IsEmpty());
 }
 
@@ -159,7 +160,8 @@ TEST_F(ManagerFsckTest, WarnsOfPodsThatNobodyReleases) {
   node_.Start(false);
   node_.Publish(PodYaml("p", "u-p", {}));
   // The manager sees an object once its thread has come to it.
-  while (node_.manager().Objects()->pods.empty()) node_.manager().View()->Node();
+  while (node_.manager().Objects()->pods.empty())
+    node_.manager().View()->Node();
   Pod pod;
   pod.metadata.name = "p";
   pod.metadata.ns = "default";
@@ -170,7 +172,8 @@ TEST_F(ManagerFsckTest, WarnsOfPodsThatNobodyReleases) {
   ASSERT_TRUE(node_.manager().PreparePod(PodUid{"u-p"}).ok());
   EXPECT_THAT(Fsck().findings, IsEmpty());
   node_.Publish("");
-  while (!node_.manager().Objects()->pods.empty()) node_.manager().View()->Node();
+  while (!node_.manager().Objects()->pods.empty())
+    node_.manager().View()->Node();
   const FsckReport report = Fsck();
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].check, "gone-pod");

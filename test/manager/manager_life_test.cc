@@ -29,7 +29,8 @@ TEST_F(ManagerLifeTest, NoDriverIsCalledWhenTheIntentCannotBeWritten) {
   const auto objects = node_.source->Snapshot();
   const Pod pod = *objects->pods.at({"default", "p"});
   // The manager sees the objects once its thread has come to them.
-  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
+  while (node_.manager().Objects()->claims.empty())
+    node_.manager().View()->Node();
   ASSERT_TRUE(node_.manager().AdmitPod(pod).ok());
   node_.store.FailNext(Failure::kLost);
   const absl::Status status = node_.manager().PreparePod(PodUid{"u-p"});
@@ -90,7 +91,8 @@ TEST_F(ManagerLifeTest, KeepsAnsweringWhileTheLedgerCannotBeOpened) {
   other.spec.containers = {{"c", {}, ""}};
   ASSERT_TRUE(node_.manager().AdmitPod(other).ok());
   EXPECT_FALSE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
-  EXPECT_THAT(node_.manager().View()->Node().ledger_error, HasSubstr("disk is gone"));
+  EXPECT_THAT(node_.manager().View()->Node().ledger_error,
+              HasSubstr("disk is gone"));
   EXPECT_THAT(node_.Resolve("p", "c"), ElementsAre("d.example.com/x=c1"));
   node_.store.FailReopen(false);
   EXPECT_TRUE(node_.manager().PreparePod(PodUid{"u-q"}).ok());
@@ -102,7 +104,8 @@ TEST_F(ManagerLifeTest, TakesNothingNewWhileItStops) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
+  while (node_.manager().Objects()->claims.empty())
+    node_.manager().View()->Node();
   DeviceManager& manager = node_.manager();
   const Pod pod = *manager.Objects()->pods.at({"default", "p"});
   ASSERT_TRUE(manager.AdmitPod(pod).ok());
@@ -263,7 +266,8 @@ TEST_F(ManagerLifeTest, NothingVanishesWhileTheSourceIsIncomplete) {
   ObjectSnapshot incomplete;
   incomplete.complete = false;
   node_.source->Publish(incomplete);
-  while (!node_.manager().Objects()->pods.empty()) node_.manager().View()->Node();
+  while (!node_.manager().Objects()->pods.empty())
+    node_.manager().View()->Node();
   node_.manager().View()->Node();
   EXPECT_EQ(node_.PodNamed("p").state, PodState::kReady);
   node_.Restart();

@@ -357,7 +357,8 @@ TEST_F(ManagerTest, CancelledPrepareKeepsTheReference) {
   node_.Start(false);
   node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) +
                 PodYaml("p", "u-p", {"c1"}));
-  while (node_.manager().Objects()->claims.empty()) node_.manager().View()->Node();
+  while (node_.manager().Objects()->claims.empty())
+    node_.manager().View()->Node();
   ASSERT_TRUE(
       node_.manager()
           .AdmitPod(*node_.manager().Objects()->pods.at({"default", "p"}))

@@ -77,7 +77,8 @@ class ManifestNodeTest : public ::testing::Test, public DeviceManagerObserver {
   /// Waits until the pod is released and forgotten.
   bool IsReleased(const std::string& pod) {
     return WaitUntil([&] {
-      return absl::IsNotFound(manager_->View()->PodInfoOf({"u-" + pod}).status());
+      return absl::IsNotFound(
+          manager_->View()->PodInfoOf({"u-" + pod}).status());
     });
   }
 

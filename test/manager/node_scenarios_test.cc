@@ -192,13 +192,15 @@ TEST_F(NodeScenarioTest, EachNodeServesANameInItsOwnWay) {
                 "requestName: r}\n");
   ASSERT_TRUE(other.WaitFor("p", PodState::kReady));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  const auto by_plugin = other.manager().View()->HeldDevices(PodUid{"u-p"}, "c");
+  const auto by_plugin =
+      other.manager().View()->HeldDevices(PodUid{"u-p"}, "c");
   ASSERT_THAT(by_plugin, IsOk());
   EXPECT_EQ(by_plugin->size(), 1u);
   const auto by_claim = node_.manager().View()->HeldClaims(PodUid{"u-p"}, "c");
   ASSERT_THAT(by_claim, IsOk());
   EXPECT_EQ(by_claim->claims.size(), 1u);
-  EXPECT_THAT(*node_.manager().View()->HeldDevices(PodUid{"u-p"}, "c"), IsEmpty());
+  EXPECT_THAT(*node_.manager().View()->HeldDevices(PodUid{"u-p"}, "c"),
+              IsEmpty());
   EXPECT_THAT(other.manager().View()->HeldClaims(PodUid{"u-p"}, "c")->claims,
               IsEmpty());
 }

@@ -31,8 +31,9 @@ class ReconcileTest : public ManagerTest {
     node_.Start(/*with_actuator=*/false);
   }
   ::testing::AssertionResult WaitUntilUnprepared() {
-    return node_.WaitUntil("the claim is unprepared",
-                           [&] { return node_.manager().View()->Claims().empty(); });
+    return node_.WaitUntil("the claim is unprepared", [&] {
+      return node_.manager().View()->Claims().empty();
+    });
   }
   std::vector<std::string> EventsAbout(const std::string& kind) {
     std::vector<std::string> reasons;
@@ -182,7 +183,8 @@ TEST_F(ReconcileTest, ASweepTellsNothingTwice) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   ASSERT_TRUE(node_.WaitUntil("both are told of",
                               [&] { return EventsAbout("Pod").size() == 2; }));
-  const std::uint64_t decisions = node_.manager().View()->Node().ledger_sequence;
+  const std::uint64_t decisions =
+      node_.manager().View()->Node().ledger_sequence;
   for (int i = 0; i < 20; ++i) {
     node_.drivers.Register("third.example.com");
     std::promise<void> later;

@@ -28,7 +28,8 @@ class ReplacedClaimTest : public ManagerTest {
   void Admit(const std::string& objects) {
     node_.Start(false);
     node_.Publish(objects);
-    while (node_.manager().Objects()->pods.empty()) node_.manager().View()->Node();
+    while (node_.manager().Objects()->pods.empty())
+      node_.manager().View()->Node();
     const Pod pod = *node_.manager().Objects()->pods.at({"default", "p"});
     const auto verdict = node_.manager().AdmitPod(pod);
     ASSERT_THAT(verdict, IsOk());

@@ -56,7 +56,8 @@ class SourceTrustTest : public ManifestNodeTest {
   /// All pods are as they were, and it is said why nothing is released.
   void ExpectInDoubt() {
     ASSERT_TRUE(WaitUntil([this] {
-      return HasEvent("SourceInDoubt") && !manager_->View()->Node().source_complete;
+      return HasEvent("SourceInDoubt") &&
+             !manager_->View()->Node().source_complete;
     }));
     EXPECT_THAT(manager_->View()->Node().source_problems,
                 Contains(HasSubstr("lacks 4 of the 4 pods")));
@@ -66,7 +67,8 @@ class SourceTrustTest : public ManifestNodeTest {
     EXPECT_EQ(Unprepares(), 0u);
   }
   void ExpectBelievedAgain() {
-    EXPECT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
+    EXPECT_TRUE(
+        WaitUntil([this] { return manager_->View()->Node().source_complete; }));
     for (const char* pod : {"a", "b", "c", "d"}) {
       EXPECT_TRUE(IsReady(pod)) << pod;
     }
@@ -126,7 +128,8 @@ TEST_F(SourceTrustTest, AnOperatorMaySayThatTheyAreGone) {
   for (const char* pod : {"a", "b", "c", "d"}) {
     EXPECT_TRUE(IsReleased(pod)) << pod;
   }
-  EXPECT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
+  EXPECT_TRUE(
+      WaitUntil([this] { return manager_->View()->Node().source_complete; }));
   const auto history = manager_->maintenance().History(0, 1000);
   ASSERT_TRUE(history.ok());
   EXPECT_THAT(*history, Contains(::testing::Field(
@@ -265,8 +268,8 @@ TEST_F(UnwritableSourceTest, AReadOnlyDirectoryMayLoseAPodWhileItIsWatched) {
   // Now it can be marked, and is.
   EXPECT_TRUE(
       WaitUntil([this] { return !source_->Snapshot()->marker.empty(); }));
-  EXPECT_TRUE(
-      WaitUntil([this] { return manager_->View()->Node().source_problems.empty(); }));
+  EXPECT_TRUE(WaitUntil(
+      [this] { return manager_->View()->Node().source_problems.empty(); }));
 }
 
 TEST_F(UnwritableSourceTest, AFullDirectoryLosesNothingOverRestarts) {
@@ -321,9 +324,10 @@ TEST_F(UnwritableSourceTest, AManifestWrittenToAFullDirectoryKeepsItsPod) {
 TEST_F(SourceTrustTest, NoPodBecomesReadyWithoutItsStateDirectory) {
   fs::rename(root_ / "state", away_);
   WritePod("e");
-  ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
-  EXPECT_THAT(manager_->View()->Node().ledger_error, HasSubstr("removed or replaced"));
+  ASSERT_TRUE(WaitUntil(
+      [this] { return !manager_->View()->Node().ledger_error.empty(); }));
+  EXPECT_THAT(manager_->View()->Node().ledger_error,
+              HasSubstr("removed or replaced"));
   EXPECT_FALSE(IsReady("e"));
   EXPECT_TRUE(IsReady("a"));
   fs::rename(away_, root_ / "state");
@@ -334,8 +338,8 @@ TEST_F(SourceTrustTest, AStateDirectoryInThePlaceOfAnotherIsNotUsed) {
   fs::rename(root_ / "state", away_);
   fs::copy(away_, root_ / "state", fs::copy_options::recursive);
   WritePod("e");
-  ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->View()->Node().ledger_error.empty(); }));
+  ASSERT_TRUE(WaitUntil(
+      [this] { return !manager_->View()->Node().ledger_error.empty(); }));
   EXPECT_FALSE(IsReady("e"));
 }
 

@@ -128,8 +128,8 @@ TEST_F(WantedNodeTest, WantedPodsDoNotHideThatTheDirectoryIsAnother) {
   fs::remove_all(manifests_);
   fs::create_directory(manifests_);
   Start();
-  ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->View()->Node().source_problems.empty(); }));
+  ASSERT_TRUE(WaitUntil(
+      [this] { return !manager_->View()->Node().source_problems.empty(); }));
   EXPECT_THAT(manager_->View()->Node().source_problems,
               Contains(HasSubstr("lacks 1 of the 1 pod ")));
   EXPECT_TRUE(IsReady("a"));
@@ -156,13 +156,14 @@ TEST_F(WantedNodeTest, AFileThatCannotBeReadReleasesNothingAndIsNamed) {
   Stop();
   std::ofstream(root_ / "state/wanted/u-p.yaml") << "kind: [";
   Start();
-  ASSERT_TRUE(
-      WaitUntil([this] { return !manager_->View()->Node().source_problems.empty(); }));
+  ASSERT_TRUE(WaitUntil(
+      [this] { return !manager_->View()->Node().source_problems.empty(); }));
   EXPECT_THAT(manager_->View()->Node().source_problems,
               Contains(HasSubstr("wanted/u-p.yaml:")));
   EXPECT_TRUE(IsReady("p"));
   Want(TextOf("p"));
-  ASSERT_TRUE(WaitUntil([this] { return manager_->View()->Node().source_complete; }));
+  ASSERT_TRUE(
+      WaitUntil([this] { return manager_->View()->Node().source_complete; }));
   EXPECT_TRUE(IsReady("p"));
 }
 

@@ -505,7 +505,8 @@ class DeviceLife {
         })) {
       ADD_FAILURE() << fmt::format(
           "{} could have its devices and is {}: {}", first.metadata.uid,
-          PodStateName(manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->state),
+          PodStateName(
+              manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->state),
           manager_->View()->PodInfoOf(PodUid{first.metadata.uid})->message);
     }
   }

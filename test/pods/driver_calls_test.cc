@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "common/peer_status.h"
 #include "common/status.h"
 #include "manager/driver_names.h"

@@ -57,8 +57,9 @@ class ShimManagerTest : public ShimTest,
            kGpu + ": \"" + std::to_string(count) + "\"}}\n---\n";
   }
   bool WaitForHolders(std::size_t count) {
-    return Eventually(
-        [&] { return node_.manager().View()->ForeignHolders().size() == count; });
+    return Eventually([&] {
+      return node_.manager().View()->ForeignHolders().size() == count;
+    });
   }
   PodInfo PodInfoOf(const std::string& name) {
     return node_.manager().View()->PodInfoOf({"u-" + name}).value_or(PodInfo());
@@ -134,7 +135,11 @@ class ShimNewDaemonTest : public ShimManagerTest {
     daemon_ = *std::move(server);
   }
   PodState StateOf(const std::string& name) {
-    return second_.manager().View()->PodInfoOf({"u-" + name}).value_or(PodInfo{}).state;
+    return second_.manager()
+        .View()
+        ->PodInfoOf({"u-" + name})
+        .value_or(PodInfo{})
+        .state;
   }
 
   TestNode second_;
@@ -155,13 +160,16 @@ TEST_P(ShimNewDaemonTest, RunningContainersKeepTheirDevicesWithoutTheLedger) {
   const std::string other = PodYaml("q", 2);
   second_.Publish(other);
   ASSERT_TRUE(Eventually([&] {
-    return second_.manager().View()->PodInfoOf({"u-q"}).value_or(PodInfo{}).reason ==
-           "NotEnoughFreeDevices";
+    return second_.manager()
+               .View()
+               ->PodInfoOf({"u-q"})
+               .value_or(PodInfo{})
+               .reason == "NotEnoughFreeDevices";
   }));
   second_.Publish(other + PodYaml("p", 1));
   EXPECT_TRUE(Eventually([&] { return StateOf("p") == PodState::kReady; }));
-  EXPECT_TRUE(
-      Eventually([&] { return second_.manager().View()->ForeignHolders().empty(); }));
+  EXPECT_TRUE(Eventually(
+      [&] { return second_.manager().View()->ForeignHolders().empty(); }));
   for (const DeviceInfo& device : second_.manager().View()->Devices()) {
     if (device.device == "0") {
       EXPECT_THAT(device.used_by, ElementsAre("ns/p"));

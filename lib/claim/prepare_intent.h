@@ -44,20 +44,6 @@ absl::StatusOr<state::Decision> RejectPod(const state::State& state,
                                           std::int64_t now_ms,
                                           const Verdict& verdict);
 
-/// May a pod reference this claim now? Waits while it is being unprepared, and
-/// while an older claim of its name, or one that is owed, holds what it needs.
-Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned,
-                     const PodUid& pod, const std::string& boot_id);
-
-/// Does the pod hold the claim as it was: of another UID, because it has been
-/// re-created, or allocated from other drivers?
-bool HoldsReplaced(const state::State& state, const PlannedClaim& planned,
-                   const PodUid& pod);
-
-/// The pod references claims, and no container can run with them: it has not
-/// been Ready in this boot. So it may give them up to be booked anew.
-bool MayBookAnew(const state::PodRecord& pod, const std::string& boot_id);
-
 /// May the pod use its claims for the extended resources that they are mapped
 /// to? Waits as CheckNoPluginDevices of backing.h says.
 Verdict CheckPlannedNames(const state::State& state, const PodPlan& plan,

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "claim/booking.h"
+#include "claim/prepare_intent.h"
 #include "claim/release.h"
 #include "support/builders.h"
 #include "support/random_lives.h"

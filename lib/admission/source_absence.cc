@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "admission/absence.h"
+#include "admission/source_absence.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "claim/foreign_decisions.h"
+#include "claim/foreign_holders.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

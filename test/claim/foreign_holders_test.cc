@@ -3,7 +3,7 @@
 // Random lives of pods and of containers that hold devices without them: no
 // decision lets two have one device (the test ledger checks the invariants
 // after each), and what no pod or container has can be had.
-#include "claim/foreign_decisions.h"
+#include "claim/foreign_holders.h"
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>

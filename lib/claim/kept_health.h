@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the ledger keeps of what drivers say about the health of their devices,
+// for the next process to go on with.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "state/decision.h"
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+/// By device; null: nothing is to be kept of it.
+using HealthRecords =
+    std::map<state::DeviceKey, std::shared_ptr<const state::HealthRecord>>;
+
+/// Of a report that says nothing new, its lease is worth a write only where it
+/// would have run out for the next process, or, at the end, always.
+enum class Leases { kWithNews, kAll };
+
+/// Keeps what is of devices that claims hold and says something new; erases
+/// what is kept of the others. Nothing when all stays as it is.
+state::Decision KeepHealth(const state::State& state,
+                           const HealthRecords& records, Leases leases);
+
+}  // namespace devmgr::claim

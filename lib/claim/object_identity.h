@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Identities of objects that come from files. What an API server gives an
+// object, a UID and a time of creation, is given here when the object is first
+// seen, and is a decision of the ledger, so that it holds over restarts.
+#pragma once
+
+#include <devmgr/host.h>
+#include <devmgr/objects.h>
+#include <devmgr/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "state/decision.h"
+#include "state/state.h"
+
+namespace devmgr::claim {
+
+// Kinds of objects that have identities.
+inline constexpr char kPodKind[] = "Pod";
+inline constexpr char kClaimKind[] = "ResourceClaim";
+inline constexpr char kClassKind[] = "DeviceClass";
+
+/// The UID of an object that came without one: derived from where it came
+/// from, what it is, and the decision that first saw it.
+std::string DeriveUid(const std::string& source, const std::string& kind,
+                      const ObjectName& name, std::uint64_t incarnation);
+
+/// False for objects of an API server: they bring all that an identity is for.
+bool NeedsIdentity(const std::string& kind, const ObjectMeta& metadata);
+
+/// Gives identities to the objects of `source` that have none, and a new one to
+/// a pod that was rejected for what it was and whose file is mended: an API
+/// server would never have had the old one. With a complete snapshot, those of
+/// objects that are gone end.
+state::Decision DecideIdentities(const state::State& state,
+                                 const ObjectSnapshot& snapshot,
+                                 const std::string& source,
+                                 std::int64_t now_ms);
+
+}  // namespace devmgr::claim

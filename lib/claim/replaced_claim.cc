@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "claim/replaced_claim.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "claim/claim_machine.h"
+
+namespace devmgr::claim {
+namespace {
+
+using state::ClaimRecord;
+using state::PodPhase;
+using state::PodRecord;
+using state::State;
+
+Verdict WaitForClaim(std::string reason, std::string message,
+                     const ObjectName& claim) {
+  return {Verdict::Kind::kWait,
+          std::move(reason),
+          std::move(message),
+          {{WaitingFor::Kind::kClaim, claim.ToString()}}};
+}
+
+std::vector<std::string> DriversOf(const ClaimRecord& claim) {
+  std::vector<std::string> drivers;
+  for (const auto& [driver, part] : claim.drivers) drivers.push_back(driver);
+  return drivers;
+}
+
+/// Of a claim that was replaced, and what a pod does that is to have the new
+/// one.
+std::string_view WhatIsNext(const State& state, const ClaimRecord& replaced,
+                            const PodUid& pod, const std::string& boot_id) {
+  if (!replaced.pods.contains(pod)) {
+    return "waiting for it to be unprepared";
+  }
+  return MayBookAnew(*state.FindPod(pod), boot_id)
+             ? "the pod gives up the old one first"
+             : "the pod may run with the old one and has to be re-created";
+}
+
+/// The pods of a claim that a driver owes may have gone: its devices are held
+/// all the same, whether the driver ever answered for them or not.
+Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
+  for (const auto& [driver, devices] : planned.devices) {
+    for (const state::AllocatedDevice& device : devices) {
+      if (device.shared) continue;
+      const ClaimUid* keeper =
+          state.KeeperOf({driver, device.pool, device.device});
+      if (keeper == nullptr || *keeper == planned.uid) continue;
+      const ObjectName& claim = state.FindClaim(*keeper)->name;
+      return WaitForClaim(
+          "DeviceBeingUnprepared",
+          fmt::format("device {}/{} of driver {} is held by ResourceClaim {}, "
+                      "which the driver has not unprepared",
+                      device.pool, device.device, driver, claim.ToString()),
+          claim);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
+                     const PodUid& pod, const std::string& boot_id) {
+  for (const ClaimUid& uid : state.ClaimsNamed(planned.name)) {
+    if (uid == planned.uid) continue;
+    return WaitForClaim(
+        "ClaimRecreated",
+        fmt::format("old ResourceClaim with same name {} and different UID {} "
+                    "still exists, the new one has UID {}: {}",
+                    planned.name.name, uid.value, planned.uid.value,
+                    WhatIsNext(state, *state.FindClaim(uid), pod, boot_id)),
+        planned.name);
+  }
+  if (const Verdict owed = CheckNotOwed(state, planned);
+      owed.kind != Verdict::Kind::kAdmit) {
+    return owed;
+  }
+  const ClaimRecord* record = state.FindClaim(planned.uid);
+  if (record == nullptr) return {};
+  for (const auto& [driver, part] : record->drivers) {
+    if (!Next(StateOf(&part), ClaimEvent::kReference).has_value()) {
+      return WaitForClaim(
+          "ClaimBeingUnprepared",
+          fmt::format("ResourceClaim {} is being unprepared by driver {}",
+                      planned.name.name, driver),
+          planned.name);
+    }
+  }
+  // A driver that comes late would leave pods Ready that it never prepared for.
+  if (const auto drivers = DriversOf(*record); drivers != planned.drivers) {
+    return WaitForClaim(
+        "ClaimAllocationChanged",
+        fmt::format("ResourceClaim {} was allocated from [{}] when a pod took "
+                    "it, and now from [{}]: {}",
+                    planned.name.name, fmt::join(drivers, ", "),
+                    fmt::join(planned.drivers, ", "),
+                    WhatIsNext(state, *record, pod, boot_id)),
+        planned.name);
+  }
+  return {};
+}
+
+bool HoldsReplaced(const State& state, const PlannedClaim& planned,
+                   const PodUid& pod) {
+  const std::vector<ClaimUid> named = state.ClaimsNamed(planned.name);
+  return std::any_of(named.begin(), named.end(), [&](const ClaimUid& uid) {
+    const ClaimRecord& claim = *state.FindClaim(uid);
+    return claim.pods.contains(pod) &&
+           (uid != planned.uid || DriversOf(claim) != planned.drivers);
+  });
+}
+
+bool MayBookAnew(const PodRecord& pod, const std::string& boot_id) {
+  return pod.phase == PodPhase::kPreparing && pod.boot_id != boot_id;
+}
+
+}  // namespace devmgr::claim
