@@ -30,6 +30,7 @@ packages="
   libgtest-dev
   libnghttp2-dev
   libprotobuf-dev
+  libre2-dev
   librocksdb-dev
   libspdlog-dev
   libyaml-cpp-dev
