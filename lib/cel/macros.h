@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cel/ast_builder.h"
+
+namespace devmgr::cel {
+
+/// What the call of a macro stands for; nothing when it is no macro. `target`
+/// is kNoExpr for a call without one. Wrong arguments are reported to
+/// `builder`.
+std::optional<ExprId> ExpandMacro(AstBuilder& builder, std::uint32_t offset,
+                                  std::string_view name, ExprId target,
+                                  const std::vector<ExprId>& args);
+
+}  // namespace devmgr::cel
