@@ -27,8 +27,8 @@ class ObjectIdentityTest : public testing::Test {
     pod.metadata.name = name;
     pod.metadata.uid = uid;
     pod.spec.containers = {{"c", {}, ""}};
-    snapshot_.pods[pod.metadata.FullName()] =
-        std::make_shared<const Pod>(std::move(pod));
+    const ObjectName full_name = pod.metadata.FullName();
+    snapshot_.pods[full_name] = std::make_shared<const Pod>(std::move(pod));
   }
   state::Decision Decide() const {
     return DecideIdentities(state_, snapshot_, "files", 1'000);

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cel/device.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cel/semver.h"
+
+namespace devmgr::cel {
+namespace {
+
+constexpr std::string_view kDeviceType = "kubernetes.DRADevice";
+
+Value OfScalar(std::int64_t number) { return Value::Int(number); }
+Value OfScalar(bool flag) { return Value::Bool(flag); }
+Value OfScalar(const std::string& text) { return Value::Text(text); }
+/// A version that was checked when the object was read; one that was not is an
+/// error where an expression looks at it.
+Value OfScalar(const DeviceVersion& version) {
+  std::optional<Semver> parsed = ParseSemver(version.value, false);
+  return parsed ? Value::Version(*std::move(parsed))
+                : Value::Failed("not a semantic version: " + version.value);
+}
+template <typename T>
+Value OfScalar(const std::vector<T>& values) {
+  std::vector<Value> elements;
+  for (const auto& value : values) {
+    Value element = OfScalar(static_cast<const T&>(value));
+    if (element.IsError()) return element;
+    elements.push_back(std::move(element));
+  }
+  return Value::ListOf(std::move(elements));
+}
+
+Value OfQuantity(const Quantity& quantity) {
+  return Value::Quantity(static_cast<Int128>(quantity.whole) * 1'000'000'000 +
+                         quantity.nanos);
+}
+
+/// Two levels: by domain, which is the driver's where a name has none, then by
+/// name. Each domain that is looked up is there, if only empty.
+template <typename T, typename Convert>
+Value ByDomain(const std::map<std::string, T>& values,
+               const std::string& driver, Convert convert) {
+  std::map<std::string, Map> domains;
+  for (const auto& [name, value] : values) {
+    const std::size_t slash = name.find('/');
+    const bool is_own = slash == std::string::npos;
+    Map& domain = domains[is_own ? driver : name.substr(0, slash)];
+    if (!domain) domain = std::make_shared<MapObject>();
+    domain->Insert(Value::Text(is_own ? name : name.substr(slash + 1)),
+                   convert(value));
+  }
+  auto outer = std::make_shared<MapObject>();
+  outer->fallback = std::make_shared<const Value>(
+      Value::Of(Map(std::make_shared<MapObject>())));
+  for (auto& [domain, inner] : domains) {
+    outer->Insert(Value::Text(domain), Value::Of(std::move(inner)));
+  }
+  return Value::Of(Map(std::move(outer)));
+}
+
+Environment MakeEnvironment() {
+  Environment environment;
+  const std::string type(kDeviceType);
+  environment.variables["device"] = ObjectType(type);
+  auto& fields = environment.fields[type];
+  fields["driver"] = ParseType("string");
+  fields["attributes"] = ParseType("map(string, map(string, dyn))");
+  fields["capacity"] = ParseType("map(string, map(string, quantity))");
+  fields["allowMultipleAllocations"] = ParseType("bool");
+  return environment;
+}
+
+/// The old variable for attributes of a kind, and the kind's type.
+struct OldKind {
+  std::string_view variable;
+  std::string_view type;
+};
+constexpr auto kOldKinds = std::to_array<OldKind>({
+    {"attributes.quantity", "quantity"},
+    {"attributes.bool", "bool"},
+    {"attributes.int", "int"},
+    {"attributes.intslice", "list(int)"},
+    {"attributes.string", "string"},
+    {"attributes.stringslice", "list(string)"},
+    {"attributes.version", "semver"},
+});
+
+/// Lists of bools and of versions came later: no old variable has them.
+std::string_view OldVariable(const AttributeValue& value) {
+  constexpr std::array<std::string_view, 8> kVariables = {
+      "attributes.int",         "attributes.bool",
+      "attributes.string",      "attributes.version",
+      "attributes.intslice",    "",
+      "attributes.stringslice", ""};
+  return kVariables[value.index()];
+}
+
+Environment MakeOldEnvironment() {
+  Environment environment;
+  for (const OldKind& kind : kOldKinds) {
+    environment.variables[std::string(kind.variable)] =
+        MapType(ParseType("string"), ParseType(kind.type));
+  }
+  return environment;
+}
+
+/// `name` without the domain if that is the driver's.
+std::string OldName(const std::string& name, const std::string& driver) {
+  const bool is_own = name.size() > driver.size() && name.starts_with(driver) &&
+                      name[driver.size()] == '/';
+  return is_own ? name.substr(driver.size() + 1) : name;
+}
+
+}  // namespace
+
+const Environment& OldDeviceEnvironment() {
+  static const Environment environment = MakeOldEnvironment();
+  return environment;
+}
+
+OldDevice MakeOldDevice(const DeviceInput& device) {
+  std::map<std::string_view, Map> maps;
+  for (const OldKind& kind : kOldKinds) {
+    maps[kind.variable] = std::make_shared<MapObject>();
+  }
+  const auto insert = [&](std::string_view variable, const std::string& name,
+                          Value value) {
+    if (variable.empty()) return;
+    maps[variable]->Insert(Value::Text(OldName(name, device.driver)),
+                           std::move(value));
+  };
+  for (const auto& [name, value] : device.attributes) {
+    insert(OldVariable(value), name,
+           std::visit([](const auto& v) { return OfScalar(v); }, value));
+  }
+  for (const auto& [name, quantity] : device.capacity) {
+    insert("attributes.quantity", name, OfQuantity(quantity));
+  }
+  OldDevice variables;
+  for (auto& [variable, map] : maps) {
+    variables[std::string(variable)] = Value::Of(std::move(map));
+  }
+  return variables;
+}
+
+const Environment& DeviceEnvironment() {
+  static const Environment environment = MakeEnvironment();
+  return environment;
+}
+
+Value MakeDevice(const DeviceInput& device) {
+  auto map = std::make_shared<MapObject>();
+  map->Insert(Value::Text("driver"), Value::Text(device.driver));
+  map->Insert(Value::Text("allowMultipleAllocations"),
+              Value::Bool(device.allow_multiple_allocations));
+  map->Insert(Value::Text("attributes"),
+              ByDomain(device.attributes, device.driver,
+                       [](const AttributeValue& value) {
+                         return std::visit(
+                             [](const auto& v) { return OfScalar(v); }, value);
+                       }));
+  map->Insert(Value::Text("capacity"),
+              ByDomain(device.capacity, device.driver, OfQuantity));
+  return Value::Of(Map(std::move(map)));
+}
+
+}  // namespace devmgr::cel

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scenarios AL-066 to AL-076 of selectors over a device.
+#include "cel/selector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "api/quantity.h"
+#include "cel/device.h"
+#include "common/status.h"
+#include "support/status_matchers.h"
+
+namespace devmgr::cel {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kDriver = "dra.example.com";
+
+DeviceInput ExampleDevice() {
+  DeviceInput device;
+  device.driver = std::string(kDriver);
+  device.attributes["model"] = std::string("A100");
+  device.attributes["index"] = std::int64_t{7};
+  device.attributes["flag"] = true;
+  device.attributes["version"] = DeviceVersion{"1.10.0"};
+  device.attributes["names"] = std::vector<std::string>{"b", "a"};
+  device.attributes["e/name"] = std::string("x");
+  device.capacity["memory"] = *api::ParseQuantity("1024Mi");
+  return device;
+}
+
+/// `text` with `D` for the domain of the example's driver.
+std::string InDomain(std::string text) {
+  const std::string domain = "device.attributes[\"dra.example.com\"]";
+  for (std::size_t at = 0; (at = text.find("D.", at)) != text.npos;) {
+    const bool is_word = at > 0 && (isalnum(text[at - 1]) != 0);
+    if (is_word) {
+      ++at;
+      continue;
+    }
+    text.replace(at, 1, domain);
+    at += domain.size();
+  }
+  return text;
+}
+
+absl::StatusOr<Verdict> Judge(const std::string& text,
+                              const DeviceInput& device = ExampleDevice(),
+                              const EvaluationOptions& options = {}) {
+  const auto selector = Selector::Compile(InDomain(text));
+  if (!selector.ok()) return selector.status();
+  return (*selector)->Evaluate(MakeDevice(device), options);
+}
+
+void ExpectMatch(const std::string& text, bool matches = true) {
+  const auto verdict = Judge(text);
+  ASSERT_THAT(verdict, IsOk()) << text;
+  EXPECT_EQ(verdict->matches, matches) << text;
+}
+
+void ExpectCost(const std::string& text, std::uint64_t cost,
+                std::uint64_t worst) {
+  const auto verdict = Judge(text);
+  ASSERT_THAT(verdict, IsOk()) << text;
+  EXPECT_EQ(verdict->cost, cost) << text;
+  EXPECT_EQ((*Selector::Compile(InDomain(text)))->max_cost(), worst) << text;
+}
+
+// AL-066
+TEST(SelectorTest, ComparesTheDriver) {
+  ExpectMatch("device.driver == 'dra.example.com'");
+  ExpectMatch("device.driver == 'other.example.com'", false);
+  const auto verdict = Judge("device.driver == 'dra.example.com'");
+  EXPECT_EQ(verdict->cost, 4U);
+}
+
+// AL-067
+TEST(SelectorTest, PutsNamesWithoutDomainUnderTheDriver) {
+  ExpectMatch("D.model == 'A100'");
+  ExpectMatch("has(D.name)", false);
+  ExpectMatch("device.attributes['e'].name == 'x'");
+}
+
+// AL-068
+TEST(SelectorTest, AnswersUnknownDomainsButNotUnknownNames) {
+  ExpectMatch("device.attributes['other'].?x.orValue(1) == 1");
+  ExpectMatch("device.attributes['other'] == {}");
+  ExpectMatch("'other' in device.attributes", false);
+  ExpectMatch("has(device.attributes.other)");
+  ExpectMatch("'x' in device.attributes['other']", false);
+  EXPECT_THAT(Judge("device.attributes['other'].x == 1"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no such key: x. consider using CEL optional "
+                                 "chaining")));
+}
+
+// AL-069
+TEST(SelectorTest, ComparesQuantitiesByAmount) {
+  const std::string memory = "device.capacity['dra.example.com'].memory";
+  ExpectMatch(memory + ".compareTo(quantity('1Gi')) == 0");
+  ExpectMatch(memory + " == quantity('1Gi')");
+  ExpectMatch(memory + ".isGreaterThan(quantity('1Gi'))", false);
+  ExpectMatch(memory + ".isLessThan(quantity('1Gi'))", false);
+  ExpectMatch(memory + ".isGreaterThan(quantity('1000M'))");
+  ExpectMatch(memory + ".add(quantity('1Gi')) == quantity('2Gi')");
+  ExpectMatch(memory + ".asInteger() == 1073741824");
+  ExpectMatch("sign(quantity('-1m')) == -1");
+}
+
+// AL-070
+TEST(SelectorTest, WantsABoolAsFarAsTypesAreKnown) {
+  EXPECT_THAT(Judge("device.driver"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("must evaluate to bool or the unknown type, "
+                                 "not string")));
+  ExpectMatch("D.flag");
+  EXPECT_THAT(Judge("D.model"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a value of type string, not bool")));
+}
+
+// AL-071
+TEST(SelectorTest, ShowsWhereAnUndeclaredNameStands) {
+  EXPECT_THAT(Judge("true &&\n  noSuchVar == 1"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "2:3: undeclared reference to 'noSuchVar' (in "
+                       "container '')\n |   noSuchVar == 1\n | ..^"));
+}
+
+// AL-072
+TEST(SelectorTest, StopsAtTheCostLimit) {
+  const std::string thousand = "lists.range(1000)";
+  EXPECT_THAT(Judge(thousand + ".all(x, " + thousand + ".all(y, x + y >= 0))"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("actual cost limit exceeded")));
+  EvaluationOptions cheap;
+  cheap.cost_limit = 3;
+  EXPECT_THAT(
+      Judge("device.driver == 'dra.example.com'", ExampleDevice(), cheap),
+      StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// AL-073
+TEST(SelectorTest, TakesAnUnsetSharingAsFalse) {
+  ExpectMatch("device.allowMultipleAllocations == false");
+  DeviceInput shared = ExampleDevice();
+  shared.allow_multiple_allocations = true;
+  EXPECT_TRUE(Judge("device.allowMultipleAllocations", shared)->matches);
+}
+
+// AL-074
+TEST(SelectorTest, OrdersVersionsByPrecedence) {
+  ExpectMatch("D.version.isGreaterThan(semver('1.2.0'))");
+  ExpectMatch("D.version.compareTo(semver('v1.10', true)) == 0");
+  ExpectMatch("D.version.major() == 1 && D.version.minor() == 10");
+}
+
+// AL-075
+TEST(SelectorTest, IncludesTakesScalarsAndLists) {
+  ExpectMatch("D.names.includes('a')");
+  ExpectMatch("D.names.includes('c')", false);
+  ExpectMatch("D.model.includes('A100')");
+  ExpectMatch("D.names.exists(x, x == 'a')");
+}
+
+// AL-076
+TEST(SelectorTest, RefusesTextOfMoreThanTenKi) {
+  const std::string text = "true" + std::string(10 * 1024 - 4, ' ');
+  EXPECT_THAT(Selector::Compile(text), IsOk());
+  EXPECT_THAT(Selector::Compile(text + " "),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("10241 characters, the limit is 10240")));
+}
+
+// The figures were taken from Kubernetes' own library over the same device.
+TEST(SelectorTest, CostsWhatKubernetesCounts) {
+  ExpectCost("D.index > 0", 5, 5);
+  ExpectCost("D.version.isGreaterThan(semver('1.2.0'))", 6, 6);
+  ExpectCost("D.model.matches('^A')", 5, 11);
+  ExpectCost("D.names.exists(x, x == 'a')", 17, 389);
+  ExpectCost("true ? D.flag : false", 3, 4);
+  ExpectCost("device.attributes['o'].?x.orValue(1) == 1", 4, 6);
+  ExpectCost("[1,2,3].map(x, x*2) == [2,4,6]", 44, 74);
+  ExpectCost("[1,2].exists_one(x, x == 1)", 8, 20);
+  ExpectCost("optional.of(1).optMap(x, x + 1).value() == 2", 9, 19);
+  ExpectCost(
+      "cel.bind(d, device.attributes['dra.example.com'], "
+      "d.flag && d.index == 7)",
+      8, 18);
+}
+
+TEST(SelectorTest, EndsWhenInterrupted) {
+  std::atomic<bool> interrupted = true;
+  EvaluationOptions options;
+  options.interrupted = &interrupted;
+  EXPECT_THAT(Judge("lists.range(1000).all(x, x >= 0)", {}, options),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Judge("lists.range(50).all(x, x >= 0)", {}, options), IsOk());
+}
+
+TEST(SelectorTest, IsSharedByThreads) {
+  const auto selector = Selector::Compile(
+      InDomain("D.names.map(x, x + 'z').exists(y, y == 'az')"));
+  ASSERT_THAT(selector, IsOk());
+  const Value device = MakeDevice(ExampleDevice());
+  std::vector<std::thread> threads;
+  std::atomic<int> matches = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 100; ++n) {
+        if ((*selector)->Evaluate(device)->matches) ++matches;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(matches, 400);
+}
+
+// What a limit of upstream, which does not count it, would let through.
+TEST(SelectorTest, BoundsValuesThatGrowWithoutCost) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    const std::string last = "v" + std::to_string(i - 1);
+    text += "cel.bind(v" + std::to_string(i) + ", " +
+            (i == 0 ? std::string("[0]") : last + " + " + last) + ", ";
+  }
+  text += "v59.size() > 0" + std::string(60, ')');
+  EXPECT_THAT(Judge(text), StatusIs(absl::StatusCode::kResourceExhausted,
+                                    HasSubstr("too large")));
+}
+
+absl::StatusOr<Verdict> JudgeOld(const std::string& text,
+                                 const DeviceInput& device) {
+  const auto selector = Selector::Compile(text, Selector::Kind::kOldDevice);
+  if (!selector.ok()) return selector.status();
+  return (*selector)->EvaluateOld(MakeOldDevice(device));
+}
+
+// AL-120
+TEST(SelectorTest, EvaluatesSelectorsOfKubernetes130) {
+  DeviceInput device = ExampleDevice();
+  device.attributes["driver-version"] = DeviceVersion{"1.10.0"};
+  device.attributes["n"] = std::vector<std::int64_t>{1, 2};
+  device.attributes["dra.example.com/own"] = true;
+  device.capacity["mem.example.com"] = *api::ParseQuantity("8Gi");
+  for (const std::string text :
+       {"attributes.version['driver-version'].isGreaterThan(semver('1.2.0'))",
+        "attributes.quantity['mem.example.com'].compareTo(quantity('8192Mi')) "
+        "== 0",
+        "attributes.intslice['n'].isSorted()", "attributes.bool['own']",
+        "attributes.string['e/name'] == 'x'",
+        "attributes.stringslice['names'].exists(x, x == 'a')",
+        "!('nope' in attributes.string)"}) {
+    const auto verdict = JudgeOld(text, device);
+    ASSERT_THAT(verdict, IsOk()) << text;
+    EXPECT_TRUE(verdict->matches) << text;
+  }
+  for (const std::string text :
+       {"attributes.intSlice['n'] == []", "device.driver == 'a'",
+        "attributes.string['model']", "attributes == {}"}) {
+    EXPECT_THAT(JudgeOld(text, device),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << text;
+  }
+}
+
+// AL-121
+TEST(SelectorTest, FailsOnAMissingNameOfKubernetes130) {
+  const std::string test = "attributes.string['model'] == 'A100'";
+  DeviceInput device;
+  device.driver = "a";
+  EXPECT_THAT(JudgeOld(test, device),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no such key: model")));
+  EXPECT_FALSE(
+      JudgeOld("'model' in attributes.string && " + test, device)->matches);
+  // Under another kind it is missing, too.
+  device.attributes["model"] = std::int64_t{1};
+  EXPECT_THAT(JudgeOld(test, device),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(SelectorTest, NamesFunctionsThatItLacks) {
+  EXPECT_THAT(Judge("ip('10.0.0.1') == ip('10.0.0.1')"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("function 'ip' is not supported")));
+}
+
+}  // namespace
+}  // namespace devmgr::cel
