@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Judges expressions for cel_test.py with the official library: JSON strings come
+// in, one a line, and what became of each goes out, in the form of ../cel_peer.cc.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/cel"
+)
+
+func pointer[T any](value T) *T { return &value }
+
+// exampleDevice is the one of ../cel_peer.cc.
+func exampleDevice() cel.Device {
+	return cel.Device{
+		Driver:                   "gpu.example.com",
+		AllowMultipleAllocations: pointer(true),
+		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+			"model":       {StringValue: pointer("A100")},
+			"index":       {IntValue: pointer(int64(7))},
+			"flag":        {BoolValue: pointer(true)},
+			"version":     {VersionValue: pointer("1.10.0")},
+			"names":       {StringValues: []string{"b", "a"}},
+			"numbers":     {IntValues: []int64{3, 1, 2}},
+			"e.com/other": {StringValue: pointer("x")},
+		},
+		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{
+			"memory": {Value: resource.MustParse("80Gi")},
+			"cores":  {Value: resource.MustParse("1500m")},
+		},
+	}
+}
+
+// judge reports a panic of the library as such.
+func judge(expression string, device cel.Device) (result map[string]any) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			result = map[string]any{"panic": fmt.Sprint(failure)}
+		}
+	}()
+	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+	compiled := compiler.CompileCELExpression(expression, cel.Options{})
+	if compiled.Error != nil {
+		return map[string]any{"compile": compiled.Error.Detail}
+	}
+	result = map[string]any{"max": compiled.MaxCost}
+	matches, details, err := compiled.DeviceMatches(context.Background(), device)
+	if details != nil && details.ActualCost() != nil {
+		result["cost"] = *details.ActualCost()
+	}
+	if err != nil {
+		result["error"] = err.Error()
+	} else {
+		result["value"] = matches
+	}
+	return result
+}
+
+func main() {
+	device := exampleDevice()
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for in.Scan() {
+		var expression string
+		if err := json.Unmarshal(in.Bytes(), &expression); err != nil {
+			panic(err)
+		}
+		line, err := json.Marshal(judge(expression, device))
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintln(out, string(line))
+	}
+}
