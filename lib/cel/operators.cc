@@ -28,20 +28,23 @@ Value Result(bool overflow, T result) {
 template <typename T>
 Value Add(const Args& args) {
   T result = 0;
-  return Result(__builtin_add_overflow(args.As<T>(0), args.As<T>(1), &result),
-                result);
+  const bool overflow =
+      __builtin_add_overflow(args.As<T>(0), args.As<T>(1), &result);
+  return Result(overflow, result);
 }
 template <typename T>
 Value Subtract(const Args& args) {
   T result = 0;
-  return Result(__builtin_sub_overflow(args.As<T>(0), args.As<T>(1), &result),
-                result);
+  const bool overflow =
+      __builtin_sub_overflow(args.As<T>(0), args.As<T>(1), &result);
+  return Result(overflow, result);
 }
 template <typename T>
 Value Multiply(const Args& args) {
   T result = 0;
-  return Result(__builtin_mul_overflow(args.As<T>(0), args.As<T>(1), &result),
-                result);
+  const bool overflow =
+      __builtin_mul_overflow(args.As<T>(0), args.As<T>(1), &result);
+  return Result(overflow, result);
 }
 
 template <typename T>

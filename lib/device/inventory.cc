@@ -25,8 +25,7 @@ void SortById(InventoryDelta& delta) {
 }
 
 /// Where it is, or would be.
-std::size_t PlaceIn(const std::vector<InventoryDevice>& devices,
-                    std::string_view id) {
+std::size_t PlaceIn(const InventoryDevices& devices, std::string_view id) {
   const auto found =
       std::lower_bound(devices.begin(), devices.end(), id,
                        [](const InventoryDevice& known, std::string_view key) {
@@ -35,7 +34,7 @@ std::size_t PlaceIn(const std::vector<InventoryDevice>& devices,
   return static_cast<std::size_t>(found - devices.begin());
 }
 
-std::vector<Device> Listed(const std::vector<InventoryDevice>& devices) {
+std::vector<Device> Listed(const InventoryDevices& devices) {
   std::vector<Device> listed;
   for (const InventoryDevice& known : devices) {
     if (known.listed) listed.push_back(known.device);
@@ -45,7 +44,7 @@ std::vector<Device> Listed(const std::vector<InventoryDevice>& devices) {
 
 }  // namespace
 
-const InventoryDevice* FindDevice(const std::vector<InventoryDevice>& devices,
+const InventoryDevice* FindDevice(const InventoryDevices& devices,
                                   std::string_view id) {
   const std::size_t place = PlaceIn(devices, id);
   return place < devices.size() && devices[place].device.id == id
@@ -127,28 +126,28 @@ bool Inventory::EndGrace(std::uint64_t stop, const IsHeld& held,
   Move(EndpointEvent::kGraceOver, now_ms);
   if (state_ == before) return false;
   restored_capacity_ = 0;
-  std::vector<InventoryDevice>& devices = devices_.Edit();
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    devices[i].listed = false;
-    held_.Set(i, held(devices[i].device.id));
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    InventoryDevice& known = devices_.Edit(i);
+    known.listed = false;
+    held_.Set(i, held(known.device.id));
   }
   DropUnlisted();
   return true;
 }
 
 void Inventory::DropUnlisted() {
-  std::vector<InventoryDevice>& devices = devices_.Edit();
+  std::vector<InventoryDevice> kept;
   std::vector<std::size_t> held;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i].listed && !held_.Has(i)) continue;
-    if (held_.Has(i)) held.push_back(kept);
-    if (kept != i) devices[kept] = std::move(devices[i]);
-    ++kept;
+  std::size_t place = 0;
+  for (InventoryDevice& known : devices_.Take()) {
+    const bool is_held = held_.Has(place++);
+    if (!known.listed && !is_held) continue;
+    if (is_held) held.push_back(kept.size());
+    kept.push_back(std::move(known));
   }
-  devices.resize(kept);
-  held_.Reset(kept);
-  for (const std::size_t place : held) held_.Set(place, true);
+  held_.Reset(kept.size());
+  devices_ = InventoryDevices(std::move(kept));
+  for (const std::size_t one : held) held_.Set(one, true);
   list_order_.clear();  // It names places.
   Count();
 }
@@ -157,17 +156,21 @@ void Inventory::UpdateHeld(const std::vector<std::string>& ids,
                            const IsHeld& held) {
   bool drop = false;
   for (const std::string& id : ids) {
-    const std::size_t place = PlaceOf(id);
-    if (place == devices().size() || devices()[place].device.id != id) continue;
-    held_.Set(place, held(id));
-    MarkPlace(place);
-    drop = drop || (!held_.Has(place) && !devices()[place].listed);
+    const std::optional<std::size_t> place = PlaceOf(id);
+    if (!place.has_value()) continue;
+    held_.Set(*place, held(id));
+    MarkPlace(*place);
+    drop = drop || (!held_.Has(*place) && !devices()[*place].listed);
   }
   if (drop) DropUnlisted();
 }
 
-std::size_t Inventory::PlaceOf(std::string_view id) const {
-  return PlaceIn(devices(), id);
+std::optional<std::size_t> Inventory::PlaceOf(std::string_view id) const {
+  const std::size_t place = PlaceIn(devices(), id);
+  if (place == devices().size() || devices()[place].device.id != id) {
+    return std::nullopt;
+  }
+  return place;
 }
 
 void Inventory::MarkPlace(std::size_t place) {
@@ -182,9 +185,8 @@ const InventoryDevice* Inventory::Find(std::string_view id) const {
 }
 
 bool Inventory::HasHolder(std::string_view id) const {
-  const InventoryDevice* known = Find(id);
-  return known != nullptr &&
-         held_.Has(static_cast<std::size_t>(known - devices().data()));
+  const std::optional<std::size_t> place = PlaceOf(id);
+  return place.has_value() && held_.Has(*place);
 }
 
 Health Inventory::HealthOf(std::string_view id) const {
@@ -216,7 +218,7 @@ InventoryDelta Inventory::Apply(std::vector<Device> list, const IsHeld& held,
       CheckNodes(list[i], machine_nodes_, delta.problems);
       const std::size_t place = list_order_[i];
       if (IsTheSame(devices()[place], list[i])) continue;
-      Update(devices_.Edit()[place], std::move(list[i]), now_ms, delta);
+      Update(devices_.Edit(place), std::move(list[i]), now_ms, delta);
     }
     SortById(delta);
   } else {
@@ -237,7 +239,7 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
                       std::int64_t now_ms, InventoryDelta& delta) {
   std::vector<InventoryDevice> merged;
   merged.reserve(sorted.size());
-  std::vector<InventoryDevice>& before = devices_.Edit();
+  std::vector<InventoryDevice> before = devices_.Take();
   auto known = before.begin();
   const auto keep_if_held = [&] {
     if (known->listed) delta.vanished.push_back(known->device.id);
@@ -262,10 +264,10 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
     }
   }
   while (known != before.end()) keep_if_held();
-  before = std::move(merged);
-  held_.Reset(before.size());
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    held_.Set(i, held(before[i].device.id));
+  devices_ = InventoryDevices(std::move(merged));
+  held_.Reset(devices_.size());
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    held_.Set(i, held(devices_[i].device.id));
   }
 }
 
@@ -289,8 +291,9 @@ void Inventory::Update(InventoryDevice& known, Device device,
 }
 
 void Inventory::LosePlugin(std::int64_t now_ms, InventoryDelta& delta) {
-  for (InventoryDevice& known : devices_.Edit()) {
-    if (!known.listed) continue;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (!devices_[i].listed) continue;
+    InventoryDevice& known = devices_.Edit(i);
     if (known.device.health != Health::kUnknown) {
       delta.changed.push_back(
           {known.device.id, known.device.health, Health::kUnknown});

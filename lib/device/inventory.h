@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/copy_on_write.h"
+#include "common/shared_vector.h"
 #include "device/device.h"
 #include "device/device_list.h"
 #include "device/endpoint_machine.h"
@@ -46,6 +46,9 @@ struct InventoryDevice {
   friend bool operator==(const InventoryDevice&,
                          const InventoryDevice&) = default;
 };
+
+/// In natural order of IDs.
+using InventoryDevices = SharedVector<InventoryDevice>;
 
 /// What an event changed. IDs are in natural order.
 struct InventoryDelta {
@@ -125,13 +128,12 @@ class Inventory {
   const Figures& figures() const { return figures_; }
 
   /// In natural order of IDs, those that are not listed too.
-  const std::vector<InventoryDevice>& devices() const { return *devices_; }
-  /// The same, for others to keep: later changes do not touch it.
-  const CopyOnWrite<std::vector<InventoryDevice>>& shared_devices() const {
-    return devices_;
-  }
+  /// A copy shares what later changes do not touch.
+  const InventoryDevices& devices() const { return devices_; }
   /// By a pod, as of the last UpdateHeld. False for devices that there are not.
   bool HasHolder(std::string_view id) const;
+  /// Where it is in `devices`; nothing when there is none.
+  std::optional<std::size_t> PlaceOf(std::string_view id) const;
   /// Null when there is none. Valid until the next change.
   const InventoryDevice* Find(std::string_view id) const;
   /// kUnknown for devices that there are not.
@@ -139,10 +141,11 @@ class Inventory {
 
   /// How many devices work and are not held.
   std::int64_t free_count() const { return free_.count(); }
-  /// Calls `visit` for each of them, in natural order, until it returns false.
+  /// Calls `visit` with the place of each of them in `devices`, in natural
+  /// order, until it returns false.
   template <typename Visit>
   void VisitFree(Visit visit) const {
-    free_.VisitAll([&](std::size_t place) { return visit(devices()[place]); });
+    free_.VisitAll(visit);
   }
   /// How many devices are held and called kUnhealthy.
   std::int64_t held_unhealthy_count() const { return held_unhealthy_.count(); }
@@ -169,8 +172,6 @@ class Inventory {
   void DropUnlisted();
   /// Figures and places of all devices anew.
   void Count();
-  /// Where in `devices_` it is, or would be.
-  std::size_t PlaceOf(std::string_view id) const;
   void MarkPlace(std::size_t place);
 
   std::vector<std::int64_t> machine_nodes_;
@@ -179,8 +180,7 @@ class Inventory {
   std::uint64_t stops_ = 0;
   std::map<Generation, Instance> instances_;
   std::optional<Generation> primary_;
-  CopyOnWrite<std::vector<InventoryDevice>> devices_ =
-      CopyOnWrite<std::vector<InventoryDevice>>::Make();
+  InventoryDevices devices_;
   /// Where in `devices_` the devices of the last list are, in the list's
   /// order. A list of the same devices in the same order then needs no sorting.
   /// Empty when that is not known.
@@ -193,7 +193,7 @@ class Inventory {
 };
 
 /// In a list in natural order of IDs; null when there is none.
-const InventoryDevice* FindDevice(const std::vector<InventoryDevice>& devices,
+const InventoryDevice* FindDevice(const InventoryDevices& devices,
                                   std::string_view id);
 
 /// By resource name.

@@ -2,21 +2,23 @@
 #include "device/selection.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace devmgr::device {
 namespace {
 
-/// Places in one inventory, so their order is that of the IDs.
-using Devices = std::vector<const InventoryDevice*>;
+/// Places in one inventory: their order is that of the IDs.
+using Devices = std::vector<std::size_t>;
 
 /// Usable devices that nobody has, in natural order, `most` at most.
 Devices FreeDevices(const SelectionInput& input, std::size_t most) {
   Devices free;
-  input.inventory.VisitFree([&](const InventoryDevice& known) {
-    const std::string& id = known.device.id;
+  input.inventory.VisitFree([&](std::size_t place) {
+    const std::string& id = input.inventory.devices()[place].device.id;
     if (!input.held.contains(id) && !input.planned.contains(id)) {
-      free.push_back(&known);
+      free.push_back(place);
     }
     return free.size() < most;
   });
@@ -35,8 +37,10 @@ std::size_t MostOf(const SelectionInput& input, std::int64_t missing) {
 Devices ReusableDevices(const SelectionInput& input) {
   Devices reusable;
   for (const std::string& id : input.reusable) {
-    const InventoryDevice* known = input.inventory.Find(id);
-    if (known != nullptr && known->Usable()) reusable.push_back(known);
+    const std::optional<std::size_t> place = input.inventory.PlaceOf(id);
+    if (place.has_value() && input.inventory.devices()[*place].Usable()) {
+      reusable.push_back(*place);
+    }
   }
   return reusable;
 }
@@ -56,17 +60,17 @@ struct Split {
   Devices no_affinity;
 };
 
-Split SplitByMask(const Devices& devices,
-                  const std::vector<std::int64_t>* mask) {
+Split SplitByMask(const SelectionInput& input, const Devices& devices) {
   Split split;
-  if (mask == nullptr) return {.no_affinity = devices};
-  for (const InventoryDevice* known : devices) {
-    if (known->device.numa_nodes.empty()) {
-      split.no_affinity.push_back(known);
-    } else if (Touches(*known, *mask)) {
-      split.aligned.push_back(known);
+  if (input.mask == nullptr) return {.no_affinity = devices};
+  for (const std::size_t place : devices) {
+    const InventoryDevice& known = input.inventory.devices()[place];
+    if (known.device.numa_nodes.empty()) {
+      split.no_affinity.push_back(place);
+    } else if (Touches(known, *input.mask)) {
+      split.aligned.push_back(place);
     } else {
-      split.unaligned.push_back(known);
+      split.unaligned.push_back(place);
     }
   }
   return split;
@@ -78,9 +82,9 @@ class Choice {
   explicit Choice(std::int64_t count) : count_(count) {}
 
   void Take(const Devices& devices) {
-    for (const InventoryDevice* known : devices) {
+    for (const std::size_t place : devices) {
       if (Missing() == 0) return;
-      chosen_.insert(known);
+      chosen_.insert(place);
     }
   }
 
@@ -93,14 +97,12 @@ class Choice {
   std::int64_t Missing() const {
     return count_ - static_cast<std::int64_t>(chosen_.size());
   }
-  bool Has(const InventoryDevice* known) const {
-    return chosen_.contains(known);
-  }
-  const std::set<const InventoryDevice*>& devices() const { return chosen_; }
+  bool Has(std::size_t place) const { return chosen_.contains(place); }
+  const std::set<std::size_t>& devices() const { return chosen_; }
 
  private:
   const std::int64_t count_;
-  std::set<const InventoryDevice*> chosen_;
+  std::set<std::size_t> chosen_;
 };
 
 /// In the order of the plugin's answer.
@@ -108,25 +110,27 @@ Devices PreferredOf(const std::vector<std::string>& answer, const Devices& pool,
                     const Inventory& inventory) {
   Devices preferred;
   for (const std::string& id : answer) {
-    const InventoryDevice* known = inventory.Find(id);
-    if (std::binary_search(pool.begin(), pool.end(), known)) {
-      preferred.push_back(known);
+    const std::optional<std::size_t> place = inventory.PlaceOf(id);
+    if (place.has_value() &&
+        std::binary_search(pool.begin(), pool.end(), *place)) {
+      preferred.push_back(*place);
     }
   }
   return preferred;
 }
 
-PreferenceQuestion Ask(const Choice& choice, const Devices& pool,
-                       std::int64_t size) {
+PreferenceQuestion Ask(const SelectionInput& input, const Choice& choice,
+                       const Devices& pool) {
+  const InventoryDevices& devices = input.inventory.devices();
   PreferenceQuestion question;
-  question.size = size;
-  std::set<const InventoryDevice*> available = choice.devices();
+  question.size = input.count;
+  std::set<std::size_t> available = choice.devices();
   available.insert(pool.begin(), pool.end());
-  for (const InventoryDevice* known : available) {
-    question.available.push_back(known->device.id);
+  for (const std::size_t place : available) {
+    question.available.push_back(devices[place].device.id);
   }
-  for (const InventoryDevice* known : choice.devices()) {
-    question.must_include.push_back(known->device.id);
+  for (const std::size_t place : choice.devices()) {
+    question.must_include.push_back(devices[place].device.id);
   }
   return question;
 }
@@ -142,7 +146,9 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
   std::int64_t existing = 0;
   std::int64_t healthy = 0;
   std::set<PodUid> holders;
-  for (const InventoryDevice& known : input.inventory.devices()) {
+  const InventoryDevices& devices = input.inventory.devices();
+  for (std::size_t place = 0; place < devices.size(); ++place) {
+    const InventoryDevice& known = devices[place];
     const std::string& id = known.device.id;
     const auto held = input.held.find(id);
     const bool someones = held != input.held.end();
@@ -150,7 +156,7 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
                       (someones && held->second.pod == input.pod);
     if (!known.listed) continue;
     ++shortage.listed;
-    if (choice.Has(&known)) continue;
+    if (choice.Has(place)) continue;
     if (ours && !input.reusable.contains(id)) {
       ++shortage.ours;
       continue;
@@ -180,7 +186,7 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
 Selection Select(const SelectionInput& input) {
   Selection selection;
   Choice choice(input.count);
-  choice.Take(SplitByMask(ReusableDevices(input), input.mask));
+  choice.Take(SplitByMask(input, ReusableDevices(input)));
   if (choice.Missing() > 0) {
     const Devices free = FreeDevices(input, MostOf(input, choice.Missing()));
     if (static_cast<std::int64_t>(free.size()) < choice.Missing()) {
@@ -188,22 +194,23 @@ Selection Select(const SelectionInput& input) {
           Explain(input, choice, static_cast<std::int64_t>(free.size()));
       return selection;
     }
-    const Split split = SplitByMask(free, input.mask);
+    const Split split = SplitByMask(input, free);
     const bool among_aligned =
         choice.Missing() < static_cast<std::int64_t>(split.aligned.size());
     if (!among_aligned) choice.Take(split.aligned);
     if (choice.Missing() > 0 && input.ask_preference) {
       const Devices& pool = among_aligned ? split.aligned : free;
       if (input.preferred == nullptr) {
-        selection.question = Ask(choice, pool, input.count);
+        selection.question = Ask(input, choice, pool);
       } else {
         choice.Take(PreferredOf(*input.preferred, pool, input.inventory));
       }
     }
     choice.Take(split);
   }
-  for (const InventoryDevice* known : choice.devices()) {
-    selection.devices.push_back({known->device.id, known->device.numa_nodes});
+  for (const std::size_t place : choice.devices()) {
+    const Device& device = input.inventory.devices()[place].device;
+    selection.devices.push_back({device.id, device.numa_nodes});
   }
   return selection;
 }

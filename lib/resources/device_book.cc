@@ -282,7 +282,7 @@ const view::Resources& DeviceBook::known() const {
     const device::Inventory& inventory = found->second;
     known_.insert_or_assign(resource,
                             {inventory.state(), inventory.state_since_ms(),
-                             inventory.figures(), inventory.shared_devices()});
+                             inventory.figures(), inventory.devices()});
   }
   return known_;
 }

@@ -26,7 +26,7 @@ void AddListed(const Resources& resources, std::vector<DeviceInfo>* devices) {
     if (!device.resource.empty()) held[{device.resource, device.device}] = i;
   }
   for (const auto& [name, resource] : resources) {
-    for (const device::InventoryDevice& known : *resource.devices) {
+    for (const device::InventoryDevice& known : resource.devices) {
       const auto found = held.find({name, known.device.id});
       if (found != held.end()) {
         Describe(known, &(*devices)[found->second]);
@@ -86,7 +86,7 @@ std::vector<ResourceDevices> AllocatableOf(const Moment& moment) {
   std::vector<ResourceDevices> all;
   for (const auto& [name, resource] : moment.resources) {
     ResourceDevices devices{name, {}};
-    for (const device::InventoryDevice& known : *resource.devices) {
+    for (const device::InventoryDevice& known : resource.devices) {
       if (!known.Usable()) continue;
       devices.devices.push_back({known.device.id, known.device.numa_nodes});
     }

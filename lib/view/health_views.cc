@@ -77,7 +77,7 @@ std::vector<ContainerResourceStatus> PluginResourcesOf(
       [&](const std::string& resource,
           const std::string& id) -> const device::InventoryDevice* {
     const Resource* known = resources.Find(resource);
-    return known != nullptr ? device::FindDevice(*known->devices, id) : nullptr;
+    return known != nullptr ? device::FindDevice(known->devices, id) : nullptr;
   };
   std::vector<ContainerResourceStatus> containers;
   for (const device::ContainerHealthStatus& from :

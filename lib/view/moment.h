@@ -18,7 +18,6 @@
 
 #include "claim/pod_plan.h"
 #include "claim/release.h"
-#include "common/copy_on_write.h"
 #include "common/persistent_map.h"
 #include "device/driver_health.h"
 #include "device/inventory.h"
@@ -64,7 +63,7 @@ struct Resource {
   std::int64_t since_ms = 0;  ///< Of the state.
   device::Figures figures;
   /// In natural order of IDs.
-  CopyOnWrite<std::vector<device::InventoryDevice>> devices;
+  device::InventoryDevices devices;
 };
 using Resources = PersistentMap<std::string, Resource>;
 

@@ -311,8 +311,8 @@ TEST_F(InventoryTest, WhatIsFreeFollowsListsAndPods) {
         }
       }
       std::vector<std::string> visited;
-      inventory_.VisitFree([&](const InventoryDevice& known) {
-        visited.push_back(known.device.id);
+      inventory_.VisitFree([&](std::size_t place) {
+        visited.push_back(inventory_.devices()[place].device.id);
         return visited.size() < 100;
       });
       ASSERT_EQ(inventory_.free_count(),

@@ -23,7 +23,7 @@ void CheckRefusal(const absl::Status& status) {
   if (!status.ok()) RequireReadable(MessageOf(status));
 }
 
-void CheckDevices(const std::vector<device::InventoryDevice>& devices) {
+void CheckDevices(const device::InventoryDevices& devices) {
   std::set<std::string> ids;
   for (const device::InventoryDevice& known : devices) {
     Require(device::CheckDeviceId(known.device.id).empty(),

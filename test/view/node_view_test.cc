@@ -32,7 +32,7 @@ class NodeViewTest : public MomentTest {
   void Serve(const std::string& resource, const device::Inventory& inventory) {
     moment_.resources.insert_or_assign(
         resource, {inventory.state(), inventory.state_since_ms(),
-                   inventory.figures(), inventory.shared_devices()});
+                   inventory.figures(), inventory.devices()});
   }
   /// As a plugin lists it.
   void Serve(std::vector<device::Device> list) {
