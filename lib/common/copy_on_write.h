@@ -24,12 +24,8 @@ class CopyOnWrite {
   }
   CopyOnWrite(CopyOnWrite&& other) noexcept
       : box_(std::exchange(other.box_, nullptr)) {}
-  CopyOnWrite& operator=(const CopyOnWrite& other) {
-    CopyOnWrite(other).Swap(*this);
-    return *this;
-  }
-  CopyOnWrite& operator=(CopyOnWrite&& other) noexcept {
-    CopyOnWrite(std::move(other)).Swap(*this);
+  CopyOnWrite& operator=(CopyOnWrite other) noexcept {
+    std::swap(box_, other.box_);
     return *this;
   }
   ~CopyOnWrite() {
@@ -63,7 +59,6 @@ class CopyOnWrite {
   };
 
   explicit CopyOnWrite(Box* box) : box_(box) {}
-  void Swap(CopyOnWrite& other) noexcept { std::swap(box_, other.box_); }
 
   Box* box_ = nullptr;
 };
