@@ -107,9 +107,9 @@ Value ObjectValue(const Json& object) {
 }
 
 Value ValueOf(const Json& json) {
-  const Json::const_iterator entry = json.begin();
-  const std::string& kind = entry.key();
-  const Json& payload = entry.value();
+  const Json::const_iterator only = json.begin();
+  const std::string& kind = only.key();
+  const Json& payload = only.value();
   if (kind == "null_value") return Value();
   if (kind == "bool_value") return Value::Bool(payload == "true");
   if (kind == "int64_value") return Value::Int(Number(payload));
