@@ -20,8 +20,9 @@ using HealthRecords =
 /// would have run out for the next process, or, at the end, always.
 enum class Leases { kWithNews, kAll };
 
-/// Keeps what is of devices that claims hold and says something new; erases
-/// what is kept of the others. Nothing when all stays as it is.
+/// Writes records of devices that claims hold, where they say something new;
+/// erases records of other devices. The decision has no changes when there is
+/// nothing to write.
 state::Decision KeepHealth(const state::State& state,
                            const HealthRecords& records, Leases leases);
 

@@ -30,10 +30,10 @@ std::string DeriveUid(const std::string& source, const std::string& kind,
 /// False for objects of an API server: they bring all that an identity is for.
 bool NeedsIdentity(const std::string& kind, const ObjectMeta& metadata);
 
-/// Gives identities to the objects of `source` that have none, and a new one to
-/// a pod that was rejected for what it was and whose file is mended: an API
-/// server would never have had the old one. With a complete snapshot, those of
-/// objects that are gone end.
+/// Gives identities to the objects of `source` that have none. A pod that was
+/// rejected as invalid gets a new one when its file is valid: an API server
+/// would have refused the old one. With a complete snapshot, identities of
+/// objects that are gone are erased.
 state::Decision DecideIdentities(const state::State& state,
                                  const ObjectSnapshot& snapshot,
                                  const std::string& source,

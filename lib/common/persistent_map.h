@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ordered maps and sets whose copies cost nothing and share what they have in
-// common, so that a copy is a view which later changes do not touch.
+// Persistent ordered maps and sets: a copy takes constant time and shares its
+// nodes with the original, and later changes of either do not touch the other.
 #pragma once
 
 #include <algorithm>

@@ -68,7 +68,6 @@ TEST_F(ViewTest, IsTheSameWhileNothingHappens) {
   EXPECT_THAT(next->Pods(), SizeIs(2));
 }
 
-// Also what one thread was told by another that a completion woke.
 TEST_F(ViewTest, AnObserverSeesWhatItHearsOf) {
   node_.Start(/*with_actuator=*/false);
   struct Looking : DeviceManagerObserver {
