@@ -17,7 +17,7 @@
 #include "checkpoint/history_window.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/ledger_reader.h"
-#include "checkpoint/recover.h"
+#include "checkpoint/replace_damaged.h"
 #include "checkpoint/rocksdb_config.h"
 #include "checkpoint/state_directory.h"
 #include "checkpoint/witness.h"

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", devices.status().ToString().c_str());
   } else {
     for (const auto& container : (*devices)->containers) {
-      std::printf("%s:", container.name.c_str());
+      std::printf("%s:", container.name.value.c_str());
       for (const auto& device : container.cdi_devices) {
         std::printf(" %s", device.name.c_str());
       }

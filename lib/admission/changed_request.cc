@@ -19,7 +19,7 @@ using state::PodRecord;
 using state::Want;
 
 const state::ContainerNeed* FindNeed(const PodRecord& record,
-                                     const std::string& container) {
+                                     const ContainerName& container) {
   const auto found =
       std::find_if(record.needs.begin(), record.needs.end(),
                    [&](const auto& need) { return need.name == container; });
@@ -27,7 +27,7 @@ const state::ContainerNeed* FindNeed(const PodRecord& record,
 }
 
 template <typename Predicate>
-bool Wants(const PodRecord& record, const std::string& container,
+bool Wants(const PodRecord& record, const ContainerName& container,
            const Predicate& predicate) {
   const state::ContainerNeed* need = FindNeed(record, container);
   return need != nullptr &&
@@ -35,8 +35,8 @@ bool Wants(const PodRecord& record, const std::string& container,
 }
 
 const state::DeviceHold* FindHold(const PodRecord& record,
-                                  const std::string& container,
-                                  const std::string& resource) {
+                                  const ContainerName& container,
+                                  const ResourceName& resource) {
   const auto found = std::find_if(
       record.holds.begin(), record.holds.end(), [&](const auto& hold) {
         return hold.container == container && hold.resource == resource;
@@ -75,7 +75,7 @@ std::vector<Shortage> ChangedNeeds(const PodRecord& record,
   return changed;
 }
 
-Verdict Changed(const PodRecord& record, const std::string& container,
+Verdict Changed(const PodRecord& record, const ContainerName& container,
                 const std::string& what) {
   return {Verdict::Kind::kReject,
           kUnexpectedAdmissionError,
@@ -88,7 +88,7 @@ Verdict Changed(const PodRecord& record, const std::string& container,
 
 /// Of a container's `resources.claims`: was it prepared with this claim?
 bool IsKept(const PodRecord& record, const state::State& state,
-            const std::string& container, const PodResourceClaim& entry,
+            const ContainerName& container, const PodResourceClaim& entry,
             const std::string& request) {
   return Wants(record, container, [&](const Want& want) {
     if (!want.resource.empty() || want.request != request) return false;

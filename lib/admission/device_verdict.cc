@@ -95,7 +95,7 @@ DeviceVerdict JudgeShortages(const std::vector<Shortage>& shortages,
   return all;
 }
 
-DeviceVerdict JudgeFailedCall(const std::string& resource,
+DeviceVerdict JudgeFailedCall(const ResourceName& resource,
                               const absl::Status& status,
                               const DevicePolicy& policy,
                               std::chrono::milliseconds waited) {
@@ -114,13 +114,13 @@ DeviceVerdict JudgeFailedCall(const std::string& resource,
 }
 
 Verdict BehindVerdict(const std::string& first,
-                      const std::vector<std::string>& resources) {
+                      const std::vector<ResourceName>& resources) {
   Verdict verdict{Verdict::Kind::kWait,
                   "BehindInLine",
                   fmt::format("pod {} waits for {} and goes first",
                               api::Quoted(first), fmt::join(resources, ", ")),
                   {}};
-  for (const std::string& resource : resources) {
+  for (const ResourceName& resource : resources) {
     verdict.waiting_for.push_back({WaitingFor::Kind::kResource, resource});
   }
   return verdict;

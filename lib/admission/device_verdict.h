@@ -45,13 +45,13 @@ DeviceVerdict JudgeShortages(const std::vector<device::Shortage>& shortages,
 
 /// A call to the plugin of `resource` failed, for a pod that has waited so
 /// long. A wait is to be tried again with a back-off.
-DeviceVerdict JudgeFailedCall(const std::string& resource,
+DeviceVerdict JudgeFailedCall(const ResourceName& resource,
                               const absl::Status& status,
                               const DevicePolicy& policy,
                               std::chrono::milliseconds waited);
 
 /// A pod that must let another go first: it may wait for ever.
 Verdict BehindVerdict(const std::string& first,
-                      const std::vector<std::string>& resources);
+                      const std::vector<ResourceName>& resources);
 
 }  // namespace devmgr::admission

@@ -17,15 +17,15 @@ struct Absence {
   /// Of those, the ones that it lacks and that were not in it while it was
   /// watched without a break until now, and for which no operator has spoken.
   std::size_t unexplained = 0;
-  bool doubted = false;      ///< It was not believed before for some of those.
+  bool doubted = false;      ///< It was not trusted before for some of those.
   std::string known_marker;  ///< By which the ledger knows it; may be empty.
   std::string marker;        ///< Which it carries; may be empty.
   std::string marker_problem;
 };
 
-/// Why the snapshot is not believed, and what helps; nothing when it is. Asked
+/// Why the snapshot is not trusted, and what helps; nothing when it is. Asked
 /// only when something would be released: a source that lacks at most half of
-/// its pods is believed, unless it was in doubt for them; and so is one that
+/// its pods is trusted, unless it was in doubt for them; and so is one that
 /// carries the marker by which it is known.
 std::optional<std::string> WhyNotBelieved(const Absence& absence);
 

@@ -10,7 +10,7 @@ namespace {
 
 /// It is to be judged again whether it can have its devices or not.
 bool IsAffected(const WaitQueue::Place& place,
-                const std::set<std::string>& changed) {
+                const std::set<ResourceName>& changed) {
   return place.any_change &&
          std::any_of(place.short_of.begin(), place.short_of.end(),
                      [&](const auto& r) { return changed.contains(r); });
@@ -23,15 +23,15 @@ bool WaitQueue::Order::operator<(const Order& other) const {
          std::tie(priority, other.first_seen_ms, other.pod);
 }
 
-std::set<std::string> WaitQueue::ResourcesOf(const Place& place) {
-  std::set<std::string> resources;
+std::set<ResourceName> WaitQueue::ResourcesOf(const Place& place) {
+  std::set<ResourceName> resources;
   for (const auto& [resource, count] : place.needs) resources.insert(resource);
   return resources;
 }
 
-std::set<std::string> WaitQueue::Enter(const PodUid& pod, Place place,
-                                       std::int64_t now_ms) {
-  std::set<std::string> let_go;
+std::set<ResourceName> WaitQueue::Enter(const PodUid& pod, Place place,
+                                        std::int64_t now_ms) {
+  std::set<ResourceName> let_go;
   Entry entry;
   entry.since_ms = now_ms;
   if (const auto old = pods_.find(pod); old != pods_.end()) {
@@ -53,10 +53,10 @@ std::set<std::string> WaitQueue::Enter(const PodUid& pod, Place place,
   return let_go;
 }
 
-std::set<std::string> WaitQueue::Leave(const PodUid& pod) {
+std::set<ResourceName> WaitQueue::Leave(const PodUid& pod) {
   const auto found = pods_.find(pod);
   if (found == pods_.end()) return {};
-  std::set<std::string> resources = ResourcesOf(found->second.place);
+  std::set<ResourceName> resources = ResourcesOf(found->second.place);
   Remove(pod, found->second);
   pods_.erase(found);
   return resources;
@@ -107,11 +107,11 @@ std::optional<PodUid> WaitQueue::FirstBefore(const PodUid& pod,
   return std::nullopt;
 }
 
-std::vector<PodUid> WaitQueue::Turns(const std::set<std::string>& changed,
+std::vector<PodUid> WaitQueue::Turns(const std::set<ResourceName>& changed,
                                      std::int64_t now_ms, const FreeCount& free,
                                      const PodUid& but) {
   std::set<Order> concerned;
-  for (const std::string& resource : changed) {
+  for (const ResourceName& resource : changed) {
     const auto line = lines_.find(resource);
     if (line == lines_.end()) continue;
     concerned.insert(line->second.begin(), line->second.end());

@@ -18,7 +18,7 @@
 namespace devmgr::admission {
 
 /// What a pod needs at once, by resource.
-using DeviceCounts = std::map<std::string, std::int64_t>;
+using DeviceCounts = std::map<ResourceName, std::int64_t>;
 
 struct WaitQueueOptions {
   /// For so long those behind may take what the one before them waits for.
@@ -35,7 +35,7 @@ class WaitQueue {
     DeviceCounts needs;
     /// Those of `needs` that there is too little of. Empty: it does not stand
     /// in line, only the time counts.
-    std::set<std::string> short_of;
+    std::set<ResourceName> short_of;
     /// It is judged again after any change of those, whatever is free.
     bool any_change = false;
     /// False: it holds devices already, and takes none of those that are free.
@@ -44,17 +44,17 @@ class WaitQueue {
     std::optional<std::chrono::milliseconds> limit;
   };
   /// How many devices of a resource are left.
-  using FreeCount = std::function<std::int64_t(const std::string& resource)>;
+  using FreeCount = std::function<std::int64_t(const ResourceName& resource)>;
 
   explicit WaitQueue(WaitQueueOptions options) : options_(options) {}
 
   /// Takes its place, or another one. The time since which it waits stays; its
   /// turn is over. Gives the resources that were kept for it and are no more.
-  std::set<std::string> Enter(const PodUid& pod, Place place,
-                              std::int64_t now_ms);
+  std::set<ResourceName> Enter(const PodUid& pod, Place place,
+                               std::int64_t now_ms);
   /// It has what it needs, or does not want it any more. Gives the resources
   /// that others may have now.
-  std::set<std::string> Leave(const PodUid& pod);
+  std::set<ResourceName> Leave(const PodUid& pod);
 
   /// 0 for one that does not wait.
   std::chrono::milliseconds WaitedFor(const PodUid& pod,
@@ -69,7 +69,7 @@ class WaitQueue {
 
   /// Whose turn it is after these resources changed, in order, as far as what
   /// is free goes. They are to be judged again. `but` has been just now.
-  std::vector<PodUid> Turns(const std::set<std::string>& changed,
+  std::vector<PodUid> Turns(const std::set<ResourceName>& changed,
                             std::int64_t now_ms, const FreeCount& free,
                             const PodUid& but = {});
 
@@ -78,7 +78,7 @@ class WaitQueue {
   struct DueNow {
     std::vector<PodUid> pods;  ///< They have waited long enough.
     /// Of turns that were not taken. Their pods have left the queue.
-    std::set<std::string> resources;
+    std::set<ResourceName> resources;
   };
   /// Each is listed once.
   DueNow Due(std::int64_t now_ms);
@@ -101,7 +101,7 @@ class WaitQueue {
     return {place.priority, place.first_seen_ms, pod};
   }
   void Remove(const PodUid& pod, const Entry& entry);
-  static std::set<std::string> ResourcesOf(const Place& place);
+  static std::set<ResourceName> ResourcesOf(const Place& place);
   /// What it needs is kept from those behind it: it is its turn, or it has
   /// waited for too long for devices that others hold. What no pod behind it
   /// can help with, no pod has to wait for.
@@ -110,7 +110,7 @@ class WaitQueue {
   const WaitQueueOptions options_;
   std::map<PodUid, Entry> pods_;
   /// By resource, the pods in the queue that need it.
-  std::map<std::string, std::set<Order>> lines_;
+  std::map<ResourceName, std::set<Order>> lines_;
 };
 
 }  // namespace devmgr::admission

@@ -103,7 +103,7 @@ Scanner::Known Scanner::Examine(const std::string& path, int priority,
     if (!LeadsNowhere(path)) return now;
     now.file.path = path;
     now.file.priority = priority;
-    now.file.problem = "a symbolic link that leads nowhere";
+    now.file.problem = "a symbolic link without a target";
     return now;
   }
   const bool is_same = known != nullptr && known->signature.has_value() &&

@@ -25,7 +25,7 @@ std::string_view OwnerText(Backing backing) {
   return backing == Backing::kPlugin ? "device plugin" : "device class";
 }
 
-Decision HandOver(const std::string& resource, Backing backing,
+Decision HandOver(const ResourceName& resource, Backing backing,
                   std::int64_t now_ms) {
   auto record = std::make_shared<state::ResourceRecord>();
   record->name = resource;
@@ -39,7 +39,7 @@ Decision HandOver(const std::string& resource, Backing backing,
   return decision;
 }
 
-bool MayHandOver(const State& state, const std::string& resource, Backing to,
+bool MayHandOver(const State& state, const ResourceName& resource, Backing to,
                  const Candidates& candidates, Sharing sharing) {
   const bool careful = sharing == Sharing::kOneOwner;
   switch (to) {
@@ -63,7 +63,7 @@ std::vector<PodUid> Others(std::vector<PodUid> holders, const PodUid& pod) {
 
 }  // namespace
 
-Decision DecideBacking(const State& state, const std::string& resource,
+Decision DecideBacking(const State& state, const ResourceName& resource,
                        const Candidates& candidates, Sharing sharing,
                        std::int64_t now_ms) {
   const state::ResourceRecord* record = state.FindResource(resource);
@@ -86,7 +86,7 @@ Decision DecideBacking(const State& state, const std::string& resource,
 }
 
 absl::StatusOr<Decision> HandOverByOperator(const State& state,
-                                            const std::string& resource,
+                                            const ResourceName& resource,
                                             std::optional<Backing> to,
                                             const std::string& reason,
                                             std::int64_t now_ms) {
@@ -117,13 +117,14 @@ absl::StatusOr<Decision> HandOverByOperator(const State& state,
           ? fmt::format("an operator decided that {} is served by a {}: {}",
                         resource, OwnerText(*to), reason)
           : fmt::format(
-                "an operator leaves it to the rules again what serves {}: {}",
+                "an operator withdrew his decision on {}, which is served by "
+                "the rules again: {}",
                 resource, reason);
   decision.changes.push_back(state::PutResource{std::move(changed)});
   return decision;
 }
 
-std::string TakenFromPlugin(const State& state, const std::string& resource) {
+std::string TakenFromPlugin(const State& state, const ResourceName& resource) {
   const state::ResourceRecord* record = state.FindResource(resource);
   if (record == nullptr || record->backing != Backing::kClass) return "";
   return record->by_operator;
@@ -144,7 +145,7 @@ std::string WhyNotServed(const state::ResourceRecord* resource,
          "none until they have ended";
 }
 
-Decision ForgetResource(const State& state, const std::string& resource) {
+Decision ForgetResource(const State& state, const ResourceName& resource) {
   Decision decision;
   decision.kind = state::DecisionKind::kBacking;
   const state::ResourceRecord* record = state.FindResource(resource);
@@ -158,7 +159,7 @@ Decision ForgetResource(const State& state, const std::string& resource) {
   return decision;
 }
 
-absl::Status CheckNoClaims(const State& state, const std::string& resource,
+absl::Status CheckNoClaims(const State& state, const ResourceName& resource,
                            const PodUid& pod) {
   if (const auto reason = TakenFromPlugin(state, resource); !reason.empty()) {
     return AbortedError("an operator gave '{}' to a device class: {}", resource,
@@ -171,7 +172,7 @@ absl::Status CheckNoClaims(const State& state, const std::string& resource,
                       holders.front().value, resource);
 }
 
-Verdict CheckNoPluginDevices(const State& state, const std::string& resource,
+Verdict CheckNoPluginDevices(const State& state, const ResourceName& resource,
                              const PodUid& pod) {
   const std::vector<PodUid> holders =
       Others(state.PluginHoldersOf(resource, kMostNames + 1), pod);

@@ -37,7 +37,7 @@ struct Candidates {
 /// it. Nothing when all stays as it is. With Sharing::kAsItComes no holding
 /// counts. What an operator has said stands.
 state::Decision DecideBacking(const state::State& state,
-                              const std::string& resource,
+                              const ResourceName& resource,
                               const Candidates& candidates, Sharing sharing,
                               std::int64_t now_ms);
 
@@ -46,14 +46,14 @@ state::Decision DecideBacking(const state::State& state,
 ///   InvalidArgument  no reason, or the name is that of no extended resource
 ///   NotFound         to be taken back, and nothing serves the name
 absl::StatusOr<state::Decision> HandOverByOperator(
-    const state::State& state, const std::string& resource,
+    const state::State& state, const ResourceName& resource,
     std::optional<state::Backing> to, const std::string& reason,
     std::int64_t now_ms);
 
 /// Why the device plugin of the resource gives no devices by an operator's
 /// word; empty: none was said.
 std::string TakenFromPlugin(const state::State& state,
-                            const std::string& resource);
+                            const ResourceName& resource);
 
 /// Why no device plugin serves the name, for people; empty: one does.
 /// `resource`: what the ledger has of it, or null. `has_plugin`: one is
@@ -63,17 +63,17 @@ std::string WhyNotServed(const state::ResourceRecord* resource,
 
 /// Nothing serves the name any more. Nothing while a pod holds devices by it.
 state::Decision ForgetResource(const state::State& state,
-                               const std::string& resource);
+                               const ResourceName& resource);
 
 /// May a pod take devices of the plugin of `resource`?
 ///   Aborted  another pod holds a claim for it, or an operator gave the name to
 ///            a device class
 absl::Status CheckNoClaims(const state::State& state,
-                           const std::string& resource, const PodUid& pod);
+                           const ResourceName& resource, const PodUid& pod);
 
 /// May a pod take claims for `resource`? Waits for the pods that hold devices
 /// of its plugin.
 Verdict CheckNoPluginDevices(const state::State& state,
-                             const std::string& resource, const PodUid& pod);
+                             const ResourceName& resource, const PodUid& pod);
 
 }  // namespace devmgr::claim

@@ -163,7 +163,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
   nothing.kind = DecisionKind::kReserve;
   if (plan.empty()) return nothing;
   DEVMGR_RETURN_IF_ERROR(device::CheckStillFree(
-      plan, [&](std::string_view resource, std::string_view id) {
+      plan, [&](const ResourceName& resource, const DeviceId& id) {
         return state.HolderOf(resource, id);
       }));
   DEVMGR_RETURN_IF_ERROR(CheckNoForeignHolder(state, plan));
@@ -212,35 +212,6 @@ absl::StatusOr<Decision> CommitDevices(
     DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
   }
   return Replace(DecisionKind::kAllocated, "plugins answered",
-                 std::move(record));
-}
-
-absl::StatusOr<Decision> ReleaseInitDevices(const State& state,
-                                            const PodUid& uid,
-                                            const std::string& boot_id) {
-  const PodRecord* old = state.FindPod(uid);
-  if (old == nullptr) {
-    return NotFoundError("pod with UID '{}' is not known", uid.value);
-  }
-  if (old->phase != PodPhase::kReady || old->boot_id != boot_id) {
-    return FailedPreconditionError("pod '{}' is not Ready in this boot",
-                                   old->name.ToString());
-  }
-  auto record = std::make_shared<PodRecord>(*old);
-  for (DeviceHold& hold : record->holds) {
-    if (hold.kind != device::ContainerKind::kInit ||
-        hold.phase != ReservationPhase::kCommitted) {
-      continue;
-    }
-    hold.phase = ReservationPhase::kReleased;
-    hold.edits = {};
-    hold.pre_start = false;
-  }
-  Decision nothing;
-  nothing.kind = DecisionKind::kInitEnded;
-  if (record->holds == old->holds) return nothing;
-  DEVMGR_RETURN_IF_ERROR(Refreeze(state, record.get()));
-  return Replace(DecisionKind::kInitEnded, "init containers ended",
                  std::move(record));
 }
 

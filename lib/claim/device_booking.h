@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decisions about devices of plugins: as booking.h, for what lib/device plans.
+// Decisions about devices of plugins: as prepare_intent.h, for what lib/device
+// plans.
 //
 //   Waiting --Reserve--> Allocating --Commit--> Admitted --BookPod--> Ready
 //      ^                     |  |                                       ^
 //      +-------- Free -------+  +------- Commit without claims ---------+
 //
 // A Ready pod gives back what only its init containers had once these have
-// ended (ReleaseInitDevices), and has it reserved anew, without leaving its
+// ended (init_devices.h), and has it reserved anew, without leaving its
 // phase, before they run again.
 #pragma once
 
@@ -73,14 +74,6 @@ absl::StatusOr<state::Decision> CommitDevices(
     const state::State& state, const PodUid& pod,
     const AllocateAnswers& answers,
     const std::optional<WithoutClaims>& without_claims = std::nullopt);
-
-/// The init containers have ended: what they had is the pod's other containers'
-/// that have taken it over, or free. Nothing to do without such.
-///   NotFound            the pod is not known
-///   FailedPrecondition  it is not Ready, or not in this boot
-absl::StatusOr<state::Decision> ReleaseInitDevices(const state::State& state,
-                                                   const PodUid& pod,
-                                                   const std::string& boot_id);
 
 /// Frees what the pod has reserved, not what is committed; nothing to do when
 /// it has reserved nothing. `message` says why.

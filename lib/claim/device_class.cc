@@ -19,9 +19,9 @@ std::int64_t CreatedAt(const DeviceClass& item) {
 
 }  // namespace
 
-std::map<std::string, const DeviceClass*> ClassesByResource(
+std::map<ResourceName, const DeviceClass*> ClassesByResource(
     const ObjectMap<DeviceClass>& classes) {
-  std::map<std::string, const DeviceClass*> owners;
+  std::map<ResourceName, const DeviceClass*> owners;
   for (const auto& [name, item] : classes) {  // in order of their names
     if (item->extended_resource_name.empty()) continue;
     const DeviceClass*& owner = owners[item->extended_resource_name];

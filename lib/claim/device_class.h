@@ -14,7 +14,7 @@ namespace devmgr::claim {
 /// newest; of those of one age, or of which it is not known, the first by name.
 /// By nothing but the classes that there are, so it does not matter in which
 /// order they came. The classes are borrowed.
-std::map<std::string, const DeviceClass*> ClassesByResource(
+std::map<ResourceName, const DeviceClass*> ClassesByResource(
     const ObjectMap<DeviceClass>& classes);
 
 /// Drivers that the class's selectors name in so many words

@@ -26,7 +26,7 @@ using state::State;
 constexpr std::size_t kMostHeldNames = 8;
 
 /// The pod has it for good; what is only reserved may be given back.
-bool IsGivenTo(const state::PodRecord& pod, const std::string& resource,
+bool IsGivenTo(const state::PodRecord& pod, const ResourceName& resource,
                const std::string& device) {
   return std::any_of(
       pod.holds.begin(), pod.holds.end(), [&](const state::DeviceHold& hold) {

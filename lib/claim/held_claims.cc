@@ -59,7 +59,7 @@ bool Uses(const Container& container, const std::string& pod_claim) {
 
 ContainerClaims HeldClaimsOf(const state::State& state,
                              const state::PodRecord& pod,
-                             std::string_view container) {
+                             const ContainerName& container) {
   ContainerClaims result;
   for (const ContainerNeed& need : pod.needs) {
     if (need.name != container) continue;
@@ -76,7 +76,7 @@ ContainerClaims HeldClaimsOf(const state::State& state,
   return result;
 }
 
-ContainerClaims MissingClaimsOf(const Pod& pod, std::string_view container,
+ContainerClaims MissingClaimsOf(const Pod& pod, const ContainerName& container,
                                 const ObjectSnapshot& objects,
                                 const PlanOptions& options) {
   ContainerClaims result;

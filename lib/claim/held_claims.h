@@ -18,10 +18,10 @@ namespace devmgr::claim {
 /// Of a pod whose claims are booked.
 ContainerClaims HeldClaimsOf(const state::State& state,
                              const state::PodRecord& pod,
-                             std::string_view container);
+                             const ContainerName& container);
 
 /// Of a pod that holds none of its claims.
-ContainerClaims MissingClaimsOf(const Pod& pod, std::string_view container,
+ContainerClaims MissingClaimsOf(const Pod& pod, const ContainerName& container,
                                 const ObjectSnapshot& objects,
                                 const PlanOptions& options);
 

@@ -52,7 +52,7 @@ struct PlanOptions {
   bool optional_operations = false;
   /// Why no device plugin serves this extended resource, for people; empty:
   /// one does. Null: none serves any.
-  std::function<std::string(const std::string&)> why_not_served = nullptr;
+  std::function<std::string(const ResourceName&)> why_not_served = nullptr;
   /// Of a name by a plugin and by claims.
   Sharing sharing = Sharing::kOneOwner;
   /// Kubernetes 1.26 and 1.27: a claim made for a pod whose status says nothing

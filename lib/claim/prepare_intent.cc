@@ -122,8 +122,8 @@ void TakePlan(Draft& draft, const PodPlan& plan, PodRecord* pod) {
 }
 
 /// The extended resources that claims of the plan serve.
-std::set<std::string> NamesOf(const PodPlan& plan) {
-  std::set<std::string> names;
+std::set<ResourceName> NamesOf(const PodPlan& plan) {
+  std::set<ResourceName> names;
   for (const state::ContainerNeed& need : plan.needs) {
     for (const state::Want& want : need.wants) {
       if (!want.resource.empty()) names.insert(want.resource);
@@ -185,9 +185,9 @@ Verdict CheckPlannedNames(const State& state, const PodPlan& plan,
   if (plan.sharing != Sharing::kOneOwner) return verdict;
   const PodRecord* record = state.FindPod(pod);
   // What it holds stays its own.
-  const std::set<std::string> held =
-      record != nullptr ? ResourcesByClaims(*record) : std::set<std::string>();
-  for (const std::string& resource : NamesOf(plan)) {
+  const std::set<ResourceName> held =
+      record != nullptr ? ResourcesByClaims(*record) : std::set<ResourceName>();
+  for (const ResourceName& resource : NamesOf(plan)) {
     if (held.contains(resource)) continue;
     Worsen(verdict, CheckNoPluginDevices(state, resource, pod));
   }

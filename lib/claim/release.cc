@@ -305,8 +305,9 @@ Decision ForgiveDebts(const State& state, const DebtRules& rules,
   for (const auto& [uid, dropped] : drivers) {
     DropDrivers(draft, state, uid, dropped, rules);
   }
-  return draft.Finish(DecisionKind::kForgiven,
-                      "drivers have owed it for too long");
+  return draft.Finish(
+      DecisionKind::kForgiven,
+      "drivers have not unprepared it within the time of forgiveAfter");
 }
 
 absl::StatusOr<Decision> ForceRelease(const State& state,
@@ -333,7 +334,7 @@ absl::StatusOr<Decision> ForceRelease(const State& state,
   }
   return draft.Finish(
       DecisionKind::kForgiven,
-      fmt::format("by an operator's word, without waiting for {}: {}",
+      fmt::format("an operator released it without waiting for {}: {}",
                   fmt::join(drivers, ", "), reason));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decisions about claims that pods give up, and about what drivers owe when
-// they do not unprepare them: pure functions, as in booking.h.
+// they do not unprepare them: pure functions, as in prepare_intent.h.
 #pragma once
 
 #include <absl/status/statusor.h>

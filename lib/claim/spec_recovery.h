@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decisions about CDI specs that are gone although a driver has prepared the
-// claim: pure functions, as in booking.h. A driver prepares again first. One
-// that answers from its memory, without writing them, is then to unprepare the
-// claim and to prepare it once more, which is right only while no container
+// claim: pure functions, as in prepare_intent.h. A driver prepares again first.
+// One that answers from its memory, without writing them, is then to unprepare
+// the claim and to prepare it once more, which is right only while no container
 // runs with it.
 #pragma once
 

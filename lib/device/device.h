@@ -28,7 +28,7 @@ DeviceHealth PublicOf(Health health);
 
 /// One device as a plugin reports it. Its ID is unique within its resource.
 struct Device {
-  std::string id;
+  DeviceId id;
   Health health = Health::kHealthy;
   std::vector<std::int64_t> numa_nodes;  ///< Ascending; empty: on no node.
   friend bool operator==(const Device&, const Device&) = default;

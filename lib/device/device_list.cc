@@ -14,16 +14,16 @@ namespace {
 
 using api::Quoted;
 
-bool IdCanBeUsed(const std::string& id, ListProblems& problems) {
+bool IdCanBeUsed(const DeviceId& id, ListProblems& problems) {
   if (const std::string problem = CheckDeviceId(id); !problem.empty()) {
     problems.Add("{}", problem);
     return false;
   }
-  if (id.size() > kDefinedIdLength) {
+  if (id.value.size() > kDefinedIdLength) {
     problems.Add(
         "device {}: ID has {} bytes, the definition says {} at "
         "most",
-        Quoted(id), id.size(), kDefinedIdLength);
+        Quoted(id), id.value.size(), kDefinedIdLength);
   }
   return true;
 }
@@ -108,7 +108,7 @@ void Append(Device device, std::vector<Device>& devices,
 
 }  // namespace
 
-std::string CheckDeviceId(const std::string& id) {
+std::string CheckDeviceId(std::string_view id) {
   if (id.empty()) return "a device has an empty ID";
   if (id.size() > kMaxIdLength) {
     return fmt::format("device ID {} has {} bytes, at most {} are allowed",

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct ListProblems {
 };
 
 /// Why there can be no device of that ID; empty when there can.
-std::string CheckDeviceId(const std::string& id);
+std::string CheckDeviceId(std::string_view id);
 
 struct CheckedList {
   std::vector<Device> devices;  ///< In natural order, each ID once.

@@ -22,7 +22,7 @@ namespace devmgr::device {
 /// A held device that its plugin calls Unhealthy.
 struct FaultyDevice {
   PodUid pod;
-  std::string id;
+  DeviceId id;
   std::int64_t since_ms = 0;
   std::string reason = {};  ///< In the driver's words; may be empty.
   friend bool operator==(const FaultyDevice&, const FaultyDevice&) = default;

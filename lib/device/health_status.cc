@@ -7,8 +7,7 @@
 namespace devmgr::device {
 namespace {
 
-DeviceHealthStatus StatusOf(const std::string& id,
-                            const InventoryDevice* known) {
+DeviceHealthStatus StatusOf(const DeviceId& id, const InventoryDevice* known) {
   if (known == nullptr) return {.id = id};
   return {.id = id,
           .health = known->device.health,
@@ -68,12 +67,12 @@ std::set<PodUid> PodsConcerned(const InventoryDelta& delta,
                                const ReservationTable::HeldIds& held) {
   std::set<PodUid> pods;
   if (held.empty()) return pods;
-  const auto add = [&](const std::string& id) {
+  const auto add = [&](const DeviceId& id) {
     const auto holder = held.find(id);
     if (holder != held.end()) pods.insert(holder->second.pod);
   };
-  for (const std::string& id : delta.added) add(id);
-  for (const std::string& id : delta.vanished) add(id);
+  for (const DeviceId& id : delta.added) add(id);
+  for (const DeviceId& id : delta.vanished) add(id);
   for (const auto& change : delta.changed) add(change.id);
   return pods;
 }

@@ -19,7 +19,7 @@
 namespace devmgr::device {
 
 struct DeviceHealthStatus {
-  std::string id;
+  DeviceId id;
   Health health = Health::kUnknown;
   /// Why, and since when; empty and 0 when no plugin has reported the device
   /// since we started.
@@ -30,14 +30,14 @@ struct DeviceHealthStatus {
 };
 
 struct ResourceHealthStatus {
-  std::string resource;
+  ResourceName resource;
   std::vector<DeviceHealthStatus> devices;  ///< In natural order.
   friend bool operator==(const ResourceHealthStatus&,
                          const ResourceHealthStatus&) = default;
 };
 
 struct ContainerHealthStatus {
-  std::string container;
+  ContainerName container;
   ContainerKind kind = ContainerKind::kApp;
   std::vector<ResourceHealthStatus> resources;  ///< By name.
   friend bool operator==(const ContainerHealthStatus&,
@@ -46,7 +46,7 @@ struct ContainerHealthStatus {
 
 /// A device of a resource; null when it is not known.
 using FindKnown = std::function<const InventoryDevice*(
-    const std::string& resource, const std::string& id)>;
+    const ResourceName& resource, const DeviceId& id)>;
 
 /// Of all containers of a pod that hold devices, of every kind, in the order in
 /// which these were reserved.

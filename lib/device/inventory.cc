@@ -25,7 +25,7 @@ void SortById(InventoryDelta& delta) {
 }
 
 /// Where it is, or would be.
-std::size_t PlaceIn(const InventoryDevices& devices, std::string_view id) {
+std::size_t PlaceIn(const InventoryDevices& devices, const DeviceId& id) {
   const auto found =
       std::lower_bound(devices.begin(), devices.end(), id,
                        [](const InventoryDevice& known, std::string_view key) {
@@ -45,7 +45,7 @@ std::vector<Device> Listed(const InventoryDevices& devices) {
 }  // namespace
 
 const InventoryDevice* FindDevice(const InventoryDevices& devices,
-                                  std::string_view id) {
+                                  const DeviceId& id) {
   const std::size_t place = PlaceIn(devices, id);
   return place < devices.size() && devices[place].device.id == id
              ? &devices[place]
@@ -152,10 +152,10 @@ void Inventory::DropUnlisted() {
   Count();
 }
 
-void Inventory::UpdateHeld(const std::vector<std::string>& ids,
+void Inventory::UpdateHeld(const std::vector<DeviceId>& ids,
                            const IsHeld& held) {
   bool drop = false;
-  for (const std::string& id : ids) {
+  for (const DeviceId& id : ids) {
     const std::optional<std::size_t> place = PlaceOf(id);
     if (!place.has_value()) continue;
     held_.Set(*place, held(id));
@@ -165,7 +165,7 @@ void Inventory::UpdateHeld(const std::vector<std::string>& ids,
   if (drop) DropUnlisted();
 }
 
-std::optional<std::size_t> Inventory::PlaceOf(std::string_view id) const {
+std::optional<std::size_t> Inventory::PlaceOf(const DeviceId& id) const {
   const std::size_t place = PlaceIn(devices(), id);
   if (place == devices().size() || devices()[place].device.id != id) {
     return std::nullopt;
@@ -180,16 +180,16 @@ void Inventory::MarkPlace(std::size_t place) {
   held_unhealthy_.Set(place, held && known.device.health == Health::kUnhealthy);
 }
 
-const InventoryDevice* Inventory::Find(std::string_view id) const {
+const InventoryDevice* Inventory::Find(const DeviceId& id) const {
   return FindDevice(devices(), id);
 }
 
-bool Inventory::HasHolder(std::string_view id) const {
+bool Inventory::HasHolder(const DeviceId& id) const {
   const std::optional<std::size_t> place = PlaceOf(id);
   return place.has_value() && held_.Has(*place);
 }
 
-Health Inventory::HealthOf(std::string_view id) const {
+Health Inventory::HealthOf(const DeviceId& id) const {
   const InventoryDevice* known = Find(id);
   return known == nullptr ? Health::kUnknown : known->device.health;
 }

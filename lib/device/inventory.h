@@ -53,15 +53,15 @@ using InventoryDevices = SharedVector<InventoryDevice>;
 /// What an event changed. IDs are in natural order.
 struct InventoryDelta {
   struct HealthChange {
-    std::string id;
+    DeviceId id;
     Health before = Health::kUnknown;
     Health after = Health::kUnknown;
     friend bool operator==(const HealthChange&, const HealthChange&) = default;
   };
-  std::vector<std::string> added;
-  std::vector<std::string> vanished;  ///< Not listed any more.
+  std::vector<DeviceId> added;
+  std::vector<DeviceId> vanished;     ///< Not listed any more.
   std::vector<HealthChange> changed;  ///< Vanished ones are not among these.
-  std::vector<std::string> moved;     ///< To other NUMA nodes.
+  std::vector<DeviceId> moved;        ///< To other NUMA nodes.
   /// Of the list that came.
   ListProblems problems;
 
@@ -82,7 +82,7 @@ struct Figures {
 
 /// Does a pod hold this device? Such a device stays known, as kUnknown, when
 /// the plugin does not list it any more.
-using IsHeld = std::function<bool(const std::string& id)>;
+using IsHeld = std::function<bool(const DeviceId& id)>;
 
 /// Thread-bound. The cost of a list is linear in its length, and of the rest in
 /// what there is to change: pods come and go without a look at the devices of
@@ -116,7 +116,7 @@ class Inventory {
 
   /// Pods took or gave back some of these. Forgets those that are neither
   /// listed nor held.
-  void UpdateHeld(const std::vector<std::string>& ids, const IsHeld& held);
+  void UpdateHeld(const std::vector<DeviceId>& ids, const IsHeld& held);
 
   EndpointState state() const { return state_; }
   std::int64_t state_since_ms() const { return state_since_ms_; }
@@ -131,13 +131,13 @@ class Inventory {
   /// A copy shares what later changes do not touch.
   const InventoryDevices& devices() const { return devices_; }
   /// By a pod, as of the last UpdateHeld. False for devices that there are not.
-  bool HasHolder(std::string_view id) const;
+  bool HasHolder(const DeviceId& id) const;
   /// Where it is in `devices`; nothing when there is none.
-  std::optional<std::size_t> PlaceOf(std::string_view id) const;
+  std::optional<std::size_t> PlaceOf(const DeviceId& id) const;
   /// Null when there is none. Valid until the next change.
-  const InventoryDevice* Find(std::string_view id) const;
+  const InventoryDevice* Find(const DeviceId& id) const;
   /// kUnknown for devices that there are not.
-  Health HealthOf(std::string_view id) const;
+  Health HealthOf(const DeviceId& id) const;
 
   /// How many devices work and are not held.
   std::int64_t free_count() const { return free_.count(); }
@@ -194,9 +194,9 @@ class Inventory {
 
 /// In a list in natural order of IDs; null when there is none.
 const InventoryDevice* FindDevice(const InventoryDevices& devices,
-                                  std::string_view id);
+                                  const DeviceId& id);
 
 /// By resource name.
-using InventoryMap = std::map<std::string, Inventory, std::less<>>;
+using InventoryMap = std::map<ResourceName, Inventory, std::less<>>;
 
 }  // namespace devmgr::device

@@ -15,7 +15,7 @@ namespace devmgr::device {
 
 /// What the plugin of one resource answered for the container.
 struct ResourceEdits {
-  std::string resource;
+  ResourceName resource;
   ContainerEdits edits;
 };
 
@@ -23,7 +23,7 @@ struct ResourceEdits {
 template <typename T>
 struct FromResource {
   T value;
-  std::string resource;
+  ResourceName resource;
   friend bool operator==(const FromResource&, const FromResource&) = default;
 };
 

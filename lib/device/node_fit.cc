@@ -5,8 +5,8 @@
 
 namespace devmgr::device {
 
-std::map<std::string, std::int64_t> AllocatableForFit(
-    std::map<std::string, std::int64_t> allocatable,
+std::map<ResourceName, std::int64_t> AllocatableForFit(
+    std::map<ResourceName, std::int64_t> allocatable,
     const ReservationTable& reservations, const PodUid& pod) {
   if (reservations.OfPod(pod).empty()) return allocatable;
   for (const auto& [resource, held] : reservations.resources()) {

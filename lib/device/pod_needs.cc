@@ -9,8 +9,8 @@
 namespace devmgr::device {
 namespace {
 
-bool ServedByClaim(const Pod& pod, const std::string& container,
-                   const std::string& resource) {
+bool ServedByClaim(const Pod& pod, const ContainerName& container,
+                   const ResourceName& resource) {
   const auto& status = pod.status.extended_resource_claim_status;
   return status.has_value() &&
          std::any_of(status->request_mappings.begin(),
@@ -54,20 +54,20 @@ std::vector<DeviceNeed> NeedsOf(const Pod& pod, bool dra_extended_resources) {
   return needs;
 }
 
-std::map<std::string, std::int64_t> EffectiveNeeds(
+std::map<ResourceName, std::int64_t> EffectiveNeeds(
     const std::vector<DeviceNeed>& needs) {
   struct Stages {
     std::int64_t running = 0;  ///< Sidecars and app containers so far.
     std::int64_t largest = 0;
   };
-  std::map<std::string, Stages> resources;
+  std::map<ResourceName, Stages> resources;
   for (const DeviceNeed& need : needs) {
     Stages& stages = resources[need.resource];
     const std::int64_t now = Sum(stages.running, need.count);
     stages.largest = std::max(stages.largest, now);
     if (need.kind != ContainerKind::kInit) stages.running = now;
   }
-  std::map<std::string, std::int64_t> effective;
+  std::map<ResourceName, std::int64_t> effective;
   for (const auto& [resource, stages] : resources) {
     effective[resource] = stages.largest;
   }

@@ -16,9 +16,9 @@ namespace devmgr::device {
 
 /// What one container wants of one resource.
 struct DeviceNeed {
-  std::string container;
+  ContainerName container;
   ContainerKind kind = ContainerKind::kApp;
-  std::string resource;
+  ResourceName resource;
   std::int64_t count = 0;
   friend bool operator==(const DeviceNeed&, const DeviceNeed&) = default;
 };
@@ -31,7 +31,7 @@ std::vector<DeviceNeed> NeedsOf(const Pod& pod, bool dra_extended_resources);
 /// What the pod needs at once, by resource: the largest stage of its init
 /// containers (sidecars that run already included), or all app containers and
 /// sidecars, whichever is more.
-std::map<std::string, std::int64_t> EffectiveNeeds(
+std::map<ResourceName, std::int64_t> EffectiveNeeds(
     const std::vector<DeviceNeed>& needs);
 
 }  // namespace devmgr::device

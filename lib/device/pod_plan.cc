@@ -23,7 +23,7 @@ const typename Map::mapped_type* FindOrNull(const Map& map,
 /// Plans one resource of the pod, container by container.
 class ResourcePlanner {
  public:
-  ResourcePlanner(const PlanInput& input, const std::string& resource)
+  ResourcePlanner(const PlanInput& input, const ResourceName& resource)
       : input_(input),
         held_(input.reservations.Held(resource)),
         inventory_(FindOrNull(input.inventories, resource)) {
@@ -107,7 +107,7 @@ class ResourcePlanner {
     }
     if (const auto* adopted = FindOrNull(
             input_.adopted, NeedKey(need.container, need.resource))) {
-      for (const std::string& id : *adopted) {
+      for (const DeviceId& id : *adopted) {
         if (!taken_.contains(id)) reusable.insert(id);
       }
     }
@@ -206,7 +206,7 @@ std::vector<Reservation> InOrderOf(const std::vector<DeviceNeed>& needs,
 }  // namespace
 
 PodPlan PlanPod(const PlanInput& input) {
-  std::map<std::string, ResourcePlanner> planners;
+  std::map<ResourceName, ResourcePlanner> planners;
   for (const DeviceNeed& need : input.needs) {
     planners.try_emplace(need.resource, input, need.resource)
         .first->second.Plan(need);

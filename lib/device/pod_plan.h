@@ -25,7 +25,7 @@
 namespace devmgr::device {
 
 /// Container and resource.
-using NeedKey = std::pair<std::string, std::string>;
+using NeedKey = std::pair<ContainerName, ResourceName>;
 
 struct PlanInput {
   PodUid pod;
@@ -33,16 +33,16 @@ struct PlanInput {
   const InventoryMap& inventories;
   const ReservationTable& reservations;
   /// Resources whose plugin offers a preference.
-  std::set<std::string> asking = {};
+  std::set<ResourceName> asking = {};
   /// Answers so far.
-  std::map<NeedKey, std::vector<std::string>> preferences = {};
+  std::map<NeedKey, std::vector<DeviceId>> preferences = {};
   /// NUMA nodes to prefer, ascending.
   std::map<NeedKey, std::vector<std::int64_t>> masks = {};
   /// Pods that hold claims for a resource, the first few; of such a resource
   /// nothing is chosen. The pod itself is not among them.
-  std::map<std::string, std::vector<PodUid>> claimed_by = {};
+  std::map<ResourceName, std::vector<PodUid>> claimed_by = {};
   /// By resource: why an operator keeps it from its plugin; empty: he does not.
-  std::map<std::string, std::string> handed_over = {};
+  std::map<ResourceName, std::string> handed_over = {};
   /// Devices that a container which runs already has, and no other container:
   /// it gets these first.
   std::map<NeedKey, IdSet> adopted = {};
@@ -76,8 +76,8 @@ struct PodPlan {
 PodPlan PlanPod(const PlanInput& input);
 
 /// The pod that holds the device, or null.
-using HolderLookup = std::function<const PodUid*(std::string_view resource,
-                                                 std::string_view id)>;
+using HolderLookup = std::function<const PodUid*(const ResourceName& resource,
+                                                 const DeviceId& id)>;
 
 /// Is a plan still good for reserving? For the thread that decides.
 ///   Aborted  another pod has taken a device meanwhile: plan again

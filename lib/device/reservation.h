@@ -29,7 +29,7 @@ enum class ReservationPhase : std::uint8_t {
 
 /// A device as it was when it was chosen.
 struct HeldDevice {
-  std::string id;
+  DeviceId id;
   std::vector<std::int64_t> numa_nodes;  ///< Ascending.
   friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
 };
@@ -38,9 +38,9 @@ struct HeldDevice {
 /// same device, see pod_plan.h; containers of two pods never do.
 struct Reservation {
   PodUid pod;
-  std::string container;
+  ContainerName container;
   ContainerKind kind = ContainerKind::kApp;
-  std::string resource;
+  ResourceName resource;
   ReservationPhase phase = ReservationPhase::kReserved;
   std::vector<HeldDevice> devices;  ///< In natural order of IDs.
   friend bool operator==(const Reservation&, const Reservation&) = default;
@@ -48,8 +48,8 @@ struct Reservation {
 
 /// Devices that no pod holds any more.
 struct FreedDevices {
-  std::string resource;
-  std::vector<std::string> ids;
+  ResourceName resource;
+  std::vector<DeviceId> ids;
   friend bool operator==(const FreedDevices&, const FreedDevices&) = default;
 };
 

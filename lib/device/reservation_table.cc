@@ -57,16 +57,9 @@ std::vector<FreedDevices> ReservationTable::ReleasePod(const PodUid& pod) {
 }
 
 std::vector<FreedDevices> ReservationTable::ReleaseContainer(
-    const PodUid& pod, std::string_view container) {
+    const PodUid& pod, const ContainerName& container) {
   return Release(pod, [&](const Reservation& reservation) {
     return reservation.container == container;
-  });
-}
-
-std::vector<FreedDevices> ReservationTable::ReleaseInitContainers(
-    const PodUid& pod) {
-  return Release(pod, [](const Reservation& reservation) {
-    return reservation.kind == ContainerKind::kInit;
   });
 }
 
@@ -78,8 +71,8 @@ const std::vector<Reservation>& ReservationTable::OfPod(
 }
 
 const Reservation* ReservationTable::Find(const PodUid& pod,
-                                          std::string_view container,
-                                          std::string_view resource) const {
+                                          const ContainerName& container,
+                                          const ResourceName& resource) const {
   for (const Reservation& reservation : OfPod(pod)) {
     if (reservation.container == container &&
         reservation.resource == resource) {
@@ -90,14 +83,14 @@ const Reservation* ReservationTable::Find(const PodUid& pod,
 }
 
 const ReservationTable::Holder* ReservationTable::HolderOf(
-    std::string_view resource, std::string_view id) const {
+    const ResourceName& resource, const DeviceId& id) const {
   const HeldIds& held = Held(resource);
   const auto found = held.find(id);
   return found == held.end() ? nullptr : &found->second;
 }
 
 const ReservationTable::HeldIds& ReservationTable::Held(
-    std::string_view resource) const {
+    const ResourceName& resource) const {
   static const HeldIds kNone;
   const auto found = held_.find(resource);
   return found == held_.end() ? kNone : found->second;
@@ -106,7 +99,7 @@ const ReservationTable::HeldIds& ReservationTable::Held(
 template <typename Matches>
 std::vector<FreedDevices> ReservationTable::Release(const PodUid& pod,
                                                     Matches matches) {
-  std::map<std::string, std::vector<std::string>> freed;
+  std::map<ResourceName, std::vector<DeviceId>> freed;
   const auto found = pods_.find(pod);
   if (found == pods_.end()) return {};
   std::erase_if(found->second, [&](const Reservation& reservation) {
@@ -125,7 +118,7 @@ std::vector<FreedDevices> ReservationTable::Release(const PodUid& pod,
 
 void ReservationTable::Free(
     const Reservation& reservation,
-    std::map<std::string, std::vector<std::string>>& freed) {
+    std::map<ResourceName, std::vector<DeviceId>>& freed) {
   const auto resource = held_.find(reservation.resource);
   if (resource == held_.end()) return;
   for (const HeldDevice& device : reservation.devices) {

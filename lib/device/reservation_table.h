@@ -23,7 +23,7 @@ class ReservationTable {
     PodUid pod;
     int containers = 0;  ///< Of the pod.
   };
-  using HeldIds = std::map<std::string, Holder, IdOrder>;
+  using HeldIds = std::map<DeviceId, Holder, IdOrder>;
 
   /// Nothing is changed by an error.
   ///   FailedPrecondition  another pod holds one of the devices, or the
@@ -37,22 +37,20 @@ class ReservationTable {
   /// Gives back what is freed by it, by resource name.
   std::vector<FreedDevices> ReleasePod(const PodUid& pod);
   std::vector<FreedDevices> ReleaseContainer(const PodUid& pod,
-                                             std::string_view container);
-  /// After the last init container: frees what none of the pod's other
-  /// containers took over.
-  std::vector<FreedDevices> ReleaseInitContainers(const PodUid& pod);
+                                             const ContainerName& container);
 
   /// In the order they were added; empty for a pod that holds nothing.
   const std::vector<Reservation>& OfPod(const PodUid& pod) const;
   /// Null when there is none.
-  const Reservation* Find(const PodUid& pod, std::string_view container,
-                          std::string_view resource) const;
+  const Reservation* Find(const PodUid& pod, const ContainerName& container,
+                          const ResourceName& resource) const;
   /// Null when the device is free.
-  const Holder* HolderOf(std::string_view resource, std::string_view id) const;
+  const Holder* HolderOf(const ResourceName& resource,
+                         const DeviceId& id) const;
   /// All held devices of a resource.
-  const HeldIds& Held(std::string_view resource) const;
+  const HeldIds& Held(const ResourceName& resource) const;
   /// Resources of which something is held; the sets are not empty.
-  const std::map<std::string, HeldIds, std::less<>>& resources() const {
+  const std::map<ResourceName, HeldIds, std::less<>>& resources() const {
     return held_;
   }
 
@@ -60,10 +58,10 @@ class ReservationTable {
   template <typename Matches>
   std::vector<FreedDevices> Release(const PodUid& pod, Matches matches);
   void Free(const Reservation& reservation,
-            std::map<std::string, std::vector<std::string>>& freed);
+            std::map<ResourceName, std::vector<DeviceId>>& freed);
 
   std::map<PodUid, std::vector<Reservation>> pods_;
-  std::map<std::string, HeldIds, std::less<>> held_;
+  std::map<ResourceName, HeldIds, std::less<>> held_;
 };
 
 }  // namespace devmgr::device

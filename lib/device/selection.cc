@@ -16,7 +16,7 @@ using Devices = std::vector<std::size_t>;
 Devices FreeDevices(const SelectionInput& input, std::size_t most) {
   Devices free;
   input.inventory.VisitFree([&](std::size_t place) {
-    const std::string& id = input.inventory.devices()[place].device.id;
+    const DeviceId& id = input.inventory.devices()[place].device.id;
     if (!input.held.contains(id) && !input.planned.contains(id)) {
       free.push_back(place);
     }
@@ -36,7 +36,7 @@ std::size_t MostOf(const SelectionInput& input, std::int64_t missing) {
 /// Those that can be taken over; unlike at the kubelet only what works.
 Devices ReusableDevices(const SelectionInput& input) {
   Devices reusable;
-  for (const std::string& id : input.reusable) {
+  for (const DeviceId& id : input.reusable) {
     const std::optional<std::size_t> place = input.inventory.PlaceOf(id);
     if (place.has_value() && input.inventory.devices()[*place].Usable()) {
       reusable.push_back(*place);
@@ -106,10 +106,10 @@ class Choice {
 };
 
 /// In the order of the plugin's answer.
-Devices PreferredOf(const std::vector<std::string>& answer, const Devices& pool,
+Devices PreferredOf(const std::vector<DeviceId>& answer, const Devices& pool,
                     const Inventory& inventory) {
   Devices preferred;
-  for (const std::string& id : answer) {
+  for (const DeviceId& id : answer) {
     const std::optional<std::size_t> place = inventory.PlaceOf(id);
     if (place.has_value() &&
         std::binary_search(pool.begin(), pool.end(), *place)) {
@@ -149,7 +149,7 @@ Shortage Explain(const SelectionInput& input, const Choice& choice,
   const InventoryDevices& devices = input.inventory.devices();
   for (std::size_t place = 0; place < devices.size(); ++place) {
     const InventoryDevice& known = devices[place];
-    const std::string& id = known.device.id;
+    const DeviceId& id = known.device.id;
     const auto held = input.held.find(id);
     const bool someones = held != input.held.end();
     const bool ours = input.planned.contains(id) ||

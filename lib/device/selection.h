@@ -21,15 +21,15 @@
 
 namespace devmgr::device {
 
-using IdSet = std::set<std::string, IdOrder>;
+using IdSet = std::set<DeviceId, IdOrder>;
 
 /// What a plugin is asked (GetPreferredAllocation). IDs in natural order.
 struct PreferenceQuestion {
-  std::string container;
-  std::string resource;
-  std::vector<std::string> available;     ///< With `must_include`.
-  std::vector<std::string> must_include;  ///< Chosen already.
-  std::int64_t size = 0;                  ///< Of the whole request.
+  ContainerName container;
+  ResourceName resource;
+  std::vector<DeviceId> available;     ///< With `must_include`.
+  std::vector<DeviceId> must_include;  ///< Chosen already.
+  std::int64_t size = 0;               ///< Of the whole request.
   friend bool operator==(const PreferenceQuestion&,
                          const PreferenceQuestion&) = default;
 };
@@ -48,8 +48,8 @@ struct Shortage {
     kHeldUnhealthy,   ///< What it holds does not work any more: `devices`.
   };
   Kind kind = Kind::kNotServed;
-  std::string container;
-  std::string resource;
+  ContainerName container;
+  ResourceName resource;
   EndpointState state = EndpointState::kUnknown;
   std::int64_t requested = 0;  ///< Beyond what it takes over.
   std::int64_t available = 0;
@@ -57,8 +57,8 @@ struct Shortage {
   std::vector<PodUid> holders;  ///< The first few; without the pod itself.
   /// `namespace/name` of the same; empty: they are named by UID.
   std::vector<std::string> holder_names = {};
-  std::vector<std::string> devices;  ///< The first few.
-  std::string reason;                ///< Of an operator.
+  std::vector<DeviceId> devices;  ///< The first few.
+  std::string reason;             ///< Of an operator.
   PodUid pod;
   // Of a container that finds too few.
   std::int64_t taken_over = 0;  ///< From init containers, beside `requested`.
@@ -84,7 +84,7 @@ struct SelectionInput {
   bool ask_preference = false;  ///< The plugin offers one.
   /// The plugin's answer; null: not asked yet. It is advice: what of it cannot
   /// be used is left aside.
-  const std::vector<std::string>* preferred = nullptr;
+  const std::vector<DeviceId>* preferred = nullptr;
 };
 
 struct Selection {

@@ -33,7 +33,7 @@ std::string PodList(const Shortage& shortage) {
 }
 
 std::string DeviceList(const Shortage& shortage) {
-  return List(shortage.devices, [](const std::string& id) { return id; });
+  return List(shortage.devices, [](const DeviceId& id) { return id; });
 }
 
 /// `container 'c' requests 3 devices (1 taken over from init containers)`.
@@ -76,7 +76,7 @@ std::string NotServedText(EndpointState state) {
 }  // namespace
 
 std::string ShortageText(const Shortage& shortage) {
-  const std::string resource = Quoted(shortage.resource);
+  const ResourceName resource = Quoted(shortage.resource);
   switch (shortage.kind) {
     case Shortage::Kind::kNotServed:
       return fmt::format("resource {}: {}, and {}", resource,
@@ -118,17 +118,17 @@ std::string ShortageText(const Shortage& shortage) {
 }
 
 std::string KubeletShortageText(const Shortage& shortage) {
-  const std::string& resource = shortage.resource;
+  const ResourceName& resource = shortage.resource;
   switch (shortage.kind) {
     case Shortage::Kind::kNotServed:
       if (shortage.state == EndpointState::kUnknown ||
           shortage.state == EndpointState::kForgotten) {
-        return "cannot allocate unregistered device " + resource;
+        return "cannot allocate unregistered device " + resource.value;
       }
       break;
     case Shortage::Kind::kHeldByClaims:
     case Shortage::Kind::kHandedOver:
-      return "cannot allocate unregistered device " + resource;
+      return "cannot allocate unregistered device " + resource.value;
     case Shortage::Kind::kTooFewExist:
     case Shortage::Kind::kTooFewHealthy:
     case Shortage::Kind::kTooFewFree:
@@ -146,10 +146,10 @@ std::string KubeletShortageText(const Shortage& shortage) {
     case Shortage::Kind::kHeldUnhealthy:
       return "previously allocated devices are no longer healthy; cannot "
              "allocate unhealthy devices " +
-             resource;
+             resource.value;
   }
   return "no healthy devices present; cannot allocate unhealthy devices " +
-         resource;
+         resource.value;
 }
 
 }  // namespace devmgr::device

@@ -46,7 +46,7 @@ absl::Status CheckRealPath(const std::string& endpoint,
   std::error_code error;
   const fs::path real = fs::weakly_canonical(endpoint, error);
   if (error) {
-    return InvalidArgumentError("endpoint '{}' leads nowhere: {}", endpoint,
+    return InvalidArgumentError("endpoint '{}' does not exist: {}", endpoint,
                                 error.message());
   }
   const bool inside = std::any_of(

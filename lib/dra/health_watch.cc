@@ -46,8 +46,9 @@ void HealthWatch::Update() {
   connection_ = connection;
   if (!same) refused_ = false;
   if (!CanListen()) {
-    TellLost(instance_ != nullptr ? "the driver does not tell of it now"
-                                  : "the driver is gone");
+    TellLost(instance_ != nullptr
+                 ? "the driver has left it out of its last report"
+                 : "the driver is gone");
     return;
   }
   // An instance that takes over goes on with what the one before it told, as

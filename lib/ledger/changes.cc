@@ -60,15 +60,15 @@ bool IsReleasing(const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr && pod->phase == state::PodPhase::kReleasing;
 }
 
-std::set<std::string> ResourcesByClaims(
+std::set<ResourceName> ResourcesByClaims(
     const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr ? state::ResourcesByClaims(*pod)
-                        : std::set<std::string>();
+                        : std::set<ResourceName>();
 }
 
 void AddClaimed(const Passage<state::PodRecord>& pod, Changes& all) {
-  const std::set<std::string> before = ResourcesByClaims(pod.before);
-  const std::set<std::string> now = ResourcesByClaims(pod.now);
+  const std::set<ResourceName> before = ResourcesByClaims(pod.before);
+  const std::set<ResourceName> now = ResourcesByClaims(pod.now);
   if (before == now) return;
   ClaimedResources claimed{(pod.now != nullptr ? pod.now : pod.before)->name};
   std::set_difference(now.begin(), now.end(), before.begin(), before.end(),

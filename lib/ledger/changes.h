@@ -25,8 +25,8 @@ struct Passage {
 /// which it holds none any more.
 struct ClaimedResources {
   ObjectName pod;
-  std::vector<std::string> taken = {};
-  std::vector<std::string> given_up = {};
+  std::vector<ResourceName> taken = {};
+  std::vector<ResourceName> given_up = {};
 };
 
 /// The changes of one batch, in the order in which they stand there. Lives as
@@ -35,7 +35,7 @@ struct Changes {
   const state::Decision& decision;
   std::vector<Passage<state::PodRecord>> pods = {};
   std::vector<Passage<state::ClaimRecord>> claims = {};
-  std::map<std::string, Passage<state::ResourceRecord>> resources = {};
+  std::map<ResourceName, Passage<state::ResourceRecord>> resources = {};
   std::vector<Passage<state::ForeignHolderRecord>> holders = {};
   std::vector<ClaimedResources> claimed = {};  ///< Of pods, where it changed.
 };

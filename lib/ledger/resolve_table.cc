@@ -114,7 +114,7 @@ bool ResolveTable::WasRead(const PodUid& uid) const {
 }
 
 absl::StatusOr<std::shared_ptr<const ContainerDevices>> ResolveTable::Find(
-    const PodUid& uid, std::string_view container) const {
+    const PodUid& uid, const ContainerName& container) const {
   DEVMGR_ASSIGN_OR_RETURN(const auto answer, Find(uid));
   const auto& containers = answer->containers;
   const auto found =

@@ -38,7 +38,7 @@ class ResolveTable {
   absl::StatusOr<std::shared_ptr<const PodDevices>> Find(
       const PodUid& uid) const;
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> Find(
-      const PodUid& uid, std::string_view container) const;
+      const PodUid& uid, const ContainerName& container) const;
 
  private:
   struct Cell {

@@ -93,8 +93,8 @@ absl::Status DeviceManager::EndPod(const PodUid& pod) {
       [&](Done done) { StartEndPod(pod, std::move(done)); });
 }
 
-absl::Status DeviceManager::BeforeContainerStart(const PodUid& pod,
-                                                 const std::string& container) {
+absl::Status DeviceManager::BeforeContainerStart(
+    const PodUid& pod, const ContainerName& container) {
   return WaitFor<absl::Status>([&](Done done) {
     StartBeforeContainerStart(pod, container, std::move(done));
   });
@@ -112,7 +112,7 @@ absl::Status Maintenance::ForceReleaseClaim(const ObjectName& claim,
   });
 }
 
-absl::Status Maintenance::HandOverResource(const std::string& resource,
+absl::Status Maintenance::HandOverResource(const ResourceName& resource,
                                            ResourceOwner owner,
                                            const std::string& reason) {
   return WaitFor<absl::Status>([&](Done done) {
@@ -125,10 +125,11 @@ absl::Status Maintenance::ConfirmSource(const std::string& reason) {
       [&](Done done) { StartConfirmSource(reason, std::move(done)); });
 }
 
-absl::Status Maintenance::FreeHolder(const std::string& container,
+absl::Status Maintenance::FreeHolder(const std::string& container_id,
                                      const std::string& reason) {
-  return WaitFor<absl::Status>(
-      [&](Done done) { StartFreeHolder(container, reason, std::move(done)); });
+  return WaitFor<absl::Status>([&](Done done) {
+    StartFreeHolder(container_id, reason, std::move(done));
+  });
 }
 
 absl::Status Maintenance::RecordWish(const PodWish& wish) {

@@ -87,17 +87,17 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.device_plugins.grace_period;
   parts.sharing = SharingOf(options_.policies.profile);
-  parts.on_devices = [this](const std::string& resource) {
+  parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
   };
-  parts.on_plugin = [this](const std::string& resource) {
+  parts.on_plugin = [this](const ResourceName& resource) {
     Wake({{WaitingFor::Kind::kResource, resource}});
   };
-  parts.on_candidates = [this](const std::string& resource) {
+  parts.on_candidates = [this](const ResourceName& resource) {
     ownership_->Consider(resource);
   };
-  parts.on_forgotten = [this](const std::string& resource) {
+  parts.on_forgotten = [this](const ResourceName& resource) {
     ownership_->Forget(resource);
   };
   parts.on_health = [this](const std::set<PodUid>& pods) {
@@ -109,7 +109,7 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   return parts;
 }
 
-claim::Candidates Manager::CandidatesFor(const std::string& resource) const {
+claim::Candidates Manager::CandidatesFor(const ResourceName& resource) const {
   const device::EndpointState state = devices_->StateOf(resource);
   claim::Candidates candidates;
   candidates.plugin = device::HasPlugin(state);
@@ -150,7 +150,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   ownership_ = std::make_unique<resources::ResourceOwnership>(
       resources::ResourceOwnership::Parts{*executor_, *ledger_, state_, events_,
                                           sharing, now_ms,
-                                          [this](const std::string& resource) {
+                                          [this](const ResourceName& resource) {
                                             return CandidatesFor(resource);
                                           }});
   devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
@@ -202,7 +202,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
   options.extended_resources = IsOn(Feature::kDraExtendedResource);
   options.pod_groups = IsOn(Feature::kDraWorkloadResourceClaims);
   options.optional_operations = IsOn(Feature::kDraOptionalNodeOperations);
-  options.why_not_served = [this](const std::string& resource) -> std::string {
+  options.why_not_served = [this](const ResourceName& resource) -> std::string {
     if (options_.policies.profile == Profile::kStrictKubelet) return "";
     return ownership_->WhyNotServed(resource);
   };
@@ -396,7 +396,7 @@ OperationId Manager::StartEndPod(const PodUid& pod, Done done) {
 }
 
 OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
-                                               const std::string& container,
+                                               const ContainerName& container,
                                                Done done) {
   return StartOnLoop(
       [this, pod, container, done = std::move(done)](OperationId id) {
@@ -452,7 +452,7 @@ void Manager::JudgeAgain(const PodUid& pod) {
 
 absl::StatusOr<std::shared_ptr<const ContainerDevices>>
 Manager::ContainerDevicesOf(const PodUid& pod,
-                            std::string_view container) const {
+                            const ContainerName& container) const {
   return resolve_.Find(pod, container);
 }
 

@@ -105,7 +105,7 @@ class Manager final : public DeviceManager, private Maintenance {
   OperationId StartReleasePod(const PodUid& pod, Done done) override;
   OperationId StartEndPod(const PodUid& pod, Done done) override;
   OperationId StartBeforeContainerStart(const PodUid& pod,
-                                        const std::string& container,
+                                        const ContainerName& container,
                                         Done done) override;
   OperationId StartReleaseInitContainers(const PodUid& pod, Done done) override;
   absl::Status WantPod(const Pod& pod) override;
@@ -114,7 +114,7 @@ class Manager final : public DeviceManager, private Maintenance {
   void Cancel(OperationId operation) override;
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
-      const PodUid& pod, std::string_view container) const override;
+      const PodUid& pod, const ContainerName& container) const override;
   absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(
       const PodUid& pod) const override;
   absl::StatusOr<PodUid> FindPod(const ObjectName& name) const override;
@@ -132,11 +132,11 @@ class Manager final : public DeviceManager, private Maintenance {
   // Maintenance.
   void StartForceReleaseClaim(const ObjectName& claim,
                               const std::string& reason, Done done) override;
-  void StartHandOverResource(const std::string& resource, ResourceOwner owner,
+  void StartHandOverResource(const ResourceName& resource, ResourceOwner owner,
                              const std::string& reason, Done done) override;
   void StartConfirmSource(const std::string& reason, Done done) override;
-  void StartFreeHolder(const std::string& container, const std::string& reason,
-                       Done done) override;
+  void StartFreeHolder(const std::string& container_id,
+                       const std::string& reason, Done done) override;
   void StartRecordWish(const PodWish& wish, Done done) override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override;
@@ -175,7 +175,7 @@ class Manager final : public DeviceManager, private Maintenance {
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
-  claim::Candidates CandidatesFor(const std::string& resource) const;
+  claim::Candidates CandidatesFor(const ResourceName& resource) const;
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();

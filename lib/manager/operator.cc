@@ -20,7 +20,7 @@ void Manager::StartForceReleaseClaim(const ObjectName& claim,
   });
 }
 
-void Manager::StartHandOverResource(const std::string& resource,
+void Manager::StartHandOverResource(const ResourceName& resource,
                                     ResourceOwner owner,
                                     const std::string& reason, Done done) {
   executor_->Post([this, resource, owner, reason, done = std::move(done)] {
@@ -34,10 +34,10 @@ void Manager::StartConfirmSource(const std::string& reason, Done done) {
   });
 }
 
-void Manager::StartFreeHolder(const std::string& container,
+void Manager::StartFreeHolder(const std::string& container_id,
                               const std::string& reason, Done done) {
-  executor_->Post([this, container, reason, done = std::move(done)] {
-    foreign_->Free(container, reason, done);
+  executor_->Post([this, container_id, reason, done = std::move(done)] {
+    foreign_->Free(container_id, reason, done);
   });
 }
 

@@ -60,11 +60,11 @@ plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
   }
   registry.pod_identity_metadata = options.device_plugins.pod_identity_metadata;
   registry.now = host.now;
-  registry.on_call = [log = host.log](const std::string& resource,
+  registry.on_call = [log = host.log](const ResourceName& resource,
                                       std::string_view method,
                                       const absl::Status& status,
                                       std::chrono::nanoseconds took) {
-    LogCall(log, "the device plugin of '" + resource + "'", method,
+    LogCall(log, "the device plugin of '" + resource.value + "'", method,
             status.ok() ? "OK" : MessageOf(status), took);
   };
   return registry;

@@ -82,13 +82,13 @@ absl::Status CallLane::WhyGone() const {
 absl::Status CallLane::WhyLeftAlone() const {
   if (breaker_.state() == BreakerState::kOpen) {
     return UnavailableError(
-        "{} let calls run into their deadline, the last one of {}, and is left "
-        "alone for {}",
+        "{} let calls exceed their deadline, the last one of {}; it gets no "
+        "calls for {}",
         parts_.peer, SpanText(silent_for_), SpanText(breaker_.pause()));
   }
   return UnavailableError(
-      "{} let calls run into their deadline, the last one of {}; one call "
-      "tries it now",
+      "{} let calls exceed their deadline, the last one of {}; one call is "
+      "sent to try it",
       parts_.peer, SpanText(silent_for_));
 }
 

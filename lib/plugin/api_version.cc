@@ -12,7 +12,7 @@
 #include "api/quote.h"
 #include "common/status.h"
 #include "devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h"
-#include "plugin/answer.h"
+#include "plugin/allocate_answer.h"
 #include "rpc/message.h"
 
 namespace devmgr::plugin {
@@ -25,29 +25,29 @@ constexpr int kListField = 1;
 
 std::string EncodeEmpty() { return rpc::Encode(v1beta1::Empty()); }
 
-std::string EncodeAllocate(const std::vector<std::string>& ids) {
+std::string EncodeAllocate(const std::vector<DeviceId>& ids) {
   v1beta1::AllocateRequest request;
   auto* container = request.add_container_requests();
-  for (const std::string& id : ids) container->add_devices_ids(id);
+  for (const DeviceId& id : ids) container->add_devices_ids(id);
   return rpc::Encode(request);
 }
 
 std::string EncodePreferred(const PreferredRequest& request) {
   v1beta1::PreferredAllocationRequest wire;
   auto* container = wire.add_container_requests();
-  for (const std::string& id : request.available) {
+  for (const DeviceId& id : request.available) {
     container->add_available_device_ids(id);
   }
-  for (const std::string& id : request.must_include) {
+  for (const DeviceId& id : request.must_include) {
     container->add_must_include_device_ids(id);
   }
   container->set_allocation_size(request.size);
   return rpc::Encode(wire);
 }
 
-std::string EncodePreStart(const std::vector<std::string>& ids) {
+std::string EncodePreStart(const std::vector<DeviceId>& ids) {
   v1beta1::PreStartContainerRequest request;
-  for (const std::string& id : ids) request.add_devices_ids(id);
+  for (const DeviceId& id : ids) request.add_devices_ids(id);
   return rpc::Encode(request);
 }
 
@@ -162,10 +162,10 @@ absl::StatusOr<device::ContainerEdits> DecodeAllocate(
   return edits;
 }
 
-absl::StatusOr<std::vector<std::string>> DecodePreferred(
+absl::StatusOr<std::vector<DeviceId>> DecodePreferred(
     const std::string& bytes) {
   DEVMGR_ASSIGN_OR_RETURN(const auto container, FirstContainer(bytes));
-  std::vector<std::string> ids;
+  std::vector<DeviceId> ids;
   if (!container.has_value()) return ids;  // No advice is fine.
   const bool parsed =
       rpc::ForEachField(*container, kListField, [&](std::string_view id) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/answer.h"
+#include "plugin/allocate_answer.h"
 #include "plugin/plugins.h"
 
 namespace devmgr::plugin {
@@ -22,9 +22,9 @@ struct ApiVersion {
   std::string_view service;  ///< Full name of the plugin's gRPC service.
 
   std::string (*encode_empty)();  ///< Asks for options, and for devices.
-  std::string (*encode_allocate)(const std::vector<std::string>& ids);
+  std::string (*encode_allocate)(const std::vector<DeviceId>& ids);
   std::string (*encode_preferred)(const PreferredRequest& request);
-  std::string (*encode_pre_start)(const std::vector<std::string>& ids);
+  std::string (*encode_pre_start)(const std::vector<DeviceId>& ids);
 
   absl::StatusOr<PluginOptions> (*decode_options)(const std::string& bytes);
   /// Checked.
@@ -32,7 +32,7 @@ struct ApiVersion {
   /// Of the one container that was asked for. CheckEdits is to follow.
   absl::StatusOr<device::ContainerEdits> (*decode_allocate)(
       const std::string& bytes);
-  absl::StatusOr<std::vector<std::string>> (*decode_preferred)(
+  absl::StatusOr<std::vector<DeviceId>> (*decode_preferred)(
       const std::string& bytes);
 
   std::string Method(std::string_view name) const;
@@ -57,7 +57,7 @@ absl::StatusOr<const ApiVersion*> ChooseApiVersion(
 struct RegisterRequest {
   std::string version;
   std::string endpoint;
-  std::string resource;
+  ResourceName resource;
 };
 inline constexpr char kRegisterMethod[] = "/v1beta1.Registration/Register";
 absl::StatusOr<RegisterRequest> DecodeRegister(const std::string& bytes);

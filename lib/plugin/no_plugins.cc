@@ -8,7 +8,7 @@
 namespace devmgr::plugin {
 namespace {
 
-absl::Status NoPluginFor(const std::string& resource) {
+absl::Status NoPluginFor(const ResourceName& resource) {
   return UnavailableError("no device plugin serves '{}'", resource);
 }
 
@@ -16,36 +16,36 @@ class NoPlugins final : public Plugins {
  public:
   explicit NoPlugins(Executor& executor) : executor_(executor) {}
 
-  void Allocate(const std::string& resource, Generation,
-                const std::vector<std::string>&, const PodIdentity&,
+  void Allocate(const ResourceName& resource, Generation,
+                const std::vector<DeviceId>&, const PodIdentity&,
                 std::function<void(absl::StatusOr<device::ContainerEdits>)>
                     done) override {
     Refuse(resource, std::move(done));
   }
-  absl::Status CheckAllocate(const std::string& resource,
+  absl::Status CheckAllocate(const ResourceName& resource,
                              Generation) const override {
     return NoPluginFor(resource);
   }
   void GetPreferredAllocation(
-      const std::string& resource, Generation, const PreferredRequest&,
+      const ResourceName& resource, Generation, const PreferredRequest&,
       const PodIdentity&,
-      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
+      std::function<void(absl::StatusOr<std::vector<DeviceId>>)> done)
       override {
     Refuse(resource, std::move(done));
   }
-  void PreStartContainer(const std::string& resource, Generation,
-                         const std::vector<std::string>&, const PodIdentity&,
+  void PreStartContainer(const ResourceName& resource, Generation,
+                         const std::vector<DeviceId>&, const PodIdentity&,
                          std::function<void(absl::Status)> done) override {
     Refuse(resource, std::move(done));
   }
-  void WhenCurrent(std::vector<std::string>, CurrentDone done) override {
+  void WhenCurrent(std::vector<ResourceName>, CurrentDone done) override {
     done(absl::OkStatus(), {});
   }
   std::vector<InstanceInfo> Instances() const override { return {}; }
 
  private:
   template <typename Done>
-  void Refuse(const std::string& resource, Done done) {
+  void Refuse(const ResourceName& resource, Done done) {
     executor_.Post(
         [done = std::move(done), resource] { done(NoPluginFor(resource)); });
   }

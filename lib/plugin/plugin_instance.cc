@@ -307,7 +307,9 @@ absl::Status PluginInstance::CheckQuarantine(Trust trust) const {
   const auto until = guard_->QuarantinedUntil(now);
   if (trust == Trust::kNotNeeded || !until.has_value()) return absl::OkStatus();
   return UnavailableError(
-      "{} comes and goes; it is in quarantine for {} s more", description_,
+      "{} connects and disconnects again and again; it is in quarantine for {} "
+      "s more",
+      description_,
       duration_cast<std::chrono::seconds>(*until - now).count() + 1);
 }
 

@@ -77,7 +77,7 @@ inline constexpr std::string_view kFirstList = "ListAndWatch (first list)";
 class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
  public:
   struct Identity {
-    std::string resource;
+    ResourceName resource;
     std::string endpoint;
     const ApiVersion& version;
     Via via = Via::kSocket;

@@ -8,7 +8,7 @@
 #include "api/names.h"
 #include "api/quote.h"
 #include "common/status.h"
-#include "plugin/answer.h"
+#include "plugin/allocate_answer.h"
 
 namespace devmgr::plugin {
 namespace {
@@ -33,7 +33,7 @@ absl::Status CheckFileName(const std::string& name,
                               directory.string());
 }
 
-absl::Status NoConnection(const std::string& resource, Generation generation) {
+absl::Status NoConnection(const ResourceName& resource, Generation generation) {
   return UnavailableError(
       "endpoint <plugin of '{}', connection {}> has been stopped", resource,
       generation);
@@ -157,7 +157,7 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
     return done(ResourceExhaustedError(
         "{} device plugins are registered, which is the limit", known));
   }
-  if (!registrations_.Take(identity.resource + ' ' + identity.endpoint,
+  if (!registrations_.Take(identity.resource.value + ' ' + identity.endpoint,
                            executor_.Now())) {
     return done(ResourceExhaustedError(
         "the device plugin of '{}' registers too often; try again later",
@@ -188,7 +188,7 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
 }
 
 template <typename Which>
-void PluginRegistry::CloseIf(const std::string& resource, Which which,
+void PluginRegistry::CloseIf(const ResourceName& resource, Which which,
                              const std::string& why, PluginInstance::End end) {
   const auto found = instances_.find(resource);
   if (found == instances_.end()) return;
@@ -248,7 +248,7 @@ void PluginRegistry::OnChange(PluginInstance& instance) {
   listener_.OnState(instance.Info(options_.now()));
 }
 
-PluginRegistry::Instance PluginRegistry::Find(const std::string& resource,
+PluginRegistry::Instance PluginRegistry::Find(const ResourceName& resource,
                                               Generation generation) const {
   const auto found = instances_.find(resource);
   if (found == instances_.end()) return nullptr;
@@ -270,7 +270,7 @@ PluginRegistry::Metadata PluginRegistry::MetadataOf(
 }
 
 void PluginRegistry::Call(
-    const std::string& resource, Generation generation, const CallSpec& spec,
+    const ResourceName& resource, Generation generation, const CallSpec& spec,
     const PodIdentity& pod,
     std::function<void(const ApiVersion&, absl::StatusOr<std::string>)> use) {
   const Instance instance = Find(resource, generation);
@@ -296,8 +296,8 @@ void PluginRegistry::Call(
 }
 
 void PluginRegistry::Allocate(
-    const std::string& resource, Generation generation,
-    const std::vector<std::string>& ids, const PodIdentity& pod,
+    const ResourceName& resource, Generation generation,
+    const std::vector<DeviceId>& ids, const PodIdentity& pod,
     std::function<void(absl::StatusOr<device::ContainerEdits>)> done) {
   DEVMGR_ASSERT_ON(executor_);
   Call(
@@ -317,7 +317,7 @@ void PluginRegistry::Allocate(
       });
 }
 
-absl::Status PluginRegistry::CheckAllocate(const std::string& resource,
+absl::Status PluginRegistry::CheckAllocate(const ResourceName& resource,
                                            Generation generation) const {
   DEVMGR_ASSERT_ON(executor_);
   const Instance instance = Find(resource, generation);
@@ -327,9 +327,9 @@ absl::Status PluginRegistry::CheckAllocate(const std::string& resource,
 }
 
 void PluginRegistry::GetPreferredAllocation(
-    const std::string& resource, Generation generation,
+    const ResourceName& resource, Generation generation,
     const PreferredRequest& request, const PodIdentity& pod,
-    std::function<void(absl::StatusOr<std::vector<std::string>>)> done) {
+    std::function<void(absl::StatusOr<std::vector<DeviceId>>)> done) {
   DEVMGR_ASSERT_ON(executor_);
   Call(resource, generation,
        {kPreferredMethod, &CallTimeouts::preferred,
@@ -349,9 +349,9 @@ void PluginRegistry::GetPreferredAllocation(
        });
 }
 
-void PluginRegistry::PreStartContainer(const std::string& resource,
+void PluginRegistry::PreStartContainer(const ResourceName& resource,
                                        Generation generation,
-                                       const std::vector<std::string>& ids,
+                                       const std::vector<DeviceId>& ids,
                                        const PodIdentity& pod,
                                        std::function<void(absl::Status)> done) {
   DEVMGR_ASSERT_ON(executor_);
@@ -370,7 +370,7 @@ void PluginRegistry::PreStartContainer(const std::string& resource,
        });
 }
 
-void PluginRegistry::WhenCurrent(std::vector<std::string> resources,
+void PluginRegistry::WhenCurrent(std::vector<ResourceName> resources,
                                  CurrentDone done) {
   DEVMGR_ASSERT_ON(executor_);
   if (FindBehind(resources) == nullptr) return done(absl::OkStatus(), {});
@@ -380,9 +380,9 @@ void PluginRegistry::WhenCurrent(std::vector<std::string> resources,
   waiters_[id] = {std::move(resources), std::move(done), timer};
 }
 
-const std::string* PluginRegistry::FindBehind(
-    const std::vector<std::string>& resources) const {
-  for (const std::string& resource : resources) {
+const ResourceName* PluginRegistry::FindBehind(
+    const std::vector<ResourceName>& resources) const {
+  for (const ResourceName& resource : resources) {
     const auto found = instances_.find(resource);
     if (found == instances_.end()) continue;
     if (IsBehind(found->second)) return &resource;
@@ -421,7 +421,7 @@ void PluginRegistry::AnswerWaiters() {
 
 void PluginRegistry::GiveUpWaiting(WaiterId id) {
   auto waiter = waiters_.extract(id);
-  const std::string* late = FindBehind(waiter.mapped().resources);
+  const ResourceName* late = FindBehind(waiter.mapped().resources);
   if (late == nullptr) return waiter.mapped().done(absl::OkStatus(), {});
   waiter.mapped().done(
       UnavailableError("the device plugin of '{}' sends lists faster than they "

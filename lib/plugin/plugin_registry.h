@@ -40,7 +40,7 @@ struct PluginRegistryOptions {
   std::chrono::milliseconds catch_up{5'000};
   std::function<WallTime()> now;
   /// A call has ended, sent or not, or the first list has come; may be null.
-  std::function<void(const std::string& resource, std::string_view method,
+  std::function<void(const ResourceName& resource, std::string_view method,
                      const absl::Status& status, std::chrono::nanoseconds took)>
       on_call;
 };
@@ -69,22 +69,21 @@ class PluginRegistry final : public Plugins,
                           const std::filesystem::path& directory,
                           std::function<void(absl::Status)> done);
 
-  void Allocate(const std::string& resource, Generation generation,
-                const std::vector<std::string>& ids, const PodIdentity& pod,
+  void Allocate(const ResourceName& resource, Generation generation,
+                const std::vector<DeviceId>& ids, const PodIdentity& pod,
                 std::function<void(absl::StatusOr<device::ContainerEdits>)>
                     done) override;
-  absl::Status CheckAllocate(const std::string& resource,
+  absl::Status CheckAllocate(const ResourceName& resource,
                              Generation generation) const override;
   void GetPreferredAllocation(
-      const std::string& resource, Generation generation,
+      const ResourceName& resource, Generation generation,
       const PreferredRequest& request, const PodIdentity& pod,
-      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
-      override;
-  void PreStartContainer(const std::string& resource, Generation generation,
-                         const std::vector<std::string>& ids,
+      std::function<void(absl::StatusOr<std::vector<DeviceId>>)> done) override;
+  void PreStartContainer(const ResourceName& resource, Generation generation,
+                         const std::vector<DeviceId>& ids,
                          const PodIdentity& pod,
                          std::function<void(absl::Status)> done) override;
-  void WhenCurrent(std::vector<std::string> resources,
+  void WhenCurrent(std::vector<ResourceName> resources,
                    CurrentDone done) override;
   std::vector<InstanceInfo> Instances() const override;
 
@@ -110,24 +109,24 @@ class PluginRegistry final : public Plugins,
   /// The connect step of both ways.
   void Connect(PluginInstance::Identity identity,
                std::function<void(absl::Status)> done);
-  Instance Find(const std::string& resource, Generation generation) const;
+  Instance Find(const ResourceName& resource, Generation generation) const;
   /// Closes what `which` says of a resource.
   template <typename Which>
-  void CloseIf(const std::string& resource, Which which, const std::string& why,
-               PluginInstance::End end);
+  void CloseIf(const ResourceName& resource, Which which,
+               const std::string& why, PluginInstance::End end);
   Metadata MetadataOf(const PodIdentity& pod) const;
 
   /// Who waits for lists to be taken in.
   struct Waiter {
-    std::vector<std::string> resources;
+    std::vector<ResourceName> resources;
     CurrentDone done;
     TimerId timer = 0;
   };
   using WaiterId = std::uint64_t;
   /// The first of these of which a list has come that the listener does not
   /// know of; null: there is none.
-  const std::string* FindBehind(
-      const std::vector<std::string>& resources) const;
+  const ResourceName* FindBehind(
+      const std::vector<ResourceName>& resources) const;
   /// Of one that serves, or will with the list that has come.
   bool IsBehind(const std::vector<Instance>& instances) const;
   void AnswerWaiters();
@@ -141,7 +140,7 @@ class PluginRegistry final : public Plugins,
     std::function<std::string(const ApiVersion&)> encode;
   };
   void Call(
-      const std::string& resource, Generation generation, const CallSpec& spec,
+      const ResourceName& resource, Generation generation, const CallSpec& spec,
       const PodIdentity& pod,
       std::function<void(const ApiVersion&, absl::StatusOr<std::string>)> use);
 
@@ -151,7 +150,7 @@ class PluginRegistry final : public Plugins,
   PluginListener& listener_;
   Generation last_generation_ = 0;
   /// By resource, in the order of registration; also those that connect.
-  std::map<std::string, std::vector<Instance>> instances_;
+  std::map<ResourceName, std::vector<Instance>> instances_;
   peer::FlapGuards guards_;  ///< By resource and endpoint.
   peer::RateLimits registrations_;
   std::map<WaiterId, Waiter> waiters_;

@@ -42,12 +42,12 @@ struct PodIdentity {
   std::string uid;
   std::string ns;
   std::string name;
-  std::string container;
+  ContainerName container;
 };
 
 struct PreferredRequest {
-  std::vector<std::string> available;  ///< Those of `must_include` too.
-  std::vector<std::string> must_include;
+  std::vector<DeviceId> available;  ///< Those of `must_include` too.
+  std::vector<DeviceId> must_include;
   int size = 0;
 };
 
@@ -55,7 +55,7 @@ using Via = PluginVia;
 
 /// One instance of a plugin as it is now.
 struct InstanceInfo {
-  std::string resource;
+  ResourceName resource;
   std::string endpoint;
   std::string version;  ///< Of the API: `v1beta1`.
   Via via = Via::kSocket;
@@ -81,22 +81,22 @@ class PluginListener {
  public:
   virtual ~PluginListener() = default;
   /// A connection was made. Lists may follow, and OnGone will.
-  virtual void OnConnected(const std::string& /*resource*/,
+  virtual void OnConnected(const ResourceName& /*resource*/,
                            Generation /*generation*/,
                            const PluginOptions& /*options*/) {}
   /// The complete list, in the plugin's order. What cannot be a device is left
   /// out; IDs may still occur twice.
-  virtual void OnList(const std::string& /*resource*/,
+  virtual void OnList(const ResourceName& /*resource*/,
                       Generation /*generation*/,
                       std::vector<device::Device> /*devices*/,
                       const ListProblems& /*problems*/) {}
-  virtual void OnGone(const std::string& /*resource*/,
+  virtual void OnGone(const ResourceName& /*resource*/,
                       Generation /*generation*/, const std::string& /*why*/) {}
   /// Something of what `info` shows is different: its state, the breaker, the
   /// quarantine. With state Closed: this instance is no more.
   virtual void OnState(const InstanceInfo& /*info*/) {}
   /// A plugin called Register, well or not; `invalid` for names that are none.
-  virtual void OnRegistration(const std::string& /*resource*/) {}
+  virtual void OnRegistration(const ResourceName& /*resource*/) {}
 };
 
 /// All device plugins of the node. Lives on one executor: all calls come from
@@ -114,21 +114,21 @@ class Plugins {
 
   virtual ~Plugins() = default;
   virtual void Allocate(
-      const std::string& resource, Generation generation,
-      const std::vector<std::string>& ids, const PodIdentity& pod,
+      const ResourceName& resource, Generation generation,
+      const std::vector<DeviceId>& ids, const PodIdentity& pod,
       std::function<void(absl::StatusOr<device::ContainerEdits>)> done) = 0;
   /// Why Allocate would be refused now with nothing sent; OK when it would be
   /// sent. Asking changes nothing.
-  virtual absl::Status CheckAllocate(const std::string& resource,
+  virtual absl::Status CheckAllocate(const ResourceName& resource,
                                      Generation generation) const = 0;
   /// IDs as the plugin prefers them; they may be unknown, busy, too many.
   virtual void GetPreferredAllocation(
-      const std::string& resource, Generation generation,
+      const ResourceName& resource, Generation generation,
       const PreferredRequest& request, const PodIdentity& pod,
-      std::function<void(absl::StatusOr<std::vector<std::string>>)> done) = 0;
-  virtual void PreStartContainer(const std::string& resource,
+      std::function<void(absl::StatusOr<std::vector<DeviceId>>)> done) = 0;
+  virtual void PreStartContainer(const ResourceName& resource,
                                  Generation generation,
-                                 const std::vector<std::string>& ids,
+                                 const std::vector<DeviceId>& ids,
                                  const PodIdentity& pod,
                                  std::function<void(absl::Status)> done) = 0;
   /// Runs `done` at a moment at which the listener knows of each list of these
@@ -136,7 +136,7 @@ class Plugins {
   /// comes while the plugin's budget of work is spent is known of later.
   ///   Unavailable  so it did not come to be for a while: the plugin of `late`
   ///                sends lists faster than they are taken in
-  virtual void WhenCurrent(std::vector<std::string> resources,
+  virtual void WhenCurrent(std::vector<ResourceName> resources,
                            CurrentDone done) = 0;
   /// By resource, then in the order of registration.
   virtual std::vector<InstanceInfo> Instances() const = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "claim/device_booking.h"
+#include "claim/init_devices.h"
 #include "common/status.h"
 
 namespace devmgr::pods {
@@ -19,7 +20,7 @@ using state::PodRecord;
 absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
                                            const std::string& boot_id,
                                            const PodUid& uid,
-                                           const std::string& container) {
+                                           const ContainerName& container) {
   const PodRecord* pod = state.FindPod(uid);
   if (pod == nullptr) {
     return NotFoundError("pod with UID '{}' is not known", uid.value);
@@ -47,7 +48,7 @@ bool IsCommitted(const DeviceHold& hold) {
 }
 
 /// It has given devices back and has no others yet; they may be under way.
-bool LacksDevices(const PodRecord& pod, const std::string& container) {
+bool LacksDevices(const PodRecord& pod, const ContainerName& container) {
   return std::any_of(pod.holds.begin(), pod.holds.end(),
                      [&](const DeviceHold& hold) {
                        return hold.container == container && !IsCommitted(hold);
@@ -56,7 +57,7 @@ bool LacksDevices(const PodRecord& pod, const std::string& container) {
 
 /// What the container lacks, among what the others of the pod have.
 std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
-                                         const std::string& container) {
+                                         const ContainerName& container) {
   std::erase_if(pod.holds, [&](const DeviceHold& hold) {
     return hold.container != container && !IsCommitted(hold);
   });
@@ -66,7 +67,7 @@ std::vector<device::DeviceNeed> NeedsFor(PodRecord pod,
 }  // namespace
 
 void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
-                                  const std::string& container, Done done) {
+                                  const ContainerName& container, Done done) {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (parts_.state.FindPod(uid) != nullptr) parts_.use.OnAsked(uid);
   const auto pod = FindReady(parts_.state, parts_.boot_id, uid, container);
@@ -90,7 +91,7 @@ absl::Status ContainerStarts::WhyNotReady(const PodUid& uid,
 }
 
 void ContainerStarts::OnSpecs(OperationId id, const PodUid& uid,
-                              const std::string& container,
+                              const ContainerName& container,
                               const absl::Status& status) {
   if (!pending_.contains(id)) return;  // cancelled
   if (!status.ok()) return End(id, status);
@@ -104,7 +105,7 @@ void ContainerStarts::OnSpecs(OperationId id, const PodUid& uid,
 }
 
 void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
-                                     const std::string& container) {
+                                     const ContainerName& container) {
   DeviceRequest request{{pod.uid, pod.name}};
   request.needs = NeedsFor(pod, container);
   request.judge_held = false;
@@ -131,7 +132,7 @@ bool ContainerStarts::WantsPreStart(const DeviceHold& hold) const {
 }
 
 void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
-                                 const std::string& container) {
+                                 const ContainerName& container) {
   std::vector<const DeviceHold*> asked;
   for (const DeviceHold& hold : pod.holds) {
     if (hold.container == container && WantsPreStart(hold)) {
@@ -145,7 +146,7 @@ void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
   };
   auto answers = std::make_shared<Answers>(Answers{asked.size(), {}});
   for (const DeviceHold* hold : asked) {
-    std::vector<std::string> ids;
+    std::vector<DeviceId> ids;
     for (const auto& device : hold->devices) ids.push_back(device.id);
     parts_.plugins.PreStartContainer(
         hold->resource, parts_.devices.PrimaryOf(hold->resource).value_or(0),

@@ -49,7 +49,7 @@ class ContainerStarts {
   /// that has given its own back, then asks the plugins for PreStartContainer,
   /// all at once.
   void BeforeStart(OperationId id, const PodUid& pod,
-                   const std::string& container, Done done);
+                   const ContainerName& container, Done done);
 
   void ReleaseInit(OperationId id, const PodUid& pod, Done done);
 
@@ -60,15 +60,15 @@ class ContainerStarts {
 
  private:
   absl::Status WhyNotReady(const PodUid& uid, const absl::Status& found) const;
-  void OnSpecs(OperationId id, const PodUid& uid, const std::string& container,
-               const absl::Status& status);
+  void OnSpecs(OperationId id, const PodUid& uid,
+               const ContainerName& container, const absl::Status& status);
   void GetDevicesAnew(OperationId id, const state::PodRecord& pod,
-                      const std::string& container);
+                      const ContainerName& container);
   /// Whether the plugin wants to be asked: by what the living instance says,
   /// and by what the ledger remembers while there is none.
   bool WantsPreStart(const state::DeviceHold& hold) const;
   void AskPlugins(OperationId id, const state::PodRecord& pod,
-                  const std::string& container);
+                  const ContainerName& container);
   void End(OperationId id, const absl::Status& status);
 
   const Parts parts_;

@@ -96,7 +96,7 @@ bool DeviceAdmission::FreeLeftovers(const Shared& operation) {
 void DeviceAdmission::CatchUp(
     const Shared& operation,
     void (DeviceAdmission::*next)(const Shared& operation)) {
-  std::set<std::string> resources;
+  std::set<ResourceName> resources;
   for (const device::DeviceNeed& need : operation->request.needs) {
     resources.insert(need.resource);
   }
@@ -166,7 +166,7 @@ void DeviceAdmission::Ask(
     const auto answered =
         [this, operation,
          key = device::NeedKey(question.container, question.resource)](
-            absl::StatusOr<std::vector<std::string>> ids) {
+            absl::StatusOr<std::vector<DeviceId>> ids) {
           if (ids.ok()) {
             operation->preferences[key] = *std::move(ids);
           } else if (operation->failure.ok()) {
@@ -257,7 +257,7 @@ void DeviceAdmission::Allocate(const Shared& operation) {
   operation->missing = operation->plan.size();
   operation->failure = absl::OkStatus();
   for (const device::Reservation& reserved : operation->plan) {
-    std::vector<std::string> ids;
+    std::vector<DeviceId> ids;
     for (const device::HeldDevice& device : reserved.devices) {
       ids.push_back(device.id);
     }
@@ -311,7 +311,7 @@ void DeviceAdmission::Conclude(const Shared& operation) {
 
 absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {
   absl::Status refusal;
-  std::map<std::string, std::vector<device::ResourceEdits>> containers;
+  std::map<ContainerName, std::vector<device::ResourceEdits>> containers;
   for (const auto& [key, answer] : operation.answers) {
     containers[key.first].push_back({key.second, answer.edits});
   }
@@ -420,7 +420,7 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
   if (!place.takes) return true;
   const auto first = queue_.FirstBefore(pod, place, now, FreeCount());
   if (!first.has_value()) return true;
-  std::vector<std::string> resources;
+  std::vector<ResourceName> resources;
   for (const auto& [resource, count] : place.needs) {
     resources.push_back(resource);
     place.short_of.insert(resource);
@@ -449,14 +449,14 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
 
 void DeviceAdmission::EnterLine(const PodUid& pod,
                                 admission::WaitQueue::Place place) {
-  const std::set<std::string> let_go =
+  const std::set<ResourceName> let_go =
       queue_.Enter(pod, std::move(place), parts_.now_ms());
   ArmTimer();
   if (!let_go.empty()) GiveTurns(let_go, pod);
 }
 
 admission::WaitQueue::FreeCount DeviceAdmission::FreeCount() const {
-  return [&devices = parts_.devices](const std::string& resource) {
+  return [&devices = parts_.devices](const ResourceName& resource) {
     return devices.FreeCount(resource);
   };
 }
@@ -467,23 +467,23 @@ void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
     if (now == nullptr) Forget(before->uid);
   }
   for (const ledger::ClaimedResources& claimed : changes.claimed) {
-    for (const std::string& resource : claimed.given_up) OnResource(resource);
+    for (const ResourceName& resource : claimed.given_up) OnResource(resource);
   }
   for (const auto& [name, passage] : changes.resources) OnResource(name);
 }
 
-void DeviceAdmission::OnResource(const std::string& resource) {
+void DeviceAdmission::OnResource(const ResourceName& resource) {
   DEVMGR_ASSERT_ON(parts_.executor);
   GiveTurns({resource});
 }
 
 void DeviceAdmission::Forget(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const std::set<std::string> resources = queue_.Leave(pod);
+  const std::set<ResourceName> resources = queue_.Leave(pod);
   if (!resources.empty()) GiveTurns(resources);
 }
 
-void DeviceAdmission::GiveTurns(const std::set<std::string>& resources,
+void DeviceAdmission::GiveTurns(const std::set<ResourceName>& resources,
                                 const PodUid& but) {
   const std::vector<PodUid> turns =
       queue_.Turns(resources, parts_.now_ms(), FreeCount(), but);
@@ -523,8 +523,8 @@ void DeviceAdmission::Finish(const Shared& operation,
   }
 }
 
-plugin::PodIdentity DeviceAdmission::IdentityFor(const claim::PodIdentity& pod,
-                                                 const std::string& container) {
+plugin::PodIdentity DeviceAdmission::IdentityFor(
+    const claim::PodIdentity& pod, const ContainerName& container) {
   return {pod.uid.value, pod.name.ns, pod.name.name, container};
 }
 

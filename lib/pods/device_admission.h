@@ -97,7 +97,7 @@ class DeviceAdmission {
   void OnCommitted(const ledger::Changes& changes);
 
   /// Something about the devices of a resource is different.
-  void OnResource(const std::string& resource);
+  void OnResource(const ResourceName& resource);
 
   const admission::DevicePolicy& policy() const { return parts_.policy; }
 
@@ -110,7 +110,7 @@ class DeviceAdmission {
   struct Operation {
     DeviceRequest request;
     std::map<OperationId, Done> askers;
-    std::map<device::NeedKey, std::vector<std::string>> preferences;
+    std::map<device::NeedKey, std::vector<DeviceId>> preferences;
     int plans = 0;  ///< How often it was planned from scratch.
     std::vector<device::Reservation> plan;
     claim::AllocateAnswers answers;
@@ -169,7 +169,7 @@ class DeviceAdmission {
   void EnterLine(const PodUid& pod, admission::WaitQueue::Place place);
   admission::WaitQueue::FreeCount FreeCount() const;
   /// Has those judged again that may go now; `but` has been just now.
-  void GiveTurns(const std::set<std::string>& resources,
+  void GiveTurns(const std::set<ResourceName>& resources,
                  const PodUid& but = {});
   void ArmTimer();
   void OnTimer();
@@ -177,7 +177,7 @@ class DeviceAdmission {
   void Finish(const Shared& operation, const absl::StatusOr<Verdict>& result,
               const std::vector<WaitingFor>& waiting_for = {});
   static plugin::PodIdentity IdentityFor(const claim::PodIdentity& pod,
-                                         const std::string& container);
+                                         const ContainerName& container);
 
   const Parts parts_;
   admission::WaitQueue queue_;

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "api/meta.h"
-#include "claim/object_identity.h"
+#include "claim/object_uid.h"
 #include "common/status.h"
 
 namespace devmgr::pods {

@@ -63,10 +63,10 @@ class ObjectBook {
 
  private:
   void OnIdentities();
-  /// As claim/object_identity.h says.
+  /// As claim/object_uid.h says.
   state::Decision DecideIdentities(const state::State& state,
                                    const ObjectSnapshot& snapshot) const;
-  /// What the source has now, as far as it is believed.
+  /// What the source has now, as far as it is trusted.
   std::shared_ptr<const ObjectSnapshot> Believed();
   void Publish(const ObjectSnapshot& snapshot);
   ObjectSnapshot Identified(const ObjectSnapshot& snapshot);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "admission/source_absence.h"
-#include "claim/object_identity.h"
+#include "claim/object_uid.h"
 #include "common/status.h"
 
 namespace devmgr::pods {
@@ -91,7 +91,7 @@ std::shared_ptr<const ObjectSnapshot> SourceTrust::Judge(
   if (!why.has_value()) {
     if (in_doubt()) {
       parts_.events.Add(false, "SourceBelieved", "Node", {"", parts_.node_name},
-                        fmt::format("{} is believed again", name_));
+                        fmt::format("{} is trusted again", name_));
     }
     missing_.clear();
     return snapshot;
@@ -182,12 +182,12 @@ void SourceTrust::Confirm(const std::string& reason,
   if (reason.empty()) return done(InvalidArgumentError("there is no reason"));
   if (!in_doubt()) {
     return done(FailedPreconditionError(
-        "{} is believed as it is; there is nothing to confirm", name_));
+        "{} is trusted already; there is nothing to confirm", name_));
   }
   const std::vector<ObjectName> missing = missing_;
   const std::string marker = found_marker_;
   const std::string message = fmt::format(
-      "an operator says that {} is complete without {} pod{}: {}", name_,
+      "an operator confirmed that {} is complete without {} pod{}: {}", name_,
       missing.size(), missing.size() == 1 ? "" : "s", reason);
   parts_.ledger.Submit(
       [this, missing, marker, message](const state::State& state) {

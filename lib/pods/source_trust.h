@@ -20,7 +20,7 @@
 
 namespace devmgr::pods {
 
-/// How far the source is believed when it says that pods are gone
+/// How far the source is trusted when it says that pods are gone
 /// (lib/admission/source_absence.h). Remembers in which watch a pod was seen,
 /// and has the ledger remember the marker by which the source is recognised
 /// after a restart. Lives on the manager's thread.
@@ -38,7 +38,7 @@ class SourceTrust {
   };
   explicit SourceTrust(Parts parts);
 
-  /// The snapshot, or when it is not believed one that is incomplete and says
+  /// The snapshot, or when it is not trusted one that is incomplete and says
   /// why.
   std::shared_ptr<const ObjectSnapshot> Judge(
       std::shared_ptr<const ObjectSnapshot> snapshot);
@@ -50,7 +50,7 @@ class SourceTrust {
 
   /// An operator says that the pods which the source lacks are gone.
   ///   InvalidArgument     there is no reason
-  ///   FailedPrecondition  the source is believed as it is
+  ///   FailedPrecondition  the source is trusted already
   void Confirm(const std::string& reason,
                std::function<void(const absl::Status&)> done);
 
@@ -76,7 +76,7 @@ class SourceTrust {
   std::map<ObjectName, std::uint64_t> seen_;
   /// Pods that an operator says are gone, until they are.
   std::set<ObjectName> confirmed_;
-  /// Why it is not believed: the pods that it lacks.
+  /// Why it is not trusted: the pods that it lacks.
   std::vector<ObjectName> missing_;
   std::string found_marker_;  ///< Of the last snapshot.
   bool remembering_ = false;

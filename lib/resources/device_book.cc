@@ -26,7 +26,7 @@ constexpr std::size_t kMostNames = 16;
 /// Whether the plugin's answer for the device is recorded, so that a container
 /// may have had it.
 bool IsCommitted(const std::vector<device::Reservation>& reservations,
-                 const std::string& resource, const std::string& id) {
+                 const ResourceName& resource, const std::string& id) {
   return std::any_of(
       reservations.begin(), reservations.end(), [&](const auto& reservation) {
         return reservation.resource == resource &&
@@ -133,10 +133,10 @@ void DeviceBook::Settle(const PodUid& pod) {
   }
 }
 
-std::vector<std::string> DeviceBook::Unheld(
+std::vector<DeviceId> DeviceBook::Unheld(
     const device::FreedDevices& devices) const {
-  std::vector<std::string> ids = devices.ids;
-  std::erase_if(ids, [&](const std::string& id) {
+  std::vector<DeviceId> ids = devices.ids;
+  std::erase_if(ids, [&](const DeviceId& id) {
     return reservations_.HolderOf(devices.resource, id) != nullptr;
   });
   return ids;
@@ -145,9 +145,9 @@ std::vector<std::string> DeviceBook::Unheld(
 bool DeviceBook::OnFreed(const ObjectName& pod,
                          const device::FreedDevices& freed,
                          const std::vector<device::Reservation>& before) {
-  std::vector<std::string> ids = Unheld(freed);
+  std::vector<DeviceId> ids = Unheld(freed);
   if (ids.empty()) return false;
-  std::erase_if(ids, [&](const std::string& id) {
+  std::erase_if(ids, [&](const DeviceId& id) {
     return !IsCommitted(before, freed.resource, id);
   });
   if (!ids.empty()) ReportReleased(pod, freed.resource, std::move(ids));
@@ -158,11 +158,11 @@ bool DeviceBook::OnFreed(const ObjectName& pod,
 }
 
 void DeviceBook::ReportReleased(const ObjectName& pod,
-                                const std::string& resource,
-                                std::vector<std::string> ids) {
+                                const ResourceName& resource,
+                                std::vector<DeviceId> ids) {
   const std::size_t count = ids.size();
   ids.resize(std::min(count, kMostNames));
-  for (std::string& id : ids) id = api::Quoted(id);
+  for (DeviceId& id : ids) id = api::Quoted(id);
   parts_.events.Add(
       false, "DevicesReleased", "Pod", pod,
       fmt::format("{} of {} {} free again: {}{}", Counted(count, "device"),
@@ -170,7 +170,7 @@ void DeviceBook::ReportReleased(const ObjectName& pod,
                   count > kMostNames ? ", ..." : ""));
 }
 
-void DeviceBook::DropForgotten(const std::string& resource) {
+void DeviceBook::DropForgotten(const ResourceName& resource) {
   if (inventories_.size() <= kMostResources || !Held(resource).empty() ||
       StateOf(resource) != device::EndpointState::kForgotten) {
     return;
@@ -180,7 +180,7 @@ void DeviceBook::DropForgotten(const std::string& resource) {
   parts_.on_forgotten(resource);
 }
 
-bool DeviceBook::IsServed(const std::string& resource) const {
+bool DeviceBook::IsServed(const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (const auto* record = parts_.state.FindResource(resource)) {
     return record->backing == state::Backing::kPlugin;
@@ -188,7 +188,7 @@ bool DeviceBook::IsServed(const std::string& resource) const {
   return inventories_.contains(resource);
 }
 
-device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
+device::EndpointState DeviceBook::StateOf(const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   return inventory != inventories_.end() ? inventory->second.state()
@@ -197,7 +197,7 @@ device::EndpointState DeviceBook::StateOf(const std::string& resource) const {
 
 device::PodPlan DeviceBook::Plan(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
-    const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+    const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
     bool trust_held, bool judge_held) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   std::map<device::NeedKey, device::IdSet> adopted;
@@ -230,14 +230,15 @@ device::PodPlan DeviceBook::Plan(
   return device::PlanPod(input);
 }
 
-plugin::PluginOptions DeviceBook::OptionsOf(const std::string& resource) const {
+plugin::PluginOptions DeviceBook::OptionsOf(
+    const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto options =
       options_.find({resource, PrimaryOf(resource).value_or(0)});
   return options != options_.end() ? options->second : plugin::PluginOptions();
 }
 
-std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
+std::int64_t DeviceBook::FreeCount(const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end()) return 0;
@@ -252,7 +253,7 @@ std::int64_t DeviceBook::FreeCount(const std::string& resource) const {
 }
 
 std::vector<device::FaultyDevice> DeviceBook::Faulty(
-    const std::string& resource) const {
+    const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end() ||
@@ -267,7 +268,7 @@ std::vector<device::FaultyDevice> DeviceBook::Faulty(
   return faulty;
 }
 
-device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
+device::Inventory& DeviceBook::InventoryOf(const ResourceName& resource) {
   // Before the change, which need not copy what only we have, then.
   known_.erase(resource);
   unknown_.insert(resource);
@@ -276,7 +277,7 @@ device::Inventory& DeviceBook::InventoryOf(const std::string& resource) {
 
 const view::Resources& DeviceBook::known() const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  for (const std::string& resource : std::exchange(unknown_, {})) {
+  for (const ResourceName& resource : std::exchange(unknown_, {})) {
     const auto found = inventories_.find(resource);
     if (found == inventories_.end()) continue;
     const device::Inventory& inventory = found->second;
@@ -288,14 +289,14 @@ const view::Resources& DeviceBook::known() const {
 }
 
 std::optional<device::Generation> DeviceBook::PrimaryOf(
-    const std::string& resource) const {
+    const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
   if (inventory == inventories_.end()) return std::nullopt;
   return inventory->second.primary();
 }
 
-void DeviceBook::OnConnected(const std::string& resource,
+void DeviceBook::OnConnected(const ResourceName& resource,
                              plugin::Generation generation,
                              const plugin::PluginOptions& options) {
   DEVMGR_ASSERT_ON(parts_.executor);
@@ -312,7 +313,7 @@ void DeviceBook::OnConnected(const std::string& resource,
   parts_.on_candidates(resource);
 }
 
-void DeviceBook::OnList(const std::string& resource,
+void DeviceBook::OnList(const ResourceName& resource,
                         plugin::Generation generation,
                         std::vector<device::Device> devices,
                         const plugin::ListProblems& problems) {
@@ -324,7 +325,7 @@ void DeviceBook::OnList(const std::string& resource,
   OnDelta(resource, delta);
 }
 
-void DeviceBook::ReportProblems(const std::string& resource,
+void DeviceBook::ReportProblems(const ResourceName& resource,
                                 const device::ListProblems& problems) {
   for (const std::string& text : problems.texts) {
     parts_.events.Add(true, "DeviceListProblem", "Plugin", {"", resource},
@@ -336,7 +337,7 @@ void DeviceBook::ReportProblems(const std::string& resource,
                                 problems.count - problems.texts.size()));
 }
 
-void DeviceBook::OnDelta(const std::string& resource,
+void DeviceBook::OnDelta(const ResourceName& resource,
                          const device::InventoryDelta& delta) {
   if (delta.Empty()) return;
   std::set<PodUid> pods =
@@ -346,7 +347,7 @@ void DeviceBook::OnDelta(const std::string& resource,
   parts_.on_devices(resource);
 }
 
-void DeviceBook::OnGone(const std::string& resource,
+void DeviceBook::OnGone(const ResourceName& resource,
                         plugin::Generation generation, const std::string& why) {
   DEVMGR_ASSERT_ON(parts_.executor);
   options_.erase({resource, generation});
@@ -370,18 +371,18 @@ void DeviceBook::OnState(const plugin::InstanceInfo& info) {
   parts_.on_plugin(info.resource);
 }
 
-void DeviceBook::OnRegistration(const std::string& resource) {
+void DeviceBook::OnRegistration(const ResourceName& resource) {
   DEVMGR_ASSERT_ON(parts_.executor);
   parts_.metrics.OnRegistration(resource);
 }
 
-device::IsHeld DeviceBook::HeldOf(const std::string& resource) const {
+device::IsHeld DeviceBook::HeldOf(const ResourceName& resource) const {
   return [this, resource](const std::string& id) {
     return reservations_.HolderOf(resource, id) != nullptr;
   };
 }
 
-void DeviceBook::ArmGrace(const std::string& resource) {
+void DeviceBook::ArmGrace(const ResourceName& resource) {
   const device::Inventory& inventory = inventories_.at(resource);
   const device::EndpointState state = inventory.state();
   if (state != device::EndpointState::kStopped &&
@@ -399,7 +400,7 @@ void DeviceBook::ArmGrace(const std::string& resource) {
       });
 }
 
-void DeviceBook::EndGrace(const std::string& resource, std::uint64_t stop) {
+void DeviceBook::EndGrace(const ResourceName& resource, std::uint64_t stop) {
   if (!InventoryOf(resource).EndGrace(stop, HeldOf(resource),
                                       parts_.now_ms())) {
     return;

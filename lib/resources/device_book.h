@@ -46,14 +46,14 @@ class DeviceBook final : public plugin::PluginListener {
     /// How long the devices of a plugin that is gone count in the capacity.
     std::chrono::milliseconds grace_period{std::chrono::minutes(5)};
     /// Devices of a resource came, went, were freed or changed their health.
-    std::function<void(const std::string& resource)> on_devices;
+    std::function<void(const ResourceName& resource)> on_devices;
     /// Its plugin may serve otherwise than before.
-    std::function<void(const std::string& resource)> on_plugin;
+    std::function<void(const ResourceName& resource)> on_plugin;
     /// Its plugin came or has gone for good, or somebody holds less of it.
-    std::function<void(const std::string& resource)> on_candidates;
+    std::function<void(const ResourceName& resource)> on_candidates;
     /// So many names are known that this one, which is neither served nor held,
     /// is not remembered.
-    std::function<void(const std::string& resource)> on_forgotten;
+    std::function<void(const ResourceName& resource)> on_forgotten;
     /// The health of devices that these pods hold is another.
     std::function<void(const std::set<PodUid>& pods)> on_health;
     /// This pod, which goes on, holds less than before.
@@ -80,49 +80,49 @@ class DeviceBook final : public plugin::PluginListener {
   void Settle(const PodUid& pod);
 
   /// Does a device plugin serve this name, now or by what the ledger knows?
-  bool IsServed(const std::string& resource) const;
+  bool IsServed(const ResourceName& resource) const;
 
-  device::EndpointState StateOf(const std::string& resource) const;
+  device::EndpointState StateOf(const ResourceName& resource) const;
 
   /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
   device::PodPlan Plan(
       const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
-      const std::map<device::NeedKey, std::vector<std::string>>& preferences,
+      const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
       bool trust_held, bool judge_held) const;
 
   /// Healthy devices that are not held; none while claims are held for the
   /// name.
-  std::int64_t FreeCount(const std::string& resource) const;
+  std::int64_t FreeCount(const ResourceName& resource) const;
 
   /// The connection to ask about a resource; nothing while no plugin has listed
   /// its devices.
   std::optional<device::Generation> PrimaryOf(
-      const std::string& resource) const;
+      const ResourceName& resource) const;
 
   /// Of the one to ask.
-  plugin::PluginOptions OptionsOf(const std::string& resource) const;
+  plugin::PluginOptions OptionsOf(const ResourceName& resource) const;
 
   /// What can be seen of the resources. Valid until the next change.
   const view::Resources& known() const;
 
   /// Devices of a resource that are held and called Unhealthy.
-  std::vector<device::FaultyDevice> Faulty(const std::string& resource) const;
+  std::vector<device::FaultyDevice> Faulty(const ResourceName& resource) const;
 
   const device::InventoryMap& inventories() const { return inventories_; }
   const device::ReservationTable::HeldIds& Held(
-      const std::string& resource) const {
+      const ResourceName& resource) const {
     return reservations_.Held(resource);
   }
 
-  void OnConnected(const std::string& resource, plugin::Generation generation,
+  void OnConnected(const ResourceName& resource, plugin::Generation generation,
                    const plugin::PluginOptions& options) override;
-  void OnList(const std::string& resource, plugin::Generation generation,
+  void OnList(const ResourceName& resource, plugin::Generation generation,
               std::vector<device::Device> devices,
               const plugin::ListProblems& problems) override;
-  void OnGone(const std::string& resource, plugin::Generation generation,
+  void OnGone(const ResourceName& resource, plugin::Generation generation,
               const std::string& why) override;
   void OnState(const plugin::InstanceInfo& info) override;
-  void OnRegistration(const std::string& resource) override;
+  void OnRegistration(const ResourceName& resource) override;
 
  private:
   /// A pod's record changed, or is gone (null).
@@ -144,7 +144,7 @@ class DeviceBook final : public plugin::PluginListener {
   std::vector<device::FreedDevices> DropForeign();
   void AddForeign();
   /// One device, if it is free.
-  void AddForeign(const std::string& resource, const std::string& device,
+  void AddForeign(const ResourceName& resource, const DeviceId& device,
                   const state::ContainerId& id);
   /// Those that have these devices, as far as they are free.
   void AddForeignOf(const device::FreedDevices& devices);
@@ -155,40 +155,40 @@ class DeviceBook final : public plugin::PluginListener {
       const PodUid& pod,
       std::map<device::NeedKey, device::IdSet>* adopted) const;
   /// Of devices, those that are not held.
-  std::vector<std::string> Unheld(const device::FreedDevices& devices) const;
+  std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
   /// To be changed.
-  device::Inventory& InventoryOf(const std::string& resource);
+  device::Inventory& InventoryOf(const ResourceName& resource);
   /// Devices that are held no longer, of those that the pod let go; what it
   /// had `before`, reserved or committed. False: there are none.
   bool OnFreed(const ObjectName& pod, const device::FreedDevices& freed,
                const std::vector<device::Reservation>& before);
   /// As an event; only of devices that the pod was given.
-  void ReportReleased(const ObjectName& pod, const std::string& resource,
-                      std::vector<std::string> ids);
-  device::IsHeld HeldOf(const std::string& resource) const;
+  void ReportReleased(const ObjectName& pod, const ResourceName& resource,
+                      std::vector<DeviceId> ids);
+  device::IsHeld HeldOf(const ResourceName& resource) const;
   /// What is wrong with a list.
-  void ReportProblems(const std::string& resource,
+  void ReportProblems(const ResourceName& resource,
                       const device::ListProblems& problems);
   /// What a list, or the end of a plugin, changed.
-  void OnDelta(const std::string& resource,
+  void OnDelta(const ResourceName& resource,
                const device::InventoryDelta& delta);
-  void ArmGrace(const std::string& resource);
-  void EndGrace(const std::string& resource, std::uint64_t stop);
+  void ArmGrace(const ResourceName& resource);
+  void EndGrace(const ResourceName& resource, std::uint64_t stop);
   /// If there are too many of its kind.
-  void DropForgotten(const std::string& resource);
+  void DropForgotten(const ResourceName& resource);
 
   const Parts parts_;
   device::InventoryMap inventories_;
-  mutable view::Resources known_;          ///< But for those that changed.
-  mutable std::set<std::string> unknown_;  ///< Those.
+  mutable view::Resources known_;           ///< But for those that changed.
+  mutable std::set<ResourceName> unknown_;  ///< Those.
   device::ReservationTable reservations_;
   /// By resource and connection.
-  std::map<std::pair<std::string, plugin::Generation>, plugin::PluginOptions>
+  std::map<std::pair<ResourceName, plugin::Generation>, plugin::PluginOptions>
       options_;
   std::map<PodUid, std::vector<device::Reservation>> intended_;
   /// Containers that stand in `reservations_` as pods of their own.
   std::map<PodUid, state::ContainerId> foreign_;
-  std::map<std::string, std::uint64_t> grace_timers_;
+  std::map<ResourceName, std::uint64_t> grace_timers_;
 };
 
 }  // namespace devmgr::resources

@@ -18,9 +18,8 @@ PodUid UidOf(const state::ContainerId& id) {
 
 /// In the table each device is that of a container of its own, so that one of
 /// them can come or go without the others.
-std::string ContainerOf(const std::string& resource,
-                        const std::string& device) {
-  return resource + ' ' + device;
+std::string ContainerOf(const ResourceName& resource, const DeviceId& device) {
+  return resource.value + ' ' + device.value;
 }
 
 }  // namespace
@@ -42,8 +41,8 @@ void DeviceBook::AddForeign() {
   }
 }
 
-void DeviceBook::AddForeign(const std::string& resource,
-                            const std::string& device,
+void DeviceBook::AddForeign(const ResourceName& resource,
+                            const DeviceId& device,
                             const state::ContainerId& id) {
   if (reservations_.HolderOf(resource, device) != nullptr) return;
   device::Reservation reservation;
@@ -58,7 +57,7 @@ void DeviceBook::AddForeign(const std::string& resource,
 }
 
 void DeviceBook::AddForeignOf(const device::FreedDevices& devices) {
-  for (const std::string& device : devices.ids) {
+  for (const DeviceId& device : devices.ids) {
     const auto first = parts_.state.foreign_devices.lower_bound(
         {devices.resource, device, state::ContainerId{}});
     if (first == parts_.state.foreign_devices.end() ||
@@ -86,12 +85,12 @@ void DeviceBook::OnForeignHolders() {
   const std::vector<device::FreedDevices> before = DropForeign();
   AddForeign();
   for (const auto& [uid, id] : foreign_) MarkHeldBy(uid);
-  std::set<std::string> resources;
+  std::set<ResourceName> resources;
   for (const device::FreedDevices& freed : before) {
     Mark(freed);
     if (!Unheld(freed).empty()) resources.insert(freed.resource);
   }
-  for (const std::string& resource : resources) {
+  for (const ResourceName& resource : resources) {
     parts_.on_devices(resource);
     // Wakes pods that want it through claims, too.
     parts_.on_plugin(resource);

@@ -60,7 +60,7 @@ class ForeignBook {
                   const state::ForeignHolderRecord* now);
   /// Container, resource and device.
   using Conflicts =
-      std::set<std::tuple<state::ContainerId, std::string, std::string>>;
+      std::set<std::tuple<state::ContainerId, ResourceName, DeviceId>>;
 
   state::ForeignHolderRecord RecordOf(const ForeignHolder& holder) const;
   bool IsOldNews(const claim::ReportedHolders& reported);

@@ -24,7 +24,7 @@ std::optional<state::Backing> BackingOf(ResourceOwner owner) {
 
 using state::Backing;
 
-void ResourceOwnership::Consider(const std::string& resource) {
+void ResourceOwnership::Consider(const ResourceName& resource) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const claim::Candidates candidates = parts_.candidates(resource);
   const auto decide =
@@ -43,7 +43,7 @@ void ResourceOwnership::Consider(const std::string& resource) {
   parts_.ledger.Submit(decide, parts_.executor, retry);
 }
 
-void ResourceOwnership::Forget(const std::string& resource) {
+void ResourceOwnership::Forget(const ResourceName& resource) {
   DEVMGR_ASSERT_ON(parts_.executor);
   // After a failure it is tried again with the next start.
   parts_.ledger.Submit(
@@ -53,7 +53,7 @@ void ResourceOwnership::Forget(const std::string& resource) {
 }
 
 void ResourceOwnership::HandOver(
-    const std::string& resource, ResourceOwner to, const std::string& reason,
+    const ResourceName& resource, ResourceOwner to, const std::string& reason,
     std::function<void(const absl::Status&)> done) {
   DEVMGR_ASSERT_ON(parts_.executor);
   parts_.ledger.Submit(
@@ -72,17 +72,17 @@ void ResourceOwnership::OnClasses() {
 void ResourceOwnership::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const ledger::ClaimedResources& claimed : changes.claimed) {
-    for (const std::string& resource : claimed.taken) {
+    for (const ResourceName& resource : claimed.taken) {
       OnClaimed(resource, claimed.pod);
     }
-    for (const std::string& resource : claimed.given_up) Consider(resource);
+    for (const ResourceName& resource : claimed.given_up) Consider(resource);
   }
   for (const auto& [name, passage] : changes.resources) {
     OnRecorded(name, passage.before.get(), passage.now.get());
   }
 }
 
-void ResourceOwnership::OnRecorded(const std::string& resource,
+void ResourceOwnership::OnRecorded(const ResourceName& resource,
                                    const state::ResourceRecord* before,
                                    const state::ResourceRecord* now) {
   if (before != nullptr && now != nullptr && before->backing != now->backing) {
@@ -101,7 +101,7 @@ void ResourceOwnership::OnRecorded(const std::string& resource,
   Consider(resource);
 }
 
-void ResourceOwnership::OnClaimed(const std::string& resource,
+void ResourceOwnership::OnClaimed(const ResourceName& resource,
                                   const ObjectName& pod) {
   const state::ResourceRecord* record = parts_.state.FindResource(resource);
   if (record == nullptr || record->backing != Backing::kPlugin) return;
@@ -112,7 +112,8 @@ void ResourceOwnership::OnClaimed(const std::string& resource,
                   pod.ToString()));
 }
 
-std::string ResourceOwnership::WhyNotServed(const std::string& resource) const {
+std::string ResourceOwnership::WhyNotServed(
+    const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   return claim::WhyNotServed(parts_.state.FindResource(resource),
                              parts_.candidates(resource).plugin);

@@ -31,21 +31,21 @@ class ResourceOwnership {
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     std::function<std::int64_t()> now_ms;
     /// Who could serve the resource now.
-    std::function<claim::Candidates(const std::string& resource)> candidates;
+    std::function<claim::Candidates(const ResourceName& resource)> candidates;
   };
   explicit ResourceOwnership(Parts parts) : parts_(std::move(parts)) {}
 
   /// A candidate came or left, or somebody holds less than before: has the
   /// hand-over recorded if it is time.
-  void Consider(const std::string& resource);
+  void Consider(const ResourceName& resource);
 
   /// A plugin's name that is neither served nor held is dropped from the
   /// ledger.
-  void Forget(const std::string& resource);
+  void Forget(const ResourceName& resource);
 
   /// As claim::HandOverByOperator. `done` runs on this thread, once it is on
   /// disk.
-  void HandOver(const std::string& resource, ResourceOwner to,
+  void HandOver(const ResourceName& resource, ResourceOwner to,
                 const std::string& reason,
                 std::function<void(const absl::Status&)> done);
 
@@ -57,16 +57,16 @@ class ResourceOwnership {
 
   /// Why no device plugin serves the resource, for people; empty: one does, by
   /// what the ledger knows.
-  std::string WhyNotServed(const std::string& resource) const;
+  std::string WhyNotServed(const ResourceName& resource) const;
 
  private:
   /// The ledger has `now` in place of `before` (null: nothing). What was
   /// decided may be behind what has come meanwhile, so it is considered again.
-  void OnRecorded(const std::string& resource,
+  void OnRecorded(const ResourceName& resource,
                   const state::ResourceRecord* before,
                   const state::ResourceRecord* now);
   /// The pod holds a claim for the resource from now on.
-  void OnClaimed(const std::string& resource, const ObjectName& pod);
+  void OnClaimed(const ResourceName& resource, const ObjectName& pod);
 
   const Parts parts_;
 };

@@ -143,7 +143,7 @@ absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info) {
     pod.waiting_for.push_back({kind, item.name()});
   }
   pod.first_seen = TimeOf(info.first_seen_ms());
-  pod.containers = Get(info.containers());
+  pod.containers = Get<ContainerName>(info.containers());
   pod.claims = Get(info.claims());
   for (const auto& container : info.allocated_resources()) {
     pod.allocated_resources.push_back(Get(container));

@@ -60,7 +60,7 @@ ForeignHolder HolderIn(const pb::ForeignHolder& message) {
   holder.pod = server::FromProto(message.pod());
   holder.container = message.container();
   for (const pb::HeldResource& held : message.resources()) {
-    holder.resources.push_back({held.name(), Get(held.devices())});
+    holder.resources.push_back({held.name(), Get<DeviceId>(held.devices())});
   }
   holder.cdi_devices = Get(message.cdi_devices());
   holder.why = message.why();

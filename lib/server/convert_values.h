@@ -16,13 +16,14 @@
 
 namespace devmgr::server {
 
-template <typename Repeated>
-void Put(const std::vector<std::string>& from, Repeated* to) {
+/// Texts, or names.
+template <typename Text, typename Repeated>
+void Put(const std::vector<Text>& from, Repeated* to) {
   for (const std::string& text : from) to->Add(ValidUtf8(text));
 }
 
-template <typename Repeated>
-std::vector<std::string> Get(const Repeated& from) {
+template <typename Text = std::string, typename Repeated>
+std::vector<Text> Get(const Repeated& from) {
   return {from.begin(), from.end()};
 }
 

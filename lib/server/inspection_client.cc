@@ -201,7 +201,7 @@ class ConnectedInspector : public Inspector {
         .status();
   }
 
-  absl::Status HandOverResource(const std::string& resource,
+  absl::Status HandOverResource(const ResourceName& resource,
                                 ResourceOwner owner,
                                 const std::string& reason) override {
     pb::HandOverResourceRequest request;
@@ -212,10 +212,10 @@ class ConnectedInspector : public Inspector {
         .status();
   }
 
-  absl::Status FreeHolder(const std::string& container,
+  absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason) override {
     pb::FreeHolderRequest request;
-    request.set_container(container);
+    request.set_container(container_id);
     request.set_reason(reason);
     return Call<pb::FreeHolderResponse>("FreeHolder", request).status();
   }

@@ -385,10 +385,10 @@ absl::Status InspectionService::HandOverResource(
       request.resource(), *owner, request.reason()));
 }
 
-absl::Status InspectionService::FreeHolder(const std::string& container,
+absl::Status InspectionService::FreeHolder(const std::string& container_id,
                                            const std::string& reason) {
   DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
-  return AboutOurs(manager_.maintenance().FreeHolder(container, reason));
+  return AboutOurs(manager_.maintenance().FreeHolder(container_id, reason));
 }
 
 absl::Status InspectionService::ConfirmSource(const std::string& reason) {

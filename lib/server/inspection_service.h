@@ -72,7 +72,7 @@ class InspectionService : public DeviceManagerObserver {
                                  const std::string& reason);
   absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
   absl::Status ConfirmSource(const std::string& reason);
-  absl::Status FreeHolder(const std::string& container,
+  absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason);
   absl::Status CheckWanting() const;
   void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,

@@ -124,7 +124,7 @@ class StateDirInspector : public Inspector {
                                  const std::string&) override {
     return NeedsDaemon("releasing a claim");
   }
-  absl::Status HandOverResource(const std::string&, ResourceOwner,
+  absl::Status HandOverResource(const ResourceName&, ResourceOwner,
                                 const std::string&) override {
     return NeedsDaemon("handing over a resource");
   }

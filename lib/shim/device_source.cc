@@ -65,7 +65,7 @@ class ManagerSource : public DeviceSource {
     done(server::LookUpPod(manager_, pod, name));
   }
 
-  void BeforeContainerStart(const PodUid& pod, const std::string& container,
+  void BeforeContainerStart(const PodUid& pod, const ContainerName& container,
                             std::chrono::milliseconds timeout,
                             Done done) override {
     // Of two ends, on two threads, the first counts.
@@ -120,14 +120,14 @@ class DaemonSource : public DeviceSource {
           if (!bytes.ok()) return done(bytes.status());
           const auto message = rpc::Decode<pb::PodDevices>(*bytes);
           if (!message.ok()) {
-            return done(UnavailableError("devmgrd's answer makes no sense: {}",
+            return done(UnavailableError("the answer of devmgrd is invalid: {}",
                                          MessageOf(message.status())));
           }
           done(std::make_shared<const PodDevices>(server::FromProto(*message)));
         });
   }
 
-  void BeforeContainerStart(const PodUid& pod, const std::string& container,
+  void BeforeContainerStart(const PodUid& pod, const ContainerName& container,
                             std::chrono::milliseconds timeout,
                             Done done) override {
     pb::BeforeContainerStartRequest request;
@@ -143,16 +143,17 @@ class DaemonSource : public DeviceSource {
     pb::WaitForChangeRequest request;
     request.set_version(version);
     request.set_wait_ms(version == 0 ? 0 : kLongPoll.count());
-    Call("WaitForChange", request, kLongPoll + timeout_,
-         [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
-           if (!bytes.ok()) return done(bytes.status());
-           const auto message = rpc::Decode<pb::WaitForChangeResponse>(*bytes);
-           if (!message.ok()) {
-             return done(UnavailableError("devmgrd's answer makes no sense: {}",
-                                          MessageOf(message.status())));
-           }
-           done(message->version());
-         });
+    Call(
+        "WaitForChange", request, kLongPoll + timeout_,
+        [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
+          if (!bytes.ok()) return done(bytes.status());
+          const auto message = rpc::Decode<pb::WaitForChangeResponse>(*bytes);
+          if (!message.ok()) {
+            return done(UnavailableError("the answer of devmgrd is invalid: {}",
+                                         MessageOf(message.status())));
+          }
+          done(message->version());
+        });
   }
 
   void Report(const RuntimeReport& report, Done done) override {
@@ -170,7 +171,7 @@ class DaemonSource : public DeviceSource {
       connection_.reset();
       auto dialed = rpc::Dial(runtime_, endpoint_, on_lost_);
       if (!dialed.ok()) {
-        return done(UnavailableError("devmgrd at '{}' is away: {}",
+        return done(UnavailableError("devmgrd at '{}' cannot be reached: {}",
                                      endpoint_.string(),
                                      MessageOf(dialed.status())));
       }

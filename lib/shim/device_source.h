@@ -40,7 +40,7 @@ class DeviceSource {
   /// As DeviceManager::StartBeforeContainerStart; DeadlineExceeded after
   /// `timeout`.
   virtual void BeforeContainerStart(const PodUid& pod,
-                                    const std::string& container,
+                                    const ContainerName& container,
                                     std::chrono::milliseconds timeout,
                                     Done done) = 0;
 

@@ -92,7 +92,7 @@ RuntimeSupport Probe(const cri::VersionResponse& version,
   }
   if (!ability) {
     return {RuntimeCdi::kNone, "default",
-            fmt::format("nothing is known of '{}'", name)};
+            fmt::format("whether runtime '{}' has CDI is not known", name)};
   }
   if (ability->cdi == RuntimeCdi::kNone) {
     return {RuntimeCdi::kNone, "version", name + " has no CDI"};
@@ -111,7 +111,7 @@ RuntimeSupport DecideRuntimeCdi(std::optional<RuntimeCdi> by_operator,
                                 const cri::TextMap& info) {
   RuntimeSupport probed = Probe(version, info);
   if (!by_operator) return probed;
-  RuntimeSupport support{*by_operator, "override", "the operator says so"};
+  RuntimeSupport support{*by_operator, "override", "an option says so"};
   if (*by_operator != probed.cdi) {
     support.warning =
         fmt::format("runtime CDI is '{}' by an option, but would be '{}': {}",

@@ -32,7 +32,7 @@ class Judge {
     const auto known = answers_.find(container_.pod_uid);
     if (known == answers_.end()) {
       return NotKnown(container_.pod_uid.value.empty()
-                          ? "it is of no pod"
+                          ? "it belongs to no pod"
                           : "the ledger does not know its pod");
     }
     if (!known->second.ok()) return NoAnswer(known->second.status());

@@ -120,7 +120,7 @@ std::optional<absl::Status> SandboxActuator::Verdict(
   const PodUid& uid = run.pod.uid;
   const auto pod = pods_from_source_ ? FindPod(objects, uid) : nullptr;
   if (pod != nullptr && IsTerminal(*pod)) {
-    return FailedPreconditionError("pod '{}' is over: {}", name,
+    return FailedPreconditionError("pod '{}' has finished: {}", name,
                                    pod->status.phase);
   }
   const auto info = manager_.View()->PodInfoOf(uid);

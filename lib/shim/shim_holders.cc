@@ -118,7 +118,7 @@ void Shim::UpdateHolders() {
         book_.FindSandbox(container.sandbox_id);
     const cri::SandboxIdentity identity =
         sandbox == nullptr ? cri::SandboxIdentity() : *sandbox;
-    std::string why = "it is of no pod";
+    std::string why = "it belongs to no pod";
     if (const auto given = given_.find(identity.uid); given != given_.end()) {
       if (IsReleased(*given->second, container.name)) continue;
       held.Remove(HeldBy(*given->second));

@@ -48,7 +48,7 @@ class ChangeTracker {
   /// True while a process that wrote to one of the entries has not closed it.
   bool IsBeingWritten(const std::vector<EntryKey>& keys) const;
   /// After a kRescan it is not known whether the writers seen before are still
-  /// there. They are believed in until `ForgetDoubtful`.
+  /// there. They are trusted until `ForgetDoubtful`.
   bool HasDoubtful() const;
   void ForgetDoubtful();
 

@@ -55,7 +55,7 @@ constexpr int kMaxRounds = 300;
 ///
 /// A scan looks at the disk and remembers what it found. It is used only after
 /// all events that came while it looked have been heard: a file that was
-/// touched meanwhile is not believed, and when entries were exchanged, the
+/// touched meanwhile is not trusted, and when entries were exchanged, the
 /// scan may show a mixture and is repeated.
 class FileSource final : public ObjectSource {
  public:

@@ -67,7 +67,7 @@ FileReading MissingFile(int directory, const std::string& name) {
     return Problem(Outcome::kGone, "");
   }
   if (S_ISLNK(info.st_mode)) {
-    return Problem(Outcome::kDangling, "symbolic link that leads nowhere");
+    return Problem(Outcome::kDangling, "symbolic link without a target");
   }
   // It came back in between; there will be an event for that.
   return Problem(Outcome::kUnsettled, "is being replaced");

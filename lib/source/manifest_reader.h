@@ -54,7 +54,7 @@ struct FileReading {
     kUnchanged,  ///< It still has the known signature and was not read.
     kIgnored,    ///< A directory.
     kGone,       ///< Not there any more.
-    kDangling,   ///< A symbolic link that leads nowhere.
+    kDangling,   ///< A symbolic link without a target.
     kUnusable,   ///< Not a file, or too large: `problem`. Events tell when
                  ///< that changes.
     kUnsettled,  ///< It changed whenever we looked: `problem`.

@@ -276,7 +276,7 @@ ObjectSnapshot ManifestSet::Build() {
     remarks.push_back(Plain(
         directory_, marker_problem_ +
                         "; should it lack more than half of its pods after a "
-                        "restart, it is not believed"));
+                        "restart, it is not trusted"));
   }
   Assembly assembly(snapshot);
   for (const auto& [name, file] : files_) {

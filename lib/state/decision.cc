@@ -31,7 +31,7 @@ Change EraseOf(const IdentityKey& key) {
   return EraseIdentity{key.first, key.second};
 }
 
-Change EraseOf(const std::string& resource) { return EraseResource{resource}; }
+Change EraseOf(const ResourceName& resource) { return EraseResource{resource}; }
 Change PutOf(std::shared_ptr<const HealthRecord> health) {
   return PutHealth{std::move(health)};
 }

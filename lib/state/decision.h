@@ -46,7 +46,7 @@ struct PutResource {
   std::shared_ptr<const ResourceRecord> resource;
 };
 struct EraseResource {
-  std::string name;
+  ResourceName name;
 };
 struct PutHealth {
   std::shared_ptr<const HealthRecord> health;

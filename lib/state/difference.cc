@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/status_types.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -17,13 +18,9 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 /// By name and UID.
 using Objects = std::map<std::pair<ObjectName, std::string>, Fields>;
 
-std::string Joined(const std::vector<std::string>& texts) {
-  std::string result;
-  for (const std::string& text : texts) {
-    if (!result.empty()) result += ", ";
-    result += text;
-  }
-  return result;
+template <typename Texts>
+std::string Joined(const Texts& texts) {
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 Fields FieldsOf(const PodInfo& pod) {

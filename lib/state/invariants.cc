@@ -139,7 +139,7 @@ class Checker {
     }
     decltype(state_.class_holders) by_claim;
     for (const auto& [uid, pod] : state_.pods) {
-      for (const std::string& resource : ResourcesByClaims(*pod)) {
+      for (const ResourceName& resource : ResourcesByClaims(*pod)) {
         by_claim.insert({resource, uid});
       }
     }
@@ -149,7 +149,7 @@ class Checker {
     }
     CheckPrepared();
     CheckKept();
-    const std::tuple<std::string, std::string, PodUid>* last = nullptr;
+    const std::tuple<ResourceName, DeviceId, PodUid>* last = nullptr;
     for (const auto& holder : holders) {
       const auto& [resource, device, pod] = holder;
       if (last != nullptr && std::get<0>(*last) == resource &&

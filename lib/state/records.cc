@@ -68,8 +68,8 @@ std::vector<device::Reservation> ReservationsOf(const PodRecord& pod) {
   return reservations;
 }
 
-std::set<std::string> ResourcesByClaims(const PodRecord& pod) {
-  std::set<std::string> resources;
+std::set<ResourceName> ResourcesByClaims(const PodRecord& pod) {
+  std::set<ResourceName> resources;
   for (const ContainerNeed& need : pod.needs) {
     for (const Want& want : need.wants) {
       if (want.resource.empty()) continue;

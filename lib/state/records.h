@@ -128,9 +128,9 @@ struct ClaimRecord {
 
 /// The devices of one resource that a container holds.
 struct DeviceHold {
-  std::string container;
+  ContainerName container;
   device::ContainerKind kind = device::ContainerKind::kApp;
-  std::string resource;
+  ResourceName resource;
   device::ReservationPhase phase = device::ReservationPhase::kReserved;
   std::vector<device::HeldDevice> devices;  ///< Once each.
   device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
@@ -153,7 +153,7 @@ std::string_view BackingName(Backing backing);
 
 /// Changed by a recorded hand-over only.
 struct ResourceRecord {
-  std::string name;
+  ResourceName name;
   Backing backing = Backing::kPlugin;
   std::int64_t since_ms = 0;  ///< Unix time.
   /// Why an operator gave the name to its owner; it stays there until another
@@ -202,7 +202,7 @@ std::string_view PodPhaseName(PodPhase phase);
 struct Want {
   ClaimUid claim;
   std::string request;
-  std::string resource;
+  ResourceName resource;
   /// Entry of the pod's `resourceClaims`. Empty for the special claim, and in
   /// pods that were prepared before it was kept.
   std::string pod_claim = {};
@@ -210,7 +210,7 @@ struct Want {
 };
 
 struct ContainerNeed {
-  std::string name;
+  ContainerName name;
   bool init = false;
   std::vector<Want> wants;  ///< In pod-claim order, the special claim last.
   friend bool operator==(const ContainerNeed&, const ContainerNeed&) = default;
@@ -251,7 +251,7 @@ std::set<DeviceKey> OwnDevices(const ClaimRecord& claim);
 std::vector<device::Reservation> ReservationsOf(const PodRecord& pod);
 
 /// The extended resources for which the pod holds claims.
-std::set<std::string> ResourcesByClaims(const PodRecord& pod);
+std::set<ResourceName> ResourcesByClaims(const PodRecord& pod);
 
 /// The identity of an object that came from a file without one.
 struct IdentityRecord {
@@ -297,9 +297,9 @@ struct ForeignHolderRecord {
   // As the runtime says; empty where it does not.
   PodUid pod_uid;
   ObjectName pod;
-  std::string container;
+  ContainerName container;
   /// Resource and ID of devices of device plugins; no other pod has them.
-  std::set<std::pair<std::string, std::string>> devices;
+  std::set<std::pair<ResourceName, DeviceId>> devices;
   /// Names of CDI devices. They are shown, and keep no claim from being
   /// allocated.
   std::set<std::string> cdi_devices;

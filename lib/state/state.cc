@@ -155,7 +155,7 @@ void State::IndexHolds(const PodRecord& pod) {
       device_holders.insert({hold.resource, device.id, pod.uid});
     }
   }
-  for (const std::string& resource : ResourcesByClaims(pod)) {
+  for (const ResourceName& resource : ResourcesByClaims(pod)) {
     class_holders.insert({resource, pod.uid});
   }
 }
@@ -168,7 +168,7 @@ void State::ForgetHolds(const PodRecord* pod) {
       device_holders.erase(std::tie(hold.resource, device.id, pod->uid));
     }
   }
-  for (const std::string& resource : ResourcesByClaims(*pod)) {
+  for (const ResourceName& resource : ResourcesByClaims(*pod)) {
     class_holders.erase(std::pair(resource, pod->uid));
   }
 }
@@ -185,7 +185,7 @@ bool State::Erase(const ClaimUid& uid) {
 
 bool State::Erase(const IdentityKey& key) { return identities.erase(key) > 0; }
 
-bool State::Erase(const std::string& resource) {
+bool State::Erase(const ResourceName& resource) {
   return resources.erase(resource) > 0;
 }
 
@@ -198,11 +198,11 @@ bool State::Erase(const ContainerId& id) {
   return foreign_holders.erase(id) > 0;
 }
 
-const ForeignHolderRecord* State::ForeignHolderOf(std::string_view resource,
-                                                  std::string_view device,
+const ForeignHolderRecord* State::ForeignHolderOf(const ResourceName& resource,
+                                                  const DeviceId& device,
                                                   const PodUid& pod) const {
-  for (auto found = foreign_devices.lower_bound(
-           {std::string(resource), std::string(device), ContainerId{}});
+  for (auto found =
+           foreign_devices.lower_bound({resource, device, ContainerId{}});
        found != foreign_devices.end() && std::get<0>(*found) == resource &&
        std::get<1>(*found) == device;
        ++found) {
@@ -213,7 +213,7 @@ const ForeignHolderRecord* State::ForeignHolderOf(std::string_view resource,
 }
 
 std::vector<const ForeignHolderRecord*> State::ForeignHoldersOf(
-    const std::string& resource, std::size_t most, const PodUid& pod) const {
+    const ResourceName& resource, std::size_t most, const PodUid& pod) const {
   std::vector<const ForeignHolderRecord*> found;
   for (auto item = foreign_devices.lower_bound({resource, "", ContainerId{}});
        item != foreign_devices.end() && std::get<0>(*item) == resource &&
@@ -229,10 +229,9 @@ std::vector<const ForeignHolderRecord*> State::ForeignHoldersOf(
   return found;
 }
 
-const PodUid* State::HolderOf(std::string_view resource,
-                              std::string_view device) const {
-  const auto found = device_holders.lower_bound(
-      {std::string(resource), std::string(device), PodUid{}});
+const PodUid* State::HolderOf(const ResourceName& resource,
+                              const DeviceId& device) const {
+  const auto found = device_holders.lower_bound({resource, device, PodUid{}});
   if (found == device_holders.end() || std::get<0>(*found) != resource ||
       std::get<1>(*found) != device) {
     return nullptr;
@@ -240,7 +239,7 @@ const PodUid* State::HolderOf(std::string_view resource,
   return &std::get<2>(*found);
 }
 
-std::vector<PodUid> State::PluginHoldersOf(const std::string& resource,
+std::vector<PodUid> State::PluginHoldersOf(const ResourceName& resource,
                                            std::size_t most) const {
   std::vector<PodUid> holders;
   for (auto holder = device_holders.lower_bound({resource, "", PodUid{}});
@@ -255,7 +254,7 @@ std::vector<PodUid> State::PluginHoldersOf(const std::string& resource,
   return holders;
 }
 
-std::vector<PodUid> State::ClassHoldersOf(const std::string& resource,
+std::vector<PodUid> State::ClassHoldersOf(const ResourceName& resource,
                                           std::size_t most) const {
   std::vector<PodUid> holders;
   for (auto holder = class_holders.lower_bound({resource, PodUid{}});

@@ -27,7 +27,7 @@ struct State {
   PersistentMap<PodUid, std::shared_ptr<const PodRecord>> pods;
   PersistentMap<ClaimUid, std::shared_ptr<const ClaimRecord>> claims;
   PersistentMap<IdentityKey, std::shared_ptr<const IdentityRecord>> identities;
-  PersistentMap<std::string, std::shared_ptr<const ResourceRecord>> resources;
+  PersistentMap<ResourceName, std::shared_ptr<const ResourceRecord>> resources;
   PersistentMap<DeviceKey, std::shared_ptr<const HealthRecord>> healths;
   PersistentMap<SourceKey, std::shared_ptr<const SourceRecord>> sources;
   PersistentMap<ContainerId, std::shared_ptr<const ForeignHolderRecord>>
@@ -37,16 +37,16 @@ struct State {
   PersistentSet<ByName<PodRecord>> pod_names;
   PersistentSet<ByName<ClaimRecord>> claim_names;
   /// Resource, device of its plugin, the pod that holds it.
-  PersistentSet<std::tuple<std::string, std::string, PodUid>> device_holders;
+  PersistentSet<std::tuple<ResourceName, DeviceId, PodUid>> device_holders;
   /// Resource, the pods that hold a claim for it.
-  PersistentSet<std::pair<std::string, PodUid>> class_holders;
+  PersistentSet<std::pair<ResourceName, PodUid>> class_holders;
   /// What drivers have prepared.
   PersistentSet<ByDevice> device_claims;
   /// Device that no other claim may have, which claim without pods keeps it.
   PersistentSet<std::pair<DeviceKey, ClaimUid>> kept_devices;
   /// Resource, device of its plugin, which container holds it that the ledger
   /// has no pod for.
-  PersistentSet<std::tuple<std::string, std::string, ContainerId>>
+  PersistentSet<std::tuple<ResourceName, DeviceId, ContainerId>>
       foreign_devices;
 
   void Put(std::shared_ptr<const PodRecord> pod);
@@ -60,7 +60,7 @@ struct State {
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
   bool Erase(const IdentityKey& key);
-  bool Erase(const std::string& resource);
+  bool Erase(const ResourceName& resource);
   bool Erase(const DeviceKey& device);
   bool Erase(const SourceKey& source);
   bool Erase(const ContainerId& id);
@@ -72,25 +72,25 @@ struct State {
 
   /// The pod that holds a device; null when it is free. Valid until the next
   /// change.
-  const PodUid* HolderOf(std::string_view resource,
-                         std::string_view device) const;
+  const PodUid* HolderOf(const ResourceName& resource,
+                         const DeviceId& device) const;
 
   /// A foreign holder of the device that is no container of this pod; null when
   /// there is none. Valid until the next change.
-  const ForeignHolderRecord* ForeignHolderOf(std::string_view resource,
-                                             std::string_view device,
+  const ForeignHolderRecord* ForeignHolderOf(const ResourceName& resource,
+                                             const DeviceId& device,
                                              const PodUid& pod = {}) const;
 
   /// Containers that hold devices of the plugin for this resource and are none
   /// of this pod's, `most` at most. Valid until the next change.
   std::vector<const ForeignHolderRecord*> ForeignHoldersOf(
-      const std::string& resource, std::size_t most,
+      const ResourceName& resource, std::size_t most,
       const PodUid& pod = {}) const;
   /// Pods that hold devices of the plugin for this resource, `most` at most.
-  std::vector<PodUid> PluginHoldersOf(const std::string& resource,
+  std::vector<PodUid> PluginHoldersOf(const ResourceName& resource,
                                       std::size_t most) const;
   /// Pods that hold claims for this resource, `most` at most.
-  std::vector<PodUid> ClassHoldersOf(const std::string& resource,
+  std::vector<PodUid> ClassHoldersOf(const ResourceName& resource,
                                      std::size_t most) const;
 
   /// Claims that have a prepared device, in order of UID.

@@ -294,7 +294,7 @@ std::vector<ForeignHolderInfo> ForeignHoldersOf(const State& state) {
 }
 
 std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
-                                           std::string_view container) {
+                                           const ContainerName& container) {
   std::vector<ResourceDevices> resources;
   for (const DeviceHold& hold : pod.holds) {
     if (hold.container != container || !hold.Holds()) continue;

@@ -40,7 +40,7 @@ std::vector<ForeignHolderInfo> ForeignHoldersOf(const State& state);
 
 /// What a container holds of device plugins, by resource.
 std::vector<ResourceDevices> HeldDevicesOf(const PodRecord& pod,
-                                           std::string_view container);
+                                           const ContainerName& container);
 
 /// The extended resources that have an owner or that pods hold devices of.
 std::vector<ResourceInfo> ResourcesOf(const State& state);

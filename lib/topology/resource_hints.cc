@@ -33,9 +33,9 @@ class Groups {
 };
 
 /// What the asker holds of the resource, each device once.
-std::map<std::string, NumaNodes> HeldBy(const HintRequest& request,
-                                        const ReservationTable& reservations) {
-  std::map<std::string, NumaNodes> held;
+std::map<DeviceId, NumaNodes> HeldBy(const HintRequest& request,
+                                     const ReservationTable& reservations) {
+  std::map<DeviceId, NumaNodes> held;
   for (const Reservation& one : reservations.OfPod(request.pod)) {
     if (one.resource != request.resource) continue;
     if (!request.container.empty() && one.container != request.container) {
@@ -61,7 +61,7 @@ Hints HintsOf(const Inventory& inventory, const ReservationTable& reservations,
               const HintRequest& request, const NumaNodes& machine_nodes,
               const HintLimits& limits) {
   if (request.count <= 0 || !AnyOnANode(inventory)) return {};
-  const std::map<std::string, NumaNodes> has = HeldBy(request, reservations);
+  const std::map<DeviceId, NumaNodes> has = HeldBy(request, reservations);
   if (!has.empty() && static_cast<std::int64_t>(has.size()) != request.count) {
     return {.hints = std::vector<Hint>()};
   }
@@ -85,12 +85,12 @@ Hints HintsOf(const Inventory& inventory, const ReservationTable& reservations,
   return GenerateHints(groups.Take(), request.count, machine_nodes, limits);
 }
 
-std::map<std::string, Hints> PodHints(
+std::map<ResourceName, Hints> PodHints(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const device::InventoryMap& inventories,
     const ReservationTable& reservations, const NumaNodes& machine_nodes,
     const HintLimits& limits) {
-  std::map<std::string, Hints> hints;
+  std::map<ResourceName, Hints> hints;
   for (const auto& [resource, count] : device::EffectiveNeeds(needs)) {
     const auto inventory = inventories.find(resource);
     if (inventory == inventories.end()) continue;

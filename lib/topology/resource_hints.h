@@ -19,8 +19,8 @@ namespace devmgr::topology {
 /// How much of a resource is asked for.
 struct HintRequest {
   PodUid pod;
-  std::string container;  ///< Empty: the pod as a whole.
-  std::string resource;
+  ContainerName container;  ///< Empty: the pod as a whole.
+  ResourceName resource;
   std::int64_t count = 0;
   /// Devices that earlier containers of the pod hand on; none for a whole pod.
   device::IdSet reusable = {};
@@ -36,7 +36,7 @@ Hints HintsOf(const device::Inventory& inventory,
 
 /// Hints for all a pod needs at once (device::EffectiveNeeds), by resource.
 /// Resources without an inventory are left out.
-std::map<std::string, Hints> PodHints(
+std::map<ResourceName, Hints> PodHints(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const device::InventoryMap& inventories,
     const device::ReservationTable& reservations,

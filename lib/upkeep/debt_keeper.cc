@@ -80,7 +80,7 @@ void DebtKeeper::OnClaim(const state::ClaimRecord* before,
     }
     parts_.events.Add(
         false, "DebtSettled", "ResourceClaim", before->name,
-        fmt::format("driver {} owes nothing for it any more", driver));
+        fmt::format("driver {} has nothing left to unprepare of it", driver));
   }
   if (!more) return;
   if (sweep_ == 0) ArmSweep(kSweep);

@@ -327,7 +327,7 @@ std::size_t DraHealth::HeldCount(const std::string& driver) const {
 }
 
 absl::Status DraHealth::CheckStart(
-    const state::PodRecord& pod, const std::string& container,
+    const state::PodRecord& pod, const ContainerName& container,
     const std::function<bool(const std::string&)>& fails) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const state::ContainerNeed& need : pod.needs) {

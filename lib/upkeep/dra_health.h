@@ -88,7 +88,7 @@ class DraHealth final : public dra::HealthListener {
   /// pods with unhealthy devices are to fail.
   ///   FailedPrecondition  one is Unhealthy, and such pods are to fail
   absl::Status CheckStart(
-      const state::PodRecord& pod, const std::string& container,
+      const state::PodRecord& pod, const ContainerName& container,
       const std::function<bool(const std::string&)>& fails) const;
 
   /// What can be seen of it, at SteadyMs.

@@ -138,7 +138,7 @@ void HealthKeeper::Fail(const std::string& name,
 }
 
 absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
-                                      const std::string& container) const {
+                                      const ContainerName& container) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const state::DeviceHold& hold : pod.holds) {
     if (hold.container != container || !hold.Holds()) continue;

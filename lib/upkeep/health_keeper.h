@@ -55,7 +55,7 @@ class HealthKeeper {
   /// May a container with these devices start?
   ///   FailedPrecondition  one is Unhealthy, and such pods are to fail
   absl::Status CheckStart(const state::PodRecord& pod,
-                          const std::string& container) const;
+                          const ContainerName& container) const;
 
  private:
   /// Who holds what that does not work, and why.

@@ -37,7 +37,7 @@ absl::Status CheckEvent(const EventInfo& event) {
   }
   if (!IsWord(event.object_kind) || !IsLine(event.object.ns) ||
       !IsLine(event.object.name)) {
-    return InvalidArgumentError("event {} is of no object that there can be",
+    return InvalidArgumentError("event {} is about an object that cannot exist",
                                 event.sequence);
   }
   return absl::OkStatus();
@@ -51,8 +51,9 @@ absl::Status CheckHolder(const ForeignHolder& holder) {
   if (!IsLine(holder.pod_uid.value) || !IsLine(holder.pod.ns) ||
       !IsLine(holder.pod.name) || !IsLine(holder.container) ||
       !IsLine(holder.why)) {
-    return InvalidArgumentError("container '{}' is of no pod that there can be",
-                                holder.container_id);
+    return InvalidArgumentError(
+        "container '{}' belongs to a pod that cannot exist",
+        holder.container_id);
   }
   std::size_t devices = holder.cdi_devices.size();
   bool is_good =
@@ -65,8 +66,7 @@ absl::Status CheckHolder(const ForeignHolder& holder) {
   }
   if (!is_good) {
     return InvalidArgumentError(
-        "container '{}' holds a device that there cannot be",
-        holder.container_id);
+        "container '{}' holds a device that cannot exist", holder.container_id);
   }
   if (devices > kMaxHeldDevices) {
     return InvalidArgumentError(
@@ -85,7 +85,7 @@ absl::Status Check(const RuntimeReport& report) {
       !IsLine(report.endpoint) || !IsLine(report.runtime)) {
     return InvalidArgumentError(
         "the report of session '{}' does not name the shim's socket, or names "
-        "a socket or runtime that there cannot be",
+        "a socket or runtime that cannot exist",
         report.session);
   }
   if (report.events.size() > kMaxReportedEvents) {
@@ -124,8 +124,8 @@ absl::Status RuntimeBook::Take(const RuntimeReport& report) {
   DEVMGR_RETURN_IF_ERROR(Check(report));
   if (!sessions_.contains(report.listen) && sessions_.size() >= kMaxSessions) {
     return ResourceExhaustedError(
-        "{} shims have reported and have not ended: that of '{}' is one too "
-        "many",
+        "{} shims are reporting already, which is the limit: the report of "
+        "'{}' is refused",
         sessions_.size(), report.listen);
   }
   Session& session = sessions_[report.listen];

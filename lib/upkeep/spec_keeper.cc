@@ -62,7 +62,7 @@ SpecKeeper::SpecKeeper(Parts parts)
 void SpecKeeper::Stop() { directories_.Stop(); }
 
 SpecKeeper::Claims SpecKeeper::ClaimsOf(const state::PodRecord& pod,
-                                        const std::string& container) const {
+                                        const ContainerName& container) const {
   std::set<ClaimUid> uids;
   for (const state::ContainerNeed& need : pod.needs) {
     if (need.name != container) continue;
@@ -84,7 +84,7 @@ bool SpecKeeper::IsBeingRenewed(const Claims& claims) const {
 }
 
 void SpecKeeper::BeforeStart(const state::PodRecord& pod,
-                             const std::string& container, Done done) {
+                             const ContainerName& container, Done done) {
   DEVMGR_ASSERT_ON(parts_.executor);
   Claims claims = ClaimsOf(pod, container);
   std::set<ClaimUid> uids;

@@ -77,7 +77,7 @@ class SpecKeeper {
   ///   Unavailable  specs are missing, and drivers are being asked to prepare
   ///                again; names claims and devices
   ///   others       as the ledger says
-  void BeforeStart(const state::PodRecord& pod, const std::string& container,
+  void BeforeStart(const state::PodRecord& pod, const ContainerName& container,
                    Done done);
 
   /// Unavailable while a driver is preparing again for the pod because of what
@@ -113,7 +113,7 @@ class SpecKeeper {
   };
 
   Claims ClaimsOf(const state::PodRecord& pod,
-                  const std::string& container) const;
+                  const ContainerName& container) const;
   bool IsBeingRenewed(const Claims& claims) const;
   /// Reads the directories elsewhere.
   void Look(Claims claims, std::function<void(const Seen&)> done);

@@ -43,7 +43,7 @@ void AddListed(const Resources& resources, std::vector<DeviceInfo>* devices) {
 
 /// Adds what plugins say of resources to what the ledger holds.
 void AddServed(const Resources& served, std::vector<ResourceInfo>* resources) {
-  std::map<std::string, ResourceInfo> all;
+  std::map<ResourceName, ResourceInfo> all;
   for (ResourceInfo& info : *resources) {
     std::string name = info.name;
     all[std::move(name)] = std::move(info);

@@ -36,7 +36,8 @@ ResourceHealth StatusOf(const std::string& id,
 }
 
 /// Where a container stands in the pod.
-std::size_t PlaceOf(const state::PodRecord& pod, const std::string& container) {
+std::size_t PlaceOf(const state::PodRecord& pod,
+                    const ContainerName& container) {
   const auto found =
       std::find_if(pod.needs.begin(), pod.needs.end(),
                    [&](const auto& need) { return need.name == container; });
@@ -74,7 +75,7 @@ struct Said {
 std::vector<ContainerResourceStatus> PluginResourcesOf(
     const Resources& resources, const state::PodRecord& pod) {
   const auto find =
-      [&](const std::string& resource,
+      [&](const ResourceName& resource,
           const std::string& id) -> const device::InventoryDevice* {
     const Resource* known = resources.Find(resource);
     return known != nullptr ? device::FindDevice(known->devices, id) : nullptr;

@@ -109,13 +109,13 @@ class MomentView final : public NodeView {
   }
 
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-      const PodUid& pod, std::string_view container) const override {
+      const PodUid& pod, const ContainerName& container) const override {
     DEVMGR_ASSIGN_OR_RETURN(const state::PodRecord* const record, Find(pod));
     return state::HeldDevicesOf(*record, container);
   }
 
   absl::StatusOr<ContainerClaims> HeldClaims(
-      const PodUid& pod, std::string_view container) const override {
+      const PodUid& pod, const ContainerName& container) const override {
     const state::PodRecord* record = moment_.state.FindPod(pod);
     // Its needs are booked with its claims.
     if (record != nullptr && !record->needs.empty()) {
@@ -150,7 +150,7 @@ class MomentView final : public NodeView {
   claim::PlanOptions PlanOptionsNow() const {
     if (moment_.terms == nullptr) return {};
     claim::PlanOptions options = moment_.terms->plan_options;
-    options.why_not_served = [this](const std::string& resource) {
+    options.why_not_served = [this](const ResourceName& resource) {
       const bool as_it_comes =
           moment_.terms->plan_options.sharing == claim::Sharing::kAsItComes;
       if (as_it_comes) return std::string();

@@ -31,7 +31,7 @@ DeviceClassInfo InfoOf(const DeviceClass& item, const DeviceClass* owner) {
 
 /// The devices that pods hold for a name through claims.
 std::set<state::DeviceKey> HeldByClaims(const state::State& state,
-                                        const std::string& resource,
+                                        const ResourceName& resource,
                                         const PodUid& uid) {
   std::set<state::DeviceKey> devices;
   const state::PodRecord* pod = state.FindPod(uid);
@@ -90,13 +90,13 @@ void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
 
 void AddClasses(const ObjectSnapshot& objects, const state::State& state,
                 std::vector<ResourceInfo>* resources) {
-  std::map<std::string, ResourceInfo> all;
+  std::map<ResourceName, ResourceInfo> all;
   for (ResourceInfo& info : *resources) {
-    std::string name = info.name;
+    ResourceName name = info.name;
     all[std::move(name)] = std::move(info);
   }
-  std::map<std::string, std::set<std::string>> drivers;
-  const auto add = [&](const std::string& name, const DeviceClass& item) {
+  std::map<ResourceName, std::set<std::string>> drivers;
+  const auto add = [&](const ResourceName& name, const DeviceClass& item) {
     ResourceInfo& info = all[name];
     info.name = name;
     info.device_class = item.metadata.name;
@@ -109,7 +109,7 @@ void AddClasses(const ObjectSnapshot& objects, const state::State& state,
        claim::ClassesByResource(objects.device_classes)) {
     add(name, *item);
   }
-  std::set<std::string> held;
+  std::set<ResourceName> held;
   for (const auto& [name, pod] : state.class_holders) {
     held.insert(name);
     const auto devices = HeldByClaims(state, name, pod);

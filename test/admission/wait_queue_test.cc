@@ -34,7 +34,7 @@ class WaitQueueTest : public testing::Test {
   void Enter(const std::string& pod, WaitQueue::Place place) {
     queue_.Enter(PodUid{pod}, std::move(place), now_);
   }
-  std::vector<std::string> Turns(std::set<std::string> changed) {
+  std::vector<std::string> Turns(const std::set<ResourceName>& changed) {
     std::vector<std::string> pods;
     for (const PodUid& pod : queue_.Turns(changed, now_, Free())) {
       pods.push_back(pod.value);

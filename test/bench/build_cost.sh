@@ -62,7 +62,7 @@ measure 'one line of `state.h`, the rest' '' ninja -C work
 measure 'one line of `device_manager.h`, all of it' '' \
   all_after lib/include/devmgr/device_manager.h
 measure 'one line of a leaf, until the tests of its room have run' '<= 15 s' \
-  core_after lib/claim/booking.cc "$(suites_of test/claim)"
+  core_after lib/claim/prepare_intent.cc "$(suites_of test/claim)"
 
 [ "${1:-}" = --keep ] || exit 0
 cd "$source"

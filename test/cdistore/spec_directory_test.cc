@@ -60,7 +60,7 @@ TEST_F(SpecDirectoryTest, ALinkThatLeadsNowhereIsShown) {
   const auto specs = ReadSpecFiles({folder_.path() / "a"});
   ASSERT_THAT(specs->files(), SizeIs(2));
   EXPECT_EQ(specs->files()[1].path, (folder_.path() / "a/link.json").string());
-  EXPECT_EQ(specs->files()[1].problem, "a symbolic link that leads nowhere");
+  EXPECT_EQ(specs->files()[1].problem, "a symbolic link without a target");
   EXPECT_THAT(specs->unread(), IsEmpty());
   // When its target comes, it counts.
   Write("none.json", SpecText({"two"}));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "claim/init_devices.h"
 #include "claim/release.h"
 #include "claim/resource_names.h"
 #include "state/record_builders.h"

@@ -221,7 +221,7 @@ TEST(PluginWireTableTest, TheManagerReadsUpstreamsWords) {
   const auto ids =
       version.decode_preferred(BytesOf(kPluginFile, "preferred response"));
   ASSERT_TRUE(ids.ok());
-  EXPECT_EQ(*ids, (std::vector<std::string>{"gpu-1", "gpu-2"}));
+  EXPECT_EQ(*ids, (std::vector<DeviceId>{"gpu-1", "gpu-2"}));
 }
 
 TEST(PluginWireTableTest, TheManagerReadsUpstreamsAllocateResponse) {

@@ -40,8 +40,7 @@ inline Inventory Live(std::vector<Device> list,
   return inventory;
 }
 
-inline std::vector<HeldDevice> HeldDevices(
-    const std::vector<std::string>& ids) {
+inline std::vector<HeldDevice> HeldDevices(const std::vector<DeviceId>& ids) {
   std::vector<HeldDevice> devices;
   for (const std::string& id : ids) devices.push_back({.id = id});
   return devices;
@@ -49,7 +48,7 @@ inline std::vector<HeldDevice> HeldDevices(
 
 /// Of an app container.
 inline Reservation Held(const std::string& pod, const std::string& container,
-                        const std::vector<std::string>& ids,
+                        const std::vector<DeviceId>& ids,
                         const std::string& resource = kResource) {
   return {.pod = {pod},
           .container = container,
@@ -57,8 +56,8 @@ inline Reservation Held(const std::string& pod, const std::string& container,
           .devices = HeldDevices(ids)};
 }
 
-inline std::vector<std::string> IdsOf(const std::vector<HeldDevice>& devices) {
-  std::vector<std::string> ids;
+inline std::vector<DeviceId> IdsOf(const std::vector<HeldDevice>& devices) {
+  std::vector<DeviceId> ids;
   for (const HeldDevice& device : devices) ids.push_back(device.id);
   return ids;
 }

@@ -35,8 +35,8 @@ class InventoryTest : public testing::Test {
   std::pair<int, int> FiguresNow() const {
     return {inventory_.figures().capacity, inventory_.figures().allocatable};
   }
-  std::vector<std::string> Ids() const {
-    std::vector<std::string> ids;
+  std::vector<DeviceId> Ids() const {
+    std::vector<DeviceId> ids;
     for (const InventoryDevice& known : inventory_.devices()) {
       ids.push_back(known.device.id);
     }
@@ -299,7 +299,7 @@ TEST_F(InventoryTest, WhatIsFreeFollowsListsAndPods) {
       return id;
     };
     const auto check = [&] {
-      std::vector<std::string> free;
+      std::vector<DeviceId> free;
       std::int64_t held_unhealthy = 0;
       for (const InventoryDevice& known : inventory_.devices()) {
         const std::string& name = known.device.id;
@@ -310,7 +310,7 @@ TEST_F(InventoryTest, WhatIsFreeFollowsListsAndPods) {
           ++held_unhealthy;
         }
       }
-      std::vector<std::string> visited;
+      std::vector<DeviceId> visited;
       inventory_.VisitFree([&](std::size_t place) {
         visited.push_back(inventory_.devices()[place].device.id);
         return visited.size() < 100;

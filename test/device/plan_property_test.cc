@@ -103,7 +103,7 @@ class PlanLife {
   void Take(const Reservation& planned) {
     ASSERT_THAT(table_.Add(planned), IsOk());
     if (luck_.Below(2) == 0) return;
-    std::vector<std::string> ids;
+    std::vector<DeviceId> ids;
     for (const HeldDevice& device : planned.devices) ids.push_back(device.id);
     inventories_[planned.resource].UpdateHeld(ids, HeldOf(planned.resource));
   }
@@ -124,8 +124,8 @@ class PlanLife {
     return needs;
   }
 
-  std::vector<std::string> SomeAnswer() {
-    std::vector<std::string> answer;
+  std::vector<DeviceId> SomeAnswer() {
+    std::vector<DeviceId> answer;
     for (int i = luck_.Below(5); i > 0; --i)
       answer.push_back(Id(luck_.Below(14)));
     return answer;

@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using Ids = std::vector<std::string>;
+using Ids = std::vector<DeviceId>;
 
 class DevicePlanTest : public testing::Test {
  protected:
@@ -346,7 +346,7 @@ TEST_F(DevicePlanTest, APlanIsAbortedWhenADeviceWasTaken) {  // W-06
   Offer("r1", DevicesFromOne(2));
   Want("app", "r1", 1);
   const std::vector<Reservation> plan = Plan().reservations;
-  const auto holder = [&](std::string_view resource, std::string_view id) {
+  const auto holder = [&](const ResourceName& resource, const DeviceId& id) {
     const auto* one = reservations_.HolderOf(resource, id);
     return one == nullptr ? nullptr : &one->pod;
   };

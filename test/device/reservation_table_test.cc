@@ -79,17 +79,6 @@ TEST(ReservationTableTest, APodGivesBackAllItHas) {  // W-12
   EXPECT_TRUE(table.Add(Held("R", "app", {"d9"})).ok());
 }
 
-TEST(ReservationTableTest, AfterTheInitContainersOnlyTakenOverDevicesStay) {
-  Reservation init = Held("P", "init", {"a", "b", "c"});  // W-14
-  init.kind = ContainerKind::kInit;
-  Reservation sidecar = Held("P", "sidecar", {"b"});
-  sidecar.kind = ContainerKind::kSidecar;
-  ReservationTable table = TableOf({init, sidecar, Held("P", "app", {"c"})});
-  EXPECT_THAT(table.ReleaseInitContainers({"P"}),
-              ElementsAre(FreedDevices{kResource, {"a"}}));
-  EXPECT_THAT(table.OfPod({"P"}), SizeIs(2));
-}
-
 TEST(ReservationTableTest, CommitsAllOfAPod) {
   ReservationTable table = TableOf(
       {Held("P", "a", {"1"}), Held("P", "b", {"2"}), Held("Q", "a", {"3"})});

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using Nodes = std::vector<std::int64_t>;
-using Ids = std::vector<std::string>;
+using Ids = std::vector<DeviceId>;
 
 /// One selection for pod `P`, with what it depends on.
 struct Case {

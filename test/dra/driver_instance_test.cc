@@ -527,8 +527,8 @@ TEST_F(DriverInstanceTest, ADriverThatIsSilentIsLeftAlone) {
   executor_.RunPending();
   EXPECT_THAT(answers_.back(),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("deadline, the last one of 45 s, and "
-                                 "is left alone for 10 s")));
+                       HasSubstr("deadline, the last one of 45 s; "
+                                 "it gets no calls for 10 s")));
   // No claim has to wait for a deadline to find out that it is back.
   executor_.Advance(milliseconds(10'000));
   ASSERT_EQ(peer_.calls().size(), 4u);

@@ -13,7 +13,7 @@
 #include "device/device_list.h"
 #include "device/inventory.h"
 #include "fuzz/fuzz.h"
-#include "plugin/answer.h"
+#include "plugin/allocate_answer.h"
 #include "plugin/api_version.h"
 
 namespace devmgr::fuzz {

@@ -159,12 +159,12 @@ class Plugins final : public Dialled, private plugin::PluginListener {
         [](const absl::Status&) {});
   }
 
-  void OnConnected(const std::string& resource, plugin::Generation generation,
+  void OnConnected(const ResourceName& resource, plugin::Generation generation,
                    const plugin::PluginOptions&) override {
     (resource == kGoodResource ? good_ : bad_) = generation;
     OnNews(resource);
   }
-  void OnGone(const std::string& resource, plugin::Generation,
+  void OnGone(const ResourceName& resource, plugin::Generation,
               const std::string&) override {
     OnNews(resource);
   }

@@ -289,7 +289,7 @@ TEST_F(DeviceNodeTest, ThePluginIsAskedWhatItPrefers) {
   node_.Start();
   node_.plugins.Serve(kGpu, 4, {.preferred_allocation = true});
   node_.plugins.AnswerPreferred(kGpu, [](const auto&) {
-    return std::vector<std::string>{"unknown", "3", "1"};
+    return std::vector<DeviceId>{"unknown", "3", "1"};
   });
   node_.Publish(DevicePod("p", {{kGpu, 2}}));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));

@@ -377,7 +377,7 @@ class Life {
     });
   }
   void CheckReserved(const std::string& resource,
-                     const std::vector<std::string>& ids) {
+                     const std::vector<DeviceId>& ids) {
     const TempFolder folder;
     checkpoint::WriteImage(disk_.AfterPowerFailure({}), folder.path());
     SimulatedDisk disk(folder.path());

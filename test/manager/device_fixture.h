@@ -40,9 +40,9 @@ inline std::string DevicePod(const std::string& name, const Limits& limits,
 class DeviceNodeTest : public ::testing::Test {
  protected:
   /// The devices that a pod holds of a resource, by the ledger.
-  std::vector<std::string> Held(const std::string& pod,
-                                const std::string& resource) {
-    std::vector<std::string> ids;
+  std::vector<DeviceId> Held(const std::string& pod,
+                             const std::string& resource) {
+    std::vector<DeviceId> ids;
     const state::State state = node_.store.Load();
     const auto* record = state.FindPod(PodUid{"u-" + pod});
     if (record == nullptr) return ids;
@@ -65,7 +65,7 @@ class DeviceNodeTest : public ::testing::Test {
 };
 
 inline FakePlugins::Call Allocate(const std::string& resource,
-                                  std::vector<std::string> ids,
+                                  std::vector<DeviceId> ids,
                                   const std::string& pod) {
   return {"Allocate", resource, std::move(ids), "default/" + pod, "c"};
 }

@@ -75,7 +75,7 @@ class DeviceHealthTest : public DeviceNodeTest {
     for (const auto& container : node_.PodNamed(pod).allocated_resources) {
       for (const ResourceStatus& resource : container.resources) {
         for (const ResourceHealth& device : resource.resources) {
-          all.push_back(container.container + "/" + resource.name + "/" +
+          all.push_back(container.container.value + "/" + resource.name + "/" +
                         device.resource_id + "=" +
                         std::string(device.health.name()));
         }

@@ -91,7 +91,7 @@ class DraHealthTest : public ManagerTest {
     for (const auto& container : pod.allocated_resources) {
       for (const ResourceStatus& resource : container.resources) {
         for (const ResourceHealth& device : resource.resources) {
-          all.push_back(container.container + " " + resource.name + " " +
+          all.push_back(container.container.value + " " + resource.name + " " +
                         device.resource_id + " " +
                         std::string(device.health.name()) +
                         (device.message.empty() ? "" : ": " + device.message));

@@ -272,12 +272,11 @@ const Misbehaviour kMisbehaviours[] = {
      [](BudgetNode& node, int round) {
        if (round == 0) {
          node.plugins.Serve(kGpu, 200);
-         node.plugins.Answer(
-             kGpu,
-             [tries = 0](const std::vector<std::string>&) mutable
-             -> absl::StatusOr<device::ContainerEdits> {
-               return UnavailableError("error {}", ++tries);
-             });
+         node.plugins.Answer(kGpu,
+                             [tries = 0](const std::vector<DeviceId>&) mutable
+                             -> absl::StatusOr<device::ContainerEdits> {
+                               return UnavailableError("error {}", ++tries);
+                             });
          std::string text;
          for (int i = 0; i < 40; ++i) {
            text += DevicePod(fmt::format("p-{}", i), {{kGpu, 1}});

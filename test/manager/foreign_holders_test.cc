@@ -23,7 +23,7 @@ constexpr char kText[] = "foreign container 0123456789abc (pod default/stray)";
 
 class ForeignHoldersTest : public DeviceNodeTest {
  protected:
-  static ForeignHolder Holder(const std::vector<std::string>& devices,
+  static ForeignHolder Holder(const std::vector<DeviceId>& devices,
                               const std::string& pod = "stray",
                               const std::string& id = kId) {
     ForeignHolder holder;

@@ -11,12 +11,12 @@ using ::testing::ElementsAre;
 
 class DeviceMetricsSink final : public RecordedMetrics {
  public:
-  void OnRegistration(const std::string& resource) override {
-    Add(resource + " registers");
+  void OnRegistration(const ResourceName& resource) override {
+    Add(resource.value + " registers");
   }
-  void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
+  void OnAllocate(const ResourceName& resource, std::chrono::nanoseconds took,
                   bool failed) override {
-    Add(resource + (failed ? " failed" : " ok"), took);
+    Add(resource.value + (failed ? " failed" : " ok"), took);
   }
 };
 

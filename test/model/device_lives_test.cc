@@ -325,7 +325,7 @@ class DeviceLife {
   }
 
   static absl::StatusOr<device::ContainerEdits> Refuse(
-      const std::vector<std::string>&) {
+      const std::vector<DeviceId>&) {
     return InternalError("no");
   }
 

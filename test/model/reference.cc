@@ -111,7 +111,7 @@ std::vector<std::string> IdsOf(
 std::string Text(const PodDevices& answer) {
   std::string text;
   for (const ContainerDevices& container : answer.containers) {
-    text += container.name + ":";
+    text += container.name.value + ":";
     for (const CdiDevice& id : container.cdi_devices) text += " " + id.name;
     text += "; ";
   }

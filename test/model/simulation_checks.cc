@@ -28,7 +28,7 @@ std::string Text(const ClaimInfo& claim) {
 std::string Text(const PodInfo& pod) {
   std::string text = fmt::format("{} {}", pod.name.name, pod.uid.value);
   for (const auto& claim : pod.claims) text += " " + claim;
-  for (const auto& container : pod.containers) text += " " + container;
+  for (const auto& container : pod.containers) text += " " + container.value;
   return text;
 }
 

@@ -142,8 +142,8 @@ TEST_F(CallLaneTest, AHungPluginOpensTheBreakerAndEmptiesTheQueue) {
   EXPECT_EQ(changes_, 1);
   EXPECT_THAT(Last(),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("deadline, the last one of 1 s, and is "
-                                 "left alone for 10 s")));
+                       HasSubstr("deadline, the last one of 1 s; it gets "
+                                 "no calls for 10 s")));
   EXPECT_EQ(answers_.size(), 4u);
   Call();
   EXPECT_THAT(Last(), StatusIs(absl::StatusCode::kUnavailable));
@@ -252,7 +252,7 @@ TEST_F(CallLaneTest, AProbeTriesAPeerThatWasLeftAlone) {
   Answer(3, DeadlineExceededError("late"));
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
   EXPECT_THAT(MessageOf(lane_->CheckCall()),
-              HasSubstr("the last one of 500 ms, and is left alone for 20 s"));
+              HasSubstr("the last one of 500 ms, it gets no calls for 20 s"));
   executor_.Advance(milliseconds(20'000));
   ASSERT_EQ(sent(), 5u);
   Answer(4, UnimplementedError("no such method"));

@@ -57,7 +57,7 @@ class ListBurstTest : public SocketTest, private PluginListener {
     ASSERT_NE(stream_, nullptr);
   }
 
-  void OnList(const std::string&, Generation,
+  void OnList(const ResourceName&, Generation,
               std::vector<device::Device> devices,
               const ListProblems&) override {
     ++lists_;

@@ -17,28 +17,28 @@ namespace devmgr::plugin {
 /// why`. An exclamation mark stands for not healthy.
 class RecordingListener final : public PluginListener {
  public:
-  void OnConnected(const std::string& resource, Generation generation,
+  void OnConnected(const ResourceName& resource, Generation generation,
                    const PluginOptions& options) override {
     options_[resource] = options;
     Note(fmt::format("connected {} {}", resource, generation));
   }
-  void OnList(const std::string& resource, Generation generation,
+  void OnList(const ResourceName& resource, Generation generation,
               std::vector<device::Device> devices,
               const ListProblems& problems) override {
     std::string ids;
     for (const auto& device : devices) {
-      ids += " " + device.id +
+      ids += " " + device.id.value +
              (device.health == device::Health::kHealthy ? "" : "!");
     }
     problems_ += problems.count;
     Note(fmt::format("list {} {}:{}", resource, generation, ids));
   }
-  void OnGone(const std::string& resource, Generation generation,
+  void OnGone(const ResourceName& resource, Generation generation,
               const std::string& why) override {
     Note(fmt::format("gone {} {}: {}", resource, generation, why));
   }
   void OnState(const InstanceInfo& info) override { infos_.push_back(info); }
-  void OnRegistration(const std::string& resource) override {
+  void OnRegistration(const ResourceName& resource) override {
     ++registrations_[resource];
   }
 

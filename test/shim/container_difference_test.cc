@@ -280,7 +280,7 @@ TEST_F(RuntimeFsckTest, APodThatTheLedgerDoesNotKnowIsFound) {
   container_.pod_uid = {};
   object_ = "container/0f3a";
   EXPECT_EQ(Found(), "error unaccounted-container");
-  EXPECT_THAT(message_, HasSubstr("of no pod"));
+  EXPECT_THAT(message_, HasSubstr("belongs to no pod"));
 }
 
 TEST_F(RuntimeFsckTest, WhoHoldsNothingOfOursIsFine) {

@@ -21,7 +21,7 @@ class SlowSource : public DeviceSource {
  public:
   void DevicesOf(const PodUid&, const ObjectName&, std::chrono::milliseconds,
                  DevicesDone) override {}
-  void BeforeContainerStart(const PodUid&, const std::string&,
+  void BeforeContainerStart(const PodUid&, const ContainerName&,
                             std::chrono::milliseconds, Done) override {}
   void WaitForChange(std::uint64_t, VersionDone) override {}
   void Report(const RuntimeReport& report, Done done) override {

@@ -209,7 +209,7 @@ TEST_F(SandboxActuatorTest, RefusesPodsThatWillNotRun) {
   State("no", PodState::kRejected, "OutOfDevices");
   Run(3, "no");
   ASSERT_THAT(answers_, SizeIs(3));
-  const char* why[] = {"malformed", "is over: Failed", "OutOfDevices"};
+  const char* why[] = {"malformed", "has finished: Failed", "OutOfDevices"};
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(answers_[i], StatusIs(absl::StatusCode::kFailedPrecondition,
                                       HasSubstr(why[i])));

@@ -39,9 +39,9 @@ inline bool Eventually(const std::function<bool()>& holds) {
 class PodManager : public FakeDeviceManager {
  public:
   OperationId StartBeforeContainerStart(const PodUid& pod,
-                                        const std::string& container,
+                                        const ContainerName& container,
                                         Done done) override {
-    started.Put(pod.value + "/" + container);
+    started.Put(pod.value + "/" + container.value);
     done(start_status);
     return 0;
   }

@@ -76,7 +76,7 @@ TEST_P(ShimHoldersTest, AnnotationsTellWhatContainersOfOtherPodsHold) {
               ElementsAre(HeldResource{"example.com/gpu", {"0"}}));
   EXPECT_EQ(holders[1].container_id, "c2");
   EXPECT_EQ(holders[1].pod_uid.value, "");
-  EXPECT_EQ(holders[1].why, "it is of no pod");
+  EXPECT_EQ(holders[1].why, "it belongs to no pod");
   EXPECT_EQ(Last().endpoint, Path("runtime.sock").string());
 }
 

@@ -151,14 +151,14 @@ TEST_F(FileSourceTest, PipeIsReportedAndDoesNotBlock) {
 TEST_F(FileSourceTest, DanglingLinkIsABadFileUntilItLeadsSomewhere) {
   fs::create_symlink(folder_.root() / "elsewhere.txt", folder_ / "l.yaml");
   Start();
-  AwaitProblem("l.yaml: symbolic link that leads nowhere", false);
+  AwaitProblem("l.yaml: symbolic link without a target", false);
   {
     SlowWriter writer(folder_.root() / "elsewhere.txt");
     writer.Write(PodText("l"));
   }
   EXPECT_THAT(AwaitPods({"l"})->problems, IsEmpty());
   fs::remove(folder_.root() / "elsewhere.txt");
-  AwaitProblem("leads nowhere; last good content is kept");
+  AwaitProblem("symbolic link without a target; last good content is kept");
   AwaitPods({"l"});
 }
 

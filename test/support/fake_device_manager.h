@@ -117,7 +117,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     done(absl::UnimplementedError("fake"));
     return 0;
   }
-  OperationId StartBeforeContainerStart(const PodUid&, const std::string&,
+  OperationId StartBeforeContainerStart(const PodUid&, const ContainerName&,
                                         Done done) override {
     done(absl::UnimplementedError("fake"));
     return 0;
@@ -147,7 +147,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
   void Cancel(OperationId) override {}
 
   absl::StatusOr<std::shared_ptr<const ContainerDevices>> ContainerDevicesOf(
-      const PodUid&, std::string_view) const override {
+      const PodUid&, const ContainerName&) const override {
     return absl::UnimplementedError("fake");
   }
   absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(
@@ -226,11 +226,11 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
       return world_.runtimes;
     }
     absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-        const PodUid&, std::string_view) const override {
+        const PodUid&, const ContainerName&) const override {
       return absl::UnimplementedError("fake");
     }
     absl::StatusOr<ContainerClaims> HeldClaims(
-        const PodUid&, std::string_view) const override {
+        const PodUid&, const ContainerName&) const override {
       return absl::UnimplementedError("fake");
     }
     std::vector<ResourceDevices> AllocatableDevices() const override {
@@ -260,10 +260,10 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     });
     done(absl::OkStatus());
   }
-  void StartFreeHolder(const std::string& container, const std::string& reason,
-                       Done done) override {
+  void StartFreeHolder(const std::string& container_id,
+                       const std::string& reason, Done done) override {
     Set([&](World& world) {
-      world.decisions.push_back("free holder " + container + ": " + reason);
+      world.decisions.push_back("free holder " + container_id + ": " + reason);
     });
     done(absl::OkStatus());
   }
@@ -284,10 +284,10 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     });
     done(absl::OkStatus());
   }
-  void StartHandOverResource(const std::string& resource, ResourceOwner,
+  void StartHandOverResource(const ResourceName& resource, ResourceOwner,
                              const std::string& reason, Done done) override {
     Set([&](World& world) {
-      world.decisions.push_back("hand-over " + resource + ": " + reason);
+      world.decisions.push_back("hand-over " + resource.value + ": " + reason);
     });
     done(absl::OkStatus());
   }

@@ -134,21 +134,21 @@ class FakeInspector : public Inspector {
     node_.decisions.push_back("release " + claim.ToString() + ": " + reason);
     return node_.decided;
   }
-  absl::Status HandOverResource(const std::string& resource,
+  absl::Status HandOverResource(const ResourceName& resource,
                                 ResourceOwner owner,
                                 const std::string& reason) override {
     if (!node_.health.ok()) return node_.health;
     const char* to = owner == ResourceOwner::kDevicePlugin  ? "plugin"
                      : owner == ResourceOwner::kDeviceClass ? "class"
                                                             : "automatic";
-    node_.decisions.push_back("hand-over " + resource + " to " + to + ": " +
-                              reason);
+    node_.decisions.push_back("hand-over " + resource.value + " to " + to +
+                              ": " + reason);
     return node_.decided;
   }
-  absl::Status FreeHolder(const std::string& container,
+  absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason) override {
     if (!node_.health.ok()) return node_.health;
-    node_.decisions.push_back("free holder " + container + ": " + reason);
+    node_.decisions.push_back("free holder " + container_id + ": " + reason);
     return node_.decided;
   }
   absl::Status ConfirmSource(const std::string& reason) override {

@@ -14,7 +14,7 @@ using plugin::Generation;
 
 namespace {
 
-plugin::InstanceInfo InfoOf(const std::string& resource,
+plugin::InstanceInfo InfoOf(const ResourceName& resource,
                             plugin::InstanceState state) {
   plugin::InstanceInfo info;
   info.resource = resource;
@@ -42,8 +42,8 @@ class FakePluginsView final : public plugin::Plugins {
   }
 
   void Allocate(
-      const std::string& resource, Generation generation,
-      const std::vector<std::string>& ids, const plugin::PodIdentity& pod,
+      const ResourceName& resource, Generation generation,
+      const std::vector<DeviceId>& ids, const plugin::PodIdentity& pod,
       std::function<void(absl::StatusOr<ContainerEdits>)> done) override {
     Call("Allocate", resource, ids, pod, [=, this]() -> Task {
       return [done, answer = AllocateNow(resource, generation, ids)] {
@@ -52,16 +52,16 @@ class FakePluginsView final : public plugin::Plugins {
     });
   }
 
-  absl::Status CheckAllocate(const std::string& resource,
+  absl::Status CheckAllocate(const ResourceName& resource,
                              Generation generation) const override {
     const auto plugin = Find(resource, generation);
     return plugin.ok() ? plugin->refusal : plugin.status();
   }
 
   void GetPreferredAllocation(
-      const std::string& resource, Generation generation,
+      const ResourceName& resource, Generation generation,
       const plugin::PreferredRequest& request, const plugin::PodIdentity& pod,
-      std::function<void(absl::StatusOr<std::vector<std::string>>)> done)
+      std::function<void(absl::StatusOr<std::vector<DeviceId>>)> done)
       override {
     Call("GetPreferredAllocation", resource, request.available, pod,
          [=, this]() -> Task {
@@ -71,8 +71,8 @@ class FakePluginsView final : public plugin::Plugins {
          });
   }
 
-  void PreStartContainer(const std::string& resource, Generation generation,
-                         const std::vector<std::string>& ids,
+  void PreStartContainer(const ResourceName& resource, Generation generation,
+                         const std::vector<DeviceId>& ids,
                          const plugin::PodIdentity& pod,
                          std::function<void(absl::Status)> done) override {
     Call("PreStartContainer", resource, ids, pod, [=, this]() -> Task {
@@ -81,7 +81,7 @@ class FakePluginsView final : public plugin::Plugins {
     });
   }
 
-  void WhenCurrent(std::vector<std::string> resources,
+  void WhenCurrent(std::vector<ResourceName> resources,
                    CurrentDone done) override {
     {
       MutexLock lock(fake_.mutex_);
@@ -106,8 +106,8 @@ class FakePluginsView final : public plugin::Plugins {
   }
 
  private:
-  void Call(const std::string& method, const std::string& resource,
-            const std::vector<std::string>& ids, const plugin::PodIdentity& pod,
+  void Call(const std::string& method, const ResourceName& resource,
+            const std::vector<DeviceId>& ids, const plugin::PodIdentity& pod,
             std::function<Task()> answer) {
     {
       MutexLock lock(fake_.mutex_);
@@ -119,7 +119,7 @@ class FakePluginsView final : public plugin::Plugins {
   }
 
   /// The script of the connection, unless it is gone.
-  absl::StatusOr<FakePlugins::Plugin> Find(const std::string& resource,
+  absl::StatusOr<FakePlugins::Plugin> Find(const ResourceName& resource,
                                            Generation generation) const {
     MutexLock lock(fake_.mutex_);
     const auto found = fake_.plugins_.find(resource);
@@ -131,25 +131,25 @@ class FakePluginsView final : public plugin::Plugins {
   }
 
   absl::StatusOr<ContainerEdits> AllocateNow(
-      const std::string& resource, Generation generation,
-      const std::vector<std::string>& ids) const {
+      const ResourceName& resource, Generation generation,
+      const std::vector<DeviceId>& ids) const {
     DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
     if (plugin.allocate) return plugin.allocate(ids);
     ContainerEdits edits;
-    const std::string prefix = resource + "=";
+    const std::string prefix = resource.value + "=";
     for (const std::string& id : ids) edits.cdi_devices.push_back(prefix + id);
     return edits;
   }
 
-  absl::StatusOr<std::vector<std::string>> PreferNow(
-      const std::string& resource, Generation generation,
+  absl::StatusOr<std::vector<DeviceId>> PreferNow(
+      const ResourceName& resource, Generation generation,
       const plugin::PreferredRequest& request) const {
     DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
     if (plugin.prefer) return plugin.prefer(request);
-    return std::vector<std::string>();
+    return std::vector<DeviceId>();
   }
 
-  absl::Status PreStartNow(const std::string& resource,
+  absl::Status PreStartNow(const ResourceName& resource,
                            Generation generation) const {
     DEVMGR_ASSIGN_OR_RETURN(const auto plugin, Find(resource, generation));
     return plugin.pre_start;
@@ -159,13 +159,13 @@ class FakePluginsView final : public plugin::Plugins {
   Executor& executor_;
 };
 
-void FakePlugins::CallRegister(const std::string& resource) {
+void FakePlugins::CallRegister(const ResourceName& resource) {
   Tell([=](plugin::PluginListener& listener) {
     listener.OnRegistration(resource);
   });
 }
 
-void FakePlugins::Connect(const std::string& resource,
+void FakePlugins::Connect(const ResourceName& resource,
                           plugin::PluginOptions options) {
   Generation generation = 0;
   {
@@ -179,7 +179,7 @@ void FakePlugins::Connect(const std::string& resource,
   });
 }
 
-void FakePlugins::Report(const std::string& resource,
+void FakePlugins::Report(const ResourceName& resource,
                          std::vector<device::Device> devices) {
   Generation generation = 0;
   {
@@ -196,12 +196,12 @@ void FakePlugins::Report(const std::string& resource,
   });
 }
 
-void FakePlugins::HoldLists(const std::string& resource) {
+void FakePlugins::HoldLists(const ResourceName& resource) {
   MutexLock lock(mutex_);
   plugins_[resource].lists_held = true;
 }
 
-void FakePlugins::LetLists(const std::string& resource) {
+void FakePlugins::LetLists(const ResourceName& resource) {
   std::optional<std::vector<device::Device>> arrived;
   {
     MutexLock lock(mutex_);
@@ -216,7 +216,7 @@ std::size_t FakePlugins::waiting_for_lists() const {
   return waiters_.size();
 }
 
-void FakePlugins::GiveUpOnLists(const std::string& resource) {
+void FakePlugins::GiveUpOnLists(const ResourceName& resource) {
   std::vector<Waiter> waiters;
   {
     MutexLock lock(mutex_);
@@ -231,7 +231,7 @@ void FakePlugins::GiveUpOnLists(const std::string& resource) {
 }
 
 bool FakePlugins::IsBehindLocked(
-    const std::vector<std::string>& resources) const {
+    const std::vector<ResourceName>& resources) const {
   for (const std::string& name : resources) {
     const auto plugin = plugins_.find(name);
     if (plugin != plugins_.end() && plugin->second.arrived.has_value()) {
@@ -255,7 +255,7 @@ std::vector<FakePlugins::Waiter> FakePlugins::TakeReadyWaiters() {
   return ready;
 }
 
-void FakePlugins::Lose(const std::string& resource) {
+void FakePlugins::Lose(const ResourceName& resource) {
   Generation generation = 0;
   {
     MutexLock lock(mutex_);
@@ -267,39 +267,39 @@ void FakePlugins::Lose(const std::string& resource) {
   });
 }
 
-void FakePlugins::Serve(const std::string& resource, int count,
+void FakePlugins::Serve(const ResourceName& resource, int count,
                         plugin::PluginOptions options) {
   Connect(resource, options);
   Report(resource, HealthyDevices(count));
 }
 
-void FakePlugins::Answer(const std::string& resource, Allocate script) {
+void FakePlugins::Answer(const ResourceName& resource, Allocate script) {
   MutexLock lock(mutex_);
   plugins_[resource].allocate = std::move(script);
 }
 
-void FakePlugins::AnswerPreferred(const std::string& resource, Prefer script) {
+void FakePlugins::AnswerPreferred(const ResourceName& resource, Prefer script) {
   MutexLock lock(mutex_);
   plugins_[resource].prefer = std::move(script);
 }
 
-void FakePlugins::Refuse(const std::string& resource, absl::Status why) {
+void FakePlugins::Refuse(const ResourceName& resource, absl::Status why) {
   MutexLock lock(mutex_);
   plugins_[resource].refusal = std::move(why);
 }
 
-void FakePlugins::AnswerPreStart(const std::string& resource,
+void FakePlugins::AnswerPreStart(const ResourceName& resource,
                                  absl::Status answer) {
   MutexLock lock(mutex_);
   plugins_[resource].pre_start = std::move(answer);
 }
 
-void FakePlugins::Hold(const std::string& resource) {
+void FakePlugins::Hold(const ResourceName& resource) {
   MutexLock lock(mutex_);
   plugins_[resource].held = true;
 }
 
-void FakePlugins::Let(const std::string& resource) {
+void FakePlugins::Let(const ResourceName& resource) {
   std::vector<Task> waiting;
   {
     MutexLock lock(mutex_);
@@ -323,7 +323,7 @@ void FakePlugins::Tell(std::function<void(plugin::PluginListener&)> what) {
       });
 }
 
-void FakePlugins::Reply(const std::string& resource, Task answer) {
+void FakePlugins::Reply(const ResourceName& resource, Task answer) {
   {
     MutexLock lock(mutex_);
     if (plugins_[resource].held) {

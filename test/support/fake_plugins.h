@@ -21,44 +21,46 @@ class FakePlugins {
  public:
   struct Call {
     std::string method;  ///< `Allocate`, `GetPreferredAllocation`, ...
-    std::string resource;
-    std::vector<std::string> ids;
+    ResourceName resource;
+    std::vector<DeviceId> ids;
     std::string pod;  ///< `namespace/name`.
-    std::string container;
+    ContainerName container;
     friend bool operator==(const Call&, const Call&) = default;
   };
   using Allocate = std::function<absl::StatusOr<device::ContainerEdits>(
-      const std::vector<std::string>& ids)>;
-  using Prefer = std::function<absl::StatusOr<std::vector<std::string>>(
+      const std::vector<DeviceId>& ids)>;
+  using Prefer = std::function<absl::StatusOr<std::vector<DeviceId>>(
       const plugin::PreferredRequest&)>;
 
   /// A call of Register, whatever becomes of it.
-  void CallRegister(const std::string& resource);
+  void CallRegister(const ResourceName& resource);
   /// A new connection, which becomes the one that Report and Lose concern.
-  void Connect(const std::string& resource, plugin::PluginOptions options = {});
-  void Report(const std::string& resource, std::vector<device::Device> devices);
-  void Lose(const std::string& resource);
+  void Connect(const ResourceName& resource,
+               plugin::PluginOptions options = {});
+  void Report(const ResourceName& resource,
+              std::vector<device::Device> devices);
+  void Lose(const ResourceName& resource);
   /// Connects with `count` healthy devices, `0` to `count - 1`.
-  void Serve(const std::string& resource, int count,
+  void Serve(const ResourceName& resource, int count,
              plugin::PluginOptions options = {});
 
   /// In place of the default answer: a CDI device `resource=id` for each.
-  void Answer(const std::string& resource, Allocate script);
-  void AnswerPreferred(const std::string& resource, Prefer script);
-  void AnswerPreStart(const std::string& resource, absl::Status answer);
+  void Answer(const ResourceName& resource, Allocate script);
+  void AnswerPreferred(const ResourceName& resource, Prefer script);
+  void AnswerPreStart(const ResourceName& resource, absl::Status answer);
   /// Allocate calls are refused with nothing sent, as in quarantine; OK: not.
-  void Refuse(const std::string& resource, absl::Status why);
+  void Refuse(const ResourceName& resource, absl::Status why);
   /// Lists of this plugin have come, but are not taken in, until `LetLists`;
   /// then the newest one is.
-  void HoldLists(const std::string& resource);
-  void LetLists(const std::string& resource);
+  void HoldLists(const ResourceName& resource);
+  void LetLists(const ResourceName& resource);
   /// How many WhenCurrent wait for such lists.
   std::size_t waiting_for_lists() const;
   /// Ends that wait as if it had been too long.
-  void GiveUpOnLists(const std::string& resource);
+  void GiveUpOnLists(const ResourceName& resource);
   /// Holds answers of this plugin back until `Let`.
-  void Hold(const std::string& resource);
-  void Let(const std::string& resource);
+  void Hold(const ResourceName& resource);
+  void Let(const ResourceName& resource);
 
   std::vector<Call> calls() const;
   bool WaitForCalls(std::size_t count) const;
@@ -80,23 +82,23 @@ class FakePlugins {
     std::optional<std::vector<device::Device>> arrived;  ///< While held.
   };
   struct Waiter {
-    std::vector<std::string> resources;
+    std::vector<ResourceName> resources;
     plugin::Plugins::CurrentDone done;
   };
 
-  bool IsBehindLocked(const std::vector<std::string>& resources) const
+  bool IsBehindLocked(const std::vector<ResourceName>& resources) const
       DEVMGR_REQUIRES(mutex_);
   /// Takes out those whose plugins are not behind.
   std::vector<Waiter> TakeReadyWaiters();
   /// Runs on the manager's executor, if there is one.
   void Tell(std::function<void(plugin::PluginListener&)> what);
   /// Runs `answer` now, or when the plugin is let go.
-  void Reply(const std::string& resource, Task answer);
+  void Reply(const ResourceName& resource, Task answer);
 
   mutable Mutex mutex_;
   mutable CondVar changed_;
   plugin::Generation last_generation_ DEVMGR_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Plugin> plugins_ DEVMGR_GUARDED_BY(mutex_);
+  std::map<ResourceName, Plugin> plugins_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<Call> calls_ DEVMGR_GUARDED_BY(mutex_);
   std::vector<Waiter> waiters_ DEVMGR_GUARDED_BY(mutex_);
   Executor* executor_ DEVMGR_GUARDED_BY(mutex_) = nullptr;

@@ -121,7 +121,7 @@ TEST_F(OperatorTest, ConfirmsASourceOnlyWhenThatIsMeant) {
   const Result done =
       Run({"confirm", "source", "--reason", "drained", "--yes"});
   EXPECT_EQ(done.code, 0) << done.err;
-  EXPECT_THAT(done.out, HasSubstr("directory /m is believed"));
+  EXPECT_THAT(done.out, HasSubstr("directory /m is trusted"));
   EXPECT_THAT(node_.decisions, ElementsAre("confirm source: drained"));
   EXPECT_THAT(Run({"confirm", "source", "--yes"}).err, HasSubstr("--reason"));
   EXPECT_THAT(Run({"confirm", "pod", "--reason", "r"}).err,

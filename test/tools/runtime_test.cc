@@ -109,7 +109,7 @@ TEST_F(RuntimeCommandTest, WhatCannotBeComparedIsToldWithItsReason) {
   runtime_.containers[0].pod_uid = {"other"};
   expect(3, "UID 'other', which the ledger does not know");
   runtime_.containers[0].pod_uid = {};
-  expect(3, "is of no pod");
+  expect(3, "belongs to no pod");
   runtime_.containers = {container, container};
   runtime_.containers[1].id = "0f3b";
   expect(8, "0f3b");

@@ -160,11 +160,11 @@ TEST_F(RuntimeBookTest, RefusesHoldersThatThereCannotBe) {
   refused([](auto& holder) { holder.pod.name = "a\nb"; }, "container 'c1'");
   refused([](auto& holder) { holder.why = "a\nb"; }, "container 'c1'");
   refused([](auto& holder) { holder.resources[0].name = ""; },
-          "a device that there cannot be");
+          "a device that cannot exist");
   refused([](auto& holder) { holder.resources[0].devices = {""}; },
-          "a device that there cannot be");
+          "a device that cannot exist");
   refused([](auto& holder) { holder.cdi_devices = {"a\nb"}; },
-          "a device that there cannot be");
+          "a device that cannot exist");
   refused(
       [](auto& holder) {
         holder.cdi_devices.assign(kMaxHeldDevices, "v.com/c=1");

@@ -91,7 +91,7 @@ class SpecDirectoriesTest : public ::testing::Test {
     return texts;
   }
 
-  const std::string kDangles = "a symbolic link that leads nowhere";
+  const std::string kDangles = "a symbolic link without a target";
 
   TempFolder folder_;
   PostedExecutor executor_;

@@ -193,7 +193,7 @@ const Listing<ResourceInfo> kResources = {
     [](const ResourceInfo& resource) {
       return std::vector<std::string>{resource.name};
     },
-    [](const ResourceInfo& resource) { return resource.name; },
+    [](const ResourceInfo& resource) { return resource.name.value; },
     [](const Session& session, const ResourceInfo& resource) {
       return Row{resource.name,
                  WordOf(resource.owner),
@@ -220,7 +220,7 @@ const Listing<DeviceInfo> kDevices = {
     NameOf,
     [](const Session&, const DeviceInfo& device) {
       const bool of_plugin = !device.resource.empty();
-      return Row{of_plugin ? device.resource : device.driver,
+      return Row{of_plugin ? device.resource.value : device.driver,
                  of_plugin ? device.device : device.pool + "/" + device.device,
                  {HealthText(device), ToneOf(device)},
                  Join(device.used_by, ",")};

@@ -20,7 +20,9 @@ Json Array(const std::vector<T>& values, Make make) {
   return array;
 }
 
-Json Array(const std::vector<std::string>& values) {
+/// Of texts or names.
+template <typename Text>
+Json Array(const std::vector<Text>& values) {
   return Array(values, [](const std::string& value) { return Json(value); });
 }
 
@@ -138,7 +140,8 @@ std::string ProfileText(const NodeInfo& node) {
 }
 
 std::string NameOf(const DeviceInfo& device) {
-  if (!device.resource.empty()) return device.resource + "/" + device.device;
+  if (!device.resource.empty())
+    return device.resource.value + "/" + device.device;
   return device.driver + "/" + device.pool + "/" + device.device;
 }
 
@@ -146,8 +149,8 @@ bool HasFigures(const ResourceInfo& resource) {
   return resource.state.has_value();
 }
 
-std::vector<std::string> DevicesOf(const ContainerDevices& container,
-                                   const std::string& resource) {
+std::vector<DeviceId> DevicesOf(const ContainerDevices& container,
+                                const ResourceName& resource) {
   for (const HeldResource& held : container.resources) {
     if (held.name == resource) return held.devices;
   }
@@ -267,8 +270,8 @@ Json ItemOf(const DeviceClassInfo& device_class) {
 std::string DevicesText(const ForeignHolder& holder) {
   std::vector<std::string> texts;
   for (const HeldResource& resource : holder.resources) {
-    for (const std::string& id : resource.devices) {
-      texts.push_back(resource.name + "/" + id);
+    for (const DeviceId& id : resource.devices) {
+      texts.push_back(resource.name.value + "/" + id.value);
     }
   }
   texts.insert(texts.end(), holder.cdi_devices.begin(),

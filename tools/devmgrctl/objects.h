@@ -33,8 +33,8 @@ std::string DevicesText(const ForeignHolder& holder);
 bool HasFigures(const ResourceInfo& resource);
 
 /// The devices of a plugin whose answer put something into this container.
-std::vector<std::string> DevicesOf(const ContainerDevices& container,
-                                   const std::string& resource);
+std::vector<DeviceId> DevicesOf(const ContainerDevices& container,
+                                const ResourceName& resource);
 
 Json ItemOf(const PodInfo& pod);
 Json ItemOf(const ClaimInfo& claim);

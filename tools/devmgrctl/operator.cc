@@ -118,7 +118,7 @@ absl::Status ConfirmSource(const Session& session) {
   const absl::Status status = (*inspector)->ConfirmSource(options.reason);
   if (!status.ok()) return status;
   PrintResult(session, "source", node->source,
-              fmt::format("{} is believed; the pods that it lacks are released",
+              fmt::format("{} is trusted; the pods that it lacks are released",
                           node->source));
   return absl::OkStatus();
 }

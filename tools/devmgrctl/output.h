@@ -3,6 +3,8 @@
 // How results are printed: tables for people, documents for programs.
 #pragma once
 
+#include <devmgr/types.h>
+
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -36,6 +38,8 @@ struct Cell {
       : text(cell_text), tone(cell_tone) {}
   Cell(std::string_view cell_text, Tone cell_tone = Tone::kPlain)  // NOLINT
       : text(cell_text), tone(cell_tone) {}
+  template <class Kind>
+  Cell(const Name<Kind>& name) : text(name.value) {}  // NOLINT
   std::string text;  ///< Empty: shown as `<none>`.
   Tone tone = Tone::kPlain;
 };

@@ -27,8 +27,8 @@ absl::StatusOr<ContainerDevices> AllocatedTo(
     return MakeError(
         absl::StatusCode::kNotFound,
         TextOf(container) +
-            " is of no pod: its sandbox has no UID of one, as crictl makes "
-            "them");
+            " belongs to no pod: its sandbox was made without a pod UID, as "
+            "crictl does");
   }
   const auto answers = AnswersFor(inspector, {container});
   if (!answers.ok()) return answers.status();

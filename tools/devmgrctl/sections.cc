@@ -18,7 +18,7 @@ constexpr char kUnknown[] = "<unknown>";
 std::string OriginText(const DeviceOrigin& origin) {
   std::string text = fmt::format("{} {}/{} {}/{}", origin.driver, origin.pool,
                                  origin.device, origin.claim, origin.request);
-  return origin.resource.empty() ? text : text + " " + origin.resource;
+  return origin.resource.empty() ? text : text + " " + origin.resource.value;
 }
 
 std::string OriginText(const ContainerDevices& container,

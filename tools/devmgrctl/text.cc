@@ -219,14 +219,4 @@ std::string Clean(std::string_view text) {
   return result;
 }
 
-std::string Join(const std::vector<std::string>& parts,
-                 std::string_view separator) {
-  std::string result;
-  for (const std::string& part : parts) {
-    if (!result.empty()) result += separator;
-    result += part;
-  }
-  return result;
-}
-
 }  // namespace devmgr::ctl

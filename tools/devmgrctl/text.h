@@ -37,7 +37,15 @@ bool NaturalLess(std::string_view a, std::string_view b);
 /// drive the terminal.
 std::string Clean(std::string_view text);
 
-std::string Join(const std::vector<std::string>& parts,
-                 std::string_view separator);
+/// Texts or names, with `separator` between them.
+template <typename Texts>
+std::string Join(const Texts& parts, std::string_view separator) {
+  std::string result;
+  for (const std::string_view part : parts) {
+    if (!result.empty()) result += separator;
+    result += part;
+  }
+  return result;
+}
 
 }  // namespace devmgr::ctl

@@ -308,7 +308,8 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto exposer_end = End(*std::move(exposer));
   manager->reset();
   if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
-    spdlog::warn("left a client of the metrics that does not read");
+    spdlog::warn(
+        "closed the connection of a metrics client that does not read");
   }
   return server.status();
 }

@@ -110,7 +110,8 @@ Gauge SocketGauge(const Views& views) {
 
 Gauge ResourceGauge(const Views& views) {
   Gauge gauge("devmgr_resource_devices",
-              "Devices of an extended resource: there, usable, held by pods");
+              "Devices of an extended resource: all of them (capacity), usable "
+              "ones (allocatable), those that pods hold (held)");
   NameLimit names;
   for (const devmgr::ResourceInfo& resource : views.resources) {
     const std::string name = names.Of(resource.name);
@@ -201,7 +202,7 @@ Gauge ClaimGauge(const Views& views) {
 
 Gauge DebtGauge(const Views& views) {
   Gauge gauge("devmgr_debts",
-              "Claims that a driver was to unprepare and has not");
+              "Claims that a driver should have unprepared and has not");
   NameLimit drivers;
   for (const devmgr::DebtInfo& debt : views.debts) {
     gauge.Add({{"driver_name", drivers.Of(debt.driver)}}, 1);
@@ -234,8 +235,8 @@ std::vector<Gauge> ShimGauges(const Views& views) {
                "Connections to the runtime that broke while they served",
                prometheus::MetricType::Counter);
   Gauge turned_away("devmgr_shim_callers_turned_away_total",
-                    "Callers of a CRI shim that were hung up on because too "
-                    "many were connected",
+                    "Connections to a CRI shim that were closed because too "
+                    "many were open",
                     prometheus::MetricType::Counter);
   NameLimit sockets;
   for (const devmgr::RuntimeInfo& runtime : views.runtimes) {
@@ -278,11 +279,13 @@ std::vector<Gauge> GaugesOf(const Views& views) {
       PluginGauge(views),
       PausedGauge(views, devmgr::PluginKind::kDevicePlugin,
                   "devmgr_device_plugins_paused",
-                  "Device plugins that are left alone: their calls ran into "
-                  "deadlines (breaker), they came and went (quarantine)"),
+                  "Device plugins that get no calls: calls exceeded their "
+                  "deadlines (breaker), or connections were lost again and "
+                  "again (quarantine)"),
       PausedGauge(views, devmgr::PluginKind::kDra, "devmgr_dra_drivers_paused",
-                  "Instances of DRA drivers that stand behind others: their "
-                  "calls ran into deadlines (breaker), they came and went "
+                  "Instances of DRA drivers that are called only when no "
+                  "other one can be: calls exceeded their deadlines "
+                  "(breaker), or connections were lost again and again "
                   "(quarantine)"),
       ClaimGauge(views),
       DebtGauge(views),
@@ -356,11 +359,11 @@ Metrics::Metrics()
 
 Metrics::~Metrics() = default;
 
-void Metrics::OnRegistration(const std::string& resource) {
+void Metrics::OnRegistration(const devmgr::ResourceName& resource) {
   registrations_.Add({{"resource_name", names_.Of(resource)}}).Increment();
 }
 
-void Metrics::OnAllocate(const std::string& resource,
+void Metrics::OnAllocate(const devmgr::ResourceName& resource,
                          std::chrono::nanoseconds took, bool failed) {
   const prometheus::Labels labels = {{"resource_name", names_.Of(resource)}};
   durations_.Add(labels, kDefaultBuckets).Observe(SecondsOf(took));

@@ -50,9 +50,9 @@ class Metrics final : public devmgr::MetricsSink,
   Metrics();
   ~Metrics() override;
 
-  void OnRegistration(const std::string& resource) override;
-  void OnAllocate(const std::string& resource, std::chrono::nanoseconds took,
-                  bool failed) override;
+  void OnRegistration(const devmgr::ResourceName& resource) override;
+  void OnAllocate(const devmgr::ResourceName& resource,
+                  std::chrono::nanoseconds took, bool failed) override;
   void OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) override;
   void OnClaimsUnprepared(std::chrono::nanoseconds took, bool failed) override;
   void OnDriverCall(const std::string& driver, const std::string& method,

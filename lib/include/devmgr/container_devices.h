@@ -16,7 +16,7 @@ struct DeviceOrigin {
   std::string driver;
   std::string pool;
   std::string device;
-  std::string resource;  ///< Set for extended resources only.
+  ResourceName resource;  ///< Set for extended resources only.
   friend bool operator==(const DeviceOrigin&, const DeviceOrigin&) = default;
 };
 
@@ -35,7 +35,7 @@ struct CdiDevice {
 struct NamedValue {
   std::string name;
   std::string value;
-  std::string resource = {};
+  ResourceName resource = {};
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
 };
 
@@ -43,7 +43,7 @@ struct DeviceMount {
   std::string container_path;
   std::string host_path;
   bool read_only = false;
-  std::string resource = {};
+  ResourceName resource = {};
   friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
 };
 
@@ -51,21 +51,21 @@ struct DeviceNode {
   std::string container_path;
   std::string host_path;
   std::string permissions;  ///< Of `r`, `w`, `m`.
-  std::string resource = {};
+  ResourceName resource = {};
   friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
 };
 
 /// Devices of a device plugin that a container holds.
 struct HeldResource {
-  std::string name;
-  std::vector<std::string> devices;  ///< IDs, in natural order.
+  ResourceName name;
+  std::vector<DeviceId> devices;  ///< IDs, in natural order.
   friend bool operator==(const HeldResource&, const HeldResource&) = default;
 };
 
 /// What to inject into one container. The order is stable: pod-claim order,
 /// then driver name, then the order of the driver's answer; each ID once.
 struct ContainerDevices {
-  std::string name;
+  ContainerName name;
   bool init = false;
   std::vector<CdiDevice> cdi_devices;
   std::vector<NamedValue> env;

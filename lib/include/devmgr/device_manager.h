@@ -150,7 +150,7 @@ class DEVMGR_EXPORT DeviceManager {
   ///                       not brought them back yet
   ///   others              as the plugin answered
   virtual OperationId StartBeforeContainerStart(const PodUid& pod,
-                                                const std::string& container,
+                                                const ContainerName& container,
                                                 Done done) = 0;
 
   /// To be called when all init containers of a Ready pod have ended: frees
@@ -181,7 +181,7 @@ class DEVMGR_EXPORT DeviceManager {
   absl::Status ReleasePod(const PodUid& pod);
   absl::Status EndPod(const PodUid& pod);
   absl::Status BeforeContainerStart(const PodUid& pod,
-                                    const std::string& container);
+                                    const ContainerName& container);
   absl::Status ReleaseInitContainers(const PodUid& pod);
 
   /// What to inject into one container: a pure read of what is on disk; never
@@ -191,7 +191,8 @@ class DEVMGR_EXPORT DeviceManager {
   ///                       drivers that are late
   ///   FailedPrecondition  an init container whose devices were given back
   virtual absl::StatusOr<std::shared_ptr<const ContainerDevices>>
-  ContainerDevicesOf(const PodUid& pod, std::string_view container) const = 0;
+  ContainerDevicesOf(const PodUid& pod,
+                     const ContainerName& container) const = 0;
 
   /// The same for all containers of a pod.
   virtual absl::StatusOr<std::shared_ptr<const PodDevices>> PodDevicesOf(

@@ -93,7 +93,7 @@ class DEVMGR_EXPORT ObjectSource {
 
   /// Asks the source to carry `id` from now on, where it can, so that it is
   /// recognised after a restart; a new snapshot tells what became of it.
-  /// `watch` is that of the snapshot which was believed: a source that has lost
+  /// `watch` is that of the snapshot which was trusted: a source that has lost
   /// sight of it since does nothing. Must not block. The default does nothing.
   virtual void Mark(const std::string& id, std::uint64_t watch);
 };

@@ -116,11 +116,11 @@ class DEVMGR_EXPORT Inspector {
   /// it is done.
   virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
                                          const std::string& reason) = 0;
-  virtual absl::Status HandOverResource(const std::string& resource,
+  virtual absl::Status HandOverResource(const ResourceName& resource,
                                         ResourceOwner owner,
                                         const std::string& reason) = 0;
   virtual absl::Status ConfirmSource(const std::string& reason) = 0;
-  virtual absl::Status FreeHolder(const std::string& container,
+  virtual absl::Status FreeHolder(const std::string& container_id,
                                   const std::string& reason) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state

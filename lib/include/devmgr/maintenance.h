@@ -53,28 +53,29 @@ class DEVMGR_EXPORT Maintenance {
   /// held one way are not given the other way before.
   ///   InvalidArgument  there is no reason, or that is no extended resource
   ///   NotFound         kAutomatic, and that name has never been served
-  virtual void StartHandOverResource(const std::string& resource,
+  virtual void StartHandOverResource(const ResourceName& resource,
                                      ResourceOwner owner,
                                      const std::string& reason, Done done) = 0;
-  absl::Status HandOverResource(const std::string& resource,
+  absl::Status HandOverResource(const ResourceName& resource,
                                 ResourceOwner owner, const std::string& reason);
 
   /// Says that the pods which the source lacks are gone, where it is not
-  /// believed (ObjectSnapshot::vouched): they are released.
+  /// trusted (ObjectSnapshot::vouched): they are released.
   ///   InvalidArgument     there is no reason
-  ///   FailedPrecondition  the source is believed as it is, or there is none
+  ///   FailedPrecondition  the source is trusted already, or there is none
   virtual void StartConfirmSource(const std::string& reason, Done done) = 0;
   absl::Status ConfirmSource(const std::string& reason);
 
   /// Frees the devices of a foreign holder, though its container may still run:
   /// pods may have them from now on. What is reported of that container counts
-  /// no more until it is gone. `container`: its ID, or how only its ID begins.
+  /// no more until it is gone. `container_id` may be only what the ID begins
+  /// with.
   ///   InvalidArgument     there is no reason, or several IDs begin so
   ///   NotFound            the ledger has no such holder
   ///   FailedPrecondition  its devices are free already
-  virtual void StartFreeHolder(const std::string& container,
+  virtual void StartFreeHolder(const std::string& container_id,
                                const std::string& reason, Done done) = 0;
-  absl::Status FreeHolder(const std::string& container,
+  absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason);
 
   /// Has the history say that a client wants a pod, or wants it no longer; for

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/export.h>
+#include <devmgr/types.h>
 
 #include <chrono>
 #include <string>
@@ -24,11 +25,11 @@ class DEVMGR_EXPORT MetricsSink {
   /// A device plugin called Register on the registry socket, whether or not it
   /// was taken in; `invalid` in place of a name that is none. Plugins of the
   /// registration directory do not count, as upstream.
-  virtual void OnRegistration(const std::string& /*resource*/) {}
+  virtual void OnRegistration(const ResourceName& /*resource*/) {}
   /// An Allocate call to the plugin of `resource` ended, so long after it was
   /// asked for. A call that was refused before it was sent (no connection,
   /// breaker, quarantine, too many waiting) ended, too, with a failure.
-  virtual void OnAllocate(const std::string& /*resource*/,
+  virtual void OnAllocate(const ResourceName& /*resource*/,
                           std::chrono::nanoseconds /*took*/, bool /*failed*/) {}
   /// A pod's claims were prepared, or unprepared, or that failed.
   virtual void OnClaimsPrepared(std::chrono::nanoseconds /*took*/,

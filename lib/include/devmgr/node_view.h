@@ -50,12 +50,12 @@ class DEVMGR_EXPORT NodeView {
   /// nodes they had when they were chosen.
   ///   NotFound  the pod is not known
   virtual absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(
-      const PodUid& pod, std::string_view container) const = 0;
+      const PodUid& pod, const ContainerName& container) const = 0;
   /// Claims of a container, and their devices: copies of what the ledger holds.
   /// A pod that holds none yet has only missing ones.
   ///   NotFound  the pod is not known, neither to the ledger nor to the source
   virtual absl::StatusOr<ContainerClaims> HeldClaims(
-      const PodUid& pod, std::string_view container) const = 0;
+      const PodUid& pod, const ContainerName& container) const = 0;
   /// Devices of plugins that work, held or not, by resource.
   virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
 };

@@ -89,7 +89,7 @@ struct ResourceStatus {
 };
 
 struct ContainerResourceStatus {
-  std::string container;
+  ContainerName container;
   std::vector<ResourceStatus> resources;  ///< By name.
   friend bool operator==(const ContainerResourceStatus&,
                          const ContainerResourceStatus&) = default;
@@ -105,7 +105,7 @@ struct PodInfo {
   std::string message;  ///< For people.
   std::vector<WaitingFor> waiting_for;
   WallTime first_seen;
-  std::vector<std::string> containers;
+  std::vector<ContainerName> containers;
   std::vector<std::string> claims;  ///< Names of claims it holds.
   /// `allocatedResourcesStatus` of the containers, of all kinds, that hold
   /// devices. While the pod is released: as it was last.
@@ -233,7 +233,7 @@ struct DeviceInfo {
   /// ForeignHolder.
   std::vector<std::string> used_by;
   std::vector<std::string> cdi_devices;
-  std::string resource;  ///< Of a device plugin, or empty.
+  ResourceName resource;  ///< Of a device plugin, or empty.
   /// Not set when its driver reports nothing of it.
   std::optional<OpenDeviceHealth> health;
   std::string health_reason;             ///< For people.
@@ -249,7 +249,7 @@ struct ForeignHolder {
   // As the runtime says; empty where it does not.
   PodUid pod_uid;
   ObjectName pod;
-  std::string container;
+  ContainerName container;
   std::vector<HeldResource> resources;   ///< Of device plugins, by name.
   std::vector<std::string> cdi_devices;  ///< Names; of these only is warned.
   std::string why;                       ///< Why it is taken for one.
@@ -268,14 +268,14 @@ struct ForeignHolderInfo {
 
 /// A device as a pod-resources endpoint tells of it.
 struct ResourceDevice {
-  std::string id;
+  DeviceId id;
   std::vector<std::int64_t> numa_nodes;  ///< Ascending; empty: on no node.
   friend bool operator==(const ResourceDevice&,
                          const ResourceDevice&) = default;
 };
 
 struct ResourceDevices {
-  std::string resource;
+  ResourceName resource;
   std::vector<ResourceDevice> devices;  ///< In natural order of IDs.
   friend bool operator==(const ResourceDevices&,
                          const ResourceDevices&) = default;
@@ -325,7 +325,7 @@ using OpenResourceState = OpenEnum<ResourceState, ResourceStateName>;
 /// An extended resource that a device plugin serves, or has served, or that is
 /// the name of a device class.
 struct ResourceInfo {
-  std::string name;
+  ResourceName name;
   /// Never kAutomatic; not set when the ledger has none.
   std::optional<OpenResourceOwner> owner;
   /// Not set when no device plugin has served it.

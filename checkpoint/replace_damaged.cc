@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/recover.h"
+#include "checkpoint/replace_damaged.h"
 
 #include <fmt/core.h>
 

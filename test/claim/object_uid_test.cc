@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "claim/object_identity.h"
+#include "claim/object_uid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/answer.h"
+#include "plugin/allocate_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plugin says is input: it is checked here, but for a preferred
-// allocation, which is checked where it is used (device/selection.h).
+// What a plugin answers to Allocate is input, and is checked here. A preferred
+// allocation is checked where it is used (device/selection.h).
 #pragma once
 
 #include <absl/status/status.h>
