@@ -83,7 +83,7 @@ std::optional<DeviceAttribute> DecodeAttribute(const Field& field) {
   if (const auto flag = field["bool"].AsBool()) return *flag;
   if (auto text = field["string"].AsString()) {
     CheckAttributeText(field["string"], *text);
-    return *std::move(text);
+    return SharedText(*text);
   }
   if (auto version = field["version"].AsString()) {
     CheckAttributeText(field["version"], *version);
@@ -91,7 +91,7 @@ std::optional<DeviceAttribute> DecodeAttribute(const Field& field) {
       field["version"].Error(
           fmt::format("{} is not a semantic version 2.0.0", Quoted(*version)));
     }
-    return DeviceVersion{*std::move(version)};
+    return DeviceVersion{*version};
   }
   return std::nullopt;
 }
@@ -117,7 +117,7 @@ SliceDevice DecodeDevice(const Field& field, ResourceVersion version) {
     const Field amount = is_plain ? capacity : capacity["value"];
     if (!amount.IsPresent()) amount.Error("is required");
     if (auto quantity = amount.AsQuantity()) {
-      device.capacity.emplace(name, *std::move(quantity));
+      device.capacity.emplace(name, {*std::move(quantity), nullptr});
     }
   }
   if (count > kMaxAttributesAndCapacities) {

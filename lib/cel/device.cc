@@ -20,8 +20,9 @@ Value OfScalar(const std::string& text) { return Value::Text(text); }
 /// error where an expression looks at it.
 Value OfScalar(const DeviceVersion& version) {
   std::optional<Semver> parsed = ParseSemver(version.value, false);
-  return parsed ? Value::Version(*std::move(parsed))
-                : Value::Failed("not a semantic version: " + version.value);
+  return parsed
+             ? Value::Version(*std::move(parsed))
+             : Value::Failed("not a semantic version: " + version.value.str());
 }
 template <typename T>
 Value OfScalar(const std::vector<T>& values) {

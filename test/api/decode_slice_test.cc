@@ -61,7 +61,7 @@ TEST(DecodeResourceSlice, ReadsDevicesFromAllVersions) {
     ASSERT_THAT(slice.devices, SizeIs(1));
     EXPECT_EQ(slice.devices[0].attributes.at("a"),
               DeviceAttribute(std::int64_t{7}));
-    EXPECT_EQ(slice.devices[0].capacity.at("m").whole, 1 << 30);
+    EXPECT_EQ(slice.devices[0].capacity.at("m").value.whole, 1 << 30);
     EXPECT_EQ(slice.pool, "p");
     EXPECT_EQ(slice.node_name, "node");
   }
