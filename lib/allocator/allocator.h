@@ -56,8 +56,9 @@ struct Options {
   SelectorErrors selector_errors = SelectorErrors::kBadInput;
   /// Fills Outcome::refusals when there is no solution.
   bool explain = false;
-  /// Skips devices that are like one which was tried. The result is the same;
-  /// it is here so that tests can hold one against the other.
+  /// Skips devices that are like one which was tried, and places where too few
+  /// are left. The result is the same; it is here so that tests can hold one
+  /// against the other.
   bool reduce_symmetry = true;
   /// Makes the ID of a share: a UUID that no other share has. Without it, IDs
   /// follow from the claim's UID, the request and the device.

@@ -169,4 +169,14 @@ Value MakeDevice(const DeviceInput& device) {
   return Value::Of(Map(std::move(map)));
 }
 
+Value MakeUnknownDevice(const std::string& driver) {
+  auto map = std::make_shared<MapObject>();
+  map->Insert(Value::Text("driver"), Value::Text(driver));
+  for (const char* field :
+       {"allowMultipleAllocations", "attributes", "capacity"}) {
+    map->Insert(Value::Text(field), Value::Failed("the device is unknown"));
+  }
+  return Value::Of(Map(std::move(map)));
+}
+
 }  // namespace devmgr::cel

@@ -39,6 +39,10 @@ const Environment& DeviceEnvironment();
 /// expressions may look at it.
 Value MakeDevice(const DeviceInput& device);
 
+/// A device of which only the driver is known: to look at anything else is an
+/// error. A selector that is false of it is false of all devices of the driver.
+Value MakeUnknownDevice(const std::string& driver);
+
 /// The environment of the selectors of Kubernetes 1.30: a map of attributes for
 /// each kind, `attributes.string` and so on. A name that is missing, or is one
 /// of another kind, is an error.

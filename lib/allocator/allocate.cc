@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "allocator/allocator.h"
+#include "allocator/constraints.h"
+#include "allocator/counters.h"
+#include "allocator/eligibility.h"
+#include "allocator/inventory.h"
+#include "allocator/likeness.h"
+#include "allocator/requests.h"
+#include "allocator/results.h"
+#include "allocator/search.h"
+#include "allocator/selector_table.h"
+#include "allocator/trial.h"
+#include "common/status.h"
+
+namespace devmgr::allocator {
+namespace {
+
+using State = GatheredPool::State;
+
+/// Looks up what "all" is.
+///   InvalidArgument, Cancelled  of selectors
+///   Unavailable                 a pool that is incomplete or invalid might
+///                               have some
+absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
+                        RequestNumber number, Requests& requests) {
+  Request& request = requests.requests[number];
+  for (const Pool& pool : inventory.pools()) {
+    if (pool.state == State::kUsable ||
+        !eligibility.MayHave(number, pool.id.driver)) {
+      continue;
+    }
+    return UnavailableError(
+        "claim {}, request {}: asks for all devices, but resource pool {}/{} "
+        "is currently {}: {}",
+        requests.claims[request.claim].Text(), request.name, pool.id.driver,
+        pool.id.pool,
+        pool.state == State::kIncomplete ? "being updated" : "invalid",
+        pool.problem);
+  }
+  for (DeviceNumber device = 0; device < inventory.devices().size(); ++device) {
+    switch (eligibility.IsPartOfAll(number, device)) {
+      case Eligibility::Verdict::kYes:
+        request.all.push_back(device);
+        break;
+      case Eligibility::Verdict::kError:
+        return eligibility.Error(number, device);
+      default:
+        break;
+    }
+  }
+  request.wanted = static_cast<std::int64_t>(request.all.size());
+  return absl::OkStatus();
+}
+
+std::string InvalidPools(const Inventory& inventory) {
+  std::string text;
+  for (const Pool& pool : inventory.pools()) {
+    if (pool.state != State::kInvalid) continue;
+    text += fmt::format("{}{}/{}: {}", text.empty() ? "" : "; ", pool.id.driver,
+                        pool.id.pool, pool.problem);
+  }
+  return text.empty() ? text
+                      : "invalid resource pools were encountered: " + text;
+}
+
+/// One search, and what it needs.
+class Solve {
+ public:
+  Solve(const Inventory& inventory, const AllocatedState& held,
+        const Options& options)
+      : inventory_(inventory),
+        held_(held),
+        options_(options),
+        selectors_(inventory, options.selectors, options.limits.interrupted),
+        attributes_(inventory),
+        counters_(inventory, held) {}
+
+  Outcome Run(std::span<const DeviceClass* const> classes,
+              std::span<const ResourceClaim* const> claims) {
+    if (absl::Status status = Prepare(classes, claims); !status.ok()) {
+      return Ended(status);
+    }
+    Trial trial(inventory_, requests_, *eligibility_, attributes_, counters_);
+    Likeness likeness(inventory_, requests_, *eligibility_, attributes_);
+    Search search(inventory_, requests_, *eligibility_, trial,
+                  options_.reduce_symmetry ? &likeness : nullptr,
+                  options_.limits);
+    const Search::End end = search.Run();
+    outcome_.steps = search.steps();
+    switch (end) {
+      case Search::End::kSolved:
+        outcome_.result = Result::kSolved;
+        outcome_.allocations =
+            MakeAllocations(inventory_, requests_, *eligibility_, search, trial,
+                            options_.new_share_id);
+        break;
+      case Search::End::kNone:
+        outcome_.message = InvalidPools(inventory_);
+        outcome_.result = outcome_.message.empty() ? Result::kNoSolution
+                                                   : Result::kHereNotNow;
+        break;
+      default:
+        return Ended(search.error());
+    }
+    outcome_.warnings = std::move(eligibility_->warnings);
+    return std::move(outcome_);
+  }
+
+ private:
+  absl::Status Prepare(std::span<const DeviceClass* const> classes,
+                       std::span<const ResourceClaim* const> claims) {
+    DEVMGR_RETURN_IF_ERROR(ReadRequests(claims, classes, inventory_.features(),
+                                        selectors_, attributes_, requests_));
+    eligibility_.emplace(inventory_, held_, counters_, requests_, selectors_,
+                         attributes_,
+                         options_.selector_errors == SelectorErrors::kBadInput);
+    for (RequestNumber i = 0; i < requests_.requests.size(); ++i) {
+      if (!requests_.requests[i].wants_all) continue;
+      DEVMGR_RETURN_IF_ERROR(
+          CollectAll(inventory_, *eligibility_, i, requests_));
+    }
+    return CheckCounts(requests_);
+  }
+
+  Outcome Ended(const absl::Status& status) {
+    outcome_.message = MessageOf(status);
+    outcome_.result = absl::IsCancelled(status)     ? Result::kInterrupted
+                      : absl::IsUnavailable(status) ? Result::kHereNotNow
+                                                    : Result::kBadInput;
+    return std::move(outcome_);
+  }
+
+  const Inventory& inventory_;
+  const AllocatedState& held_;
+  const Options& options_;
+  SelectorTable selectors_;
+  AttributeTable attributes_;
+  const CounterState counters_;
+  Requests requests_;
+  std::optional<Eligibility> eligibility_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+std::string_view ResultName(Result result) {
+  switch (result) {
+    case Result::kSolved:
+      return "solved";
+    case Result::kNoSolution:
+      return "no-solution";
+    case Result::kHereNotNow:
+      return "here-not-now";
+    case Result::kBadInput:
+      return "bad-input";
+    case Result::kInterrupted:
+      return "interrupted";
+  }
+  return {};
+}
+
+Outcome Allocate(const Inventory& inventory,
+                 std::span<const DeviceClass* const> classes,
+                 const AllocatedState& held,
+                 std::span<const ResourceClaim* const> claims,
+                 const Options& options) {
+  return Solve(inventory, held, options).Run(classes, claims);
+}
+
+}  // namespace devmgr::allocator

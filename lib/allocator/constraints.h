@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What devices of a claim have to have in common, or may not have in common.
+#pragma once
+
+#include <devmgr/objects.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/inventory.h"
+
+namespace devmgr::allocator {
+
+/// The values of an attribute as numbers: a single value is a list of one. Two
+/// numbers are equal when kind and value are; versions are compared as texts.
+struct AttributeValues {
+  enum class State : std::uint8_t {
+    kPresent,
+    kMissing,
+    kList,     ///< A list, and the feature of lists is off.
+    kNoValue,  ///< It has no value of a kind known here.
+  };
+  State state = State::kMissing;
+  std::vector<std::uint32_t> values;  ///< Sorted, each once.
+  friend bool operator==(const AttributeValues&,
+                         const AttributeValues&) = default;
+};
+
+/// Attributes of devices by their full names, looked up once.
+class AttributeTable {
+ public:
+  explicit AttributeTable(const Inventory& inventory) : inventory_(inventory) {}
+
+  /// The number of an attribute's name, which has a domain. A device has it
+  /// under this name, or without the domain if that is its driver's.
+  std::size_t Add(const std::string& name);
+  const AttributeValues& Of(std::size_t attribute, DeviceNumber device);
+
+ private:
+  struct Column {
+    std::string name;
+    std::map<DeviceNumber, AttributeValues> values;
+  };
+  AttributeValues Read(const std::string& name, const Device& device);
+  std::uint32_t NumberOf(std::string value);
+
+  const Inventory& inventory_;
+  std::vector<Column> columns_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+/// One constraint of a claim, and the devices that are chosen under it. Once it
+/// refuses a device, it would with any more devices chosen.
+class Constraint {
+ public:
+  /// `constraint` has one of the two attributes.
+  Constraint(const DeviceConstraint& constraint, AttributeTable& attributes);
+
+  /// Whether it is for this request, given as `req`, and as `req/sub` for an
+  /// alternative: it names the request or the alternative, or nothing.
+  bool AppliesTo(std::string_view request, std::string_view full_name) const;
+
+  std::size_t attribute() const { return attribute_; }
+  const std::string& attribute_name() const { return name_; }
+
+  /// Whether a device with `values` goes with those chosen.
+  bool Admits(const AttributeValues& values) const;
+  /// It does.
+  void Add(const AttributeValues& values);
+  /// Undoes the last Add().
+  void RemoveLast();
+
+  /// What those chosen have in common, or have taken.
+  std::size_t chosen() const { return sizes_.size(); }
+  friend bool operator==(const Constraint&, const Constraint&) = default;
+
+ private:
+  bool is_match_ = false;
+  std::string name_;
+  std::size_t attribute_ = 0;
+  std::vector<std::string> requests_;
+  /// Of `match`: what all have in common, for one chosen device, for two, and
+  /// so on, one after the other. Of `distinct`: the values of each.
+  std::vector<std::uint32_t> values_;
+  std::vector<std::size_t> sizes_;  ///< How many values each Add() appended.
+};
+
+}  // namespace devmgr::allocator

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator/eligibility.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "allocator/capacity.h"
+#include "allocator/taints.h"
+#include "common/status.h"
+
+namespace devmgr::allocator {
+namespace {
+
+using Verdict = Eligibility::Verdict;
+
+std::string AmountText(Amount amount, const Quantity& like) {
+  return amount < 0 ? "-" + ToQuantity(-amount, like).text.str()
+                    : ToQuantity(amount, like).text.str();
+}
+
+}  // namespace
+
+Eligibility::Eligibility(const Inventory& inventory, const AllocatedState& held,
+                         const CounterState& counters, const Requests& requests,
+                         SelectorTable& selectors, AttributeTable& attributes,
+                         bool fails_on_errors)
+    : inventory_(inventory),
+      counters_(counters),
+      requests_(requests),
+      selectors_(selectors),
+      attributes_(attributes),
+      fails_on_errors_(fails_on_errors) {
+  const std::size_t devices = inventory.devices().size();
+  held_.reserve(devices);
+  for (const Device& device : inventory.devices()) {
+    held_.push_back(held.Find(device.id));
+  }
+  verdicts_.resize(requests.requests.size(),
+                   std::vector<Verdict>(devices, Verdict::kUnknown));
+}
+
+Verdict Eligibility::Ask(RequestNumber request, DeviceNumber device) {
+  absl::Status error;
+  const Verdict verdict = AskAll(request, device, error);
+  if (verdict == Verdict::kError) errors_[{request, device}] = error;
+  verdicts_[request][device] = verdict;
+  return verdict;
+}
+
+Verdict Eligibility::AskAll(RequestNumber number, DeviceNumber device,
+                            absl::Status& error) {
+  const Request& request = requests_.requests[number];
+  const Device& candidate = inventory_.devices()[device];
+  if (IsBusy(request, device) || candidate.is_hidden) return Verdict::kNo;
+  Verdict verdict = Matches(request, device, error);
+  if (verdict != Verdict::kYes) return verdict;
+  verdict = FitsCapacity(number, device, error);
+  if (verdict != Verdict::kYes) return verdict;
+  if (!HasRoom(number, device) || !candidate.feature_off.empty()) {
+    return Verdict::kNo;
+  }
+  // A device that is held has paid its counters.
+  if (!request.has_admin_access && held_[device] == nullptr &&
+      !counters_.Admits(candidate)) {
+    return Verdict::kNo;
+  }
+  if (Untolerated(candidate.taints, request.spec->tolerations) != nullptr) {
+    return Verdict::kNo;
+  }
+  return HasAttributes(request, device, error);
+}
+
+Verdict Eligibility::IsPartOfAll(RequestNumber number, DeviceNumber device) {
+  absl::Status error;
+  const Request& request = requests_.requests[number];
+  if (inventory_.devices()[device].is_hidden) return Verdict::kNo;
+  Verdict verdict = Matches(request, device, error);
+  if (verdict == Verdict::kYes) verdict = FitsCapacity(number, device, error);
+  if (verdict == Verdict::kError) errors_[{number, device}] = error;
+  return verdict;
+}
+
+bool Eligibility::MayHave(RequestNumber number, const std::string& driver) {
+  const Request& request = requests_.requests[number];
+  const auto may_match = [&](SelectorNumber selector) {
+    return selectors_.MayMatch(selector, driver);
+  };
+  return std::all_of(request.class_selectors.begin(),
+                     request.class_selectors.end(), may_match) &&
+         std::all_of(request.selectors.begin(), request.selectors.end(),
+                     may_match);
+}
+
+const std::vector<Amount>& Eligibility::Charges(RequestNumber request,
+                                                DeviceNumber device) const {
+  static const std::vector<Amount> none;
+  const auto charges = charges_.find({request, device});
+  return charges == charges_.end() ? none : charges->second;
+}
+
+Amount Eligibility::HeldCapacity(DeviceNumber device, std::size_t i) const {
+  if (held_[device] == nullptr) return 0;
+  const auto& consumed = held_[device]->consumed;
+  const auto amount =
+      consumed.find(inventory_.devices()[device].capacity[i].name);
+  return amount == consumed.end() ? 0 : amount->second;
+}
+
+Verdict Eligibility::Matches(const Request& request, DeviceNumber device,
+                             absl::Status& error) {
+  const Verdict verdict = Matches(request, true, device, error);
+  return verdict == Verdict::kYes ? Matches(request, false, device, error)
+                                  : verdict;
+}
+
+Verdict Eligibility::Matches(const Request& request, bool of_class,
+                             DeviceNumber device, absl::Status& error) {
+  const auto& selectors =
+      of_class ? request.class_selectors : request.selectors;
+  for (std::size_t i = 0; i < selectors.size(); ++i) {
+    switch (selectors_.Of(selectors[i], device)) {
+      case SelectorTable::Verdict::kMatch:
+        continue;
+      case SelectorTable::Verdict::kError:
+        break;
+      default:
+        return Verdict::kNo;
+    }
+    const absl::Status& status = selectors_.Error(selectors[i], device);
+    const std::string text = fmt::format(
+        "{} {}: selector #{} on device {}: {}", of_class ? "class" : "claim",
+        of_class ? request.device_class->metadata.name
+                 : requests_.claims[request.claim].Text(),
+        i, inventory_.devices()[device].id.Text(), MessageOf(status));
+    error = MakeStatus(status.code(), text);
+    if (fails_on_errors_ || !selectors_.IsCompiled(selectors[i]) ||
+        absl::IsCancelled(status)) {
+      return Verdict::kError;
+    }
+    if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) {
+      warnings.push_back(text);
+    }
+    return Verdict::kNo;
+  }
+  return Verdict::kYes;
+}
+
+Verdict Eligibility::FitsCapacity(RequestNumber number, DeviceNumber device,
+                                  absl::Status& error) {
+  const Device& candidate = inventory_.devices()[device];
+  const Request& request = requests_.requests[number];
+  if (!inventory_.features().consumable_capacity) return Verdict::kYes;
+  auto charges = ChargeAll(candidate.capacity, request.spec->capacity_requests);
+  if (!charges.ok()) {
+    error = WithContext(charges.status(),
+                        "claim {}, request {}: checking capacity for device {}",
+                        requests_.claims[request.claim].Text(), request.name,
+                        candidate.id.Text());
+    return Verdict::kError;
+  }
+  if (!*charges) return Verdict::kNo;
+  if (!(*charges)->empty()) charges_[{number, device}] = **std::move(charges);
+  return Verdict::kYes;
+}
+
+bool Eligibility::HasRoom(RequestNumber number, DeviceNumber device) const {
+  if (requests_.requests[number].has_admin_access) return true;
+  const std::vector<Amount>& charges = Charges(number, device);
+  const auto& capacity = inventory_.devices()[device].capacity;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (HeldCapacity(device, i) + charges[i] > capacity[i].value) return false;
+  }
+  return true;
+}
+
+Verdict Eligibility::HasAttributes(const Request& request, DeviceNumber device,
+                                   absl::Status& error) {
+  const Claim& claim = requests_.claims[request.claim];
+  for (const std::uint32_t constraint : request.constraints) {
+    const Constraint& each = claim.constraints[constraint];
+    const AttributeValues& values = attributes_.Of(each.attribute(), device);
+    if (values.state == AttributeValues::State::kNoValue) {
+      error = InvalidArgumentError(
+          "claim {}, request {}: unsupported attribute value of '{}' on device "
+          "{}",
+          claim.Text(), request.name, each.attribute_name(),
+          inventory_.devices()[device].id.Text());
+      return Verdict::kError;
+    }
+    if (values.state != AttributeValues::State::kPresent) return Verdict::kNo;
+  }
+  return Verdict::kYes;
+}
+
+bool Eligibility::IsBusy(const Request& request, DeviceNumber device) const {
+  const HeldDevice* held = held_[device];
+  return held != nullptr && !request.has_admin_access &&
+         (!inventory_.devices()[device].is_shareable || held->IsHeldWhole());
+}
+
+Refusal Eligibility::ExplainSelectors(const Request& request, bool of_class,
+                                      DeviceNumber device,
+                                      std::string& detail) {
+  const auto& selectors =
+      of_class ? request.class_selectors : request.selectors;
+  for (const SelectorNumber selector : selectors) {
+    const auto verdict = selectors_.Of(selector, device);
+    if (verdict == SelectorTable::Verdict::kMatch) continue;
+    detail = selectors_.Text(selector);
+    if (verdict == SelectorTable::Verdict::kError) {
+      detail += ": " + MessageOf(selectors_.Error(selector, device));
+      return Refusal::kCelError;
+    }
+    return of_class ? Refusal::kClassSelector : Refusal::kRequestSelector;
+  }
+  return Refusal::kNone;
+}
+
+std::string Eligibility::ExplainCapacity(RequestNumber number,
+                                         DeviceNumber device) {
+  const Request& request = requests_.requests[number];
+  const Device& candidate = inventory_.devices()[device];
+  for (const auto& [name, quantity] : request.spec->capacity_requests) {
+    const std::string text = name.str();
+    if (std::none_of(candidate.capacity.begin(), candidate.capacity.end(),
+                     [&](const Capacity& each) { return each.name == text; })) {
+      return fmt::format("{}: the device has none of that name", text);
+    }
+  }
+  for (std::size_t i = 0; i < candidate.capacity.size(); ++i) {
+    const Capacity& capacity = candidate.capacity[i];
+    const Quantity* requested =
+        request.spec->capacity_requests.Find(capacity.name);
+    const auto amount = Charge(capacity, requested);
+    if (!amount) {
+      return fmt::format("{}: the policy has no amount for {}", capacity.name,
+                         requested->text.view());
+    }
+    const Amount free = capacity.value - HeldCapacity(device, i);
+    if (*amount > free) {
+      return fmt::format("{}: needs {}, free {}", capacity.name,
+                         AmountText(*amount, capacity.source->value),
+                         AmountText(free, capacity.source->value));
+    }
+  }
+  return {};
+}
+
+Refusal Eligibility::Explain(RequestNumber number, DeviceNumber device,
+                             std::string& detail) {
+  const Request& request = requests_.requests[number];
+  const Device& candidate = inventory_.devices()[device];
+  if (candidate.is_hidden) {
+    detail = "DRADeviceBindingConditions";
+    return Refusal::kFeatureOff;
+  }
+  if (!candidate.feature_off.empty()) {
+    detail = candidate.feature_off;
+    return Refusal::kFeatureOff;
+  }
+  for (const bool of_class : {true, false}) {
+    const Refusal refusal = ExplainSelectors(request, of_class, device, detail);
+    if (refusal != Refusal::kNone) return refusal;
+  }
+  if (IsBusy(request, device)) {
+    detail = held_[device]->holders.front().claim.ToString();
+    return Refusal::kBusy;
+  }
+  if (!request.has_admin_access && held_[device] == nullptr) {
+    if (const Counter* counter = counters_.ShortOf(candidate)) {
+      detail = counter->name.first + '/' + counter->name.second;
+      return Refusal::kCounter;
+    }
+    if (const std::string* set = counters_.ForeignSet(candidate)) {
+      detail = *set;
+      return Refusal::kCompatibilityGroup;
+    }
+  }
+  if (const DeviceTaint* taint =
+          Untolerated(candidate.taints, request.spec->tolerations)) {
+    detail = taint->key + ':' + taint->effect;
+    return Refusal::kTaint;
+  }
+  absl::Status error;
+  if (HasAttributes(request, device, error) != Verdict::kYes) {
+    for (const std::uint32_t each : request.constraints) {
+      const Constraint& constraint =
+          requests_.claims[request.claim].constraints[each];
+      if (attributes_.Of(constraint.attribute(), device).state !=
+          AttributeValues::State::kPresent) {
+        detail = constraint.attribute_name() + ": the device lacks it";
+        break;
+      }
+    }
+    return Refusal::kConstraint;
+  }
+  detail = ExplainCapacity(number, device);
+  return detail.empty() ? Refusal::kNone : Refusal::kCapacity;
+}
+
+}  // namespace devmgr::allocator

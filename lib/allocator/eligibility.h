@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which devices come into question for a request, whatever else is chosen: what
+// does not change during a search, asked once.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator/allocated_state.h"
+#include "allocator/counters.h"
+#include "allocator/inventory.h"
+#include "allocator/refusals.h"
+#include "allocator/requests.h"
+#include "allocator/selector_table.h"
+
+namespace devmgr::allocator {
+
+/// For one search. The tests come in upstream's order: whether another claim
+/// holds the device, before any selector is run; selectors; what it charges of
+/// its capacity; features, counters, taints and attributes. What refuses here
+/// would refuse with any devices chosen.
+class Eligibility {
+ public:
+  enum class Verdict : std::uint8_t { kUnknown, kYes, kNo, kError };
+
+  /// Borrows all of it. `fails_on_errors`: a selector that fails is kError,
+  /// not kNo.
+  Eligibility(const Inventory& inventory, const AllocatedState& held,
+              const CounterState& counters, const Requests& requests,
+              SelectorTable& selectors, AttributeTable& attributes,
+              bool fails_on_errors);
+
+  Verdict Of(RequestNumber request, DeviceNumber device) {
+    const Verdict known = verdicts_[request][device];
+    return known != Verdict::kUnknown ? known : Ask(request, device);
+  }
+  /// What is known already.
+  Verdict Known(RequestNumber request, DeviceNumber device) const {
+    return verdicts_[request][device];
+  }
+  /// Why, after kError.
+  const absl::Status& Error(RequestNumber request, DeviceNumber device) const {
+    return errors_.at({request, device});
+  }
+
+  /// Whether it is part of "all": it matches selectors, and its capacity could
+  /// serve the request if the device were free.
+  Verdict IsPartOfAll(RequestNumber request, DeviceNumber device);
+  /// Whether a pool of which the devices are unknown might have some.
+  bool MayHave(RequestNumber request, const std::string& driver);
+
+  /// What the request is charged of the device's capacities, in their order.
+  /// After kYes.
+  const std::vector<Amount>& Charges(RequestNumber request,
+                                     DeviceNumber device) const;
+
+  /// Null when no claim holds it.
+  const HeldDevice* Held(DeviceNumber device) const { return held_[device]; }
+  /// What claims have of the device's capacity `i`.
+  Amount HeldCapacity(DeviceNumber device, std::size_t i) const;
+
+  /// The first test that refuses, with the reason for people. kNone when none
+  /// does. Selectors are asked first, and of devices that are held, too.
+  Refusal Explain(RequestNumber request, DeviceNumber device,
+                  std::string& detail);
+
+  /// Errors that were taken as no match, each once.
+  std::vector<std::string> warnings;
+
+ private:
+  Verdict Ask(RequestNumber request, DeviceNumber device);
+  Verdict AskAll(RequestNumber request, DeviceNumber device,
+                 absl::Status& error);
+  Verdict Matches(const Request& request, DeviceNumber device,
+                  absl::Status& error);
+  Verdict Matches(const Request& request, bool of_class, DeviceNumber device,
+                  absl::Status& error);
+  Verdict FitsCapacity(RequestNumber request, DeviceNumber device,
+                       absl::Status& error);
+  Verdict HasAttributes(const Request& request, DeviceNumber device,
+                        absl::Status& error);
+  bool IsBusy(const Request& request, DeviceNumber device) const;
+  bool HasRoom(RequestNumber request, DeviceNumber device) const;
+
+  Refusal ExplainSelectors(const Request& request, bool of_class,
+                           DeviceNumber device, std::string& detail);
+  std::string ExplainCapacity(RequestNumber request, DeviceNumber device);
+
+  const Inventory& inventory_;
+  const CounterState& counters_;
+  const Requests& requests_;
+  SelectorTable& selectors_;
+  AttributeTable& attributes_;
+  const bool fails_on_errors_;
+  std::vector<const HeldDevice*> held_;
+  std::vector<std::vector<Verdict>> verdicts_;  ///< By request and device.
+  /// Of devices with capacities.
+  std::map<std::pair<RequestNumber, DeviceNumber>, std::vector<Amount>>
+      charges_;
+  std::map<std::pair<RequestNumber, DeviceNumber>, absl::Status> errors_;
+};
+
+}  // namespace devmgr::allocator

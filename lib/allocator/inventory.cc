@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator/inventory.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "allocator/node_selection.h"
+#include "allocator/taints.h"
+#include "cel/device.h"
+
+namespace devmgr::allocator {
+namespace {
+
+constexpr std::string_view kNodeOperations = "DRAOptionalNodeOperations";
+
+std::int64_t ForCel(std::int64_t number) { return number; }
+bool ForCel(bool flag) { return flag; }
+std::string ForCel(const SharedText& text) { return text.str(); }
+DeviceVersion ForCel(const DeviceVersion& version) { return version; }
+template <typename T>
+auto ForCel(const RareVector<T>& values) {
+  std::vector<decltype(ForCel(T()))> list;
+  for (const auto& value : values) {
+    list.push_back(ForCel(static_cast<const T&>(value)));
+  }
+  return list;
+}
+
+bool HasNoValue(const DeviceAttribute& attribute) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (requires { value.push_back(value[0]); }) {
+          return value.empty();
+        } else {
+          return false;
+        }
+      },
+      attribute);
+}
+
+cel::Value MakeValue(const std::string& driver, const SliceDevice& device,
+                     bool is_shareable) {
+  cel::DeviceInput input;
+  input.driver = driver;
+  input.allow_multiple_allocations = is_shareable;
+  for (const auto& [name, attribute] : device.attributes) {
+    input.attributes.emplace(name.str(),
+                             std::visit(
+                                 [](const auto& value) -> cel::AttributeValue {
+                                   return ForCel(value);
+                                 },
+                                 attribute));
+  }
+  for (const auto& [name, capacity] : device.capacity) {
+    input.capacity.emplace(name.str(), capacity.value);
+  }
+  return cel::MakeDevice(input);
+}
+
+/// Numbers for the counters and sets of a pool.
+class CounterNumbers {
+ public:
+  void Add(const CounterSet& set, Pool& pool) {
+    sets_[set.name] = static_cast<std::uint32_t>(pool.sets.size());
+    pool.sets.push_back(set.name);
+    for (const auto& [counter, total] : set.counters) {
+      const CounterName name{set.name, counter.str()};
+      counters_[name] = static_cast<std::uint32_t>(pool.counters.size());
+      pool.counters.push_back({name, AmountOf(total)});
+    }
+  }
+
+  std::vector<CounterUse> Uses(const SliceDevice& device) const {
+    std::map<std::uint32_t, Amount> amounts;
+    for (const DeviceCounterConsumption& use : device.consumes_counters) {
+      for (const auto& [counter, amount] : use.counters) {
+        amounts[counters_.at({use.counter_set.str(), counter.str()})] +=
+            AmountOf(amount);
+      }
+    }
+    std::vector<CounterUse> uses;
+    for (const auto& [counter, amount] : amounts) {
+      uses.push_back({counter, amount});
+    }
+    return uses;
+  }
+
+  std::vector<GroupUse> Groups(const SliceDevice& device) const {
+    std::vector<GroupUse> uses;
+    for (const DeviceCounterConsumption& use : device.consumes_counters) {
+      GroupUse& group = uses.emplace_back();
+      group.set = sets_.at(use.counter_set.str());
+      for (const SharedText& name : use.compatibility_groups) {
+        group.groups.push_back(name.str());
+      }
+      std::sort(group.groups.begin(), group.groups.end());
+    }
+    return uses;
+  }
+
+ private:
+  std::map<std::string, std::uint32_t> sets_;
+  std::map<CounterName, std::uint32_t> counters_;
+};
+
+}  // namespace
+
+Inventory::Inventory(const World& world, const Features& features)
+    : features_(features), node_(*world.node) {
+  GatheredPools gathered = GatherPools(world.slices, node_, features_);
+  left_out_ = std::move(gathered.left_out);
+  for (const GatheredPool& pool : gathered.pools) AddPool(pool, world);
+}
+
+void Inventory::AddPool(const GatheredPool& gathered, const World& world) {
+  const auto number = static_cast<PoolNumber>(pools_.size());
+  Pool& pool = pools_.emplace_back();
+  pool.id = gathered.id;
+  pool.state = gathered.state;
+  pool.problem = gathered.problem;
+  if (gathered.state != GatheredPool::State::kUsable) return;
+  CounterNumbers numbers;
+  if (features_.partitionable_devices) {
+    for (const auto* slices : {&gathered.slices, &gathered.elsewhere}) {
+      for (const ResourceSlice* slice : *slices) {
+        for (const CounterSet& set : slice->shared_counters) {
+          numbers.Add(set, pool);
+        }
+      }
+    }
+    for (const auto* slices : {&gathered.slices, &gathered.elsewhere}) {
+      for (const ResourceSlice* slice : *slices) {
+        for (const SliceDevice& device : slice->devices) {
+          if (device.consumes_counters.empty()) continue;
+          pool.users.push_back({{slice->driver, slice->pool, device.name},
+                                numbers.Uses(device),
+                                numbers.Groups(device)});
+        }
+      }
+    }
+  }
+  AddDevices(gathered, number, world);
+}
+
+void Inventory::AddDevices(const GatheredPool& gathered, PoolNumber pool,
+                           const World& world) {
+  std::map<std::string_view, const CounterUser*> users;
+  for (const CounterUser& user : pools_[pool].users) {
+    users.emplace(user.id.device, &user);  // Those here come first.
+  }
+  for (const ResourceSlice* slice : gathered.slices) {
+    for (const SliceDevice& device : slice->devices) {
+      if (!Reaches(*slice, device, node_)) {
+        left_out_.push_back({slice, &device, Refusal::kNotOnNode, ""});
+        continue;
+      }
+      Device& made = devices_.emplace_back(MakeDevice(*slice, device, pool));
+      if (features_.device_taints) {
+        made.taints = BlockingTaints(*slice, device, world.taint_rules);
+      }
+      const auto user = users.find(device.name);
+      if (user == users.end()) continue;
+      made.counters = user->second->counters;
+      if (features_.compatibility_groups) made.groups = user->second->groups;
+    }
+  }
+}
+
+Device Inventory::MakeDevice(const ResourceSlice& slice,
+                             const SliceDevice& device, PoolNumber pool) const {
+  Device made;
+  made.id = {slice.driver, slice.pool, device.name};
+  made.pool = pool;
+  made.slice = &slice;
+  made.device = &device;
+  made.is_shareable =
+      features_.consumable_capacity && device.allow_multiple_allocations;
+  made.value =
+      MakeValue(slice.driver, device, device.allow_multiple_allocations);
+  made.is_hidden = !features_.device_binding_and_status &&
+                   !device.binding_conditions.empty();
+  made.feature_off = FeatureOff(slice, device);
+  made.has_bad_attribute =
+      std::any_of(device.attributes.begin(), device.attributes.end(),
+                  [](const auto& entry) { return HasNoValue(entry.second); });
+  if (features_.consumable_capacity) made.capacity = CapacitiesOf(device);
+  return made;
+}
+
+std::string Inventory::FeatureOff(const ResourceSlice& slice,
+                                  const SliceDevice& device) const {
+  if (!slice.skip_node_operations.empty()) {
+    const auto& declared = node_.declared_features;
+    if (!features_.optional_node_operations ||
+        std::find(declared.begin(), declared.end(), kNodeOperations) ==
+            declared.end()) {
+      return std::string(kNodeOperations);
+    }
+  }
+  if (!features_.partitionable_devices && !device.consumes_counters.empty()) {
+    return "DRAPartitionableDevices";
+  }
+  return {};
+}
+
+std::shared_ptr<const Inventory> TakeInventory(const World& world,
+                                               const Features& features) {
+  return std::make_shared<const Inventory>(world, features);
+}
+
+}  // namespace devmgr::allocator

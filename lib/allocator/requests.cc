@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator/requests.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string_view>
+
+#include "common/status.h"
+
+namespace devmgr::allocator {
+namespace {
+
+class Reader {
+ public:
+  Reader(std::span<const DeviceClass* const> classes, const Features& features,
+         SelectorTable& selectors, AttributeTable& attributes,
+         Requests& requests)
+      : features_(features),
+        selectors_(selectors),
+        attributes_(attributes),
+        requests_(requests) {
+    for (const DeviceClass* each : classes) {
+      classes_.emplace(each->metadata.name, each);
+    }
+  }
+
+  absl::Status Read(const ResourceClaim& source) {
+    Claim& claim = requests_.claims.emplace_back();
+    claim.claim = &source;
+    for (const DeviceConstraint& constraint : source.spec.constraints) {
+      if (constraint.match_attribute.empty() &&
+          constraint.distinct_attribute.empty()) {
+        return InvalidArgumentError(
+            "claim {}, constraint #{}: empty constraint (unsupported "
+            "constraint type?)",
+            claim.Text(), claim.constraints.size());
+      }
+      claim.constraints.emplace_back(constraint, attributes_);
+    }
+    for (const DeviceRequest& request : source.spec.requests) {
+      DEVMGR_RETURN_IF_ERROR(ReadMain(request));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadMain(const DeviceRequest& source) {
+    Claim& claim = requests_.claims.back();
+    MainRequest& main = claim.requests.emplace_back();
+    main.first = static_cast<RequestNumber>(requests_.requests.size());
+    main.has_alternatives = !source.first_available.empty();
+    if (main.has_alternatives) {
+      if (!features_.prioritized_list) {
+        return OffError(source.name, "has subrequests", "DRAPrioritizedList");
+      }
+      main.count = static_cast<std::uint32_t>(source.first_available.size());
+      for (const DeviceSubRequest& each : source.first_available) {
+        DEVMGR_RETURN_IF_ERROR(
+            ReadOne(source, each, source.name + '/' + each.name));
+      }
+      return absl::OkStatus();
+    }
+    if (!source.exactly) {
+      return InvalidArgumentError(
+          "claim {}, request {}: neither exactly nor firstAvailable "
+          "(unsupported request type?)",
+          claim.Text(), source.name);
+    }
+    if (source.says_admin_access && !features_.admin_access) {
+      return OffError(source.name, "admin access is requested",
+                      "DRAAdminAccess");
+    }
+    return ReadOne(source, *source.exactly, source.name);
+  }
+
+  absl::Status ReadOne(const DeviceRequest& main, const DeviceSubRequest& spec,
+                       const std::string& name) {
+    const Claim& claim = requests_.claims.back();
+    Request request;
+    request.claim = static_cast<std::uint32_t>(requests_.claims.size() - 1);
+    request.main_name = main.name;
+    request.name = name;
+    request.spec = &spec;
+    request.has_admin_access =
+        main.admin_access && main.first_available.empty();
+    DEVMGR_RETURN_IF_ERROR(CheckFeatures(spec, name));
+    DEVMGR_RETURN_IF_ERROR(ReadSelectors(request));
+    DEVMGR_RETURN_IF_ERROR(ReadClass(request));
+    DEVMGR_RETURN_IF_ERROR(ReadCount(request));
+    for (std::uint32_t i = 0; i < claim.constraints.size(); ++i) {
+      if (claim.constraints[i].AppliesTo(main.name, name)) {
+        request.constraints.push_back(i);
+      }
+    }
+    requests_.requests.push_back(std::move(request));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFeatures(const DeviceSubRequest& spec,
+                             const std::string& name) const {
+    if (!spec.capacity_requests.empty() && !features_.consumable_capacity) {
+      return OffError(name, "has capacity requests", "DRAConsumableCapacity");
+    }
+    if (!spec.derived_attributes.empty()) {
+      return OffError(name, "has derived attributes", "DRADerivedAttributes");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSelectors(Request& request) {
+    for (const std::string& text : request.spec->selectors) {
+      if (text.empty()) {
+        return InvalidArgumentError(
+            "claim {}, request {}, selector #{}: CEL expression empty "
+            "(unsupported selector type?)",
+            requests_.claims.back().Text(), request.name,
+            request.selectors.size());
+      }
+      request.selectors.push_back(selectors_.Add(text));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadClass(Request& request) {
+    const std::string& name = request.spec->device_class_name;
+    if (name.empty()) {
+      return InvalidArgumentError(
+          "claim {}, request {}: missing device class name (unsupported "
+          "request type?)",
+          requests_.claims.back().Text(), request.name);
+    }
+    const auto found = classes_.find(name);
+    if (found == classes_.end()) {
+      return InvalidArgumentError(
+          "claim {}, request {}: device class '{}' is missing",
+          requests_.claims.back().Text(), request.name, name);
+    }
+    request.device_class = found->second;
+    for (const std::string& text : found->second->selectors) {
+      request.class_selectors.push_back(selectors_.Add(text));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCount(Request& request) const {
+    const std::string& mode = request.spec->allocation_mode;
+    request.wants_all = mode == "All";
+    if (!request.wants_all && mode != "ExactCount") {
+      return InvalidArgumentError(
+          "claim {}, request {}: unsupported count mode '{}'",
+          requests_.claims.back().Text(), request.name, mode);
+    }
+    if (!request.wants_all) request.wanted = request.spec->count;
+    return absl::OkStatus();
+  }
+
+  absl::Status OffError(std::string_view request, std::string_view what,
+                        std::string_view gate) const {
+    return InvalidArgumentError(
+        "claim {}, request {}: {}, but the feature {} is disabled",
+        requests_.claims.back().Text(), request, what, gate);
+  }
+
+  const Features& features_;
+  SelectorTable& selectors_;
+  AttributeTable& attributes_;
+  Requests& requests_;
+  std::map<std::string_view, const DeviceClass*> classes_;
+};
+
+}  // namespace
+
+std::string Claim::Text() const {
+  const ObjectMeta& metadata = claim->metadata;
+  return metadata.ns.empty() ? metadata.name
+                             : metadata.ns + '/' + metadata.name;
+}
+
+absl::Status ReadRequests(std::span<const ResourceClaim* const> claims,
+                          std::span<const DeviceClass* const> classes,
+                          const Features& features, SelectorTable& selectors,
+                          AttributeTable& attributes, Requests& requests) {
+  Reader reader(classes, features, selectors, attributes, requests);
+  for (const ResourceClaim* claim : claims) {
+    DEVMGR_RETURN_IF_ERROR(reader.Read(*claim));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCounts(const Requests& requests) {
+  for (const Claim& claim : requests.claims) {
+    std::int64_t total = 0;
+    for (const MainRequest& main : claim.requests) {
+      std::int64_t least = std::numeric_limits<std::int64_t>::max();
+      for (std::uint32_t i = 0; i < main.count; ++i) {
+        least = std::min(least, requests.requests[main.first + i].wanted);
+      }
+      if (least > kMostDevices - total) {
+        return InvalidArgumentError(
+            "claim {}, request {}: adding {} devices exceeds the claim limit "
+            "of {}, with {} already accounted for",
+            claim.Text(), requests.requests[main.first].main_name, least,
+            kMostDevices, total);
+      }
+      total += least;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace devmgr::allocator

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator/inventory.h"
+#include "cel/selector.h"
+#include "cel/selector_cache.h"
+
+namespace devmgr::allocator {
+
+using SelectorNumber = std::uint32_t;
+
+/// What selectors say of devices: each asked once, when it is first needed, so
+/// that a selector which would fail on a device does no harm while the search
+/// does not come to that device.
+class SelectorTable {
+ public:
+  enum class Verdict : std::uint8_t { kUnknown, kMatch, kNoMatch, kError };
+
+  /// Both pointers are borrowed and may be null.
+  SelectorTable(const Inventory& inventory, cel::SelectorCache* cache,
+                const std::atomic<bool>* interrupted);
+
+  /// The same text has the same number.
+  SelectorNumber Add(const std::string& text);
+
+  Verdict Of(SelectorNumber selector, DeviceNumber device);
+  /// Whether a device of `driver` might match, of which all else is unknown.
+  bool MayMatch(SelectorNumber selector, const std::string& driver);
+  /// After kError.
+  ///   InvalidArgument, ResourceExhausted  as of cel::Selector
+  ///   Cancelled                           the caller wants no more
+  const absl::Status& Error(SelectorNumber selector, DeviceNumber device) const;
+  const std::string& Text(SelectorNumber selector) const {
+    return entries_[selector].text;
+  }
+  bool IsCompiled(SelectorNumber selector) const {
+    return entries_[selector].selector != nullptr;
+  }
+
+ private:
+  struct Entry {
+    std::string text;
+    std::shared_ptr<const cel::Selector> selector;
+    absl::Status compiled;
+    std::vector<Verdict> verdicts;  ///< By device.
+  };
+
+  Verdict Ask(const Entry& entry, DeviceNumber device, absl::Status& error);
+
+  const Inventory& inventory_;
+  cel::SelectorCache* cache_;
+  cel::EvaluationOptions options_;
+  std::vector<Entry> entries_;
+  std::map<std::string, SelectorNumber> by_text_;
+  std::map<std::pair<SelectorNumber, DeviceNumber>, absl::Status> errors_;
+};
+
+}  // namespace devmgr::allocator
