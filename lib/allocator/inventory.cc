@@ -32,7 +32,7 @@ auto ForCel(const RareVector<T>& values) {
 bool HasNoValue(const DeviceAttribute& attribute) {
   return std::visit(
       [](const auto& value) {
-        if constexpr (requires { value.push_back(value[0]); }) {
+        if constexpr (requires { value.vector(); }) {
           return value.empty();
         } else {
           return false;
