@@ -8,6 +8,7 @@
 #include "allocator/constraints.h"
 #include "allocator/counters.h"
 #include "allocator/eligibility.h"
+#include "allocator/explain.h"
 #include "allocator/inventory.h"
 #include "allocator/likeness.h"
 #include "allocator/requests.h"
@@ -100,6 +101,11 @@ class Solve {
                             options_.new_share_id);
         break;
       case Search::End::kNone:
+        if (options_.explain) {
+          outcome_.refusals = ExplainRefusals(
+              {inventory_, requests_, *eligibility_, selectors_, attributes_},
+              trial, search.furthest());
+        }
         outcome_.message = InvalidPools(inventory_);
         outcome_.result = outcome_.message.empty() ? Result::kNoSolution
                                                    : Result::kHereNotNow;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -90,6 +89,20 @@ std::uint32_t AttributeTable::NumberOf(std::string value) {
   return numbers_.emplace(std::move(value), next).first->second;
 }
 
+std::string AttributeTable::Text(std::span<const std::uint32_t> values) const {
+  std::string text;
+  for (const std::uint32_t value : values) {
+    const auto known =
+        std::find_if(numbers_.begin(), numbers_.end(),
+                     [&](const auto& each) { return each.second == value; });
+    if (!text.empty()) text += ", ";
+    text += known->first.front() == 'b'
+                ? (known->first == "b1" ? "true" : "false")
+                : known->first.substr(1);
+  }
+  return text;
+}
+
 Constraint::Constraint(const DeviceConstraint& constraint,
                        AttributeTable& attributes)
     : is_match_(!constraint.match_attribute.empty()),
@@ -110,15 +123,19 @@ bool Constraint::AppliesTo(std::string_view request,
 bool Constraint::Admits(const AttributeValues& values) const {
   if (values.state != AttributeValues::State::kPresent) return false;
   if (is_match_ && sizes_.empty()) return true;
-  const std::size_t first = is_match_ ? values_.size() - sizes_.back() : 0;
-  const std::span<const std::uint32_t> present(values_.data() + first,
-                                               values_.size() - first);
+  const std::span<const std::uint32_t> present = Present();
   const bool has_common =
       std::any_of(present.begin(), present.end(), [&](std::uint32_t value) {
         return std::binary_search(values.values.begin(), values.values.end(),
                                   value);
       });
   return has_common == is_match_;
+}
+
+std::span<const std::uint32_t> Constraint::Present() const {
+  const std::size_t first =
+      is_match_ && !sizes_.empty() ? values_.size() - sizes_.back() : 0;
+  return std::span(values_).subspan(first);
 }
 
 void Constraint::Add(const AttributeValues& values) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ class AttributeTable {
   /// under this name, or without the domain if that is its driver's.
   std::size_t Add(const std::string& name);
   const AttributeValues& Of(std::size_t attribute, DeviceNumber device);
+  /// For people.
+  std::string Text(std::span<const std::uint32_t> values) const;
 
  private:
   struct Column {
@@ -75,8 +78,9 @@ class Constraint {
   /// Undoes the last Add().
   void RemoveLast();
 
+  bool is_match() const { return is_match_; }
   /// What those chosen have in common, or have taken.
-  std::size_t chosen() const { return sizes_.size(); }
+  std::span<const std::uint32_t> Present() const;
   friend bool operator==(const Constraint&, const Constraint&) = default;
 
  private:

@@ -14,11 +14,6 @@ namespace {
 
 using Verdict = Eligibility::Verdict;
 
-std::string AmountText(Amount amount, const Quantity& like) {
-  return amount < 0 ? "-" + ToQuantity(-amount, like).text.str()
-                    : ToQuantity(amount, like).text.str();
-}
-
 }  // namespace
 
 Eligibility::Eligibility(const Inventory& inventory, const AllocatedState& held,
@@ -197,106 +192,6 @@ bool Eligibility::IsBusy(const Request& request, DeviceNumber device) const {
   const HeldDevice* held = held_[device];
   return held != nullptr && !request.has_admin_access &&
          (!inventory_.devices()[device].is_shareable || held->IsHeldWhole());
-}
-
-Refusal Eligibility::ExplainSelectors(const Request& request, bool of_class,
-                                      DeviceNumber device,
-                                      std::string& detail) {
-  const auto& selectors =
-      of_class ? request.class_selectors : request.selectors;
-  for (const SelectorNumber selector : selectors) {
-    const auto verdict = selectors_.Of(selector, device);
-    if (verdict == SelectorTable::Verdict::kMatch) continue;
-    detail = selectors_.Text(selector);
-    if (verdict == SelectorTable::Verdict::kError) {
-      detail += ": " + MessageOf(selectors_.Error(selector, device));
-      return Refusal::kCelError;
-    }
-    return of_class ? Refusal::kClassSelector : Refusal::kRequestSelector;
-  }
-  return Refusal::kNone;
-}
-
-std::string Eligibility::ExplainCapacity(RequestNumber number,
-                                         DeviceNumber device) {
-  const Request& request = requests_.requests[number];
-  const Device& candidate = inventory_.devices()[device];
-  for (const auto& [name, quantity] : request.spec->capacity_requests) {
-    const std::string text = name.str();
-    if (std::none_of(candidate.capacity.begin(), candidate.capacity.end(),
-                     [&](const Capacity& each) { return each.name == text; })) {
-      return fmt::format("{}: the device has none of that name", text);
-    }
-  }
-  for (std::size_t i = 0; i < candidate.capacity.size(); ++i) {
-    const Capacity& capacity = candidate.capacity[i];
-    const Quantity* requested =
-        request.spec->capacity_requests.Find(capacity.name);
-    const auto amount = Charge(capacity, requested);
-    if (!amount) {
-      return fmt::format("{}: the policy has no amount for {}", capacity.name,
-                         requested->text.view());
-    }
-    const Amount free = capacity.value - HeldCapacity(device, i);
-    if (*amount > free) {
-      return fmt::format("{}: needs {}, free {}", capacity.name,
-                         AmountText(*amount, capacity.source->value),
-                         AmountText(free, capacity.source->value));
-    }
-  }
-  return {};
-}
-
-Refusal Eligibility::Explain(RequestNumber number, DeviceNumber device,
-                             std::string& detail) {
-  const Request& request = requests_.requests[number];
-  const Device& candidate = inventory_.devices()[device];
-  if (candidate.is_hidden) {
-    detail = "DRADeviceBindingConditions";
-    return Refusal::kFeatureOff;
-  }
-  if (!candidate.feature_off.empty()) {
-    detail = candidate.feature_off;
-    return Refusal::kFeatureOff;
-  }
-  for (const bool of_class : {true, false}) {
-    const Refusal refusal = ExplainSelectors(request, of_class, device, detail);
-    if (refusal != Refusal::kNone) return refusal;
-  }
-  if (IsBusy(request, device)) {
-    detail = held_[device]->holders.front().claim.ToString();
-    return Refusal::kBusy;
-  }
-  if (!request.has_admin_access && held_[device] == nullptr) {
-    if (const Counter* counter = counters_.ShortOf(candidate)) {
-      detail = counter->name.first + '/' + counter->name.second;
-      return Refusal::kCounter;
-    }
-    if (const std::string* set = counters_.ForeignSet(candidate)) {
-      detail = *set;
-      return Refusal::kCompatibilityGroup;
-    }
-  }
-  if (const DeviceTaint* taint =
-          Untolerated(candidate.taints, request.spec->tolerations)) {
-    detail = taint->key + ':' + taint->effect;
-    return Refusal::kTaint;
-  }
-  absl::Status error;
-  if (HasAttributes(request, device, error) != Verdict::kYes) {
-    for (const std::uint32_t each : request.constraints) {
-      const Constraint& constraint =
-          requests_.claims[request.claim].constraints[each];
-      if (attributes_.Of(constraint.attribute(), device).state !=
-          AttributeValues::State::kPresent) {
-        detail = constraint.attribute_name() + ": the device lacks it";
-        break;
-      }
-    }
-    return Refusal::kConstraint;
-  }
-  detail = ExplainCapacity(number, device);
-  return detail.empty() ? Refusal::kNone : Refusal::kCapacity;
 }
 
 }  // namespace devmgr::allocator

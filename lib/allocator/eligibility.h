@@ -16,7 +16,6 @@
 #include "allocator/allocated_state.h"
 #include "allocator/counters.h"
 #include "allocator/inventory.h"
-#include "allocator/refusals.h"
 #include "allocator/requests.h"
 #include "allocator/selector_table.h"
 
@@ -66,10 +65,8 @@ class Eligibility {
   /// What claims have of the device's capacity `i`.
   Amount HeldCapacity(DeviceNumber device, std::size_t i) const;
 
-  /// The first test that refuses, with the reason for people. kNone when none
-  /// does. Selectors are asked first, and of devices that are held, too.
-  Refusal Explain(RequestNumber request, DeviceNumber device,
-                  std::string& detail);
+  /// Another claim has it, so that this request cannot.
+  bool IsBusy(const Request& request, DeviceNumber device) const;
 
   /// Errors that were taken as no match, each once.
   std::vector<std::string> warnings;
@@ -86,12 +83,7 @@ class Eligibility {
                        absl::Status& error);
   Verdict HasAttributes(const Request& request, DeviceNumber device,
                         absl::Status& error);
-  bool IsBusy(const Request& request, DeviceNumber device) const;
   bool HasRoom(RequestNumber request, DeviceNumber device) const;
-
-  Refusal ExplainSelectors(const Request& request, bool of_class,
-                           DeviceNumber device, std::string& detail);
-  std::string ExplainCapacity(RequestNumber request, DeviceNumber device);
 
   const Inventory& inventory_;
   const CounterState& counters_;

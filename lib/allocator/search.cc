@@ -78,7 +78,7 @@ Search::Signal Search::EnterRequest(RequestNumber number) {
 
 Search::Signal Search::Resume(Signal below) {
   Frame& frame = stack_.back();
-  if (below == Signal::kNone && IsHopeless()) {
+  if (below == Signal::kNone && !trial_.chosen().empty() && IsHopeless()) {
     while (!trial_.chosen().empty()) trial_.GiveBackLast();
     stack_.clear();
     return Signal::kNone;

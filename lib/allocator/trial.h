@@ -60,6 +60,13 @@ class Trial {
   }
   /// The first request that has the device; nothing when none has.
   std::optional<RequestNumber> TakenBy(DeviceNumber device) const;
+  /// Of the device's capacity `i`, by these claims.
+  Amount Reserved(DeviceNumber device, std::size_t i) const {
+    return uses_[device].shares == 0 ? 0 : uses_[device].reserved[i];
+  }
+  /// Whether counters are asked and charged: by the first that holds the
+  /// device.
+  bool PaysCounters(const Request& request, DeviceNumber device) const;
 
   friend bool operator==(const Trial& a, const Trial& b) {
     return a.uses_ == b.uses_ && a.counters_ == b.counters_ &&
@@ -79,9 +86,6 @@ class Trial {
     friend bool operator==(const Use&, const Use&) = default;
   };
 
-  /// Whether counters are asked and charged: by the first that holds the
-  /// device.
-  bool PaysCounters(const Request& request, DeviceNumber device) const;
   bool HasRoom(RequestNumber request, DeviceNumber device) const;
   void Reserve(RequestNumber request, DeviceNumber device);
   void Free(RequestNumber request, DeviceNumber device);

@@ -54,6 +54,8 @@ Want& Want::Config(const std::string& driver,
 }
 
 Bed::Bed() {
+  static cel::SelectorCache selectors(256);
+  options.selectors = &selectors;
   node.metadata.name = "n1";
   node.metadata.labels["region"] = "r1";
   Class("A", {R"(device.driver == "a")"});
