@@ -7,7 +7,7 @@
 namespace devmgr::allocator {
 namespace {
 
-DeviceId IdOf(const DeviceRequestAllocationResult& result) {
+DeviceId DeviceOf(const DeviceRequestAllocationResult& result) {
   return {result.driver, result.pool, result.device};
 }
 
@@ -66,7 +66,7 @@ void AllocatedState::Add(const ObjectMeta& claim,
                          const std::vector<DeviceCharge>* charges) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
     if (result.admin_access) continue;
-    const DeviceId id = IdOf(result);
+    const DeviceId id = DeviceOf(result);
     Holder holder;
     holder.claim_uid = claim.uid;
     holder.share_id = result.share_id;
@@ -94,7 +94,7 @@ void AllocatedState::Remove(const ObjectMeta& claim,
                             const AllocationResult& allocation) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
     if (result.admin_access) continue;
-    const DeviceId id = IdOf(result);
+    const DeviceId id = DeviceOf(result);
     const HeldDevice* held = Find(id);
     if (held == nullptr) continue;
     HeldDevice device = *held;

@@ -49,7 +49,7 @@ std::string Write(Amount amount, const Suffixes& suffixes) {
   return {};
 }
 
-std::string Text(Amount amount, const Quantity& like) {
+std::string Spell(Amount amount, const Quantity& like) {
   if (amount == 0) return "0";
   if (like.text.view().ends_with('i')) {
     std::string text = Write(amount, kBinary);
@@ -67,7 +67,7 @@ Quantity ToQuantity(Amount amount, const Quantity& like) {
   Quantity quantity;
   quantity.whole = static_cast<std::int64_t>(amount / kUnit);
   quantity.nanos = static_cast<std::int32_t>(amount % kUnit);
-  quantity.text = Text(amount, like);
+  quantity.text = Spell(amount, like);
   return quantity;
 }
 

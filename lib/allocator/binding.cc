@@ -30,8 +30,8 @@ const Condition* TrueCondition(const AllocatedDeviceStatus* status,
   return nullptr;
 }
 
-std::string Text(const DeviceRequestAllocationResult& result,
-                 std::string_view condition) {
+std::string ConditionText(const DeviceRequestAllocationResult& result,
+                          std::string_view condition) {
   return fmt::format("{} of device {}/{}/{}", condition, result.driver,
                      result.pool, result.device);
 }
@@ -46,13 +46,14 @@ BindingState BindingOf(const ResourceClaim& claim) {
     for (const std::string& type : result.binding_failure_conditions) {
       const Condition* failed = TrueCondition(status, type);
       if (failed == nullptr) continue;
-      return {Binding::kFailed,
-              fmt::format("{}: {}", Text(result, type), failed->message)};
+      return {
+          Binding::kFailed,
+          fmt::format("{}: {}", ConditionText(result, type), failed->message)};
     }
     for (const std::string& type : result.binding_conditions) {
       if (state.binding == Binding::kReady &&
           TrueCondition(status, type) == nullptr) {
-        state = {Binding::kWaiting, Text(result, type)};
+        state = {Binding::kWaiting, ConditionText(result, type)};
       }
     }
   }

@@ -188,7 +188,7 @@ class Question {
   const Device& device_;
 };
 
-void Add(RequestRefusals& refusals, DeviceRefusal refusal) {
+void Count(RequestRefusals& refusals, DeviceRefusal refusal) {
   ++refusals.counts[refusal.reason];
   if (refusals.devices.size() < RequestRefusals::kMostListed) {
     refusals.devices.push_back(std::move(refusal));
@@ -198,9 +198,10 @@ void Add(RequestRefusals& refusals, DeviceRefusal refusal) {
 void AddLeftOut(const LeftOut& left_out, RequestRefusals& refusals) {
   for (const SliceDevice& device : left_out.slice->devices) {
     if (left_out.device != nullptr && left_out.device != &device) continue;
-    Add(refusals, {{left_out.slice->driver, left_out.slice->pool, device.name},
-                   left_out.reason,
-                   left_out.detail});
+    Count(refusals,
+          {{left_out.slice->driver, left_out.slice->pool, device.name},
+           left_out.reason,
+           left_out.detail});
   }
 }
 
@@ -220,7 +221,7 @@ RequestRefusals ExplainOne(const Failure& failure, const Trial& trial,
   }
   for (DeviceNumber device = 0; device < is_own.size(); ++device) {
     if (is_own[device]) continue;
-    Add(refusals, Question(failure, trial, number, device).Answer());
+    Count(refusals, Question(failure, trial, number, device).Answer());
   }
   for (const LeftOut& each : failure.inventory.left_out()) {
     AddLeftOut(each, refusals);

@@ -96,7 +96,7 @@ std::vector<DeviceAllocationConfiguration> MakeConfig(
   return config;
 }
 
-DeviceCharge ChargeOf(const Device& device) {
+DeviceCharge CountersOf(const Device& device) {
   DeviceCharge charge;
   charge.device = device.id;
   for (const DeviceCounterConsumption& use : device.device->consumes_counters) {
@@ -158,7 +158,7 @@ std::vector<Allocation> MakeAllocations(
     }
     nodes[request.claim].Add(*device.slice, *device.device);
     if (!request.has_admin_access && !device.counters.empty()) {
-      allocation.charges.push_back(ChargeOf(device));
+      allocation.charges.push_back(CountersOf(device));
     }
   }
   for (std::size_t i = 0; i < allocations.size(); ++i) {

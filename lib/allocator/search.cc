@@ -173,18 +173,18 @@ bool Search::IsEnoughLeft(const Frame& frame) const {
   std::int64_t needed = request.wanted - frame.place.count;
   for (DeviceNumber device = frame.next;
        needed > 0 && device < inventory_.devices().size(); ++device) {
+    if (trial_.IsTaken(request, device)) continue;
     switch (eligibility_.Known(frame.request, device)) {
       case Eligibility::Verdict::kNo:
         break;
       case Eligibility::Verdict::kYes:
         // What is refused now is refused with more devices chosen.
-        if (!trial_.IsTaken(request, device) &&
-            trial_.Test(frame.request, device) == Refusal::kNone) {
-          --needed;
-        }
+        if (trial_.Test(frame.request, device) == Refusal::kNone) --needed;
         break;
       default:
-        --needed;  // Perhaps.
+        // Perhaps; and whether a selector fails on it is for the search to
+        // find out.
+        return true;
     }
   }
   return needed <= 0;

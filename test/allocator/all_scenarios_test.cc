@@ -15,19 +15,6 @@ std::string Generation(const std::string& version) {
   return "device.attributes['a'].generation == semver('" + version + "')";
 }
 
-std::string AtLeast(const std::string& amount) {
-  return "device.capacity['a'].memory.compareTo(quantity('" + amount +
-         "')) >= 0";
-}
-
-std::vector<SliceDevice> Devices(int count) {
-  std::vector<SliceDevice> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back(Dev("d" + std::to_string(i)));
-  }
-  return devices;
-}
-
 // AL-022
 TEST(AllocatorAll, TakesAllDevices) {
   Bed bed;

@@ -9,6 +9,19 @@ namespace devmgr::allocator {
 
 Quantity Q(const std::string& text) { return *api::ParseQuantity(text); }
 
+std::string AtLeast(const std::string& amount) {
+  return "device.capacity['a'].memory.compareTo(quantity('" + amount +
+         "')) >= 0";
+}
+
+std::vector<SliceDevice> Devices(int count) {
+  std::vector<SliceDevice> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back(Dev(fmt::format("d{}", i)));
+  }
+  return devices;
+}
+
 Want::Want(const std::string& name) {
   metadata.ns = "ns";
   metadata.name = name;

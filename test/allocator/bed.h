@@ -18,6 +18,9 @@ namespace devmgr::allocator {
 
 Quantity Q(const std::string& text);
 
+/// Selects devices of driver a with so much memory.
+std::string AtLeast(const std::string& amount);
+
 /// A device, put together.
 struct Dev : SliceDevice {
   explicit Dev(std::string device_name) { name = std::move(device_name); }
@@ -78,6 +81,9 @@ struct Dev : SliceDevice {
   }
 };
 
+/// d0, d1 and so on.
+std::vector<SliceDevice> Devices(int count);
+
 /// A request, or an alternative of one.
 struct Ask : DeviceSubRequest {
   /// Of a class, `count` devices.
@@ -95,8 +101,8 @@ struct Ask : DeviceSubRequest {
     selectors.push_back(expression);
     return *this;
   }
-  Ask& Cap(const std::string& name, const std::string& amount) {
-    capacity_requests.emplace(name, Q(amount));
+  Ask& Cap(const std::string& capacity, const std::string& amount) {
+    capacity_requests.emplace(capacity, Q(amount));
     return *this;
   }
   Ask& Tolerate(DeviceToleration toleration) {

@@ -213,11 +213,6 @@ TEST(AllocatorCounters, KeepDevicesOutWhileTheyAreOff) {
   EXPECT_EQ(bed.Solve(Ask("A")), "no-solution");
 }
 
-std::string AtLeast(const std::string& amount) {
-  return "device.capacity['a'].memory.compareTo(quantity('" + amount +
-         "')) >= 0";
-}
-
 // AL-055
 TEST(AllocatorNodes, AreSaidByEachDevice) {
   Bed bed;

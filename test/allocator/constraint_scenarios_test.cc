@@ -11,11 +11,6 @@
 namespace devmgr::allocator {
 namespace {
 
-std::string AtLeast(const std::string& amount) {
-  return "device.capacity['a'].memory.compareTo(quantity('" + amount +
-         "')) >= 0";
-}
-
 // AL-036
 TEST(AllocatorConstraints, MatchValuesOfEachKind) {
   const auto device = [](const std::string& name) {

@@ -46,7 +46,7 @@ Dev RandomDevice(Luck& luck, const std::string& name, bool has_counters) {
   return device;
 }
 
-Ask RandomAsk(Luck& luck, bool may_want_all) {
+Ask RandomAsk(Luck& luck, bool may_want_all, bool may_fail) {
   const std::string wanted = luck.Chance(80) ? "A" : "B";
   Ask ask(wanted, 1 + luck.Below(3));
   if (may_want_all && luck.Chance(8)) ask = Ask::All(wanted);
@@ -56,6 +56,9 @@ Ask RandomAsk(Luck& luck, bool may_want_all) {
   }
   if (luck.Chance(20)) {
     ask.If("device.attributes['" + driver + "'].?model.orValue('') == 'x'");
+  }
+  if (may_fail && luck.Chance(15)) {
+    ask.If("device.attributes['" + driver + "'].model == 'x'");
   }
   if (luck.Chance(30)) {
     ask.Cap("memory", luck.Chance(50) ? "700m" : "2");
@@ -120,7 +123,8 @@ Bed RandomBed(Luck& luck) {
   return bed;
 }
 
-std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all) {
+std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all,
+                                        bool may_fail) {
   std::vector<ResourceClaim> claims;
   const int count = 1 + luck.Below(2);
   static int name = 0;
@@ -129,10 +133,10 @@ std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all) {
     const int requests = 1 + luck.Below(3);
     for (int j = 0; j < requests; ++j) {
       if (luck.Chance(30)) {
-        claim.First(
-            {RandomAsk(luck, may_want_all), RandomAsk(luck, may_want_all)});
+        claim.First({RandomAsk(luck, may_want_all, may_fail),
+                     RandomAsk(luck, may_want_all, may_fail)});
       } else {
-        Ask ask = RandomAsk(luck, may_want_all);
+        Ask ask = RandomAsk(luck, may_want_all, may_fail);
         if (luck.Chance(10)) ask.Admin();
         claim.One(ask);
       }

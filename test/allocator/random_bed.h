@@ -16,8 +16,10 @@ namespace devmgr::allocator {
 /// shared devices, taints, attributes and lists. Selectors fail on no device.
 Bed RandomBed(Luck& luck);
 
-/// Claims for it; `may_want_all`: some ask for all devices.
-std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all = true);
+/// Claims for it. `may_want_all`: some ask for all devices; `may_fail`: some
+/// have selectors that fail on some devices.
+std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all = true,
+                                        bool may_fail = false);
 
 /// Has the state hold what the last outcome gave to `claims`.
 void Commit(Bed& bed, const std::vector<ResourceClaim>& claims);

@@ -36,11 +36,6 @@ TEST(AllocatorSearch, TakesDevicesOfTheClassOnly) {
   EXPECT_EQ(bed.Solve(Ask("A")), "q0=p2/d1");
 }
 
-std::string AtLeast(const std::string& amount) {
-  return "device.capacity['a'].memory.compareTo(quantity('" + amount +
-         "')) >= 0";
-}
-
 // AL-003
 TEST(AllocatorSearch, GivesALargeDeviceBackForALaterRequest) {
   Bed bed;
@@ -103,13 +98,6 @@ TEST(AllocatorSearch, NamesAClassThatIsMissing) {
   EXPECT_EQ(
       bed.Solve({Want().First({Ask("A"), Ask("C")})}),
       "bad-input: claim ns/claim, request q0/s1: device class 'C' is missing");
-}
-
-std::vector<SliceDevice> Devices(int count) {
-  std::vector<SliceDevice> devices;
-  for (int i = 0; i < count; ++i)
-    devices.push_back(Dev("d" + std::to_string(i)));
-  return devices;
 }
 
 // AL-009

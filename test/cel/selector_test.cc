@@ -158,6 +158,28 @@ TEST(SelectorTest, TakesAnUnsetSharingAsFalse) {
 }
 
 // AL-074
+TEST(SelectorTest, IsFalseOfAnUnknownDeviceWhenItIsFalseOfAllOfItsDriver) {
+  const auto judge = [](const std::string& text) {
+    return (*Selector::Compile(InDomain(text)))
+        ->Evaluate(MakeUnknownDevice(std::string(kDriver)));
+  };
+  for (const char* text :
+       {"device.driver == 'other.example.com'",
+        "device.driver == 'other.example.com' && D.model == 'A100'",
+        "D.index > 3 && device.driver.startsWith('other')"}) {
+    const auto verdict = judge(text);
+    ASSERT_THAT(verdict, IsOk()) << text;
+    EXPECT_FALSE(verdict->matches) << text;
+  }
+  for (const char* text :
+       {"D.model == 'A100'", "has(D.model)", "'model' in D",
+        "!has(device.attributes.other)", "D.?model.orValue('') == 'A100'",
+        "device.allowMultipleAllocations", "device.capacity.all(d, d != 'x')",
+        "device.driver == 'other.example.com' || D.index > 3"}) {
+    EXPECT_FALSE(judge(text).ok()) << text;
+  }
+}
+
 TEST(SelectorTest, OrdersVersionsByPrecedence) {
   ExpectMatch("D.version.isGreaterThan(semver('1.2.0'))");
   ExpectMatch("D.version.compareTo(semver('v1.10', true)) == 0");

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocating devices: one claim on a node with ten devices, beside the pools of
+// 500 nodes, and claims for which there is no solution, or one only after going
+// back far.
+#include <fmt/core.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator/allocator.h"
+#include "allocator/bed.h"
+#include "bench/support.h"
+
+namespace devmgr::bench {
+namespace {
+
+using allocator::AllocatedState;
+using allocator::Ask;
+using allocator::Bed;
+using allocator::Dev;
+using allocator::Outcome;
+using allocator::Result;
+using allocator::Want;
+
+/// A world that stays, and searches in it.
+class Node {
+ public:
+  explicit Node(Bed bed) : bed_(std::move(bed)) {
+    for (const DeviceClass& each : bed_.classes) classes_.push_back(&each);
+    inventory_ = allocator::TakeInventory(bed_.MakeWorld(), bed_.features);
+  }
+
+  Outcome Solve(const ResourceClaim& claim) const {
+    const std::vector<const ResourceClaim*> claims = {&claim};
+    return allocator::Allocate(*inventory_, classes_, bed_.held, claims,
+                               bed_.options);
+  }
+  /// A claim comes, gets its device, and goes.
+  void SolveAndRelease(const ResourceClaim& claim) {
+    const Outcome outcome = Solve(claim);
+    if (outcome.result != Result::kSolved) Fail(outcome.message);
+    const auto& allocation = outcome.allocations[0];
+    bed_.held.Add(claim.metadata, allocation.allocation, &allocation.charges);
+    bed_.held.Remove(claim.metadata, allocation.allocation);
+  }
+
+ private:
+  Bed bed_;
+  std::vector<const DeviceClass*> classes_;
+  std::shared_ptr<const allocator::Inventory> inventory_;
+};
+
+Bed TenDevices(int held, int other_pools) {
+  Bed bed;
+  bed.Slice("n1", "p1", allocator::Devices(10));
+  for (int i = 0; i < held; ++i) bed.Held(fmt::format("d{}", i));
+  for (int i = 0; i < other_pools; ++i) {
+    bed.Slice(fmt::format("other-{}", i), fmt::format("other-{}", i),
+              allocator::Devices(10));
+  }
+  return bed;
+}
+
+double OneClaim(Report& report, const std::string& name, Bed bed,
+                std::optional<double> goal, double limit) {
+  Node node(std::move(bed));
+  const Want claim = Want().One(Ask("A"));
+  Samples samples;
+  Rounds rounds(report.brief() ? 10 : 20'000, std::chrono::seconds(5));
+  while (rounds.Next()) {
+    samples.Add(Microseconds([&] { node.SolveAndRelease(claim); }));
+  }
+  report.Add({name, "us", samples.Median(),
+              limit > 0 ? std::optional(limit) : std::nullopt,
+              limit > 0 ? "without the other pools" : "", goal});
+  report.Add({name + ", p99", "us", samples.Quantile(0.99), std::nullopt, "",
+              std::nullopt});
+  return samples.Median();
+}
+
+void Hard(Report& report, const std::string& name, Bed bed,
+          const ResourceClaim& claim, Result result, double goal_ms) {
+  const Node node(std::move(bed));
+  Samples samples;
+  std::uint64_t steps = 0;
+  Rounds rounds(report.brief() ? 2 : 100, std::chrono::seconds(5));
+  while (rounds.Next()) {
+    samples.Add(Microseconds([&] {
+                  const Outcome outcome = node.Solve(claim);
+                  if (outcome.result != result) Fail(TextOf(outcome));
+                  steps = outcome.steps;
+                }) /
+                1'000);
+  }
+  report.Add({name, "ms", samples.Median(), std::nullopt, "", goal_ms});
+  report.Add({name + ": steps", "", static_cast<double>(steps), std::nullopt,
+              "", std::nullopt});
+}
+
+Bed EqualDevices(int count) {
+  Bed bed;
+  bed.Slice("n1", "p1", allocator::Devices(count));
+  return bed;
+}
+
+/// Each device takes a counter of its own, and the first one twice the memory
+/// of the others: it has to be given back.
+Bed Partitions(int count) {
+  std::map<std::string, std::string> counters = {
+      {"memory", fmt::format("{}Gi", 10 * (count - 1))}};
+  std::vector<SliceDevice> devices;
+  for (int i = 0; i < count; ++i) {
+    const std::string own = fmt::format("cpu{}", i);
+    counters[own] = "1";
+    devices.push_back(
+        Dev(fmt::format("d{}", i))
+            .Uses("set", {{"memory", i == 0 ? "20Gi" : "10Gi"}, {own, "1"}}));
+  }
+  Bed bed;
+  bed.Counters("p1", "set", counters);
+  bed.Slice("n1", "p1", devices);
+  return bed;
+}
+
+}  // namespace
+}  // namespace devmgr::bench
+
+int main(int argc, char** argv) {
+  using namespace devmgr::bench;  // NOLINT(google-build-using-namespace)
+  Report report(argc, argv);
+  const double alone = OneClaim(report, "a claim on 10 devices, none held",
+                                TenDevices(0, 0), std::nullopt, 0);
+  OneClaim(report, "a claim on 10 devices, half held", TenDevices(5, 0),
+           std::nullopt, 0);
+  OneClaim(report, "a claim on 10 devices, one left", TenDevices(9, 0),
+           std::nullopt, 0);
+  OneClaim(report, "a claim on 10 devices beside 500 pools", TenDevices(0, 500),
+           1.2 * alone, alone);
+  Hard(report, "21 of 20 equal devices", EqualDevices(20),
+       Want().One(Ask("A", 21)), Result::kNoSolution, 10);
+  Hard(report, "16 of 64 equal devices, then an impossible request",
+       EqualDevices(64), Want().One(Ask("A", 16)).One(Ask("B")),
+       Result::kNoSolution, 10);
+  Hard(report, "31 of 32 partitions, without the first", Partitions(32),
+       Want().One(Ask("A", 31)), Result::kSolved, 50);
+}
