@@ -172,7 +172,8 @@ TEST(SelectorTest, IsFalseOfAnUnknownDeviceWhenItIsFalseOfAllOfItsDriver) {
     EXPECT_FALSE(verdict->matches) << text;
   }
   for (const char* text :
-       {"D.model == 'A100'", "has(D.model)", "'model' in D",
+       {"D.model == 'A100'", "has(D.model)",
+        "'model' in device.attributes['dra.example.com']",
         "!has(device.attributes.other)", "D.?model.orValue('') == 'A100'",
         "device.allowMultipleAllocations", "device.capacity.all(d, d != 'x')",
         "device.driver == 'other.example.com' || D.index > 3"}) {
