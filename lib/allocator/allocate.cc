@@ -125,12 +125,17 @@ class Solve {
     eligibility_.emplace(inventory_, held_, counters_, requests_, selectors_,
                          attributes_,
                          options_.selector_errors == SelectorErrors::kBadInput);
+    // What is wrong with the claims stays so, whatever becomes of pools.
+    absl::Status missing;
     for (RequestNumber i = 0; i < requests_.requests.size(); ++i) {
       if (!requests_.requests[i].wants_all) continue;
-      DEVMGR_RETURN_IF_ERROR(
-          CollectAll(inventory_, *eligibility_, i, requests_));
+      const absl::Status status =
+          CollectAll(inventory_, *eligibility_, i, requests_);
+      if (!status.ok() && !absl::IsUnavailable(status)) return status;
+      missing.Update(status);
     }
-    return CheckCounts(requests_);
+    DEVMGR_RETURN_IF_ERROR(CheckCounts(requests_));
+    return missing;
   }
 
   Outcome Ended(const absl::Status& status) {

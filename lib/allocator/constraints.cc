@@ -121,6 +121,8 @@ bool Constraint::AppliesTo(std::string_view request,
 }
 
 bool Constraint::Admits(const AttributeValues& values) const {
+  // A list is comparable with nothing; upstream takes one for the first device.
+  if (values.state == AttributeValues::State::kList) return sizes_.empty();
   if (values.state != AttributeValues::State::kPresent) return false;
   if (is_match_ && sizes_.empty()) return true;
   const std::span<const std::uint32_t> present = Present();

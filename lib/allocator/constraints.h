@@ -23,7 +23,8 @@ struct AttributeValues {
   enum class State : std::uint8_t {
     kPresent,
     kMissing,
-    kList,     ///< A list, and the feature of lists is off.
+    kList,     ///< A list, and the feature of lists is off: comparable with
+               ///< nothing, so that it does for the first device alone.
     kNoValue,  ///< It has no value of a kind known here.
   };
   State state = State::kMissing;

@@ -183,7 +183,7 @@ Verdict Eligibility::HasAttributes(const Request& request, DeviceNumber device,
           inventory_.devices()[device].id.Text());
       return Verdict::kError;
     }
-    if (values.state != AttributeValues::State::kPresent) return Verdict::kNo;
+    if (values.state == AttributeValues::State::kMissing) return Verdict::kNo;
   }
   return Verdict::kYes;
 }

@@ -133,7 +133,9 @@ class Question {
           failure_.attributes.Of(constraint.attribute(), number_);
       if (constraint.Admits(values)) continue;
       detail = constraint.attribute_name();
-      if (values.state != AttributeValues::State::kPresent) {
+      if (values.state == AttributeValues::State::kList) {
+        detail += ": is a list";
+      } else if (values.state != AttributeValues::State::kPresent) {
         detail += ": the device lacks it";
       } else {
         detail += fmt::format(": has {}, {} {}",

@@ -65,6 +65,13 @@ TEST(AllocatorAll, WaitsForAnIncompletePool) {
             "name 'd1'");
 }
 
+TEST(AllocatorAll, WaitsForNoPoolWhenTheClaimIsWrong) {
+  Bed bed;
+  bed.Slice("n1", "p1", {Dev("d1")}).pool_slice_count = 2;
+  EXPECT_EQ(bed.Verdict({Want().One(Ask::All("A")).One(Ask("B", 33))}),
+            "bad-input");
+}
+
 // AL-026, and Δ3 where it is not clear that no device would match.
 TEST(AllocatorAll, DoesNotWaitForAPoolThatCannotHaveAny) {
   Bed bed;
