@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "api/device_parts.h"
 #include "api/meta.h"
 #include "api/names.h"
 #include "api/quote.h"
@@ -25,6 +26,7 @@ DeviceClass DecodeDeviceClass(const Field& root) {
   const Field spec = root["spec"];
   if (!spec.IsMap()) return device_class;
   device_class.selectors = DecodeSelectors(spec["selectors"]);
+  device_class.config = DecodeClassConfig(spec["config"]);
   const Field resource = spec["extendedResourceName"];
   device_class.extended_resource_name = resource.StringOr("");
   if (resource.IsString() &&
@@ -45,6 +47,9 @@ Node DecodeNode(const Field& root) {
   if (!status.IsMap()) return node;
   node.capacity = status["capacity"].QuantityMap();
   node.allocatable = status["allocatable"].QuantityMap();
+  for (const Field& item : status["declaredFeatures"].AsRemarks().Items()) {
+    node.declared_features.push_back(item.StringOr(""));
+  }
   return node;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/device_parts.h"
 #include "api/json_text.h"
 #include "api/names.h"
 #include "api/quote.h"
@@ -87,6 +88,7 @@ AllocationResult DecodeResourceHandles(const Field& status) {
   const Field allocation = status["allocation"];
   if (const Field nodes = allocation["availableOnNodes"]; nodes.IsMap()) {
     decoded.many_nodes = OnlyNodeOf(nodes).empty();
+    decoded.node_selector = DecodeNodeSelector(nodes.AsRemarks(), false);
   }
   // The claim's driver, where a handle names none; without any handle it has
   // an empty one.

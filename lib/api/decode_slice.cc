@@ -3,130 +3,29 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
+#include "api/device_parts.h"
 #include "api/meta.h"
 #include "api/names.h"
 #include "api/quote.h"
 #include "api/resource.h"
-#include "api/semver.h"
 
 namespace devmgr::api {
 namespace {
 
 constexpr std::size_t kMaxDevices = 128;
-constexpr std::size_t kMaxAttributesAndCapacities = 32;
-constexpr std::size_t kMaxDomainBytes = 63;
-constexpr std::size_t kMaxIdentifierBytes = 32;
-constexpr std::size_t kMaxAttributeTextBytes = 64;
+/// With taints, counters or list attributes.
+constexpr std::size_t kMaxCostlyDevices = 64;
 
 constexpr std::int64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
-
-bool IsIdentifier(std::string_view text) {
-  auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  return !text.empty() && text.size() <= kMaxIdentifierBytes &&
-         is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return is_letter(c) || (c >= '0' && c <= '9');
-         });
-}
-
-/// The name of an attribute or capacity: an optional domain, then a C
-/// identifier.
-std::string CheckDeviceKey(std::string_view name) {
-  const std::size_t slash = name.find('/');
-  const bool has_domain = slash != std::string_view::npos;
-  const std::string_view domain = has_domain ? name.substr(0, slash) : "";
-  if (has_domain &&
-      (domain.size() > kMaxDomainBytes || !CheckSubdomain(domain).empty())) {
-    return fmt::format(
-        "the domain of {} is not a DNS subdomain of at most {} "
-        "characters",
-        Quoted(name), kMaxDomainBytes);
-  }
-  if (IsIdentifier(has_domain ? name.substr(slash + 1) : name)) return "";
-  return fmt::format(
-      "{} is not an attribute name: an optional domain and '/', then up to {} "
-      "letters, digits and '_', not beginning with a digit",
-      Quoted(name), kMaxIdentifierBytes);
-}
-
-void CheckAttributeText(const Field& field, std::string_view text) {
-  if (text.size() <= kMaxAttributeTextBytes) return;
-  field.Error(fmt::format("has {} bytes, at most {} are allowed", text.size(),
-                          kMaxAttributeTextBytes));
-}
-
-/// Nothing for the list kinds, which are not kept.
-std::optional<DeviceAttribute> DecodeAttribute(const Field& field) {
-  constexpr std::string_view kKinds[] = {"int",     "bool",    "string",
-                                         "version", "ints",    "bools",
-                                         "strings", "versions"};
-  if (!field.RequireMap()) return std::nullopt;
-  const auto kinds = std::count_if(
-      std::begin(kKinds), std::end(kKinds),
-      [&](std::string_view kind) { return field[kind].IsPresent(); });
-  if (kinds != 1) {
-    field.Error(fmt::format(
-        "has {} values; exactly one of int, bool, string, version is required",
-        kinds));
-    return std::nullopt;
-  }
-  if (const auto number = field["int"].AsInteger()) return *number;
-  if (const auto flag = field["bool"].AsBool()) return *flag;
-  if (auto text = field["string"].AsString()) {
-    CheckAttributeText(field["string"], *text);
-    return SharedText(*text);
-  }
-  if (auto version = field["version"].AsString()) {
-    CheckAttributeText(field["version"], *version);
-    if (!IsSemanticVersion(*version)) {
-      field["version"].Error(
-          fmt::format("{} is not a semantic version 2.0.0", Quoted(*version)));
-    }
-    return DeviceVersion{*version};
-  }
-  return std::nullopt;
-}
-
-SliceDevice DecodeDevice(const Field& field, ResourceVersion version) {
-  SliceDevice device;
-  device.name = RequiredName(field["name"], CheckLabel);
-  const Field content = HasFlatRequests(version) ? field["basic"] : field;
-  if (!content.IsMap()) return device;
-  std::size_t count = 0;
-  for (const auto& [name, attribute] : content["attributes"].Members()) {
-    ++count;
-    attribute.Check(CheckDeviceKey(name));
-    if (auto value = DecodeAttribute(attribute)) {
-      device.attributes.emplace(name, *std::move(value));
-    }
-  }
-  for (const auto& [name, capacity] : content["capacity"].Members()) {
-    ++count;
-    capacity.Check(CheckDeviceKey(name));
-    const bool is_plain = version == ResourceVersion::kV1Alpha3;
-    if (!is_plain && !capacity.RequireMap()) continue;
-    const Field amount = is_plain ? capacity : capacity["value"];
-    if (!amount.IsPresent()) amount.Error("is required");
-    if (auto quantity = amount.AsQuantity()) {
-      device.capacity.emplace(name, {*std::move(quantity), nullptr});
-    }
-  }
-  if (count > kMaxAttributesAndCapacities) {
-    field.Error(
-        fmt::format("has {} attributes and capacities, at most {} are allowed",
-                    count, kMaxAttributesAndCapacities));
-  }
-  return device;
-}
 
 /// A slice without a pool, as the text of KEP-5004 has it, is the only slice
 /// of a pool that is named like the node.
@@ -156,13 +55,24 @@ void DecodePool(const Field& pool, ResourceSlice& slice) {
   slice.pool_slice_count = count.AsInteger(1, kMaxInteger).value_or(1);
 }
 
+/// Whether anything stands there but what v1beta1 writes for nothing: there,
+/// an empty name and false are the same as absence.
+bool SaysPlace(const Field& field, bool is_flat) {
+  if (!field.IsPresent()) return false;
+  const Value& value = *field.value();
+  const bool is_nothing =
+      (value.kind == Value::Kind::kString && value.text.empty()) ||
+      (value.kind == Value::Kind::kBool && !value.flag);
+  return !is_flat || !is_nothing;
+}
+
 /// Where the devices can be reached: exactly one way of saying it.
-void DecodePlace(const Field& spec, ResourceSlice& slice) {
+void DecodePlace(const Field& spec, bool is_flat, ResourceSlice& slice) {
   constexpr std::string_view kPlaces[] = {"nodeName", "nodeSelector",
                                           "allNodes", "perDeviceNodeSelection"};
   const auto places = std::count_if(
       std::begin(kPlaces), std::end(kPlaces),
-      [&](std::string_view place) { return spec[place].IsPresent(); });
+      [&](std::string_view place) { return SaysPlace(spec[place], is_flat); });
   if (places != 1) {
     spec.Error(
         fmt::format("has {} of nodeName, nodeSelector, allNodes and "
@@ -170,18 +80,85 @@ void DecodePlace(const Field& spec, ResourceSlice& slice) {
                     places));
   }
   const Field node_name = spec["nodeName"];
-  if (node_name.IsPresent()) {
+  if (SaysPlace(node_name, is_flat)) {
     slice.node_name = RequiredName(node_name, CheckSubdomain);
   }
-  spec["nodeSelector"].IsMap();
-  const std::optional<bool> all_nodes = spec["allNodes"].AsBool();
-  const std::optional<bool> per_device =
-      spec["perDeviceNodeSelection"].AsBool();
-  slice.all_nodes = all_nodes.value_or(false);
-  if (all_nodes == false) spec["allNodes"].Error("can only be true");
-  if (per_device == false) {
-    spec["perDeviceNodeSelection"].Error("can only be true");
+  const Field selector = spec["nodeSelector"];
+  if (selector.IsMap())
+    slice.node_selector = DecodeNodeSelector(selector, true);
+  const auto only_true = [&](std::string_view key) {
+    const bool flag = spec[key].AsBool().value_or(false);
+    if (!flag && SaysPlace(spec[key], is_flat) &&
+        spec[key].value()->kind == Value::Kind::kBool) {
+      spec[key].Error("can only be true");
+    }
+    return flag;
+  };
+  slice.all_nodes = only_true("allNodes");
+  slice.per_device_node_selection = only_true("perDeviceNodeSelection");
+}
+
+/// What makes a device cost more than its place in the list.
+bool IsCostly(const SliceDevice& device) {
+  return !device.taints.empty() || !device.consumes_counters.empty() ||
+         std::any_of(device.attributes.begin(), device.attributes.end(),
+                     [](const auto& entry) { return IsList(entry.second); });
+}
+
+void DecodeDevices(const Field& list, ResourceVersion version,
+                   ResourceSlice& slice) {
+  CheckCount(list, kMaxDevices);
+  const bool is_flat = HasFlatRequests(version);
+  const bool bare_capacity = version == ResourceVersion::kV1Alpha3;
+  TextPool texts;
+  std::set<std::string> names;
+  const auto items = list.Items();
+  slice.devices.reserve(items.size());
+  for (const Field& item : items) {
+    if (!item.RequireMap()) continue;
+    SliceDevice device =
+        DecodeDevice(item, is_flat ? item["basic"] : item,
+                     slice.per_device_node_selection, bare_capacity, texts);
+    if (!device.name.empty() && !names.insert(device.name).second) {
+      item["name"].Error(
+          fmt::format("{} is the name of another device", Quoted(device.name)));
+    }
+    slice.devices.push_back(std::move(device));
   }
+  const std::size_t count = slice.devices.size();
+  if (count > kMaxCostlyDevices && count <= kMaxDevices &&
+      std::any_of(slice.devices.begin(), slice.devices.end(), IsCostly)) {
+    list.Error(fmt::format(
+        "has {} entries, at most {} are allowed when one has taints, "
+        "consumesCounters or a list as an attribute",
+        count, kMaxCostlyDevices));
+  }
+}
+
+/// The attribute that says what kind of partition each device is that consumes
+/// counters.
+void DecodePartitionType(const Field& spec, ResourceSlice& slice) {
+  const Field field = spec["partitionTypeAttribute"];
+  if (!field.IsPresent()) return;
+  slice.partition_type_attribute = RequiredName(field, CheckFullDeviceKey);
+  const std::string_view name = slice.partition_type_attribute;
+  if (!CheckFullDeviceKey(name).empty()) return;
+  const bool is_own = name.substr(0, name.find('/')) == slice.driver;
+  bool is_used = false;
+  for (const SliceDevice& device : slice.devices) {
+    if (device.consumes_counters.empty()) continue;
+    is_used = true;
+    const DeviceAttribute* value = device.attributes.Find(name);
+    if (value == nullptr && is_own) {
+      value = device.attributes.Find(name.substr(name.find('/') + 1));
+    }
+    if (value == nullptr || !std::holds_alternative<SharedText>(*value)) {
+      field.Error(fmt::format(
+          "device {} consumes counters and has no attribute {} of kind string",
+          Quoted(device.name), Quoted(name)));
+    }
+  }
+  if (!is_used) field.Error("needs a device that consumes counters");
 }
 
 }  // namespace
@@ -194,24 +171,23 @@ ResourceSlice DecodeResourceSlice(const Field& root, ResourceVersion version,
   const Field spec = root["spec"];
   if (!spec.RequireMap()) return slice;
   slice.driver = RequiredName(spec["driver"], CheckDriverName);
-  DecodePlace(spec, slice);
+  DecodePlace(spec, HasFlatRequests(version), slice);
   if (const Field pool = spec["pool"]; pool.IsPresent()) {
     DecodePool(pool, slice);
   } else {
     DefaultPool(pool, node_name, slice);
   }
-  const Field devices = spec["devices"];
-  CheckCount(devices, kMaxDevices);
-  std::set<std::string> names;
-  for (const Field& item : devices.Items()) {
-    if (!item.RequireMap()) continue;
-    SliceDevice device = DecodeDevice(item, version);
-    if (!device.name.empty() && !names.insert(device.name).second) {
-      item["name"].Error(
-          fmt::format("{} is the name of another device", Quoted(device.name)));
-    }
-    slice.devices.push_back(std::move(device));
+  DecodeDevices(spec["devices"], version, slice);
+  const Field counters = spec["sharedCounters"];
+  slice.shared_counters = DecodeCounterSets(counters);
+  if (!slice.devices.empty() && !slice.shared_counters.empty()) {
+    counters.Warn(
+        "stands beside devices; since Kubernetes 1.35 a slice has one of the "
+        "two");
   }
+  slice.skip_node_operations =
+      DecodeSkippedOperations(spec["skipNodeOperations"]);
+  DecodePartitionType(spec, slice);
   return slice;
 }
 

@@ -44,11 +44,11 @@ Field Field::operator[](std::string_view key) const {
   if (value_ != nullptr && value_->kind == Value::Kind::kMap) {
     const auto found = value_->members.find(key);
     if (found != value_->members.end()) {
-      return {found->second.value.get(), found->second.line,
-              JoinPath(path_, key), problems_};
+      return Below(found->second.value.get(), found->second.line,
+                   JoinPath(path_, key));
     }
   }
-  return {nullptr, line_, JoinPath(path_, key), problems_};
+  return Below(nullptr, line_, JoinPath(path_, key));
 }
 
 bool Field::IsMap() const {
@@ -77,8 +77,7 @@ std::vector<Field> Field::Items() const {
   items.reserve(value_->items.size());
   for (std::size_t i = 0; i < value_->items.size(); ++i) {
     const Value* item = value_->items[i].get();
-    items.push_back(
-        Field(item, item->line, fmt::format("{}[{}]", path_, i), problems_));
+    items.push_back(Below(item, item->line, fmt::format("{}[{}]", path_, i)));
   }
   return items;
 }
@@ -89,10 +88,10 @@ std::vector<std::pair<std::string, Field>> Field::Members() const {
   members.reserve(value_->members.size());
   for (const auto& [key, member] : value_->members) {
     members.emplace_back(
-        key, Field(member.value.get(), member.line,
-                   fmt::format("{}[{}]", path_,
-                               std::string_view(key).substr(0, kMaxKeyInPath)),
-                   problems_));
+        key,
+        Below(member.value.get(), member.line,
+              fmt::format("{}[{}]", path_,
+                          std::string_view(key).substr(0, kMaxKeyInPath))));
   }
   return members;
 }
@@ -165,6 +164,7 @@ std::map<std::string, Quantity> Field::QuantityMap() const {
 }
 
 void Field::Error(std::string_view message) const {
+  if (is_lenient_) return Warn(message);
   problems_->Error(line_, path_, message);
 }
 

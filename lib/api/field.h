@@ -72,17 +72,28 @@ class Field {
   /// A map of quantities such as limits; null entries are left out.
   std::map<std::string, Quantity> QuantityMap() const;
 
+  /// The same place, where what is wrong, there and below, is only remarked
+  /// on: a warning instead of an error.
+  Field AsRemarks() const {
+    Field field = *this;
+    field.is_lenient_ = true;
+    return field;
+  }
+
   void Error(std::string_view message) const;
   void Warn(std::string_view message) const;
   /// Reports `problem`, as the name checks return it, unless it is empty.
   void Check(std::string_view problem) const;
 
  private:
-  Field(const Value* value, int line, std::string path, Problems* problems)
-      : value_(value),
-        line_(line),
-        path_(std::move(path)),
-        problems_(problems) {}
+  /// A place below this one.
+  Field Below(const Value* value, int line, std::string path) const {
+    Field field = *this;
+    field.value_ = value;
+    field.line_ = line;
+    field.path_ = std::move(path);
+    return field;
+  }
 
   void WrongType(std::string_view wanted) const;
 
@@ -90,6 +101,7 @@ class Field {
   int line_;
   std::string path_;
   Problems* problems_;
+  bool is_lenient_ = false;
 };
 
 /// `base.key`, or `key` alone below the root.

@@ -45,18 +45,18 @@ constexpr KnownKind kKnownKinds[] = {
     {"ResourceClaimTemplate", Group::kResource},
     {"DeviceClass", Group::kResource},
     {"ResourceSlice", Group::kResource},
+    {"DeviceTaintRule", Group::kResource},
 };
 
 /// By index into Object.
 constexpr std::size_t kPodIndex = 0;
 constexpr std::string_view kKindNames[] = {
-    "Pod",         "ResourceClaim", "ResourceClaimTemplate",
-    "DeviceClass", "ResourceSlice", "Node"};
+    "Pod",           "ResourceClaim", "ResourceClaimTemplate", "DeviceClass",
+    "ResourceSlice", "Node",          "DeviceTaintRule"};
 static_assert(std::size(kKindNames) == std::variant_size_v<Object>);
 
 /// Kinds of the group that are of no use to a node, in whatever version.
-constexpr std::string_view kForeignKinds[] = {"DeviceTaintRule",
-                                              "ResourcePoolStatusRequest"};
+constexpr std::string_view kForeignKinds[] = {"ResourcePoolStatusRequest"};
 
 /// `group/version`, or a version alone for the core group.
 struct ApiVersion {
@@ -295,6 +295,8 @@ void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
         fmt::format("kind {} of this version is not read; skipped", kind));
   } else if (kind == "DeviceClass") {
     Add(root, DecodeDeviceClass(root));
+  } else if (kind == "DeviceTaintRule") {
+    Add(root, DecodeDeviceTaintRule(root));
   } else {
     Add(root, DecodeResourceSlice(root, version, node_name_));
   }

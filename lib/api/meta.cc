@@ -24,15 +24,6 @@ int TwoDigits(std::string_view text, std::size_t at) {
   return (text[at] - '0') * 10 + (text[at + 1] - '0');
 }
 
-std::string ReadTimestamp(const Field& field) {
-  std::string text = field.StringOr("");
-  if (!text.empty() && !IsTimestamp(text)) {
-    field.Error(fmt::format("{} is not a time such as 2026-01-31T12:00:00Z",
-                            Quoted(text)));
-  }
-  return text;
-}
-
 }  // namespace
 
 bool IsTimestamp(std::string_view text) {
@@ -76,6 +67,15 @@ std::optional<std::int64_t> UnixSecondsOf(std::string_view text) {
   return zone[0] == '+' ? seconds - offset : seconds + offset;
 }
 
+std::string DecodeTimestamp(const Field& field) {
+  std::string text = field.StringOr("");
+  if (!text.empty() && !IsTimestamp(text)) {
+    field.Error(fmt::format("{} is not a time such as 2026-01-31T12:00:00Z",
+                            Quoted(text)));
+  }
+  return text;
+}
+
 ObjectMeta DecodeMeta(const Field& root, Scope scope) {
   ObjectMeta metadata;
   const Field field = root["metadata"];
@@ -89,8 +89,8 @@ ObjectMeta DecodeMeta(const Field& root, Scope scope) {
   if (scope == Scope::kNamespace) metadata.ns = ns.empty() ? "default" : ns;
   metadata.uid = field["uid"].StringOr("");
   field["uid"].Check(CheckUid(metadata.uid));
-  metadata.creation_timestamp = ReadTimestamp(field["creationTimestamp"]);
-  metadata.deletion_timestamp = ReadTimestamp(field["deletionTimestamp"]);
+  metadata.creation_timestamp = DecodeTimestamp(field["creationTimestamp"]);
+  metadata.deletion_timestamp = DecodeTimestamp(field["deletionTimestamp"]);
   metadata.labels = field["labels"].StringMap();
   metadata.annotations = field["annotations"].StringMap();
   for (const Field& item : field["ownerReferences"].Items()) {

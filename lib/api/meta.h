@@ -3,10 +3,12 @@
 
 #include <devmgr/objects.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/field.h"
 
@@ -22,6 +24,12 @@ ObjectMeta DecodeMeta(const Field& root, Scope scope);
 /// Reports a name or namespace that breaks the rules, and owner references
 /// without an identity. (Of pods this is part of ValidatePod.)
 void CheckMeta(const Field& root, const ObjectMeta& metadata);
+
+/// Reports a text that is no timestamp.
+std::string DecodeTimestamp(const Field& field);
+
+/// `conditions` of a status, at most `limit`, each type once.
+std::vector<Condition> DecodeConditions(const Field& list, std::size_t limit);
 
 /// Whether `text` is a time as RFC 3339 writes it. The calendar is checked as
 /// far as digits go (months to 12, days to 31).

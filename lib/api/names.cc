@@ -45,6 +45,15 @@ bool HasSubdomainSyntax(std::string_view text) {
   }
 }
 
+/// Whether a text that is not empty has the characters of a label's value, or
+/// of the last part of a qualified name.
+bool HasNameSyntax(std::string_view text) {
+  return IsAlnum(text.front()) && IsAlnum(text.back()) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return IsAlnum(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
 std::string TooLong(std::string_view name, std::size_t limit) {
   return fmt::format("{} is too long: {} characters, at most {} are allowed",
                      Quoted(name), name.size(), limit);
@@ -105,16 +114,36 @@ std::string CheckQualifiedName(std::string_view name) {
         "are allowed",
         Quoted(name), last.size(), kLabelLimit);
   }
-  if (!IsAlnum(last.front()) || !IsAlnum(last.back()) ||
-      !std::all_of(last.begin(), last.end(), [](char c) {
-        return IsAlnum(c) || c == '-' || c == '_' || c == '.';
-      })) {
+  if (!HasNameSyntax(last)) {
     return fmt::format(
         "{} is not a qualified name: its name part must consist of letters, "
         "digits, '-', '_' and '.', beginning and ending with a letter or digit",
         Quoted(name));
   }
   return "";
+}
+
+std::string CheckLabelValue(std::string_view value) {
+  if (value.empty()) return "";
+  if (value.size() > kLabelLimit) return TooLong(value, kLabelLimit);
+  if (HasNameSyntax(value)) return "";
+  return fmt::format(
+      "{} is not a label's value (letters, digits, '-', '_' and '.', beginning "
+      "and ending with a letter or digit)",
+      Quoted(value));
+}
+
+std::string CheckUuid(std::string_view text) {
+  constexpr std::string_view kShape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  const auto fits = [](char c, char shape) {
+    if (shape == '-') return c == '-';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  };
+  if (text.size() == kShape.size() &&
+      std::equal(text.begin(), text.end(), kShape.begin(), fits)) {
+    return "";
+  }
+  return fmt::format("{} is not a UUID in lower case", Quoted(text));
 }
 
 std::string CheckDriverName(std::string_view name) {

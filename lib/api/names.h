@@ -21,6 +21,11 @@ std::string CheckSubdomain(std::string_view name);
 /// Qualified name: optional subdomain and `/`, then up to 63 of letters,
 /// digits, `-`, `_`, `.`, beginning and ending alphanumeric.
 std::string CheckQualifiedName(std::string_view name);
+/// A label's value: up to 63 of letters, digits, `-`, `_`, `.`, beginning and
+/// ending alphanumeric; or nothing.
+std::string CheckLabelValue(std::string_view value);
+/// A UUID of 36 characters in lower case.
+std::string CheckUuid(std::string_view text);
 /// Driver name: a lower-case subdomain of up to 63 characters. The texts
 /// contain upstream's `Required value`, `Too long`, `invalid DRA driver name`.
 std::string CheckDriverName(std::string_view name);

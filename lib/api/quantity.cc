@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/quantity.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -161,9 +163,8 @@ std::string_view TakeDigits(std::string_view& rest) {
   return digits;
 }
 
-}  // namespace
-
-absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {
+absl::StatusOr<Quantity> Parse(std::string_view text, bool& is_clamped) {
+  is_clamped = false;
   std::string_view rest = text;
   Decimal decimal;
   if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) {
@@ -183,18 +184,45 @@ absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {
         Quoted(text));
   }
   Quantity quantity;
-  quantity.text = std::string(text);
+  quantity.text = text;
   const ShiftedDigits digits(decimal, scale->exponent10);
   if (digits.IsZero()) return quantity;
   const std::optional<Uint128> nanos = Nanos(digits, scale->exponent2);
   quantity.whole =
       nanos ? static_cast<std::int64_t>(*nanos / kNano) : kMaxWhole;
   quantity.nanos = nanos ? static_cast<std::int32_t>(*nanos % kNano) : 0;
+  is_clamped = !nanos.has_value();
   if (decimal.negative) {
     quantity.whole = -quantity.whole;
     quantity.nanos = -quantity.nanos;
   }
   return quantity;
+}
+
+}  // namespace
+
+absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {
+  bool is_clamped = false;
+  return Parse(text, is_clamped);
+}
+
+bool IsClamped(const Quantity& quantity) {
+  if (quantity.whole != kMaxWhole && quantity.whole != -kMaxWhole) return false;
+  bool is_clamped = false;
+  return Parse(quantity.text, is_clamped).ok() && is_clamped;
+}
+
+std::string QuantityText(const Quantity& quantity) {
+  if (!quantity.text.empty()) return quantity.text.str();
+  const bool negative = IsNegative(quantity);
+  std::string text =
+      fmt::format("{}{}", negative ? "-" : "",
+                  negative ? 0 - static_cast<std::uint64_t>(quantity.whole)
+                           : static_cast<std::uint64_t>(quantity.whole));
+  if (quantity.nanos == 0) return text;
+  text += fmt::format(".{:09}", negative ? -quantity.nanos : quantity.nanos);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
 }
 
 std::strong_ordering Compare(const Quantity& a, const Quantity& b) {

@@ -39,6 +39,7 @@ ResourceClaim DecodeResourceClaim(const Field& root, ResourceVersion version);
 ResourceClaimTemplate DecodeResourceClaimTemplate(const Field& root,
                                                   ResourceVersion version);
 DeviceClass DecodeDeviceClass(const Field& root);
+DeviceTaintRule DecodeDeviceTaintRule(const Field& root);
 /// `node_name` names the pool of a slice that says neither pool nor node.
 ResourceSlice DecodeResourceSlice(const Field& root, ResourceVersion version,
                                   std::string_view node_name);
@@ -56,6 +57,8 @@ std::string OnlyNodeOf(const Field& selector);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.
 std::vector<std::string> DecodeSelectors(const Field& selectors);
+/// A CEL expression, which must be there and is of limited length.
+std::string DecodeExpression(const Field& field);
 /// Reports a list of more than `limit` entries.
 void CheckCount(const Field& list, std::size_t limit);
 /// A name that must be there and pass `check`.

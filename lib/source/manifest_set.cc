@@ -28,8 +28,13 @@ struct ObjectKind {
 
 ObjectKind KindOf(const AnyObject& object) {
   static constexpr ObjectKind kKinds[] = {
-      {"Pod", 0},         {"ResourceClaim", 1}, {"ResourceClaimTemplate", 2},
-      {"DeviceClass", 3}, {"ResourceSlice", 4}, {"Node", 5},
+      {"Pod", 0},
+      {"ResourceClaim", 1},
+      {"ResourceClaimTemplate", 2},
+      {"DeviceClass", 3},
+      {"ResourceSlice", 4},
+      {"Node", 5},
+      {"DeviceTaintRule", 6},
       {"Pod", 0},
   };
   static_assert(std::size(kKinds) == std::variant_size_v<AnyObject>);
@@ -98,6 +103,10 @@ class Assembly {
   }
   void Put(const ObjectName& name, const std::shared_ptr<const Node>& o) {
     snapshot_.nodes.emplace(name, o);
+  }
+  void Put(const ObjectName& name,
+           const std::shared_ptr<const DeviceTaintRule>& o) {
+    snapshot_.device_taint_rules.emplace(name, o);
   }
   void Put(const ObjectName& name,
            const std::shared_ptr<const MalformedPod>& o) {
@@ -326,6 +335,7 @@ bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
          a.claim_templates == b.claim_templates &&
          a.device_classes == b.device_classes &&
          a.resource_slices == b.resource_slices && a.nodes == b.nodes &&
+         a.device_taint_rules == b.device_taint_rules &&
          a.malformed_pods == b.malformed_pods &&
          a.object_problems == b.object_problems &&
          std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(),

@@ -24,7 +24,8 @@ struct ManifestContent {
       std::shared_ptr<const Pod>, std::shared_ptr<const ResourceClaim>,
       std::shared_ptr<const ResourceClaimTemplate>,
       std::shared_ptr<const DeviceClass>, std::shared_ptr<const ResourceSlice>,
-      std::shared_ptr<const Node>, std::shared_ptr<const MalformedPod>>;
+      std::shared_ptr<const Node>, std::shared_ptr<const DeviceTaintRule>,
+      std::shared_ptr<const MalformedPod>>;
   struct Entry {
     AnyObject object;
     ObjectName name;

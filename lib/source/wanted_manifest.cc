@@ -23,6 +23,8 @@ constexpr std::string_view KindOf() {
     return "DeviceClass";
   } else if constexpr (std::is_same_v<T, ResourceSlice>) {
     return "ResourceSlice";
+  } else if constexpr (std::is_same_v<T, DeviceTaintRule>) {
+    return "DeviceTaintRule";
   } else {
     return "Node";
   }

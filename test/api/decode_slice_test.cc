@@ -92,7 +92,7 @@ TEST(DecodeResourceSlice, AcceptsEveryWayToSayWhere) {
   const std::string rest =
       "driver: d.com, pool: {name: p, resourceSliceCount: 2}, ";
   EXPECT_TRUE(OnlySlice(DecodeSlice(rest + "allNodes: true")).all_nodes);
-  OnlySlice(DecodeSlice(rest + "nodeSelector: {nodeSelectorTerms: []}"));
+  OnlySlice(DecodeSlice(rest + "nodeSelector: {nodeSelectorTerms: [{}]}"));
   OnlySlice(DecodeSlice(rest + "perDeviceNodeSelection: true"));
   EXPECT_EQ(OnlySlice(DecodeSlice(rest + "nodeName: node")).pool_generation, 0);
 }

@@ -158,7 +158,8 @@ TEST(Manifests, EveryFieldOfEveryKindIsRead) {
   EXPECT_EQ(device.attributes.at("model"), DeviceAttribute(std::string("A")));
   EXPECT_EQ(device.attributes.at("driverVersion"),
             DeviceAttribute(DeviceVersion{"1.2.3-rc.1+build"}));
-  EXPECT_FALSE(device.attributes.contains("links"));
+  EXPECT_EQ(device.attributes.at("links"),
+            DeviceAttribute(RareVector<std::int64_t>{1, 2}));
   EXPECT_EQ(device.capacity.at("memory").value.whole, std::int64_t{80} << 30);
 
   const auto& node = std::get<Node>(manifest.objects[5].object);

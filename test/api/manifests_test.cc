@@ -92,7 +92,8 @@ TEST(DecodeManifest, DocumentsThatAreNotUsedAreNamedWithKindAndLine) {
   const DecodedManifest manifest = Decode(
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 1}\n"
       "---\napiVersion: v1\nkind: SecretList\nitems: [{metadata: 7}]\n"
-      "---\napiVersion: resource.k8s.io/v1alpha3\nkind: DeviceTaintRule\n");
+      "---\napiVersion: resource.k8s.io/v1alpha3\nkind: "
+      "ResourcePoolStatusRequest\n");
   EXPECT_THAT(manifest.objects, IsEmpty());
   EXPECT_THAT(Texts(manifest.errors), IsEmpty());
   EXPECT_THAT(
@@ -101,8 +102,8 @@ TEST(DecodeManifest, DocumentsThatAreNotUsedAreNamedWithKindAndLine) {
           "pod.yaml:1: 'ConfigMap' 'c' of 'v1' is not used by this node; "
           "skipped",
           "pod.yaml:6: 'SecretList' of 'v1' is not used by this node; skipped",
-          "pod.yaml:10: 'DeviceTaintRule' of 'resource.k8s.io/v1alpha3' is not "
-          "used by this node; skipped"));
+          "pod.yaml:10: 'ResourcePoolStatusRequest' of "
+          "'resource.k8s.io/v1alpha3' is not used by this node; skipped"));
 }
 
 TEST(DecodeManifest, ItemsOfAListThatAreNotUsedAreNamedOneByOne) {

@@ -96,6 +96,29 @@ TEST(Quantity, RoundsBelowANanoAwayFromZero) {
   }
 }
 
+TEST(Quantity, SaysThatItWasClamped) {
+  for (const char* text : {"9223372036854775808", "10E", "-1e100", "8Ei"}) {
+    EXPECT_TRUE(IsClamped(*ParseQuantity(text))) << text;
+  }
+  for (const char* text : {"9223372036854775807", "0", "7Ei", "1e-100"}) {
+    EXPECT_FALSE(IsClamped(*ParseQuantity(text))) << text;
+  }
+}
+
+TEST(Quantity, IsATextAgain) {
+  EXPECT_EQ(QuantityText(*ParseQuantity("1024Mi")), "1024Mi");
+  const auto computed = [](std::int64_t whole, std::int32_t nanos) {
+    return QuantityText(Quantity{whole, nanos, {}});
+  };
+  EXPECT_EQ(computed(0, 0), "0");
+  EXPECT_EQ(computed(-3, 0), "-3");
+  EXPECT_EQ(computed(1, 500'000'000), "1.5");
+  EXPECT_EQ(computed(0, -1), "-0.000000001");
+  EXPECT_EQ(computed(kMax, 0), "9223372036854775807");
+  EXPECT_EQ(computed(std::numeric_limits<std::int64_t>::min(), 0),
+            "-9223372036854775808");
+}
+
 TEST(Quantity, RefusesWhatIsNone) {
   for (const char* text :
        {"",       " ",     "1 ",    " 1",       "+",     "-",      ".",

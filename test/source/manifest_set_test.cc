@@ -79,12 +79,13 @@ TEST_F(ManifestSetTest, AnEmptyDirectoryIsComplete) {
 
 TEST_F(ManifestSetTest, SortsObjectsByKind) {
   set_.SetListed({"a.yaml"});
-  set_.Accept("a.yaml",
-              Content({MakePod("x"), Named<ResourceClaim>("default", "x"),
-                       Named<ResourceClaimTemplate>("default", "x"),
-                       Named<DeviceClass>("", "x"),
-                       Named<ResourceSlice>("", "x"), Named<Node>("", "x")},
-                      {MakeMalformed("y", 99)}));
+  set_.Accept(
+      "a.yaml",
+      Content({MakePod("x"), Named<ResourceClaim>("default", "x"),
+               Named<ResourceClaimTemplate>("default", "x"),
+               Named<DeviceClass>("", "x"), Named<ResourceSlice>("", "x"),
+               Named<Node>("", "x"), Named<DeviceTaintRule>("", "x")},
+              {MakeMalformed("y", 99)}));
   const ObjectSnapshot snapshot = set_.Build();
   EXPECT_TRUE(snapshot.complete);
   EXPECT_THAT(snapshot.problems, IsEmpty());
@@ -94,6 +95,7 @@ TEST_F(ManifestSetTest, SortsObjectsByKind) {
   EXPECT_EQ(snapshot.device_classes.count({"", "x"}), 1u);
   EXPECT_EQ(snapshot.resource_slices.count({"", "x"}), 1u);
   EXPECT_EQ(snapshot.nodes.count({"", "x"}), 1u);
+  EXPECT_EQ(snapshot.device_taint_rules.count({"", "x"}), 1u);
   EXPECT_EQ(snapshot.malformed_pods.count({"default", "y"}), 1u);
 }
 

@@ -35,6 +35,7 @@ struct ObjectSnapshot {
   ObjectMap<DeviceClass> device_classes;
   ObjectMap<ResourceSlice> resource_slices;
   ObjectMap<Node> nodes;
+  ObjectMap<DeviceTaintRule> device_taint_rules;
   /// Pods that break an API rule, by name, with the reason.
   std::map<ObjectName, std::shared_ptr<const MalformedPod>> malformed_pods;
 

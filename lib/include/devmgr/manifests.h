@@ -18,7 +18,7 @@ namespace devmgr {
 
 /// Any object that a manifest may hold.
 using Object = std::variant<Pod, ResourceClaim, ResourceClaimTemplate,
-                            DeviceClass, ResourceSlice, Node>;
+                            DeviceClass, ResourceSlice, Node, DeviceTaintRule>;
 
 /// Something to tell the author of a manifest.
 struct ManifestProblem {
