@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/only_error.h"
+#include "api/rule_cases.h"
 
 namespace devmgr {
 namespace {
@@ -16,14 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-DecodedManifest DecodeClaim(const std::string& body,
-                            const std::string& version = "v1") {
-  return DecodeManifest("apiVersion: resource.k8s.io/" + version +
-                            "\nkind: ResourceClaim\nmetadata: {name: c}\n" +
-                            body + "\n",
-                        "claim.yaml");
-}
 
 /// A claim with these entries, in flow style, as its requests.
 DecodedManifest DecodeRequests(const std::string& requests,
@@ -41,17 +34,6 @@ ResourceClaim OnlyClaim(const DecodedManifest& manifest) {
     return {};
   }
   return std::get<ResourceClaim>(manifest.objects[0].object);
-}
-
-std::string Numbered(int count, const std::string& before,
-                     const std::string& after) {
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    text += before;
-    text += std::to_string(i);
-    text += after;
-  }
-  return text;
 }
 
 TEST(DecodeResourceClaim, GivesRequestsTheirDefaults) {
