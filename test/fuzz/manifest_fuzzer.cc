@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/names.h"
+#include "api/parser.h"
 #include "api/pod.h"
 #include "api/problems.h"
 #include "fuzz/fuzz.h"
@@ -45,9 +46,23 @@ void CheckPod(const Pod& pod) {
           "an accepted pod has its defaults");
 }
 
+void CheckClaim(const ResourceClaim& claim) {
+  const std::string text = EncodeResourceClaim(claim);
+  // Escapes and aliases may have made it longer than what is read.
+  if (text.size() > api::kMaxTextBytes / 8) return;
+  const DecodedManifest again = DecodeManifest(text, "claim.json", "node");
+  Require(again.errors.empty() && again.objects.size() == 1,
+          "an accepted claim is accepted again");
+  const auto& other = std::get<ResourceClaim>(again.objects[0].object);
+  Require(EncodeResourceClaim(other) == text, "and is the same");
+}
+
 void CheckObject(const DecodedObject& decoded) {
   Require(decoded.line > 0, "an object has a line");
   if (const Pod* pod = std::get_if<Pod>(&decoded.object)) CheckPod(*pod);
+  if (const auto* claim = std::get_if<ResourceClaim>(&decoded.object)) {
+    CheckClaim(*claim);
+  }
   std::visit(
       [](const auto& object) {
         const ObjectMeta& metadata = object.metadata;

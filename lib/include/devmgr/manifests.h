@@ -70,6 +70,11 @@ DEVMGR_EXPORT DecodedManifest DecodeManifest(std::string_view text,
                                              std::string_view file_name,
                                              std::string_view node_name = {});
 
+/// The claim as JSON in the shape of resource.k8s.io/v1, on one line. Decoding
+/// it yields the claim again, but for what v1 cannot say: handles and
+/// controllers of Kubernetes 1.31 and before. Never throws.
+DEVMGR_EXPORT std::string EncodeResourceClaim(const ResourceClaim& claim);
+
 /// The resource name under which every pod can ask for a class:
 /// `deviceclass.resource.kubernetes.io/<class name>`. Empty when the class
 /// name is too long for one (more than 63 characters).

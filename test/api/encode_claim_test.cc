@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devmgr/manifests.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/manifests_dir.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::SizeIs;
+
+/// Claims of a file, and those that its templates would make.
+std::vector<ResourceClaim> ClaimsOf(const std::string& name) {
+  std::ifstream file(std::string(DEVMGR_MANIFESTS_DIR) + "/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::vector<ResourceClaim> claims;
+  for (const DecodedObject& decoded :
+       DecodeManifest(text.str(), name).objects) {
+    if (const auto* claim = std::get_if<ResourceClaim>(&decoded.object)) {
+      claims.push_back(*claim);
+    }
+    if (const auto* item =
+            std::get_if<ResourceClaimTemplate>(&decoded.object)) {
+      claims.push_back({item->metadata, item->spec, {}});
+    }
+  }
+  return claims;
+}
+
+ResourceClaim Again(const ResourceClaim& claim) {
+  const std::string text = EncodeResourceClaim(claim);
+  const DecodedManifest manifest = DecodeManifest(text, "claim.json");
+  for (const ManifestProblem& problem : manifest.errors) {
+    ADD_FAILURE() << problem.ToString() << "\n" << text;
+  }
+  if (manifest.objects.size() != 1) return {};
+  return std::get<ResourceClaim>(manifest.objects[0].object);
+}
+
+TEST(EncodeResourceClaim, IsDecodedAsTheSameClaim) {
+  int count = 0;
+  for (const char* file : {"devices.yaml", "full.yaml", "kep-5004.yaml"}) {
+    for (const ResourceClaim& claim : ClaimsOf(file)) {
+      ++count;
+      EXPECT_EQ(Again(claim), claim) << EncodeResourceClaim(claim);
+    }
+  }
+  EXPECT_GE(count, 4);
+}
+
+TEST(EncodeResourceClaim, KeepsMetadata) {
+  ResourceClaim claim;
+  claim.metadata = {"c",
+                    "ns",
+                    "u",
+                    "2026-01-31T12:00:00Z",
+                    "2026-01-31T12:00:01Z",
+                    {{"l", "1"}},
+                    {{"a", "2"}},
+                    {{"v1", "Pod", "p", "pu", true}}};
+  claim.spec.requests = {
+      {"q",
+       DeviceSubRequest{"q", "c", {}, "ExactCount", 1, {}, {}, {}},
+       false,
+       true,
+       {}}};
+  claim.status.allocation.emplace();
+  EXPECT_EQ(Again(claim), claim) << EncodeResourceClaim(claim);
+}
+
+TEST(EncodeResourceClaim, HasTheKeysOfTheApi) {
+  ResourceClaim claim;
+  claim.metadata.name = "c";
+  claim.metadata.ns = "ns";
+  DeviceRequestAllocationResult result;
+  result.request = "q";
+  result.driver = "d";
+  result.pool = "p";
+  result.device = "g";
+  // A sum has no text of its own.
+  result.consumed_capacity = {{"m", Quantity{1, 500'000'000, {}}}};
+  AllocationResult& allocation = claim.status.allocation.emplace();
+  allocation.results = {result};
+  allocation.config = {{"FromClass", {}, {"d", R"({"a":[1,{}]})"}}};
+  EXPECT_EQ(EncodeResourceClaim(claim),
+            R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim",)"
+            R"("metadata":{"name":"c","namespace":"ns"},)"
+            R"("spec":{"devices":{}},"status":{"allocation":{"devices":)"
+            R"({"results":[{"request":"q","driver":"d","pool":"p",)"
+            R"("device":"g","consumedCapacity":{"m":"1.5"}}],)"
+            R"("config":[{"source":"FromClass","opaque":{"driver":"d",)"
+            R"("parameters":{"a":[1,{}]}}}]}}}})");
+}
+
+TEST(EncodeResourceClaim, TakesTextsOfAnyBytes) {
+  ResourceClaim claim;
+  claim.metadata.name = "\xff\"\n";
+  claim.spec.config = {{{}, {"d", "{"}}};
+  EXPECT_EQ(EncodeResourceClaim(claim),
+            "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceClaim\","
+            "\"metadata\":{\"name\":\"\xEF\xBF\xBD\\\"\\n\"},\"spec\":{"
+            "\"devices\":{\"config\":[{\"opaque\":{\"driver\":\"d\","
+            "\"parameters\":null}}]}}}");
+}
+
+}  // namespace
+}  // namespace devmgr
