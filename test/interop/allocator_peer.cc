@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocates for allocator/allocator_test.py: worlds come in, one a line, in the
+// form of allocator/world.go, and the outcome of each goes out. With an
+// argument, each world is run so many times, and what that took goes out, too.
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "allocator/allocated_state.h"
+#include "allocator/allocator.h"
+#include "api/field.h"
+#include "api/parser.h"
+#include "api/problems.h"
+#include "api/resource.h"
+#include "cel/selector_cache.h"
+
+namespace devmgr::allocator {
+namespace {
+
+using nlohmann::json;
+
+/// Objects as they were read.
+struct Objects {
+  Node node;
+  std::vector<ResourceSlice> slices;
+  std::vector<DeviceClass> classes;
+  std::vector<ResourceClaim> claims;
+  std::vector<ResourceClaim> allocated;
+  std::vector<DeviceTaintRule> taint_rules;
+  Features features;
+};
+
+Features ReadFeatures(const api::Field& field) {
+  const auto is_on = [&](const char* name) {
+    return field[name].AsBool().value_or(false);
+  };
+  return {
+      .admin_access = is_on("AdminAccess"),
+      .compatibility_groups = is_on("CompatibilityGroups"),
+      .consumable_capacity = is_on("ConsumableCapacity"),
+      .device_binding_and_status = is_on("DeviceBindingAndStatus"),
+      .device_taints = is_on("DeviceTaints"),
+      .list_type_attributes = is_on("ListTypeAttributes"),
+      .optional_node_operations = is_on("OptionalNodeOperations"),
+      .partitionable_devices = is_on("PartitionableDevices"),
+      .prioritized_list = is_on("PrioritizedList"),
+  };
+}
+
+Objects ReadObjects(const api::Field& world) {
+  constexpr auto kVersion = api::ResourceVersion::kV1;
+  Objects objects;
+  objects.node = api::DecodeNode(world["node"]);
+  for (const api::Field& each : world["slices"].Items()) {
+    objects.slices.push_back(api::DecodeResourceSlice(each, kVersion, ""));
+  }
+  for (const api::Field& each : world["classes"].Items()) {
+    objects.classes.push_back(api::DecodeDeviceClass(each));
+  }
+  for (const api::Field& each : world["claims"].Items()) {
+    objects.claims.push_back(api::DecodeResourceClaim(each, kVersion));
+  }
+  for (const api::Field& each : world["allocated"].Items()) {
+    objects.allocated.push_back(api::DecodeResourceClaim(each, kVersion));
+  }
+  for (const api::Field& each : world["taintRules"].Items()) {
+    objects.taint_rules.push_back(api::DecodeDeviceTaintRule(each));
+  }
+  objects.features = ReadFeatures(world["features"]);
+  return objects;
+}
+
+template <typename T>
+std::vector<const T*> Pointers(const std::vector<T>& objects) {
+  std::vector<const T*> result;
+  for (const T& each : objects) result.push_back(&each);
+  return result;
+}
+
+json Tolerations(const std::vector<DeviceToleration>& tolerations) {
+  json result = json::array();
+  for (const DeviceToleration& each : tolerations) {
+    json one = {{"key", each.key},
+                {"operator", each.op},
+                {"value", each.value},
+                {"effect", each.effect}};
+    if (each.toleration_seconds) {
+      one["tolerationSeconds"] = *each.toleration_seconds;
+    }
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+json ResultOf(const DeviceRequestAllocationResult& result) {
+  json consumed = json::object();
+  for (const auto& [name, quantity] : result.consumed_capacity) {
+    consumed[name.str()] = quantity.text.str();
+  }
+  return {{"request", result.request},
+          {"driver", result.driver},
+          {"pool", result.pool},
+          {"device", result.device},
+          {"adminAccess", result.admin_access},
+          {"tolerations", Tolerations(result.tolerations)},
+          {"bindingConditions", result.binding_conditions},
+          {"bindingFailureConditions", result.binding_failure_conditions},
+          {"shareID", result.share_id},
+          {"consumedCapacity", std::move(consumed)},
+          {"skipNodeOperations", result.skip_node_operations}};
+}
+
+json Requirements(const std::vector<NodeSelectorRequirement>& requirements) {
+  json result = json::array();
+  for (const NodeSelectorRequirement& each : requirements) {
+    result.push_back(
+        {{"key", each.key}, {"operator", each.op}, {"values", each.values}});
+  }
+  return result;
+}
+
+json SelectorOf(const NodeSelector& selector) {
+  json terms = json::array();
+  for (const NodeSelectorTerm& term : selector.terms) {
+    terms.push_back({{"matchExpressions", Requirements(term.match_expressions)},
+                     {"matchFields", Requirements(term.match_fields)}});
+  }
+  return {{"nodeSelectorTerms", std::move(terms)}};
+}
+
+json AllocationOf(const AllocationResult& allocation) {
+  json results = json::array();
+  for (const auto& each : allocation.results) results.push_back(ResultOf(each));
+  json config = json::array();
+  for (const DeviceAllocationConfiguration& each : allocation.config) {
+    config.push_back({{"source", each.source},
+                      {"requests", each.requests},
+                      {"opaque",
+                       {{"driver", each.opaque.driver},
+                        {"parameters", json::parse(each.opaque.parameters)}}}});
+  }
+  json result = {
+      {"devices",
+       {{"results", std::move(results)}, {"config", std::move(config)}}}};
+  if (allocation.node_selector) {
+    result["nodeSelector"] = SelectorOf(*allocation.node_selector);
+  }
+  return result;
+}
+
+const char* NameOf(Result result) {
+  switch (result) {
+    case Result::kSolved:
+      return "solved";
+    case Result::kNoSolution:
+      return "none";
+    case Result::kHereNotNow:
+      return "here-not-now";
+    case Result::kBadInput:
+      return "error";
+    case Result::kInterrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+/// The steps of one answer, from objects in memory on.
+Outcome Run(const Objects& objects, cel::SelectorCache& selectors) {
+  World world;
+  world.node = &objects.node;
+  world.slices = Pointers(objects.slices);
+  if (objects.features.device_taints) {
+    world.taint_rules = Pointers(objects.taint_rules);
+  }
+  const auto inventory = TakeInventory(world, objects.features);
+  AllocatedState held;
+  for (const ResourceClaim& claim : objects.allocated) held.Add(claim);
+  Options options;
+  options.limits.steps = 200'000;
+  options.selectors = &selectors;
+  const auto classes = Pointers(objects.classes);
+  const auto claims = Pointers(objects.claims);
+  return Allocate(*inventory, classes, held, claims, options);
+}
+
+json Answer(const std::string& line, int times, cel::SelectorCache& selectors) {
+  bool is_syntax_error = false;
+  const api::ParsedText text = api::ParseJson(line, is_syntax_error);
+  if (text.documents.size() != 1)
+    return {{"result", "unreadable"}, {"error", text.error}};
+  api::Problems problems("world");
+  const Objects objects =
+      ReadObjects(api::Field(*text.documents.front(), "", problems));
+  if (problems.error_count() > 0) {
+    return {{"result", "unreadable"},
+            {"error", problems.TakeErrors().front().ToString()}};
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome = Run(objects, selectors);
+  for (int i = 1; i < times; ++i) outcome = Run(objects, selectors);
+  const auto took = std::chrono::steady_clock::now() - start;
+  json answer = {{"result", NameOf(outcome.result)},
+                 {"error", outcome.message},
+                 {"steps", outcome.steps}};
+  if (times > 0) {
+    answer["nanoseconds"] =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(took).count() /
+        times;
+  }
+  for (const Allocation& each : outcome.allocations) {
+    answer["allocations"].push_back(AllocationOf(each.allocation));
+  }
+  return answer;
+}
+
+}  // namespace
+}  // namespace devmgr::allocator
+
+int main(int argc, char** argv) {
+  const int times = argc > 1 ? std::atoi(argv[1]) : 0;
+  devmgr::cel::SelectorCache selectors(1000);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << devmgr::allocator::Answer(line, times, selectors).dump()
+              << std::endl;
+  }
+  return 0;
+}
