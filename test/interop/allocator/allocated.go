@@ -12,11 +12,14 @@ import (
 // addAllocated holds some devices by claims of others: dedicated, shared, and
 // for an administrator; some devices have changed since they were allocated.
 func (g *Generator) addAllocated() {
-	if !g.themes[themeAllocated] && !g.chance(30) {
+	if !g.themes[themeAllocated] && !g.themes[themeCapacity] && !g.chance(30) {
 		return
 	}
 	dedicated := sets.New[structured.DeviceID]()
 	percent := pick(g, 10, 25, 50)
+	if g.themes[themeCapacity] {
+		percent = pick(g, 25, 50, 75)
+	}
 	eachDevice(g.world, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
 		if len(g.world.Allocated) >= 40 || !g.chance(percent) {
 			return

@@ -100,7 +100,7 @@ class Score:
       self.repeated_shares.append(world['id'])
     name = difference(world, official, ours)
     if name is None:
-      self.unknown.append(world)
+      self.unknown.append({**world, 'ours': ours['result']})
     elif name:
       self.differences[name] += 1
     elif spellings(official) != spellings(ours):
@@ -120,7 +120,9 @@ def explain(world, go, peer):
     answered = go.ask(candidate)
     if answered['expect']['result'] == 'panic':
       return None
-    return answered if difference(answered, answered['expect'], peer.ask(answered)) is None else None
+    ours = peer.ask(answered)
+    is_readable = ours['result'] != 'unreadable' or world['ours'] == 'unreadable'
+    return answered if is_readable and difference(answered, answered['expect'], ours) is None else None
   smallest = shrink(world, ask)
   ours = peer.ask(smallest)
   return (f'{json.dumps(smallest)}\n  official {outcome(smallest["expect"])} '

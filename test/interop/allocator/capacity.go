@@ -36,7 +36,7 @@ func (g *Generator) addCapacity(device *resourceapi.Device) {
 		memory.RequestPolicy = g.memoryPolicy()
 		device.Capacity["memory"] = memory
 	}
-	if cores, found := device.Capacity["cores"]; found && g.chance(60) {
+	if cores, found := device.Capacity["cores"]; found && g.chance(80) {
 		if cores.RequestPolicy = g.corePolicy(); cores.Value.Cmp(*quantity("4")) < 0 {
 			cores.Value = *quantity("4")
 		}
@@ -64,14 +64,14 @@ func (g *Generator) memoryPolicy() *resourceapi.CapacityRequestPolicy {
 
 // corePolicy is one that counts in fractions, often.
 func (g *Generator) corePolicy() *resourceapi.CapacityRequestPolicy {
-	switch g.IntN(5) {
+	switch g.IntN(6) {
 	case 0:
 		return &resourceapi.CapacityRequestPolicy{Default: quantity("1"),
 			ValidValues: []resource.Quantity{*quantity("1"), *quantity("2"), *quantity("3")}}
 	case 1:
 		return &resourceapi.CapacityRequestPolicy{Default: quantity("1"),
 			ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: quantity("1"), Max: quantity("3"), Step: quantity("1")}}
-	case 2, 3:
+	case 2, 3, 4:
 		if g.features.FractionalCapacityRange || g.chance(30) { // stored while the feature was on
 			return &resourceapi.CapacityRequestPolicy{Default: quantity("500m"),
 				ValidRange: &resourceapi.CapacityRequestPolicyRange{
@@ -92,6 +92,9 @@ func (g *Generator) capacityRequest() *resourceapi.CapacityRequirements {
 	}
 	if g.chance(50) {
 		result.Requests["cores"] = *quantity(pick(g, "1", "1", "2", "500m", "600m", "1200m", "3", "0"))
+	}
+	if len(result.Requests) == 0 {
+		return nil // empty ones are the same as none to us
 	}
 	if g.chance(2) {
 		result.Requests["unknown"] = *quantity("1")

@@ -172,7 +172,7 @@ func (g *Generator) device(slice *resourceapi.ResourceSlice, name string, sets [
 		}
 	}
 	if g.themes[themeBinding] {
-		if g.chance(35) {
+		if g.chance(50) {
 			device.BindsToNode = pointer(g.chance(80))
 		}
 		if g.chance(35) {

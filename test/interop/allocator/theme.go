@@ -99,6 +99,9 @@ func (g *Generator) uid() string {
 func (g *Generator) chooseThemes() {
 	for count := g.between(0, 6); count > 0; count-- {
 		theme := Theme(g.IntN(int(themeCount)))
+		if g.chance(25) { // those that decide less often than others
+			theme = pick(g, themeCapacity, themeLists, themeBinding, themeAlternatives)
+		}
 		if rare[theme] && g.chance(60) {
 			continue
 		}
