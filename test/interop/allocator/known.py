@@ -98,7 +98,7 @@ def has_turned_dedicated(world):
   """A device with shares that is not for sharing any more."""
   shares = {(each['driver'], each['pool'], each['device'])
             for claim in world.get('allocated') or ()
-            for each in claim['status']['allocation']['devices']['results'] if 'shareID' in each}
+            for each in claim['status']['allocation']['devices'].get('results', ()) if 'shareID' in each}
   return any((one['spec']['driver'], one['spec']['pool']['name'], device['name']) in shares and
              not is_shared(device) for one, device in devices(world))
 
@@ -122,6 +122,10 @@ def uses_derived(world):
   return any('derivedAttributes' in request for request in requests(world))
 
 
+def wants_several(world):
+  return len(list(requests(world))) > 1 or any(request.get('count', 0) > 1 for request in requests(world))
+
+
 def said(official, text):
   return text in official.get('error', '')
 
@@ -140,6 +144,9 @@ DIFFERENCES = (
     ('D2 admin access takes nothing of others', admin_shares),
     ('D7 a device with shares is not handed out as a whole',
      lambda world, official, ours: has_turned_dedicated(world)),
+    ('D13 a selector that would fail is not asked where too few devices are left',
+     lambda world, official, ours: (said(official, 'CEL runtime error') or said(official, 'CEL compile error')) and
+     ours['result'] != 'error' and wants_several(world)),
     ('derived attributes are not evaluated',
      lambda world, official, ours: uses_derived(world) and world['features']['DerivedAttributes'] and
      'DRADerivedAttributes' in ours.get('error', '')),

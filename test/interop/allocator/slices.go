@@ -128,8 +128,12 @@ func (g *Generator) disturb(slices []*resourceapi.ResourceSlice) []*resourceapi.
 	if g.themes[themeGenerations] && g.chance(60) {
 		old := pick(g, slices...).DeepCopy()
 		old.Name += "-other"
-		old.Spec.Pool.Generation += int64(pick(g, -1, 1, 1))
-		old.Spec.Pool.Generation = max(0, old.Spec.Pool.Generation)
+		// Never the same: slices of one generation agree on how many there are.
+		if old.Spec.Pool.Generation > 0 && g.chance(30) {
+			old.Spec.Pool.Generation--
+		} else {
+			old.Spec.Pool.Generation++
+		}
 		old.Spec.Pool.ResourceSliceCount = int64(g.between(1, 2))
 		if g.chance(50) {
 			old.Spec.NodeSelector, old.Spec.AllNodes, old.Spec.PerDeviceNodeSelection = nil, nil, nil
