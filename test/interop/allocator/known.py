@@ -82,7 +82,7 @@ def has_admin(world):
   return any(request.get('adminAccess') for request in requests(world))
 
 
-def admin_shares(world, _official, _ours):
+def admin_shares(world):
   """Something that admin access takes of others there: counters, capacity, or
   the device itself."""
   return has_admin(world) and (
@@ -114,8 +114,8 @@ def has_fractional_policy(world):
             if 'validRange' in capacity.get('requestPolicy', {})]
   asked = [text for request in requests(world)
            for text in request.get('capacity', {}).get('requests', {}).values()]
-  return bool(ranges) and any(fractional(text) for text in
-                              asked + [text for each in ranges for text in each.values()])
+  return not world['features']['FractionalCapacityRange'] and bool(ranges) and any(
+      fractional(text) for text in asked + [text for each in ranges for text in each.values()])
 
 
 def uses_derived(world):
@@ -130,31 +130,36 @@ def said(official, text):
   return text in official.get('error', '')
 
 
-# Names begin with the row of deviations that they are.
+# Names begin with the row of deviations that they are; the first that applies
+# counts, so that those which are certain come first.
 DIFFERENCES = (
     ('D13 the official search was ended after many steps',
      lambda world, official, ours: official['result'] == 'interrupted'),
+    ('what no API server takes in is refused when it is read',
+     lambda world, official, ours: ours['result'] == 'unreadable' and official['result'] == 'error' and
+     any(text in ours['error'] for text in ("'Future' is unknown", 'has neither matchAttribute'))),
+    ('derived attributes are not evaluated',
+     lambda world, official, ours: uses_derived(world) and world['features']['DerivedAttributes'] and
+     'DRADerivedAttributes' in ours.get('error', '')),
     ('D3 All: only pools that may have a matching device count',
      lambda world, official, ours: said(official, 'asks for all devices, but resource pool')),
     ('D4 All: a constraint that is not fulfilled is no error',
      lambda world, official, ours: said(official, 'a claim constraint would not be satisfied')),
-    ('D8 amounts are exact: no range of whole numbers or of 64 bits',
-     lambda world, official, ours: said(official, 'cannot be represented') or
-     has_fractional_policy(world)),
-    ('D2 admin access takes nothing of others', admin_shares),
-    ('D7 a device with shares is not handed out as a whole',
-     lambda world, official, ours: has_turned_dedicated(world)),
     ('D13 a selector that would fail is not asked where too few devices are left',
      lambda world, official, ours: (said(official, 'CEL runtime error') or said(official, 'CEL compile error')) and
      ours['result'] != 'error' and wants_several(world)),
-    ('derived attributes are not evaluated',
-     lambda world, official, ours: uses_derived(world) and world['features']['DerivedAttributes'] and
-     'DRADerivedAttributes' in ours.get('error', '')),
-    ('what no API server takes in is refused when it is read',
-     lambda world, official, ours: ours['result'] == 'unreadable' and official['result'] == 'error' and
-     any(text in ours['error'] for text in ("'Future' is unknown", 'has neither matchAttribute'))),
     ('allowMultipleAllocations is known whatever the gates are',
      lambda world, official, ours: said(official, 'allowMultipleAllocations')),
+    ('D8 amounts beyond 64 bits, or none of a thousandth, are no error',
+     lambda world, official, ours: said(official, 'cannot be represented') and ours['result'] != 'error'),
+    ('D8 amounts are exact, not whole numbers',
+     lambda world, official, ours: official['result'] != 'error' and ours['result'] != 'error' and
+     has_fractional_policy(world)),
+    ('D7 a device with shares is not handed out as a whole',
+     lambda world, official, ours: official['result'] == 'solved' and ours['result'] != 'error' and
+     has_turned_dedicated(world)),
+    ('D2 admin access takes nothing of others',
+     lambda world, official, ours: ours['result'] == 'solved' and admin_shares(world)),
 )
 
 

@@ -211,7 +211,9 @@ func (g *Generator) attributes() map[resourceapi.QualifiedName]resourceapi.Devic
 	if g.chance(80) {
 		result["flag"] = resourceapi.DeviceAttribute{BoolValue: pointer(g.chance(60))}
 	}
-	if g.chance(20) { // the full name comes before the bare one
+	// The full name comes before the bare one; to selectors both are one name,
+	// and it is by chance there which of them they see.
+	if g.chance(20) && !g.themes[themeSelectors] {
 		result["a.example.com/numa"] = resourceapi.DeviceAttribute{IntValue: pointer(int64(g.IntN(2)))}
 	}
 	if g.themes[themeLists] {
