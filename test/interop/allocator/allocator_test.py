@@ -30,7 +30,8 @@ from tap import Tap  # noqa: E402
 
 COUNT = 2000  # worlds, times the scale
 BATCH = 500  # worlds at a time
-DECIDED = 400  # worlds of which it is asked which rules decide them
+DECIDED = 400  # worlds at least of which it is asked which rules decide them
+LONG = 20000  # worlds of which each rule decides some
 SHRUNK = 5  # of those that differ
 
 
@@ -65,7 +66,7 @@ def build(out):
 
 def pairs(go, peer, seed, count):
   """Worlds with the official answers, and our answers."""
-  every = max(1, count // DECIDED)
+  every = max(1, min(count // DECIDED, 10))
   for first in range(0, count, BATCH):
     size = min(BATCH, count - first)
     made = subprocess.run([go, '-seed', str(seed), '-first', str(first), '-count', str(size),
@@ -150,6 +151,10 @@ def compare(tap, go_path, peer_path, source_root):
   score.print()
   tap.check(min(score.results[each] for each in ('solved', 'none', 'error')) > count // 20,
             'worlds are solved, are not, and are wrong', score.results)
+  rules = subprocess.run([go_path, '-rules'], capture_output=True, text=True, check=True).stdout.splitlines()
+  if score.worlds >= LONG:
+    idle = [rule for rule in rules if not score.decides[rule]]
+    tap.check(not idle, f'each of {len(rules)} rules decides some worlds', idle)
   tap.check(not score.repeated_shares, 'each share has an ID of its own', score.repeated_shares[:10])
   tap.check(not score.spelt, 'amounts are spelt as the official allocator spells them',
             f'{len(score.spelt)} are not:\n' + '\n'.join(score.spelt[:5]))

@@ -42,6 +42,7 @@ func main() {
 	count := flag.Uint64("count", 1000, "worlds")
 	decide := flag.Uint64("decide", 0, "ask of every such world which rules decide it")
 	stdin := flag.Bool("in", false, "worlds come from stdin")
+	names := flag.Bool("rules", false, "print the names of the rules")
 	bench := flag.Bool("bench", false, "print how long shapes of worlds take")
 	flag.Parse()
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
@@ -49,6 +50,11 @@ func main() {
 	switch {
 	case *stdin:
 		answerStdin(out)
+		return
+	case *names:
+		for _, rule := range rules {
+			fmt.Fprintln(out, rule.name)
+		}
 		return
 	case *bench:
 		benchmark(out)
