@@ -30,6 +30,18 @@ using State = GatheredPool::State;
 absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
                         RequestNumber number, Requests& requests) {
   Request& request = requests.requests[number];
+  for (DeviceNumber device = 0; device < inventory.devices().size(); ++device) {
+    switch (eligibility.IsPartOfAll(number, device)) {
+      case Eligibility::Verdict::kYes:
+        request.all.push_back(device);
+        break;
+      case Eligibility::Verdict::kError:
+        return eligibility.Error(number, device);
+      default:
+        break;
+    }
+  }
+  request.wanted = static_cast<std::int64_t>(request.all.size());
   for (const Pool& pool : inventory.pools()) {
     if (pool.state == State::kUsable ||
         !eligibility.MayHave(number, pool.id.driver)) {
@@ -43,18 +55,6 @@ absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
         pool.state == State::kIncomplete ? "being updated" : "invalid",
         pool.problem);
   }
-  for (DeviceNumber device = 0; device < inventory.devices().size(); ++device) {
-    switch (eligibility.IsPartOfAll(number, device)) {
-      case Eligibility::Verdict::kYes:
-        request.all.push_back(device);
-        break;
-      case Eligibility::Verdict::kError:
-        return eligibility.Error(number, device);
-      default:
-        break;
-    }
-  }
-  request.wanted = static_cast<std::int64_t>(request.all.size());
   return absl::OkStatus();
 }
 

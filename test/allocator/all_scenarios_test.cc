@@ -70,6 +70,10 @@ TEST(AllocatorAll, WaitsForNoPoolWhenTheClaimIsWrong) {
   bed.Slice("n1", "p1", {Dev("d1")}).pool_slice_count = 2;
   EXPECT_EQ(bed.Verdict({Want().One(Ask::All("A")).One(Ask("B", 33))}),
             "bad-input");
+  bed.Slice("n1", "p2", {Dev("d1")});
+  EXPECT_EQ(bed.Solve(Ask::All("A").If("device.attributes[\"a\"].x == 1"))
+                .substr(0, 10),
+            "bad-input:");
 }
 
 // AL-026, and Δ3 where it is not clear that no device would match.
