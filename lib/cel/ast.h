@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions as trees in one array: a node is named by its index, which is
-// what costs are counted by, too. So a tree of any depth is copied and freed
-// without recursion.
+// The syntax tree of an expression. All nodes lie in one array and refer to
+// each other by their index, so that a tree of any depth is copied and freed
+// without recursion. The cost of an evaluation is counted by the same indices.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,33 @@ constexpr ExprId kNoExpr = -1;
 enum class ExprKind {
   kLiteral,  ///< `literal`
   kIdent,    ///< `name`
-  kSelect,   ///< `target`.`name`; `test_only` for has()
+  kSelect,   ///< `target`.`name`; has() is one with `test_only`
   kCall,     ///< `target`.`name`(`args`); operators have names such as `_+_`
   kList,     ///< [`args`]
   kMap,      ///< {`args`}: keys and values alternate
-  kFold,     ///< a macro such as all(): see FoldPart
+  kFold,     ///< the loop that a macro such as all() becomes: see FoldPart
 };
 
-/// The `args` of a fold. `accumulator` begins as kInit; for each element of
-/// kRange, as long as kCondition holds, it becomes kStep; the value is kResult.
+/// The `args` of a fold, which is a loop. The variable `accumulator` begins
+/// with the value of kInit. For each element of kRange, as long as kCondition
+/// is true, it becomes the value of kStep. The value of the fold is kResult.
 enum FoldPart { kRange, kInit, kCondition, kStep, kResult };
 
 struct Expr {
   ExprKind kind = ExprKind::kLiteral;
-  std::uint32_t offset = 0;  ///< Into the text, in bytes.
+  std::uint32_t offset = 0;  ///< Byte offset into the text.
   bool test_only = false;
   std::string name;
   Value literal;
   ExprId target = kNoExpr;
   std::vector<ExprId> args;
-  /// Of lists and maps: the element, or entry, was written with `?`.
+  /// For lists and maps: whether the element, or the entry, was written with
+  /// `?`.
   std::vector<bool> optional;
   std::string iter_var;
-  std::string iter_var2;  ///< Of comprehensions over two variables; else empty.
+  std::string iter_var2;  ///< Empty in a fold over one variable.
   std::string accumulator;
-  /// Levels below this one, as written.
+  /// The number of levels below this node. A macro counts as one level here.
   int depth = 0;
 };
 
@@ -58,19 +60,22 @@ struct Ast {
   Expr& operator[](ExprId id) { return nodes[static_cast<std::size_t>(id)]; }
 };
 
-/// What a fold of a macro names its accumulator. No expression can write it.
+/// The name of the accumulator of a macro. No expression can use it, since `@`
+/// is not part of an identifier.
 constexpr std::string_view kAccumulatorName = "@result";
-/// The iteration variable of a fold that only names a value.
+/// The name of the iteration variable of cel.bind(), whose fold has no rounds.
 constexpr std::string_view kUnusedName = "#unused";
 
-/// Nodes of the largest tree: `optMap` takes its target twice, so that text is
-/// no bound.
+/// The number of nodes that a tree may have. The size of the text is no bound
+/// for it: `optMap` copies its target, so that nested ones double the tree.
 constexpr std::size_t kMaxNodes = 100'000;
-/// Levels of the deepest tree, as written, and with what macros add.
+/// The number of levels that a tree may have: as it is written, and with macros
+/// expanded.
 constexpr int kMaxDepth = 250;
 constexpr int kMaxExpandedDepth = 1000;
 
-/// A fold that binds one name to a value, as cel.bind() does.
+/// Whether `fold` is what cel.bind() expands to: it binds a name to a value and
+/// has no rounds.
 inline bool IsBind(const Ast& ast, const Expr& fold) {
   const Expr& range = ast[fold.args[kRange]];
   const Expr& condition = ast[fold.args[kCondition]];

@@ -127,8 +127,8 @@ ExprId AstBuilder::Fold(std::uint32_t offset,
 }
 
 ExprId AstBuilder::Copy(ExprId id) {
-  // Children have smaller indices than their parents, so that the copies are
-  // made in the order of indices.
+  // A child has a smaller index than its parent. In the order of indices each
+  // child is therefore copied before its parent.
   std::vector<ExprId> wanted = {id};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const std::vector<ExprId> children = ChildrenOf(ast_[wanted[i]]);
@@ -136,7 +136,8 @@ ExprId AstBuilder::Copy(ExprId id) {
     if (ast_.nodes.size() + wanted.size() > kMaxNodes) break;
   }
   std::sort(wanted.begin(), wanted.end());
-  std::vector<std::pair<ExprId, ExprId>> copies;  // From and to, by from.
+  // Pairs of original and copy, sorted.
+  std::vector<std::pair<ExprId, ExprId>> copies;
   const auto copy_of = [&](ExprId from) {
     const auto found = std::lower_bound(copies.begin(), copies.end(),
                                         std::pair(from, ExprId{0}));

@@ -12,8 +12,9 @@
 
 namespace devmgr::cel {
 
-/// Makes nodes and keeps their limits. After the first problem it goes on
-/// making nodes, so that callers need to look for it in few places.
+/// Makes the nodes of a tree and keeps its limits. After the first problem it
+/// goes on making nodes, so that callers have to check for a problem in few
+/// places only.
 class AstBuilder {
  public:
   ExprId Literal(std::uint32_t offset, Value value);
@@ -25,14 +26,15 @@ class AstBuilder {
               std::vector<bool> optional = {});
   ExprId Map(std::uint32_t offset, std::vector<ExprId> keys_and_values,
              std::vector<bool> optional = {});
-  /// `variables`: one or two.
+  /// Makes a fold over one or two `variables`.
   ExprId Fold(std::uint32_t offset, const std::vector<std::string>& variables,
               std::string_view accumulator, ExprId range, ExprId init,
               ExprId condition, ExprId step, ExprId result);
-  /// The tree of `id` once more.
+  /// Copies the subtree of `id`.
   ExprId Copy(ExprId id);
 
-  /// What a macro made counts as one level.
+  /// Sets the depth of `id`, the expansion of a macro with these arguments, to
+  /// one level above its arguments.
   void CountAsOneLevel(ExprId id, ExprId target,
                        const std::vector<ExprId>& args);
 
@@ -46,7 +48,7 @@ class AstBuilder {
   int DepthOf(const std::vector<ExprId>& children) const;
 
   Ast ast_;
-  std::vector<int> real_depths_;  ///< By node, with what macros add.
+  std::vector<int> real_depths_;  ///< By node, with macros expanded.
   std::optional<Problem> problem_;
 };
 

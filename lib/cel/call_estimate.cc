@@ -15,17 +15,18 @@ namespace {
 
 using Operands = std::vector<Operand>;
 
-/// By what the expression shows, else by what the API permits.
+/// The size as the expression shows it, otherwise the bounds of the API.
 SizeRange SizeOf(const Operand& operand) {
   if (operand.size) return *operand.size;
   return DeviceSize(operand.path).value_or(kUnknownSize);
 }
-/// By what the expression shows alone.
+/// The size as the expression shows it, without the bounds of the API.
 SizeRange KnownSize(const Operand& operand) {
   return operand.size.value_or(kUnknownSize);
 }
 
-/// The elements of a list; nothing when its type says nothing of them.
+/// An operand that stands for the elements of a list. Nothing when the type of
+/// the list does not name that of its elements.
 std::optional<Operand> ElementOf(const Operand& list) {
   if (list.type->params.empty()) return std::nullopt;
   Operand element;
@@ -41,13 +42,14 @@ CostRange PatternRange(const SizeRange& text, const SizeRange& pattern) {
   return (text + Fixed(1)) * kStringFactor * (pattern * kPatternFactor);
 }
 
-// -- Extensions of lists and sets, by overload ------------------------------
+// -- Extensions of lists and sets, found by overload -------------------------
 
 CallEstimate ListCall(double factor, const SizeRange& size) {
   return {size * factor + Fixed(1) + Fixed(kListCost), size};
 }
 
-/// The literal that `operand` is, as a number that is not negative.
+/// The value of an operand that is an int literal, but at least 0; `otherwise`
+/// for other operands.
 std::uint64_t LiteralOr(const Operand& operand, std::uint64_t otherwise) {
   if (operand.expr == nullptr || operand.expr->kind != ExprKind::kLiteral) {
     return otherwise;
@@ -57,7 +59,8 @@ std::uint64_t LiteralOr(const Operand& operand, std::uint64_t otherwise) {
   return *number < 0 ? 0 : static_cast<std::uint64_t>(*number);
 }
 
-/// Of a sort by keys of this size, which the overload names the type of.
+/// A sort whose keys have this total size. The type of the keys is part of the
+/// name of the overload.
 CallEstimate SortCall(std::string_view overload, const SizeRange& size) {
   const bool has_text = overload.find("_string_") != std::string_view::npos ||
                         overload.find("_bytes_") != std::string_view::npos;
@@ -77,8 +80,8 @@ std::optional<CallEstimate> ExtensionCall(std::string_view overload,
   }
   if (target == nullptr) return std::nullopt;
   if (overload == "list_slice") {
-    // A slice that ends before it begins has no size; like upstream it is
-    // counted as if there were no end.
+    // When a slice ends before it begins, the difference wraps around and the
+    // size is unbounded. Upstream does the same.
     return ListCall(1, Fixed(LiteralOr(args[1], SizeOf(*target).max) -
                              LiteralOr(args[0], 0)));
   }
@@ -100,7 +103,7 @@ std::optional<CallEstimate> ExtensionCall(std::string_view overload,
   return std::nullopt;
 }
 
-// -- The Kubernetes library, by name ----------------------------------------
+// -- The Kubernetes library, found by name -----------------------------------
 
 CallEstimate TraversalCall(std::string_view function, const Operand& target) {
   CostRange per_element = Fixed(1);
@@ -112,7 +115,7 @@ CallEstimate TraversalCall(std::string_view function, const Operand& target) {
   if (element || function == "includes") {
     return {SizeOf(target) * per_element, std::nullopt};
   }
-  // indexOf() and lastIndexOf() of a string.
+  // What remains is indexOf() or lastIndexOf() of a string.
   return {SizeOf(target) * kStringFactor, std::nullopt};
 }
 
@@ -127,8 +130,8 @@ CallEstimate ReplaceCall(const Operand& target, const Operands& args) {
   const SizeRange to = SizeOf(args[1]);
   SizeRange count;
   SizeRange kept;
-  // At most: nothing is found around each character; what is replaced by
-  // shorter text does not make it longer.
+  // The longest result. An empty pattern is found around each character. If the
+  // replacement is not longer than the pattern, the text does not grow.
   if (from.min == 0) {
     count.max = AddBounded(text.max, 1);
     kept.max = text.max;
@@ -137,7 +140,7 @@ CallEstimate ReplaceCall(const Operand& target, const Operands& args) {
   } else {
     count.max = Replacements(text.max, from.min);
   }
-  // At least, likewise.
+  // The shortest result, by the same reasoning.
   if (from.max == 0) {
     count.min = AddBounded(text.min, 1);
     kept.min = text.min;
@@ -217,9 +220,9 @@ std::optional<CallEstimate> KubernetesCall(std::string_view function,
   return std::nullopt;
 }
 
-// -- The language's own, by overload ----------------------------------------
+// -- Functions of the language, found by overload ----------------------------
 
-/// Of comparing two values: as far as the smaller one goes.
+/// The cost of comparing two values, which ends with the smaller one.
 CostRange ComparisonCost(const Operands& args) {
   const std::uint64_t smaller =
       std::min(KnownSize(args[0]).max, KnownSize(args[1]).max);

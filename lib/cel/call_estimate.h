@@ -12,9 +12,10 @@
 
 namespace devmgr::cel {
 
-/// An operand of a call, as far as it is known before the call is run.
+/// The operand of a call, as far as it is known without evaluating it.
 struct Operand {
-  std::vector<std::string> path;  ///< As DeviceSize() has it; may be empty.
+  /// See DeviceSize(). Empty when it is unknown.
+  std::vector<std::string> path;
   TypeRef type;
   const Expr* expr = nullptr;
   std::optional<SizeRange> size;
@@ -25,9 +26,9 @@ struct CallEstimate {
   std::optional<SizeRange> result_size;
 };
 
-/// What a call of an overload costs beyond its operands. `target` is null for
-/// a function that is no member. Nothing for what the caller has to see to:
-/// `&&`, `||`, `?:` and `+`, which know more of their operands.
+/// The cost of a call beyond that of its operands. `target` is null when the
+/// function is no member. Nothing for `&&`, `||`, `?:` and `+`, whose costs and
+/// sizes depend on more than their operands; the caller estimates these.
 std::optional<CallEstimate> EstimateCall(std::string_view function,
                                          std::string_view overload,
                                          const Operand* target,

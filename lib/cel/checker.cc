@@ -20,11 +20,11 @@ struct TypedName {
   TypeRef type;
 };
 
-/// What an identifier turned out to be.
+/// What an identifier refers to: a variable, or a type.
 struct Resolution {
   TypeRef type;
-  std::string variable;           ///< Of the environment; or
-  std::optional<Value> constant;  ///< the name of a type.
+  std::string variable;           ///< Its name in the environment.
+  std::optional<Value> constant;  ///< The type, if it is one.
 };
 
 class Checker {
@@ -38,7 +38,7 @@ class Checker {
   std::variant<Checked, Problem> Run() {
     CheckExpr(ast_.root);
     for (std::size_t i = 0; i < types_.size() && !problem_; ++i) {
-      // What a macro took apart has no type of its own.
+      // Arguments of macros that the expansion does not use were not checked.
       types_[i] = types_[i] ? unifier_.Resolve(types_[i], true)
                             : SimpleType(TypeKind::kDyn);
     }
@@ -51,11 +51,12 @@ class Checker {
   }
 
  private:
-  /// Elements of a list, keys and values of a map have the very same type, dyn
-  /// being one like any other; but for what is passed to format().
+  /// Checks that the elements of a list, the keys of a map and the values of a
+  /// map have one type. dyn is a type like any other here. Literals within the
+  /// arguments of format() are exempt.
   void CompareElements() {
     std::vector<bool> exempt(ast_.nodes.size());
-    // Parents come after their children in the array.
+    // A parent has a larger index than its children.
     for (std::size_t i = ast_.nodes.size(); i > 0 && !problem_; --i) {
       const Expr& expr = ast_.nodes[i - 1];
       if (exempt[i - 1] || expr.name == "format") {
@@ -95,7 +96,7 @@ class Checker {
   void Report(ExprId where, std::string message) {
     if (!problem_) problem_ = Problem{ast_[where].offset, std::move(message)};
   }
-  /// For messages: variables replaced by what is known of them.
+  /// The type for a message, with the variables replaced whose type is known.
   std::string Shown(const TypeRef& type, bool free_to_dyn = false) {
     constexpr std::size_t kLimit = 200;
     return api::Readable(Describe(*unifier_.Resolve(type, free_to_dyn)),
@@ -169,8 +170,8 @@ class Checker {
     return std::nullopt;
   }
 
-  /// Makes node `id` a reference to what was found. `hidden`: a local has the
-  /// name, too.
+  /// Turns node `id` into a reference to what was found. `hidden`: the variable
+  /// of a macro has the same name.
   TypeRef Refer(ExprId id, Resolution found, bool hidden) {
     Expr& expr = ast_[id];
     expr.target = kNoExpr;
@@ -195,7 +196,8 @@ class Checker {
     return Refer(id, *std::move(found), hidden);
   }
 
-  /// The name a.b.c that a chain of selections spells; empty when it is none.
+  /// The name that a chain of selections spells, as a.b.c; empty when `id` is
+  /// no such chain.
   std::string QualifiedName(ExprId id) const {
     std::string name;
     while (ast_[id].kind == ExprKind::kSelect && !ast_[id].test_only) {
@@ -269,7 +271,8 @@ class Checker {
     for (const ExprId arg : std::vector<ExprId>(ast_[id].args)) CheckExpr(arg);
     const ExprId target = ast_[id].target;
     if (target != kNoExpr) {
-      // A member, or a function of a namespace: strings.quote(x).
+      // Either a member function, or a function of a namespace as in
+      // strings.quote(x).
       const std::string space = QualifiedName(target);
       const FunctionDeclaration* qualified =
           space.empty() ? nullptr : FindFunction(space + "." + ast_[id].name);
@@ -336,7 +339,7 @@ class Checker {
     return result ? result : NoMatch(id, function.name, types);
   }
 
-  /// && and || take bool or dyn on either side.
+  /// Both operands of && and || are bool or dyn.
   TypeRef CheckLogic(ExprId id, const FunctionDeclaration& function) {
     overloads_[static_cast<std::size_t>(id)] = {&function.overloads.front()};
     const TypeRef boolean = SimpleType(TypeKind::kBool);
@@ -373,7 +376,8 @@ class Checker {
     return SimpleType(TypeKind::kDyn);
   }
 
-  /// Of an element written with `?`: what the optional holds.
+  /// The type of an element: what the optional holds if it was written with
+  /// `?`.
   TypeRef Unwrap(ExprId where, TypeRef type, bool optional) {
     if (!optional) return type;
     type = unifier_.Resolve(type, false);
@@ -411,7 +415,7 @@ class Checker {
     return MapType(keys, values);
   }
 
-  /// The types of the iteration variables over `range`.
+  /// The types of the iteration variables of a loop over `range`.
   std::vector<TypeRef> ElementTypes(ExprId range_id, bool two) {
     const TypeRef range = unifier_.Resolve(TypeAt(range_id), false);
     switch (range->kind) {

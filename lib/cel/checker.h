@@ -12,11 +12,12 @@
 
 namespace devmgr::cel {
 
-/// An expression whose types fit. Indices are those of its nodes.
+/// An expression whose types fit. Its vectors are indexed by node.
 struct Checked {
   Ast ast;
   std::vector<TypeRef> types;
-  /// Of calls: what fits the types of the arguments; several when one is dyn.
+  /// For calls: the overloads that fit the types of the arguments. There may be
+  /// several when an argument is dyn.
   std::vector<std::vector<const Overload*>> overloads;
 
   const Type& TypeAt(ExprId id) const {
@@ -24,10 +25,11 @@ struct Checked {
   }
 };
 
-/// Finds what each name means and whether the types fit. Selections that are
-/// the name of a variable become identifiers, names of types literals. An
-/// identifier that begins with a dot is a variable of the environment although
-/// a macro's has the same name. Stops at the first problem.
+/// Resolves the names of an expression and checks its types. Stops at the first
+/// problem. Three kinds of nodes are replaced: a chain of selections that
+/// spells the name of a variable becomes one identifier; the name of a type
+/// becomes a literal; and an identifier for a variable of the environment gets
+/// a leading dot when the variable of a macro has the same name.
 std::variant<Checked, Problem> Check(Ast ast, const Environment& environment);
 
 }  // namespace devmgr::cel

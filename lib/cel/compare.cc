@@ -14,8 +14,9 @@ std::partial_ordering CompareIntUint(std::int64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(a) <=> b;
 }
 
-/// As a double, unless that is beyond all whole numbers of the type: the last
-/// bits of a large number do not count, as they do not in cel-go.
+/// Compares a whole number with a double. Unless the double is beyond all
+/// numbers of the type, the number is converted, so that the last bits of a
+/// large one do not count. cel-go does the same.
 template <typename Whole>
 std::partial_ordering CompareWithDouble(Whole a, double b, double lowest,
                                         double highest) {
@@ -50,7 +51,8 @@ std::partial_ordering CompareNumbers(const Value& a, const Value& b) {
                        : CompareWithDouble(*au, *bd, 0.0, kTwo64);
 }
 
-/// A unit of work is a number, or some dozens of bytes.
+/// The work of a comparison: one unit for a number, or for some dozens of
+/// bytes.
 constexpr std::size_t kBytesPerUnit = 64;
 
 bool EqualTexts(const std::string& a, const std::string& b, Work& work) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that make one type of another: int(), string(), timestamp()...
+// The conversions between types: int(), string(), timestamp() and so on.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -27,7 +27,7 @@ Value WrongText(const Args& args, std::string_view type) {
                        std::string(type) + "': " + api::Quoted(args.Text(0)));
 }
 
-/// The number that all of `text` is.
+/// Reads a number that spans all of `text`.
 template <typename T>
 std::optional<T> ReadWhole(std::string_view text) {
   T number = 0;
@@ -41,7 +41,8 @@ std::optional<T> ReadWhole(std::string_view text) {
 
 Value TextToInt(const Args& args) {
   std::string_view text = args.Text(0);
-  // from_chars takes no plus, but would take a minus behind ours.
+  // std::from_chars accepts no plus sign. After ours it would accept a minus
+  // sign.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-')
     text.remove_prefix(1);
   const std::optional<int64_t> number = ReadWhole<int64_t>(text);
@@ -78,8 +79,8 @@ Value TextToTimestamp(const Args& args) {
   return time ? Value::Of(*time) : WrongText(args, "timestamp");
 }
 
-// Fractions are cut off. NaN and what is too large are errors; as in cel-go,
-// the numbers at the very border are, too.
+// Fractions are cut off. NaN and numbers out of range are errors; as in cel-go
+// the smallest and the largest number are out of range, too.
 Value DoubleToInt(const Args& args) {
   const double number = args.As<double>(0);
   if (!(number > -kBeyondInt && number < kBeyondInt)) {

@@ -12,7 +12,7 @@
 namespace devmgr::cel {
 namespace {
 
-/// Rounded up, and no more than fits.
+/// Rounds up. What does not fit 64 bits is the largest number.
 std::uint64_t Ceil(double cost) {
   cost = std::ceil(cost);
   return cost >= 18446744073709551616.0
@@ -21,7 +21,7 @@ std::uint64_t Ceil(double cost) {
 }
 
 double Size(const Value& value) { return static_cast<double>(SizeOf(value)); }
-/// The Kubernetes library does not look into optionals.
+/// The size of an optional is 1 here, as in the Kubernetes library.
 double PlainSize(const Value& value) {
   return static_cast<double>(SizeOf(value, false));
 }
@@ -30,9 +30,10 @@ std::uint64_t PatternCost(double text, double pattern) {
   return Ceil((1.0 + text) * kStringFactor) * Ceil(pattern * kPatternFactor);
 }
 
-/// Strings by their bytes, each rounded down; lists and maps by all in them;
-/// 1 for all else. What has more than `visits` parts, as nested lists that
-/// share theirs can, costs more than any limit.
+/// The cost of looking at all of a value: a tenth of the bytes of each string,
+/// rounded down; the sum over the elements of lists and maps; 1 for any other
+/// value. Stops after `visits` values: nested lists that share their parts may
+/// have any number of them.
 std::uint64_t TraversalCost(const Value& value, std::uint64_t& visits) {
   if (visits == 0) return 0;
   --visits;
@@ -67,7 +68,8 @@ std::uint64_t TraversalCost(const Value& value) {
   return visits > 0 ? cost : std::numeric_limits<std::uint64_t>::max() / 2;
 }
 
-/// Functions that Kubernetes counts by name, whatever their overload is.
+/// The functions whose cost Kubernetes defines. They are found by name,
+/// whatever the overload is.
 std::optional<std::uint64_t> KubernetesCost(std::string_view function,
                                             std::span<const Value> args,
                                             const Value& result) {
@@ -106,7 +108,7 @@ std::uint64_t ListCost(double factor, double size) {
          1 + kListCost;
 }
 
-/// Of comparing all elements with all others.
+/// The cost of comparing each element of a list with each other one.
 std::uint64_t SelfCompareCost(const Value& value) {
   const auto* list = value.As<List>();
   if (list == nullptr || (*list)->elements.empty()) return ListCost(2, 0);
@@ -116,7 +118,7 @@ std::uint64_t SelfCompareCost(const Value& value) {
   return ListCost(2.0 + (has_text ? kStringFactor : 0), size * size);
 }
 
-/// The extensions of lists and sets, which are counted by their overload.
+/// The extensions of lists and sets. They are found by overload.
 std::optional<std::uint64_t> ExtensionCost(std::string_view overload,
                                            std::span<const Value> args,
                                            const Value& result) {
@@ -153,7 +155,7 @@ bool IsTextOrder(std::string_view overload) {
   return IsOneOf(overload, kNames);
 }
 
-/// The language's own functions, by their overload.
+/// The functions of the language. They are found by overload.
 std::uint64_t StandardCost(std::string_view overload,
                            std::span<const Value> args) {
   if (overload == "starts_with_string" || overload == "ends_with_string") {

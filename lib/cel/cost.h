@@ -17,32 +17,38 @@ namespace devmgr::cel {
 
 constexpr std::uint64_t kListCost = 10;
 constexpr std::uint64_t kMapCost = 30;
-/// Of traversing a string, per character; of a pattern, per character of it.
+/// The cost of reading a string, per character, and of a pattern, per
+/// character.
 constexpr double kStringFactor = 0.1;
 constexpr double kPatternFactor = 0.25;
-/// What a selector may cost: CELSelectorExpressionMaxCost.
+/// The limit for the cost of a selector: CELSelectorExpressionMaxCost of
+/// Kubernetes.
 constexpr std::uint64_t kDefaultCostLimit = 1'000'000;
 
-/// What a call of `function` costs. `overload` is empty when the types of the
-/// arguments leave more than one.
+/// The cost of a call of `function`. `overload` is empty when several overloads
+/// fit the types of the arguments.
 std::uint64_t CallCost(std::string_view function, std::string_view overload,
                        std::span<const Value> args, const Value& result);
 
-/// Counts. A call is free when one of its arguments was not evaluated, which is
-/// seen by a stack of what was: the same one as cel-go's, whose odd moments
-/// (what a loop leaves behind is found again) are part of the cost.
+/// Counts the cost of one evaluation. A call costs nothing when one of its
+/// arguments was not evaluated. To find that out, the tracker keeps a stack of
+/// the steps that were evaluated, as cel-go does. Since it works as cel-go's
+/// does, it is inexact in the same way: the rounds of a loop leave steps on the
+/// stack, and a later call may take such a step for its own argument, and then
+/// costs what cel-go makes it cost.
 class CostTracker {
  public:
-  /// `ids`: all that is pushed is less.
+  /// The number of each step that is pushed must be less than `ids`.
   CostTracker(std::uint64_t limit, std::size_t ids)
       : limit_(limit), on_stack_(ids) {}
 
   void Add(std::uint64_t cost) { cost_ += cost; }
   void Remove(std::uint64_t cost) { cost_ -= cost; }
-  /// Takes `id`, and what lies above it, off the stack. False when it is not
-  /// there.
+  /// Removes `id`, and all steps above it, from the stack. Returns false, and
+  /// changes nothing, when `id` is not on the stack.
   bool Drop(ExprId id);
-  /// The same for arguments, last first. False at the first that is missing.
+  /// Drops the steps of arguments, the last one first. Returns false at the
+  /// first one that is not on the stack.
   bool DropAll(std::span<const ExprId> ids);
   void Push(ExprId id);
 

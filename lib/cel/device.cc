@@ -16,8 +16,8 @@ constexpr std::string_view kDeviceType = "kubernetes.DRADevice";
 Value OfScalar(std::int64_t number) { return Value::Int(number); }
 Value OfScalar(bool flag) { return Value::Bool(flag); }
 Value OfScalar(const std::string& text) { return Value::Text(text); }
-/// A version that was checked when the object was read; one that was not is an
-/// error where an expression looks at it.
+/// A version was checked when the object was read. A wrong one is an error of
+/// the expression that looks at it.
 Value OfScalar(const DeviceVersion& version) {
   std::optional<Semver> parsed = ParseSemver(version.value, false);
   return parsed
@@ -40,8 +40,9 @@ Value OfQuantity(const Quantity& quantity) {
                          quantity.nanos);
 }
 
-/// Two levels: by domain, which is the driver's where a name has none, then by
-/// name. Each domain that is looked up is there, if only empty.
+/// A map by domain of maps by name. A name without a domain belongs to the
+/// domain of the driver. A domain that the device does not have is an empty map
+/// when it is looked up.
 template <typename T, typename Convert>
 Value ByDomain(const std::map<std::string, T>& values,
                const std::string& driver, Convert convert) {
@@ -75,7 +76,7 @@ Environment MakeEnvironment() {
   return environment;
 }
 
-/// The old variable for attributes of a kind, and the kind's type.
+/// A variable of Kubernetes 1.30 and the type of its values.
 struct OldKind {
   std::string_view variable;
   std::string_view type;
@@ -90,7 +91,8 @@ constexpr auto kOldKinds = std::to_array<OldKind>({
     {"attributes.version", "semver"},
 });
 
-/// Lists of bools and of versions came later: no old variable has them.
+/// The variable of Kubernetes 1.30 that has attributes of this kind. Lists of
+/// bools and of versions are newer and have none.
 std::string_view OldVariable(const AttributeValue& value) {
   constexpr std::array<std::string_view, 8> kVariables = {
       "attributes.int",         "attributes.bool",
@@ -109,7 +111,7 @@ Environment MakeOldEnvironment() {
   return environment;
 }
 
-/// `name` without the domain if that is the driver's.
+/// `name` without its domain if that is the domain of the driver.
 std::string OldName(const std::string& name, const std::string& driver) {
   const bool is_own = name.size() > driver.size() && name.starts_with(driver) &&
                       name[driver.size()] == '/';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices as expressions see them.
+// Devices as the values that expressions evaluate.
 #pragma once
 
 #include <devmgr/objects.h>
@@ -16,13 +16,14 @@
 
 namespace devmgr::cel {
 
-/// What an attribute may be: a value, or a list of values of one kind.
+/// The value of an attribute: a scalar, or a list of scalars of one type.
 using AttributeValue =
     std::variant<std::int64_t, bool, std::string, DeviceVersion,
                  std::vector<std::int64_t>, std::vector<bool>,
                  std::vector<std::string>, std::vector<DeviceVersion>>;
 
-/// A device of a slice. Names without a domain are in the driver's own.
+/// A device of a ResourceSlice. A name without a domain belongs to the domain
+/// of the driver.
 struct DeviceInput {
   std::string driver;
   bool allow_multiple_allocations = false;
@@ -30,26 +31,27 @@ struct DeviceInput {
   std::map<std::string, Quantity> capacity;
 };
 
-/// The environment of selectors: the variable `device`. It is that of stored
-/// expressions: what any version of Kubernetes permits is permitted, since the
-/// API server has checked the object by its own.
+/// The environment of selectors, with the variable `device`. It is the one in
+/// which Kubernetes evaluates stored objects: an expression that any version up
+/// to 1.37 accepts is accepted, since the API server has checked the object
+/// when it was written.
 const Environment& DeviceEnvironment();
 
-/// The value of `device`. It is made once for a device, and any number of
-/// expressions may look at it.
+/// The value of the variable `device`. Any number of evaluations may share it.
 Value MakeDevice(const DeviceInput& device);
 
 /// A device of which only the driver is known: to look at anything else is an
 /// error. A selector that is false of it is false of all devices of the driver.
 Value MakeUnknownDevice(const std::string& driver);
 
-/// The environment of the selectors of Kubernetes 1.30: a map of attributes for
-/// each kind, `attributes.string` and so on. A name that is missing, or is one
-/// of another kind, is an error.
+/// The environment of selectors of Kubernetes 1.30: a map for each kind of
+/// attribute, `attributes.string` and so on. To look up a name that is missing,
+/// or whose attribute is of another kind, is an error.
 const Environment& OldDeviceEnvironment();
 
-/// What those variables have, by name. Capacities are quantities; names of the
-/// driver's own domain go without it, others are `domain/name`.
+/// The values of those variables, by name. Capacities are in
+/// `attributes.quantity`. Names in the domain of the driver are without it,
+/// others are written `domain/name`.
 using OldDevice = std::map<std::string, Value, std::less<>>;
 OldDevice MakeOldDevice(const DeviceInput& device);
 

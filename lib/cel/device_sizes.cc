@@ -12,7 +12,8 @@ constexpr std::uint64_t kDeviceMaxDomainLength = 63;
 constexpr std::uint64_t kDeviceMaxIdLength = 32;
 constexpr std::uint64_t kDriverNameMaxLength = 63;
 constexpr std::uint64_t kMaxAttributesAndCapacities = 32;
-/// The larger one of a string's length, and of a list's elements (48).
+/// The larger one of two limits: 64 characters of a string, 48 elements of a
+/// list.
 constexpr std::uint64_t kMaxAttributeSize = 64;
 
 SizeRange UpTo(std::uint64_t size) { return {0, size}; }
@@ -21,7 +22,7 @@ bool IsElement(std::string_view part) {
   return part == "@values" || part == "@items";
 }
 
-/// What `rest` leads to from the two-level map of attributes or capacities.
+/// The size of what `rest` leads to within the attributes or capacities.
 std::optional<SizeRange> MapSize(std::span<const std::string> rest,
                                  bool is_attributes) {
   if (rest.empty()) return UpTo(kMaxAttributesAndCapacities);
@@ -29,14 +30,14 @@ std::optional<SizeRange> MapSize(std::span<const std::string> rest,
     if (rest.size() > 1) return std::nullopt;
     return UpTo(kDeviceMaxDomainLength);
   }
-  // Domains are not fields: they hold dots.
+  // A domain is never selected as a field, since its name contains dots.
   if (!IsElement(rest[0])) return std::nullopt;
   rest = rest.subspan(1);
   if (rest.empty()) return UpTo(kMaxAttributesAndCapacities);
   if (rest.size() > 1) return std::nullopt;
   if (rest[0] == "@keys") return UpTo(kDeviceMaxIdLength);
   if (is_attributes && rest[0] != "@indices") return UpTo(kMaxAttributeSize);
-  // Quantities have no size of their own.
+  // A quantity has no size.
   if (IsElement(rest[0])) return UpTo(0);
   return std::nullopt;
 }

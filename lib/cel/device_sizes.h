@@ -9,9 +9,11 @@
 
 namespace devmgr::cel {
 
-/// The largest size that the API permits for what `path` leads to: a variable,
-/// then fields, and `@keys`, `@values` or `@items` of a container. Nothing when
-/// it is no part of a device, or the API has no limit for it.
+/// The bounds that the API sets for the size of the part of a device that
+/// `path` leads to. A path begins with the name of a variable, followed by
+/// fields, and by `@keys`, `@values`, `@items` or `@indices` for the contents
+/// of a container. Nothing when the path does not lead to a part of a device,
+/// or when the API sets no bound.
 std::optional<SizeRange> DeviceSize(const std::vector<std::string>& path);
 
 }  // namespace devmgr::cel

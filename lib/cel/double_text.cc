@@ -11,14 +11,16 @@ namespace devmgr::cel {
 std::optional<double> ReadDouble(std::string_view text) {
   const bool has_plus = !text.empty() && text.front() == '+';
   if (has_plus) text.remove_prefix(1);
-  // from_chars takes no plus, but would take a minus behind ours.
+  // std::from_chars accepts no plus sign. After ours it would accept a minus
+  // sign.
   if (has_plus && !text.empty() && text.front() == '-') return std::nullopt;
   double number = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size() || text.empty()) return std::nullopt;
   if (error == std::errc()) return number;
-  // Too small is 0; from_chars says the same of it as of what is too large.
+  // A number that is too small is 0. std::from_chars reports it in the same way
+  // as one that is too large.
   const std::size_t exponent = text.find_first_of("eE");
   const bool is_small = error == std::errc::result_out_of_range &&
                         exponent != std::string_view::npos &&

@@ -9,12 +9,12 @@
 
 namespace devmgr::cel {
 
-/// Also `inf`, `infinity` and `nan`, in any case and with a sign. What is too
-/// large for a double is nothing.
+/// Reads a double; also `inf`, `infinity` and `nan`, in upper or lower case and
+/// with a sign. Returns nothing when the number is too large.
 std::optional<double> ReadDouble(std::string_view text);
 
-/// The shortest text that reads as the same number: without an exponent
-/// between 1e-4 and 1e6, else as `1e+06`.
+/// The shortest text that is read as the same number. It has no exponent from
+/// 1e-4 up to 1e6; beyond that it is written as `1e+06`.
 std::string DoubleText(double value);
 
 }  // namespace devmgr::cel

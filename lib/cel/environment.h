@@ -13,27 +13,30 @@
 
 namespace devmgr::cel {
 
-/// What an expression may refer to. Immutable once it is used.
+/// The names that an expression may use. It must not change once an expression
+/// was checked with it.
 struct Environment {
   ParseOptions parse;
-  /// Names are looked up in this namespace and those around it first.
+  /// A namespace. A name is looked up in it first, then in the namespaces
+  /// around it.
   std::string container;
   std::map<std::string, TypeRef, std::less<>> variables;
-  /// Fields of the types of kind kObject, by name of the type.
+  /// The fields of each type of the kind kObject, by the name of the type.
   std::map<std::string, std::map<std::string, TypeRef, std::less<>>,
            std::less<>>
       fields;
-  /// Elements of a list literal, keys and values of a map literal must have
-  /// one type, as Kubernetes wants it.
+  /// Whether all elements of a list literal, and all keys and all values of a
+  /// map literal, must have one type. Kubernetes demands it.
   bool homogeneous_literals = true;
   const Library* library = &KubernetesLibrary();
 
-  /// `name` in the container, then in the namespaces around it; in none when it
-  /// begins with a dot.
+  /// The full names that `name` may stand for, in the order in which they are
+  /// tried: in the container, then in the namespaces around it. A name that
+  /// begins with a dot stands for itself only.
   std::vector<std::string> CandidateNames(std::string_view name) const;
 };
 
-/// The type that `name` stands for: `int`, `google.protobuf.Duration`.
+/// The type that is called `name`, as `int` or `google.protobuf.Duration`.
 std::optional<TypeRef> FindTypeName(std::string_view name);
 
 }  // namespace devmgr::cel

@@ -17,7 +17,7 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-/// Of what a list or a map holds.
+/// The sizes of the keys and values that a list or a map holds.
 struct EntrySize {
   bool is_list = false;
   SizeRange key;
@@ -86,7 +86,7 @@ class Estimator {
     const Expr& expr = At(id);
     switch (expr.kind) {
       case ExprKind::kLiteral:
-        // The name of a type is looked up like a variable.
+        // The name of a type costs as much as a variable.
         return Fixed(expr.literal.Is<TypeValue>() ? 1 : 0);
       case ExprKind::kIdent: {
         const SizedName* local = FindLocal(expr.name);
@@ -165,7 +165,7 @@ class Estimator {
       sum = Cost(expr.target);
       target = OperandOf(expr.target);
     }
-    // Any of the overloads that fit may be it.
+    // Each of the overloads that fit may be the one that is called.
     CostRange call = {kUnbounded, 0};
     std::optional<SizeRange> result;
     for (const Overload* overload : checked_.overloads[Index(id)]) {
@@ -183,7 +183,8 @@ class Estimator {
     return sum + call;
   }
 
-  /// Of an index into a list or map: the path, and what is known of elements.
+  /// For an index into a list or map: sets the path of node `id` and the size
+  /// of the element that is found.
   void FollowIndex(ExprId id, std::string_view overload,
                    std::optional<SizeRange>& result) {
     if (overload != "index_list" && overload != "index_map") return;
@@ -210,7 +211,7 @@ class Estimator {
       return *estimate;
     }
     if (overload == "logical_and" || overload == "logical_or") {
-      // The left side may decide.
+      // If the left operand decides, the right one costs nothing.
       return {{costs[0].min, AddBounded(costs[0].max, costs[1].max)},
               std::nullopt};
     }
@@ -245,14 +246,15 @@ class Estimator {
 
   // -- Folds ----------------------------------------------------------------
 
-  /// The local that stands for keys or elements of a fold's range.
+  /// Declares the variable of a fold that holds keys or elements of its range.
   void PushElement(const std::string& name, ExprId range, bool wants_keys,
                    bool single) {
     const std::optional<EntrySize> entries = EntrySizeOf(range);
     const bool is_list = entries
                              ? entries->is_list
                              : checked_.TypeAt(range).kind == TypeKind::kList;
-    // A fold over one variable gets the elements of a list, the keys of a map.
+    // With one variable a fold visits the elements of a list or the keys of a
+    // map.
     if (single) wants_keys = !is_list;
     std::optional<SizeRange> size;
     if (entries) size = wants_keys ? entries->key : entries->value;
@@ -338,7 +340,7 @@ class Estimator {
     return local != nullptr ? local->size : std::nullopt;
   }
 
-  /// Of literals, lists and maps.
+  /// The size of a literal, those of lists and maps included.
   static std::optional<SizeRange> WrittenSize(const Expr& expr) {
     switch (expr.kind) {
       case ExprKind::kLiteral:

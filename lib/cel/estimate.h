@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an expression costs at worst, before it is run: by the same rules as
-// the cost of an evaluation, with bounds for sizes instead of sizes.
+// The worst-case cost of an expression, found before it is evaluated. The rules
+// are those of the actual cost, applied to bounds of sizes instead of sizes.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace devmgr::cel {
 
-/// From `min` to `max`. Sums and products that do not fit stay at the largest
-/// number there is.
+/// Bounds of a cost, both included. Sums and products that do not fit are the
+/// largest number of 64 bits.
 struct CostRange {
   std::uint64_t min = 0;
   std::uint64_t max = 0;
   friend bool operator==(const CostRange&, const CostRange&) = default;
 };
 
-/// Of an expression of DeviceEnvironment(), on any device that the API permits.
+/// The bounds for an expression of DeviceEnvironment(), over all devices that
+/// the API permits.
 CostRange EstimateDeviceCost(const Checked& checked);
 
 }  // namespace devmgr::cel

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kRoundsBetweenChecks = 100;
 
-/// What a path led to. `wrapped`: it had an optional part, so that the value of
-/// the whole is an optional.
+/// The value that a path led to. `wrapped`: a part of the path was optional, so
+/// that the value of the whole path is an optional.
 struct Resolved {
   Value value;
   bool wrapped = false;
@@ -44,20 +44,21 @@ class Evaluator {
  private:
   struct Slot {
     Value value;
-    /// An accumulator gets its value when it is looked at first.
+    /// False for an accumulator that was not read yet: it is initialised when
+    /// it is read first.
     bool ready = false;
   };
 
   Slot& SlotAt(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
 
-  /// From here on all steps yield an error at once.
+  /// Ends the evaluation: all further steps yield an error at once.
   Value Stop(Evaluation::End end) {
     if (!stopped_) end_ = end;
     stopped_ = true;
     return Value::Failed("the evaluation was stopped");
   }
 
-  /// Evaluates a step and counts it.
+  /// Evaluates a step, and counts its cost.
   Value Run(StepId id) {
     if (stopped_) return Value::Failed("the evaluation was stopped");
     const Step& step = plan_.At(id);
@@ -122,7 +123,7 @@ class Evaluator {
       tracker_.Add(1);
     }
     if (step.kind != StepKind::kHas) return value;
-    // A test of presence is free; what leads to the field is not.
+    // has() itself is free; the path that leads to its field is not.
     tracker_.Remove(1);
     const auto* optional = value.As<Optional>();
     return optional == nullptr ? value
@@ -165,7 +166,8 @@ class Evaluator {
     return SlotAt(slot).value;
   }
 
-  /// A list or map of our own instead of an empty constant.
+  /// An empty list or map that may grow in place, instead of the constant that
+  /// all evaluations share.
   static Value Growing(const Value& value) {
     if (value.Is<List>()) {
       auto list = std::make_shared<ListObject>();
@@ -199,7 +201,8 @@ class Evaluator {
     return wrapped ? Value::OptionalOf(std::move(value)) : value;
   }
 
-  /// One part of a path; nothing when it is not there and need not be.
+  /// Looks up one part of a path. Returns nothing when the part is missing and
+  /// may be missing.
   std::optional<Value> Apply(const Qualifier& qualifier, const Value& value,
                              bool may_be_missing) {
     if (stopped_) return Value::Failed("the evaluation was stopped");
@@ -215,8 +218,8 @@ class Evaluator {
       found = Value::Bool(present);
       present = present || !may_be_missing;
     }
-    // What is missing costs nothing where it may be; an error costs as a value
-    // does, but where it may be missing.
+    // A part that may be missing, and is, costs nothing. An error costs as much
+    // as a value, except in a path with an optional part.
     if (may_be_missing && !present) {
       if (found.IsError()) return found;
       return std::nullopt;
@@ -241,7 +244,8 @@ class Evaluator {
 
   // -- Operators that do not need all of their operands ---------------------
 
-  /// && and ||: `decisive` on either side decides, whatever the other one is.
+  /// Evaluates && and ||. An operand that is `decisive` decides, even if the
+  /// other one is an error.
   Value RunLogic(const Step& step, bool decisive) {
     std::optional<Value> error;
     std::optional<Value> result;
@@ -290,9 +294,10 @@ class Evaluator {
 
   // -- Calls ----------------------------------------------------------------
 
-  /// Whether no argument is evaluated behind one that is an error. Up to two
-  /// are otherwise, which costs more. It depends on how cel-go binds the
-  /// function: by one implementation, or by several among which it chooses.
+  /// Whether the arguments after one that is an error are not evaluated.
+  /// Otherwise both arguments are, which adds to the cost. It depends on how
+  /// cel-go binds the function: to one implementation, or to several among
+  /// which a call chooses.
   static bool StopsEarly(const Step& step) {
     const bool chooses =
         step.overloads.size() != 1 && !ChoosesByValue(step.function);
@@ -408,7 +413,7 @@ class Evaluator {
       if (!optional->value) return std::nullopt;
       value = Value(*optional->value);
     }
-    // A key that is repeated has its last value, as in cel-go.
+    // The last value of a repeated key counts, as in cel-go.
     map.Set(key, std::move(value));
     return std::nullopt;
   }
@@ -447,14 +452,16 @@ class Evaluator {
     return Finished(Run(fold.result));
   }
 
-  /// What a fold made grows no more.
+  /// Ends the growing in place of a list or map that a fold has built.
   static Value Finished(Value value) {
     if (const auto* list = value.As<List>()) (*list)->growing = false;
     if (const auto* map = value.As<Map>()) (*map)->growing = false;
     return value;
   }
 
-  /// False when the rounds end. `single` is what a fold over one variable gets.
+  /// Runs one round. Returns false when it was the last one. `single` is the
+  /// value of the variable in a fold over one variable; `first` and `second`
+  /// are those in a fold over two.
   bool RunRound(const FoldPlan& fold, const Value& first, const Value& second,
                 const Value& single) {
     if (fold.variable2 != kNone) {

@@ -15,20 +15,21 @@ namespace devmgr::cel {
 struct EvaluationOptions {
   std::uint64_t cost_limit = kDefaultCostLimit;
   std::uint64_t work_limit = Work::kLimit;
-  /// Borrowed for the call; may be null. Once it is true, loops end. It is
-  /// looked at every hundred rounds.
+  /// May be null. Once the flag is true, loops end; it is read every hundred
+  /// rounds. The flag must outlive the call.
   const std::atomic<bool>* interrupted = nullptr;
-  /// Whether it is an error to ask for a field of what can have none, as in
-  /// `dyn(null).?x`. The specification wants it; Kubernetes does not set it.
+  /// Whether an optional selection from a value without fields, as in
+  /// `dyn(null).?x`, is an error. The specification demands it; Kubernetes does
+  /// not set the option.
   bool strict_presence = false;
 };
 
 struct Evaluation {
   enum class End {
-    kDone,       ///< `value` is the result; it may be an error of the
-                 ///< expression, as a missing key is.
-    kCostLimit,  ///< The expression cost more than it may.
-    kWorkLimit,  ///< It worked on values that are too large.
+    kDone,       ///< `value` is the result. It may be an error of the
+                 ///< expression, such as a missing key.
+    kCostLimit,  ///< The cost exceeded its limit.
+    kWorkLimit,  ///< The expression worked on values that are too large.
     kInterrupted,
   };
   End end = End::kDone;
@@ -36,8 +37,8 @@ struct Evaluation {
   std::uint64_t cost = 0;
 };
 
-/// Runs `plan` with a value for each of its globals, in their order. A pure
-/// function: any thread may call it, with a plan that others use, too.
+/// Evaluates `plan` with a value for each of its globals, in their order. It is
+/// a pure function, so that several threads may use one plan at the same time.
 /// Recursion is bounded by the depth of the expression.
 Evaluation Evaluate(const Plan& plan, std::span<const Value> globals,
                     const EvaluationOptions& options = {});

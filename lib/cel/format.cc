@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// By cel-spec's description of the function. Numbers are written without regard
-// to a locale.
+// The function format() as cel-spec describes it. Numbers are written without
+// regard to the locale.
 #include "cel/format.h"
 
 #include <fmt/core.h>
@@ -177,7 +177,7 @@ class Formatter {
     out_ += "]";
   }
 
-  /// Entries in the order of their keys' texts.
+  /// The entries of a map are sorted by the text of their key.
   void AppendMap(const MapObject& map) {
     std::vector<std::pair<std::string, const Value*>> entries;
     for (const MapEntry& entry : map.entries()) {

@@ -9,9 +9,9 @@
 
 namespace devmgr::cel {
 
-/// `text` with its clauses (`%s %d %f %e %b %o %x %X`, a precision as in
-/// `%.3f`, and `%%`) replaced by `values`, one after the other; an error when
-/// they do not fit.
+/// `text` with its clauses replaced by `values` in turn. The clauses are `%s %d
+/// %f %e %b %o %x %X`, with a precision as in `%.3f`, and `%%`. The result is
+/// an error when a value does not fit its clause.
 Value FormatText(std::string_view text, const std::vector<Value>& values,
                  Work& work);
 

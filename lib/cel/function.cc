@@ -30,8 +30,9 @@ void ReadSignature(std::string_view signature, Overload& overload) {
   }
 }
 
-// Of the libraries `url`, `ip`, `cidr`, `format` and `authorizer`, which the
-// common base of Kubernetes has and no selector was seen to use.
+// Functions of the libraries `url`, `ip`, `cidr`, `format` and `authorizer`.
+// Kubernetes has them in all its environments, but they are of no use in a
+// selector, which sees nothing but a device.
 constexpr std::array<std::string_view, 36> kUnsupported = {
     "url",
     "isURL",

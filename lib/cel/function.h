@@ -13,7 +13,8 @@
 
 namespace devmgr::cel {
 
-/// The arguments of a call, the target of a member first. None is an error.
+/// The arguments of a call. The target of a member function is the first one.
+/// None of them is an error.
 struct Args {
   std::span<const Value> values;
   Work& work;
@@ -27,16 +28,19 @@ struct Args {
   const std::string& Text(std::size_t i) const { return values[i].text(); }
 };
 
-/// Is called only with arguments that fit the overload's types: the outermost
-/// kind of each is checked before.
+/// Computes the result of a call. The evaluator has checked that each argument
+/// has the kind of the overload's parameter; the types of the elements of lists
+/// and maps are not checked.
 using Implementation = Value (*)(const Args&);
-/// Of an overload that has none: the evaluator does not need all arguments.
+/// Marks an overload without an implementation: an operator such as `&&`, which
+/// the evaluator carries out itself since it does not need all operands.
 constexpr Implementation kByEvaluator = nullptr;
 
 struct Overload {
   std::string id;
   bool is_member = false;
-  std::vector<TypeRef> params;  ///< The target of a member first.
+  /// The target of a member function is the first one.
+  std::vector<TypeRef> params;
   TypeRef result;
   Implementation run = kByEvaluator;
 };
@@ -46,8 +50,8 @@ struct FunctionDeclaration {
   std::vector<Overload> overloads;
 };
 
-/// A row of the tables of functions. `signature` is `string.(int) -> bool` for
-/// a member, else `(string, int) -> bool`.
+/// A row of the tables of functions. The signature of a member function is
+/// written `string.(int) -> bool`, that of another one `(string, int) -> bool`.
 struct FunctionRow {
   std::string_view name;
   std::string_view overload;
@@ -60,7 +64,7 @@ class Library {
  public:
   explicit Library(std::initializer_list<std::span<const FunctionRow>> tables);
 
-  /// Null when there is none.
+  /// The declaration of a function, or null.
   const FunctionDeclaration* Find(std::string_view name) const;
   const std::map<std::string, FunctionDeclaration, std::less<>>& functions()
       const {
@@ -71,19 +75,20 @@ class Library {
   std::map<std::string, FunctionDeclaration, std::less<>> functions_;
 };
 
-/// The language's own, and those that Kubernetes adds for device selectors.
+/// The functions of the language and those that Kubernetes adds for device
+/// selectors.
 const Library& KubernetesLibrary();
 
-/// Whether `function` chooses its implementation by the values it gets, rather
-/// than among the overloads that the checker found to fit. It depends on how
-/// cel-go binds it, and decides what a call with an argument of unknown type
-/// yields and costs.
+/// Whether a call of `function` selects its implementation by the values of the
+/// arguments, instead of among the overloads that the checker has found to fit.
+/// In cel-go it depends on how the function is bound. It decides the value and
+/// the cost of a call with an argument of unknown type.
 bool ChoosesByValue(std::string_view function);
 
-/// Names that Kubernetes has and this library does not.
+/// Whether `name` is a function of Kubernetes that this library does not have.
 bool IsUnsupportedFunction(std::string_view name);
 
-// The tables, one a file.
+// The tables of functions. Each is in the file that is named after it.
 std::span<const FunctionRow> OperatorFunctions();
 std::span<const FunctionRow> ComparisonFunctions();
 std::span<const FunctionRow> ConversionFunctions();
@@ -95,12 +100,14 @@ std::span<const FunctionRow> SetFunctions();
 std::span<const FunctionRow> OptionalFunctions();
 std::span<const FunctionRow> KubernetesFunctions();
 
-/// `no such overload: NAME`.
+/// The error `no such overload: NAME`.
 Value NoSuchOverload(std::string_view function);
-/// A list, or the error that it is too much work.
+/// A list of `elements`, or the error that making it exceeds the limit of work.
 Value MakeList(const Args& args, std::vector<Value> elements);
-/// A string, likewise.
+/// A string, or the same error.
 Value MakeText(const Args& args, std::string text);
+/// The error that an operation exceeds the limit of work. Its message is never
+/// shown: the evaluation ends with kWorkLimit.
 Value WorkIsOver();
 
 }  // namespace devmgr::cel

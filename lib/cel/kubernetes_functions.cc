@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantities and versions. A quantity is exact; upstream's `asApproximateFloat`
-// aside, so is all that is done with one.
+// The functions of quantities and versions. Quantities are calculated exactly;
+// only `asApproximateFloat` is approximate, as its name says.
 #include <array>
 #include <limits>
 #include <optional>
@@ -61,7 +61,7 @@ Value CompareQuantities(const Args& args) {
   return Value::Int(Sign(Nanos(args, 0) - Nanos(args, 1)));
 }
 
-/// The second argument, a quantity or an int, in nanos.
+/// The second argument, which is a quantity or an int, in billionths.
 Int128 Operand(const Args& args) {
   const auto* number = args[1].As<int64_t>();
   return number != nullptr ? static_cast<Int128>(*number) * kNano
@@ -109,7 +109,7 @@ Value CompareVersions(const Args& args) {
 template <std::uint64_t Semver::*kNumber>
 Value VersionNumber(const Args& args) {
   const std::uint64_t number = Version(args, 0).*kNumber;
-  // Upstream converts as Go does, which wraps.
+  // Upstream converts a number above 2^63 - 1 as Go does: it wraps around.
   return Value::Int(static_cast<int64_t>(number));
 }
 

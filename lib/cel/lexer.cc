@@ -20,7 +20,8 @@ bool IsHexDigit(char c) {
 bool IsIdentStart(char c) { return IsLetter(c) || c == '_'; }
 bool IsIdentPart(char c) { return IsIdentStart(c) || IsDigit(c); }
 
-// Longer ones first.
+// An operator comes before its own beginnings, so that the longest one is
+// found.
 constexpr std::array<std::string_view, 24> kOperators = {
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}",
     "(",  ")",  ".",  ",",  "-",  "!",  "?", ":", "+", "*", "/", "%"};
@@ -146,7 +147,8 @@ class Lexer {
     return size;
   }
 
-  /// The end of an exponent that begins at `from`; `from` when there is none.
+  /// The end of the exponent that begins at `from`; `from` itself when there is
+  /// none.
   std::size_t Exponent(std::size_t from) const {
     if (Peek(from) != 'e' && Peek(from) != 'E') return from;
     const std::size_t sign = Peek(from + 1) == '+' || Peek(from + 1) == '-';

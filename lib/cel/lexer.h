@@ -16,10 +16,10 @@ namespace devmgr::cel {
 enum class TokenKind {
   kEnd,
   kIdent,
-  kQuotedIdent,  ///< Between backquotes, which `text` lacks.
-  kInt,          ///< Digits in `text`; its sign is the parser's to find.
+  kQuotedIdent,  ///< An identifier in backquotes; `text` is without them.
+  kInt,          ///< `text` has the digits; the parser applies the sign.
   kFloat,
-  kLiteral,   ///< `value`: uint, string, bytes, true, false, null.
+  kLiteral,   ///< `value` is a uint, string, bytes, bool or null.
   kOperator,  ///< Also brackets, commas and `in`.
 };
 
@@ -34,7 +34,8 @@ struct Token {
   }
 };
 
-/// The tokens of `text`, which is UTF-8, with one of kind kEnd at last.
+/// Splits `text`, which must be UTF-8, into tokens. The last one has the kind
+/// kEnd.
 std::variant<std::vector<Token>, Problem> Tokenize(std::string_view text);
 
 }  // namespace devmgr::cel

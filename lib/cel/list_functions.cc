@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of lists: those of Kubernetes, and cel-go's extension in its third
-// version.
+// The functions of lists: those of Kubernetes, and version 3 of the extension
+// of cel-go.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -50,7 +50,8 @@ Value Extreme(const Args& args) {
   return *best;
 }
 
-/// As `zero + element + ...` with the operator of the elements' type.
+/// The sum of a list, calculated as `0 + element + element...` with the
+/// operator of the type of its elements.
 template <typename T>
 Value Sum(const Args& args) {
   T sum = 0;
@@ -131,7 +132,8 @@ Value Slice(const Args& args) {
   return MakeList(args, {list.begin() + begin, list.begin() + end});
 }
 
-/// Depth first, without recursion: what is still to be put out, last first.
+/// Flattens depth first and without recursion. `waiting` has the values that
+/// are still to be visited; the next one is the last.
 Value Flatten(const Args& args) {
   const int64_t depth = args.size() > 1 ? args.As<int64_t>(1) : 1;
   if (depth < 0) return Value::Failed("level must be non-negative");
@@ -175,8 +177,8 @@ Value SortBy(const Args& args, const std::vector<Value>& keys) {
   }
   std::vector<std::size_t> order(list.size());
   std::iota(order.begin(), order.end(), 0);
-  // A NaN has no place in an order; here it comes last, so that the order is
-  // one, whatever the list holds.
+  // NaN is unordered, which a sort cannot cope with. It is treated as greater
+  // than all numbers.
   const auto is_nan = [&](std::size_t i) {
     return OrderOf(keys[i], keys[i]).order != 0;
   };
@@ -227,16 +229,16 @@ Value Distinct(const Args& args) {
   return MakeList(args, std::move(distinct));
 }
 
-/// Rows for one function with an overload for each type its elements may have.
+/// The rows of a function that has an overload for each type of elements.
 class TypedTable {
  public:
-  /// `overload` and `signature` have `#` where the type is to stand.
+  /// In `overload` and `signature` a `#` stands for the type.
   void Add(std::string_view name, std::string_view overload,
            std::string_view signature, std::string_view type,
            Implementation run) {
     rows_.push_back({name, Text(overload, type), Text(signature, type), run});
   }
-  /// For all types that have an order.
+  /// Adds a row for each type that has an order.
   void AddComparable(std::string_view name, std::string_view overload,
                      std::string_view signature, Implementation run) {
     for (const std::string_view type :

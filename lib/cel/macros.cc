@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Macros become folds. Their shape is that of cel-go, since costs are counted
-// node by node.
+// Expands macros. Their expansions have the same nodes as those of cel-go,
+// since costs are counted by node.
 #include "cel/macros.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Macro {
  public:
   using Ids = std::vector<ExprId>;
 
-  /// `variables`: how many of `args` name an iteration variable.
+  /// The first `variables` arguments are names of iteration variables.
   Macro(AstBuilder& builder, std::uint32_t offset, ExprId target, Ids args,
         std::size_t variables)
       : builder_(builder),
@@ -60,7 +60,7 @@ class Macro {
                 Call("_==_", {Accumulator(), Literal(Value::Int(1))}));
   }
 
-  /// map() and transformList(): with a filter when there is one more argument.
+  /// map() and transformList(). With one more argument they have a filter.
   ExprId TransformList() {
     if (!TakeVariables()) return target_;
     return Collect(
@@ -137,7 +137,8 @@ class Macro {
                                                                      : "";
   }
 
-  /// The names before the body (and, if there is one more, the filter).
+  /// Reads the names of the iteration variables. Reports a problem and returns
+  /// false when one is wrong.
   bool TakeVariables() {
     for (std::size_t i = 0; i < variable_count_; ++i) {
       std::string name = SimpleName(args_[i]);
@@ -174,8 +175,8 @@ class Macro {
                          condition, step, result);
   }
 
-  /// A fold that collects `step`, for elements that pass the filter if there is
-  /// one.
+  /// A fold whose accumulator becomes `step` for each element; for those that
+  /// pass the filter if there is one.
   ExprId Collect(ExprId init, ExprId step) {
     if (args_.size() == variable_count_ + 2) {
       step = Call("_?_:_", {args_[variable_count_], step, Accumulator()});
@@ -248,7 +249,7 @@ std::optional<ExprId> ExpandMacro(AstBuilder& builder, std::uint32_t offset,
                args.size() <= candidate.max_args;
       });
   if (row == kMacros.end()) return std::nullopt;
-  // bind is a macro of the namespace `cel` alone.
+  // bind() is a macro only behind the namespace `cel`.
   if (name == "bind" && (builder[target].kind != ExprKind::kIdent ||
                          builder[target].name != "cel")) {
     return std::nullopt;

@@ -9,9 +9,9 @@
 
 namespace devmgr::cel {
 
-/// What the call of a macro stands for; nothing when it is no macro. `target`
-/// is kNoExpr for a call without one. Wrong arguments are reported to
-/// `builder`.
+/// Expands the call of a macro. Returns nothing when `name` with these
+/// arguments is no macro. `target` is kNoExpr when the call has none. Wrong
+/// arguments are reported to `builder`.
 std::optional<ExprId> ExpandMacro(AstBuilder& builder, std::uint32_t offset,
                                   std::string_view name, ExprId target,
                                   const std::vector<ExprId>& args);

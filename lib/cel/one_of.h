@@ -7,6 +7,7 @@
 
 namespace devmgr::cel {
 
+/// Whether `names` has `name`.
 inline bool IsOneOf(std::string_view name,
                     std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();

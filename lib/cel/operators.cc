@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic, concatenation, look-ups.
+// The operators of arithmetic, concatenation and look-up.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +19,8 @@ using std::uint64_t;
 Value IntOverflow() { return Value::Failed("integer overflow"); }
 Value UintOverflow() { return Value::Failed("unsigned integer overflow"); }
 
-// Sum, difference and product by the compiler's checked arithmetic.
+// Sum, difference and product are calculated with the compiler's checked
+// arithmetic.
 template <typename T>
 Value Result(bool overflow, T result) {
   if (!overflow) return Value::Of(result);
@@ -87,7 +88,8 @@ Value AddBytes(const Args& args) {
   return Value::OfBytes(a + b);
 }
 
-/// The list of a comprehension that is running is appended to in place.
+/// Concatenates lists. The accumulator of a running comprehension is appended
+/// to in place.
 Value AddLists(const Args& args) {
   const List& a = args.As<List>(0);
   const List& b = args.As<List>(1);
@@ -156,7 +158,7 @@ Value SizeFunction(const Args& args) {
   return Value::Int(static_cast<int64_t>(SizeOf(args[0])));
 }
 
-/// Into the map of a comprehension that is running, in place.
+/// Inserts an entry into `into`, which may be written to.
 Value InsertInto(const Args& args, const Map& into, Value key, Value value) {
   if (!IsLegalKey(key)) return Value::Failed("unsupported key type");
   if (!args.work.SpendOnValues(1 + into->entries().size() / 512))
@@ -168,7 +170,8 @@ Value InsertInto(const Args& args, const Map& into, Value key, Value value) {
   return Value();
 }
 
-/// `map` if it may be written to, else a copy that may.
+/// The map of the first argument if it is the accumulator of a running
+/// comprehension, otherwise a copy.
 Map Writable(const Args& args) {
   const Map& map = args.As<Map>(0);
   if (map->growing) return map;
@@ -270,7 +273,7 @@ template <typename Accept>
 Value Ordered(const Args& args, Accept accept) {
   const Order order = OrderOf(args[0], args[1]);
   if (!order.comparable) return NoSuchOverload("comparison");
-  // NaN is neither less than, equal to, nor greater than anything.
+  // Comparisons with NaN are false.
   return Value::Bool(accept(order.order));
 }
 Value Less(const Args& args) {
@@ -286,7 +289,7 @@ Value GreaterOrEqual(const Args& args) {
   return Ordered(args, [](auto order) { return order >= 0; });
 }
 
-/// The overloads of `<`, whose names those of the others follow.
+/// The overloads of `<`. Those of `<=`, `>` and `>=` are named in the same way.
 struct Comparison {
   std::string_view suffix;
   std::string_view signature;
@@ -308,7 +311,7 @@ constexpr auto kComparisons = std::to_array<Comparison>({
     {"duration", "(duration, duration) -> bool"},
 });
 
-/// The rows of the four operators, with the texts they borrow.
+/// The rows of the four operators, and the names that the rows refer to.
 class ComparisonTable {
  public:
   ComparisonTable() {

@@ -16,7 +16,7 @@ bool IsZero(const Value& value) {
   if (const auto* d = value.As<double>()) return *d == 0;
   if (const auto* duration = value.As<Duration>()) return duration->nanos == 0;
   if (const auto* optional = value.As<Optional>()) return !optional->value;
-  // The zero time of Go, which is not that of 1970.
+  // The zero time of Go is the beginning of the year 1.
   if (const auto* time = value.As<Timestamp>()) {
     return time->seconds == -62'135'596'800 && time->nanos == 0;
   }

@@ -48,15 +48,17 @@ constexpr std::array kBinary = {
     BinaryOperator{"%", "_%_", kProduct},
 };
 
-/// Terms of one operator, such as &&, which are put together as a balanced
-/// tree, so that a long list of conditions is no deep tree.
+/// The operands of a chain of one operator, such as &&. They are combined to a
+/// balanced tree, so that a long list of conditions does not make a deep tree.
 struct Chain {
   std::vector<ExprId> terms;
-  std::vector<std::uint32_t> offsets;  ///< Of the operators between them.
+  /// Offsets of the operators between the terms.
+  std::vector<std::uint32_t> offsets;
 };
 
-/// Recursive descent, one method per rule of the grammar. Each returns a node,
-/// whatever it found; after the first problem all tokens read as the end.
+/// A parser by recursive descent with one method for each rule of the grammar.
+/// Each method returns a node, even after a problem; from then on all tokens
+/// read as the end of the text.
 class Parser {
  public:
   Parser(std::vector<Token> tokens, const ParseOptions& options)
@@ -148,7 +150,8 @@ class Parser {
     return Balance("_&&_", chain, 0, chain.terms.size());
   }
 
-  /// Recursion as deep as the logarithm of the number of terms.
+  /// Combines the terms from `begin` to `end`. The depth of recursion is the
+  /// logarithm of their number.
   ExprId Balance(std::string_view function, const Chain& chain,
                  std::size_t begin, std::size_t end) {
     if (end - begin == 1) return chain.terms[begin];
@@ -174,8 +177,8 @@ class Parser {
     }
   }
 
-  /// Signs in front of a term cancel each other out in pairs; a single minus
-  /// belongs to the number that follows it.
+  /// Signs in front of an operand cancel each other out in pairs. A single
+  /// minus in front of a number is the sign of that number.
   ExprId ParseUnary() {
     for (const std::string_view sign : {"!", "-"}) {
       if (!Peek().Is(sign)) continue;
@@ -208,7 +211,7 @@ class Parser {
     }
   }
 
-  /// `.name`, `.?name` or `.name(...)` behind `target`.
+  /// Parses `.name`, `.?name` or `.name(...)` after `target`.
   ExprId ParseField(ExprId target) {
     const std::uint32_t dot = Take().offset;
     const bool optional = TakeIf("?");
@@ -227,7 +230,7 @@ class Parser {
     return builder_.Select(dot, target, std::string(name.text));
   }
 
-  /// The arguments, and what the call stands for.
+  /// Parses the arguments of a call, and expands the call if it is a macro.
   ExprId ParseCall(const Token& name, ExprId target, bool leading_dot = false) {
     const std::uint32_t offset = Take().offset;
     std::vector<ExprId> args;
@@ -304,7 +307,8 @@ class Parser {
                           (leading_dot ? "." : "") + std::string(name.text));
   }
 
-  /// Whether a qualified name goes on to a brace: the literal of a message.
+  /// Whether a brace follows the qualified name here, as in the literal of a
+  /// message.
   bool IsMessage() const {
     std::size_t ahead = 0;
     while (Peek(ahead).Is(".") && Peek(ahead + 1).kind == TokenKind::kIdent) {

@@ -11,15 +11,16 @@ namespace devmgr::cel {
 
 struct ParseOptions {
   bool macros = true;
-  /// Fields in backquotes: m.`content-type`. Kubernetes has them off.
+  /// Whether the name of a field may stand in backquotes: m.`content-type`.
+  /// Kubernetes does not permit it.
   bool quoted_fields = false;
 };
 
-/// Characters of the longest expression.
+/// The number of characters that an expression may have.
 constexpr std::size_t kMaxTextSize = 10 * 1024;
 
-/// The tree of `text`, macros expanded. Stops at the first problem. Recursion
-/// is bounded by kMaxDepth, whatever the text is.
+/// Parses `text` and expands its macros. Stops at the first problem. Recursion
+/// is bounded by kMaxDepth, whatever `text` is.
 std::variant<Ast, Problem> Parse(std::string_view text,
                                  const ParseOptions& options = {});
 

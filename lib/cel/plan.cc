@@ -8,7 +8,8 @@
 namespace devmgr::cel {
 namespace {
 
-/// Conversions are computed at once when their argument is constant.
+/// Conversions are evaluated while the plan is made if their argument is
+/// constant.
 bool IsConversion(std::string_view function) {
   constexpr std::array<std::string_view, 10> kNames = {
       "bool", "bytes",  "double",    "duration", "dyn",
@@ -115,13 +116,14 @@ class Planner {
     return Add(std::move(attribute));
   }
 
-  /// The attribute of a step, made for it if it has none.
+  /// The attribute of a step. One is made for it if it has none.
   AttributeId AttributeOf(StepId step) {
     return IsAttribute(step) ? StepAt(step).attribute
                              : Relative(StepAt(step).id, step);
   }
 
-  /// Of both sides of a condition.
+  /// Appends `qualifier` to the path of an attribute. For `c ? a : b` it is
+  /// appended to both paths.
   void Qualify(AttributeId id, const Qualifier& qualifier) {
     if (AttributeAt(id).kind == Attribute::Kind::kConditional) {
       const AttributeId if_false = AttributeAt(id).if_false;
@@ -132,7 +134,8 @@ class Planner {
     AttributeAt(id).qualifiers.push_back(qualifier);
   }
 
-  /// `operand`, extended by `qualifier` when it is an attribute itself.
+  /// A step for the path of `operand` with `qualifier` appended. If the operand
+  /// is an attribute itself, its step is extended.
   StepId Extend(StepId operand, const Qualifier& qualifier) {
     const StepId step =
         IsAttribute(operand) ? operand : OfAttribute(AttributeOf(operand));
@@ -228,7 +231,7 @@ class Planner {
     return StepKind::kCall;
   }
 
-  /// What can be computed now is.
+  /// Evaluates in advance what does not depend on the variables.
   StepId Optimize(Step step) {
     if (step.kind == StepKind::kCall && step.args.size() == 1 &&
         IsConversion(step.function) && IsConstant(step.args[0])) {
@@ -261,8 +264,8 @@ class Planner {
     return Constant(step.id, Value());
   }
 
-  /// A constant list of simple values is looked up for free. One without
-  /// elements has none.
+  /// Membership in a constant list of simple values is free. In an empty list
+  /// it is always false.
   void OptimizeMembership(Step& step) {
     const auto* list = StepAt(step.args[1]).constant.As<List>();
     if (list == nullptr) return;
@@ -320,7 +323,8 @@ class Planner {
     for (std::size_t i = 0; i + 1 < step.args.size(); i += 2) {
       const Value& key = StepAt(step.args[i]).constant;
       if (!IsLegalKey(key)) {
-        // Evaluated, so that the error may be one that no one looks at.
+        // A wrong key is left to the evaluation: the error may never be
+        // reached, as in `false && {1.5: 1} == {}`.
         return Add(step);
       }
       map->Set(key, StepAt(step.args[i + 1]).constant);

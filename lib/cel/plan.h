@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checked expression in the shape in which it is evaluated. The shape is that
-// of cel-go's plan, step by step, since it decides what costs.
+// The steps in which a checked expression is evaluated. They are the steps of
+// cel-go's plan, one by one, since the cost is counted by step.
 #pragma once
 
 #include <memory>
@@ -22,17 +22,17 @@ constexpr std::int32_t kNone = -1;
 
 enum class StepKind {
   kConstant,
-  kAttribute,  ///< A variable or a value, and the path that leads from it.
-  kHas,        ///< The same, for has().
+  kAttribute,  ///< A variable or value, and the path of fields from it.
+  kHas,        ///< kAttribute for has().
   kAnd,
   kOr,
   kEqual,
   kNotEqual,
   kNotStrictlyFalse,
   kCall,
-  kOptionalOr,       ///< optional.or()
-  kOptionalOrValue,  ///< optional.orValue()
-  kSetMembership,    ///< `in` a constant list.
+  kOptionalOr,       ///< `or` of an optional
+  kOptionalOrValue,  ///< `orValue` of an optional
+  kSetMembership,    ///< `in` with a constant list
   kList,
   kMap,
   kFold,
@@ -44,41 +44,45 @@ struct FoldPlan {
   StepId condition = kNone;
   StepId step = kNone;
   StepId result = kNone;
-  /// Slots of the variables; kNone for one that there is none of.
+  /// The slots of the variables. `variable2` is kNone in a fold over one
+  /// variable.
   int accumulator = kNone;
   int variable = kNone;
   int variable2 = kNone;
-  /// Of a macro that collects: its accumulator may grow in place, since no
-  /// expression can name it.
+  /// Whether the accumulator may be appended to in place. That is safe for the
+  /// accumulator of a macro, since no expression can refer to it.
   bool grows = false;
 };
 
 struct Step {
   StepKind kind = StepKind::kConstant;
-  /// What is counted for it is found by this number. Selections extend the step
-  /// of their operand, and give it theirs.
+  /// The number under which the cost tracker finds this step. A selection has
+  /// no step of its own: it extends the path of its operand's step, which then
+  /// gets the number of the selection.
   ExprId id = kNoExpr;
   Value constant;
   std::vector<StepId> args;
-  std::vector<bool> optional;  ///< Of lists and maps.
+  std::vector<bool> optional;  ///< For lists and maps, as in Expr.
   AttributeId attribute = kNone;
   std::string function;
-  std::vector<const Overload*> overloads;   ///< By the checker.
-  std::vector<const Overload*> candidates;  ///< What may be run.
-  Regex regex;  ///< Of a constant pattern; else null.
+  /// The overloads that the checker found to fit.
+  std::vector<const Overload*> overloads;
+  /// The overloads among which a call chooses.
+  std::vector<const Overload*> candidates;
+  Regex regex;  ///< The pattern if it is constant, else null.
   FoldPlan fold;
 };
 
 struct Qualifier {
   enum class Kind {
     kConstant,   ///< `.name`, `["name"]`
-    kAttribute,  ///< `[x.y]`: resolved, but not counted as a step.
+    kAttribute,  ///< `[x.y]`: the path is followed, but counts as no step.
     kStep,       ///< `[f(x)]`
   };
   Kind kind = Kind::kConstant;
   ExprId id = kNoExpr;
   bool optional = false;
-  bool test_only = false;  ///< The last one of has().
+  bool test_only = false;  ///< The field that has() asks for.
   Value constant;
   AttributeId attribute = kNone;
   StepId step = kNone;
@@ -86,9 +90,9 @@ struct Qualifier {
 
 struct Attribute {
   enum class Kind {
-    kGlobal,       ///< A variable of the environment: `slot` of the globals.
-    kLocal,        ///< A variable of a fold: `slot`.
-    kRelative,     ///< The value of `operand`.
+    kGlobal,       ///< A variable of the environment: `slot` is its global.
+    kLocal,        ///< A variable of a fold, in `slot`.
+    kRelative,     ///< The value of the step `operand`.
     kConditional,  ///< `operand` ? `if_true` : `if_false`.
   };
   Kind kind = Kind::kGlobal;
@@ -100,15 +104,16 @@ struct Attribute {
   std::vector<Qualifier> qualifiers;
 };
 
-/// Immutable once made, and shared by whatever evaluates it.
+/// A plan. It is immutable once it is made, and any number of evaluations may
+/// share it.
 struct Plan {
   std::vector<Step> steps;
   std::vector<Attribute> attributes;
-  std::vector<std::string> globals;  ///< Names, by slot.
-  /// The fold that a slot's accumulator belongs to; kNone for other variables.
+  std::vector<std::string> globals;  ///< The names of the globals, by slot.
+  /// By slot: the fold whose accumulator it is; kNone for other variables.
   std::vector<StepId> folds_by_slot;
   StepId root = kNone;
-  std::size_t ids = 0;  ///< All numbers of steps and qualifiers are less.
+  std::size_t ids = 0;  ///< More than any number of a step or a qualifier.
 
   const Step& At(StepId id) const {
     return steps[static_cast<std::size_t>(id)];
@@ -116,16 +121,17 @@ struct Plan {
   const Attribute& AttributeAt(AttributeId id) const {
     return attributes[static_cast<std::size_t>(id)];
   }
-  /// By which number an attribute's value is counted.
+  /// The number under which the value of `attribute` is counted.
   ExprId IdOf(const Attribute& attribute) const;
 };
 
-/// Conversions of constants, such as int("x"), and constant patterns that are
-/// wrong are problems already here.
+/// Makes the plan of an expression. Conversions of constants, such as int("x"),
+/// and constant patterns are evaluated here, so that a wrong one is a problem
+/// of the expression.
 std::variant<Plan, Problem> MakePlan(const Checked& checked);
 
-/// Whether the overload's parameters may be these values: the outermost kind of
-/// each is looked at.
+/// Whether the arguments fit the overload's parameters. Only the kind of each
+/// argument is looked at, not the types of its elements.
 bool Fits(const Overload& overload, std::span<const Value> args);
 
 }  // namespace devmgr::cel

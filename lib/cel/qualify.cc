@@ -10,13 +10,13 @@
 namespace devmgr::cel {
 namespace {
 
-/// As messages show a key: text without quotes.
+/// A key as messages show it: text is not quoted.
 std::string Shown(const Value& key) {
   constexpr std::size_t kLimit = 80;
   return key.Is<String>() ? api::Readable(key.text(), kLimit) : Describe(key);
 }
 
-/// Whole numbers of any type; nothing for all else.
+/// The whole number that `key` is, whatever its type; nothing for another key.
 std::optional<std::int64_t> WholeIndex(const Value& key) {
   if (const auto* i = key.As<std::int64_t>()) return *i;
   if (const auto* u = key.As<std::uint64_t>()) {

@@ -5,11 +5,11 @@
 
 namespace devmgr::cel {
 
-/// What `value` has under `key`: an entry of a map, an element of a list.
-/// `present` tells whether it is there; if it is not, null when
-/// `may_be_missing` and an error such as `no such key: NAME` when not. A key of
-/// a wrong type is an error for a list either way; so is any key of what is
-/// neither a map nor a list, when `strict`.
+/// Looks up `key` in `value`: the entry of a map, or the element of a list.
+/// `present` is set to whether it exists. If it does not, the result is null
+/// when `may_be_missing`, and otherwise an error such as `no such key: NAME`.
+/// Two mistakes are errors in both cases: an index of a list that is no number,
+/// and, when `strict`, a value that is neither a map nor a list.
 Value LookUp(const Value& value, const Value& key, bool may_be_missing,
              bool strict, bool& present);
 

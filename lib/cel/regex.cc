@@ -16,8 +16,8 @@ re2::StringPiece Piece(std::string_view text) {
   return re2::StringPiece(text.data(), text.size());
 }
 
-/// The matches of `pattern`, at most `limit` of them, as Go finds them: one
-/// that is empty does not follow another one directly.
+/// Up to `limit` matches of `pattern`, found as Go finds them: an empty match
+/// directly after another match does not count.
 std::vector<Value> FindMatches(const re2::RE2& pattern, std::string_view text,
                                std::size_t limit, Work& work) {
   std::vector<Value> found;
@@ -49,7 +49,7 @@ Value FindAll(const re2::RE2& pattern, const Args& args) {
   return MakeList(args, FindMatches(pattern, args.Text(0), limit, args.work));
 }
 
-/// Of a pattern that is known only now.
+/// Calls a function whose pattern is not constant.
 template <const std::string_view& kFunction>
 Value Call(const Args& args) {
   const auto pattern = CompileRegex(args.Text(1));

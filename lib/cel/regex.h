@@ -15,17 +15,18 @@ class RE2;
 
 namespace devmgr::cel {
 
-/// A pattern in RE2's syntax, compiled. Immutable, so that threads may share
-/// it.
+/// A compiled pattern in the syntax of RE2. It is immutable, so that threads
+/// may share it.
 using Regex = std::shared_ptr<const re2::RE2>;
 
-/// The pattern, or what is wrong with it.
+/// Compiles a pattern, or returns what is wrong with it.
 std::variant<Regex, std::string> CompileRegex(std::string_view pattern);
 
-/// Whether calls of `function` take a pattern as their second argument.
+/// Whether the second argument of `function` is a pattern.
 bool TakesPattern(std::string_view function);
 
-/// What such a call yields; the pattern among `args` is not looked at.
+/// The result of a call of such a function with `pattern`, which takes the
+/// place of the pattern among `args`.
 Value CallWithPattern(std::string_view function, const re2::RE2& pattern,
                       const Args& args);
 

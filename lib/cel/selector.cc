@@ -16,7 +16,7 @@
 namespace devmgr::cel {
 namespace {
 
-/// A hint for the commonest mistake.
+/// The advice of Kubernetes for the most common mistake.
 constexpr std::string_view kMissingKeyHint =
     "consider using CEL optional chaining (.? followed by orValue()) or "
     "guarding the check with has() for optional fields";
@@ -87,7 +87,7 @@ absl::StatusOr<std::shared_ptr<const Selector>> Selector::Compile(
 absl::StatusOr<Verdict> Selector::Evaluate(
     const Value& device, const EvaluationOptions& options) const {
   assert(kind_ == Kind::kDevice);
-  // `device` is the only variable there is; an expression may use none.
+  // `device` is the only variable. An expression may also use none.
   const std::vector<Value> globals(plan_.globals.size(), device);
   return Run(globals, options);
 }

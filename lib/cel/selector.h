@@ -17,44 +17,44 @@
 
 namespace devmgr::cel {
 
-/// What a selector says of a device.
+/// The result of a selector for one device.
 struct Verdict {
   bool matches = false;
   std::uint64_t cost = 0;
 };
 
-/// A CEL expression of a DeviceClass or a claim, compiled. Immutable: any
-/// number of threads may share one.
+/// A compiled CEL expression of a DeviceClass or a claim. It is immutable, so
+/// that threads may share it.
 class Selector {
  public:
-  /// Which variables there are: `device`, or those of Kubernetes 1.30.
+  /// The variables of the expression: `device`, or those of Kubernetes 1.30.
   enum class Kind { kDevice, kOldDevice };
 
-  /// Blocks for well below a second, whatever the text is; for microseconds
-  /// when it is one that is in use.
-  ///   InvalidArgument  the expression is wrong; the message has line and
+  /// Compiles an expression. Takes microseconds for a usual selector, and well
+  /// below a second for any text.
+  ///   InvalidArgument  the expression is wrong: the message has line and
   ///                    column, the line, and a caret below the place. Or its
-  ///                    type is not bool; that it is unknown before it is run
-  ///                    is permitted for kDevice
+  ///                    type is not bool. For kDevice the type may be unknown
+  ///                    until the expression is evaluated
   static absl::StatusOr<std::shared_ptr<const Selector>> Compile(
       std::string_view text, Kind kind = Kind::kDevice);
 
   /// Whether `device`, made by MakeDevice(), matches. For Kind::kDevice.
   ///   InvalidArgument    the expression failed on this device, as on a missing
   ///                      attribute; or its value is no bool
-  ///   ResourceExhausted  it cost more than it may
+  ///   ResourceExhausted  the cost, or the work beside it, exceeded its limit
   ///   Cancelled          `options.interrupted` became true
   absl::StatusOr<Verdict> Evaluate(const Value& device,
                                    const EvaluationOptions& options = {}) const;
-  /// The same for Kind::kOldDevice, with what MakeOldDevice() makes.
+  /// The same for Kind::kOldDevice. `device` is made by MakeOldDevice().
   absl::StatusOr<Verdict> EvaluateOld(
       const OldDevice& device, const EvaluationOptions& options = {}) const;
 
   const std::string& text() const { return text_; }
   Kind kind() const { return kind_; }
-  /// What an evaluation costs at worst, for a device of the largest size that
-  /// the API permits. UINT64_MAX when there is no bound, as for all of
-  /// Kind::kOldDevice that depends on an attribute's size.
+  /// The worst-case cost of an evaluation, over all devices that the API
+  /// permits. UINT64_MAX when there is no bound; that is so for every selector
+  /// of Kind::kOldDevice whose cost depends on the size of an attribute.
   std::uint64_t max_cost() const { return max_cost_; }
 
  private:

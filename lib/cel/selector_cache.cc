@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<const Selector>> SelectorCache::Compile(
   }
   absl::StatusOr<std::shared_ptr<const Selector>> selector =
       Selector::Compile(text, kind);
-  // What is too long to be an expression is not worth its memory.
+  // A text that is longer than any expression is not worth its memory.
   if (text.size() > 4 * kMaxTextSize) return selector;
   const MutexLock lock(mutex_);
   if (by_key_.contains(key)) return selector;

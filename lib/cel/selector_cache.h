@@ -15,15 +15,15 @@
 
 namespace devmgr::cel {
 
-/// Selectors that were compiled, by their text: those that were used last. What
-/// does not compile is kept, too. Thread-safe; two threads that ask for the
-/// same text at once may both compile it.
+/// Keeps the selectors that were used most recently, by their text. Texts that
+/// do not compile are kept as well, with their error. Thread-safe. Two threads
+/// that ask for a new text at the same time may both compile it.
 class SelectorCache {
  public:
   /// Keeps up to `limit` selectors; at least one.
   explicit SelectorCache(std::size_t limit);
 
-  /// What Selector::Compile() says of `text`.
+  /// The result of Selector::Compile() for `text`.
   absl::StatusOr<std::shared_ptr<const Selector>> Compile(
       std::string_view text, Selector::Kind kind = Selector::Kind::kDevice);
 
@@ -38,9 +38,9 @@ class SelectorCache {
 
   const std::size_t limit_;
   mutable Mutex mutex_;
-  Entries entries_ DEVMGR_GUARDED_BY(mutex_);  ///< Those used last first.
+  Entries entries_ DEVMGR_GUARDED_BY(mutex_);  ///< Most recently used first.
   std::unordered_map<std::string_view, Entries::iterator> by_key_
-      DEVMGR_GUARDED_BY(mutex_);  ///< The keys are those of the entries.
+      DEVMGR_GUARDED_BY(mutex_);  ///< The keys are views of Entry::key.
 };
 
 }  // namespace devmgr::cel

@@ -25,7 +25,8 @@ bool IsDigits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
 }
 
-/// `text` up to `separator`, which is cut off with it.
+/// Removes the part before `separator`, and the separator itself, from `text`,
+/// and returns the part.
 std::string_view TakePart(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -33,7 +34,7 @@ std::string_view TakePart(std::string_view& text, char separator) {
   return part;
 }
 
-/// Without leading zeros, one that is needed aside.
+/// `part` without its leading zeros; a number of zeros only is `0`.
 std::string StripZeros(std::string_view part) {
   if (part.size() < 2) return std::string(part);
   const std::size_t zeros = std::min(part.find_first_not_of('0'), part.size());
@@ -42,8 +43,8 @@ std::string StripZeros(std::string_view part) {
   return (needs_zero ? "0" : "") + std::string(part);
 }
 
-/// The text of a full version; nothing for a short one that has a pre-release
-/// or a build part.
+/// Completes a version to three numbers. Returns nothing for a shorter one with
+/// a pre-release or build part.
 std::optional<std::string> Normalize(std::string_view text) {
   if (!text.empty() && text.front() == 'v') text.remove_prefix(1);
   std::string full;
@@ -59,7 +60,8 @@ std::optional<std::string> Normalize(std::string_view text) {
   return full;
 }
 
-/// Numbers come before names, and are compared as numbers.
+/// Compares identifiers of pre-releases. Numbers come before names, and are
+/// compared as numbers.
 std::strong_ordering CompareIdentifiers(std::string_view a,
                                         std::string_view b) {
   const bool a_is_number = IsDigits(a);
@@ -67,7 +69,7 @@ std::strong_ordering CompareIdentifiers(std::string_view a,
     return a_is_number ? std::strong_ordering::less
                        : std::strong_ordering::greater;
   }
-  // Numbers have no leading zeros here: the longer one is the greater one.
+  // Numbers have no leading zeros here, so that the longer one is greater.
   if (a_is_number && a.size() != b.size()) return a.size() <=> b.size();
   return a.compare(b) <=> 0;
 }

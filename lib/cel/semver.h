@@ -10,7 +10,7 @@
 
 namespace devmgr::cel {
 
-/// A version by Semantic Versioning 2.0.0.
+/// A version of Semantic Versioning 2.0.0, without its build part.
 struct Semver {
   std::uint64_t major = 0;
   std::uint64_t minor = 0;
@@ -18,12 +18,13 @@ struct Semver {
   std::vector<std::string> pre_release;
 };
 
-/// Nothing when `text` is not a version, or a number of it has more than 64
-/// bits. `normalize` permits a leading `v`, parts that are left out, and
-/// leading zeros.
+/// Reads a version. Returns nothing when `text` is no version, or when one of
+/// its numbers needs more than 64 bits. With `normalize` a leading `v`, missing
+/// minor and patch numbers, and leading zeros are permitted.
 std::optional<Semver> ParseSemver(std::string_view text, bool normalize);
 
-/// Precedence: the build part does not count.
+/// Compares two versions by precedence, for which the build part does not
+/// count.
 std::strong_ordering Compare(const Semver& a, const Semver& b);
 
 }  // namespace devmgr::cel

@@ -15,7 +15,7 @@ bool Has(const Args& args, std::size_t list, const Value& wanted) {
       [&](const Value& element) { return Equal(element, wanted, args.work); });
 }
 
-/// Whether all elements of list `part` are in list `whole`.
+/// Whether each element of the list `part` is in the list `whole`.
 bool HasAll(const Args& args, std::size_t whole, std::size_t part) {
   const std::vector<Value>& elements = args.As<List>(part)->elements;
   return std::all_of(

@@ -26,7 +26,7 @@ inline std::uint64_t ScaleBounded(std::uint64_t size, double factor) {
   return scaled >= kTwo64 ? kUnbounded : static_cast<std::uint64_t>(scaled);
 }
 
-/// Bounds of a size: what size() would yield. Costs are ranges, too.
+/// Bounds of the result of size(). They are calculated with as costs are.
 using SizeRange = CostRange;
 
 constexpr SizeRange Fixed(std::uint64_t size) { return {size, size}; }
@@ -38,11 +38,11 @@ constexpr CostRange operator+(const CostRange& a, const CostRange& b) {
 constexpr CostRange operator*(const CostRange& a, const CostRange& b) {
   return {MultiplyBounded(a.min, b.min), MultiplyBounded(a.max, b.max)};
 }
-/// Both ends rounded up.
+/// Scales both ends and rounds them up.
 inline CostRange operator*(const CostRange& a, double factor) {
   return {ScaleBounded(a.min, factor), ScaleBounded(a.max, factor)};
 }
-/// The smallest range with both in it.
+/// The smallest range that includes both.
 constexpr CostRange Union(const CostRange& a, const CostRange& b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }

@@ -11,12 +11,13 @@ namespace devmgr::cel {
 
 namespace {
 
-/// Characters of a line that are shown, and of them in front of the caret.
+/// The number of characters of a line that are shown, and how many of them
+/// before the caret.
 constexpr std::size_t kShown = 120;
 constexpr std::size_t kShownBefore = 60;
 
-/// The part of `line` around the character `column`, which becomes its place
-/// in that part.
+/// The part of `line` around the character `column`. `column` becomes the
+/// position within that part.
 std::string Window(std::string_view line, std::size_t& column) {
   const std::size_t size = CountCharacters(line);
   const std::size_t begin =
@@ -40,7 +41,7 @@ std::string Render(std::string_view text, const Problem& problem) {
   const std::size_t offset = std::min<std::size_t>(problem.offset, text.size());
   const std::string_view before = text.substr(0, offset);
   const auto line_number = std::count(before.begin(), before.end(), '\n') + 1;
-  // npos + 1 is 0: the first line has no line break before it.
+  // On the first line rfind() finds nothing, and npos + 1 is 0.
   const std::size_t begin = before.rfind('\n') + 1;
   const std::string_view line =
       text.substr(begin, text.find('\n', begin) - begin);

@@ -10,18 +10,19 @@
 
 namespace devmgr::cel {
 
-/// What is wrong with an expression, and where: an offset in bytes.
+/// A problem of an expression, and the byte offset in its text where it was
+/// found.
 struct Problem {
   std::uint32_t offset = 0;
   std::string message;
 };
 
-/// Line and column of `problem`, counted from 1 in characters, its message, the
-/// line it is in, and a caret below the place. Of a long line the part around
-/// the place is shown.
+/// `problem` for a reader: line and column, counted from 1 in characters; the
+/// message; the line; and a caret below the place. Of a long line the part
+/// around the place is shown.
 std::string Render(std::string_view text, const Problem& problem);
 
-/// The same as an error of the code InvalidArgument.
+/// Render() as an error with the code InvalidArgument.
 absl::Status ToStatus(std::string_view text, const Problem& problem);
 
 }  // namespace devmgr::cel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indices and sizes count characters.
+// The functions of strings. Indices and sizes are counted in characters.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -83,7 +83,7 @@ Value Replace(const Args& args) {
   int64_t left = args.size() > 3 ? args.As<int64_t>(3) : -1;
   std::string out;
   std::size_t at = 0;
-  // An empty `from` is found before each character and at the end.
+  // An empty `from` is found before each character and at the end of the text.
   while (left != 0) {
     const std::size_t found = text.find(from, at);
     if (found == std::string::npos) break;
@@ -157,7 +157,7 @@ Value Substring(const Args& args) {
   return MakeText(args, text.substr(offset, Offset(text, end) - offset));
 }
 
-/// White space by Unicode, as Go has it.
+/// The white space of Unicode, as Go defines it.
 bool IsSpace(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 ||
          c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||

@@ -17,7 +17,7 @@ struct Frame {
 
 std::optional<Frame> ReadFrame(std::string_view text) {
   Frame frame;
-  // `b` comes before `r`, each once.
+  // The prefixes are `b` and `r`, in this order.
   if (!text.empty() && (text[0] == 'b' || text[0] == 'B')) {
     frame.is_bytes = true;
     ++frame.prefix;
@@ -42,7 +42,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-/// Line ends are `\n`, whatever the text has.
+/// Line ends become `\n`, whichever the text has.
 std::string WithPlainNewlines(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -140,7 +140,7 @@ std::size_t StringLiteralSize(std::string_view text) {
     if (!is_triple && (text[at] == '\n' || text[at] == '\r')) return 0;
     at += !frame->is_raw && text[at] == '\\' ? 2 : 1;
   }
-  // An empty literal looks like the beginning of a triple one.
+  // An empty literal `""` looks like the beginning of one in triple quotes.
   return 0;
 }
 

@@ -7,16 +7,18 @@
 
 namespace devmgr::cel {
 
-/// How many bytes a string literal has at the beginning of `text`, its prefixes
-/// `r` and `b` and its quotes included. 0 when none begins or it has no end.
+/// The size in bytes of the string literal that `text` begins with, its
+/// prefixes `r` and `b` and its quotes included. 0 when `text` begins with no
+/// string literal, or when the literal has no end.
 std::size_t StringLiteralSize(std::string_view text);
 
-/// What a literal of StringLiteralSize() stands for.
+/// The value of a string literal.
 struct StringLiteral {
   bool is_bytes = false;
   std::string value;
 };
-/// Nothing when an escape sequence is wrong.
+/// Reads a literal that StringLiteralSize() has found. Returns nothing when an
+/// escape sequence is wrong.
 std::optional<StringLiteral> ReadStringLiteral(std::string_view literal);
 
 }  // namespace devmgr::cel

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of timestamps and durations. Timestamps are in UTC unless a zone is
-// given.
+// The functions that read parts of timestamps and durations. Timestamps are
+// read in UTC unless a time zone is given.
 #include <array>
 
 #include "api/quote.h"

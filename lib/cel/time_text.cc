@@ -44,8 +44,8 @@ std::string_view TakeDigits(std::string_view& rest) {
   return digits;
 }
 
-/// `amount`: the magnitude so far. False when there is no further number with
-/// its unit, or it is too large.
+/// Reads a number with its unit from `rest` and adds it to `amount`. Returns
+/// false when there is none, or when the sum is too large.
 bool TakeTerm(std::string_view& rest, Int128& amount) {
   const std::string_view whole = TakeDigits(rest);
   std::string_view fraction;
@@ -69,7 +69,7 @@ bool TakeTerm(std::string_view& rest, Int128& amount) {
     number = number * 10 + (digit - '0');
     if (number > kLimit) return false;
   }
-  // Digits beyond the 18th are worth less than a nanosecond of an hour.
+  // The digits after the 18th are less than a nanosecond, even of an hour.
   Int128 part = 0;
   Int128 scale = 1;
   for (const char digit : fraction.substr(0, 18)) {
@@ -80,7 +80,7 @@ bool TakeTerm(std::string_view& rest, Int128& amount) {
   return amount <= kLimit;
 }
 
-/// Two or four digits, which `text` gets shorter by.
+/// Removes a number of exactly `digits` digits from `text`.
 std::optional<int> TakeNumber(std::string_view& text, std::size_t digits) {
   if (text.size() < digits ||
       !std::all_of(text.begin(), text.begin() + static_cast<long>(digits),
@@ -99,7 +99,7 @@ bool TakeCharacter(std::string_view& text, char wanted) {
   return true;
 }
 
-/// Numbers between separators; nothing when one is missing.
+/// Removes a date and time, `yyyy-mm-ddThh:mm:ss`, from `text`.
 std::optional<std::array<int, 6>> TakeDateAndTime(std::string_view& text) {
   constexpr std::string_view kSeparators = "--T::";
   std::array<int, 6> numbers{};
@@ -114,7 +114,8 @@ std::optional<std::array<int, 6>> TakeDateAndTime(std::string_view& text) {
   return numbers;
 }
 
-/// Up to nine digits count.
+/// Removes a fraction of a second from `text`, if it has one. Digits after the
+/// ninth are ignored.
 std::optional<std::int32_t> TakeFraction(std::string_view& text) {
   if (!TakeCharacter(text, '.')) return 0;
   const std::string_view digits = TakeDigits(text);
@@ -126,7 +127,7 @@ std::optional<std::int32_t> TakeFraction(std::string_view& text) {
   return nanos;
 }
 
-/// `Z` or `+hh:mm`, in seconds.
+/// Removes an offset, `Z` or `+hh:mm`, from `text`. It is returned in seconds.
 std::optional<int> TakeOffset(std::string_view& text) {
   if (TakeCharacter(text, 'Z')) return 0;
   const bool negative = !text.empty() && text.front() == '-';
@@ -150,7 +151,7 @@ int DaysIn(std::int64_t year, int month) {
          (month == 1 && IsLeap(year) ? 1 : 0);
 }
 
-/// Days before `year` since the year 1.
+/// The number of days from the beginning of the year 1 to that of `year`.
 std::int64_t DaysBefore(std::int64_t year) {
   const std::int64_t y = year - 1;
   return y * 365 + FloorDivide(y, 4) - FloorDivide(y, 100) +
@@ -159,7 +160,8 @@ std::int64_t DaysBefore(std::int64_t year) {
 
 constexpr std::int64_t kDaysTo1970 = 719'162;
 
-/// The point and the digits that are needed; nothing for a whole second.
+/// The fraction of a second with its point and as many digits as it needs;
+/// empty for a whole second.
 std::string Fraction(std::int32_t nanos) {
   if (nanos == 0) return "";
   std::string digits = fmt::format(".{:09}", nanos);
@@ -242,7 +244,7 @@ Calendar CalendarOf(std::int64_t seconds) {
   Calendar date;
   std::int64_t day = FloorDivide(seconds, kSecondsPerDay);
   date.second_of_day = static_cast<int>(seconds - day * kSecondsPerDay);
-  // 1970 began with a Thursday.
+  // 1970 began on a Thursday.
   date.day_of_week = static_cast<int>(day + 4 - FloorDivide(day + 4, 7) * 7);
   day += kDaysTo1970;
   date.year = FloorDivide(day, 366) + 1;

@@ -11,8 +11,8 @@ namespace {
 
 struct KindName {
   TypeKind kind;
-  std::string_view name;   ///< As the language names the type.
-  std::string_view shown;  ///< In messages, where that differs.
+  std::string_view name;   ///< The name of the type in the language.
+  std::string_view shown;  ///< The name of the type in messages.
 };
 
 constexpr std::array kNames = {
@@ -50,7 +50,7 @@ TypeRef Make(TypeKind kind, std::string name, std::vector<TypeRef> params) {
   return type;
 }
 
-/// A descent through the text of one of our own tables.
+/// Reads a type, by recursive descent, from one of our own tables.
 class TypeText {
  public:
   explicit TypeText(std::string_view text) : rest_(text) {}

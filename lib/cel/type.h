@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types as the checker sees them.
+// The types of expressions, as the checker infers them.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 namespace devmgr::cel {
 
 enum class TypeKind {
-  kError,  ///< Of an expression that is wrong; fits everything.
+  kError,  ///< Type of an expression with an error. It fits every type, so that
+           ///< one error is reported once.
   kDyn,
   kNull,
   kBool,
@@ -25,9 +26,9 @@ enum class TypeKind {
   kList,
   kMap,
   kType,
-  kOpaque,  ///< `optional_type`, and what libraries bring: by `name`.
-  kObject,  ///< Has fields; by `name`.
-  kParam,   ///< A type variable; by `name`.
+  kOpaque,  ///< `optional_type` and types of libraries, told apart by `name`.
+  kObject,  ///< A type with fields, by `name`.
+  kParam,   ///< A type variable, by `name`.
 };
 
 struct Type;
@@ -38,8 +39,8 @@ struct Type {
   TypeKind kind = TypeKind::kError;
   std::string name;
   std::vector<TypeRef> params;
-  /// Types in the tree of it, itself included; what is larger than
-  /// kMaxTypeSize is not counted further.
+  /// The number of types that this one is composed of, itself included.
+  /// Counting stops above kMaxTypeSize.
   int size = 1;
 };
 
@@ -61,16 +62,17 @@ constexpr std::string_view kSemverTypeName = "kubernetes.Semver";
 
 bool IsDyn(const Type& type);
 bool IsOptional(const Type& type);
-/// Same kind, name and parameters.
+/// Whether both have the same kind, name and parameters.
 bool SameType(const Type& a, const Type& b);
 
-/// As messages show it, and as `string(type(x))` would: `list(int)`.
+/// The type with its parameters, as in messages: `list(int)`.
 std::string Describe(const Type& type);
-/// The name of the type itself, without parameters: `list`.
+/// The name of the type without its parameters: `list`.
 std::string TypeName(const Type& type);
 
 /// Reads a type as the tables of functions write it: `map(string, A)`. A single
-/// capital letter is a variable. `text` is ours, never input.
+/// capital letter is a type variable. `text` comes from our own tables, so that
+/// a mistake in it is a bug and not an error.
 TypeRef ParseType(std::string_view text);
 
 }  // namespace devmgr::cel

@@ -10,28 +10,31 @@
 
 namespace devmgr::cel {
 
-/// What type variables stand for, found while an expression is checked. The
-/// rules are those of cel-go, so that the same expressions pass.
+/// Infers the types that type variables stand for while an expression is
+/// checked. The rules are those of cel-go, so that it accepts the same
+/// expressions.
 class Unifier {
  public:
   TypeRef NewVariable();
 
-  /// Whether a value of type `from` may stand where `to` is wanted; variables
-  /// are bound for it if so, and left alone if not.
+  /// Whether a value of type `from` may be used where type `to` is expected. If
+  /// so, type variables are bound as that needs; if not, no binding changes.
   bool Assign(const TypeRef& from, const TypeRef& to);
-  /// The same for all of two lists at once.
+  /// Assign() for each pair of two lists. If one pair does not fit, no binding
+  /// changes.
   bool AssignAll(const std::vector<TypeRef>& from,
                  const std::vector<TypeRef>& to);
 
-  /// `type` with its variables replaced; those that are free become dyn if
-  /// `free_to_dyn`.
+  /// `type` with its bound variables replaced by their types. Unbound variables
+  /// become dyn if `free_to_dyn`.
   TypeRef Resolve(const TypeRef& type, bool free_to_dyn);
 
-  /// `overload`'s types with fresh variables in place of its own.
+  /// `types`, those of one overload, with new variables in place of the
+  /// overload's own.
   std::vector<TypeRef> Instantiate(const std::vector<TypeRef>& types);
 
-  /// Types were too large, or took too long to match: what was said since is
-  /// worth nothing.
+  /// Whether checking was given up, since types were too large or took too long
+  /// to match. The results since then are worthless.
   bool IsOver() const { return steps_ >= kMaxSteps; }
 
  private:
@@ -40,8 +43,8 @@ class Unifier {
 
   bool CanAssign(const TypeRef& a, const TypeRef& b);
   bool CanAssignKinds(const TypeRef& a, const TypeRef& b);
-  /// Whether `variable` may stand for `type`; and whether it stood for anything
-  /// before.
+  /// First: whether `variable` may stand for `type`. Second: whether it was
+  /// bound before.
   std::pair<bool, bool> Substitute(const TypeRef& type,
                                    const TypeRef& variable);
   bool OccursIn(const Type& variable, const TypeRef& type);
@@ -58,7 +61,7 @@ class Unifier {
   int nesting_ = 0;
 };
 
-/// The one of two types that fit each other which says less.
+/// Of two types that fit each other the more general one.
 TypeRef MoreGeneral(const TypeRef& a, const TypeRef& b);
 
 }  // namespace devmgr::cel

@@ -8,14 +8,15 @@
 
 namespace devmgr::cel {
 
-/// How many characters there are in `text`, which is UTF-8.
+/// The number of characters of `text`, which must be UTF-8.
 std::size_t CountCharacters(std::string_view text);
-/// How many bytes the character at the beginning of `text` has; `text` is UTF-8
+/// The number of bytes of the first character of `text`, which must be UTF-8
 /// and not empty.
 std::size_t CharacterSize(std::string_view text);
-/// The character at the beginning of `text`, likewise.
+/// The first character of `text`, which must be UTF-8 and not empty.
 char32_t FirstCharacter(std::string_view text);
-/// Where character number `index` begins; the end if there are fewer.
+/// The byte offset of character number `index`; the size of `text` if it has
+/// fewer characters.
 std::size_t OffsetOf(std::string_view text, std::size_t index);
 void AppendUtf8(char32_t character, std::string& text);
 

@@ -26,7 +26,7 @@ std::shared_ptr<const std::string> Share(std::string text) {
   return std::make_shared<const std::string>(std::move(text));
 }
 
-/// For messages: what is longer, or deeper, is cut.
+/// The size at which a description is cut.
 constexpr std::size_t kMaxDescription = 200;
 
 void AppendTo(std::string& text, const Value& value);
@@ -134,8 +134,8 @@ bool IsLegalKey(const Value& value) {
 
 namespace {
 
-/// `key` as one that a map may have: doubles are none, but those that are whole
-/// numbers find these.
+/// The key by which a map is searched for `key`. A double is no legal key, but
+/// one that is a whole number finds the key of that amount.
 std::optional<Value> WholeKey(const Value& key) {
   const auto* number = key.As<double>();
   if (number == nullptr) return key;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as expressions work with them: small, immutable, shared.
+// The values that expressions compute with. A value is small; what it holds is
+// immutable and shared by its copies.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct MapObject;
 struct Null {};
 struct String {
   std::shared_ptr<const std::string> text;
-  std::size_t characters = 0;  ///< How many there are: sizes are asked often.
+  std::size_t characters =
+      0;  ///< Number of characters, counted once since size() is used often.
 };
 struct Bytes {
   std::shared_ptr<const std::string> data;
@@ -34,7 +36,8 @@ struct Bytes {
 struct Duration {
   std::int64_t nanos = 0;
 };
-/// Seconds since 1970, and nanoseconds from 0 on.
+/// A point in time: seconds since 1970, and 0 to 999,999,999 nanoseconds after
+/// that second.
 struct Timestamp {
   std::int64_t seconds = 0;
   std::int32_t nanos = 0;
@@ -46,15 +49,16 @@ struct Optional {
   std::shared_ptr<const Value> value;  ///< Null for `optional.none()`.
   int depth = 0;
 };
-/// A Kubernetes quantity: exact, in nanos.
+/// A Kubernetes quantity, exact: a number of billionths.
 struct QuantityValue {
   std::shared_ptr<const Int128> nanos;
 };
 struct SemverValue {
   std::shared_ptr<const Semver> version;
 };
-/// What an operation that cannot be done yields. It spreads through whatever
-/// uses it, except where `&&`, `||` and their macros can do without.
+/// The result of an operation that cannot be done. An operation with such an
+/// argument yields that error in turn; `&&`, `||` and the macros that are made
+/// of them ignore it when their other operand decides.
 struct Error {
   std::shared_ptr<const std::string> message;
 };
@@ -97,9 +101,9 @@ class Value {
     return std::holds_alternative<T>(data_);
   }
   bool IsError() const { return Is<Error>(); }
-  /// `text` of a string. Must be one.
+  /// The text of a string. The value must be a string.
   const std::string& text() const { return *std::get<String>(data_).text; }
-  /// The message of an error. Must be one.
+  /// The message of an error. The value must be an error.
   const std::string& message() const { return *std::get<Error>(data_).message; }
   const Data& data() const { return data_; }
 
@@ -109,14 +113,17 @@ class Value {
 
 /// How deep lists, maps and optionals may hold each other.
 constexpr int kMaxValueDepth = 500;
-/// 0 for what holds no other value.
+/// How many levels of lists, maps and optionals `value` has; 0 when it is none
+/// of these.
 int DepthOf(const Value& value);
 
-/// Lists and maps are written only while they are made.
+/// A list. It is changed only while it is being built; afterwards it is
+/// immutable.
 struct ListObject {
   std::vector<Value> elements;
   int depth = 1;
-  /// Of a comprehension that is running: `+` appends in place.
+  /// True while the list is the accumulator of a running comprehension: `+`
+  /// then appends to this list instead of copying it.
   bool growing = false;
 };
 
@@ -125,42 +132,52 @@ struct MapEntry {
   Value value;
 };
 
-/// Entries in the order in which they came. Keys are found by a sorted index.
+/// A map. Its entries keep the order in which they were inserted; a sorted
+/// index finds keys.
 struct MapObject {
-  /// The value of `key`, by the language's equality of numbers; else null.
+  /// The value of the entry whose key equals `key`, numbers being compared
+  /// across their types. Null when there is no such entry.
   const Value* Find(const Value& key) const;
-  /// False when the key is there already. `key` must be a legal key.
+  /// Adds an entry. Returns false, and changes nothing, when the map has the
+  /// key. IsLegalKey(key) must hold.
   bool Insert(Value key, Value value);
-  /// The same, in place of what `key` had before.
+  /// Adds an entry, or replaces the value of the one that has `key`.
+  /// IsLegalKey(key) must hold.
   void Set(Value key, Value value);
 
   const std::vector<MapEntry>& entries() const { return entries_; }
 
-  /// What a look-up of any other key yields, where set: the domains of devices
-  /// answer each name. `in` does not see it.
+  /// The value of each key that the map lacks, if it is set. The maps of a
+  /// device have it, since every domain may be looked up. The operator `in`
+  /// ignores it.
   std::shared_ptr<const Value> fallback;
   int depth = 1;
+  /// As ListObject::growing, for the insertion of an entry.
   bool growing = false;
 
  private:
-  /// The place in `order_` where `key` is, or belongs.
+  /// The index in `order_` where `key` is, or where it has to be inserted.
   std::size_t PlaceOf(const Value& key, bool& found) const;
 
   std::vector<MapEntry> entries_;
-  std::vector<std::uint32_t> order_;  ///< Indices of `entries_`, by key.
+  std::vector<std::uint32_t>
+      order_;  ///< Indices into `entries_`, sorted by key.
 };
 
-/// bool, int, uint and string may be keys of maps.
+/// Whether `value` may be the key of a map: a bool, int, uint or string.
 bool IsLegalKey(const Value& value);
 
-/// The type of a value at run time: `list` of dyn for any list.
+/// The type of a value at run time. The types of its elements are not looked
+/// at: every list is a `list(dyn)`.
 TypeRef TypeOf(const Value& value);
 
-/// The number of characters, bytes, elements or entries; 1 for all else. What
-/// an optional holds counts in its place if `through_optional`.
+/// The number of characters of a string, of bytes, of the elements of a list or
+/// of the entries of a map; 1 for any other value. With `through_optional` an
+/// optional has the size of the value that it holds.
 std::uint64_t SizeOf(const Value& value, bool through_optional = true);
 
-/// For messages and tests: about the literal that makes the value.
+/// The value for messages and tests, written much as the literal would be. A
+/// long text is cut.
 std::string Describe(const Value& value);
 
 }  // namespace devmgr::cel

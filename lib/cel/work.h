@@ -5,19 +5,20 @@
 
 namespace devmgr::cel {
 
-/// What one evaluation may do beyond what its cost counts. The cost of an
-/// operation says little of nested lists that share their parts, or of a
-/// `replace` whose result is much larger than its input, so elements and bytes
-/// that are looked at or copied are counted here besides. A unit is about an
-/// element that is compared; the limit keeps an evaluation below some 64 MiB
-/// and a second.
+/// Bounds what an evaluation does beyond what its cost counts. The cost of an
+/// operation does not include the size of nested lists that share their parts,
+/// nor the result of a `replace` that is much larger than its input. So the
+/// elements and bytes that are read or copied are counted here as well. A unit
+/// is about the comparison of one element. The limit keeps an evaluation below
+/// 64 MiB and a second.
 class Work {
  public:
   static constexpr std::uint64_t kLimit = 16'000'000;
 
   explicit Work(std::uint64_t limit = kLimit) : left_(limit) {}
 
-  /// False once the limit is passed; from then on always.
+  /// Counts `units`. Returns false once the limit is reached, and from then on
+  /// always.
   bool Spend(std::uint64_t units) {
     left_ = units > left_ ? 0 : left_ - units;
     return left_ > 0;

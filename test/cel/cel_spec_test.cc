@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// google/cel-spec's tests of the language (test/data/cel-spec), each as it is
-// written there. Prints how many passed, of how many that apply, and why the
-// others do not.
+// Runs google/cel-spec's tests of the language (test/data/cel-spec). Prints how
+// many passed of those that apply, and why the others do not apply.
 #include <absl/strings/escaping.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -16,27 +15,25 @@
 #include <string>
 
 #include "cel/cel_spec_dir.h"
-#include "cel/checker.h"
 #include "cel/compare.h"
+#include "cel/compiled.h"
 #include "cel/double_text.h"
 #include "cel/evaluator.h"
-#include "cel/parser.h"
-#include "cel/plan.h"
-#include "cel/source.h"
 
 namespace devmgr::cel {
 namespace {
 
 using Json = nlohmann::json;
 
-/// Why a test does not apply.
+/// Thrown when a test does not apply, with the reason.
 struct Skip {
   std::string reason;
 };
 
 constexpr std::string_view kMessages = "about protobuf messages or enums";
 
-/// Tests that we fail on purpose, by the beginning of FILE/SECTION/NAME.
+/// Tests with an answer that differs from ours on purpose. `test` is the
+/// beginning of FILE/SECTION/NAME.
 struct Deviation {
   std::string_view test;
   std::string_view reason;
@@ -142,7 +139,7 @@ Value ValueOf(const Json& json) {
   throw Skip{std::string(kMessages)};
 }
 
-/// Equal, and of the same type; NaN is what it is.
+/// Whether both values have one type and are equal. NaN is the same as NaN.
 bool Same(const Value& a, const Value& b) {
   if (a.data().index() != b.data().index()) return false;
   const auto* ad = a.As<double>();
@@ -197,7 +194,7 @@ void SkipMessages(const Json& test) {
   }
 }
 
-/// What is wrong with our answer; empty when it is right.
+/// Our answer and the expected one if they differ, else empty.
 std::string WrongAnswer(const Json& test) {
   SkipMessages(test);
   if (test.contains("disable_check")) {
@@ -209,11 +206,7 @@ std::string WrongAnswer(const Json& test) {
   const auto problem_with = [&](const Problem& problem) {
     return wants_error ? std::string() : Render(text, problem);
   };
-  auto ast = Parse(text, environment.parse);
-  if (const auto* problem = std::get_if<Problem>(&ast)) {
-    return problem_with(*problem);
-  }
-  auto checked = Check(std::get<Ast>(std::move(ast)), environment);
+  const auto checked = CheckText(text, environment);
   if (const auto* problem = std::get_if<Problem>(&checked)) {
     return problem_with(*problem);
   }
@@ -250,7 +243,7 @@ std::string WrongAnswer(const Json& test) {
              : Describe(value) + " instead of " + Describe(wanted);
 }
 
-/// Counted over all files, and printed at the end.
+/// The results of all files, which are printed at the end.
 struct Totals {
   int passed = 0;
   int failed = 0;

@@ -7,7 +7,8 @@
 #include <string>
 #include <variant>
 
-#include "cel/parser.h"
+#include "cel/compiled.h"
+#include "cel/nested_binds.h"
 #include "cel/source.h"
 
 namespace devmgr::cel {
@@ -27,11 +28,7 @@ Environment Example() {
 /// The type of `text`, or what is wrong with it.
 std::string TypeOfText(const std::string& text,
                        const Environment& environment = Example()) {
-  auto ast = Parse(text);
-  if (const auto* problem = std::get_if<Problem>(&ast)) {
-    return Render(text, *problem);
-  }
-  const auto checked = Check(std::get<Ast>(std::move(ast)), environment);
+  const auto checked = CheckText(text, environment);
   if (const auto* problem = std::get_if<Problem>(&checked)) {
     return Render(text, *problem);
   }
@@ -96,16 +93,13 @@ TEST(CelCheckerTest, HidesVariablesBehindThoseOfMacros) {
   EXPECT_EQ(TypeOfText("['s'].map(x, .x)"), "list(int)");
 }
 
-// Types that hold the same part many times grow without the text growing.
+// The type of each `v` has the type before it twice.
 TEST(CelCheckerTest, BoundsTypes) {
   for (const std::string unknown : {"{1: 1}", "[]", "{}"}) {
-    std::string text;
-    for (int i = 0; i < 60; ++i) {
-      const std::string last = "v" + std::to_string(i - 1);
-      text += "cel.bind(v" + std::to_string(i) + ", " +
-              (i == 0 ? unknown : "{" + last + ": " + last + "}") + ", ";
-    }
-    text += "v59" + std::string(60, ')');
+    const std::string text = NestedBinds(
+        unknown,
+        [](const std::string& last) { return "{" + last + ": " + last + "}"; },
+        "v59");
     EXPECT_THAT(TypeOfText(text), HasSubstr("type")) << unknown;
   }
 }

@@ -14,14 +14,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What is wrong with `text`, as it is shown; empty when nothing is.
+/// The rendered problem of `text`; empty when it has none.
 std::string ProblemOf(const std::string& text) {
   const auto ast = Parse(text);
   const auto* problem = std::get_if<Problem>(&ast);
   return problem == nullptr ? "" : Render(text, *problem);
 }
 
-/// The tree, with the names of functions in front.
+/// The subtree of `id`, with the names of functions in front of their operands.
 std::string Tree(const Ast& ast, ExprId id) {
   const Expr& expr = ast[id];
   std::string parts;
@@ -86,7 +86,7 @@ TEST(CelParserTest, ExpandsMacros) {
             "0)) @result)");
   EXPECT_EQ(TreeOf("cel.bind(x, 1, x + x)"),
             "fold(#unused: [] 1 false x _+_(x x))");
-  // What looks like one and is none.
+  // These calls only look like macros.
   EXPECT_EQ(TreeOf("m.bind(x, 1, x)"), "bind(m x 1 x)");
   EXPECT_EQ(TreeOf("l.all(x)"), "all(l x)");
 }
@@ -139,7 +139,7 @@ TEST(CelParserTest, BoundsOperatorsInARow) {
   for (int i = 0; i < 249; ++i) sum += "+1";
   EXPECT_EQ(ProblemOf(sum), "");
   EXPECT_THAT(ProblemOf(sum + "+1+1"), HasSubstr("nested too deeply"));
-  // Conditions are put together as a balanced tree.
+  // Conditions are combined to a balanced tree.
   std::string conditions = "a";
   for (int i = 0; i < 2000; ++i) conditions += "&&a";
   EXPECT_EQ(ProblemOf(conditions), "");
