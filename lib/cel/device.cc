@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "cel/semver.h"
 
@@ -15,7 +17,7 @@ constexpr std::string_view kDeviceType = "kubernetes.DRADevice";
 
 Value OfScalar(std::int64_t number) { return Value::Int(number); }
 Value OfScalar(bool flag) { return Value::Bool(flag); }
-Value OfScalar(const std::string& text) { return Value::Text(text); }
+Value OfScalar(const SharedText& text) { return Value::Text(text.str()); }
 /// A version was checked when the object was read. A wrong one is an error of
 /// the expression that looks at it.
 Value OfScalar(const DeviceVersion& version) {
@@ -25,8 +27,9 @@ Value OfScalar(const DeviceVersion& version) {
              : Value::Failed("not a semantic version: " + version.value.str());
 }
 template <typename T>
-Value OfScalar(const std::vector<T>& values) {
+Value OfScalar(const RareVector<T>& values) {
   std::vector<Value> elements;
+  elements.reserve(values.size());
   for (const auto& value : values) {
     Value element = OfScalar(static_cast<const T&>(value));
     if (element.IsError()) return element;
@@ -35,7 +38,13 @@ Value OfScalar(const std::vector<T>& values) {
   return Value::ListOf(std::move(elements));
 }
 
-Value OfQuantity(const Quantity& quantity) {
+Value OfAttribute(const DeviceAttribute& attribute) {
+  return std::visit([](const auto& value) { return OfScalar(value); },
+                    attribute);
+}
+
+Value OfCapacity(const DeviceCapacity& capacity) {
+  const Quantity& quantity = capacity.value;
   return Value::Quantity(static_cast<Int128>(quantity.whole) * 1'000'000'000 +
                          quantity.nanos);
 }
@@ -44,22 +53,25 @@ Value OfQuantity(const Quantity& quantity) {
 /// domain of the driver. A domain that the device does not have is an empty map
 /// when it is looked up.
 template <typename T, typename Convert>
-Value ByDomain(const std::map<std::string, T>& values,
-               const std::string& driver, Convert convert) {
-  std::map<std::string, Map> domains;
-  for (const auto& [name, value] : values) {
+Value ByDomain(const SortedMap<T>& values, std::string_view driver,
+               Convert convert) {
+  std::map<std::string_view, Map> domains;
+  for (const auto& [full_name, value] : values) {
+    const std::string_view name = full_name;
     const std::size_t slash = name.find('/');
-    const bool is_own = slash == std::string::npos;
+    const bool is_own = slash == std::string_view::npos;
     Map& domain = domains[is_own ? driver : name.substr(0, slash)];
     if (!domain) domain = std::make_shared<MapObject>();
-    domain->Insert(Value::Text(is_own ? name : name.substr(slash + 1)),
-                   convert(value));
+    domain->Insert(
+        Value::Text(std::string(is_own ? name : name.substr(slash + 1))),
+        convert(value));
   }
   auto outer = std::make_shared<MapObject>();
   outer->fallback = std::make_shared<const Value>(
       Value::Of(Map(std::make_shared<MapObject>())));
   for (auto& [domain, inner] : domains) {
-    outer->Insert(Value::Text(domain), Value::Of(std::move(inner)));
+    outer->Insert(Value::Text(std::string(domain)),
+                  Value::Of(std::move(inner)));
   }
   return Value::Of(Map(std::move(outer)));
 }
@@ -93,7 +105,7 @@ constexpr auto kOldKinds = std::to_array<OldKind>({
 
 /// The variable of Kubernetes 1.30 that has attributes of this kind. Lists of
 /// bools and of versions are newer and have none.
-std::string_view OldVariable(const AttributeValue& value) {
+std::string_view OldVariable(const DeviceAttribute& value) {
   constexpr std::array<std::string_view, 8> kVariables = {
       "attributes.int",         "attributes.bool",
       "attributes.string",      "attributes.version",
@@ -112,10 +124,10 @@ Environment MakeOldEnvironment() {
 }
 
 /// `name` without its domain if that is the domain of the driver.
-std::string OldName(const std::string& name, const std::string& driver) {
+std::string OldName(std::string_view name, std::string_view driver) {
   const bool is_own = name.size() > driver.size() && name.starts_with(driver) &&
                       name[driver.size()] == '/';
-  return is_own ? name.substr(driver.size() + 1) : name;
+  return std::string(is_own ? name.substr(driver.size() + 1) : name);
 }
 
 }  // namespace
@@ -125,23 +137,22 @@ const Environment& OldDeviceEnvironment() {
   return environment;
 }
 
-OldDevice MakeOldDevice(const DeviceInput& device) {
+OldDevice MakeOldDevice(std::string_view driver, const SliceDevice& device) {
   std::map<std::string_view, Map> maps;
   for (const OldKind& kind : kOldKinds) {
     maps[kind.variable] = std::make_shared<MapObject>();
   }
-  const auto insert = [&](std::string_view variable, const std::string& name,
+  const auto insert = [&](std::string_view variable, std::string_view name,
                           Value value) {
     if (variable.empty()) return;
-    maps[variable]->Insert(Value::Text(OldName(name, device.driver)),
+    maps[variable]->Insert(Value::Text(OldName(name, driver)),
                            std::move(value));
   };
   for (const auto& [name, value] : device.attributes) {
-    insert(OldVariable(value), name,
-           std::visit([](const auto& v) { return OfScalar(v); }, value));
+    insert(OldVariable(value), name, OfAttribute(value));
   }
-  for (const auto& [name, quantity] : device.capacity) {
-    insert("attributes.quantity", name, OfQuantity(quantity));
+  for (const auto& [name, capacity] : device.capacity) {
+    insert("attributes.quantity", name, OfCapacity(capacity));
   }
   OldDevice variables;
   for (auto& [variable, map] : maps) {
@@ -155,19 +166,15 @@ const Environment& DeviceEnvironment() {
   return environment;
 }
 
-Value MakeDevice(const DeviceInput& device) {
+Value MakeDevice(std::string_view driver, const SliceDevice& device) {
   auto map = std::make_shared<MapObject>();
-  map->Insert(Value::Text("driver"), Value::Text(device.driver));
+  map->Insert(Value::Text("driver"), Value::Text(std::string(driver)));
   map->Insert(Value::Text("allowMultipleAllocations"),
               Value::Bool(device.allow_multiple_allocations));
   map->Insert(Value::Text("attributes"),
-              ByDomain(device.attributes, device.driver,
-                       [](const AttributeValue& value) {
-                         return std::visit(
-                             [](const auto& v) { return OfScalar(v); }, value);
-                       }));
+              ByDomain(device.attributes, driver, OfAttribute));
   map->Insert(Value::Text("capacity"),
-              ByDomain(device.capacity, device.driver, OfQuantity));
+              ByDomain(device.capacity, driver, OfCapacity));
   return Value::Of(Map(std::move(map)));
 }
 

@@ -8,28 +8,11 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
 
 #include "cel/environment.h"
 #include "cel/value.h"
 
 namespace devmgr::cel {
-
-/// The value of an attribute: a scalar, or a list of scalars of one type.
-using AttributeValue =
-    std::variant<std::int64_t, bool, std::string, DeviceVersion,
-                 std::vector<std::int64_t>, std::vector<bool>,
-                 std::vector<std::string>, std::vector<DeviceVersion>>;
-
-/// A device of a ResourceSlice. A name without a domain belongs to the domain
-/// of the driver.
-struct DeviceInput {
-  std::string driver;
-  bool allow_multiple_allocations = false;
-  std::map<std::string, AttributeValue> attributes;
-  std::map<std::string, Quantity> capacity;
-};
 
 /// The environment of selectors, with the variable `device`. It is the one in
 /// which Kubernetes evaluates stored objects: an expression that any version up
@@ -38,7 +21,7 @@ struct DeviceInput {
 const Environment& DeviceEnvironment();
 
 /// The value of the variable `device`. Any number of evaluations may share it.
-Value MakeDevice(const DeviceInput& device);
+Value MakeDevice(std::string_view driver, const SliceDevice& device);
 
 /// A device of which only the driver is known: to look at anything else is an
 /// error. A selector that is false of it is false of all devices of the driver.
@@ -53,6 +36,6 @@ const Environment& OldDeviceEnvironment();
 /// `attributes.quantity`. Names in the domain of the driver are without it,
 /// others are written `domain/name`.
 using OldDevice = std::map<std::string, Value, std::less<>>;
-OldDevice MakeOldDevice(const DeviceInput& device);
+OldDevice MakeOldDevice(std::string_view driver, const SliceDevice& device);
 
 }  // namespace devmgr::cel

@@ -376,8 +376,9 @@ std::variant<Ast, Problem> Parse(std::string_view text,
                                  const ParseOptions& options) {
   if (const std::size_t bad = api::FindInvalidUtf8(text);
       bad != std::string_view::npos) {
-    return Problem{0, "the expression is not UTF-8: byte " +
-                          std::to_string(bad) + " is wrong"};
+    return Problem{static_cast<std::uint32_t>(bad),
+                   "the expression is not UTF-8: byte " +
+                       std::to_string(bad + 1) + " is wrong"};
   }
   if (CountCharacters(text) > kMaxTextSize) {
     return Problem{

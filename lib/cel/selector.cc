@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cel/selector.h"
 
+#include <fmt/core.h>
+
 #include <cassert>
 #include <utility>
 #include <variant>
@@ -56,40 +58,47 @@ Selector::Selector(std::string text, Kind kind, Plan plan,
       max_cost_(max_cost) {}
 
 absl::StatusOr<std::shared_ptr<const Selector>> Selector::Compile(
-    std::string_view text, Kind kind) {
+    std::string_view text, Kind kind, CelProblem* problem) {
+  const auto refuse = [&](CelProblem found) {
+    absl::Status status = InvalidArgumentError("{}", found.ToString());
+    if (problem != nullptr) *problem = std::move(found);
+    return status;
+  };
   const bool is_old = kind == Kind::kOldDevice;
   const Environment& environment =
       is_old ? OldDeviceEnvironment() : DeviceEnvironment();
   auto ast = Parse(text, environment.parse);
-  if (auto* problem = std::get_if<Problem>(&ast)) {
-    return cel::ToStatus(text, *problem);
+  if (const auto* found = std::get_if<Problem>(&ast)) {
+    return refuse(Locate(text, *found));
   }
   auto checked = Check(std::get<Ast>(std::move(ast)), environment);
-  if (auto* problem = std::get_if<Problem>(&checked)) {
-    return cel::ToStatus(text, *problem);
+  if (const auto* found = std::get_if<Problem>(&checked)) {
+    return refuse(Locate(text, *found));
   }
   const auto& expression = std::get<Checked>(checked);
   const Type& type = expression.TypeAt(expression.ast.root);
   if (type.kind != TypeKind::kBool && (is_old || !IsDyn(type))) {
-    return InvalidArgumentError("must evaluate to bool{}, not {}",
-                                is_old ? "" : " or the unknown type",
-                                api::Readable(Describe(type), 200));
+    return refuse({0, 0,
+                   fmt::format("must evaluate to bool{}, not {}",
+                               is_old ? "" : " or the unknown type",
+                               api::Readable(Describe(type), 200)),
+                   ""});
   }
   auto plan = MakePlan(expression);
-  if (auto* problem = std::get_if<Problem>(&plan)) {
-    return cel::ToStatus(text, *problem);
+  if (const auto* found = std::get_if<Problem>(&plan)) {
+    return refuse(Locate(text, *found));
   }
   return std::shared_ptr<const Selector>(
       new Selector(std::string(text), kind, std::get<Plan>(std::move(plan)),
                    EstimateDeviceCost(expression).max));
 }
 
-absl::StatusOr<Verdict> Selector::Evaluate(
-    const Value& device, const EvaluationOptions& options) const {
+absl::StatusOr<Verdict> Selector::Evaluate(const Value& device,
+                                           const EvaluationOptions& options,
+                                           std::uint64_t* cost) const {
   assert(kind_ == Kind::kDevice);
   // `device` is the only variable. An expression may also use none.
-  const std::vector<Value> globals(plan_.globals.size(), device);
-  return Run(globals, options);
+  return Run(std::span(&device, 1), options, cost);
 }
 
 absl::StatusOr<Verdict> Selector::EvaluateOld(
@@ -101,12 +110,14 @@ absl::StatusOr<Verdict> Selector::EvaluateOld(
     assert(variable != device.end());
     globals.push_back(variable->second);
   }
-  return Run(globals, options);
+  return Run(globals, options, nullptr);
 }
 
 absl::StatusOr<Verdict> Selector::Run(std::span<const Value> globals,
-                                      const EvaluationOptions& options) const {
+                                      const EvaluationOptions& options,
+                                      std::uint64_t* cost) const {
   const Evaluation evaluation = cel::Evaluate(plan_, globals, options);
+  if (cost != nullptr) *cost = evaluation.cost;
   DEVMGR_RETURN_IF_ERROR(ToStatus(evaluation.end, options));
   if (evaluation.value.IsError()) return FailedEvaluation(evaluation.value);
   const auto* matches = evaluation.value.As<bool>();

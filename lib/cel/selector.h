@@ -2,8 +2,8 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <devmgr/cel.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,16 +36,20 @@ class Selector {
   ///                    column, the line, and a caret below the place. Or its
   ///                    type is not bool. For kDevice the type may be unknown
   ///                    until the expression is evaluated
+  /// The error is also put into `problem` if that is not null.
   static absl::StatusOr<std::shared_ptr<const Selector>> Compile(
-      std::string_view text, Kind kind = Kind::kDevice);
+      std::string_view text, Kind kind = Kind::kDevice,
+      CelProblem* problem = nullptr);
 
   /// Whether `device`, made by MakeDevice(), matches. For Kind::kDevice.
+  /// `cost`, if it is not null, is set even if the evaluation fails.
   ///   InvalidArgument    the expression failed on this device, as on a missing
   ///                      attribute; or its value is no bool
   ///   ResourceExhausted  the cost, or the work beside it, exceeded its limit
   ///   Cancelled          `options.interrupted` became true
   absl::StatusOr<Verdict> Evaluate(const Value& device,
-                                   const EvaluationOptions& options = {}) const;
+                                   const EvaluationOptions& options = {},
+                                   std::uint64_t* cost = nullptr) const;
   /// The same for Kind::kOldDevice. `device` is made by MakeOldDevice().
   absl::StatusOr<Verdict> EvaluateOld(
       const OldDevice& device, const EvaluationOptions& options = {}) const;
@@ -60,7 +64,8 @@ class Selector {
  private:
   Selector(std::string text, Kind kind, Plan plan, std::uint64_t max_cost);
   absl::StatusOr<Verdict> Run(std::span<const Value> globals,
-                              const EvaluationOptions& options) const;
+                              const EvaluationOptions& options,
+                              std::uint64_t* cost) const;
 
   std::string text_;
   Kind kind_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cel/source.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "api/quote.h"
 #include "cel/utf8.h"
-#include "common/status.h"
 
 namespace devmgr::cel {
 
@@ -37,7 +38,7 @@ std::string Window(std::string_view line, std::size_t& column) {
 
 }  // namespace
 
-std::string Render(std::string_view text, const Problem& problem) {
+CelProblem Locate(std::string_view text, const Problem& problem) {
   const std::size_t offset = std::min<std::size_t>(problem.offset, text.size());
   const std::string_view before = text.substr(0, offset);
   const auto line_number = std::count(before.begin(), before.end(), '\n') + 1;
@@ -49,12 +50,12 @@ std::string Render(std::string_view text, const Problem& problem) {
       CountCharacters(text.substr(begin, offset - begin));
   std::size_t caret = column;
   const std::string shown = Window(line, caret);
-  return fmt::format("{}:{}: {}\n | {}\n | {}^", line_number, column + 1,
-                     problem.message, shown, std::string(caret, '.'));
+  return {static_cast<std::size_t>(line_number), column + 1, problem.message,
+          fmt::format(" | {}\n | {}^", shown, std::string(caret, '.'))};
 }
 
-absl::Status ToStatus(std::string_view text, const Problem& problem) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument, Render(text, problem));
+std::string Render(std::string_view text, const Problem& problem) {
+  return Locate(text, problem).ToString();
 }
 
 }  // namespace devmgr::cel

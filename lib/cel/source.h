@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <absl/status/status.h>
+#include <devmgr/cel.h>
 
 #include <cstdint>
 #include <optional>
@@ -17,12 +17,11 @@ struct Problem {
   std::string message;
 };
 
-/// `problem` for a reader: line and column, counted from 1 in characters; the
-/// message; the line; and a caret below the place. Of a long line the part
-/// around the place is shown.
-std::string Render(std::string_view text, const Problem& problem);
+/// `problem` with the line and column of its offset, and an excerpt of the
+/// text. Of a long line the part around the place is shown.
+CelProblem Locate(std::string_view text, const Problem& problem);
 
-/// Render() as an error with the code InvalidArgument.
-absl::Status ToStatus(std::string_view text, const Problem& problem);
+/// All of a problem as one text: `line:column: message`, then the excerpt.
+std::string Render(std::string_view text, const Problem& problem);
 
 }  // namespace devmgr::cel

@@ -22,16 +22,15 @@ using ::testing::HasSubstr;
 
 constexpr std::string_view kDriver = "dra.example.com";
 
-DeviceInput ExampleDevice() {
-  DeviceInput device;
-  device.driver = std::string(kDriver);
-  device.attributes["model"] = std::string("A100");
+SliceDevice ExampleDevice() {
+  SliceDevice device;
+  device.attributes["model"] = SharedText("A100");
   device.attributes["index"] = std::int64_t{7};
   device.attributes["flag"] = true;
   device.attributes["version"] = DeviceVersion{"1.10.0"};
-  device.attributes["names"] = std::vector<std::string>{"b", "a"};
-  device.attributes["e/name"] = std::string("x");
-  device.capacity["memory"] = *api::ParseQuantity("1024Mi");
+  device.attributes["names"] = RareVector<SharedText>{"b", "a"};
+  device.attributes["e/name"] = SharedText("x");
+  device.capacity["memory"].value = *api::ParseQuantity("1024Mi");
   return device;
 }
 
@@ -51,11 +50,11 @@ std::string InDomain(std::string text) {
 }
 
 absl::StatusOr<Verdict> Judge(const std::string& text,
-                              const DeviceInput& device = ExampleDevice(),
+                              const SliceDevice& device = ExampleDevice(),
                               const EvaluationOptions& options = {}) {
   const auto selector = Selector::Compile(InDomain(text));
   if (!selector.ok()) return selector.status();
-  return (*selector)->Evaluate(MakeDevice(device), options);
+  return (*selector)->Evaluate(MakeDevice(kDriver, device), options);
 }
 
 void ExpectMatch(const std::string& text, bool matches = true) {
@@ -153,7 +152,7 @@ TEST(SelectorTest, StopsAtTheCostLimit) {
 // AL-073
 TEST(SelectorTest, TakesAnUnsetSharingAsFalse) {
   ExpectMatch("device.allowMultipleAllocations == false");
-  DeviceInput shared = ExampleDevice();
+  SliceDevice shared = ExampleDevice();
   shared.allow_multiple_allocations = true;
   EXPECT_TRUE(Judge("device.allowMultipleAllocations", shared)->matches);
 }
@@ -235,7 +234,7 @@ TEST(SelectorTest, IsSharedByThreads) {
   const auto selector = Selector::Compile(
       InDomain("D.names.map(x, x + 'z').exists(y, y == 'az')"));
   ASSERT_THAT(selector, IsOk());
-  const Value device = MakeDevice(ExampleDevice());
+  const Value device = MakeDevice(kDriver, ExampleDevice());
   std::vector<std::thread> threads;
   std::atomic<int> matches = 0;
   for (int i = 0; i < 4; ++i) {
@@ -259,19 +258,19 @@ TEST(SelectorTest, BoundsValuesThatGrowWithoutCost) {
 }
 
 absl::StatusOr<Verdict> JudgeOld(const std::string& text,
-                                 const DeviceInput& device) {
+                                 const SliceDevice& device) {
   const auto selector = Selector::Compile(text, Selector::Kind::kOldDevice);
   if (!selector.ok()) return selector.status();
-  return (*selector)->EvaluateOld(MakeOldDevice(device));
+  return (*selector)->EvaluateOld(MakeOldDevice(kDriver, device));
 }
 
 // AL-120
 TEST(SelectorTest, EvaluatesSelectorsOfKubernetes130) {
-  DeviceInput device = ExampleDevice();
+  SliceDevice device = ExampleDevice();
   device.attributes["driver-version"] = DeviceVersion{"1.10.0"};
-  device.attributes["n"] = std::vector<std::int64_t>{1, 2};
+  device.attributes["n"] = RareVector<std::int64_t>{1, 2};
   device.attributes["dra.example.com/own"] = true;
-  device.capacity["mem.example.com"] = *api::ParseQuantity("8Gi");
+  device.capacity["mem.example.com"].value = *api::ParseQuantity("8Gi");
   for (const std::string text :
        {"attributes.version['driver-version'].isGreaterThan(semver('1.2.0'))",
         "attributes.quantity['mem.example.com'].compareTo(quantity('8192Mi')) "
@@ -296,8 +295,7 @@ TEST(SelectorTest, EvaluatesSelectorsOfKubernetes130) {
 // AL-121
 TEST(SelectorTest, FailsOnAMissingNameOfKubernetes130) {
   const std::string test = "attributes.string['model'] == 'A100'";
-  DeviceInput device;
-  device.driver = "a";
+  SliceDevice device;
   EXPECT_THAT(JudgeOld(test, device),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no such key: model")));

@@ -12,14 +12,13 @@
 namespace {
 
 devmgr::cel::Value ExampleDevice() {
-  devmgr::cel::DeviceInput device;
-  device.driver = "a.b";
+  devmgr::SliceDevice device;
   device.attributes["i"] = std::int64_t{7};
-  device.attributes["s"] = std::string("A100");
-  device.attributes["l"] = std::vector<std::string>{"b", "a"};
+  device.attributes["s"] = devmgr::SharedText("A100");
+  device.attributes["l"] = devmgr::RareVector<devmgr::SharedText>{"b", "a"};
   device.attributes["v"] = devmgr::DeviceVersion{"1.2.3"};
-  device.capacity["m"] = *devmgr::api::ParseQuantity("1Gi");
-  return devmgr::cel::MakeDevice(device);
+  device.capacity["m"].value = *devmgr::api::ParseQuantity("1Gi");
+  return devmgr::cel::MakeDevice("a.b", device);
 }
 
 }  // namespace

@@ -20,19 +20,18 @@ namespace devmgr::cel {
 namespace {
 
 Value ExampleDevice() {
-  DeviceInput device;
-  device.driver = "gpu.example.com";
+  SliceDevice device;
   device.allow_multiple_allocations = true;
-  device.attributes["model"] = std::string("A100");
+  device.attributes["model"] = SharedText("A100");
   device.attributes["index"] = std::int64_t{7};
   device.attributes["flag"] = true;
   device.attributes["version"] = DeviceVersion{"1.10.0"};
-  device.attributes["names"] = std::vector<std::string>{"b", "a"};
-  device.attributes["numbers"] = std::vector<std::int64_t>{3, 1, 2};
-  device.attributes["e.com/other"] = std::string("x");
-  device.capacity["memory"] = *api::ParseQuantity("80Gi");
-  device.capacity["cores"] = *api::ParseQuantity("1500m");
-  return MakeDevice(device);
+  device.attributes["names"] = RareVector<SharedText>{"b", "a"};
+  device.attributes["numbers"] = RareVector<std::int64_t>{3, 1, 2};
+  device.attributes["e.com/other"] = SharedText("x");
+  device.capacity["memory"].value = *api::ParseQuantity("80Gi");
+  device.capacity["cores"].value = *api::ParseQuantity("1500m");
+  return MakeDevice("gpu.example.com", device);
 }
 
 /// The steps of Selector::Compile(), since the cost of what fails counts, too.
