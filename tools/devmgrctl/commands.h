@@ -31,5 +31,6 @@ absl::Status Diff(const Session& session);
 absl::Status Fsck(const Session& session);
 absl::Status Cdi(const Session& session);
 absl::Status Inject(const Session& session);
+absl::Status Cel(const Session& session);
 
 }  // namespace devmgr::ctl

@@ -25,11 +25,6 @@ const Names<CdiVerb>& CdiVerbNames() {
   return names;
 }
 
-/// An empty text is a variable of a script that is not set.
-std::string NotEmpty(const std::string& text) {
-  return text.empty() ? "is empty" : "";
-}
-
 absl::Status Wrong(const char* text) {
   return MakeError(absl::StatusCode::kInvalidArgument, text);
 }

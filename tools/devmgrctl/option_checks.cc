@@ -359,6 +359,9 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   options->repair = raw.repair;
   options->yes = raw.yes;
   options->to_format = raw.to_format;
+  options->expression = raw.expression;
+  options->slices = raw.slices;
+  options->driver = raw.driver;
   return status;
 }
 

@@ -187,6 +187,33 @@ void AddFsck(CLI::App& app, Raw& raw, VerbMap& verbs) {
                      "this CRI socket against the ledger");
 }
 
+void AddCel(CLI::App& app, Raw& raw, VerbMap& verbs) {
+  CLI::App* cel = AddVerb(
+      app, verbs, Verb::kCel, "cel",
+      "Evaluate a CEL selector on the devices of ResourceSlices in files: "
+      "which devices match, where it fails, and what it costs; needs no "
+      "daemon. Exit code 1: the expression is wrong, or fails on a device; "
+      "above 1: a file could not be used");
+  cel->add_option("EXPR", raw.expression,
+                  "Expression of a DeviceClass or a claim")
+      ->required()
+      ->check(NotEmpty);
+  cel->add_option("--slice", raw.slices,
+                  "File with ResourceSlices, YAML or JSON, such as `kubectl "
+                  "get resourceslices -o yaml` prints; may be repeated")
+      ->type_name("FILE")
+      ->required()
+      ->allow_extra_args(false);
+  cel->add_option("--driver", raw.driver, "Show only devices of this driver");
+  cel->footer(
+      "Example: devmgrctl cel "
+      "'device.attributes[\"gpu.example.com\"].model == \"A100\"' "
+      "--slice slices.yaml\n"
+      "A device without an attribute that the expression reads is an error, "
+      "for which the pod is refused; read it with .? and orValue(), or ask "
+      "has() before\n");
+}
+
 /// The library's words, but for a verb that there is not.
 std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
   constexpr auto kExtras = static_cast<int>(CLI::ExitCodes::ExtrasError);
@@ -221,6 +248,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddFsck(app, raw, verbs);
   AddCdi(app, raw, verbs);
   AddInject(app, raw, verbs);
+  AddCel(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());

@@ -37,6 +37,7 @@ enum class Verb {
   kConvert,
   kCdi,
   kInject,
+  kCel,
 };
 enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
 enum class Kind {
@@ -103,10 +104,13 @@ struct Options {
   /// Socket of a runtime: of resolve with a container; else empty for none.
   std::string runtime_endpoint;
   CdiVerb cdi_verb = CdiVerb::kDirs;
-  std::string cdi_device;          ///< cdi show
-  std::vector<std::string> paths;  ///< cdi validate; cdi min-version: one
-  std::string spec;                ///< inject: the OCI configuration
-  std::string out_file;            ///< inject; empty: stdout
+  std::string cdi_device;           ///< cdi show
+  std::vector<std::string> paths;   ///< cdi validate; cdi min-version: one
+  std::string spec;                 ///< inject: the OCI configuration
+  std::string out_file;             ///< inject; empty: stdout
+  std::string expression;           ///< cel
+  std::vector<std::string> slices;  ///< cel: files with ResourceSlices
+  std::string driver;               ///< cel: only its devices; empty: all
 
   bool offline() const { return !state_dir.empty(); }
 };

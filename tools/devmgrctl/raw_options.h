@@ -64,7 +64,15 @@ struct Raw {
   std::vector<std::string> paths;
   std::string spec;
   std::string out_file;
+  std::string expression;
+  std::vector<std::string> slices;
+  std::string driver;
 };
+
+/// A check of a flag: an empty text is a variable of a script that is not set.
+inline std::string NotEmpty(const std::string& text) {
+  return text.empty() ? "is empty" : "";
+}
 
 using VerbMap = std::map<const CLI::App*, Verb>;
 

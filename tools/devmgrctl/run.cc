@@ -50,6 +50,8 @@ absl::Status RunVerb(const Session& session) {
       return Cdi(session);
     case Verb::kInject:
       return Inject(session);
+    case Verb::kCel:
+      return Cel(session);
   }
   return absl::OkStatus();
 }

@@ -48,6 +48,8 @@ constexpr Usage kUsages[] = {
     {"fsck", "fsck [--repair [--yes]]", "fsck --repair --yes"},
     {"inject", "inject --pod POD -c CONTAINER --spec FILE [-o FILE]",
      "inject --pod demo -c main --spec config.json -o config.json"},
+    {"cel", "cel EXPR --slice FILE [--driver DRIVER]",
+     "cel 'device.driver == \"gpu.example.com\"' --slice slices.yaml"},
     {"cdi", "cdi dirs|list|show|validate|watch|min-version", "cdi list"},
     {"cdi dirs", "cdi dirs", "cdi dirs"},
     {"cdi list", "cdi list", "cdi list --cdi-spec-dir /etc/cdi"},
