@@ -8,31 +8,16 @@
 #include <variant>
 #include <vector>
 
-#include "api/quantity.h"
 #include "cel/checker.h"
 #include "cel/device.h"
 #include "cel/estimate.h"
 #include "cel/evaluator.h"
+#include "cel/example_device.h"
 #include "cel/parser.h"
 #include "cel/plan.h"
 
 namespace devmgr::cel {
 namespace {
-
-Value ExampleDevice() {
-  SliceDevice device;
-  device.allow_multiple_allocations = true;
-  device.attributes["model"] = SharedText("A100");
-  device.attributes["index"] = std::int64_t{7};
-  device.attributes["flag"] = true;
-  device.attributes["version"] = DeviceVersion{"1.10.0"};
-  device.attributes["names"] = RareVector<SharedText>{"b", "a"};
-  device.attributes["numbers"] = RareVector<std::int64_t>{3, 1, 2};
-  device.attributes["e.com/other"] = SharedText("x");
-  device.capacity["memory"].value = *api::ParseQuantity("80Gi");
-  device.capacity["cores"].value = *api::ParseQuantity("1500m");
-  return MakeDevice("gpu.example.com", device);
-}
 
 /// The steps of Selector::Compile(), since the cost of what fails counts, too.
 nlohmann::json Judge(const std::string& text, const Value& device) {
@@ -71,7 +56,8 @@ nlohmann::json Judge(const std::string& text, const Value& device) {
 }  // namespace devmgr::cel
 
 int main() {
-  const devmgr::cel::Value device = devmgr::cel::ExampleDevice();
+  const devmgr::cel::Value device = devmgr::cel::MakeDevice(
+      devmgr::cel::kExampleDriver, devmgr::cel::ExampleDevice());
   for (std::string line; std::getline(std::cin, line);) {
     const auto text = nlohmann::json::parse(line).get<std::string>();
     std::cout << devmgr::cel::Judge(text, device).dump() << '\n';

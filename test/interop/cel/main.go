@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Judges expressions for cel_test.py with the official library: JSON strings come
-// in, one a line, and what became of each goes out, in the form of ../cel_peer.cc.
+// Judges expressions with the official library: JSON strings come in, one a line.
+// For cel_test.py what became of each goes out, in the form of ../cel_peer.cc. With
+// the argument `bench` the time that each takes goes out instead, in the form of
+// ../../bench/cel_bench.cc --measure.
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,7 +21,7 @@ import (
 
 func pointer[T any](value T) *T { return &value }
 
-// exampleDevice is the one of ../cel_peer.cc.
+// exampleDevice is the one of ../../cel/example_device.h.
 func exampleDevice() cel.Device {
 	return cel.Device{
 		Driver:                   "gpu.example.com",
@@ -39,6 +42,47 @@ func exampleDevice() cel.Device {
 	}
 }
 
+func compile(expression string) cel.CompilationResult {
+	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+	return compiler.CompileCELExpression(expression, cel.Options{})
+}
+
+// nanoseconds returns how long one call of work takes, over 20 ms.
+func nanoseconds(work func()) float64 {
+	const enough = 20 * time.Millisecond
+	for count := 1; ; count *= 2 {
+		begin := time.Now()
+		for range count {
+			work()
+		}
+		if took := time.Since(begin); took >= enough {
+			return float64(took.Nanoseconds()) / float64(count)
+		}
+	}
+}
+
+// measure converts the device for each evaluation: the official library has no
+// other way.
+func measure(expression string, device cel.Device) map[string]any {
+	compiled := compile(expression)
+	if compiled.Error != nil {
+		panic(compiled.Error)
+	}
+	_, details, err := compiled.DeviceMatches(context.Background(), device)
+	if err != nil {
+		panic(err)
+	}
+	return map[string]any{
+		"cost":    *details.ActualCost(),
+		"compile": nanoseconds(func() { compile(expression) }),
+		"evaluate": nanoseconds(func() {
+			if _, _, err := compiled.DeviceMatches(context.Background(), device); err != nil {
+				panic(err)
+			}
+		}),
+	}
+}
+
 // judge reports a panic of the library as such.
 func judge(expression string, device cel.Device) (result map[string]any) {
 	defer func() {
@@ -46,8 +90,7 @@ func judge(expression string, device cel.Device) (result map[string]any) {
 			result = map[string]any{"panic": fmt.Sprint(failure)}
 		}
 	}()
-	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
-	compiled := compiler.CompileCELExpression(expression, cel.Options{})
+	compiled := compile(expression)
 	if compiled.Error != nil {
 		return map[string]any{"compile": compiled.Error.Detail}
 	}
@@ -66,6 +109,10 @@ func judge(expression string, device cel.Device) (result map[string]any) {
 
 func main() {
 	device := exampleDevice()
+	answer := judge
+	if len(os.Args) > 1 && os.Args[1] == "bench" {
+		answer = measure
+	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	out := bufio.NewWriter(os.Stdout)
@@ -75,7 +122,7 @@ func main() {
 		if err := json.Unmarshal(in.Bytes(), &expression); err != nil {
 			panic(err)
 		}
-		line, err := json.Marshal(judge(expression, device))
+		line, err := json.Marshal(answer(expression, device))
 		if err != nil {
 			panic(err)
 		}
