@@ -119,9 +119,13 @@ CallEstimate TraversalCall(std::string_view function, const Operand& target) {
   return {SizeOf(target) * kStringFactor, std::nullopt};
 }
 
+/// How often a text may have what is replaced. A number that does not fit is
+/// the largest one.
 std::uint64_t Replacements(std::uint64_t text, std::uint64_t replaced) {
-  return static_cast<std::uint64_t>(
-      std::ceil(static_cast<double>(text) / static_cast<double>(replaced)));
+  constexpr double kTwo64 = 18446744073709551616.0;
+  const double count =
+      std::ceil(static_cast<double>(text) / static_cast<double>(replaced));
+  return count >= kTwo64 ? kUnbounded : static_cast<std::uint64_t>(count);
 }
 
 CallEstimate ReplaceCall(const Operand& target, const Operands& args) {

@@ -279,6 +279,7 @@ class CelSpecTest : public testing::TestWithParam<std::string_view> {
   static inline Totals totals_;
 };
 
+// AL-077
 TEST_P(CelSpecTest, HasTheAnswersOfTheSpecification) {
   const std::string file(GetParam());
   std::ifstream stream(std::string(DEVMGR_CEL_SPEC_DIR) + "/" + file + ".json");

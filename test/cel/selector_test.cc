@@ -215,6 +215,8 @@ TEST(SelectorTest, CostsWhatKubernetesCounts) {
   ExpectCost("[1,2,3].map(x, x*2) == [2,4,6]", 44, 74);
   ExpectCost("[1,2].exists_one(x, x == 1)", 8, 20);
   ExpectCost("optional.of(1).optMap(x, x + 1).value() == 2", 9, 19);
+  ExpectCost("['a', 'b'].reverse().exists(y, y.replace('a', y, 7) == 'a')", 30,
+             7'378'697'629'483'821'094U);
   ExpectCost(
       "cel.bind(d, device.attributes['dra.example.com'], "
       "d.flag && d.index == 7)",
