@@ -144,6 +144,11 @@ Order OrderOf(const Value& a, const Value& b) {
 }
 
 bool KeyBefore(const Value& a, const Value& b) {
+  const auto* a_text = a.As<String>();
+  const auto* b_text = b.As<String>();
+  if (a_text != nullptr && b_text != nullptr) {
+    return *a_text->text < *b_text->text;
+  }
   const int a_class = KeyClass(a);
   const int b_class = KeyClass(b);
   if (a_class != b_class) return a_class < b_class;

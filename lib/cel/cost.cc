@@ -70,9 +70,7 @@ std::uint64_t TraversalCost(const Value& value) {
 
 /// The functions whose cost Kubernetes defines. They are found by name,
 /// whatever the overload is.
-std::optional<std::uint64_t> KubernetesCost(std::string_view function,
-                                            std::span<const Value> args,
-                                            const Value& result) {
+std::optional<CostRule> KubernetesRule(std::string_view function) {
   constexpr std::array<std::string_view, 7> kTraversals = {
       "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"};
   constexpr std::array<std::string_view, 8> kScans = {
@@ -82,22 +80,17 @@ std::optional<std::uint64_t> KubernetesCost(std::string_view function,
       "sign",          "asInteger",  "isInteger", "asApproximateFloat",
       "isGreaterThan", "isLessThan", "compareTo", "add",
       "sub",           "major",      "minor",     "patch"};
-  if (IsOneOf(function, kTraversals)) return TraversalCost(args[0]);
-  if (IsOneOf(function, kScans)) {
-    return Ceil(PlainSize(args[0]) * kStringFactor);
-  }
+  if (IsOneOf(function, kTraversals)) return CostRule::kTraversal;
+  if (IsOneOf(function, kScans)) return CostRule::kPlainTarget;
   if (function == "replace" || function == "split") {
-    return Ceil(PlainSize(args[0]) * 2 * kStringFactor);
+    return CostRule::kPlainTargetTwice;
   }
-  if (function == "join") return Ceil(PlainSize(result) * 2 * kStringFactor);
+  if (function == "join") return CostRule::kPlainResultTwice;
   if (function == "find" || function == "findAll") {
-    return PatternCost(PlainSize(args[0]), PlainSize(args[1]));
+    return CostRule::kPlainPattern;
   }
-  if (IsOneOf(function, kSimple)) return 1;
-  const bool is_simple_equality =
-      function == "_==_" &&
-      (args[0].Is<QuantityValue>() || args[0].Is<SemverValue>());
-  return is_simple_equality ? std::optional<std::uint64_t>(1) : std::nullopt;
+  if (IsOneOf(function, kSimple)) return CostRule::kOne;
+  return std::nullopt;
 }
 
 std::uint64_t ListCost(double factor, double size) {
@@ -119,31 +112,22 @@ std::uint64_t SelfCompareCost(const Value& value) {
 }
 
 /// The extensions of lists and sets. They are found by overload.
-std::optional<std::uint64_t> ExtensionCost(std::string_view overload,
-                                           std::span<const Value> args,
-                                           const Value& result) {
+std::optional<CostRule> ExtensionRule(std::string_view overload) {
   if (overload == "list_slice" || overload == "lists_range" ||
       overload == "list_reverse") {
-    return ListCost(1, Size(result));
+    return CostRule::kResultList;
   }
-  if (overload == "list_flatten") return ListCost(1, Size(args[0]));
-  if (overload == "list_flatten_int") {
-    const auto* depth = args[1].As<std::int64_t>();
-    return ListCost(depth == nullptr ? 1 : static_cast<double>(*depth),
-                    Size(args[0]));
-  }
-  if (overload == "list_distinct") return SelfCompareCost(args[0]);
-  if (overload.starts_with("list_") && overload.ends_with("_sort")) {
-    return SelfCompareCost(args[0]);
+  if (overload == "list_flatten") return CostRule::kTargetList;
+  if (overload == "list_flatten_int") return CostRule::kFlatten;
+  if (overload == "list_distinct" ||
+      (overload.starts_with("list_") && overload.ends_with("_sort"))) {
+    return CostRule::kCompareElements;
   }
   if (overload.ends_with("_sortByAssociatedKeys")) {
-    return SelfCompareCost(args[1]);
+    return CostRule::kCompareKeys;
   }
-  if (overload.starts_with("list_sets_")) {
-    const double factor = overload == "list_sets_equivalent_list" ? 2 : 1;
-    return 1 +
-           static_cast<std::uint64_t>(Size(args[0]) * Size(args[1]) * factor);
-  }
+  if (overload == "list_sets_equivalent_list") return CostRule::kSetsTwice;
+  if (overload.starts_with("list_sets_")) return CostRule::kSets;
   return std::nullopt;
 }
 
@@ -156,39 +140,101 @@ bool IsTextOrder(std::string_view overload) {
 }
 
 /// The functions of the language. They are found by overload.
-std::uint64_t StandardCost(std::string_view overload,
-                           std::span<const Value> args) {
-  if (overload == "starts_with_string" || overload == "ends_with_string") {
-    return Ceil(Size(args[1]) * kStringFactor);
-  }
+CostRule StandardRule(std::string_view overload) {
   constexpr std::array<std::string_view, 4> kScans = {
       "string_to_bytes", "bytes_to_string", "strings_quote", "string_format"};
-  if (IsOneOf(overload, kScans)) return Ceil(Size(args[0]) * kStringFactor);
-  if (overload == "in_list") return SizeOf(args[1]);
-  if (overload == "equals" || overload == "not_equals" ||
-      IsTextOrder(overload)) {
-    return Ceil(std::min(Size(args[0]), Size(args[1])) * kStringFactor);
+  if (overload == "starts_with_string" || overload == "ends_with_string") {
+    return CostRule::kArgument;
+  }
+  if (IsOneOf(overload, kScans)) return CostRule::kTarget;
+  if (overload == "in_list") return CostRule::kList;
+  if (overload == "equals") return CostRule::kEqual;
+  if (overload == "not_equals" || IsTextOrder(overload)) {
+    return CostRule::kSmaller;
   }
   if (overload == "add_string" || overload == "add_bytes") {
-    return Ceil((Size(args[0]) + Size(args[1])) * kStringFactor);
+    return CostRule::kSum;
   }
   if (overload == "matches" || overload == "matches_string") {
-    return PatternCost(Size(args[0]), Size(args[1]));
+    return CostRule::kPattern;
   }
-  if (overload == "contains_string") {
-    return Ceil(Size(args[0]) * kStringFactor) *
-           Ceil(Size(args[1]) * kStringFactor);
-  }
-  return 1;
+  if (overload == "contains_string") return CostRule::kProduct;
+  return CostRule::kOne;
+}
+
+std::uint64_t SetsCost(std::span<const Value> args, double factor) {
+  return 1 + static_cast<std::uint64_t>(Size(args[0]) * Size(args[1]) * factor);
+}
+
+std::uint64_t FlattenCost(std::span<const Value> args) {
+  const auto* depth = args[1].As<std::int64_t>();
+  return ListCost(depth == nullptr ? 1 : static_cast<double>(*depth),
+                  Size(args[0]));
+}
+
+std::uint64_t SmallerCost(std::span<const Value> args) {
+  return Ceil(std::min(Size(args[0]), Size(args[1])) * kStringFactor);
 }
 
 }  // namespace
 
-std::uint64_t CallCost(std::string_view function, std::string_view overload,
-                       std::span<const Value> args, const Value& result) {
-  if (const auto cost = ExtensionCost(overload, args, result)) return *cost;
-  if (const auto cost = KubernetesCost(function, args, result)) return *cost;
-  return StandardCost(overload, args);
+CostRule CostRuleOf(std::string_view function, std::string_view overload) {
+  if (const auto rule = ExtensionRule(overload)) return *rule;
+  if (const auto rule = KubernetesRule(function)) return *rule;
+  return StandardRule(overload);
+}
+
+std::uint64_t CallCost(CostRule rule, std::span<const Value> args,
+                       const Value& result) {
+  switch (rule) {
+    case CostRule::kOne:
+      return 1;
+    case CostRule::kResultList:
+      return ListCost(1, Size(result));
+    case CostRule::kTargetList:
+      return ListCost(1, Size(args[0]));
+    case CostRule::kFlatten:
+      return FlattenCost(args);
+    case CostRule::kCompareElements:
+      return SelfCompareCost(args[0]);
+    case CostRule::kCompareKeys:
+      return SelfCompareCost(args[1]);
+    case CostRule::kSets:
+      return SetsCost(args, 1);
+    case CostRule::kSetsTwice:
+      return SetsCost(args, 2);
+    case CostRule::kTraversal:
+      return TraversalCost(args[0]);
+    case CostRule::kPlainTarget:
+      return Ceil(PlainSize(args[0]) * kStringFactor);
+    case CostRule::kPlainTargetTwice:
+      return Ceil(PlainSize(args[0]) * 2 * kStringFactor);
+    case CostRule::kPlainResultTwice:
+      return Ceil(PlainSize(result) * 2 * kStringFactor);
+    case CostRule::kPlainPattern:
+      return PatternCost(PlainSize(args[0]), PlainSize(args[1]));
+    case CostRule::kPattern:
+      return PatternCost(Size(args[0]), Size(args[1]));
+    case CostRule::kTarget:
+      return Ceil(Size(args[0]) * kStringFactor);
+    case CostRule::kArgument:
+      return Ceil(Size(args[1]) * kStringFactor);
+    case CostRule::kList:
+      return SizeOf(args[1]);
+    case CostRule::kSmaller:
+      return SmallerCost(args);
+    case CostRule::kEqual: {
+      const bool is_simple =
+          args[0].Is<QuantityValue>() || args[0].Is<SemverValue>();
+      return is_simple ? 1 : SmallerCost(args);
+    }
+    case CostRule::kSum:
+      return Ceil((Size(args[0]) + Size(args[1])) * kStringFactor);
+    case CostRule::kProduct:
+      return Ceil(Size(args[0]) * kStringFactor) *
+             Ceil(Size(args[1]) * kStringFactor);
+  }
+  return 1;
 }
 
 void CostTracker::Push(ExprId id) {
@@ -204,11 +250,6 @@ bool CostTracker::Drop(ExprId id) {
     --on_stack_[static_cast<std::size_t>(top)];
   }
   return true;
-}
-
-bool CostTracker::DropAll(std::span<const ExprId> ids) {
-  return std::all_of(ids.rbegin(), ids.rend(),
-                     [&](ExprId id) { return Drop(id); });
 }
 
 }  // namespace devmgr::cel

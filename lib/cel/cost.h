@@ -25,10 +25,38 @@ constexpr double kPatternFactor = 0.25;
 /// Kubernetes.
 constexpr std::uint64_t kDefaultCostLimit = 1'000'000;
 
-/// The cost of a call of `function`. `overload` is empty when several overloads
+/// How the cost of a call follows from its arguments and its result.
+enum class CostRule {
+  kOne,
+  kResultList,       ///< The size of the resulting list.
+  kTargetList,       ///< The size of the target, a list.
+  kFlatten,          ///< The size of the target times the depth.
+  kCompareElements,  ///< All elements of the target with each other.
+  kCompareKeys,      ///< The same for the second argument.
+  kSets,             ///< Each element of one set with each of the other.
+  kSetsTwice,
+  kTraversal,    ///< All that the target has in it.
+  kPlainTarget,  ///< Characters of the target; an optional has the size 1.
+  kPlainTargetTwice,
+  kPlainResultTwice,
+  kPlainPattern,  ///< The target and the pattern; an optional has the size 1.
+  kPattern,
+  kTarget,    ///< Characters of the target.
+  kArgument,  ///< Characters of the second argument.
+  kList,      ///< The number of elements of the second argument.
+  kSmaller,   ///< The smaller one of two operands.
+  kEqual,     ///< The same, but 1 for quantities and versions.
+  kSum,       ///< Both operands.
+  kProduct,   ///< The target times the second argument.
+};
+
+/// The rule for calls of `function`. `overload` is empty when several overloads
 /// fit the types of the arguments.
-std::uint64_t CallCost(std::string_view function, std::string_view overload,
-                       std::span<const Value> args, const Value& result);
+CostRule CostRuleOf(std::string_view function, std::string_view overload);
+
+/// The cost of a call of a function with this rule.
+std::uint64_t CallCost(CostRule rule, std::span<const Value> args,
+                       const Value& result);
 
 /// Counts the cost of one evaluation. A call costs nothing when one of its
 /// arguments was not evaluated. To find that out, the tracker keeps a stack of
@@ -40,22 +68,23 @@ class CostTracker {
  public:
   /// The number of each step that is pushed must be less than `ids`.
   CostTracker(std::uint64_t limit, std::size_t ids)
-      : limit_(limit), on_stack_(ids) {}
+      : limit_(limit), on_stack_(ids) {
+    stack_.reserve(kUsualSteps);
+  }
 
   void Add(std::uint64_t cost) { cost_ += cost; }
   void Remove(std::uint64_t cost) { cost_ -= cost; }
   /// Removes `id`, and all steps above it, from the stack. Returns false, and
   /// changes nothing, when `id` is not on the stack.
   bool Drop(ExprId id);
-  /// Drops the steps of arguments, the last one first. Returns false at the
-  /// first one that is not on the stack.
-  bool DropAll(std::span<const ExprId> ids);
   void Push(ExprId id);
 
   std::uint64_t cost() const { return cost_; }
   bool IsOverLimit() const { return cost_ > limit_; }
 
  private:
+  static constexpr std::size_t kUsualSteps = 32;
+
   std::uint64_t cost_ = 0;
   std::uint64_t limit_;
   std::vector<ExprId> stack_;

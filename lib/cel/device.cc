@@ -61,14 +61,18 @@ Value ByDomain(const SortedMap<T>& values, std::string_view driver,
     const std::size_t slash = name.find('/');
     const bool is_own = slash == std::string_view::npos;
     Map& domain = domains[is_own ? driver : name.substr(0, slash)];
-    if (!domain) domain = std::make_shared<MapObject>();
+    if (!domain) {
+      domain = std::make_shared<MapObject>();
+      domain->Reserve(values.size());
+    }
     domain->Insert(
         Value::Text(std::string(is_own ? name : name.substr(slash + 1))),
         convert(value));
   }
-  auto outer = std::make_shared<MapObject>();
-  outer->fallback = std::make_shared<const Value>(
+  static const auto kNone = std::make_shared<const Value>(
       Value::Of(Map(std::make_shared<MapObject>())));
+  auto outer = std::make_shared<MapObject>();
+  outer->fallback = kNone;
   for (auto& [domain, inner] : domains) {
     outer->Insert(Value::Text(std::string(domain)),
                   Value::Of(std::move(inner)));
@@ -167,14 +171,16 @@ const Environment& DeviceEnvironment() {
 }
 
 Value MakeDevice(std::string_view driver, const SliceDevice& device) {
+  // All devices share the names of the fields.
+  static const std::array kFields = {
+      Value::Text("allowMultipleAllocations"), Value::Text("attributes"),
+      Value::Text("capacity"), Value::Text("driver")};
   auto map = std::make_shared<MapObject>();
-  map->Insert(Value::Text("driver"), Value::Text(std::string(driver)));
-  map->Insert(Value::Text("allowMultipleAllocations"),
-              Value::Bool(device.allow_multiple_allocations));
-  map->Insert(Value::Text("attributes"),
-              ByDomain(device.attributes, driver, OfAttribute));
-  map->Insert(Value::Text("capacity"),
-              ByDomain(device.capacity, driver, OfCapacity));
+  map->Reserve(kFields.size());
+  map->Insert(kFields[0], Value::Bool(device.allow_multiple_allocations));
+  map->Insert(kFields[1], ByDomain(device.attributes, driver, OfAttribute));
+  map->Insert(kFields[2], ByDomain(device.capacity, driver, OfCapacity));
+  map->Insert(kFields[3], Value::Text(std::string(driver)));
   return Value::Of(Map(std::move(map)));
 }
 

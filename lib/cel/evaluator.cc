@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cel/evaluator.h"
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@ namespace devmgr::cel {
 namespace {
 
 constexpr std::uint64_t kRoundsBetweenChecks = 100;
+constexpr std::size_t kUsualArguments = 4;
 
 /// The value that a path led to. `wrapped`: a part of the path was optional, so
 /// that the value of the whole path is an optional.
@@ -30,7 +31,9 @@ class Evaluator {
         options_(options),
         tracker_(options.cost_limit, plan.ids),
         work_(options.work_limit),
-        slots_(plan.folds_by_slot.size()) {}
+        slots_(plan.folds_by_slot.size()) {
+    arguments_.reserve(kUsualArguments);
+  }
 
   Evaluation Run() {
     Evaluation evaluation;
@@ -68,13 +71,16 @@ class Evaluator {
       value = Value::Failed("the value is nested too deeply");
     }
     tracker_.Push(step.id);
-    return Check(std::move(value));
+    const Evaluation::End exceeded = ExceededLimit();
+    if (exceeded != Evaluation::End::kDone) return Stop(exceeded);
+    return value;
   }
 
-  Value Check(Value value) {
-    if (tracker_.IsOverLimit()) return Stop(Evaluation::End::kCostLimit);
-    if (work_.IsOver()) return Stop(Evaluation::End::kWorkLimit);
-    return value;
+  /// Which limit was exceeded; kDone when none was.
+  Evaluation::End ExceededLimit() const {
+    if (tracker_.IsOverLimit()) return Evaluation::End::kCostLimit;
+    return work_.IsOver() ? Evaluation::End::kWorkLimit
+                          : Evaluation::End::kDone;
   }
 
   Value RunKind(const Step& step) {
@@ -113,7 +119,7 @@ class Evaluator {
 
   Value RunAttribute(const Step& step) {
     const Attribute& attribute = plan_.AttributeAt(step.attribute);
-    const Value value = Resolve(attribute);
+    Value value = Resolve(attribute);
     if (attribute.kind == Attribute::Kind::kConditional) {
       tracker_.Drop(plan_.IdOf(plan_.AttributeAt(attribute.if_false)));
       tracker_.Drop(plan_.IdOf(plan_.AttributeAt(attribute.if_true)));
@@ -206,14 +212,19 @@ class Evaluator {
   std::optional<Value> Apply(const Qualifier& qualifier, const Value& value,
                              bool may_be_missing) {
     if (stopped_) return Value::Failed("the evaluation was stopped");
-    const Value key = KeyOf(qualifier);
-    if (stopped_) return key;
-    Value found = key;
-    bool present = false;
-    if (!key.IsError()) {
-      found = LookUp(value, key, may_be_missing || qualifier.test_only,
-                     options_.strict_presence, present);
+    Value computed;
+    if (qualifier.kind != Qualifier::Kind::kConstant) {
+      computed = KeyOf(qualifier);
+      if (stopped_) return computed;
     }
+    const Value& key = qualifier.kind == Qualifier::Kind::kConstant
+                           ? qualifier.constant
+                           : computed;
+    bool present = false;
+    Value found = key.IsError() ? key
+                                : LookUp(value, key,
+                                         may_be_missing || qualifier.test_only,
+                                         options_.strict_presence, present);
     if (qualifier.test_only && !found.IsError()) {
       found = Value::Bool(present);
       present = present || !may_be_missing;
@@ -227,7 +238,9 @@ class Evaluator {
     if (qualifier.kind == Qualifier::Kind::kStep) tracker_.Drop(qualifier.id);
     tracker_.Add(1);
     tracker_.Push(qualifier.id);
-    return Check(std::move(found));
+    const Evaluation::End exceeded = ExceededLimit();
+    if (exceeded != Evaluation::End::kDone) return Stop(exceeded);
+    return found;
   }
 
   Value KeyOf(const Qualifier& qualifier) {
@@ -267,8 +280,7 @@ class Evaluator {
 
   Value RunNotStrictlyFalse(const Step& step) {
     const Value value = Run(step.args[0]);
-    const ExprId id = plan_.At(step.args[0]).id;
-    if (tracker_.DropAll({&id, 1})) tracker_.Add(1);
+    if (DropArguments(step)) tracker_.Add(1);
     const auto* decided = value.As<bool>();
     return Value::Bool(decided == nullptr || *decided);
   }
@@ -294,30 +306,20 @@ class Evaluator {
 
   // -- Calls ----------------------------------------------------------------
 
-  /// Whether the arguments after one that is an error are not evaluated.
-  /// Otherwise both arguments are, which adds to the cost. It depends on how
-  /// cel-go binds the function: to one implementation, or to several among
-  /// which a call chooses.
-  static bool StopsEarly(const Step& step) {
-    const bool chooses =
-        step.overloads.size() != 1 && !ChoosesByValue(step.function);
-    return step.args.size() > 2 || step.regex || chooses ||
-           step.function == "format";
-  }
-
   Value RunCall(const Step& step) {
-    const bool stops_early = StopsEarly(step);
-    std::vector<Value> args;
-    args.reserve(step.args.size());
+    const std::size_t first = arguments_.size();
     std::optional<Value> error;
     for (const StepId arg : step.args) {
-      args.push_back(Run(arg));
-      if (stopped_) return args.back();
-      if (args.back().IsError() && !error) error = args.back();
-      if (error && stops_early) break;
+      Value value = Run(arg);
+      if (stopped_) return value;
+      if (value.IsError() && !error) error = value;
+      arguments_.push_back(std::move(value));
+      if (error && step.stops_early) break;
     }
-    Value result = error ? *error : Invoke(step, args);
+    const std::span<const Value> args = std::span(arguments_).subspan(first);
+    Value result = error ? *std::move(error) : Invoke(step, args);
     CountCall(step, args, result);
+    arguments_.resize(first);
     return result;
   }
 
@@ -340,21 +342,22 @@ class Evaluator {
 
   void CountCall(const Step& step, std::span<const Value> args,
                  const Value& result) {
-    std::vector<ExprId> ids;
-    ids.reserve(step.args.size());
-    for (const StepId arg : step.args) ids.push_back(plan_.At(arg).id);
-    if (!tracker_.DropAll(ids) || args.size() != ids.size()) return;
-    const std::string_view overload =
-        step.overloads.size() == 1 ? step.overloads[0]->id : std::string_view();
-    tracker_.Add(CallCost(step.function, overload, args, result));
+    if (!DropArguments(step) || args.size() != step.args.size()) return;
+    tracker_.Add(CallCost(step.cost_rule, args, result));
+  }
+
+  /// Drops the steps of the arguments, the last one first. Returns false at the
+  /// first one that is not on the stack.
+  bool DropArguments(const Step& step) {
+    return std::all_of(step.args.rbegin(), step.args.rend(), [&](StepId arg) {
+      return tracker_.Drop(plan_.At(arg).id);
+    });
   }
 
   // -- Lists and maps -------------------------------------------------------
 
   void CountAggregate(const Step& step, std::uint64_t cost) {
-    std::vector<ExprId> ids;
-    for (const StepId arg : step.args) ids.push_back(plan_.At(arg).id);
-    tracker_.DropAll(ids);
+    DropArguments(step);
     tracker_.Add(cost);
   }
 
@@ -495,6 +498,8 @@ class Evaluator {
   CostTracker tracker_;
   Work work_;
   std::vector<Slot> slots_;
+  /// Of the calls that are being evaluated, those of the innermost one last.
+  std::vector<Value> arguments_;
   std::uint64_t rounds_ = 0;
   Evaluation::End end_ = Evaluation::End::kDone;
   bool stopped_ = false;

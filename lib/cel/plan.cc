@@ -248,6 +248,13 @@ class Planner {
     if (TakesPattern(step.function) && pattern_is_constant) {
       CompilePattern(step);
     }
+    const bool has_one_overload = step.overloads.size() == 1;
+    const std::string_view overload =
+        has_one_overload ? step.overloads[0]->id : std::string_view();
+    step.cost_rule = CostRuleOf(step.function, overload);
+    step.stops_early = step.args.size() > 2 || step.regex ||
+                       step.function == "format" ||
+                       (!has_one_overload && !ChoosesByValue(step.function));
     return Add(std::move(step));
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cel/checker.h"
+#include "cel/cost.h"
 #include "cel/regex.h"
 #include "cel/source.h"
 #include "cel/value.h"
@@ -70,6 +71,12 @@ struct Step {
   /// The overloads among which a call chooses.
   std::vector<const Overload*> candidates;
   Regex regex;  ///< The pattern if it is constant, else null.
+  CostRule cost_rule = CostRule::kOne;
+  /// Whether the arguments after one that is an error are not evaluated.
+  /// Otherwise both arguments are, which adds to the cost. It depends on how
+  /// cel-go binds the function: to one implementation, or to several among
+  /// which a call chooses.
+  bool stops_early = false;
   FoldPlan fold;
 };
 

@@ -146,6 +146,10 @@ struct MapObject {
   void Set(Value key, Value value);
 
   const std::vector<MapEntry>& entries() const { return entries_; }
+  void Reserve(std::size_t entries) {
+    entries_.reserve(entries);
+    order_.reserve(entries);
+  }
 
   /// The value of each key that the map lacks, if it is set. The maps of a
   /// device have it, since every domain may be looked up. The operator `in`
