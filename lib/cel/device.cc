@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/quote.h"
 #include "cel/semver.h"
 
 namespace devmgr::cel {
@@ -22,9 +23,9 @@ Value OfScalar(const SharedText& text) { return Value::Text(text.str()); }
 /// the expression that looks at it.
 Value OfScalar(const DeviceVersion& version) {
   std::optional<Semver> parsed = ParseSemver(version.value, false);
-  return parsed
-             ? Value::Version(*std::move(parsed))
-             : Value::Failed("not a semantic version: " + version.value.str());
+  return parsed ? Value::Version(*std::move(parsed))
+                : Value::Failed("not a semantic version: " +
+                                api::Quoted(version.value));
 }
 template <typename T>
 Value OfScalar(const RareVector<T>& values) {
