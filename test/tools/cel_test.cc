@@ -111,6 +111,22 @@ TEST_F(CelCommandTest, NamesTheMissingAttributeOfADevice) {
   EXPECT_EQ(bare["cost"], 5);
 }
 
+TEST_F(CelCommandTest, SeesListsAndSharedDevices) {
+  const std::string file = Write(
+      "lists.yaml",
+      Slice("gpu.example.com",
+            "{name: gpu-0, allowMultipleAllocations: true, attributes: {names: "
+            "{strings: [a, b]}, sizes: {ints: [3, 4]}}}, {name: gpu-1}"));
+  const Result result =
+      Run({"cel",
+           "device.allowMultipleAllocations && "
+           "device.attributes['gpu.example.com'].names.includes('b') && "
+           "device.attributes['gpu.example.com'].sizes.sum() == 7",
+           "--slice", file, "-o", "name"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "gpu.example.com/p/gpu-0\n");
+}
+
 TEST_F(CelCommandTest, LooksAtOneDriver) {
   const std::string file =
       Write("two.yaml", Slice("a.example.com", "{name: g0}, {name: g1}") +
