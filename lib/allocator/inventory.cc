@@ -16,19 +16,6 @@ namespace {
 
 constexpr std::string_view kNodeOperations = "DRAOptionalNodeOperations";
 
-std::int64_t ForCel(std::int64_t number) { return number; }
-bool ForCel(bool flag) { return flag; }
-std::string ForCel(const SharedText& text) { return text.str(); }
-DeviceVersion ForCel(const DeviceVersion& version) { return version; }
-template <typename T>
-auto ForCel(const RareVector<T>& values) {
-  std::vector<decltype(ForCel(T()))> list;
-  for (const auto& value : values) {
-    list.push_back(ForCel(static_cast<const T&>(value)));
-  }
-  return list;
-}
-
 bool HasNoValue(const DeviceAttribute& attribute) {
   return std::visit(
       [](const auto& value) {
@@ -39,25 +26,6 @@ bool HasNoValue(const DeviceAttribute& attribute) {
         }
       },
       attribute);
-}
-
-cel::Value MakeValue(const std::string& driver, const SliceDevice& device,
-                     bool is_shareable) {
-  cel::DeviceInput input;
-  input.driver = driver;
-  input.allow_multiple_allocations = is_shareable;
-  for (const auto& [name, attribute] : device.attributes) {
-    input.attributes.emplace(name.str(),
-                             std::visit(
-                                 [](const auto& value) -> cel::AttributeValue {
-                                   return ForCel(value);
-                                 },
-                                 attribute));
-  }
-  for (const auto& [name, capacity] : device.capacity) {
-    input.capacity.emplace(name.str(), capacity.value);
-  }
-  return cel::MakeDevice(input);
 }
 
 /// Numbers for the counters and sets of a pool.
@@ -178,8 +146,7 @@ Device Inventory::MakeDevice(const ResourceSlice& slice,
   made.device = &device;
   made.is_shareable =
       features_.consumable_capacity && device.allow_multiple_allocations;
-  made.value =
-      MakeValue(slice.driver, device, device.allow_multiple_allocations);
+  made.value = cel::MakeDevice(slice.driver, device);
   made.is_hidden = !features_.device_binding_and_status &&
                    !device.binding_conditions.empty();
   made.feature_off = FeatureOff(slice, device);
