@@ -164,7 +164,7 @@ TEST_F(CallLaneTest, OneTrialDecidesAfterThePause) {
   EXPECT_EQ(sent(), 4u);
   EXPECT_THAT(Last(),
               StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("the last one of 1 s; one call tries it")));
+                       HasSubstr("the last one of 1 s; one call is sent")));
   Answer(3, DeadlineExceededError("late"));
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
   executor_.Advance(milliseconds(20'000));
@@ -252,7 +252,7 @@ TEST_F(CallLaneTest, AProbeTriesAPeerThatWasLeftAlone) {
   Answer(3, DeadlineExceededError("late"));
   EXPECT_EQ(lane_->breaker().state(), BreakerState::kOpen);
   EXPECT_THAT(MessageOf(lane_->CheckCall()),
-              HasSubstr("the last one of 500 ms, it gets no calls for 20 s"));
+              HasSubstr("the last one of 500 ms; it gets no calls for 20 s"));
   executor_.Advance(milliseconds(20'000));
   ASSERT_EQ(sent(), 5u);
   Answer(4, UnimplementedError("no such method"));

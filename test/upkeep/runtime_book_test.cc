@@ -113,7 +113,7 @@ TEST_F(RuntimeBookTest, TakesNothingOfAReportThatCannotBeMeant) {
   refuses(ReportOf("s1", {EventOf(2, "a"), event}), "no reason");
   event = EventOf(3, "c");
   event.object.name = "\x1b[2J";
-  refuses(ReportOf("s1", {event}), "no object");
+  refuses(ReportOf("s1", {event}), "an object that cannot exist");
   std::vector<EventInfo> many;
   for (std::uint64_t i = 1; i <= kMaxReportedEvents + 1; ++i) {
     many.push_back(EventOf(i, "x"));

@@ -132,10 +132,8 @@ absl::Status CheckDriver(const std::string& driver,
   if (drivers.contains(driver)) return absl::OkStatus();
   return MakeError(
       absl::StatusCode::kNotFound,
-      fmt::format(
-          "no slice is of driver '{}'; the files have slices of: {}", driver,
-          drivers.empty() ? "none"
-                          : Join({drivers.begin(), drivers.end()}, ", ")));
+      fmt::format("no slice is of driver '{}'; the files have slices of: {}",
+                  driver, drivers.empty() ? "none" : Join(drivers, ", ")));
 }
 
 std::vector<JudgedDevice> JudgeAll(const CelSelector& selector,
