@@ -7,7 +7,7 @@
 namespace devmgr::allocator {
 namespace {
 
-DeviceId DeviceOf(const DeviceRequestAllocationResult& result) {
+PoolDevice DeviceOf(const DeviceRequestAllocationResult& result) {
   return {result.driver, result.pool, result.device};
 }
 
@@ -16,7 +16,7 @@ auto OrderOf(const Holder& holder) {
 }
 
 std::optional<std::map<CounterName, Amount>> ChargeOf(
-    const DeviceId& device, const std::vector<DeviceCharge>* charges) {
+    const PoolDevice& device, const std::vector<DeviceCharge>* charges) {
   if (charges == nullptr) return std::nullopt;
   std::map<CounterName, Amount> amounts;
   for (const DeviceCharge& charge : *charges) {
@@ -66,7 +66,7 @@ void AllocatedState::Add(const ObjectMeta& claim,
                          const std::vector<DeviceCharge>* charges) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
     if (result.admin_access) continue;
-    const DeviceId id = DeviceOf(result);
+    const PoolDevice id = DeviceOf(result);
     Holder holder;
     holder.claim_uid = claim.uid;
     holder.share_id = result.share_id;
@@ -94,7 +94,7 @@ void AllocatedState::Remove(const ObjectMeta& claim,
                             const AllocationResult& allocation) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
     if (result.admin_access) continue;
-    const DeviceId id = DeviceOf(result);
+    const PoolDevice id = DeviceOf(result);
     const HeldDevice* held = Find(id);
     if (held == nullptr) continue;
     HeldDevice device = *held;
@@ -112,7 +112,7 @@ void AllocatedState::Remove(const ObjectMeta& claim,
 std::map<CounterName, Amount> AllocatedState::Charged(
     const PoolId& pool) const {
   std::map<CounterName, Amount> charged;
-  const DeviceId first{pool.driver, pool.pool, ""};
+  const PoolDevice first{pool.driver, pool.pool, ""};
   for (auto device = devices_.lower_bound(first);
        device != devices_.end() && device->first.Pool() == pool; ++device) {
     if (!device->second.charge) continue;
@@ -123,7 +123,7 @@ std::map<CounterName, Amount> AllocatedState::Charged(
   return charged;
 }
 
-void AllocatedState::Put(const DeviceId& id, HeldDevice device) {
+void AllocatedState::Put(const PoolDevice& id, HeldDevice device) {
   if (device.holders.empty()) {
     devices_.erase(id);
     return;

@@ -24,7 +24,8 @@ struct PoolId {
   friend auto operator<=>(const PoolId&, const PoolId&) = default;
 };
 
-struct DeviceId {
+/// A device by its full name.
+struct PoolDevice {
   std::string driver;
   std::string pool;
   std::string device;
@@ -32,7 +33,7 @@ struct DeviceId {
   PoolId Pool() const { return {driver, pool}; }
   /// `driver/pool/device`.
   std::string Text() const { return driver + '/' + pool + '/' + device; }
-  friend auto operator<=>(const DeviceId&, const DeviceId&) = default;
+  friend auto operator<=>(const PoolDevice&, const PoolDevice&) = default;
 };
 
 /// A counter of a pool: the name of its set, and its own.
@@ -41,7 +42,7 @@ using CounterName = std::pair<std::string, std::string>;
 /// The counters that a device uses, as they were when it was allocated. Each
 /// claim that shares a device has the same; they count once.
 struct DeviceCharge {
-  DeviceId device;
+  PoolDevice device;
   std::map<CounterName, Quantity> counters;
   friend bool operator==(const DeviceCharge&, const DeviceCharge&) = default;
 };
@@ -88,22 +89,22 @@ class AllocatedState {
   void Remove(const ObjectMeta& claim, const AllocationResult& allocation);
 
   /// Null when no claim holds it.
-  const HeldDevice* Find(const DeviceId& device) const {
+  const HeldDevice* Find(const PoolDevice& device) const {
     return devices_.Find(device);
   }
   /// All that are charged to the pool by record.
   std::map<CounterName, Amount> Charged(const PoolId& pool) const;
 
-  const PersistentMap<DeviceId, HeldDevice>& devices() const {
+  const PersistentMap<PoolDevice, HeldDevice>& devices() const {
     return devices_;
   }
   friend bool operator==(const AllocatedState&,
                          const AllocatedState&) = default;
 
  private:
-  void Put(const DeviceId& id, HeldDevice device);
+  void Put(const PoolDevice& id, HeldDevice device);
 
-  PersistentMap<DeviceId, HeldDevice> devices_;
+  PersistentMap<PoolDevice, HeldDevice> devices_;
 };
 
 }  // namespace devmgr::allocator

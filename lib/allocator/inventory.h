@@ -46,7 +46,7 @@ struct GroupUse {
 
 /// A device that uses counters, here or on another node.
 struct CounterUser {
-  DeviceId id;
+  PoolDevice id;
   std::vector<CounterUse> counters;
   std::vector<GroupUse> groups;
 };
@@ -62,7 +62,7 @@ struct Pool {
 
 /// A device that may be tried.
 struct Device {
-  DeviceId id;
+  PoolDevice id;
   PoolNumber pool = 0;
   const ResourceSlice* slice = nullptr;
   const SliceDevice* device = nullptr;

@@ -37,7 +37,7 @@ enum class Refusal : std::uint8_t {
 std::string_view RefusalName(Refusal refusal);
 
 struct DeviceRefusal {
-  DeviceId device;
+  PoolDevice device;
   Refusal reason = Refusal::kNone;
   /// What about it: the holder, the counter with its need and what is free, the
   /// key of the taint, the expression with the attribute that is missing.

@@ -26,7 +26,7 @@ std::uint64_t Hash(std::string_view text, std::uint64_t seed) {
 
 /// A UUID of version 8, which follows from what is shared by which claim.
 std::string DerivedShareId(const ResourceClaim& claim, const Request& request,
-                           const DeviceId& device) {
+                           const PoolDevice& device) {
   const std::string text = claim.metadata.uid + '\n' +
                            claim.metadata.FullName().ToString() + '\n' +
                            request.name + '\n' + device.Text();

@@ -85,7 +85,7 @@ const DeviceSubRequest& SpecOf(const ResourceClaim& claim,
 const Device* Find(const Inventory& inventory,
                    const DeviceRequestAllocationResult& result) {
   for (const Device& device : inventory.devices()) {
-    if (device.id == DeviceId{result.driver, result.pool, result.device}) {
+    if (device.id == PoolDevice{result.driver, result.pool, result.device}) {
       return &device;
     }
   }

@@ -3,7 +3,6 @@
 // A CEL selector, evaluated on the devices of ResourceSlices in files. No
 // daemon is asked.
 #include <devmgr/cel.h>
-#include <devmgr/manifests.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "commands.h"
 #include "listing.h"
+#include "manifest_files.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -78,24 +78,10 @@ const Listing<JudgedDevice> kJudgedDevices = {
 /// The slices of one file. What is wrong with it, or was skipped, is noted.
 absl::StatusOr<std::vector<ResourceSlice>> ReadSlices(const Session& session,
                                                       const std::string& path) {
-  const auto text = session.environment().read_file(path);
-  if (!text.ok()) return text.status();
-  DecodedManifest manifest = DecodeManifest(*text, path);
-  for (const ManifestProblem& warning : manifest.warnings) {
-    session.Note(warning.ToString());
-  }
-  for (const ManifestProblem& error : manifest.errors) {
-    session.Note(error.ToString());
-  }
-  if (!manifest.errors.empty()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition,
-                     fmt::format("'{}' has {} error{}; no device of it was "
-                                 "looked at",
-                                 path, manifest.errors.size(),
-                                 manifest.errors.size() == 1 ? "" : "s"));
-  }
+  auto manifest = ReadManifest(session, path);
+  if (!manifest.ok()) return manifest.status();
   std::vector<ResourceSlice> slices;
-  for (DecodedObject& object : manifest.objects) {
+  for (DecodedObject& object : manifest->objects) {
     if (auto* slice = std::get_if<ResourceSlice>(&object.object)) {
       slices.push_back(std::move(*slice));
     }

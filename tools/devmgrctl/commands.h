@@ -32,5 +32,6 @@ absl::Status Fsck(const Session& session);
 absl::Status Cdi(const Session& session);
 absl::Status Inject(const Session& session);
 absl::Status Cel(const Session& session);
+absl::Status Allocate(const Session& session);
 
 }  // namespace devmgr::ctl

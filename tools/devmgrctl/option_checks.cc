@@ -265,6 +265,20 @@ std::string Endpoint(const Raw& raw, const Environment& environment) {
   return WithoutScheme(endpoint);
 }
 
+absl::Status CheckNodeLabels(const Raw& raw, Options* options) {
+  for (const std::string& label : raw.node_labels) {
+    const std::size_t equals = label.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       fmt::format("--node-labels: '{}' is not KEY=VALUE, such "
+                                   "as zone=a",
+                                   label));
+    }
+    options->node_labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return absl::OkStatus();
+}
+
 /// What is decided over the manager's head has a reason, and is meant.
 absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
@@ -351,6 +365,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   if (status.ok()) {
     status = CheckContainerOptions(raw, environment, options);
   }
+  if (status.ok()) status = CheckNodeLabels(raw, options);
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;
@@ -362,6 +377,8 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   options->expression = raw.expression;
   options->slices = raw.slices;
   options->driver = raw.driver;
+  options->files = raw.files;
+  options->node = raw.node;
   return status;
 }
 

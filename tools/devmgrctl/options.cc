@@ -214,6 +214,36 @@ void AddCel(CLI::App& app, Raw& raw, VerbMap& verbs) {
       "has() before\n");
 }
 
+void AddAllocate(CLI::App& app, Raw& raw, VerbMap& verbs) {
+  CLI::App* allocate = AddVerb(
+      app, verbs, Verb::kAllocate, "allocate",
+      "Choose devices for the ResourceClaims in files, as a scheduler of "
+      "Kubernetes 1.37 would for this node: all claims or none; needs no "
+      "daemon and changes nothing. Exit code 1: they cannot be allocated, and "
+      "the reasons are on stderr; above 1: a file could not be used");
+  allocate
+      ->add_option("-f,--filename", raw.files,
+                   "File with ResourceSlices, DeviceClasses, claims, claim "
+                   "templates, taint rules or Nodes, YAML or JSON; may be "
+                   "repeated. Claims with an allocation hold its devices")
+      ->type_name("FILE")
+      ->required();
+  allocate->add_option("--node", raw.node, "Name of the node")
+      ->required()
+      ->check(NotEmpty);
+  allocate
+      ->add_option("--node-labels", raw.node_labels,
+                   "Labels of the node, beside those of a Node of that name "
+                   "in the files")
+      ->type_name("KEY=VALUE,...")
+      ->delimiter(',');
+  allocate->footer(
+      "Example: devmgrctl allocate -f slices.yaml -f claims.yaml --node node-1 "
+      "-o yaml\n"
+      "A template stands for one claim of its name. JSON and YAML are the "
+      "claims with status.allocation, as a List\n");
+}
+
 /// The library's words, but for a verb that there is not.
 std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
   constexpr auto kExtras = static_cast<int>(CLI::ExitCodes::ExtrasError);
@@ -249,6 +279,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddCdi(app, raw, verbs);
   AddInject(app, raw, verbs);
   AddCel(app, raw, verbs);
+  AddAllocate(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());

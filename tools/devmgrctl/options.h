@@ -5,6 +5,7 @@
 #include <devmgr/types.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -38,6 +39,7 @@ enum class Verb {
   kCdi,
   kInject,
   kCel,
+  kAllocate,
 };
 enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
 enum class Kind {
@@ -111,6 +113,9 @@ struct Options {
   std::string expression;           ///< cel
   std::vector<std::string> slices;  ///< cel: files with ResourceSlices
   std::string driver;               ///< cel: only its devices; empty: all
+  std::vector<std::string> files;   ///< allocate: with objects
+  std::string node;                 ///< allocate
+  std::map<std::string, std::string> node_labels;  ///< allocate
 
   bool offline() const { return !state_dir.empty(); }
 };

@@ -67,6 +67,9 @@ struct Raw {
   std::string expression;
   std::vector<std::string> slices;
   std::string driver;
+  std::vector<std::string> files;
+  std::string node;
+  std::vector<std::string> node_labels;
 };
 
 /// A check of a flag: an empty text is a variable of a script that is not set.

@@ -52,6 +52,8 @@ absl::Status RunVerb(const Session& session) {
       return Inject(session);
     case Verb::kCel:
       return Cel(session);
+    case Verb::kAllocate:
+      return Allocate(session);
   }
   return absl::OkStatus();
 }
