@@ -44,7 +44,8 @@ class SharedText {
   ~SharedText() {
     if (block_ != nullptr &&
         block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      block_->~Block();
+      // The analyzer does not follow counts of holders.
+      block_->~Block();  // NOLINT(clang-analyzer-cplusplus.NewDelete)
       ::operator delete(block_);
     }
   }
@@ -79,7 +80,7 @@ class SharedText {
   static Block* Make(std::string_view text) {
     if (text.empty()) return nullptr;
     void* memory = ::operator new(sizeof(Block) + text.size());
-    Block* block = new (memory) Block;
+    auto* block = new (memory) Block;
     block->size = static_cast<std::uint32_t>(text.size());
     std::memcpy(block->text(), text.data(), text.size());
     return block;
@@ -109,7 +110,9 @@ class RareVector {
   RareVector(const RareVector& other) : RareVector(other.vector()) {}
   RareVector(RareVector&&) noexcept = default;
   RareVector& operator=(const RareVector& other) {
-    return *this = RareVector(other);
+    RareVector copy(other);
+    values_ = std::move(copy.values_);
+    return *this;
   }
   RareVector& operator=(RareVector&&) noexcept = default;
   ~RareVector() = default;
