@@ -17,7 +17,7 @@ namespace devmgr::api {
 namespace {
 
 /// Of a time, up to its seconds; `0` stands for a digit.
-constexpr std::string_view kShape = "0000-00-00T00:00:00";
+constexpr std::string_view kTimeShape = "0000-00-00T00:00:00";
 
 /// The number that stands at `at`.
 int TwoDigits(std::string_view text, std::size_t at) {
@@ -27,10 +27,11 @@ int TwoDigits(std::string_view text, std::size_t at) {
 }  // namespace
 
 bool IsTimestamp(std::string_view text) {
-  if (text.size() <= kShape.size()) return false;
-  for (std::size_t i = 0; i < kShape.size(); ++i) {
+  if (text.size() <= kTimeShape.size()) return false;
+  for (std::size_t i = 0; i < kTimeShape.size(); ++i) {
     const bool is_digit = IsDigit(text[i]);
-    if (kShape[i] == '0' ? !is_digit : text[i] != kShape[i]) return false;
+    if (kTimeShape[i] == '0' ? !is_digit : text[i] != kTimeShape[i])
+      return false;
   }
   const int month = TwoDigits(text, 5);
   const int day = TwoDigits(text, 8);
@@ -39,7 +40,7 @@ bool IsTimestamp(std::string_view text) {
       TwoDigits(text, 17) > 60) {
     return false;
   }
-  std::string_view rest = text.substr(kShape.size());
+  std::string_view rest = text.substr(kTimeShape.size());
   if (rest.front() == '.') {
     const std::size_t end = rest.find_first_not_of("0123456789", 1);
     if (end == std::string_view::npos || end == 1) return false;

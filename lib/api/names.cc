@@ -134,13 +134,14 @@ std::string CheckLabelValue(std::string_view value) {
 }
 
 std::string CheckUuid(std::string_view text) {
-  constexpr std::string_view kShape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  constexpr std::string_view kUuidShape =
+      "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
   const auto fits = [](char c, char shape) {
     if (shape == '-') return c == '-';
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   };
-  if (text.size() == kShape.size() &&
-      std::equal(text.begin(), text.end(), kShape.begin(), fits)) {
+  if (text.size() == kUuidShape.size() &&
+      std::equal(text.begin(), text.end(), kUuidShape.begin(), fits)) {
     return "";
   }
   return fmt::format("{} is not a UUID in lower case", Quoted(text));
