@@ -38,7 +38,8 @@ enum class StepOutcome {
 enum class AfterStep {
   kPrepare,  ///< The next step begins at once, within the same turn.
   kRest,     ///< Nothing is done before something changes.
-  kRetry,    ///< The step is taken again after the back-off.
+  kRetry,    ///< The step is taken again after the back-off of
+             ///< pods/actuator.cc.
   kRepeat,   ///< The next step begins at once.
   kForget,   ///< The pod is known no more.
 };

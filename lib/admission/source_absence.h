@@ -2,6 +2,7 @@
 //
 // Whether pods that a complete snapshot lacks are gone. One rule for every
 // source: a directory may not be mounted yet, a list may be empty for a while.
+// Which pods count as lacking is decided in pods/source_trust.cc.
 #pragma once
 
 #include <cstddef>

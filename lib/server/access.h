@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Which callers may use which method of the socket. The methods of the control
+// service that change something ask CheckUser themselves (control_service.cc).
 #pragma once
 
 #include <absl/status/status.h>

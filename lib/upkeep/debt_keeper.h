@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// When drivers are asked for what they have not unprepared. Which debts are
+// recorded and forgiven is decided in claim/release.h.
 #pragma once
 
 #include <devmgr/status_types.h>

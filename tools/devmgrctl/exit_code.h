@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What devmgrctl ends with.
+// What devmgrctl ends with. A `wait` whose time is over ends with kExitFailed,
+// and with kExitUnreachable only if it never reached a daemon (wait.cc).
 #pragma once
 
 #include <absl/status/status.h>

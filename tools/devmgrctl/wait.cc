@@ -59,8 +59,8 @@ class PodWait {
   }
 
   /// Waits until `holds`; connecting is part of it.
-  ///   Unavailable         never connected
-  ///   FailedPrecondition  the time is over, or what `holds` says
+  ///   Unavailable         never connected: exit code 4
+  ///   FailedPrecondition  the time is over, or what `holds` says: exit code 1
   absl::StatusOr<Found> Until(const std::string& goal, const Condition& holds) {
     Found found;
     for (;;) {
