@@ -55,8 +55,8 @@ std::vector<const T*> Pointers(const std::vector<T>& objects) {
   return pointers;
 }
 
-/// The claim under a UID: those from files may have none, and holders are told
-/// apart by it.
+/// The claim under a UID: those from files may have none, and holders are
+/// distinguished by it.
 ResourceClaim WithUid(const ResourceClaim& claim) {
   ResourceClaim named = claim;
   if (named.metadata.uid.empty()) {

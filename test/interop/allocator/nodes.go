@@ -70,7 +70,7 @@ func (g *Generator) nodeSelector() *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
 }
 
-// selectNode chooses who may use a slice.
+// selectNode chooses the nodes that may use a slice.
 func (g *Generator) selectNode(spec *resourceapi.ResourceSliceSpec) {
 	kind := "name"
 	if g.themes[themeNodes] {
