@@ -21,7 +21,7 @@
 namespace devmgr::allocator {
 namespace {
 
-using State = GatheredPool::State;
+using PoolState = GatheredPool::State;
 
 /// Looks up what "all" is.
 ///   InvalidArgument, Cancelled  of selectors
@@ -43,7 +43,7 @@ absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
   }
   request.wanted = static_cast<std::int64_t>(request.all.size());
   for (const Pool& pool : inventory.pools()) {
-    if (pool.state == State::kUsable ||
+    if (pool.state == PoolState::kUsable ||
         !eligibility.MayHave(number, pool.id.driver)) {
       continue;
     }
@@ -52,7 +52,7 @@ absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
         "is currently {}: {}",
         requests.claims[request.claim].Text(), request.name, pool.id.driver,
         pool.id.pool,
-        pool.state == State::kIncomplete ? "being updated" : "invalid",
+        pool.state == PoolState::kIncomplete ? "being updated" : "invalid",
         pool.problem);
   }
   return absl::OkStatus();
@@ -61,7 +61,7 @@ absl::Status CollectAll(const Inventory& inventory, Eligibility& eligibility,
 std::string InvalidPools(const Inventory& inventory) {
   std::string text;
   for (const Pool& pool : inventory.pools()) {
-    if (pool.state != State::kInvalid) continue;
+    if (pool.state != PoolState::kInvalid) continue;
     text += fmt::format("{}{}/{}: {}", text.empty() ? "" : "; ", pool.id.driver,
                         pool.id.pool, pool.problem);
   }

@@ -16,7 +16,7 @@ namespace devmgr::allocator {
 namespace {
 
 using Slices = std::vector<const ResourceSlice*>;
-using State = GatheredPool::State;
+using PoolState = GatheredPool::State;
 
 PoolId IdOf(const ResourceSlice& slice) { return {slice.driver, slice.pool}; }
 
@@ -186,7 +186,7 @@ std::optional<GatheredPool> MakePool(const PoolId& id, Slices slices,
       if (!here.contains(slice)) pool.elsewhere.push_back(slice);
     }
     if (!IsComplete(*whole, count)) {
-      pool.state = State::kIncomplete;
+      pool.state = PoolState::kIncomplete;
       pool.problem =
           fmt::format("{} of {} slices of generation {} are there",
                       whole->size(), count, slices.front()->pool_generation);
@@ -195,21 +195,21 @@ std::optional<GatheredPool> MakePool(const PoolId& id, Slices slices,
   SortByName(slices);
   SortByName(pool.elsewhere);
   pool.slices = std::move(slices);
-  if (pool.state == State::kUsable) {
+  if (pool.state == PoolState::kUsable) {
     pool.problem = Problem(pool, features);
-    if (!pool.problem.empty()) pool.state = State::kInvalid;
+    if (!pool.problem.empty()) pool.state = PoolState::kInvalid;
   }
   // One from which nothing is taken has its place by name alone.
   pool.has_binding_conditions =
-      pool.state == State::kUsable && HasBindingConditions(pool.slices);
+      pool.state == PoolState::kUsable && HasBindingConditions(pool.slices);
   return pool;
 }
 
 void LeaveOut(const GatheredPool& pool, std::vector<LeftOut>& left_out) {
-  if (pool.state == State::kUsable) return;
+  if (pool.state == PoolState::kUsable) return;
   for (const ResourceSlice* slice : pool.slices) {
     left_out.push_back({slice, nullptr,
-                        pool.state == State::kIncomplete
+                        pool.state == PoolState::kIncomplete
                             ? Refusal::kPoolIncomplete
                             : Refusal::kPoolInvalid,
                         pool.problem});
