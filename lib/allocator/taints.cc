@@ -6,7 +6,7 @@
 namespace devmgr::allocator {
 namespace {
 
-/// A newer effect blocks nothing, as it is not known what it means.
+/// An effect of a newer version blocks nothing, since its meaning is not known.
 bool IsBlocking(const DeviceTaint& taint) {
   return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
 }

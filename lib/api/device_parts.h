@@ -54,7 +54,7 @@ std::string CheckDeviceKey(std::string_view name);
 /// The same with a domain.
 std::string CheckFullDeviceKey(std::string_view name);
 
-/// `exactly_one`: as slices have selectors, whose terms are to be joined.
+/// `exactly_one`: another number of terms than one is an error, as in slices.
 NodeSelector DecodeNodeSelector(const Field& field, bool exactly_one);
 
 /// Nothing for an attribute of no kind.

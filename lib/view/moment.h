@@ -65,7 +65,7 @@ struct Resource {
   /// In natural order of IDs.
   device::InventoryDevices devices;
 };
-using Resources = PersistentMap<std::string, Resource>;
+using Resources = PersistentMap<ResourceName, Resource>;
 
 /// What drivers say of the health of their devices.
 struct DriversHealth {

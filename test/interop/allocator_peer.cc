@@ -4,6 +4,8 @@
 // form of allocator/world.go, and the outcome of each goes out. With an
 // argument, each world is run for so many milliseconds, and what one run took
 // goes out, too.
+#include <devmgr/manifests.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -83,75 +85,10 @@ std::vector<const T*> Pointers(const std::vector<T>& objects) {
   return result;
 }
 
-json Tolerations(const std::vector<DeviceToleration>& tolerations) {
-  json result = json::array();
-  for (const DeviceToleration& each : tolerations) {
-    json one = {{"key", each.key},
-                {"operator", each.op},
-                {"value", each.value},
-                {"effect", each.effect}};
-    if (each.toleration_seconds) {
-      one["tolerationSeconds"] = *each.toleration_seconds;
-    }
-    result.push_back(std::move(one));
-  }
-  return result;
-}
-
-json ResultOf(const DeviceRequestAllocationResult& result) {
-  json consumed = json::object();
-  for (const auto& [name, quantity] : result.consumed_capacity) {
-    consumed[name.str()] = quantity.text.str();
-  }
-  return {{"request", result.request},
-          {"driver", result.driver},
-          {"pool", result.pool},
-          {"device", result.device},
-          {"adminAccess", result.admin_access},
-          {"tolerations", Tolerations(result.tolerations)},
-          {"bindingConditions", result.binding_conditions},
-          {"bindingFailureConditions", result.binding_failure_conditions},
-          {"shareID", result.share_id},
-          {"consumedCapacity", std::move(consumed)},
-          {"skipNodeOperations", result.skip_node_operations}};
-}
-
-json Requirements(const std::vector<NodeSelectorRequirement>& requirements) {
-  json result = json::array();
-  for (const NodeSelectorRequirement& each : requirements) {
-    result.push_back(
-        {{"key", each.key}, {"operator", each.op}, {"values", each.values}});
-  }
-  return result;
-}
-
-json SelectorOf(const NodeSelector& selector) {
-  json terms = json::array();
-  for (const NodeSelectorTerm& term : selector.terms) {
-    terms.push_back({{"matchExpressions", Requirements(term.match_expressions)},
-                     {"matchFields", Requirements(term.match_fields)}});
-  }
-  return {{"nodeSelectorTerms", std::move(terms)}};
-}
-
 json AllocationOf(const AllocationResult& allocation) {
-  json results = json::array();
-  for (const auto& each : allocation.results) results.push_back(ResultOf(each));
-  json config = json::array();
-  for (const DeviceAllocationConfiguration& each : allocation.config) {
-    config.push_back({{"source", each.source},
-                      {"requests", each.requests},
-                      {"opaque",
-                       {{"driver", each.opaque.driver},
-                        {"parameters", json::parse(each.opaque.parameters)}}}});
-  }
-  json result = {
-      {"devices",
-       {{"results", std::move(results)}, {"config", std::move(config)}}}};
-  if (allocation.node_selector) {
-    result["nodeSelector"] = SelectorOf(*allocation.node_selector);
-  }
-  return result;
+  ResourceClaim claim;
+  claim.status.allocation = allocation;
+  return json::parse(EncodeResourceClaim(claim))["status"]["allocation"];
 }
 
 const char* NameOf(Result result) {
