@@ -33,25 +33,25 @@ constexpr std::string_view kSelectors[] = {
     "device.driver == 'gpu.example.com'",
     "device.attributes['gpu.example.com'].flag",
     "device.attributes['gpu.example.com'].index >= 7",
-    "device.driver == 'gpu.example.com' && "
-    "device.attributes['gpu.example.com'].model == 'A100' && "
-    "device.attributes['gpu.example.com'].index != 3",
-    "device.attributes['gpu.example.com'].version"
-    ".isGreaterThan(semver('1.2.0'))",
-    "device.capacity['gpu.example.com'].memory"
-    ".compareTo(quantity('10Gi')) >= 0",
+    R"(device.driver == 'gpu.example.com' &&
+       device.attributes['gpu.example.com'].model == 'A100' &&
+       device.attributes['gpu.example.com'].index != 3)",
+    R"(device.attributes['gpu.example.com'].version
+       .isGreaterThan(semver('1.2.0')))",
+    R"(device.capacity['gpu.example.com'].memory
+       .compareTo(quantity('10Gi')) >= 0)",
     "device.capacity['gpu.example.com'].memory == quantity('80Gi')",
-    "device.attributes['gpu.example.com'].model"
-    ".lowerAscii().matches('^a[0-9]+$')",
+    R"(device.attributes['gpu.example.com'].model
+       .lowerAscii().matches('^a[0-9]+$'))",
     "device.attributes['gpu.example.com'].model in ['H100', 'A100']",
-    "has(device.attributes['gpu.example.com'].model) && "
-    "device.attributes['gpu.example.com'].model == 'A100'",
+    R"(has(device.attributes['gpu.example.com'].model) &&
+       device.attributes['gpu.example.com'].model == 'A100')",
     "device.attributes['gpu.example.com'].?partition.orValue('') == ''",
-    "cel.bind(a, device.attributes['gpu.example.com'], "
-    "a.flag && a.index == 7)",
+    R"(cel.bind(a, device.attributes['gpu.example.com'],
+       a.flag && a.index == 7))",
     "device.attributes['gpu.example.com'].model.split('1')[0] == 'A'",
-    "device.attributes['gpu.example.com'].flag ? "
-    "device.attributes['gpu.example.com'].index == 7 : false",
+    R"(device.attributes['gpu.example.com'].flag ?
+       device.attributes['gpu.example.com'].index == 7 : false)",
     "device.allowMultipleAllocations == true",
     "device.attributes['gpu.example.com'].names.exists(n, n == 'a')",
     "lists.range(100).all(x, x >= 0)",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cel/checker.h"
 
+#include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +99,9 @@ TEST(CelCheckerTest, BoundsTypes) {
   for (const std::string unknown : {"{1: 1}", "[]", "{}"}) {
     const std::string text = NestedBinds(
         unknown,
-        [](const std::string& last) { return "{" + last + ": " + last + "}"; },
+        [](const std::string& last) {
+          return absl::StrCat("{", last, ": ", last, "}");
+        },
         "v59");
     EXPECT_THAT(TypeOfText(text), HasSubstr("type")) << unknown;
   }

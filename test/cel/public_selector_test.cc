@@ -34,8 +34,8 @@ TEST(CelSelectorTest, SeesAllPartsOfADevice) {
   for (const std::string_view expression :
        {"device.driver == 'gpu.example.com'",
         "device.attributes['gpu.example.com'].model == 'A100'",
-        "device.attributes['gpu.example.com'].versions.exists(v, "
-        "v.isGreaterThan(semver('1.9.0')))",
+        R"(device.attributes['gpu.example.com'].versions.exists(v,
+             v.isGreaterThan(semver('1.9.0'))))",
         "device.capacity['gpu.example.com'].memory == quantity('1024Mi')",
         "device.allowMultipleAllocations"}) {
     const CelVerdict verdict = Judge(expression);

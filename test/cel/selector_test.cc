@@ -275,8 +275,8 @@ TEST(SelectorTest, EvaluatesSelectorsOfKubernetes130) {
   device.capacity["mem.example.com"].value = *api::ParseQuantity("8Gi");
   for (const std::string text :
        {"attributes.version['driver-version'].isGreaterThan(semver('1.2.0'))",
-        "attributes.quantity['mem.example.com'].compareTo(quantity('8192Mi')) "
-        "== 0",
+        R"(attributes.quantity['mem.example.com']
+               .compareTo(quantity('8192Mi')) == 0)",
         "attributes.intslice['n'].isSorted()", "attributes.bool['own']",
         "attributes.string['e/name'] == 'x'",
         "attributes.stringslice['names'].exists(x, x == 'a')",

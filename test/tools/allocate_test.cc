@@ -66,7 +66,7 @@ class AllocateCommandTest : public CommandLineTest {
                                           "--node",
                                           "node-1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return Run(std::move(arguments));
+    return Run(arguments);
   }
 
   TempFolder folder_;

@@ -117,12 +117,11 @@ TEST_F(CelCommandTest, SeesListsAndSharedDevices) {
       Slice("gpu.example.com",
             "{name: gpu-0, allowMultipleAllocations: true, attributes: {names: "
             "{strings: [a, b]}, sizes: {ints: [3, 4]}}}, {name: gpu-1}"));
-  const Result result =
-      Run({"cel",
-           "device.allowMultipleAllocations && "
-           "device.attributes['gpu.example.com'].names.includes('b') && "
-           "device.attributes['gpu.example.com'].sizes.sum() == 7",
-           "--slice", file, "-o", "name"});
+  const Result result = Run({"cel",
+                             R"(device.allowMultipleAllocations &&
+              device.attributes['gpu.example.com'].names.includes('b') &&
+              device.attributes['gpu.example.com'].sizes.sum() == 7)",
+                             "--slice", file, "-o", "name"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out, "gpu.example.com/p/gpu-0\n");
 }
