@@ -2,6 +2,7 @@
 //
 // The rules of devices and slices: what breaks one is an error with its place.
 // A number such as AL-044 names a scenario of allocation.
+#include <absl/strings/str_cat.h>
 #include <devmgr/manifests.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -395,7 +396,7 @@ TEST(SliceRules, FewerDevicesWhereTheyCostMore) {
        {"taints: [{key: a, effect: None}]",
         "consumesCounters: [{counterSet: a, counters: {c: {value: 1}}}]",
         "attributes: {a: {ints: [1]}}"}) {
-    const std::string last = std::string("{name: last, ") + costly + "}";
+    const std::string last = absl::StrCat("{name: last, ", costly, "}");
     EXPECT_THAT(OnlyError(DecodeSliceSpec("allNodes: true, devices: [" + plain +
                                           last + "]")),
                 HasSubstr("spec.devices: has 65 entries, at most 64"));

@@ -310,7 +310,7 @@ TEST(DecodeManifest, KeepsMessagesShort) {
        {"kind: Pod\napiVersion: " + huge, "kind: [" + huge + "]",
         "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {" + huge +
             ": 1}}\nspec: {}\n",
-        "{\"kind\": \"" + huge}) {
+        R"({"kind": ")" + huge}) {
     const DecodedManifest manifest = Decode(text);
     ASSERT_THAT(manifest.errors, testing::Not(IsEmpty()));
     EXPECT_LT(manifest.errors[0].ToString().size(), 2500u);
