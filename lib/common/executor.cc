@@ -57,7 +57,6 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
-    ++posted_;
     WakeOneLocked();
   }
 
@@ -86,8 +85,6 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   }
 
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
-  std::uint64_t Posted() const override { return posted_; }
-  std::uint64_t Begun() const override { return begun_; }
 
   void RunUntilFinished(
       const std::function<void(Task finish)>& begin) override {
@@ -97,11 +94,7 @@ class ThreadExecutorImpl final : public ThreadExecutor {
       MutexLock lock(mutex_);
       helpers_.push_back(helper.get());
     }
-    begin([this, helper] {
-      MutexLock lock(mutex_);
-      helper->finished = true;
-      helper->changed.NotifyOne();
-    });
+    begin([this, helper] { Finish(helper); });
     if (!helps) {
       MutexLock lock(mutex_);
       while (!helper->finished) helper->changed.Wait(mutex_);
@@ -129,6 +122,20 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     CondVar changed;
   };
 
+  void Finish(const std::shared_ptr<Helper>& helper) {
+    if (IsCurrent()) {
+      finished_.push_back(helper);
+      return;
+    }
+    MutexLock lock(mutex_);
+    FinishLocked(*helper);
+  }
+
+  void FinishLocked(Helper& helper) DEVMGR_REQUIRES(mutex_) {
+    helper.finished = true;
+    helper.changed.NotifyOne();
+  }
+
   /// A task was posted, or may be run again: one thread looks for it. A thread
   /// that runs one now looks afterwards; one that waits anyway is as good as
   /// our own, and is the one that wants the result.
@@ -150,12 +157,10 @@ class ThreadExecutorImpl final : public ThreadExecutor {
     } else if (!timers_.empty() && timers_.begin()->first.first <= Now()) {
       *task = std::move(timers_.begin()->second);
       timers_.erase(timers_.begin());
-      ++posted_;
     } else {
       return false;
     }
     is_running_ = true;
-    ++begun_;
     runner_ = std::this_thread::get_id();
     return true;
   }
@@ -172,11 +177,13 @@ class ThreadExecutorImpl final : public ThreadExecutor {
   }
 
   void RunTask(Task* task) {
-    (*task)();
+    Perform(*task);
     *task = nullptr;
+    const auto finished = std::exchange(finished_, {});
     runner_ = std::thread::id();
     MutexLock lock(mutex_);
     is_running_ = false;
+    for (const auto& helper : finished) FinishLocked(*helper);
   }
 
   /// The next task for our own thread; false when there is nothing left and we
@@ -224,12 +231,28 @@ class ThreadExecutorImpl final : public ThreadExecutor {
       DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::atomic<std::thread::id> runner_;  ///< Of the task that runs.
-  std::atomic<std::uint64_t> posted_{0};
-  std::atomic<std::uint64_t> begun_{0};
+  /// Whom the task that runs has finished. Tasks only.
+  std::vector<std::shared_ptr<Helper>> finished_;
   std::thread thread_;
 };
 
 }  // namespace
+
+void Executor::Afterwards(Task task) {
+  if (!performs_) return task();
+  afterwards_.push_back(std::move(task));
+}
+
+void Executor::Perform(const Task& task) {
+  performs_ = true;
+  task();
+  if (publish_) publish_();
+  // Each may have something to be done after it, too.
+  while (!afterwards_.empty()) {
+    for (const Task& next : std::exchange(afterwards_, {})) next();
+  }
+  performs_ = false;
+}
 
 std::unique_ptr<ThreadExecutor> ThreadExecutor::Start(const char* name) {
   return std::make_unique<ThreadExecutorImpl>(name);
@@ -239,7 +262,6 @@ void ManualExecutor::Post(Task task) {
   MutexLock lock(mutex_);
   if (stopped_) return;
   tasks_.push_back(std::move(task));
-  ++posted_;
 }
 
 TimerId ManualExecutor::PostAfter(std::chrono::milliseconds delay, Task task) {
@@ -290,8 +312,7 @@ bool ManualExecutor::RunOne() {
     task = std::move(tasks_.front());
     tasks_.pop_front();
   }
-  ++begun_;
-  task();
+  Perform(task);
   return true;
 }
 
@@ -317,9 +338,7 @@ void ManualExecutor::Advance(std::chrono::milliseconds duration) {
       task = std::move(first->second);
       timers_.erase(first);
     }
-    ++posted_;
-    ++begun_;
-    task();
+    Perform(task);
     RunPending();
   }
 }

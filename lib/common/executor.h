@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/mutex.h"
 
@@ -35,20 +35,34 @@ class DEVMGR_CAPABILITY("executor") Executor {
   /// Monotonic; moves with the timers.
   virtual std::chrono::steady_clock::time_point Now() const = 0;
   /// Calls `begin`, then waits until the task that `begin` was given has been
-  /// called, on any thread. Meanwhile the calling thread runs tasks, one at a
+  /// called, on any thread; when a task of ours calls it, until that one is
+  /// over. Meanwhile the calling thread runs tasks, one at a
   /// time with the executor's own: what it waits for costs no wake-up of
   /// another thread. With a small stack it only waits. Not to be called from a
   /// task.
   virtual void RunUntilFinished(
       const std::function<void(Task finish)>& begin) = 0;
-  /// How many tasks were posted, and timers have run; and how many of these
-  /// have begun. While both are what a task found, nothing has changed since it
-  /// that only tasks change, and nothing is about to. Thread-safe.
-  virtual std::uint64_t Posted() const = 0;
-  virtual std::uint64_t Begun() const = 0;
   /// Runs what is posted already, and drops timers and what is posted from now
   /// on. No task runs afterwards. Not to be called from a task.
   virtual void Stop() = 0;
+
+  /// Has each task, from the one that calls this on, end with `publish`: it
+  /// shows others what the task has changed. Null: none does.
+  void PublishAfterTasks(Task publish) { publish_ = std::move(publish); }
+  /// Runs `task` when the task that calls this is over and what it has changed
+  /// is published, as a part of it: for those outside that are notified. In the
+  /// order of the calls. At once where no task runs, as in tests.
+  void Afterwards(Task task);
+
+ protected:
+  /// Runs a task to its end.
+  void Perform(const Task& task);
+
+ private:
+  // Tasks only.
+  bool performs_ = false;
+  Task publish_;
+  std::vector<Task> afterwards_;
 };
 
 /// What DEVMGR_ASSERT_ON says to clang.
@@ -82,8 +96,6 @@ class ManualExecutor : public Executor {
   TimerId PostAfter(std::chrono::milliseconds delay, Task task) override;
   void Cancel(TimerId timer) override;
   bool IsCurrent() const override { return true; }
-  std::uint64_t Posted() const override { return posted_; }
-  std::uint64_t Begun() const override { return begun_; }
   std::chrono::steady_clock::time_point Now() const override;
   /// Returns too when no task is left.
   void RunUntilFinished(const std::function<void(Task finish)>& begin) override;
@@ -106,8 +118,6 @@ class ManualExecutor : public Executor {
   std::deque<Task> tasks_ DEVMGR_GUARDED_BY(mutex_);
   std::map<DueKey, Task> timers_ DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
-  std::atomic<std::uint64_t> posted_{0};
-  std::atomic<std::uint64_t> begun_{0};
 };
 
 }  // namespace devmgr

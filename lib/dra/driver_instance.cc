@@ -335,4 +335,18 @@ PluginInfo DriverInstance::Info(WallTime now) const {
   return info;
 }
 
+std::shared_ptr<const PluginInfo> DriverInstance::Shown(WallTime now,
+                                                        bool serves) {
+  DEVMGR_ASSERT_ON(executor_);
+  return shown_.Of(
+      {serves, state_, api_.Name(), last_error_, lane_->breaker().state(),
+       guard_->QuarantinedUntil(executor_.Now()), lane_->calls(),
+       lane_->queued()},
+      [&] {
+        PluginInfo info = Info(now);
+        info.serves = serves;
+        return info;
+      });
+}
+
 }  // namespace devmgr::dra

@@ -4,14 +4,18 @@
 #include <devmgr/status_types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "common/back_off.h"
 #include "common/executor.h"
+#include "common/remembered.h"
 #include "dra/compat/spoken_api.h"
 #include "dra/health_service.h"
 #include "dra/instance_machine.h"
@@ -98,7 +102,8 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   /// Of the connection, or of the last attempt to make one.
   std::uint64_t generation() const { return generation_; }
 
-  PluginInfo Info(WallTime now) const;
+  /// As people see it; the same object as long as nothing of it changes.
+  std::shared_ptr<const PluginInfo> Shown(WallTime now, bool serves);
 
  private:
   peer::CallLane::Parts LaneParts();
@@ -118,6 +123,7 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   void OnRetryDue();
   bool MayDialForCall() const;
   bool IsQuarantined() const;
+  PluginInfo Info(WallTime now) const;
   void WatchQuarantine();
   /// A call over the connection of `generation` ended.
   void OnCallOver(std::uint64_t generation, const absl::Status& status);
@@ -145,6 +151,12 @@ class DriverInstance : public std::enable_shared_from_this<DriverInstance> {
   BackOff back_off_{kFirstRetry, kLastRetry};
   absl::Status last_error_;
   const std::shared_ptr<peer::CallLane> lane_;
+  /// What Info shows that may change.
+  using Changing =
+      std::tuple<bool, InstanceState, std::string, absl::Status,
+                 peer::BreakerState, std::optional<peer::FlapGuard::TimePoint>,
+                 int, int>;
+  Remembered<Changing, PluginInfo> shown_;
 };
 
 }  // namespace devmgr::dra

@@ -172,15 +172,15 @@ void DriverRegistry::Unprepare(const std::string& driver,
   UnprepareClaims(*instance, std::move(claims), std::move(done));
 }
 
-std::vector<PluginInfo> DriverRegistry::Plugins() const {
+std::vector<std::shared_ptr<const PluginInfo>> DriverRegistry::Plugins() const {
   DEVMGR_ASSERT_ON(executor_);
-  std::vector<PluginInfo> plugins;
+  std::vector<std::shared_ptr<const PluginInfo>> plugins;
   const WallTime now = options_.now();
   for (const auto& [name, instances] : drivers_) {
     const auto called = Pick(name);
     for (const Registered& known : instances) {
-      plugins.push_back(known.instance->Info(now));
-      plugins.back().serves = called.ok() && *called == known.instance;
+      const bool serves = called.ok() && *called == known.instance;
+      plugins.push_back(known.instance->Shown(now, serves));
     }
   }
   return plugins;

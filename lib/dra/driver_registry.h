@@ -52,7 +52,7 @@ class DriverRegistry final : public Drivers,
                std::function<void(PrepareAnswer)> done) override;
   void Unprepare(const std::string& driver, std::vector<ClaimReference> claims,
                  std::function<void(UnprepareAnswer)> done) override;
-  std::vector<PluginInfo> Plugins() const override;
+  std::vector<std::shared_ptr<const PluginInfo>> Plugins() const override;
   void WatchHealth(HealthListener& listener) override { health_ = &listener; }
 
   absl::Status Validate(const registration::Plugin& plugin) override;

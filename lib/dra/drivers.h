@@ -41,7 +41,9 @@ class Drivers {
   virtual void Unprepare(const std::string& driver,
                          std::vector<ClaimReference> claims,
                          std::function<void(UnprepareAnswer)> done) = 0;
-  virtual std::vector<PluginInfo> Plugins() const = 0;
+  /// By driver, then in the order of age. One that is as it was the last time
+  /// is the same object.
+  virtual std::vector<std::shared_ptr<const PluginInfo>> Plugins() const = 0;
   /// The listener that hears of health; borrowed. To be called before any
   /// driver comes.
   virtual void WatchHealth(HealthListener&) {}

@@ -30,9 +30,15 @@ std::unique_ptr<Observation> Observers::Add(DeviceManagerObserver& observer) {
   return std::make_unique<Handle>(weak_from_this(), observer);
 }
 
-void Observers::Tell(
-    const std::function<void(DeviceManagerObserver&)>& act) const {
+void Observers::Tell(std::function<void(DeviceManagerObserver&)> act) {
   DEVMGR_ASSERT_ON(executor_);
+  executor_.Afterwards([self = shared_from_this(), act = std::move(act)] {
+    self->TellNow(act);
+  });
+}
+
+void Observers::TellNow(
+    const std::function<void(DeviceManagerObserver&)>& act) const {
   const std::vector<DeviceManagerObserver*> all = observers_;
   for (DeviceManagerObserver* observer : all) {
     const auto& now = observers_;

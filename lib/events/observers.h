@@ -21,12 +21,15 @@ class Observers : public std::enable_shared_from_this<Observers> {
   /// Until what is returned is destroyed, or all of them are. Thread-safe.
   std::unique_ptr<Observation> Add(DeviceManagerObserver& observer);
 
-  /// Calls `act` for each observer. One that is added meanwhile is not called,
-  /// and neither is one that is removed meanwhile.
-  void Tell(const std::function<void(DeviceManagerObserver&)>& act) const;
+  /// Calls `act` for each observer once the task that calls this is over and
+  /// what it changed is published. One that is added or removed meanwhile is
+  /// not called.
+  void Tell(std::function<void(DeviceManagerObserver&)> act);
 
  private:
   class Handle;
+
+  void TellNow(const std::function<void(DeviceManagerObserver&)>& act) const;
 
   Executor& executor_;
   std::vector<DeviceManagerObserver*> observers_;

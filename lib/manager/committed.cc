@@ -91,7 +91,7 @@ void Manager::ShowGone(const PodInfo& pod) {
   events_.Add(false, "Released", "Pod", pod.name, "pod is released");
   // Of that name there may be another one already.
   if (names.empty()) events_.OnObjectGone("Pod", pod.name);
-  observers_->Tell([&](DeviceManagerObserver& o) { o.OnPod(pod, true); });
+  observers_->Tell([pod](DeviceManagerObserver& o) { o.OnPod(pod, true); });
 }
 
 void Manager::ReportDecision(const state::Decision& decision) {

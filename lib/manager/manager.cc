@@ -40,6 +40,9 @@ std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   manager->OnLoop([&] {
     manager->Start(drivers, plugins);
     if (endpoints) manager->endpoints_ = endpoints(*manager->executor_);
+    manager->PublishView();
+    manager->executor_->PublishAfterTasks(
+        [self = manager.get()] { self->PublishView(); });
     return 0;
   });
   return manager;
@@ -64,7 +67,7 @@ Manager::Manager(ManagerParts parts)
       events_(*executor_, options_.max_events, host_.now,
               [this](const EventInfo& event) {
                 observers_->Tell(
-                    [&](DeviceManagerObserver& o) { o.OnEvent(event); });
+                    [event](DeviceManagerObserver& o) { o.OnEvent(event); });
               }),
       node_news_(
           {*executor_, events_, metrics_, host_.log, options_.node_name}) {
@@ -164,7 +167,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
         observers_->Tell(
-            [&](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
+            [pods](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
       host_.act_on_pod});
   dra_health_->JudgeRestored();
@@ -278,6 +281,7 @@ void Manager::Start(const DriversFactory& drivers,
                                 *debts_, [this](const std::string& driver) {
                                   Wake({{WaitingFor::Kind::kDriver, driver}});
                                 }});
+  node_ = NodeOf();
   terms_ = std::make_shared<const view::Terms>(view::Terms{
       boot_id_, options_.node_name, IsOn(Feature::kResourceHealthStatus),
       IsOn(Feature::kResourceHealthStatusMessage), plan_options_, rules});
@@ -366,48 +370,50 @@ absl::Status Manager::UnwantPod(const PodUid& pod) {
 }
 
 OperationId Manager::StartAdmitPod(const Pod& pod, AdmitDone done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->Admit(id, pod, done);
-  });
+  return StartOnLoop([this, pod, done = Completion(std::move(done))](
+                         OperationId id) { lifecycle_->Admit(id, pod, done); });
 }
 
 OperationId Manager::StartPreparePod(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->Prepare(id, pod, done);
-  });
+  return StartOnLoop(
+      [this, pod, done = Completion(std::move(done))](OperationId id) {
+        lifecycle_->Prepare(id, pod, done);
+      });
 }
 
 OperationId Manager::StartUnpreparePod(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->Unprepare(id, pod, done);
-  });
+  return StartOnLoop(
+      [this, pod, done = Completion(std::move(done))](OperationId id) {
+        lifecycle_->Unprepare(id, pod, done);
+      });
 }
 
 OperationId Manager::StartReleasePod(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->Release(id, pod, done);
-  });
+  return StartOnLoop(
+      [this, pod, done = Completion(std::move(done))](OperationId id) {
+        lifecycle_->Release(id, pod, done);
+      });
 }
 
 OperationId Manager::StartEndPod(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    lifecycle_->End(id, pod, done);
-  });
+  return StartOnLoop([this, pod, done = Completion(std::move(done))](
+                         OperationId id) { lifecycle_->End(id, pod, done); });
 }
 
 OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
                                                const ContainerName& container,
                                                Done done) {
-  return StartOnLoop(
-      [this, pod, container, done = std::move(done)](OperationId id) {
-        starts_->BeforeStart(id, pod, container, done);
-      });
+  return StartOnLoop([this, pod, container,
+                      done = Completion(std::move(done))](OperationId id) {
+    starts_->BeforeStart(id, pod, container, done);
+  });
 }
 
 OperationId Manager::StartReleaseInitContainers(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = std::move(done)](OperationId id) {
-    starts_->ReleaseInit(id, pod, done);
-  });
+  return StartOnLoop(
+      [this, pod, done = Completion(std::move(done))](OperationId id) {
+        starts_->ReleaseInit(id, pod, done);
+      });
 }
 
 void Manager::Cancel(OperationId operation) {
@@ -436,7 +442,7 @@ void Manager::OnPodChanged(const PodUid& uid) {
   if (info.state != PodState::kReady && !info.message.empty()) {
     resolve_.Explain(uid, info.message);
   }
-  observers_->Tell([&](DeviceManagerObserver& o) { o.OnPod(info, false); });
+  observers_->Tell([info](DeviceManagerObserver& o) { o.OnPod(info, false); });
   if (actuator_ != nullptr) actuator_->OnPod(info);
 }
 

@@ -152,6 +152,15 @@ class Manager final : public DeviceManager, private Maintenance {
     executor_->Post([id, work = std::move(work)] { work(id); });
     return id;
   }
+  /// A completion that calls `done` when what led to it can be seen.
+  template <typename Result>
+  std::function<void(Result)> Completion(std::function<void(Result)> done) {
+    return [this, done = std::move(done)](Result result) {
+      executor_->Afterwards([done, result = std::move(result)]() mutable {
+        done(std::move(result));
+      });
+    };
+  }
   /// Runs `view` on the manager's thread and waits for its value.
   template <typename View>
   auto OnLoop(View view) const -> decltype(view()) {
@@ -167,9 +176,10 @@ class Manager final : public DeviceManager, private Maintenance {
   /// What the rooms know now.
   view::Moment Now() const;
   PodInfo InfoOf(const state::PodRecord& pod) const;
-  NodeInfo NodeNow() const;
-  std::vector<PluginInfo> PluginsNow() const;
-  std::shared_ptr<const NodeView> TakeView() const;
+  std::shared_ptr<const NodeInfo> NodeOf() const;
+  std::vector<std::shared_ptr<const PluginInfo>> PluginsNow() const;
+  /// Each task ends with it.
+  void PublishView();
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
   /// The source has other objects.
@@ -210,11 +220,12 @@ class Manager final : public DeviceManager, private Maintenance {
   std::atomic<OperationId> last_operation_{0};
   const std::unique_ptr<Executor> executor_;
   mutable Mutex view_mutex_;
-  /// The last view that was asked for.
-  mutable std::shared_ptr<const NodeView> view_ DEVMGR_GUARDED_BY(view_mutex_);
+  std::shared_ptr<const NodeView> view_ DEVMGR_GUARDED_BY(view_mutex_);
 
   // The manager's thread only, but for the ledger, which has its own.
-  state::State state_;  ///< The durable projection as this thread sees it.
+  state::State state_;       ///< The durable projection as this thread sees it.
+  std::uint64_t views_ = 0;  ///< Published so far.
+  std::shared_ptr<const NodeInfo> node_;
   const std::shared_ptr<events::Observers> observers_;
   events::EventLog events_;
   upkeep::NodeNews node_news_;

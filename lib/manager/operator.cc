@@ -11,7 +11,7 @@ namespace devmgr::manager {
 
 void Manager::StartForceReleaseClaim(const ObjectName& claim,
                                      const std::string& reason, Done done) {
-  executor_->Post([this, claim, reason, done = std::move(done)] {
+  executor_->Post([this, claim, reason, done = Completion(std::move(done))] {
     ledger_->Submit(
         [claim, reason](const state::State& state) {
           return claim::ForceRelease(state, claim, reason);
@@ -23,26 +23,28 @@ void Manager::StartForceReleaseClaim(const ObjectName& claim,
 void Manager::StartHandOverResource(const ResourceName& resource,
                                     ResourceOwner owner,
                                     const std::string& reason, Done done) {
-  executor_->Post([this, resource, owner, reason, done = std::move(done)] {
-    ownership_->HandOver(resource, owner, reason, done);
-  });
+  executor_->Post(
+      [this, resource, owner, reason, done = Completion(std::move(done))] {
+        ownership_->HandOver(resource, owner, reason, done);
+      });
 }
 
 void Manager::StartConfirmSource(const std::string& reason, Done done) {
-  executor_->Post([this, reason, done = std::move(done)] {
+  executor_->Post([this, reason, done = Completion(std::move(done))] {
     objects_->Confirm(reason, done);
   });
 }
 
 void Manager::StartFreeHolder(const std::string& container_id,
                               const std::string& reason, Done done) {
-  executor_->Post([this, container_id, reason, done = std::move(done)] {
-    foreign_->Free(container_id, reason, done);
-  });
+  executor_->Post(
+      [this, container_id, reason, done = Completion(std::move(done))] {
+        foreign_->Free(container_id, reason, done);
+      });
 }
 
 void Manager::StartRecordWish(const PodWish& wish, Done done) {
-  executor_->Post([this, wish, done = std::move(done)] {
+  executor_->Post([this, wish, done = Completion(std::move(done))] {
     if (wish.uid.value.empty()) {
       return done(InvalidArgumentError("the pod has no UID"));
     }

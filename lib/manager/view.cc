@@ -32,7 +32,7 @@ PodInfo Manager::InfoOf(const state::PodRecord& pod) const {
   return view::InfoOf(Now(), pod);
 }
 
-NodeInfo Manager::NodeNow() const {
+std::shared_ptr<const NodeInfo> Manager::NodeOf() const {
   NodeInfo node;
   node.version = std::string(Version());
   node.node_name = options_.node_name;
@@ -41,63 +41,42 @@ NodeInfo Manager::NodeNow() const {
   node.profile = options_.policies.profile;
   node.actuate = options_.actuate;
   node.state_dir = options_.state_dir.string();
-  node.ledger_error = std::string(ledger_->health().message());
   node.recovery = recovery_;
   node.started = started_;
   node.source = host_.objects != nullptr ? host_.objects->Describe() : "none";
-  return node;
+  return std::make_shared<const NodeInfo>(std::move(node));
 }
 
-std::vector<PluginInfo> Manager::PluginsNow() const {
-  // A completion may look while we stop.
+std::vector<std::shared_ptr<const PluginInfo>> Manager::PluginsNow() const {
+  // A completion may come while we stop.
   if (drivers_ == nullptr) return {};
-  std::vector<PluginInfo> plugins = drivers_->Plugins();
-  for (PluginInfo& driver : plugins) {
-    if (!driver.serves) continue;
-    const pods::DriverCalls::Load load = lifecycle_->LoadOf(driver.name);
-    driver.calls = load.calls;
-    driver.queued = load.queued;
-    if (load.oldest_ms.has_value()) {
-      driver.calling_since = state::WallTimeOf(*load.oldest_ms);
-    }
-  }
-  for (const plugin::InstanceInfo& instance : plugins_->Instances()) {
-    plugins.push_back(plugin::PluginInfoOf(instance));
-    plugins.back().serves =
-        instance.generation != 0 &&
-        devices_->PrimaryOf(instance.resource) == instance.generation;
-  }
+  auto plugins = drivers_->Plugins();
+  const auto of_devices = plugins_->Shown(
+      [this](const ResourceName& resource, plugin::Generation generation) {
+        return devices_->PrimaryOf(resource) == generation;
+      });
+  plugins.insert(plugins.end(), of_devices.begin(), of_devices.end());
   return plugins;
 }
 
-std::shared_ptr<const NodeView> Manager::TakeView() const {
+void Manager::PublishView() {
   view::Surroundings around;
-  around.sequence = executor_->Begun();
+  around.sequence = ++views_;
   around.last_event = events_.last_sequence();
-  around.node = NodeNow();
+  around.node = node_;
+  around.ledger = ledger_->health();
   around.plugins = PluginsNow();
   if (endpoints_ != nullptr) around.sockets = endpoints_->RegistrationSockets();
   around.runtimes = runtimes_.Runtimes();
-  return view::NodeViewOf(Now(), std::move(around));
+  auto view = view::NodeViewOf(Now(), std::move(around));
+  // Swapped, so that the old one is destroyed after the lock is released.
+  const MutexLock lock(view_mutex_);
+  view_.swap(view);
 }
 
 std::shared_ptr<const NodeView> Manager::View() const {
-  // What the task that asks may change afterwards would be missing in a view
-  // that others are given.
-  if (executor_->IsCurrent()) return TakeView();
-  {
-    // What is known changes in tasks of the executor only.
-    const MutexLock lock(view_mutex_);
-    if (view_ != nullptr && view_->Sequence() == executor_->Posted()) {
-      return view_;
-    }
-  }
-  const std::shared_ptr<const NodeView> view =
-      OnLoop([&] { return TakeView(); });
-  std::shared_ptr<const NodeView> before = view;  // destroyed without the lock
   const MutexLock lock(view_mutex_);
-  view_.swap(before);
-  return view;
+  return view_;
 }
 
 absl::Status Manager::ReportRuntime(const RuntimeReport& report) {

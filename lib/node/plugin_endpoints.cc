@@ -59,10 +59,10 @@ absl::Status PluginEndpoints::OpenSocket() {
   return absl::OkStatus();
 }
 
-std::vector<RegistrationSocketInfo> PluginEndpoints::RegistrationSockets()
-    const {
-  return registrar_ != nullptr ? registrar_->Sockets()
-                               : std::vector<RegistrationSocketInfo>();
+std::vector<std::shared_ptr<const RegistrationSocketInfo>>
+PluginEndpoints::RegistrationSockets() const {
+  if (registrar_ == nullptr) return {};
+  return registrar_->Sockets();
 }
 
 }  // namespace devmgr::node

@@ -40,7 +40,8 @@ class PluginEndpoints {
   ///   others              a directory cannot be watched, a socket not be made
   static absl::StatusOr<std::unique_ptr<PluginEndpoints>> Open(Parts parts);
 
-  std::vector<RegistrationSocketInfo> RegistrationSockets() const;
+  std::vector<std::shared_ptr<const RegistrationSocketInfo>>
+  RegistrationSockets() const;
 
  private:
   explicit PluginEndpoints(Parts parts) : parts_(std::move(parts)) {}

@@ -41,7 +41,10 @@ class NoPlugins final : public Plugins {
   void WhenCurrent(std::vector<ResourceName>, CurrentDone done) override {
     done(absl::OkStatus(), {});
   }
-  std::vector<InstanceInfo> Instances() const override { return {}; }
+  std::vector<std::shared_ptr<const PluginInfo>> Shown(
+      const Serves& /*serves*/) const override {
+    return {};
+  }
 
  private:
   template <typename Done>

@@ -361,4 +361,18 @@ InstanceInfo PluginInstance::Info(WallTime now) const {
   return info;
 }
 
+std::shared_ptr<const PluginInfo> PluginInstance::Shown(WallTime now,
+                                                        bool serves) {
+  DEVMGR_ASSERT_ON(executor_);
+  return shown_.Of(
+      {serves, state_, devices_, last_error_, lane_->breaker().state(),
+       guard_->QuarantinedUntil(executor_.Now()), lane_->calls(),
+       lane_->queued()},
+      [&] {
+        PluginInfo info = PluginInfoOf(Info(now));
+        info.serves = serves;
+        return info;
+      });
+}
+
 }  // namespace devmgr::plugin

@@ -4,15 +4,19 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "common/back_off.h"
 #include "common/executor.h"
+#include "common/remembered.h"
 #include "common/work_budget.h"
 #include "peer/call_lane.h"
 #include "peer/flap_guard.h"
@@ -125,6 +129,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   /// Such as `plugin of 'example.com/gpu' at '/d/gpu.sock'`.
   const std::string& description() const { return description_; }
   InstanceInfo Info(WallTime now) const;
+  /// As people see it; the same object as long as nothing of it changes.
+  std::shared_ptr<const PluginInfo> Shown(WallTime now, bool serves);
   /// A list has come that the owner has not been given yet.
   bool is_behind() const;
 
@@ -184,6 +190,12 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   TimerId quarantine_ = 0;
   absl::Status last_error_;
   const std::shared_ptr<peer::CallLane> lane_;
+  /// What PluginInfo shows that may change.
+  using Changing =
+      std::tuple<bool, InstanceState, std::size_t, absl::Status,
+                 peer::BreakerState, std::optional<peer::FlapGuard::TimePoint>,
+                 int, int>;
+  Remembered<Changing, PluginInfo> shown_;
 };
 
 }  // namespace devmgr::plugin

@@ -430,6 +430,21 @@ void PluginRegistry::GiveUpWaiting(WaiterId id) {
       *late);
 }
 
+std::vector<std::shared_ptr<const PluginInfo>> PluginRegistry::Shown(
+    const Serves& serves) const {
+  DEVMGR_ASSERT_ON(executor_);
+  std::vector<std::shared_ptr<const PluginInfo>> shown;
+  const WallTime now = options_.now();
+  for (const auto& [resource, instances] : instances_) {
+    for (const Instance& instance : instances) {
+      const Generation generation = instance->generation();
+      shown.push_back(instance->Shown(
+          now, generation != 0 && serves(resource, generation)));
+    }
+  }
+  return shown;
+}
+
 std::vector<InstanceInfo> PluginRegistry::Instances() const {
   DEVMGR_ASSERT_ON(executor_);
   std::vector<InstanceInfo> infos;

@@ -85,7 +85,10 @@ class PluginRegistry final : public Plugins,
                          std::function<void(absl::Status)> done) override;
   void WhenCurrent(std::vector<ResourceName> resources,
                    CurrentDone done) override;
-  std::vector<InstanceInfo> Instances() const override;
+  std::vector<std::shared_ptr<const PluginInfo>> Shown(
+      const Serves& serves) const override;
+  /// By resource, then in the order of registration.
+  std::vector<InstanceInfo> Instances() const;
 
   absl::Status Validate(const registration::Plugin& plugin) override;
   void Register(const registration::Plugin& plugin,

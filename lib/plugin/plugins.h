@@ -138,8 +138,12 @@ class Plugins {
   ///                sends lists faster than they are taken in
   virtual void WhenCurrent(std::vector<ResourceName> resources,
                            CurrentDone done) = 0;
-  /// By resource, then in the order of registration.
-  virtual std::vector<InstanceInfo> Instances() const = 0;
+  /// By resource, then in the order of registration; `serves` says over which
+  /// connection a resource is served. One that is as it was the last time is
+  /// the same object.
+  using Serves = std::function<bool(const ResourceName&, Generation)>;
+  virtual std::vector<std::shared_ptr<const PluginInfo>> Shown(
+      const Serves& serves) const = 0;
 };
 
 /// After a call that failed like this the plugin may or may not have acted:

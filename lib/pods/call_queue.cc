@@ -51,11 +51,6 @@ std::optional<CallQueue::Call> CallQueue::Next(const std::string& driver,
   return call;
 }
 
-std::size_t CallQueue::Due(const std::string& driver) const {
-  const auto found = lanes_.find(driver);
-  return found != lanes_.end() ? found->second.due.size() : 0;
-}
-
 void CallQueue::End(const std::string& driver) {
   const auto found = lanes_.find(driver);
   if (found == lanes_.end()) return;

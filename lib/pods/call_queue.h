@@ -52,9 +52,6 @@ class CallQueue {
 
   void End(const std::string& driver);
 
-  /// Claims that wait at the driver for a call to begin.
-  std::size_t Due(const std::string& driver) const;
-
   /// A call with this claim and others was not answered in time. Until `Clear`,
   /// the claim is asked about alone, so that it holds up no other.
   void Suspect(const std::string& driver, const ClaimUid& claim) {

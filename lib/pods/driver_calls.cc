@@ -119,13 +119,12 @@ void DriverCalls::Begin(const std::string& driver, const CallQueue::Call& due) {
   const bool prepare = due.need == CallNeed::kPrepare;
   const std::int64_t now_ms = parts_.now_ms();
   for (const ClaimUid& uid : due.claims) {
-    known_.unanswered.insert_or_assign({uid, driver}, {prepare, now_ms});
+    known_.unanswered.insert_or_assign({uid, driver}, {prepare, now_ms, id});
   }
   calls_[id] = {driver,
                 prepare,
                 due.claims.size() > 1,
-                {due.claims.begin(), due.claims.end()},
-                now_ms};
+                {due.claims.begin(), due.claims.end()}};
   if (prepare) {
     parts_.drivers.Prepare(driver, std::move(references),
                            [this, id](dra::PrepareAnswer answer) {
@@ -160,18 +159,6 @@ bool DriverCalls::IsUnderWay(const ClaimUid& claim) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto first = under_way_.lower_bound({claim, ""});
   return first != under_way_.end() && first->first.first == claim;
-}
-
-DriverCalls::Load DriverCalls::LoadOf(const std::string& driver) const {
-  DEVMGR_ASSERT_ON(parts_.executor);
-  Load load;
-  load.queued = static_cast<int>(queue_.Due(driver));
-  for (const auto& [id, call] : calls_) {  // in the order in which they began
-    if (call.driver != driver) continue;
-    ++load.calls;
-    if (!load.oldest_ms.has_value()) load.oldest_ms = call.began_ms;
-  }
-  return load;
 }
 
 std::vector<DriverCalls::Error> DriverCalls::Errors(

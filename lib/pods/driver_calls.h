@@ -88,14 +88,6 @@ class DriverCalls {
   /// What can be seen of it.
   const view::Calls& known() const { return known_; }
 
-  /// What is under way at one driver.
-  struct Load {
-    int calls = 0;
-    int queued = 0;                         ///< Claims that wait for a call.
-    std::optional<std::int64_t> oldest_ms;  ///< When a call began; Unix time.
-  };
-  Load LoadOf(const std::string& driver) const;
-
   using Error = view::Calls::Error;
   /// How the last calls for these claims failed, one error per claim and
   /// driver; those that succeeded since have none.
@@ -113,7 +105,6 @@ class DriverCalls {
     bool prepare = true;
     bool shared = false;         ///< By several claims.
     std::set<ClaimUid> waiting;  ///< Not answered yet.
-    std::int64_t began_ms = 0;   ///< Unix time.
   };
 
   /// The answer counts no more.

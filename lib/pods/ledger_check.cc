@@ -52,9 +52,9 @@ absl::StatusOr<fsck::PastDevices> ReadPast(ledger::Ledger& ledger) {
 
 fsck::RunningView LedgerCheck::WhatRuns() const {
   fsck::RunningView view;
-  for (const PluginInfo& plugin : parts_.drivers.Plugins()) {
-    if (parts_.drivers.IsRegistered(plugin.name)) {
-      view.registered.insert(plugin.name);
+  for (const auto& plugin : parts_.drivers.Plugins()) {
+    if (parts_.drivers.IsRegistered(plugin->name)) {
+      view.registered.insert(plugin->name);
     }
   }
   for (const auto& [uid, claim] : parts_.state.claims) {

@@ -110,10 +110,6 @@ class PodLifecycle {
     return calls_.IsUnderWay(claim);
   }
 
-  DriverCalls::Load LoadOf(const std::string& driver) const {
-    return calls_.LoadOf(driver);
-  }
-
   /// The last error of a driver about a claim; empty when there is none.
   std::string LastError(const ClaimUid& claim, const std::string& driver) const;
 

@@ -59,14 +59,19 @@ void Registrar::OnDirectoryEvent(const watcher::DirectoryEvent& event) {
   }
 }
 
-std::vector<RegistrationSocketInfo> Registrar::Sockets() const {
+std::vector<std::shared_ptr<const RegistrationSocketInfo>>
+Registrar::Sockets() {
   DEVMGR_ASSERT_ON(executor_);
-  std::vector<RegistrationSocketInfo> sockets;
-  for (const auto& [name, entry] : entries_) {
-    // While the handshake goes on, the plugin has not been told.
-    sockets.push_back(
-        {api::Readable((directory_ / name).string(), kMaxTextBytes),
-         entry.registered.has_value() && entry.socket == nullptr});
+  std::vector<std::shared_ptr<const RegistrationSocketInfo>> sockets;
+  for (auto& [name, entry] : entries_) {
+    // While the handshake goes on, the plugin has not been notified.
+    const bool registered =
+        entry.registered.has_value() && entry.socket == nullptr;
+    sockets.push_back(entry.shown.Of(registered, [&, &name = name] {
+      return RegistrationSocketInfo{
+          api::Readable((directory_ / name).string(), kMaxTextBytes),
+          registered};
+    }));
   }
   return sockets;
 }

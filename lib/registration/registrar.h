@@ -17,6 +17,7 @@
 
 #include "common/back_off.h"
 #include "common/executor.h"
+#include "common/remembered.h"
 #include "peer/flap_guard.h"
 #include "peer/log_fold.h"
 #include "registration/plugin.h"
@@ -45,8 +46,9 @@ class Registrar {
   /// What the directory watcher tells.
   void OnDirectoryEvent(const watcher::DirectoryEvent& event);
 
-  /// Those that are there, by name.
-  std::vector<RegistrationSocketInfo> Sockets() const;
+  /// Those that are there, by name. One that is as it was the last time is the
+  /// same object.
+  std::vector<std::shared_ptr<const RegistrationSocketInfo>> Sockets();
 
  private:
   /// Tells a re-created file from a known one: device, inode, birth time.
@@ -64,6 +66,7 @@ class Registrar {
     std::optional<Plugin> registered;      ///< Or about to be.
     TimerId retry = 0;
     BackOff back_off{kFirstRetry, kLastRetry};
+    Remembered<bool, RegistrationSocketInfo> shown;
   };
 
   /// `name` is the socket's; `.`: of the directory.

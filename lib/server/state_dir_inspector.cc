@@ -29,9 +29,11 @@ std::shared_ptr<const NodeView> ViewOf(
   moment.state = contents.state;
   view::Surroundings around;
   around.sequence = contents.state.seq;
-  around.node.version = std::string(Version());
-  around.node.state_dir = state_dir.string();
-  around.node.recovery = checkpoint::RecoveryInfoOf(contents.report);
+  NodeInfo node;
+  node.version = std::string(Version());
+  node.state_dir = state_dir.string();
+  node.recovery = checkpoint::RecoveryInfoOf(contents.report);
+  around.node = std::make_shared<const NodeInfo>(std::move(node));
   return view::NodeViewOf(std::move(moment), std::move(around));
 }
 

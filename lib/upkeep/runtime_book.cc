@@ -129,8 +129,10 @@ absl::Status RuntimeBook::Take(const RuntimeReport& report) {
         sessions_.size(), report.listen);
   }
   Session& session = sessions_[report.listen];
-  RuntimeInfo& info = session.info;
-  if (info.session != report.session) {
+  RuntimeInfo info;
+  if (session.info != nullptr && session.info->session == report.session) {
+    info = *session.info;
+  } else {
     // One that was killed had no time to say that it ends.
     session = Session();
     info.session = report.session;
@@ -141,6 +143,7 @@ absl::Status RuntimeBook::Take(const RuntimeReport& report) {
   info.runtime = report.runtime;
   info.counters = report.counters;
   info.last_report = now_();
+  session.info = std::make_shared<const RuntimeInfo>(std::move(info));
   for (const EventInfo& event : report.events) {
     if (event.sequence <= session.last_event) continue;
     session.last_event = event.sequence;
@@ -151,8 +154,8 @@ absl::Status RuntimeBook::Take(const RuntimeReport& report) {
   return absl::OkStatus();
 }
 
-std::vector<RuntimeInfo> RuntimeBook::Runtimes() const {
-  std::vector<RuntimeInfo> runtimes;
+std::vector<std::shared_ptr<const RuntimeInfo>> RuntimeBook::Runtimes() const {
+  std::vector<std::shared_ptr<const RuntimeInfo>> runtimes;
   runtimes.reserve(sessions_.size());
   for (const auto& [listen, session] : sessions_) {
     runtimes.push_back(session.info);

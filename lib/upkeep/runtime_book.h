@@ -29,11 +29,12 @@ class RuntimeBook {
 
   /// As DeviceManager::ReportRuntime.
   absl::Status Take(const RuntimeReport& report);
-  std::vector<RuntimeInfo> Runtimes() const;
+  /// By their sockets. One that has not reported since is the same object.
+  std::vector<std::shared_ptr<const RuntimeInfo>> Runtimes() const;
 
  private:
   struct Session {
-    RuntimeInfo info;
+    std::shared_ptr<const RuntimeInfo> info;
     std::uint64_t last_event = 0;  ///< By the session's own numbers.
   };
 

@@ -33,6 +33,7 @@ struct Calls {
     bool prepare = true;  ///< What is under way.
     /// Unix time; nothing: the call waits for others to end.
     std::optional<std::int64_t> since_ms;
+    std::uint64_t call = 0;  ///< Its number, which claims may share.
   };
   struct Error {
     std::string driver;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/node_view.h"
 
+#include <algorithm>
+#include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -40,6 +43,34 @@ bool HasPlugin(const Resources& resources, const std::string& name) {
   return resource != nullptr && device::HasPlugin(resource->state);
 }
 
+template <typename T>
+std::vector<T> CopiesOf(const std::vector<std::shared_ptr<const T>>& shared) {
+  std::vector<T> copies;
+  copies.reserve(shared.size());
+  for (const std::shared_ptr<const T>& one : shared) copies.push_back(*one);
+  return copies;
+}
+
+/// What is under way at the driver, and what waits for that.
+void AddLoad(const Calls& calls, PluginInfo* driver) {
+  std::set<std::uint64_t> under_way;
+  std::int64_t oldest_ms = std::numeric_limits<std::int64_t>::max();
+  driver->queued = 0;
+  for (const auto& [asked, unanswered] : calls.unanswered) {
+    if (asked.second != driver->name) continue;
+    if (!unanswered.since_ms.has_value()) {
+      ++driver->queued;
+      continue;
+    }
+    under_way.insert(unanswered.call);
+    oldest_ms = std::min(oldest_ms, *unanswered.since_ms);
+  }
+  driver->calls = static_cast<int>(under_way.size());
+  if (!under_way.empty()) {
+    driver->calling_since = state::WallTimeOf(oldest_ms);
+  }
+}
+
 class MomentView final : public NodeView {
  public:
   MomentView(Moment moment, Surroundings surroundings)
@@ -49,7 +80,9 @@ class MomentView final : public NodeView {
   std::uint64_t LastEvent() const override { return surroundings_.last_event; }
 
   NodeInfo Node() const override {
-    NodeInfo node = surroundings_.node;
+    NodeInfo node;
+    if (surroundings_.node != nullptr) node = *surroundings_.node;
+    node.ledger_error = std::string(surroundings_.ledger.message());
     node.ledger_sequence = moment_.state.seq;
     CountPods(moment_, &node);
     node.claims = static_cast<int>(moment_.state.claims.size());
@@ -86,10 +119,15 @@ class MomentView final : public NodeView {
 
   std::vector<DebtInfo> Debts() const override { return DebtsOf(moment_); }
   std::vector<PluginInfo> Plugins() const override {
-    return surroundings_.plugins;
+    std::vector<PluginInfo> plugins = CopiesOf(surroundings_.plugins);
+    for (PluginInfo& plugin : plugins) {
+      const bool is_called = plugin.serves && plugin.kind == PluginKind::kDra;
+      if (is_called) AddLoad(moment_.calls, &plugin);
+    }
+    return plugins;
   }
   std::vector<RegistrationSocketInfo> RegistrationSockets() const override {
-    return surroundings_.sockets;
+    return CopiesOf(surroundings_.sockets);
   }
   std::vector<DeviceInfo> Devices() const override {
     return DevicesOf(moment_);
@@ -102,7 +140,7 @@ class MomentView final : public NodeView {
                                       : std::vector<DeviceClassInfo>();
   }
   std::vector<RuntimeInfo> Runtimes() const override {
-    return surroundings_.runtimes;
+    return CopiesOf(surroundings_.runtimes);
   }
   std::vector<ForeignHolderInfo> ForeignHolders() const override {
     return state::ForeignHoldersOf(moment_.state);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/status.h>
 #include <devmgr/node_view.h>
 
 #include <cstdint>
@@ -15,10 +16,12 @@ namespace devmgr::view {
 struct Surroundings {
   std::uint64_t sequence = 0;
   std::uint64_t last_event = 0;
-  NodeInfo node;  ///< But for what is counted.
-  std::vector<PluginInfo> plugins;
-  std::vector<RegistrationSocketInfo> sockets;
-  std::vector<RuntimeInfo> runtimes;
+  std::shared_ptr<const NodeInfo> node;  ///< What stays the same.
+  absl::Status ledger;                   ///< Why it takes nothing more.
+  /// Drivers' instances without their load, and those of device plugins.
+  std::vector<std::shared_ptr<const PluginInfo>> plugins;
+  std::vector<std::shared_ptr<const RegistrationSocketInfo>> sockets;
+  std::vector<std::shared_ptr<const RuntimeInfo>> runtimes;
 };
 
 std::shared_ptr<const NodeView> NodeViewOf(Moment moment,

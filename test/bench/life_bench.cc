@@ -104,7 +104,7 @@ class Node {
   void Stop(const Pod& pod) { End(*manager_, {pod.metadata.uid}); }
 
   /// Returns once what was done is done with: the next figure is its own.
-  void Settle() { manager_->View()->Runtimes(); }
+  void Settle() { manager_->Events(0); }
 
   DeviceManager& manager() { return *manager_; }
   const std::filesystem::path& root() const { return folder_.path(); }

@@ -263,7 +263,7 @@ ComeAndGo BesideDevices(Report& report, int devices) {
     times.release.Add(Microseconds([&] {
       node.Release(pod);
       // What follows from it, too.
-      node.manager->View()->Runtimes();
+      node.manager->Events(0);
     }));
   }
   return times;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -10,12 +11,14 @@
 #include <thread>
 #include <vector>
 
+#include "common/run_on.h"
 #include "support/mailbox.h"
 
 namespace devmgr {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 
 class ThreadExecutorTest : public testing::Test {
  protected:
@@ -98,6 +101,46 @@ TEST_F(ThreadExecutorTest, LetsTasksPostAndCancel) {
     executor_->Post([this] { ran_.Put(1); });
   });
   EXPECT_EQ(ran_.Take(), 1);
+}
+
+/// What `executor` does in a task that runs things afterwards.
+std::vector<std::string> Course(Executor& executor) {
+  std::vector<std::string> course;
+  RunOn(executor, [&] {
+    executor.PublishAfterTasks([&] { course.emplace_back("published"); });
+    executor.Afterwards([&] {
+      course.emplace_back("notified");
+      executor.Afterwards([&] { course.emplace_back("because of that"); });
+    });
+    executor.Afterwards([&] { course.emplace_back("second"); });
+    course.emplace_back("changed");
+  });
+  RunOn(executor, [&] { executor.PublishAfterTasks(nullptr); });
+  return course;
+}
+
+TEST_F(ThreadExecutorTest, ATaskEndsWithWhatItPublishesAndThoseItNotifies) {
+  EXPECT_THAT(Course(*executor_),
+              ElementsAre("changed", "published", "notified", "second",
+                          "because of that"));
+}
+
+// What a task has changed can be seen by a thread that waited for it.
+TEST_F(ThreadExecutorTest, WaitingEndsWithTheTask) {
+  std::atomic<int> published = 0;
+  int changed = 0;
+  RunOn(*executor_,
+        [&] { executor_->PublishAfterTasks([&] { published = changed; }); });
+  const auto change = [&] {
+    for (int i = 0; i < 1'000; ++i) {
+      const int mine = RunOn(*executor_, [&] { return ++changed; });
+      EXPECT_GE(published, mine);
+    }
+  };
+  std::thread other(change);
+  change();
+  other.join();
+  RunOn(*executor_, [&] { executor_->PublishAfterTasks(nullptr); });
 }
 
 TEST_F(ThreadExecutorTest, RunsWhatIsPostedBeforeItStops) {
@@ -317,6 +360,20 @@ TEST(ManualExecutorTest, MovesItsClockTimerByTimer) {
   EXPECT_EQ(ran, expected);
   EXPECT_EQ(executor.Now() - begin, milliseconds(30));
   EXPECT_EQ(executor.timers(), 1u);
+}
+
+TEST(ManualExecutorTest, ATaskEndsWithWhatItPublishesAndThoseItNotifies) {
+  ManualExecutor executor;
+  std::string course;
+  executor.PublishAfterTasks([&] { course += 'p'; });
+  executor.Afterwards([&] { course += 'o'; });  // outside of a task
+  EXPECT_EQ(course, "o");
+  executor.PostAfter(milliseconds(1), [&] {
+    executor.Afterwards([&] { course += 'n'; });
+    course += 'c';
+  });
+  executor.Advance(milliseconds(1));
+  EXPECT_EQ(course, "ocpn");
 }
 
 TEST(ManualExecutorTest, RunsPostedTasksBeforeTimers) {

@@ -43,9 +43,11 @@ class DriverInstanceTest : public testing::Test {
         [this](DriverInstance::Change change) { changes_.push_back(change); });
   }
   void Start() {
+    Info();  // What is shown before does not stay.
     instance_->Start();
     executor_.RunPending();
   }
+  PluginInfo Info() { return *instance_->Shown(WallTime(), false); }
   /// The driver goes away `times` times after it has answered, and is back as
   /// soon as it is looked for.
   void Flap(int times) {
@@ -119,14 +121,14 @@ TEST_F(DriverInstanceTest, CallsOverTheOneConnectionWithTheLimit) {
   EXPECT_EQ(*answers_[0], "second");
   EXPECT_THAT(answers_[1],
               StatusIs(absl::StatusCode::kDeadlineExceeded, "late"));
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "late");
+  EXPECT_EQ(Info().last_error, "late");
 }
 
 TEST_F(DriverInstanceTest, DialsAgainWithABackOffThatDoublesTo30Seconds) {
   peer_.set_dial_status(UnavailableError("nobody listens"));
   Start();
   EXPECT_EQ(instance_->state(), InstanceState::kBackingOff);
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "nobody listens");
+  EXPECT_EQ(Info().last_error, "nobody listens");
   std::size_t dials = 1;
   for (const int delay : {50, 100, 200, 400, 800, 1'600, 3'200, 6'400, 12'800,
                           25'600, 30'000, 30'000, 30'000}) {
@@ -146,7 +148,7 @@ TEST_F(DriverInstanceTest, AnAnswerStartsTheBackOffAnew) {
   peer_.set_dial_status(absl::OkStatus());
   executor_.Advance(milliseconds(200));
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "");
+  EXPECT_EQ(Info().last_error, "");
   EXPECT_EQ(executor_.timers(), 0u);
 
   peer_.set_dial_status(UnavailableError("gone"));
@@ -181,7 +183,7 @@ TEST_F(DriverInstanceTest, DialsAgainAfterAHangUp) {
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);  // not told yet
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kBackingOff);
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "the driver hung up");
+  EXPECT_EQ(Info().last_error, "the driver hung up");
   EXPECT_EQ(peer_.open(), 0);
   executor_.Advance(milliseconds(50));
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
@@ -260,7 +262,7 @@ TEST_F(DriverInstanceTest, CallsUnderWayAtAHangUpMayWorkLater) {
               StatusIs(absl::StatusCode::kUnavailable,
                        "DRA driver d.example.com at '/d.sock' went away during "
                        "the call; it may or may not have acted"));
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "the driver hung up");
+  EXPECT_EQ(Info().last_error, "the driver hung up");
 }
 
 TEST_F(DriverInstanceTest, ALateEndOfALostCallDoesNotBlemishTheNewConnection) {
@@ -272,8 +274,8 @@ TEST_F(DriverInstanceTest, ALateEndOfALostCallDoesNotBlemishTheNewConnection) {
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_THAT(answers_[0],
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("went away")));
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "");
-  EXPECT_EQ(instance_->Info(WallTime()).state, PluginState::kConnected);
+  EXPECT_EQ(Info().last_error, "");
+  EXPECT_EQ(Info().state, PluginState::kConnected);
 }
 
 TEST_F(DriverInstanceTest, MoreCallsThanTheLimitWaitForTheOthers) {
@@ -282,8 +284,8 @@ TEST_F(DriverInstanceTest, MoreCallsThanTheLimitWaitForTheOthers) {
   for (int i = 0; i < 2 + 256 + 1; ++i) Call();
   executor_.RunPending();
   EXPECT_EQ(peer_.calls().size(), 2u);
-  EXPECT_EQ(instance_->Info(WallTime()).calls, 2);
-  EXPECT_EQ(instance_->Info(WallTime()).queued, 256);
+  EXPECT_EQ(Info().calls, 2);
+  EXPECT_EQ(Info().queued, 256);
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_THAT(answers_[0],
               StatusIs(absl::StatusCode::kResourceExhausted,
@@ -302,7 +304,7 @@ TEST_F(DriverInstanceTest, CallsOfALostConnectionDoNotCountForEver) {
     peer_.HangUp(i);
     executor_.Advance(milliseconds(50));
     EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-    EXPECT_EQ(instance_->Info(WallTime()).calls, 0);
+    EXPECT_EQ(Info().calls, 0);
   }
 }
 
@@ -347,12 +349,16 @@ TEST_F(DriverInstanceTest, CompletionsOutliveTheInstance) {
 
 TEST_F(DriverInstanceTest, TellsAboutItself) {
   Start();
-  const PluginInfo info = instance_->Info(WallTime());
+  const PluginInfo info = Info();
   EXPECT_EQ(info.name, kDriver);
   EXPECT_EQ(info.kind, PluginKind::kDra);
   EXPECT_EQ(info.endpoint, "/d.sock");
   EXPECT_EQ(info.version, "v1.DRAPlugin");
   EXPECT_EQ(info.state, PluginState::kConnected);
+  EXPECT_FALSE(info.serves);
+  EXPECT_EQ(instance_->Shown(WallTime(), false),
+            instance_->Shown(WallTime(), false));  // not made anew
+  EXPECT_TRUE(instance_->Shown(WallTime(), true)->serves);
 }
 
 // A process that hangs, or is none of a driver, listens as well.
@@ -371,7 +377,7 @@ TEST_F(DriverInstanceTest, ASocketThatIsSilentIsNotConnected) {
   executor_.RunPending();
   EXPECT_FALSE(instance_->MayAnswer());
   EXPECT_THAT(changes_, ElementsAre(Change::kLost));
-  EXPECT_THAT(instance_->Info(WallTime()).last_error,
+  EXPECT_THAT(Info().last_error,
               HasSubstr("has not answered a call within 45 s"));
 }
 
@@ -395,7 +401,7 @@ TEST_F(DriverInstanceTest, ASilentSocketIsProbedOverOneConnectionNowAndThen) {
   peer_.Answer(answered, "");
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-  EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kClosed);
+  EXPECT_EQ(Info().breaker, PluginBreaker::kClosed);
   EXPECT_EQ(changes_.back(), Change::kGained);
 }
 
@@ -408,7 +414,7 @@ TEST_F(DriverInstanceTest, ADriverWhoseFirstAnswerTakesLongIsConnectedThen) {
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
   EXPECT_THAT(changes_, ElementsAre(Change::kGained));
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "");
+  EXPECT_EQ(Info().last_error, "");
 }
 
 TEST_F(DriverInstanceTest, AnyAnswerShowsThatADriverIsThere) {
@@ -427,7 +433,7 @@ TEST_F(DriverInstanceTest, SoDoesTheAnswerToAnotherCall) {
   peer_.Answer(1, FromPeer(InternalError("no such claim")));
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
-  EXPECT_EQ(instance_->Info(WallTime()).last_error, "no such claim");
+  EXPECT_EQ(Info().last_error, "no such claim");
   peer_.Answer(0, DeadlineExceededError("Deadline Exceeded"));
   executor_.RunPending();
   EXPECT_EQ(instance_->state(), InstanceState::kConnected);
@@ -446,8 +452,7 @@ TEST_F(DriverInstanceTest,
     EXPECT_EQ(WaitForDial(), milliseconds(delay));
   }
   EXPECT_THAT(changes_, ElementsAre(Change::kLost));
-  EXPECT_THAT(instance_->Info(WallTime()).last_error,
-              HasSubstr("hung up without an answer"));
+  EXPECT_THAT(Info().last_error, HasSubstr("hung up without an answer"));
 }
 
 TEST_F(DriverInstanceTest, NorDoCallsDialItMoreThanOnceASecond) {
@@ -487,8 +492,7 @@ TEST_F(DriverInstanceTest,
   Start();
   Flap(5);
   EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kQuarantined);
-  EXPECT_EQ(instance_->Info(WallTime()).quarantined_until,
-            WallTime() + milliseconds(60'000 - 50));
+  EXPECT_EQ(Info().quarantined_until, WallTime() + milliseconds(60'000 - 50));
   // It is called all the same, but its connections get fewer.
   Call();
   EXPECT_EQ(peer_.calls().size(), 1u);
@@ -521,7 +525,7 @@ TEST_F(DriverInstanceTest, ADriverThatIsSilentIsLeftAlone) {
     executor_.RunPending();
   }
   EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kLeftAlone);
-  EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kOpen);
+  EXPECT_EQ(Info().breaker, PluginBreaker::kOpen);
   EXPECT_EQ(changes_.back(), Change::kLost);
   Call();
   executor_.RunPending();
@@ -554,8 +558,8 @@ TEST_F(DriverInstanceTest, ADriverThatAnswersWithErrorsIsNotLeftAlone) {
       EXPECT_EQ(answers_.back().status(), FromPeer(own));
     }
     EXPECT_EQ(instance_->standing(), DriverInstance::Standing::kTrusted);
-    EXPECT_EQ(instance_->Info(WallTime()).breaker, PluginBreaker::kClosed);
-    EXPECT_EQ(instance_->Info(WallTime()).last_error, own.message());
+    EXPECT_EQ(Info().breaker, PluginBreaker::kClosed);
+    EXPECT_EQ(Info().last_error, own.message());
   }
   EXPECT_EQ(changes_.size(), before);
 }

@@ -140,7 +140,7 @@ TEST_F(DriverRegistryTest, ARegisteredDriverIsKnownAndConnected) {
   EXPECT_THAT(changes_, Each(kDriver));
   EXPECT_FALSE(changes_.empty());
   ASSERT_EQ(registry_.Plugins().size(), 1u);
-  EXPECT_EQ(registry_.Plugins()[0].version, "v1.DRAPlugin");
+  EXPECT_EQ(registry_.Plugins()[0]->version, "v1.DRAPlugin");
 }
 
 // DRA-001, DRA-057
@@ -240,8 +240,8 @@ TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
   ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());
   EXPECT_EQ(registry_.Plugins().size(), 2u);
   EXPECT_EQ(CalledEndpoint(), kEndpointB);
-  for (const PluginInfo& instance : registry_.Plugins()) {
-    EXPECT_EQ(instance.serves, instance.endpoint == kEndpointB);
+  for (const auto& instance : registry_.Plugins()) {
+    EXPECT_EQ(instance->serves, instance->endpoint == kEndpointB);
   }
 }
 
@@ -384,7 +384,7 @@ TEST_F(DriverRegistryTest, AnInstanceThatComesAndGoesStandsBehindTheOther) {
   }
   EXPECT_EQ(CalledEndpoint(), kEndpointA);
   EXPECT_THAT(changes_, SizeIs(5)) << "it was connected all the time";
-  ASSERT_TRUE(registry_.Plugins().at(1).quarantined_until.has_value());
+  ASSERT_TRUE(registry_.Plugins().at(1)->quarantined_until.has_value());
   // Crashing for good does not make it new.
   registry_.Deregister(PluginAt(kEndpointB));
   ASSERT_THAT(Register(PluginAt(kEndpointB)), IsOk());

@@ -112,8 +112,8 @@ class Instances {
 
   std::vector<std::string> Shown() const {
     std::vector<std::string> endpoints;
-    for (const PluginInfo& info : registry_->Plugins()) {
-      endpoints.push_back(info.endpoint);
+    for (const auto& info : registry_->Plugins()) {
+      endpoints.push_back(info->endpoint);
     }
     return endpoints;
   }

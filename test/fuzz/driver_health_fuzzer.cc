@@ -223,8 +223,8 @@ class World {
         [](const FakePeer::Call& call) { return bool{call.stream.on_end}; });
     Require(open <= 1, "a driver has one stream");
     const auto plugins = registry_.Plugins();
-    for (const PluginInfo& plugin : plugins) {
-      if (!plugin.last_error.empty()) RequireReadable(plugin.last_error);
+    for (const auto& plugin : plugins) {
+      if (!plugin->last_error.empty()) RequireReadable(plugin->last_error);
     }
     Require(!plugins.empty() || !listener_.told(),
             "what a driver told goes with it");

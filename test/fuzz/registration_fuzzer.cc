@@ -100,8 +100,8 @@ void Handshake(const std::string& bytes) {
   Require(taken == (plugin.type == dra::DriverRegistry::kPluginType &&
                     drivers.Validate(plugin).ok()),
           "who is valid is taken in, nobody else");
-  for (const PluginInfo& known : drivers.Plugins()) {
-    Require(known.name == plugin.name && known.endpoint == plugin.endpoint,
+  for (const auto& known : drivers.Plugins()) {
+    Require(known->name == plugin.name && known->endpoint == plugin.endpoint,
             "it is known as what it said");
   }
 }

@@ -143,25 +143,28 @@ Node::~Node() {
 void Node::LivePod(std::function<void(absl::Status)> done) {
   const PodUid uid{"u-good"};
   const auto pod = source_->Snapshot()->pods.at({"default", "good"});
-  const auto end = [this, uid, done](const absl::Status& prepared) {
-    manager_->StartEndPod(uid, [prepared, done](const absl::Status& ended) {
+  // It may come to that while the manager is destroyed.
+  DeviceManager& manager = *manager_;
+  const auto end = [&manager, uid, done](const absl::Status& prepared) {
+    manager.StartEndPod(uid, [prepared, done](const absl::Status& ended) {
       done(prepared.ok() ? ended : prepared);
     });
   };
-  manager_->StartAdmitPod(
-      *pod, [this, uid, end](const absl::StatusOr<Verdict>& verdict) {
+  manager.StartAdmitPod(
+      *pod, [&manager, uid, end](const absl::StatusOr<Verdict>& verdict) {
         if (!verdict.ok()) return end(verdict.status());
         if (verdict->kind != Verdict::Kind::kAdmit) {
           return end(UnavailableError("{}", verdict->message));
         }
-        manager_->StartPreparePod(uid, end);
+        manager.StartPreparePod(uid, end);
       });
 }
 
 void Node::WantBadPod() {
   const auto pod = source_->Snapshot()->pods.at({"default", "bad"});
-  manager_->StartAdmitPod(*pod, [this](const absl::StatusOr<Verdict>&) {
-    manager_->StartPreparePod(PodUid{"u-bad"}, [](const absl::Status&) {});
+  DeviceManager& manager = *manager_;
+  manager.StartAdmitPod(*pod, [&manager](const absl::StatusOr<Verdict>&) {
+    manager.StartPreparePod(PodUid{"u-bad"}, [](const absl::Status&) {});
   });
 }
 

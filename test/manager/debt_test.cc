@@ -37,7 +37,10 @@ class DebtTest : public ManagerTest {
     ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
   }
 
-  std::vector<DebtInfo> Debts() { return node_.manager().View()->Debts(); }
+  std::vector<DebtInfo> Debts() {
+    node_.Sync();
+    return node_.manager().View()->Debts();
+  }
   testing::AssertionResult WaitForDebt() {
     return node_.WaitUntil("there is a debt", [&] { return !Debts().empty(); });
   }

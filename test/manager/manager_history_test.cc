@@ -101,6 +101,7 @@ TEST_F(ManagerHistoryTest, ATimeIsTheStateAfterTheLastDecisionUntilThen) {
 TEST_F(ManagerHistoryTest, SaysWhatItDoesNotKnow) {
   node_.Start();
   LiveAndDie();
+  node_.Sync();
   const std::uint64_t next = node_.manager().View()->Node().ledger_sequence + 1;
   EXPECT_THAT(
       node_.manager().maintenance().StateAt(next),

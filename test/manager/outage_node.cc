@@ -129,7 +129,9 @@ class OutageNode::Far final : public dra::Drivers {
     node_.calls_.push_back({false, driver, std::move(claims), std::move(done)});
     node_.CheckCall(node_.calls_.back());
   }
-  std::vector<PluginInfo> Plugins() const override { return {}; }
+  std::vector<std::shared_ptr<const PluginInfo>> Plugins() const override {
+    return {};
+  }
 
  private:
   OutageNode& node_;

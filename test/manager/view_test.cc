@@ -3,6 +3,7 @@
 // When a manager's view is another one, and what it has.
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -88,6 +89,41 @@ TEST_F(ViewTest, AnObserverSeesWhatItHearsOf) {
     EXPECT_GT(observer.heard, 1);
     EXPECT_EQ(observer.wrong, 0);
   });
+}
+
+// The manager's thread waits for another one that looks.
+TEST_F(ViewTest, NeedsNoTurnOfTheManagersThread) {
+  node_.Start(/*with_actuator=*/false);
+  struct Asking : DeviceManagerObserver {
+    void OnPod(const PodInfo& pod, bool gone) override {
+      if (gone) return;
+      std::thread other([&] {
+        const auto info = manager->View()->PodInfoOf(pod.uid);
+        ++looked;
+        if (!info.ok() || info->state != pod.state) ++wrong;
+      });
+      other.join();
+    }
+    DeviceManager* manager = nullptr;
+    std::atomic<int> looked = 0;
+    std::atomic<int> wrong = 0;
+  } observer;
+  observer.manager = &node_.manager();
+  const auto observation = node_.manager().Observe(observer);
+  Run("p");
+  EXPECT_GT(observer.looked, 0);
+  EXPECT_EQ(observer.wrong, 0);
+}
+
+TEST_F(ViewTest, ACompletionSeesWhatItCompletes) {
+  node_.Start(/*with_actuator=*/false);
+  std::promise<absl::StatusOr<PodInfo>> seen;
+  DeviceManager& manager = node_.manager();
+  ASSERT_THAT(manager.AdmitPod(PodWithoutClaims("p")), IsOk());
+  manager.StartPreparePod(PodUid{"u-p"}, [&](const absl::Status&) {
+    seen.set_value(manager.View()->PodInfoOf(PodUid{"u-p"}));
+  });
+  EXPECT_THAT(seen.get_future().get(), IsOk());
 }
 
 TEST_F(ViewTest, OutlivesItsManager) {

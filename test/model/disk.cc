@@ -17,7 +17,10 @@ class Disk::View final : public checkpoint::LedgerStore {
   absl::Status Append(std::span<const state::Batch> batches) override {
     if (gone()) return UnavailableError("the process is gone");
     const Failure failure = std::exchange(disk_.failure_, Failure::kNone);
-    if (failure != Failure::kNone) ++disk_.failures_;
+    if (failure != Failure::kNone) {
+      ++disk_.failures_;
+      disk_.in_doubt_ = true;
+    }
     if (failure == Failure::kLost) return UnavailableError("I/O error");
     DEVMGR_RETURN_IF_ERROR(disk_.store_->Append(batches));
     for (const state::Batch& batch : batches) {
@@ -33,6 +36,7 @@ class Disk::View final : public checkpoint::LedgerStore {
       ++disk_.failures_;
       return UnavailableError("disk is gone");
     }
+    disk_.in_doubt_ = false;
     return disk_.store_->Load();
   }
 
@@ -63,6 +67,7 @@ int Disk::failures() const {
 
 std::unique_ptr<checkpoint::LedgerStore> Disk::Open() {
   failures_ = 0;
+  in_doubt_ = false;
   return std::make_unique<View>(*this, ++opener_);
 }
 

@@ -33,6 +33,8 @@ class Disk {
   void Mend();
   /// How many calls failed since it was mended or opened, or might.
   int failures() const;
+  /// A write failed, and no opening after it has said what is on disk.
+  bool in_doubt() const { return in_doubt_; }
   /// From now on the last opener's writes come to nothing, as when its process
   /// is gone.
   void CutOff() { ++opener_; }
@@ -54,6 +56,7 @@ class Disk {
   Failure failure_ = Failure::kNone;
   bool fail_reopen_ = false;
   int failures_ = 0;
+  bool in_doubt_ = false;
   std::vector<state::Batch> unsaved_;  ///< Not in the directory yet.
 };
 

@@ -74,7 +74,9 @@ class ForgetfulDrivers final : public dra::Drivers {
                        done(std::move(answer));
                      });
   }
-  std::vector<PluginInfo> Plugins() const override { return real_->Plugins(); }
+  std::vector<std::shared_ptr<const PluginInfo>> Plugins() const override {
+    return real_->Plugins();
+  }
 
  private:
   const std::unique_ptr<dra::Drivers> real_;

@@ -80,7 +80,7 @@ void Simulation::CheckAlways() {
 
 /// What was in doubt is told once the ledger works again.
 void Simulation::CatchUp(const NodeInfo& node) {
-  if (node.ledger_error.empty()) {
+  if (!disk_.in_doubt()) {
     told_ = ledger_;
     untold_.clear();
   }

@@ -113,7 +113,25 @@ class PluginRegistryTest : public testing::Test {
   InstanceInfo Only() {
     const auto infos = registry_->Instances();
     EXPECT_THAT(infos, testing::SizeIs(1));
-    return infos.empty() ? InstanceInfo() : infos.front();
+    if (infos.empty()) return {};
+    ExpectShown(infos.front());
+    return infos.front();
+  }
+
+  /// People see the same, also when they have seen it before.
+  void ExpectShown(const InstanceInfo& info) {
+    const PluginInfo want = PluginInfoOf(info);
+    const auto shown =
+        registry_->Shown([](const ResourceName&, Generation) { return false; });
+    ASSERT_THAT(shown, testing::SizeIs(1));
+    EXPECT_EQ(shown[0]->state, want.state);
+    EXPECT_EQ(shown[0]->devices, want.devices);
+    EXPECT_EQ(shown[0]->last_error, want.last_error);
+    EXPECT_EQ(shown[0]->breaker, want.breaker);
+    EXPECT_EQ(shown[0]->quarantined_until.has_value(),
+              want.quarantined_until.has_value());
+    EXPECT_EQ(shown[0]->calls, want.calls);
+    EXPECT_EQ(shown[0]->queued, want.queued);
   }
 
   ManualExecutor executor_;

@@ -71,7 +71,9 @@ class HandMadeDrivers final : public dra::Drivers {
                done({{uid, status}});
              }});
   }
-  std::vector<PluginInfo> Plugins() const override { return {}; }
+  std::vector<std::shared_ptr<const PluginInfo>> Plugins() const override {
+    return {};
+  }
 
   std::function<void(MadeCall)> on_call;
 };
@@ -179,11 +181,12 @@ TEST_F(DriverCallsTest, CallsUnderWayAndDueAreKnown) {
     Book(i);
     Drive(i);
   }
-  const DriverCalls::Load load = calls_->LoadOf(kDriver);
-  EXPECT_EQ(load.calls, kCalls);
-  EXPECT_EQ(load.queued, 1);
-  EXPECT_EQ(load.oldest_ms, 1'000);
   const auto& unanswered = calls_->known().unanswered;
+  std::set<std::uint64_t> calls;
+  for (const auto& [asked, call] : unanswered) {
+    if (call.since_ms.has_value()) calls.insert(call.call);
+  }
+  EXPECT_THAT(calls, SizeIs(kCalls));
   EXPECT_THAT(unanswered, SizeIs(kCalls + 1));
   const view::ClaimAtDriver asked(Uid(0), kDriver);
   EXPECT_TRUE(unanswered.at(asked).prepare);
@@ -196,8 +199,6 @@ TEST_F(DriverCallsTest, CallsUnderWayAndDueAreKnown) {
     Run();
   }
   EXPECT_THAT(calls_->known().unanswered, IsEmpty());
-  EXPECT_EQ(calls_->LoadOf(kDriver).calls, 0);
-  EXPECT_FALSE(calls_->LoadOf(kDriver).oldest_ms.has_value());
 }
 
 TEST_F(DriverCallsTest, ADriverThatComesDuringARefusalIsAskedAgainAtOnce) {

@@ -172,6 +172,12 @@ class RegistrarTest : public testing::Test {
     return {kType, name, endpoint, {"v1.DRAPlugin"}, {}};
   }
 
+  std::vector<RegistrationSocketInfo> Sockets() {
+    std::vector<RegistrationSocketInfo> sockets;
+    for (const auto& socket : registrar_->Sockets()) sockets.push_back(*socket);
+    return sockets;
+  }
+
   void Tell(EventKind kind, const std::string& name = "") {
     registrar_->OnDirectoryEvent({kind, name});
     executor_.RunPending();

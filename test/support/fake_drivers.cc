@@ -61,7 +61,9 @@ class FakeDriversView final : public dra::Drivers {
     });
   }
 
-  std::vector<PluginInfo> Plugins() const override { return {}; }
+  std::vector<std::shared_ptr<const PluginInfo>> Plugins() const override {
+    return {};
+  }
 
   void WatchHealth(dra::HealthListener& listener) override {
     MutexLock lock(fake_.mutex_);

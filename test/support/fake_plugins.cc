@@ -94,15 +94,18 @@ class FakePluginsView final : public plugin::Plugins {
     done(absl::OkStatus(), {});
   }
 
-  std::vector<plugin::InstanceInfo> Instances() const override {
+  std::vector<std::shared_ptr<const PluginInfo>> Shown(
+      const Serves& serves) const override {
     MutexLock lock(fake_.mutex_);
-    std::vector<plugin::InstanceInfo> instances;
+    std::vector<std::shared_ptr<const PluginInfo>> shown;
     for (const auto& [resource, plugin] : fake_.plugins_) {
       if (plugin.generation == 0) continue;
-      instances.push_back(InfoOf(resource, plugin::InstanceState::kLive));
-      instances.back().generation = plugin.generation;
+      PluginInfo info =
+          plugin::PluginInfoOf(InfoOf(resource, plugin::InstanceState::kLive));
+      info.serves = serves(resource, plugin.generation);
+      shown.push_back(std::make_shared<const PluginInfo>(std::move(info)));
     }
-    return instances;
+    return shown;
   }
 
  private:

@@ -193,6 +193,7 @@ void TestNode::Publish(const std::string& yaml) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
     const std::uint64_t version = waiter_->version();
+    Sync();  // What is posted is seen, too.
     if (condition()) return ::testing::AssertionSuccess();
     if (!waiter_->WaitAfter(version, deadline)) {
       auto failure = ::testing::AssertionFailure() << "never " << what << ":";
@@ -207,6 +208,7 @@ void TestNode::Publish(const std::string& yaml) {
 }
 
 PodInfo TestNode::PodNamed(const std::string& name) {
+  Sync();
   const auto uid = manager_->FindPod({"default", name});
   if (!uid.ok()) return {};
   for (const PodInfo& pod : manager_->View()->Pods()) {

@@ -61,10 +61,11 @@ TEST_F(RuntimeBookTest, ShowsTheLatestReportOfASession) {
   EXPECT_THAT(book_.Take(report), IsOk());
   const auto runtimes = book_.Runtimes();
   ASSERT_THAT(runtimes, SizeIs(1));
-  EXPECT_EQ(runtimes[0].counters.injected, 2U);
-  EXPECT_EQ(runtimes[0].since, first);
-  EXPECT_EQ(runtimes[0].last_report, now_);
-  EXPECT_EQ(runtimes[0].runtime, "containerd 2.0.1");
+  EXPECT_EQ(runtimes[0]->counters.injected, 2U);
+  EXPECT_EQ(runtimes[0]->since, first);
+  EXPECT_EQ(runtimes[0]->last_report, now_);
+  EXPECT_EQ(runtimes[0]->runtime, "containerd 2.0.1");
+  EXPECT_EQ(book_.Runtimes(), runtimes);  // the same objects
 }
 
 // An answer was lost, and the shim reports again.
@@ -85,7 +86,7 @@ TEST_F(RuntimeBookTest, ANewSessionOfTheSameSocketEndsTheOldOne) {
   EXPECT_THAT(Messages(), ElementsAre("old", "new"));
   const auto runtimes = book_.Runtimes();
   ASSERT_THAT(runtimes, SizeIs(1));
-  EXPECT_EQ(runtimes[0].session, "s2");
+  EXPECT_EQ(runtimes[0]->session, "s2");
 }
 
 TEST_F(RuntimeBookTest, ASessionEndsWhenItSaysSo) {

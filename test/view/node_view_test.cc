@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "device/devices.h"
+#include "state/views.h"
 #include "view/moment_fixture.h"
 
 namespace devmgr::view {
@@ -67,6 +69,36 @@ TEST_F(NodeViewTest, StaysWhatItIsWhateverChanges) {
   EXPECT_TRUE(before->PodInfoOf(Uid("a")).ok());
   EXPECT_EQ(after->PodInfoOf(Uid("a")).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST_F(NodeViewTest, ADriverThatIsCalledIsShownWithItsLoad) {
+  const auto instance = [&](const char* name, bool serves) {
+    PluginInfo info;
+    info.name = name;
+    info.serves = serves;
+    info.calls = 1;  // as its lane knows: with probes
+    around_.plugins.push_back(std::make_shared<const PluginInfo>(info));
+  };
+  instance("d", true);
+  instance("d", false);
+  instance("e", true);
+  const auto ask = [&](const char* claim, Calls::Unanswered unanswered) {
+    moment_.calls.unanswered.insert_or_assign({ClaimUid{claim}, "d"},
+                                              unanswered);
+  };
+  ask("u-1", {true, 3'000, 7});
+  ask("u-2", {true, 3'000, 7});
+  ask("u-3", {false, 2'000, 6});
+  ask("u-4", {});
+  const auto plugins = View()->Plugins();
+  ASSERT_THAT(plugins, SizeIs(3));
+  EXPECT_EQ(plugins[0].calls, 2);
+  EXPECT_EQ(plugins[0].queued, 1);
+  EXPECT_EQ(plugins[0].calling_since, state::WallTimeOf(2'000));
+  EXPECT_EQ(plugins[1].calls, 1);
+  EXPECT_EQ(plugins[1].calling_since, std::nullopt);
+  EXPECT_EQ(plugins[2].calls, 0);
+  EXPECT_EQ(plugins[2].calling_since, std::nullopt);
 }
 
 TEST_F(NodeViewTest, CountsPodsByTheStatesThatTheyAreShownWith) {

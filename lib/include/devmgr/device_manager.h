@@ -205,12 +205,10 @@ class DEVMGR_EXPORT DeviceManager {
   /// another node's pods none. Never blocks.
   virtual std::shared_ptr<const ObjectSnapshot> Objects() const = 0;
 
-  /// What the node is now; never null. It has all that was committed, and all
-  /// that observers and completions were given, before the call. A new view is
-  /// taken on the manager's thread, in a time that does not grow with pods,
-  /// claims or devices; while nothing has happened since the last one, that is
-  /// returned, and no thread is waited for. From a completion or an observer it
-  /// comes at once.
+  /// What the node is now; never null. It has all that calls which have
+  /// returned did, and all that observers and completions were given. A new one
+  /// is published after every change, at a cost that does not grow with pods,
+  /// claims or devices; this call waits for nothing.
   virtual std::shared_ptr<const NodeView> View() const = 0;
 
   /// Events after `sequence`, oldest first. The newest `max_events` are kept,

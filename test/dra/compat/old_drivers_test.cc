@@ -103,7 +103,7 @@ class OldDriversTest : public testing::Test {
     for (const auto& call : peer_.calls()) methods.push_back(call.method);
     return methods;
   }
-  std::string Version() const { return registry_->Plugins().at(0).version; }
+  std::string Version() const { return registry_->Plugins().at(0)->version; }
 
   static std::string Named() {
     v1beta1::NodePrepareResourcesResponse response;
@@ -150,7 +150,8 @@ TEST_F(OldDriversTest, AreAskedForTheirHealthToSeeThatTheyAreThere) {
     EXPECT_EQ(LastCall().method, method) << api;
     EXPECT_EQ(LastCall().request, "") << api;
     Answer(Unknown());
-    EXPECT_EQ(registry_->Plugins().at(0).state, PluginState::kConnected) << api;
+    EXPECT_EQ(registry_->Plugins().at(0)->state, PluginState::kConnected)
+        << api;
   }
 }
 
