@@ -23,7 +23,6 @@ namespace devmgr::bench {
 namespace {
 
 constexpr char kMethod[] = "/bench.Echo/Echo";
-constexpr std::chrono::seconds kPatience{30};
 
 /// The other side: a gRPC server at `socket`, and `bytes` echoed. Ends with
 /// the process that started it.

@@ -4,56 +4,23 @@
 // others that stay: with a device of a plugin, and with a claim.
 #include <devmgr/device_manager.h>
 #include <devmgr/testing.h>
+#include <devmgr/wire/dra/v1/dra.pb.h>
 #include <fmt/core.h>
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/quick_driver.h"
 #include "bench/support.h"
+#include "bench/unary_caller.h"
+#include "rpc/message.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::bench {
 namespace {
 
-constexpr char kResource[] = "example.com/gpu";
 constexpr char kDriverName[] = "driver.example.com";
-constexpr std::chrono::seconds kPatience{30};
-
-Pod PodWithDevice(const std::string& name) {
-  Pod pod = PodOfOneContainer(name);
-  pod.spec.containers[0].resources.limits[kResource] = {1, 0, "1"};
-  return pod;
-}
-
-Pod PodWithClaim(const std::string& name) {
-  Pod pod = PodOfOneContainer(name);
-  pod.spec.containers[0].resources.claims = {{"it", ""}};
-  pod.spec.resource_claims = {{"it", name, std::nullopt}};
-  return pod;
-}
-
-ResourceClaim ClaimOf(const Pod& pod) {
-  ResourceClaim claim;
-  claim.metadata = pod.metadata;
-  claim.metadata.uid = "uid-of-claim-" + pod.metadata.name;
-  claim.status.allocation.emplace().results.push_back(
-      {"r", kDriverName, "pool-0", "dev-" + pod.metadata.name, false, "", {}});
-  claim.status.reserved_for.push_back(
-      {"", "pods", pod.metadata.name, pod.metadata.uid});
-  return claim;
-}
-
-template <typename Condition>
-void WaitUntil(const char* what, Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) Fail(what);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
 
 /// In fewer writes where the library can; this file is built with older ones,
 /// too, to compare them.
@@ -86,7 +53,7 @@ class Node {
     for (const Pod& pod : pods) {
       objects.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
       if (!with_claims) continue;
-      auto claim = std::make_shared<ResourceClaim>(ClaimOf(pod));
+      auto claim = std::make_shared<ResourceClaim>(ClaimOf(pod, kDriverName));
       objects.claims[claim->metadata.FullName()] = std::move(claim);
     }
     source_->Publish(objects);
@@ -185,12 +152,41 @@ void ClaimPods(Report& report, int others) {
                /*start_writes=*/2, /*end_writes=*/2);
 }
 
+/// What both cost without a manager, for the figures of kubelet_go.
+void BareThings(Report& report) {
+  const TempFolder folder;
+  QuickDriver driver(folder.path(), kDriverName, {});
+  UnaryCaller caller(driver.socket());
+  RawLog log(folder.path());
+  Samples calls;
+  Samples appends;
+  for (int i = 0; i < (report.brief() ? 20 : 1'000); ++i) {
+    wire::dra::v1::NodePrepareResourcesRequest request;
+    auto* claim = request.add_claims();
+    claim->set_namespace_("default");
+    claim->set_name("it");
+    claim->set_uid(fmt::format("uid-{}", i));
+    calls.Add(Microseconds([&] {
+      caller.Call(
+          "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources",
+          rpc::Encode(request));
+    }));
+    appends.Add(Microseconds([&] { log.AppendAndSync(); }));
+  }
+  report.Add({"a bare call to the driver", "us", calls.Median(), std::nullopt,
+              "", std::nullopt});
+  report.Add({"a bare append + fdatasync", "us", appends.Median(), std::nullopt,
+              "", std::nullopt});
+}
+
 }  // namespace
 }  // namespace devmgr::bench
 
 int main(int argc, char** argv) {
   devmgr::bench::Report report(argc, argv);
+  devmgr::bench::BareThings(report);
   devmgr::bench::PluginPods(report, 10);
   devmgr::bench::PluginPods(report, 1'000);
   devmgr::bench::ClaimPods(report, 10);
+  devmgr::bench::ClaimPods(report, 1'000);
 }

@@ -24,8 +24,6 @@ using testing::FakeDevicePlugin;
 using testing::FakeDevicePluginOptions;
 using testing::ScenarioStep;
 
-constexpr std::chrono::seconds kPatience{30};
-
 std::string ResourceName(int number) {
   return fmt::format("example.com/r{}", number);
 }

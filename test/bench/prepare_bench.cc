@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int kDrivers = 4;
 constexpr std::chrono::milliseconds kDelay{100};
-constexpr std::chrono::seconds kPatience{30};
 
 std::string DriverName(int number) {
   return fmt::format("driver-{}.example.com", number);

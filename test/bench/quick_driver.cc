@@ -17,7 +17,6 @@ namespace {
 namespace dra = wire::dra::v1;
 namespace registration = wire::pluginregistration::v1;
 
-constexpr std::chrono::seconds kPatience{30};
 constexpr char kService[] = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/";
 constexpr char kRegistration[] = "/pluginregistration.Registration/";
 
@@ -101,7 +100,7 @@ std::map<std::string, rpc::UnaryHandler> QuickDriver::RegistrationMethods(
              if (!status.plugin_registered()) Fail(status.error());
              {
                MutexLock lock(mutex_);
-               registered_ = true;
+               ++registrations_;
                changed_.NotifyAll();
              }
              respond(rpc::Encode(registration::RegistrationStatusResponse()));
@@ -127,10 +126,10 @@ void QuickDriver::Serve(bool prepare, const std::string& request,
   respond(prepare ? Prepared(asked) : Unprepared(asked));
 }
 
-void QuickDriver::WaitUntilRegistered() {
+void QuickDriver::WaitUntilRegistered(int times) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(mutex_);
-  while (!registered_) {
+  while (registrations_ < times) {
     if (!changed_.WaitUntil(mutex_, end)) Fail("no registration");
   }
 }

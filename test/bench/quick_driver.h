@@ -29,8 +29,8 @@ class QuickDriver {
               Pace pace);
   ~QuickDriver();
 
-  /// Waits until a manager has accepted it.
-  void WaitUntilRegistered();
+  /// Waits until managers have accepted it so often.
+  void WaitUntilRegistered(int times = 1);
 
   int prepare_calls() const;
   int unprepare_calls() const;
@@ -46,7 +46,7 @@ class QuickDriver {
   const Pace pace_;
   mutable Mutex mutex_;
   CondVar changed_;
-  bool registered_ DEVMGR_GUARDED_BY(mutex_) = false;
+  int registrations_ DEVMGR_GUARDED_BY(mutex_) = 0;
   int prepare_calls_ DEVMGR_GUARDED_BY(mutex_) = 0;
   int unprepare_calls_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::vector<rpc::Respond> hanging_ DEVMGR_GUARDED_BY(mutex_);

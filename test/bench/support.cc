@@ -221,4 +221,28 @@ Pod PodOfOneContainer(const std::string& name) {
   return pod;
 }
 
+Pod PodWithDevice(const std::string& name) {
+  Pod pod = PodOfOneContainer(name);
+  pod.spec.containers[0].resources.limits[kResource] = {1, 0, "1"};
+  return pod;
+}
+
+Pod PodWithClaim(const std::string& name) {
+  Pod pod = PodOfOneContainer(name);
+  pod.spec.containers[0].resources.claims = {{"it", ""}};
+  pod.spec.resource_claims = {{"it", name, std::nullopt}};
+  return pod;
+}
+
+ResourceClaim ClaimOf(const Pod& pod, const std::string& driver) {
+  ResourceClaim claim;
+  claim.metadata = pod.metadata;
+  claim.metadata.uid = "uid-of-claim-" + pod.metadata.name;
+  claim.status.allocation.emplace().results.push_back(
+      {"r", driver, "pool-0", "dev-" + pod.metadata.name, false, "", {}});
+  claim.status.reserved_for.push_back(
+      {"", "pods", pod.metadata.name, pod.metadata.uid});
+  return claim;
+}
+
 }  // namespace devmgr::bench

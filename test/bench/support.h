@@ -88,6 +88,19 @@ class Rounds {
   const std::chrono::steady_clock::time_point end_;
 };
 
+/// How long something may take that takes no time.
+inline constexpr std::chrono::seconds kPatience{30};
+
+/// Ends the program when `condition` does not come true; `what` says so.
+template <typename Condition>
+void WaitUntil(const char* what, Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) Fail(what);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 /// How long `work` takes, in microseconds.
 template <typename Work>
 double Microseconds(Work work) {
@@ -140,5 +153,11 @@ void FillLedger(const std::filesystem::path& state_dir, int pods, int claims);
 
 /// `default/<name>` with the UID `uid-of-<name>`; its container is `main`.
 Pod PodOfOneContainer(const std::string& name);
+/// The same with a device of `kResource`.
+inline constexpr char kResource[] = "example.com/gpu";
+Pod PodWithDevice(const std::string& name);
+/// The same with a claim of its name, which `ClaimOf` has, of one device.
+Pod PodWithClaim(const std::string& name);
+ResourceClaim ClaimOf(const Pod& pod, const std::string& driver);
 
 }  // namespace devmgr::bench
