@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <span>
 
 namespace devmgr {
 
@@ -17,7 +18,13 @@ class Luck {
   explicit Luck(std::uint32_t seed)
       : state_(seed * 0x9E3779B97F4A7C15U + 0xD1B54A32D192ED03U) {}
 
+  /// Each byte is what is drawn next, and 0 all that is drawn after the last
+  /// one: for a fuzzer, which finds out what each byte does. Borrowed.
+  explicit Luck(std::span<const std::uint8_t> draws)
+      : state_(0), draws_(draws), has_draws_(true) {}
+
   std::uint32_t operator()() {
+    if (has_draws_) return NextDraw();
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;
@@ -41,7 +48,16 @@ class Luck {
   }
 
  private:
+  std::uint32_t NextDraw() {
+    if (draws_.empty()) return 0;
+    const std::uint32_t draw = draws_.front();
+    draws_ = draws_.subspan(1);
+    return draw;
+  }
+
   std::uint64_t state_;
+  std::span<const std::uint8_t> draws_;
+  bool has_draws_ = false;
 };
 
 }  // namespace devmgr
