@@ -151,7 +151,13 @@ class Reader {
           "claim {}, request {}: unsupported count mode '{}'",
           requests_.claims.back().Text(), request.name, mode);
     }
-    if (!request.wants_all) request.wanted = request.spec->count;
+    if (request.wants_all) return absl::OkStatus();
+    if (request.spec->count < 1) {
+      return InvalidArgumentError(
+          "claim {}, request {}: {} devices are wanted, which is less than 1",
+          requests_.claims.back().Text(), request.name, request.spec->count);
+    }
+    request.wanted = request.spec->count;
     return absl::OkStatus();
   }
 

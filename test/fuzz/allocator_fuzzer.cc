@@ -6,6 +6,7 @@
 #include <devmgr/allocate.h>
 #include <devmgr/manifests.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -68,7 +69,7 @@ bool IsSame(const Outcome& one, const Outcome& other) {
   return true;
 }
 
-/// Nothing if the claim keeps the rules of the API no more than its text does.
+/// The claim as its own text is read; nothing when that is refused.
 std::optional<ResourceClaim> ReadAgain(const ResourceClaim& claim) {
   DecodedManifest manifest =
       DecodeManifest(EncodeResourceClaim(claim), "claim.json", "n1");
