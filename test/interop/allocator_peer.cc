@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +20,7 @@
 #include "api/field.h"
 #include "api/parser.h"
 #include "api/problems.h"
+#include "api/quantity.h"
 #include "api/resource.h"
 #include "cel/selector_cache.h"
 
@@ -35,6 +37,7 @@ struct Objects {
   std::vector<ResourceClaim> claims;
   std::vector<ResourceClaim> allocated;
   std::vector<DeviceTaintRule> taint_rules;
+  std::map<std::string, std::vector<DeviceCharge>> charges;  ///< By UID.
   Features features;
 };
 
@@ -55,6 +58,22 @@ Features ReadFeatures(const api::Field& field) {
   };
 }
 
+DeviceCharge ReadCharge(const api::Field& field) {
+  DeviceCharge charge;
+  charge.device = {field["driver"].StringOr(""), field["pool"].StringOr(""),
+                   field["device"].StringOr("")};
+  for (const auto& [set, counters] : field["counters"].Members()) {
+    for (const auto& [counter, amount] : counters.Members()) {
+      if (auto quantity = api::ParseQuantity(amount.StringOr(""));
+          quantity.ok()) {
+        charge.counters.emplace(CounterName(set, counter),
+                                *std::move(quantity));
+      }
+    }
+  }
+  return charge;
+}
+
 Objects ReadObjects(const api::Field& world) {
   constexpr auto kVersion = api::ResourceVersion::kV1;
   Objects objects;
@@ -73,6 +92,11 @@ Objects ReadObjects(const api::Field& world) {
   }
   for (const api::Field& each : world["taintRules"].Items()) {
     objects.taint_rules.push_back(api::DecodeDeviceTaintRule(each));
+  }
+  for (const auto& [uid, charges] : world["charges"].Members()) {
+    for (const api::Field& each : charges.Items()) {
+      objects.charges[uid].push_back(ReadCharge(each));
+    }
   }
   objects.features = ReadFeatures(world["features"]);
   return objects;
@@ -121,7 +145,11 @@ Ready MakeReady(const Objects& objects) {
     world.taint_rules = Pointers(objects.taint_rules);
   }
   Ready ready{TakeInventory(world, objects.features), {}};
-  for (const ResourceClaim& claim : objects.allocated) ready.held.Add(claim);
+  for (const ResourceClaim& claim : objects.allocated) {
+    const auto charges = objects.charges.find(claim.metadata.uid);
+    ready.held.Add(
+        claim, charges == objects.charges.end() ? nullptr : &charges->second);
+  }
   return ready;
 }
 

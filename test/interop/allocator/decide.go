@@ -155,6 +155,7 @@ var rules = []rule{
 	{"2.9 taint rules", func(w *World) { w.TaintRules = nil }},
 	{"2.9 tolerations", requestsWithout(func(r *resourceapi.ExactDeviceRequest) { r.Tolerations = nil })},
 	{"2.10 counters", devicesWithout(func(d *resourceapi.Device) { d.ConsumesCounters = nil })},
+	{"2.10 charges as they were recorded", func(w *World) { w.Slices = charged(w).Slices }},
 	{"2.10 compatibility groups", devicesWithout(func(d *resourceapi.Device) {
 		for i := range d.ConsumesCounters {
 			d.ConsumesCounters[i].CompatibilityGroups = nil

@@ -127,8 +127,11 @@ func (o *Outcome) text() string {
 
 // judge fills in the outcomes of w.
 func judge(w *World) {
-	w.Default, w.Variants, w.Decides = "", nil, nil
+	w.Default, w.Variants, w.Decides, w.AsCharged = "", nil, nil, nil
 	w.Expect = runWith(w, newest)
+	if len(w.Charges) > 0 {
+		w.AsCharged = runWith(charged(w), newest)
+	}
 	for _, name := range allocators {
 		outcome := w.Expect
 		if name != newest {

@@ -8,7 +8,7 @@ NEEDED = {'apiVersion', 'kind', 'metadata', 'name', 'namespace', 'uid', 'spec', 
           'resourceSliceCount', 'node', 'features', 'deviceClassName', 'allocationMode', 'count', 'exactly',
           'value', 'counterSet', 'key', 'operator', 'effect', 'default', 'status', 'allocation',
           'devices', 'results', 'requests', 'request', 'device'}
-OUTCOME = ('expect', 'default', 'variants', 'decides')
+OUTCOME = ('expect', 'asCharged', 'default', 'variants', 'decides')
 
 
 def places(value, path=()):

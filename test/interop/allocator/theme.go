@@ -19,6 +19,7 @@ const (
 	themeAlternatives
 	themeBinding
 	themeCapacity
+	themeCharges
 	themeConfig
 	themeConstraints
 	themeCounters
@@ -45,6 +46,7 @@ var rare = map[Theme]bool{themeInvalid: true, themeMistakes: true, themeIncomple
 
 // needs are the themes without which one has no effect.
 var needs = map[Theme][]Theme{
+	themeCharges:    {themeAllocated, themeCounters},
 	themeDerived:    {themeConstraints},
 	themeGroups:     {themeCounters},
 	themeTaintRules: {themeTaints},
@@ -162,6 +164,7 @@ func generate(seed, index uint64) *World {
 	g.addClasses()
 	g.addClaims()
 	g.addAllocated()
+	g.addCharges()
 	g.addTaintRules()
 	g.Shuffle(len(g.world.Slices), func(i, j int) {
 		g.world.Slices[i], g.world.Slices[j] = g.world.Slices[j], g.world.Slices[i]

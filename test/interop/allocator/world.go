@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
@@ -19,12 +20,17 @@ type World struct {
 	Classes []*resourceapi.DeviceClass   `json:"classes"`
 	Claims  []*resourceapi.ResourceClaim `json:"claims"`
 	// Allocated are claims with an allocation in their status.
-	Allocated  []*resourceapi.ResourceClaim   `json:"allocated,omitempty"`
+	Allocated []*resourceapi.ResourceClaim `json:"allocated,omitempty"`
+	// Charges are what was recorded with allocations, by UID of the claim.
+	Charges    map[types.UID][]Charge         `json:"charges,omitempty"`
 	TaintRules []*resourceapi.DeviceTaintRule `json:"taintRules,omitempty"`
 	Features   structured.Features            `json:"features"`
 
 	// Expect is the answer of the newest allocator.
 	Expect *Outcome `json:"expect,omitempty"`
+	// AsCharged is its answer where slices say of devices that are held what was
+	// recorded, if that differs from what they say now.
+	AsCharged *Outcome `json:"asCharged,omitempty"`
 	// Default is the name of the allocator that these features choose.
 	Default string `json:"default,omitempty"`
 	// Variants are the answers of the other allocators, where they differ.
@@ -68,6 +74,7 @@ func copyOf(w *World) *World {
 	for _, rule := range w.TaintRules {
 		result.TaintRules = append(result.TaintRules, rule.DeepCopy())
 	}
+	result.Charges = w.Charges
 	return result
 }
 
