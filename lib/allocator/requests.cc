@@ -117,7 +117,10 @@ class Reader {
             requests_.claims.back().Text(), request.name,
             request.selectors.size());
       }
-      request.selectors.push_back(selectors_.Add(text));
+      request.selectors.push_back(
+          selectors_.Add(text, request.spec->named_driver.empty()
+                                   ? SelectorTable::Kind::kDevice
+                                   : SelectorTable::Kind::kOldDevice));
     }
     return absl::OkStatus();
   }
@@ -137,10 +140,18 @@ class Reader {
           requests_.claims.back().Text(), request.name, name);
     }
     request.device_class = found->second;
+    ReadDriver(request);
     for (const std::string& text : found->second->selectors) {
       request.class_selectors.push_back(selectors_.Add(text));
     }
     return absl::OkStatus();
+  }
+
+  void ReadDriver(Request& request) {
+    const std::string& driver = request.spec->named_driver;
+    if (driver.empty()) return;
+    request.class_selectors.push_back(selectors_.AddDriver(driver));
+    requests_.claims.back().most_devices = kMostNamedResources;
   }
 
   absl::Status ReadCount(Request& request) const {
@@ -202,12 +213,12 @@ absl::Status CheckCounts(const Requests& requests) {
       for (std::uint32_t i = 0; i < main.count; ++i) {
         least = std::min(least, requests.requests[main.first + i].wanted);
       }
-      if (least > kMostDevices - total) {
+      if (least > claim.most_devices - total) {
         return InvalidArgumentError(
             "claim {}, request {}: adding {} devices exceeds the claim limit "
             "of {}, with {} already accounted for",
             claim.Text(), requests.requests[main.first].main_name, least,
-            kMostDevices, total);
+            claim.most_devices, total);
       }
       total += least;
     }

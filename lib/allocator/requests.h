@@ -23,6 +23,9 @@ using RequestNumber = std::uint32_t;
 
 /// The most devices that a claim can have.
 inline constexpr std::int64_t kMostDevices = 32;
+/// The same of a claim with structured parameters of Kubernetes 1.30, which had
+/// no limit: what its record can hold.
+inline constexpr std::int64_t kMostNamedResources = 256;
 
 /// What one request, or one alternative of it, asks for.
 struct Request {
@@ -52,6 +55,7 @@ struct Claim {
   const ResourceClaim* claim = nullptr;
   std::vector<MainRequest> requests;
   std::vector<Constraint> constraints;  ///< No device is chosen.
+  std::int64_t most_devices = kMostDevices;
 
   std::string Text() const;  ///< `namespace/name`.
 };

@@ -67,7 +67,8 @@ Search::Signal Search::EnterRequest(RequestNumber number) {
   }
   // Compared without a sum, which a count of a claim could overflow.
   if (request.wanted - next_.count >
-      kMostDevices - trial_.CountOf(request.claim)) {
+      requests_.claims[request.claim].most_devices -
+          trial_.CountOf(request.claim)) {
     return Signal::kOverflow;
   }
   if (request.wants_all) return TakeAll(Push(Kind::kAll, number));

@@ -12,20 +12,32 @@ SelectorTable::SelectorTable(const Inventory& inventory,
   options_.interrupted = interrupted;
 }
 
-SelectorNumber SelectorTable::Add(const std::string& text) {
+SelectorNumber SelectorTable::Add(const std::string& text, Kind kind) {
   const auto number = static_cast<SelectorNumber>(entries_.size());
-  const auto [place, is_new] = by_text_.emplace(text, number);
+  const auto [place, is_new] = by_text_.emplace(std::pair(kind, text), number);
   if (!is_new) return place->second;
   Entry& entry = entries_.emplace_back();
   entry.text = text;
+  entry.kind = kind;
   entry.verdicts.resize(inventory_.devices().size(), Verdict::kUnknown);
-  auto selector =
-      cache_ != nullptr ? cache_->Compile(text) : cel::Selector::Compile(text);
+  auto selector = cache_ != nullptr ? cache_->Compile(text, kind)
+                                    : cel::Selector::Compile(text, kind);
   if (selector.ok()) {
     entry.selector = *std::move(selector);
   } else {
     entry.compiled = selector.status();
   }
+  return number;
+}
+
+SelectorNumber SelectorTable::AddDriver(const std::string& driver) {
+  const auto number = static_cast<SelectorNumber>(entries_.size());
+  const auto [place, is_new] = by_driver_.emplace(driver, number);
+  if (!is_new) return place->second;
+  Entry& entry = entries_.emplace_back();
+  entry.text = "device.driver == '" + driver + "'";
+  entry.driver = driver;
+  entry.verdicts.resize(inventory_.devices().size(), Verdict::kUnknown);
   return number;
 }
 
@@ -43,16 +55,24 @@ SelectorTable::Verdict SelectorTable::Of(SelectorNumber selector,
 SelectorTable::Verdict SelectorTable::Ask(const Entry& entry,
                                           DeviceNumber device,
                                           absl::Status& error) {
+  const Device& candidate = inventory_.devices()[device];
+  if (!entry.driver.empty()) {
+    return candidate.id.driver == entry.driver ? Verdict::kMatch
+                                               : Verdict::kNoMatch;
+  }
   if (entry.selector == nullptr) {
     error = entry.compiled;
     return Verdict::kError;
   }
-  const Device& candidate = inventory_.devices()[device];
-  if (candidate.has_bad_attribute) {
+  const bool is_old = entry.kind == Kind::kOldDevice;
+  // Lists of Kubernetes 1.30 may be empty.
+  if (candidate.has_bad_attribute && !is_old) {
     error = InvalidArgumentError("unsupported attribute value");
     return Verdict::kError;
   }
-  const auto verdict = entry.selector->Evaluate(candidate.value, options_);
+  const auto verdict =
+      is_old ? entry.selector->EvaluateOld(OldValue(device), options_)
+             : entry.selector->Evaluate(candidate.value, options_);
   if (!verdict.ok()) {
     error = verdict.status();
     return Verdict::kError;
@@ -60,10 +80,20 @@ SelectorTable::Verdict SelectorTable::Ask(const Entry& entry,
   return verdict->matches ? Verdict::kMatch : Verdict::kNoMatch;
 }
 
+const cel::OldDevice& SelectorTable::OldValue(DeviceNumber device) {
+  const auto found = old_values_.find(device);
+  if (found != old_values_.end()) return found->second;
+  const Device& candidate = inventory_.devices()[device];
+  return old_values_
+      .emplace(device,
+               cel::MakeOldDevice(candidate.id.driver, *candidate.device))
+      .first->second;
+}
+
 bool SelectorTable::MayMatch(SelectorNumber selector,
                              const std::string& driver) {
   const Entry& entry = entries_[selector];
-  if (entry.selector == nullptr) return true;
+  if (entry.selector == nullptr || entry.kind != Kind::kDevice) return true;
   const auto verdict =
       entry.selector->Evaluate(cel::MakeUnknownDevice(driver), options_);
   return !verdict.ok() || verdict->matches;

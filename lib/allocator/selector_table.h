@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocator/inventory.h"
+#include "cel/device.h"
 #include "cel/selector.h"
 #include "cel/selector_cache.h"
 
@@ -30,8 +31,11 @@ class SelectorTable {
   SelectorTable(const Inventory& inventory, cel::SelectorCache* cache,
                 const std::atomic<bool>* interrupted);
 
-  /// The same text has the same number.
-  SelectorNumber Add(const std::string& text);
+  using Kind = cel::Selector::Kind;
+  /// The same text of the same kind has the same number.
+  SelectorNumber Add(const std::string& text, Kind kind = Kind::kDevice);
+  /// One that all devices of `driver` match, and no others.
+  SelectorNumber AddDriver(const std::string& driver);
 
   Verdict Of(SelectorNumber selector, DeviceNumber device);
   /// Whether a device of `driver` might match, of which all else is unknown.
@@ -50,18 +54,23 @@ class SelectorTable {
  private:
   struct Entry {
     std::string text;
+    Kind kind = Kind::kDevice;
+    std::string driver;  ///< Of AddDriver(); else empty.
     std::shared_ptr<const cel::Selector> selector;
     absl::Status compiled;
     std::vector<Verdict> verdicts;  ///< By device.
   };
 
   Verdict Ask(const Entry& entry, DeviceNumber device, absl::Status& error);
+  const cel::OldDevice& OldValue(DeviceNumber device);
 
   const Inventory& inventory_;
   cel::SelectorCache* cache_;
   cel::EvaluationOptions options_;
   std::vector<Entry> entries_;
-  std::map<std::string, SelectorNumber> by_text_;
+  std::map<std::pair<Kind, std::string>, SelectorNumber> by_text_;
+  std::map<std::string, SelectorNumber> by_driver_;
+  std::map<DeviceNumber, cel::OldDevice> old_values_;
   std::map<std::pair<SelectorNumber, DeviceNumber>, absl::Status> errors_;
 };
 

@@ -46,6 +46,9 @@ struct DeviceSubRequest {
   std::vector<DeviceToleration> tolerations;
   SortedMap<Quantity> capacity_requests;
   std::vector<DerivedAttribute> derived_attributes;
+  /// Of structured parameters of Kubernetes 1.30 alone: the device has to be of
+  /// this driver, and selectors have that version's variables. Not in JSON.
+  std::string named_driver;
   friend bool operator==(const DeviceSubRequest&,
                          const DeviceSubRequest&) = default;
 };
