@@ -47,10 +47,31 @@ const DeviceAttribute* Find(const std::string& name, const Device& device) {
 
 std::size_t AttributeTable::Add(const std::string& name) {
   const auto column =
-      std::find_if(columns_.begin(), columns_.end(),
-                   [&](const Column& each) { return each.name == name; });
+      std::find_if(columns_.begin(), columns_.end(), [&](const Column& each) {
+        return each.name == name && each.expression.ok() &&
+               *each.expression == nullptr;
+      });
   const auto number = static_cast<std::size_t>(column - columns_.begin());
-  if (column == columns_.end()) columns_.push_back({name, {}});
+  if (column == columns_.end()) columns_.push_back({name, nullptr, {}, {}, {}});
+  return number;
+}
+
+std::size_t AttributeTable::AddDerived(const std::string& expression,
+                                       SelectorTable& selectors) {
+  const auto column =
+      std::find_if(columns_.begin(), columns_.end(), [&](const Column& each) {
+        const bool is_derived = !each.expression.ok() || *each.expression;
+        return is_derived && each.name == expression;
+      });
+  const auto number = static_cast<std::size_t>(column - columns_.begin());
+  if (column == columns_.end()) {
+    columns_.push_back(
+        {expression,
+         selectors.Compile(expression, SelectorTable::Kind::kDerivedAttribute),
+         selectors.options(),
+         {},
+         {}});
+  }
   return number;
 }
 
@@ -59,20 +80,46 @@ const AttributeValues& AttributeTable::Of(std::size_t attribute,
   Column& column = columns_[attribute];
   const auto [place, is_new] = column.values.try_emplace(device);
   if (is_new) {
-    place->second = Read(column.name, inventory_.devices()[device]);
+    const bool is_published = column.expression.ok() && !*column.expression;
+    place->second = is_published
+                        ? Read(column.name, inventory_.devices()[device])
+                        : Derive(column, device);
   }
   return place->second;
 }
 
 AttributeValues AttributeTable::Read(const std::string& name,
                                      const Device& device) {
-  using State = AttributeValues::State;
   const DeviceAttribute* attribute = Find(name, device);
-  if (attribute == nullptr) return {};
+  return attribute == nullptr ? AttributeValues() : Numbered(*attribute);
+}
+
+/// Of a list without entries, which has no kind, it is as if it was missing.
+AttributeValues AttributeTable::Derive(Column& column, DeviceNumber device) {
+  const auto failed = [&](const absl::Status& status) {
+    column.errors[device] = status;
+    return AttributeValues{AttributeValues::State::kError, {}};
+  };
+  if (!column.expression.ok()) return failed(column.expression.status());
+  const auto attribute =
+      (*column.expression)
+          ->EvaluateAttribute(inventory_.devices()[device].value,
+                              column.options);
+  if (!attribute.ok()) return failed(attribute.status());
+  return *attribute ? Numbered(**attribute) : AttributeValues();
+}
+
+const absl::Status& AttributeTable::Error(std::size_t attribute,
+                                          DeviceNumber device) const {
+  return columns_[attribute].errors.at(device);
+}
+
+AttributeValues AttributeTable::Numbered(const DeviceAttribute& attribute) {
+  using State = AttributeValues::State;
   const std::vector<std::string> keys =
-      std::visit([](const auto& value) { return Keys(value); }, *attribute);
+      std::visit([](const auto& value) { return Keys(value); }, attribute);
   if (keys.empty()) return {State::kNoValue, {}};
-  if (attribute->index() >= kFirstListKind &&
+  if (attribute.index() >= kFirstListKind &&
       !inventory_.features().list_type_attributes) {
     return {State::kList, {}};
   }

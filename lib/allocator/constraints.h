@@ -3,17 +3,20 @@
 // What devices of a claim have to have in common, or may not have in common.
 #pragma once
 
+#include <absl/status/statusor.h>
 #include <devmgr/objects.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "allocator/inventory.h"
+#include "allocator/selector_table.h"
 
 namespace devmgr::allocator {
 
@@ -26,6 +29,7 @@ struct AttributeValues {
     kList,     ///< A list, and the feature of lists is off: comparable with
                ///< nothing, so that it does for the first device alone.
     kNoValue,  ///< It has no value of a kind known here.
+    kError,    ///< It is derived, and cannot be: Error() says why.
   };
   State state = State::kMissing;
   std::vector<std::uint32_t> values;  ///< Sorted, each once.
@@ -41,16 +45,31 @@ class AttributeTable {
   /// The number of an attribute's name, which has a domain. A device has it
   /// under this name, or without the domain if that is its driver's.
   std::size_t Add(const std::string& name);
+  /// The same of what an expression says of a device, in place of an attribute
+  /// (KEP-6080). It is compiled by `selectors`.
+  std::size_t AddDerived(const std::string& expression,
+                         SelectorTable& selectors);
   const AttributeValues& Of(std::size_t attribute, DeviceNumber device);
+  /// After kError. For all devices the same when it did not compile.
+  const absl::Status& Error(std::size_t attribute, DeviceNumber device) const;
+  bool IsCompiled(std::size_t attribute) const {
+    return columns_[attribute].expression.ok();
+  }
   /// For people.
   std::string Text(std::span<const std::uint32_t> values) const;
 
  private:
   struct Column {
-    std::string name;
+    std::string name;  ///< Or the text of the expression.
+    /// Null for an attribute that is published.
+    absl::StatusOr<std::shared_ptr<const cel::Selector>> expression;
+    cel::EvaluationOptions options;
     std::map<DeviceNumber, AttributeValues> values;
+    std::map<DeviceNumber, absl::Status> errors;
   };
   AttributeValues Read(const std::string& name, const Device& device);
+  AttributeValues Derive(Column& column, DeviceNumber device);
+  AttributeValues Numbered(const DeviceAttribute& attribute);
   std::uint32_t NumberOf(std::string value);
 
   const Inventory& inventory_;

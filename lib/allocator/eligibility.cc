@@ -172,9 +172,13 @@ bool Eligibility::HasRoom(RequestNumber number, DeviceNumber device) const {
 Verdict Eligibility::HasAttributes(const Request& request, DeviceNumber device,
                                    absl::Status& error) {
   const Claim& claim = requests_.claims[request.claim];
-  for (const std::uint32_t constraint : request.constraints) {
+  for (const auto& [constraint, attribute] : request.constraints) {
     const Constraint& each = claim.constraints[constraint];
-    const AttributeValues& values = attributes_.Of(each.attribute(), device);
+    const AttributeValues& values = attributes_.Of(attribute, device);
+    if (values.state == AttributeValues::State::kError) {
+      error = DerivedError(request, each, attribute, device);
+      return Verdict::kError;
+    }
     if (values.state == AttributeValues::State::kNoValue) {
       error = InvalidArgumentError(
           "claim {}, request {}: unsupported attribute value of '{}' on device "
@@ -186,6 +190,24 @@ Verdict Eligibility::HasAttributes(const Request& request, DeviceNumber device,
     if (values.state == AttributeValues::State::kMissing) return Verdict::kNo;
   }
   return Verdict::kYes;
+}
+
+absl::Status Eligibility::DerivedError(const Request& request,
+                                       const Constraint& constraint,
+                                       std::size_t attribute,
+                                       DeviceNumber device) const {
+  const absl::Status& status = attributes_.Error(attribute, device);
+  const std::string claim = requests_.claims[request.claim].Text();
+  if (!attributes_.IsCompiled(attribute)) {
+    return WithContext(
+        status, "claim {}, request {}: compile derived attribute {} failed",
+        claim, request.name, constraint.attribute_name());
+  }
+  return WithContext(
+      status,
+      "claim {}, request {}: evaluate derived attribute {} on device {} failed",
+      claim, request.name, constraint.attribute_name(),
+      inventory_.devices()[device].id.Text());
 }
 
 bool Eligibility::IsBusy(const Request& request, DeviceNumber device) const {

@@ -81,6 +81,9 @@ class Eligibility {
                   absl::Status& error);
   Verdict FitsCapacity(RequestNumber request, DeviceNumber device,
                        absl::Status& error);
+  absl::Status DerivedError(const Request& request,
+                            const Constraint& constraint, std::size_t attribute,
+                            DeviceNumber device) const;
   Verdict HasAttributes(const Request& request, DeviceNumber device,
                         absl::Status& error);
   bool HasRoom(RequestNumber request, DeviceNumber device) const;

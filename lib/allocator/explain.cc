@@ -127,10 +127,10 @@ class Question {
   }
 
   Refusal Constraints(std::string& detail) {
-    for (const std::uint32_t each : request_.constraints) {
+    for (const auto& [each, attribute] : request_.constraints) {
       const Constraint& constraint = trial_.ConstraintOf(request_.claim, each);
       const AttributeValues& values =
-          failure_.attributes.Of(constraint.attribute(), number_);
+          failure_.attributes.Of(attribute, number_);
       if (constraint.Admits(values)) continue;
       detail = constraint.attribute_name();
       if (values.state == AttributeValues::State::kList) {

@@ -10,6 +10,7 @@ struct Features {
   bool admin_access = true;
   bool compatibility_groups = true;
   bool consumable_capacity = true;
+  bool derived_attributes = false;  ///< Alpha.
   bool device_binding_and_status = true;
   bool device_taints = true;
   bool list_type_attributes = true;

@@ -47,11 +47,8 @@ std::string Likeness::Describe(DeviceNumber device) {
     description.Add(verdict);
     if (verdict != Eligibility::Verdict::kYes) continue;
     const Request& request = requests_.requests[i];
-    for (const std::uint32_t each : request.constraints) {
-      const Constraint& constraint =
-          requests_.claims[request.claim].constraints[each];
-      const auto& values =
-          attributes_.Of(constraint.attribute(), device).values;
+    for (const auto& each : request.constraints) {
+      const auto& values = attributes_.Of(each.attribute, device).values;
       description.Add(values.size());
       for (const std::uint32_t value : values) description.Add(value);
     }

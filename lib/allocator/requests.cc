@@ -90,7 +90,8 @@ class Reader {
     DEVMGR_RETURN_IF_ERROR(ReadCount(request));
     for (std::uint32_t i = 0; i < claim.constraints.size(); ++i) {
       if (claim.constraints[i].AppliesTo(main.name, name)) {
-        request.constraints.push_back(i);
+        request.constraints.push_back(
+            {i, AttributeOf(claim.constraints[i], spec)});
       }
     }
     requests_.requests.push_back(std::move(request));
@@ -102,7 +103,7 @@ class Reader {
     if (!spec.capacity_requests.empty() && !features_.consumable_capacity) {
       return OffError(name, "has capacity requests", "DRAConsumableCapacity");
     }
-    if (!spec.derived_attributes.empty()) {
+    if (!spec.derived_attributes.empty() && !features_.derived_attributes) {
       return OffError(name, "has derived attributes", "DRADerivedAttributes");
     }
     return absl::OkStatus();
@@ -145,6 +146,16 @@ class Reader {
       request.class_selectors.push_back(selectors_.Add(text));
     }
     return absl::OkStatus();
+  }
+
+  /// What is derived takes the place of what a device publishes.
+  std::size_t AttributeOf(const Constraint& constraint,
+                          const DeviceSubRequest& spec) {
+    for (const DerivedAttribute& derived : spec.derived_attributes) {
+      if (derived.name != constraint.attribute_name()) continue;
+      return attributes_.AddDerived(derived.expression, selectors_);
+    }
+    return constraint.attribute();
   }
 
   void ReadDriver(Request& request) {

@@ -36,7 +36,12 @@ struct Request {
   const DeviceClass* device_class = nullptr;
   std::vector<SelectorNumber> class_selectors;
   std::vector<SelectorNumber> selectors;
-  std::vector<std::uint32_t> constraints;  ///< Places of those that apply.
+  struct Constrained {
+    std::uint32_t constraint;  ///< Its place.
+    /// What of a device it looks at: the attribute, or what is derived for it.
+    std::size_t attribute;
+  };
+  std::vector<Constrained> constraints;  ///< Those that apply.
   bool wants_all = false;
   bool has_admin_access = false;
   std::int64_t wanted = 0;  ///< Devices.

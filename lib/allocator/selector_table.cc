@@ -20,14 +20,19 @@ SelectorNumber SelectorTable::Add(const std::string& text, Kind kind) {
   entry.text = text;
   entry.kind = kind;
   entry.verdicts.resize(inventory_.devices().size(), Verdict::kUnknown);
-  auto selector = cache_ != nullptr ? cache_->Compile(text, kind)
-                                    : cel::Selector::Compile(text, kind);
+  auto selector = Compile(text, kind);
   if (selector.ok()) {
     entry.selector = *std::move(selector);
   } else {
     entry.compiled = selector.status();
   }
   return number;
+}
+
+absl::StatusOr<std::shared_ptr<const cel::Selector>> SelectorTable::Compile(
+    const std::string& text, Kind kind) const {
+  return cache_ != nullptr ? cache_->Compile(text, kind)
+                           : cel::Selector::Compile(text, kind);
 }
 
 SelectorNumber SelectorTable::AddDriver(const std::string& driver) {

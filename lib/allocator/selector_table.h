@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <atomic>
 #include <cstdint>
@@ -34,6 +35,10 @@ class SelectorTable {
   using Kind = cel::Selector::Kind;
   /// The same text of the same kind has the same number.
   SelectorNumber Add(const std::string& text, Kind kind = Kind::kDevice);
+  /// Of cel::Selector, by the cache if there is one.
+  absl::StatusOr<std::shared_ptr<const cel::Selector>> Compile(
+      const std::string& text, Kind kind) const;
+  const cel::EvaluationOptions& options() const { return options_; }
   /// One that all devices of `driver` match, and no others.
   SelectorNumber AddDriver(const std::string& driver);
 

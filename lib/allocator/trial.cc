@@ -41,9 +41,9 @@ Refusal Trial::Test(RequestNumber number, DeviceNumber device) const {
     }
     if (counters_.ShortOf(candidate) != nullptr) return Refusal::kCounter;
   }
-  for (const std::uint32_t each : request.constraints) {
+  for (const auto& [each, attribute] : request.constraints) {
     const Constraint& constraint = constraints_[request.claim][each];
-    if (!constraint.Admits(attributes_->Of(constraint.attribute(), device))) {
+    if (!constraint.Admits(attributes_->Of(attribute, device))) {
       return Refusal::kConstraint;
     }
   }
@@ -56,9 +56,9 @@ void Trial::Take(RequestNumber number, DeviceNumber device) {
   if (PaysCounters(request, device)) {
     groups = counters_.Take(inventory_->devices()[device]);
   }
-  for (const std::uint32_t each : request.constraints) {
+  for (const auto& [each, attribute] : request.constraints) {
     Constraint& constraint = constraints_[request.claim][each];
-    constraint.Add(attributes_->Of(constraint.attribute(), device));
+    constraint.Add(attributes_->Of(attribute, device));
   }
   Reserve(number, device);
   chosen_.push_back({number, device});
@@ -71,8 +71,8 @@ void Trial::GiveBackLast() {
   chosen_.pop_back();
   --counts_[request.claim];
   Free(number, device);
-  for (const std::uint32_t each : request.constraints) {
-    constraints_[request.claim][each].RemoveLast();
+  for (const auto& each : request.constraints) {
+    constraints_[request.claim][each.constraint].RemoveLast();
   }
   auto groups = std::move(groups_before_.back());
   groups_before_.pop_back();

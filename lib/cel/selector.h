@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +29,9 @@ struct Verdict {
 class Selector {
  public:
   /// The variables of the expression: `device`, or those of Kubernetes 1.30.
-  enum class Kind { kDevice, kOldDevice };
+  /// An attribute that is derived (KEP-6080) is no selector: it has the
+  /// variable `device`, and its type is one of attributes.
+  enum class Kind { kDevice, kOldDevice, kDerivedAttribute };
 
   /// Compiles an expression. Takes microseconds for a usual selector, and well
   /// below a second for any text.
@@ -54,6 +57,12 @@ class Selector {
   absl::StatusOr<Verdict> EvaluateOld(
       const OldDevice& device, const EvaluationOptions& options = {}) const;
 
+  /// The value for `device` of Kind::kDerivedAttribute; nothing for a list
+  /// without entries. Errors are those of Evaluate(), and InvalidArgument for a
+  /// value that no attribute can have.
+  absl::StatusOr<std::optional<DeviceAttribute>> EvaluateAttribute(
+      const Value& device, const EvaluationOptions& options = {}) const;
+
   const std::string& text() const { return text_; }
   Kind kind() const { return kind_; }
   /// The worst-case cost of an evaluation, over all devices that the API
@@ -63,6 +72,9 @@ class Selector {
 
  private:
   Selector(std::string text, Kind kind, Plan plan, std::uint64_t max_cost);
+  absl::StatusOr<Value> ValueOf(std::span<const Value> globals,
+                                const EvaluationOptions& options,
+                                std::uint64_t* cost) const;
   absl::StatusOr<Verdict> Run(std::span<const Value> globals,
                               const EvaluationOptions& options,
                               std::uint64_t* cost) const;

@@ -12,7 +12,7 @@ SelectorCache::SelectorCache(std::size_t limit)
 absl::StatusOr<std::shared_ptr<const Selector>> SelectorCache::Compile(
     std::string_view text, Selector::Kind kind) {
   const std::string key =
-      (kind == Selector::Kind::kDevice ? "d" : "o") + std::string(text);
+      static_cast<char>('0' + static_cast<int>(kind)) + std::string(text);
   {
     const MutexLock lock(mutex_);
     const auto found = by_key_.find(key);

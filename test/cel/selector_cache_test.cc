@@ -19,6 +19,7 @@ TEST(SelectorCacheTest, CompilesATextOnce) {
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(*cache.Compile("true"), *first);
   EXPECT_NE(*cache.Compile("true", Selector::Kind::kOldDevice), *first);
+  EXPECT_NE(*cache.Compile("true", Selector::Kind::kDerivedAttribute), *first);
   EXPECT_EQ(cache.size(), 2U);
 }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -307,6 +308,45 @@ TEST(SelectorTest, FailsOnAMissingNameOfKubernetes130) {
   device.attributes["model"] = std::int64_t{1};
   EXPECT_THAT(JudgeOld(test, device),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+absl::StatusOr<std::optional<DeviceAttribute>> Derive(const std::string& text) {
+  const auto selector =
+      Selector::Compile(InDomain(text), Selector::Kind::kDerivedAttribute);
+  if (!selector.ok()) return selector.status();
+  return (*selector)->EvaluateAttribute(MakeDevice(kDriver, ExampleDevice()));
+}
+
+TEST(SelectorTest, DerivesAttributesOfEachKind) {
+  const auto yields = [](const std::string& text, DeviceAttribute wanted) {
+    const auto value = Derive(text);
+    ASSERT_TRUE(value.ok()) << text << ": " << value.status();
+    EXPECT_TRUE(*value == wanted) << text;
+  };
+  yields("D.index + 1", std::int64_t{8});
+  yields("D.flag", true);
+  yields("D.model + '!'", SharedText("A100!"));
+  yields("semver('1.2.3-a.b+c')", DeviceVersion{SharedText("1.2.3-a.b")});
+  yields("[1, 2]", RareVector<std::int64_t>({1, 2}));
+  yields("[true]", RareVector<bool>({true}));
+  yields("D.names", RareVector<SharedText>({"b", "a"}));
+  yields("[semver('1.0.0')]",
+         RareVector<DeviceVersion>({DeviceVersion{SharedText("1.0.0")}}));
+  const auto empty = Derive("[]");
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_FALSE(empty->has_value());
+}
+
+TEST(SelectorTest, DerivesNothingElse) {
+  for (const char* text :
+       {"1.5", "{'a': 1}", "[[1]]", "quantity('1')", "null", "dyn(1.5)",
+        "[dyn(1), dyn('x')]", "D.missing", "1 / 0", "(("}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Derive(text).status())) << text;
+  }
+  EXPECT_THAT(MessageOf(Derive("{'a': 1}").status()),
+              HasSubstr("must evaluate to a primitive scalar (string, integer, "
+                        "boolean, semver) or a list of these scalars, not "
+                        "map(string, int)"));
 }
 
 TEST(SelectorTest, NamesFunctionsThatItLacks) {

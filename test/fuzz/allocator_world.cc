@@ -181,7 +181,8 @@ void TwistAsk(DeviceSubRequest& ask, Luck& luck) {
       ask.device_class_name = "gone";
       break;
     case 4:
-      ask.derived_attributes.push_back({"x.y/z", "1"});
+      ask.derived_attributes.push_back({luck.Chance(50) ? "a/numa" : "x.y/z",
+                                        "device.attributes['a'].numa"});
       break;
     default:
       break;
@@ -212,6 +213,7 @@ FuzzedWorld MakeFuzzedWorld(Luck& luck) {
   if (luck.Chance(50)) TwistSlices(bed, luck);
   if (luck.Chance(20)) AddRules(bed, luck);
   if (luck.Chance(15)) TurnGatesOff(bed.features, luck);
+  bed.features.derived_attributes = luck.Chance(10);
   if (luck.Chance(20)) {
     AddHolders(bed, luck);
     world.is_sound = false;

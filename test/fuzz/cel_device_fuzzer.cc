@@ -145,6 +145,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
       return (*selector)->Evaluate(value, options);
     });
   }
+  if (const auto selector =
+          Selector::Compile(text, Selector::Kind::kDerivedAttribute);
+      selector.ok()) {
+    const auto value = (*selector)->EvaluateAttribute(
+        MakeDevice(kDriver, device), {.cost_limit = 20'000});
+    if (!value.ok())
+      devmgr::fuzz::RequireReadable(devmgr::MessageOf(value.status()));
+  }
   if (const auto selector = Selector::Compile(text, Selector::Kind::kOldDevice);
       selector.ok()) {
     const OldDevice old = MakeOldDevice(kDriver, device);

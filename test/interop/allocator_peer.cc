@@ -49,6 +49,7 @@ Features ReadFeatures(const api::Field& field) {
       .admin_access = is_on("AdminAccess"),
       .compatibility_groups = is_on("CompatibilityGroups"),
       .consumable_capacity = is_on("ConsumableCapacity"),
+      .derived_attributes = is_on("DerivedAttributes"),
       .device_binding_and_status = is_on("DeviceBindingAndStatus"),
       .device_taints = is_on("DeviceTaints"),
       .list_type_attributes = is_on("ListTypeAttributes"),

@@ -147,6 +147,9 @@ func (g *Generator) derive(devices *resourceapi.DeviceClaim) {
 			`device.driver`,
 			`device.attributes["a.example.com"].?index.orValue(7) > 1`,
 			`device.attributes["a.example.com"].?index.orValue(7) % 2 == 0 ? "even" : "odd"`,
+			`[int(device.attributes["a.example.com"].?index.orValue(7)) / 2, 9]`,
+			`device.attributes["a.example.com"].?index.orValue(7) > 1 ? ["x"] : []`,
+			`semver(device.attributes["a.example.com"].?index.orValue(7) > 1 ? "1.0.0" : "2.0.0")`,
 		)}}
 	}
 	for i := range devices.Requests {

@@ -118,10 +118,6 @@ def has_fractional_policy(world):
       fractional(text) for text in asked + [text for each in ranges for text in each.values()])
 
 
-def uses_derived(world):
-  return any('derivedAttributes' in request for request in requests(world))
-
-
 def said(official, text):
   return text in official.get('error', '')
 
@@ -134,9 +130,6 @@ DIFFERENCES = (
     ('what no API server takes in is refused when it is read',
      lambda world, official, ours: ours['result'] == 'unreadable' and official['result'] == 'error' and
      any(text in ours['error'] for text in ("'Future' is unknown", 'has neither matchAttribute'))),
-    ('derived attributes are not evaluated',
-     lambda world, official, ours: uses_derived(world) and world['features']['DerivedAttributes'] and
-     'DRADerivedAttributes' in ours.get('error', '')),
     ('D3 All: only pools that may have a matching device count',
      lambda world, official, ours: said(official, 'asks for all devices, but resource pool')),
     ('D4 All: a constraint that is not fulfilled is no error',
