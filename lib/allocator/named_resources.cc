@@ -215,13 +215,15 @@ absl::StatusOr<NamedResourceClaim> MakeNamedResourceClaim(
                         found->parameters->ns, objects.class_parameters));
   }
   Maker maker(claim, *found, filters);
+  // Only a class says in which namespace its parameters are.
   const auto& reference =
       spec.parameters ? spec.parameters : found->default_claim_parameters;
   if (!reference) return maker.Make(AnyDevice(*found));
+  const bool has_namespace = !spec.parameters && !reference->ns.empty();
   DEVMGR_ASSIGN_OR_RETURN(
       const ResourceClaimParameters* asked,
       LookUp(*reference, "ResourceClaimParameters",
-             reference->ns.empty() ? claim.metadata.ns : reference->ns,
+             has_namespace ? reference->ns : claim.metadata.ns,
              objects.claim_parameters));
   return maker.Make(*asked);
 }

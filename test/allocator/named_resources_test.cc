@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,6 +132,20 @@ TEST(NamedResources, ParametersMayBeGeneratedFromAnObjectAL118) {
   EXPECT_TRUE(absl::IsInvalidArgument(bed.Make().status()));
   bed.claim_parameters.pop_back();
   EXPECT_EQ(bed.SolveOld(), "r-0-0=n1/i1");
+}
+
+TEST(NamedResources, ClassesMayHaveParametersForClaimsWithoutAny) {
+  OldBed bed;
+  bed.Instances({Dev("i1"), Dev("i2")});
+  bed.Asks({{"", "true"}, {"", "true"}});
+  auto& by_default = bed.resource_classes[0].default_claim_parameters;
+  by_default = std::exchange(bed.spec.parameters, std::nullopt);
+  EXPECT_EQ(bed.SolveOld(), "r-0-0=n1/i1 r-0-1=n1/i2");
+  by_default->ns = "x";
+  EXPECT_EQ(bed.SolveOld(), "ResourceClaimParameters x/p is missing");
+  // A claim's parameters are where the claim is.
+  bed.spec.parameters = by_default;
+  EXPECT_EQ(bed.SolveOld(), "r-0-0=n1/i1 r-0-1=n1/i2");
 }
 
 TEST(NamedResources, FourOfAModelAL119) {
