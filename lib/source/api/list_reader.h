@@ -73,7 +73,7 @@ class ListReader {
   void EndValue();
   absl::Status Unexpected(char c, std::string_view place) const;
 
-  const Limits limits_;
+  Limits limits_;
   State state_ = State::kStart;
   JsonNesting nesting_;
   bool escaped_ = false;

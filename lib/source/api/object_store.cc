@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/api/object_store.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "source/api/json_view.h"
+
+namespace devmgr::apiserver {
+namespace {
+
+const ObjectMeta& MetadataOf(const Object& object) {
+  return std::visit(
+      [](const auto& kind) -> const ObjectMeta& { return kind.metadata; },
+      object);
+}
+
+/// The object as the only item of a list, which says what its text may not.
+std::string AsList(const Collection& collection, std::string_view text) {
+  return fmt::format(R"({{"kind":"{}List","apiVersion":"{}","items":[{}]}})",
+                     collection.kind, collection.api_version, text);
+}
+
+/// Whether the object has the kind of the collection, or names none.
+bool IsOfKind(const Collection& collection, std::string_view text) {
+  const std::string kind = StringMember(text, "kind");
+  return kind.empty() || kind == collection.kind;
+}
+
+/// Takes the object, or the pod that breaks a rule, out of `decoded`.
+void Take(DecodedManifest decoded, StoredObject* stored) {
+  if (!decoded.errors.empty()) {
+    stored->problem = decoded.errors.front().ToString();
+  } else if (!decoded.objects.empty()) {
+    stored->object =
+        std::make_shared<const Object>(std::move(decoded.objects[0].object));
+    stored->name = MetadataOf(*stored->object).FullName();
+  } else if (!decoded.malformed_pods.empty()) {
+    stored->malformed = std::make_shared<const MalformedPod>(
+        std::move(decoded.malformed_pods[0]));
+    stored->name = stored->malformed->pod.metadata.FullName();
+  } else {
+    stored->problem = "it is of a kind that is not read";
+  }
+}
+
+/// What was looked at and what was decoded must be one object.
+void CheckUid(StoredObject* stored) {
+  if (!stored->problem.empty()) return;
+  const std::string& uid = stored->object != nullptr
+                               ? MetadataOf(*stored->object).uid
+                               : stored->malformed->pod.metadata.uid;
+  if (uid == stored->uid) return;
+  stored->object = nullptr;
+  stored->malformed = nullptr;
+  stored->problem = "it has two UIDs";
+}
+
+}  // namespace
+
+StoredObject DecodeStored(const Collection& collection, std::string_view text) {
+  StoredObject stored;
+  const std::string_view metadata = FindMember(text, "metadata");
+  stored.uid = StringMember(metadata, "uid");
+  stored.name = {StringMember(metadata, "namespace"),
+                 StringMember(metadata, "name")};
+  stored.resource_version = StringMember(metadata, "resourceVersion");
+  if (stored.uid.empty()) {
+    stored.problem = "it has no UID";
+  } else if (!IsOfKind(collection, text)) {
+    stored.problem = fmt::format("it is no {}", collection.kind);
+  } else {
+    // Ends in .json: never read as YAML.
+    Take(DecodeManifest(AsList(collection, text), "api-server.json"), &stored);
+    CheckUid(&stored);
+  }
+  return stored;
+}
+
+std::shared_ptr<const StoredObject> ObjectStore::Decode(std::string_view text) {
+  const std::string_view metadata = FindMember(text, "metadata");
+  const auto known = objects_.find(StringMember(metadata, "uid"));
+  const std::string version = StringMember(metadata, "resourceVersion");
+  if (known != objects_.end() && !version.empty() &&
+      known->second->resource_version == version) {
+    return known->second;
+  }
+  auto stored = std::make_shared<StoredObject>(DecodeStored(collection_, text));
+  if (stored->problem.empty()) {
+    problems_.erase(stored->uid);
+    return stored;
+  }
+  problems_[stored->uid] =
+      fmt::format("{}: {}", DescribeObject(text), stored->problem);
+  return known == objects_.end() ? stored : known->second;
+}
+
+void ObjectStore::AddListed(std::string_view text) {
+  std::shared_ptr<const StoredObject> object = Decode(text);
+  listed_.insert_or_assign(object->uid, std::move(object));
+}
+
+void ObjectStore::EndList() {
+  std::vector<std::string> gone;
+  for (const auto& [uid, object] : objects_) {
+    if (listed_.count(uid) == 0) gone.push_back(uid);
+  }
+  for (const std::string& uid : gone) Erase(uid);
+  for (auto& [uid, object] : listed_) Put(std::move(object));
+  listed_.clear();
+  std::erase_if(problems_, [this](const auto& problem) {
+    return objects_.count(problem.first) == 0;
+  });
+}
+
+void ObjectStore::Upsert(std::string_view text) { Put(Decode(text)); }
+
+void ObjectStore::Delete(std::string_view text) {
+  const std::string uid = StringMember(FindMember(text, "metadata"), "uid");
+  problems_.erase(uid);
+  Erase(uid);
+}
+
+bool ObjectStore::IsDecoded() const {
+  for (const auto& [uid, problem] : problems_) {
+    const auto found = objects_.find(uid);
+    if (found != objects_.end() && !found->second->problem.empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<ObjectChange> ObjectStore::TakeChanges() {
+  return std::exchange(changes_, {});
+}
+
+void ObjectStore::Put(std::shared_ptr<const StoredObject> object) {
+  std::shared_ptr<const StoredObject>& place = objects_[object->uid];
+  if (place == object) return;
+  place = object;
+  changes_.push_back({ObjectChange::Kind::kUpsert, std::move(object)});
+}
+
+void ObjectStore::Erase(const std::string& uid) {
+  const auto found = objects_.find(uid);
+  if (found == objects_.end()) return;
+  changes_.push_back({ObjectChange::Kind::kDelete, std::move(found->second)});
+  objects_.erase(found);
+}
+
+}  // namespace devmgr::apiserver
