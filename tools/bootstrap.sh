@@ -24,6 +24,7 @@ packages="
   libabsl-dev
   libclang-rt-14-dev
   libcli11-dev
+  libcurl4-openssl-dev
   libfmt-dev
   libgmock-dev
   libgrpc++-dev
@@ -33,6 +34,7 @@ packages="
   libre2-dev
   librocksdb-dev
   libspdlog-dev
+  libssl-dev
   libyaml-cpp-dev
   meson
   mold
