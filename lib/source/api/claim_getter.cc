@@ -138,12 +138,12 @@ void ClaimGetter::OnObject(TimePoint now, Entry& entry, std::string_view body) {
   const bool is_replaced =
       entry.object != nullptr && entry.object->uid != stored->uid;
   if (is_replaced) {
-    changes_.push_back({ObjectChange::Kind::kDelete, entry.object});
+    changes_.push_back({ObjectChange::Kind::kDelete, true, entry.object});
   }
   if (entry.object == nullptr || is_replaced ||
       entry.object->resource_version != stored->resource_version) {
     entry.object = std::move(stored);
-    changes_.push_back({ObjectChange::Kind::kUpsert, entry.object});
+    changes_.push_back({ObjectChange::Kind::kUpsert, false, entry.object});
   }
   if (IsSettled(entry)) {
     entry.outcome = Outcome::kNone;
@@ -156,8 +156,8 @@ void ClaimGetter::OnObject(TimePoint now, Entry& entry, std::string_view body) {
 
 void ClaimGetter::OnMissing(TimePoint now, Entry& entry) {
   if (entry.object != nullptr) {
-    changes_.push_back(
-        {ObjectChange::Kind::kDelete, std::exchange(entry.object, nullptr)});
+    changes_.push_back({ObjectChange::Kind::kDelete, true,
+                        std::exchange(entry.object, nullptr)});
   }
   Retry(now, entry, Outcome::kUnready, "");
 }

@@ -106,7 +106,7 @@ void ObjectStore::EndList() {
   for (const auto& [uid, object] : objects_) {
     if (listed_.count(uid) == 0) gone.push_back(uid);
   }
-  for (const std::string& uid : gone) Erase(uid);
+  for (const std::string& uid : gone) Erase(uid, /*is_reported=*/false);
   for (auto& [uid, object] : listed_) Put(std::move(object));
   listed_.clear();
   std::erase_if(problems_, [this](const auto& problem) {
@@ -119,7 +119,7 @@ void ObjectStore::Upsert(std::string_view text) { Put(Decode(text)); }
 void ObjectStore::Delete(std::string_view text) {
   const std::string uid = StringMember(FindMember(text, "metadata"), "uid");
   problems_.erase(uid);
-  Erase(uid);
+  Erase(uid, /*is_reported=*/true);
 }
 
 bool ObjectStore::IsDecoded() const {
@@ -140,13 +140,14 @@ void ObjectStore::Put(std::shared_ptr<const StoredObject> object) {
   std::shared_ptr<const StoredObject>& place = objects_[object->uid];
   if (place == object) return;
   place = object;
-  changes_.push_back({ObjectChange::Kind::kUpsert, std::move(object)});
+  changes_.push_back({ObjectChange::Kind::kUpsert, false, std::move(object)});
 }
 
-void ObjectStore::Erase(const std::string& uid) {
+void ObjectStore::Erase(const std::string& uid, bool is_reported) {
   const auto found = objects_.find(uid);
   if (found == objects_.end()) return;
-  changes_.push_back({ObjectChange::Kind::kDelete, std::move(found->second)});
+  changes_.push_back(
+      {ObjectChange::Kind::kDelete, is_reported, std::move(found->second)});
   objects_.erase(found);
 }
 

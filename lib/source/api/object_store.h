@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "source/api/collection.h"
@@ -33,6 +34,9 @@ StoredObject DecodeStored(const Collection& collection, std::string_view text);
 struct ObjectChange {
   enum class Kind { kUpsert, kDelete };
   Kind kind = Kind::kUpsert;
+  /// Of kDelete: the server reported it, rather than that a list lacked the
+  /// object.
+  bool is_reported = false;
   /// For kDelete: as it was known last.
   std::shared_ptr<const StoredObject> object;
 };
@@ -69,7 +73,7 @@ class ObjectStore {
  private:
   std::shared_ptr<const StoredObject> Decode(std::string_view text);
   void Put(std::shared_ptr<const StoredObject> object);
-  void Erase(const std::string& uid);
+  void Erase(const std::string& uid, bool is_reported);
 
   const Collection collection_;
   Objects objects_;

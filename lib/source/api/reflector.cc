@@ -13,13 +13,13 @@
 namespace devmgr::apiserver {
 namespace {
 
-using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr seconds kListDeadline{60};
 constexpr seconds kWatchGrace{30};
 constexpr seconds kStreamedListDeadline{60};
-constexpr minutes kOldCredentials{5};
+/// Together with the time until the change is noticed five minutes at most.
+constexpr seconds kOldCredentials{150};
 
 }  // namespace
 

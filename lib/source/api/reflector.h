@@ -77,8 +77,8 @@ class Reflector {
   /// Lists again, from the store of the server. A request that is under way is
   /// to be cancelled first, and has ended.
   void ListAgain(TimePoint now);
-  /// The credentials were replaced: a watch with the old ones ends within five
-  /// minutes.
+  /// The credentials were replaced: a watch with the old ones ends within two
+  /// and a half minutes.
   void CredentialsChanged(TimePoint now);
   /// True once after a 401: credentials are to be read again.
   bool TakeRefused() { return std::exchange(refused_, false); }

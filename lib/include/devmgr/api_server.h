@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Kubernetes API server as the source of objects.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/export.h>
+#include <devmgr/host.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace devmgr {
+
+struct ApiServerOptions {
+  /// Where server and credentials stand. Empty: the files and variables that a
+  /// container of the cluster has.
+  std::filesystem::path kubeconfig;
+  /// Of the kubeconfig; empty: its current one.
+  std::string context;
+  /// The pods of this node are watched. Must not be empty.
+  std::string node_name;
+
+  /// The account may list and watch claims. False, as for the credentials of a
+  /// node: each claim that a pod refers to is read by its name.
+  bool watch_claims = false;
+  /// The account may list and watch device classes, and slices of the node.
+  bool watch_device_classes = false;
+  bool watch_resource_slices = false;
+  /// Have the server stream the first objects instead of listing them, where it
+  /// can.
+  bool stream_lists = false;
+
+  /// The version of the pods that was seen last, as `on_version` gave it: after
+  /// a restart nothing older is taken in. Empty: the latest is asked for.
+  std::string pods_version;
+  /// Called on the source's thread, when pods were listed and at most every ten
+  /// seconds otherwise. Must not block.
+  std::function<void(const std::string& pods_version)> on_version;
+  /// Default: nothing is logged.
+  LogSink log;
+};
+
+/// A source that is an API server.
+class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
+ public:
+  /// How it is, for people: `watching; resource.k8s.io/v1; last error: ...`.
+  /// Describe, by which the ledger knows the source, does not change.
+  virtual std::string State() const = 0;
+};
+
+/// Watches the pods of a node, and the claims that these refer to. A snapshot
+/// is complete once all pods were listed, from the server's store; a server
+/// that is away leaves the last one as it was. Pods whose deletion the server
+/// reported are among `gone_pods`. A list after a restart or a break is
+/// confirmed by a second one after 30 seconds, and is not vouched for until
+/// then. Credentials are read again as their files change, and are part of no
+/// text. Stops its threads in the destructor.
+///   InvalidArgument     the kubeconfig has a mistake, or something in it is
+///   not
+///                       supported
+///   FailedPrecondition  there is none, and this is no container of a cluster
+///   NotFound, PermissionDenied, Unavailable  it cannot be read
+DEVMGR_EXPORT absl::StatusOr<std::unique_ptr<ApiServerSource>> WatchApiServer(
+    ApiServerOptions options);
+
+}  // namespace devmgr

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/api/api_session.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace devmgr::apiserver {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string_view PhaseName(Reflector::Phase phase) {
+  switch (phase) {
+    case Reflector::Phase::kWaiting:
+      return "waiting";
+    case Reflector::Phase::kListing:
+      return "listing";
+    case Reflector::Phase::kWatching:
+      return "watching";
+  }
+  return "";
+}
+
+std::string DescribeVersion(const Discovery& discovery) {
+  switch (discovery.state()) {
+    case Discovery::State::kUnknown:
+      return "the version of resource.k8s.io is not known yet";
+    case Discovery::State::kServed:
+      return "resource.k8s.io/" + discovery.version();
+    case Discovery::State::kNotServed:
+      return "resource.k8s.io is not served";
+    case Discovery::State::kUnreadable:
+      return "resource.k8s.io is served in no version that is read";
+  }
+  return "";
+}
+
+/// Makes `first` the earlier one.
+template <typename TimePoint>
+void Earlier(std::optional<TimePoint>& first,
+             const std::optional<TimePoint>& other) {
+  if (other && (!first || *other < *first)) first = other;
+}
+
+}  // namespace
+
+ApiSession::ApiSession(Options options, Parts parts)
+    : options_(std::move(options)),
+      parts_(std::move(parts)),
+      discovery_(parts_.random, parts_.executor.Now()),
+      credentials_delay_(parts_.random, RetryDelay::kLast),
+      looked_at_files_(parts_.executor.Now()) {
+  auto pods = std::make_unique<Watched>();
+  pods->kind = "Pod";
+  pods->reflector = std::make_unique<Reflector>(
+      PodsOfNode(options_.node_name),
+      Reflector::Options{.resource_version = options_.pods_version,
+                         .stream_list = options_.stream_lists},
+      parts_.random, parts_.executor.Now());
+  watched_.push_back(std::move(pods));
+  bool watches_claims = false;
+  for (const std::string& kind : options_.watched_kinds) {
+    watches_claims |= kind == "ResourceClaim";
+    watched_.push_back(std::make_unique<Watched>());
+    watched_.back()->kind = kind;
+  }
+  if (!watches_claims) getter_.emplace(parts_.random);
+  Step();
+}
+
+ApiSession::~ApiSession() {
+  *alive_ = false;
+  parts_.executor.Cancel(timer_);
+  for (const auto& watched : watched_) {
+    if (watched->transfer != 0) parts_.transport.Cancel(watched->transfer);
+  }
+  for (const Transport::TransferId id : whole_) parts_.transport.Cancel(id);
+}
+
+void ApiSession::Hurry() {
+  const TimePoint now = parts_.executor.Now();
+  for (const auto& watched : watched_) {
+    if (watched->reflector != nullptr) watched->reflector->Hurry(now);
+  }
+  if (getter_) getter_->Hurry(now);
+  discovery_.AskAgain(now);
+  credentials_due_.reset();
+  Step();
+}
+
+void ApiSession::Step() {
+  if (is_in_step_) return;
+  is_in_step_ = true;
+  const TimePoint now = parts_.executor.Now();
+  if (!credentials_due_ || now >= *credentials_due_) {
+    credentials_due_.reset();
+    looked_at_files_ = now;
+    auto credentials = parts_.credentials.Current(now);
+    if (credentials.ok()) {
+      credentials_error_.clear();
+      credentials_delay_.OnGood(now);
+      SendDue(*std::move(credentials));
+    } else {
+      credentials_error_ = MessageOf(credentials.status());
+      credentials_due_ = now + credentials_delay_.OnFailure(now);
+    }
+  }
+  is_in_step_ = false;
+  parts_.on_state(State());
+  SetTimer();
+}
+
+void ApiSession::SendDue(
+    std::shared_ptr<const RequestCredentials> credentials) {
+  const TimePoint now = parts_.executor.Now();
+  const bool is_other_pair =
+      credentials_ != nullptr &&
+      (credentials_->certificate_pem != credentials->certificate_pem ||
+       credentials_->ca_pem != credentials->ca_pem);
+  credentials_ = std::move(credentials);
+  Confirm();
+  for (const auto& watched : watched_) {
+    if (watched->reflector == nullptr) continue;
+    if (is_other_pair) watched->reflector->CredentialsChanged(now);
+    if (watched->reflector->IsOverdue(now)) {
+      parts_.transport.Cancel(std::exchange(watched->transfer, 0));
+    }
+    SendWatched(*watched);
+  }
+  SendDiscovery();
+  while (getter_) {
+    const auto get = getter_->Next(now);
+    if (!get) break;
+    SendGet(*get);
+  }
+}
+
+void ApiSession::SendWatched(Watched& watched) {
+  const auto request = watched.reflector->Next(parts_.executor.Now());
+  if (!request) return;
+  TransferEvents events;
+  events.on_head = [this, &watched](const ResponseHead& head) {
+    watched.reflector->OnHead(parts_.executor.Now(), head);
+    AfterReflector(watched);
+  };
+  events.on_data = [this, &watched](std::string_view bytes) {
+    if (!watched.reflector->OnData(parts_.executor.Now(), bytes)) {
+      parts_.transport.Cancel(std::exchange(watched.transfer, 0));
+    }
+    AfterReflector(watched);
+  };
+  events.on_end = [this, &watched](const absl::Status& status) {
+    watched.transfer = 0;
+    watched.reflector->OnEnd(parts_.executor.Now(), status);
+    AfterReflector(watched);
+  };
+  watched.transfer =
+      parts_.transport.Start(*request, credentials_, std::move(events));
+}
+
+void ApiSession::SendDiscovery() {
+  const auto request = discovery_.Next(parts_.executor.Now());
+  if (!request) return;
+  SendWhole(
+      *request,
+      [this](const ResponseHead& head, const std::string& body) {
+        discovery_.OnAnswer(parts_.executor.Now(), head, body);
+        FollowDiscovery();
+      },
+      [this](const std::string& error) {
+        discovery_.OnFailure(parts_.executor.Now(), error);
+      });
+}
+
+void ApiSession::SendGet(const ClaimGetter::Get& get) {
+  const ObjectName claim = get.claim;
+  SendWhole(
+      get.request,
+      [this, claim](const ResponseHead& head, const std::string& body) {
+        getter_->OnAnswer(parts_.executor.Now(), claim, head, body);
+      },
+      [this, claim](const std::string& error) {
+        getter_->OnFailure(parts_.executor.Now(), claim, error);
+      });
+}
+
+Transport::TransferId ApiSession::SendWhole(
+    const ApiRequest& request,
+    std::function<void(const ResponseHead&, const std::string& body)> answer,
+    std::function<void(const std::string& error)> failure) {
+  struct Whole {
+    ResponseHead head;
+    std::string body;
+    Transport::TransferId id = 0;
+  };
+  const auto whole = std::make_shared<Whole>();
+  TransferEvents events;
+  events.on_head = [whole](const ResponseHead& head) { whole->head = head; };
+  // The transport bounds it.
+  events.on_data = [whole](std::string_view bytes) { whole->body += bytes; };
+  events.on_end = [this, whole, answer = std::move(answer),
+                   failure = std::move(failure)](const absl::Status& status) {
+    whole_.erase(whole->id);
+    if (!status.ok()) {
+      failure(MessageOf(status));
+    } else if (whole->head.code == 0) {
+      failure("there was no answer");
+    } else {
+      answer(whole->head, whole->body);
+    }
+    After();
+  };
+  whole->id = parts_.transport.Start(request, credentials_, std::move(events));
+  whole_.insert(whole->id);
+  return whole->id;
+}
+
+void ApiSession::AfterReflector(Watched& watched) {
+  Reflector& reflector = *watched.reflector;
+  if (reflector.TakeRefused()) parts_.credentials.Refused();
+  if (reflector.errors() != watched.errors) {
+    watched.errors = reflector.errors();
+    parts_.warn(reflector.last_error());
+    PublishSoon();
+  }
+  const bool is_not_served =
+      reflector.trouble() == Reflector::Trouble::kNotServed;
+  if (is_not_served && !std::exchange(watched.was_not_served, is_not_served) &&
+      &watched != watched_[0].get()) {
+    discovery_.OnNotServed(parts_.executor.Now());
+  }
+  watched.was_not_served = is_not_served;
+  if (&watched == watched_[0].get()) {
+    TakePodChanges();
+  } else if (!reflector.TakeChanges().empty()) {
+    PublishSoon();
+  }
+  Step();
+}
+
+void ApiSession::TakePodChanges() {
+  bool has_new = false;
+  bool has_changed = false;
+  for (const ObjectChange& change : pods().TakeChanges()) {
+    has_changed = true;
+    if (change.kind == ObjectChange::Kind::kUpsert) {
+      has_new |= uids_before_.count(change.object->uid) == 0;
+      gone_.Remove(change.object->uid);
+    } else if (change.is_reported) {
+      gone_.Add(change.object->uid);
+    }
+  }
+  if (pods().lists() != lists_) {
+    has_changed = true;
+    lists_ = pods().lists();
+    is_confirmed_ = std::exchange(is_confirming_, false) && !has_new;
+    confirm_at_.reset();
+    if (!is_confirmed_) {
+      confirm_at_ = parts_.executor.Now() + kConfirmAfter;
+    }
+    remembered_at_.reset();
+  }
+  if (has_changed) PublishSoon();
+  RememberVersion();
+}
+
+void ApiSession::Confirm() {
+  const TimePoint now = parts_.executor.Now();
+  if (!confirm_at_ || now < *confirm_at_) return;
+  confirm_at_.reset();
+  is_confirming_ = true;
+  uids_before_.clear();
+  for (const auto& [uid, pod] : pods().store().objects()) {
+    uids_before_.insert(uid);
+  }
+  Watched& watched = *watched_[0];
+  if (watched.transfer != 0) {
+    parts_.transport.Cancel(std::exchange(watched.transfer, 0));
+  }
+  pods().ListAgain(now);
+}
+
+void ApiSession::FollowDiscovery() {
+  if (discovery_.TakeRefused()) parts_.credentials.Refused();
+  if (discovery_.version() == version_ ||
+      discovery_.state() == Discovery::State::kUnknown) {
+    return;
+  }
+  version_ = discovery_.version();
+  const TimePoint now = parts_.executor.Now();
+  if (getter_) getter_->SetVersion(now, version_);
+  for (std::size_t i = 1; i < watched_.size(); ++i) {
+    Watched& watched = *watched_[i];
+    if (watched.transfer != 0) {
+      parts_.transport.Cancel(std::exchange(watched.transfer, 0));
+    }
+    watched.reflector.reset();
+    watched.errors = 0;
+    watched.was_not_served = false;
+    if (version_.empty()) continue;
+    Collection collection = ResourceCollection(version_, watched.kind);
+    if (watched.kind == "ResourceSlice") {
+      // Older ones have it at the top.
+      collection.field_selector =
+          (version_ == "v1alpha2" ? "nodeName=" : "spec.nodeName=") +
+          options_.node_name;
+    }
+    watched.reflector = std::make_unique<Reflector>(
+        collection, Reflector::Options{.stream_list = options_.stream_lists},
+        parts_.random, now);
+  }
+  PublishSoon();
+}
+
+void ApiSession::After() {
+  if (getter_) {
+    if (getter_->TakeRefused()) parts_.credentials.Refused();
+    if (getter_->TakeNotServed()) discovery_.OnNotServed(parts_.executor.Now());
+    if (!getter_->TakeChanges().empty()) PublishSoon();
+  }
+  Step();
+}
+
+void ApiSession::SetTimer() {
+  const TimePoint now = parts_.executor.Now();
+  std::optional<TimePoint> first = credentials_due_;
+  if (!first) {
+    first = looked_at_files_ + kLookAtFiles;
+    for (const auto& watched : watched_) {
+      if (watched->reflector) Earlier(first, watched->reflector->WakeAt());
+    }
+    Earlier(first, discovery_.WakeAt());
+    Earlier(first, confirm_at_);
+    if (getter_) Earlier(first, getter_->WakeAt());
+  }
+  parts_.executor.Cancel(timer_);
+  const auto delay = std::chrono::ceil<milliseconds>(*first - now);
+  timer_ = parts_.executor.PostAfter(std::max(delay, milliseconds(0)),
+                                     [this] { Step(); });
+}
+
+void ApiSession::PublishSoon() {
+  if (std::exchange(will_publish_, true)) return;
+  // Together with what else has come.
+  parts_.executor.Post([this, alive = alive_] {
+    if (!*alive) return;
+    will_publish_ = false;
+    Publish();
+    Step();
+  });
+}
+
+void ApiSession::Publish() {
+  auto snapshot = std::make_shared<ObjectSnapshot>();
+  snapshot->complete = pods().IsComplete();
+  snapshot->vouched = is_confirmed_;
+  snapshot->watch = pods().lists();
+  for (const auto& watched : watched_) {
+    if (watched->reflector != nullptr && watched->reflector->lists() > 0) {
+      watched->known = watched->reflector->store().objects();
+    }
+    AddObjects(watched->known, *snapshot_, snapshot.get());
+    if (watched->reflector == nullptr) continue;
+    for (const auto& [uid, text] : watched->reflector->store().problems()) {
+      AddProblem(watched->reflector->collection().path, text, snapshot.get());
+    }
+    if (watched->reflector->trouble() != Reflector::Trouble::kNone) {
+      AddProblem(watched->reflector->collection().path,
+                 watched->reflector->last_error(), snapshot.get());
+    }
+  }
+  if (getter_) {
+    getter_->Want(parts_.executor.Now(), ClaimsWantedBy(*snapshot));
+    ObjectStore::Objects claims;
+    for (const auto& claim : getter_->claims()) claims[claim->uid] = claim;
+    AddObjects(claims, *snapshot_, snapshot.get());
+    for (const auto& [name, text] : getter_->problems()) {
+      AddProblem("resourceclaims", name.ToString() + ": " + text,
+                 snapshot.get());
+    }
+  }
+  snapshot->gone_pods = gone_.uids();
+  snapshot_ = snapshot;
+  parts_.publish(std::move(snapshot));
+}
+
+void ApiSession::RememberVersion() {
+  const TimePoint now = parts_.executor.Now();
+  if (!parts_.on_version || pods().lists() == 0 ||
+      pods().resource_version() == version_remembered_ ||
+      (remembered_at_ && now - *remembered_at_ < kVersionPeriod)) {
+    return;
+  }
+  remembered_at_ = now;
+  version_remembered_ = pods().resource_version();
+  parts_.on_version(version_remembered_);
+}
+
+std::string ApiSession::State() const {
+  std::string text(PhaseName(pods().phase()));
+  if (const std::string_view trouble = TroubleName(pods().trouble());
+      !trouble.empty()) {
+    text = std::string(trouble);
+  }
+  text += "; " + DescribeVersion(discovery_);
+  if (!credentials_error_.empty()) {
+    text += "; " + credentials_error_;
+  } else if (!pods().last_error().empty()) {
+    text += "; last error: " + pods().last_error();
+  } else if (!discovery_.last_error().empty()) {
+    text += "; last error: " + discovery_.last_error();
+  }
+  return text;
+}
+
+}  // namespace devmgr::apiserver

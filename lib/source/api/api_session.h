@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "source/api/claim_getter.h"
+#include "source/api/credentials.h"
+#include "source/api/discovery.h"
+#include "source/api/kubeconfig.h"
+#include "source/api/pod_snapshot.h"
+#include "source/api/reflector.h"
+#include "source/api/transport.h"
+
+namespace devmgr::apiserver {
+
+/// Keeps reflectors, discovery and the reader of claims going over a transport,
+/// and makes snapshots of what they know. Lives on an executor; one timer, for
+/// what is due next.
+class ApiSession {
+ public:
+  struct Options {
+    std::string node_name;
+    std::vector<std::string> watched_kinds;  ///< Of resource.k8s.io.
+    bool stream_lists = false;
+    std::string pods_version;
+  };
+  struct Parts {
+    Executor& executor;
+    Transport& transport;
+    Credentials& credentials;
+    Random random;
+    /// Called with each new snapshot.
+    std::function<void(std::shared_ptr<const ObjectSnapshot>)> publish;
+    /// May be empty.
+    std::function<void(const std::string& pods_version)> on_version;
+    std::function<void(const std::string& state)> on_state;
+    std::function<void(const std::string& warning)> warn;
+  };
+
+  /// A list after a start or a break is confirmed by another one.
+  static constexpr std::chrono::seconds kConfirmAfter{30};
+  /// Certificates are looked at while nothing is sent.
+  static constexpr std::chrono::seconds kLookAtFiles{150};
+  static constexpr std::chrono::seconds kVersionPeriod{10};
+
+  ApiSession(Options options, Parts parts);
+  ~ApiSession();
+
+  /// Something has changed that may have been the reason of failures.
+  void Hurry();
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// One collection, and what was known of it last.
+  struct Watched {
+    std::string kind;
+    std::unique_ptr<Reflector> reflector;  // Null: not served.
+    ObjectStore::Objects known;
+    Transport::TransferId transfer = 0;
+    std::uint64_t errors = 0;  // As they were logged.
+    bool was_not_served = false;
+  };
+
+  void Step();
+  void SendDue(std::shared_ptr<const RequestCredentials> credentials);
+  void SendWatched(Watched& watched);
+  void SendDiscovery();
+  void SendGet(const ClaimGetter::Get& get);
+  Transport::TransferId SendWhole(
+      const ApiRequest& request,
+      std::function<void(const ResponseHead&, const std::string& body)> answer,
+      std::function<void(const std::string& error)> failure);
+
+  void After();
+  void AfterReflector(Watched& watched);
+  void TakePodChanges();
+  void Confirm();
+  void FollowDiscovery();
+  void SetTimer();
+  void PublishSoon();
+  void Publish();
+  void RememberVersion();
+  std::string State() const;
+  Reflector& pods() const { return *watched_[0]->reflector; }
+
+  const Options options_;
+  const Parts parts_;
+  /// Pods first. Pointers, as requests refer to them.
+  std::vector<std::unique_ptr<Watched>> watched_;
+  Discovery discovery_;
+  std::optional<ClaimGetter> getter_;
+  std::set<Transport::TransferId> whole_;  // Transfers of SendWhole.
+  std::string version_;
+
+  std::shared_ptr<const RequestCredentials> credentials_;
+  std::string credentials_error_;
+  RetryDelay credentials_delay_;
+  std::optional<TimePoint> credentials_due_;
+  TimePoint looked_at_files_;
+
+  std::shared_ptr<const ObjectSnapshot> snapshot_ =
+      std::make_shared<const ObjectSnapshot>();
+  GonePods gone_;
+  std::uint64_t lists_ = 0;  // Of pods, as they were looked at.
+  bool is_confirmed_ = false;
+  bool is_confirming_ = false;
+  std::optional<TimePoint> confirm_at_;
+  std::set<std::string> uids_before_;  // Of pods, when it was confirmed.
+
+  std::string version_remembered_;
+  std::optional<TimePoint> remembered_at_;
+  TimerId timer_ = 0;
+  bool will_publish_ = false;
+  bool is_in_step_ = false;
+  /// Tasks that come after the end know by it.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace devmgr::apiserver

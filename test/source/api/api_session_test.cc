@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/api/api_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/executor.h"
+#include "common/status.h"
+#include "source/api/api_texts.h"
+#include "source/api/fake_transport.h"
+
+namespace devmgr::apiserver {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kList[] = "/api/v1/pods?fieldSelector";
+constexpr char kWatch[] = "watch=true";
+constexpr char kGroup[] = "/apis/resource.k8s.io";
+constexpr char kV1[] = R"({"kind":"APIGroup","versions":[{"version":"v1"}]})";
+constexpr char kClaims[] = R"(,"resourceClaims":[{"name":"a",)"
+                           R"("resourceClaimName":"c"}])";
+
+class ApiSessionTest : public ::testing::Test {
+ protected:
+  ~ApiSessionTest() override { session.reset(); }
+
+  void Start(ApiSession::Options options = {}) {
+    options.node_name = "n1";
+    Kubeconfig config;
+    config.server = "https://api.test";
+    config.token_file = "/token";
+    credentials.emplace(
+        config,
+        Credentials::Seams{
+            .read_file = [this](const std::filesystem::path&)
+                -> absl::StatusOr<std::string> {
+              if (token.empty()) return NotFoundError("no such file");
+              return token;
+            },
+            .check_pair = {},
+            .wall_clock = [] { return std::chrono::system_clock::now(); },
+            .warn = [](const std::string&) {}});
+    session.emplace(
+        options,
+        ApiSession::Parts{
+            .executor = executor,
+            .transport = transport,
+            .credentials = *credentials,
+            .random = [] { return 0.0; },
+            .publish =
+                [this](std::shared_ptr<const ObjectSnapshot> published) {
+                  snapshot = std::move(published);
+                },
+            .on_version =
+                [this](const std::string& version) {
+                  versions.push_back(version);
+                },
+            .on_state = [this](const std::string& text) { state = text; },
+            .warn =
+                [this](const std::string& text) { warnings.push_back(text); }});
+  }
+  /// The pods are listed, and watched.
+  void StartWith(const std::vector<std::string>& pods,
+                 ApiSession::Options options = {}) {
+    Start(std::move(options));
+    ASSERT_TRUE(transport.Answer(kList, ListText(pods, "100")));
+    ASSERT_NE(transport.Find("pods?resourceVersion=100"), 0u);
+    transport.Begin(transport.Find("pods?resourceVersion=100"));
+    executor.RunPending();
+  }
+  void SendEvent(const std::string& type, const std::string& object) {
+    transport.Send(transport.Find("/pods?"), EventText(type, object));
+    executor.RunPending();
+  }
+  std::vector<std::string> Pods() const {
+    std::vector<std::string> pods;
+    for (const auto& [name, pod] : snapshot->pods) {
+      pods.push_back(name.name + "/" + pod->metadata.uid);
+    }
+    return pods;
+  }
+  std::vector<std::string> Gone() const {
+    std::vector<std::string> uids;
+    for (const PodUid& uid : snapshot->gone_pods) uids.push_back(uid.value);
+    return uids;
+  }
+
+  ManualExecutor executor;
+  FakeTransport transport;
+  std::string token = "sesame";
+  std::shared_ptr<const ObjectSnapshot> snapshot =
+      std::make_shared<const ObjectSnapshot>();
+  std::vector<std::string> versions;
+  std::vector<std::string> warnings;
+  std::string state;
+  std::optional<Credentials> credentials;
+  std::optional<ApiSession> session;
+};
+
+TEST_F(ApiSessionTest, PublishesPodsAndFollowsThem) {
+  StartWith({PodText("a", "u-a", 7)});
+  EXPECT_TRUE(snapshot->complete);
+  EXPECT_THAT(Pods(), ElementsAre("a/u-a"));
+  SendEvent("ADDED", PodText("b", "u-b", 101));
+  EXPECT_THAT(Pods(), ElementsAre("a/u-a", "b/u-b"));
+  SendEvent("DELETED", PodText("a", "u-a", 102));
+  EXPECT_THAT(Pods(), ElementsAre("b/u-b"));
+  EXPECT_THAT(Gone(), ElementsAre("u-a"));
+}
+
+TEST_F(ApiSessionTest, Api001PublishesNoHalfOfAList) {
+  Start();
+  ASSERT_TRUE(transport.Answer(
+      kList, ListText({PodText("a", "u-a", 7)}, "100", "token")));
+  executor.RunPending();
+  EXPECT_FALSE(snapshot->complete);
+  EXPECT_THAT(Pods(), IsEmpty());
+  ASSERT_TRUE(transport.Answer("continue=token",
+                               ListText({PodText("b", "u-b", 8)}, "100")));
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->complete);
+  EXPECT_THAT(Pods(), ElementsAre("a/u-a", "b/u-b"));
+}
+
+TEST_F(ApiSessionTest, KeepsWhatItKnowsWhileTheServerIsAway) {
+  StartWith({PodText("a", "u-a", 7)});
+  transport.End(transport.Find("/pods?"), absl::UnavailableError("reset"));
+  for (int i = 0; i < 20; ++i) {
+    executor.Advance(seconds(30));
+    if (const auto watch = transport.Find("/pods?")) {
+      transport.End(watch, absl::UnavailableError("refused"));
+    }
+  }
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->complete);
+  EXPECT_THAT(Pods(), ElementsAre("a/u-a"));
+  EXPECT_THAT(Gone(), IsEmpty());
+  EXPECT_THAT(state, HasSubstr("last error: the "));
+  EXPECT_THAT(state, HasSubstr("/api/v1/pods: refused"));
+}
+
+TEST_F(ApiSessionTest, Api035ReleasesThePodOfTheOldUidOnly) {
+  StartWith({PodText("p", "u-p", 7)});
+  transport.End(transport.Find("/pods?"));
+  executor.Advance(seconds(1));
+  ASSERT_TRUE(transport.Answer(kWatch, StatusText(410, "Expired"), 410));
+  ASSERT_TRUE(
+      transport.Answer(kList, ListText({PodText("p", "u-q", 120)}, "130")));
+  executor.RunPending();
+  EXPECT_THAT(Pods(), ElementsAre("p/u-q"));
+  EXPECT_TRUE(snapshot->complete);
+  // A list may be wrong; it alone names no pod as gone.
+  EXPECT_THAT(Gone(), IsEmpty());
+  EXPECT_FALSE(snapshot->vouched);
+}
+
+TEST_F(ApiSessionTest, ConfirmsAListAfterThirtySeconds) {
+  StartWith({PodText("a", "u-a", 7)});
+  EXPECT_FALSE(snapshot->vouched);
+  const std::uint64_t watch = snapshot->watch;
+  executor.Advance(seconds(29));
+  EXPECT_EQ(transport.Find("limit=500"), 0u);
+  executor.Advance(seconds(1));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("a", "u-a", 7)}, "105")));
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->vouched);
+  EXPECT_NE(snapshot->watch, watch);
+  executor.Advance(seconds(60));
+  EXPECT_EQ(transport.Find("limit=500"), 0u);
+}
+
+TEST_F(ApiSessionTest, DoesNotVouchWhenTheSecondListHasMorePods) {
+  StartWith({});
+  executor.Advance(seconds(30));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("a", "u-a", 7)}, "105")));
+  executor.RunPending();
+  EXPECT_FALSE(snapshot->vouched);
+  executor.Advance(seconds(30));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("a", "u-a", 7)}, "106")));
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->vouched);
+}
+
+TEST_F(ApiSessionTest, TwoPodsOfOneNameReleaseNone) {
+  StartWith({PodText("p", "u-q", 7)});
+  SendEvent("ADDED", PodText("p", "u-a", 101));
+  EXPECT_FALSE(snapshot->complete);
+  EXPECT_THAT(Pods(), ElementsAre("p/u-q"));
+  ASSERT_EQ(snapshot->problems.size(), 1u);
+  EXPECT_EQ(snapshot->problems[0].message,
+            "the server lists two pods 'ns/p', with the UIDs u-a and u-q");
+  SendEvent("DELETED", PodText("p", "u-q", 102));
+  EXPECT_TRUE(snapshot->complete);
+  EXPECT_THAT(Pods(), ElementsAre("p/u-a"));
+}
+
+TEST_F(ApiSessionTest, ReadsTheClaimsThatPodsReferTo) {
+  StartWith({PodText("p", "u-p", 7, kClaims)});
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  ASSERT_TRUE(transport.Answer(
+      "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c",
+      R"({"metadata":{"name":"c","namespace":"ns","uid":"u-c",)"
+      R"("resourceVersion":"9"},"spec":{}})"));
+  executor.RunPending();
+  ASSERT_EQ(snapshot->claims.size(), 1u);
+  EXPECT_EQ(snapshot->claims.begin()->second->metadata.uid, "u-c");
+  SendEvent("DELETED", PodText("p", "u-p", 101));
+  executor.Advance(seconds(1));
+  EXPECT_THAT(snapshot->claims, IsEmpty());
+}
+
+TEST_F(ApiSessionTest, Api037FollowsTheGroupWhenItIsServedLater) {
+  StartWith({PodText("p", "u-p", 7, kClaims)});
+  ASSERT_TRUE(transport.Answer(kGroup, "404 page not found", 404));
+  EXPECT_TRUE(snapshot->complete);
+  EXPECT_THAT(state, HasSubstr("resource.k8s.io is not served"));
+  executor.Advance(minutes(10));
+  ASSERT_TRUE(transport.Answer(
+      kGroup, R"({"kind":"APIGroup","versions":[{"version":"v1beta1"}]})"));
+  EXPECT_NE(transport.Find("resource.k8s.io/v1beta1/namespaces/ns/"), 0u);
+  EXPECT_THAT(state, HasSubstr("resource.k8s.io/v1beta1"));
+}
+
+TEST_F(ApiSessionTest, WatchesClaimsWhereTheAccountMay) {
+  StartWith({PodText("p", "u-p", 7, kClaims)},
+            {.watched_kinds = {"ResourceClaim", "ResourceSlice"}});
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  EXPECT_EQ(transport.Find("/namespaces/"), 0u);
+  EXPECT_NE(transport.Find("/apis/resource.k8s.io/v1/resourceslices?"
+                           "fieldSelector=spec.nodeName%3Dn1&limit=500"),
+            0u);
+  ASSERT_TRUE(transport.Answer(
+      "/apis/resource.k8s.io/v1/resourceclaims?limit=500",
+      ListText({R"({"metadata":{"name":"c","namespace":"ns","uid":"u-c",)"
+                R"("resourceVersion":"9"},"spec":{}})"},
+               "100")));
+  executor.RunPending();
+  EXPECT_EQ(snapshot->claims.size(), 1u);
+}
+
+TEST_F(ApiSessionTest, Api018ReadsTheTokenAgainWhenItIsRefused) {
+  Start();
+  const auto sent = [this] {
+    return transport.transfers.at(transport.Find(kList))
+        .credentials->token.Reveal();
+  };
+  EXPECT_EQ(sent(), "sesame");
+  token = "other";
+  ASSERT_TRUE(transport.Answer(kList, "", 401));
+  EXPECT_EQ(sent(), "other");
+}
+
+TEST_F(ApiSessionTest, WaitsForCredentials) {
+  token = "";
+  Start();
+  EXPECT_THAT(transport.transfers, IsEmpty());
+  EXPECT_THAT(state, HasSubstr("the token file '/token' cannot be used"));
+  token = "sesame";
+  executor.Advance(minutes(3));
+  EXPECT_NE(transport.Find(kList), 0u);
+}
+
+TEST_F(ApiSessionTest, RemembersTheVersionOfThePods) {
+  StartWith({});
+  SendEvent("ADDED", PodText("a", "u-a", 101));
+  EXPECT_THAT(versions, ElementsAre("100"));
+  executor.Advance(seconds(10));
+  SendEvent("ADDED", PodText("b", "u-b", 102));
+  EXPECT_THAT(versions, ElementsAre("100", "102"));
+}
+
+TEST_F(ApiSessionTest, CancelsItsRequestsAtTheEnd) {
+  StartWith({PodText("p", "u-p", 7)});
+  EXPECT_THAT(transport.transfers, ::testing::Not(IsEmpty()));
+  session.reset();
+  EXPECT_THAT(transport.transfers, IsEmpty());
+  EXPECT_EQ(executor.timers(), 0u);
+}
+
+}  // namespace
+}  // namespace devmgr::apiserver
