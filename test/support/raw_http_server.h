@@ -8,6 +8,8 @@
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -34,6 +36,11 @@ class RawConnection {
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience,
                  sizeof(patience));
     if (tls == nullptr) return;
+    // OpenSSL writes to clients that have hung up.
+    sigset_t broken_pipe;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
     ssl_.reset(SSL_new(tls));
     SSL_set_fd(ssl_.get(), fd_.get());
     is_open_ = SSL_accept(ssl_.get()) == 1;

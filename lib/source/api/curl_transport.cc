@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -429,6 +431,12 @@ class CurlTransport final : public Transport {
 
 void CurlTransport::Run() {
   pthread_setname_np(pthread_self(), "devmgr-http");
+  // Libraries below libcurl may write to a connection that the server has
+  // closed; the signal would end the host's process.
+  sigset_t broken_pipe;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
   for (;;) {
     for (const Shared::Command& command : shared_->TakeCommands()) {
       if (!Carry(command)) {

@@ -333,7 +333,8 @@ std::string TimerOfClient(const std::string& server_port_hex) {
   while (std::getline(table, line)) {
     // Columns: number, local, remote, state, queues, timer:when.
     const std::size_t remote = line.find(":", line.find(":") + 1);
-    if (line.find(":" + server_port_hex + " 01", remote) == std::string::npos) {
+    if (line.find(":" + server_port_hex + " 01 ", remote) ==
+        std::string::npos) {
       continue;
     }
     return line;
