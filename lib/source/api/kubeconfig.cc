@@ -19,6 +19,8 @@ namespace {
 using api::Quoted;
 using api::Value;
 
+constexpr std::size_t kMaxServerBytes = 2000;
+
 /// Reads what the chosen context names. No message repeats a value of a user.
 class KubeconfigReader {
  public:
@@ -220,6 +222,9 @@ bool HasHost(std::string_view url,
 absl::Status KubeconfigReader::CheckServer() const {
   const std::string& server = config_.server;
   if (server.empty()) return InvalidArgumentError("server is not set");
+  if (server.size() > kMaxServerBytes) {
+    return InvalidArgumentError("server exceeds {} bytes", kMaxServerBytes);
+  }
   if (WithoutUserInfo(server) != server) {
     return InvalidArgumentError(
         "server has a user or a password in it, which is not supported");

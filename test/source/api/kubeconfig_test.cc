@@ -136,6 +136,8 @@ TEST(KubeconfigTest, NamesTheMistake) {
       {"", "", "cluster 'k': server is not set"},
       {"server: api.test", "", "server 'api.test' is no URL"},
       {"server: 'https://'", "", "server 'https:' is no URL"},
+      {"server: 'https://" + std::string(2000, 'a') + "'", "",
+       "server exceeds 2000 bytes"},
       {"server: 'https://a?x=1'", "", "more than a host and a path"},
       {"server: 7", "", "cluster 'k': server is no string"},
       {"server: 'https://a', insecure-skip-tls-verify: 'yes'", "",
