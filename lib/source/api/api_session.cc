@@ -227,6 +227,10 @@ void ApiSession::AfterReflector(Watched& watched) {
     parts_.warn(reflector.last_error());
     PublishSoon();
   }
+  if (std::exchange(watched.trouble, reflector.trouble()) !=
+      reflector.trouble()) {
+    PublishSoon();
+  }
   const bool is_not_served =
       reflector.trouble() == Reflector::Trouble::kNotServed;
   if (is_not_served && !std::exchange(watched.was_not_served, is_not_served) &&
@@ -320,7 +324,10 @@ void ApiSession::After() {
   if (getter_) {
     if (getter_->TakeRefused()) parts_.credentials.Refused();
     if (getter_->TakeNotServed()) discovery_.OnNotServed(parts_.executor.Now());
-    if (!getter_->TakeChanges().empty()) PublishSoon();
+    auto problems = getter_->problems();
+    const bool has_others = problems != claim_problems_;
+    claim_problems_ = std::move(problems);
+    if (!getter_->TakeChanges().empty() || has_others) PublishSoon();
   }
   Step();
 }

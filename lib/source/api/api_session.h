@@ -69,6 +69,7 @@ class ApiSession {
     Transport::TransferId transfer = 0;
     std::uint64_t errors = 0;  // As they were logged.
     bool was_not_served = false;
+    Reflector::Trouble trouble = Reflector::Trouble::kNone;  // As published.
   };
 
   void Step();
@@ -99,7 +100,8 @@ class ApiSession {
   std::vector<std::unique_ptr<Watched>> watched_;
   Discovery discovery_;
   std::optional<ClaimGetter> getter_;
-  std::set<Transport::TransferId> whole_;  // Transfers of SendWhole.
+  std::map<ObjectName, std::string> claim_problems_;  // As published.
+  std::set<Transport::TransferId> whole_;             // Transfers of SendWhole.
   std::string version_;
 
   std::shared_ptr<const RequestCredentials> credentials_;

@@ -273,6 +273,26 @@ TEST_F(ApiSessionTest, WaitsForCredentials) {
   EXPECT_NE(transport.Find(kList), 0u);
 }
 
+TEST_F(ApiSessionTest, ShowsTroubleAsLongAsThereIsSome) {
+  StartWith({PodText("p", "u-p", 7, kClaims)});
+  EXPECT_THAT(snapshot->problems, IsEmpty());
+  transport.End(transport.Find("/pods?"), absl::UnavailableError("reset"));
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  ASSERT_TRUE(transport.Answer("resourceclaims/c",
+                               StatusText(403, "Forbidden", "may not"), 403));
+  executor.RunPending();
+  ASSERT_EQ(snapshot->problems.size(), 2u);
+  EXPECT_EQ(snapshot->problems[0].message, "the watch of /api/v1/pods: reset");
+  EXPECT_EQ(snapshot->problems[1].message, "ns/c: HTTP 403 Forbidden: may not");
+  executor.Advance(std::chrono::milliseconds(800));
+  transport.Begin(transport.Find("/pods?"));
+  ASSERT_TRUE(transport.Answer(
+      "resourceclaims/c",
+      StatusText(403, "Forbidden", "no relationship found between"), 403));
+  executor.RunPending();
+  EXPECT_THAT(snapshot->problems, IsEmpty());
+}
+
 TEST_F(ApiSessionTest, RemembersTheVersionOfThePods) {
   StartWith({});
   SendEvent("ADDED", PodText("a", "u-a", 101));
