@@ -32,7 +32,7 @@ Search::End Search::Run() {
         return absl::IsCancelled(error_) ? End::kInterrupted : End::kError;
       case Signal::kNone:
       case Signal::kOverflow:
-        Remember();
+        if (left_out_from_ == 0) Remember();
         if (stack_.empty()) return End::kNone;
         break;
       case Signal::kDown:
@@ -43,7 +43,12 @@ Search::End Search::Run() {
 
 Search::Signal Search::Enter() {
   if (!Tick()) return Signal::kError;
-  if (next_.claim >= requests_.claims.size()) return Signal::kSolved;
+  if (next_.claim >= requests_.claims.size()) {
+    if (left_out_from_ == 0) return Signal::kSolved;
+    stack_[left_out_from_ - 1].is_settled = true;
+    return TakeUpAgain();
+  }
+  if (left_out_from_ != 0 && !HasStepsToLeaveOut()) return TakeUpAgain();
   const Claim& claim = requests_.claims[next_.claim];
   if (next_.main >= claim.requests.size()) {
     Push(Kind::kClaimEnd, 0);
@@ -61,7 +66,8 @@ Search::Signal Search::Enter() {
 Search::Signal Search::EnterRequest(RequestNumber number) {
   const Request& request = requests_.requests[number];
   if (request.wants_all && request.all.empty()) return Signal::kNone;
-  if (next_.count >= request.wanted) {
+  if (next_.count >= request.wanted || IsLeftOut(request)) {
+    if (!stack_.empty()) stack_.back().has_gone_on = true;
     next_ = {.claim = next_.claim, .main = next_.main + 1};
     return Signal::kDown;
   }
@@ -95,10 +101,14 @@ Search::Signal Search::Resume(Signal below) {
       trial_.GiveBackLast();
       return Pop(below);
     case Kind::kDevices:
+      if (stack_.size() == left_out_from_) {
+        left_out_from_ = 0;
+        return Pop(below);
+      }
       trial_.GiveBackLast();
       if (below == Signal::kOverflow) return Pop(below);
       Failed(frame);
-      return NextDevice(frame);
+      return MayLeaveOut(frame) ? LeaveOut(frame) : NextDevice(frame);
   }
   return Pop(below);
 }
@@ -207,6 +217,7 @@ bool Search::IsHopeless() {
     is_possible.push_back(eligible >= request.wanted &&
                           !(request.wants_all && request.all.empty()));
   }
+  may_leave_out_ = true;
   for (const Claim& claim : requests_.claims) {
     for (const MainRequest& main : claim.requests) {
       const auto first = is_possible.begin() + main.first;
@@ -218,6 +229,36 @@ bool Search::IsHopeless() {
   return false;
 }
 
+bool Search::IsLeftOut(const Request& request) const {
+  return left_out_from_ != 0 && request.has_admin_access && !request.wants_all;
+}
+
+bool Search::HasStepsToLeaveOut() const {
+  return steps_without_ < 1'000 + 4 * (steps_ - steps_without_);
+}
+
+bool Search::MayLeaveOut(const Frame& frame) const {
+  return may_leave_out_ && left_out_from_ == 0 && !frame.is_settled &&
+         frame.has_gone_on &&
+         requests_.requests[frame.request].has_admin_access &&
+         HasStepsToLeaveOut();
+}
+
+Search::Signal Search::LeaveOut(Frame& frame) {
+  left_out_from_ = stack_.size();
+  next_ = {.claim = frame.place.claim, .main = frame.place.main + 1};
+  return Signal::kDown;
+}
+
+Search::Signal Search::TakeUpAgain() {
+  for (; stack_.size() > left_out_from_; stack_.pop_back()) {
+    const Kind kind = stack_.back().kind;
+    if (kind == Kind::kDevices || kind == Kind::kAll) trial_.GiveBackLast();
+  }
+  left_out_from_ = 0;
+  return NextDevice(stack_.back());
+}
+
 Search::Frame& Search::Push(Kind kind, RequestNumber request) {
   Frame& frame = stack_.emplace_back();
   frame.kind = kind;
@@ -227,7 +268,12 @@ Search::Frame& Search::Push(Kind kind, RequestNumber request) {
 }
 
 Search::Signal Search::Pop(Signal signal) {
+  const Frame& frame = stack_.back();
+  const bool has_gone_on = frame.kind == Kind::kDevices &&
+                           frame.place.count > 0 && frame.has_gone_on;
   stack_.pop_back();
+  // The frame below has the request's device before this one.
+  if (has_gone_on) stack_.back().has_gone_on = true;
   return signal;
 }
 
@@ -242,6 +288,7 @@ bool Search::Tick() {
     return false;
   }
   ++steps_;
+  if (left_out_from_ != 0) ++steps_without_;
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,6 +31,11 @@ namespace devmgr::allocator {
 ///
 /// A search ends with the first solution. Its depth is the number of devices,
 /// requests and claims.
+///
+/// Admin access takes nothing of what others need, but for its own claim, so
+/// that another device for it seldom helps what comes after. When that has
+/// failed, it is looked for once with the requests for admin access left out:
+/// if there is no solution even so, there is none with any device for them.
 class Search {
  public:
   enum class End : std::uint8_t { kSolved, kNone, kError, kInterrupted };
@@ -70,8 +76,10 @@ class Search {
     Kind kind = Kind::kDevices;
     Place place;
     RequestNumber request = 0;
-    std::uint32_t next = 0;             ///< The next alternative, or device.
-    bool is_overflow = true;            ///< All alternatives so far were.
+    std::uint32_t next = 0;    ///< The next alternative, or device.
+    bool is_overflow = true;   ///< All alternatives so far were.
+    bool has_gone_on = false;  ///< What comes after the request was tried.
+    bool is_settled = false;   ///< What comes after has a solution without it.
     std::vector<std::uint32_t> failed;  ///< Likenesses of devices that failed.
   };
 
@@ -91,6 +99,13 @@ class Search {
   /// Whether some request has too few devices whatever the others get. Looked
   /// at once, when a first attempt has failed.
   bool IsHopeless();
+  /// Whether to look for what comes after the frame's request without it.
+  bool MayLeaveOut(const Frame& frame) const;
+  Signal LeaveOut(Frame& frame);
+  bool IsLeftOut(const Request& request) const;
+  /// Goes on where LeaveOut() was called; it was no use.
+  Signal TakeUpAgain();
+  bool HasStepsToLeaveOut() const;
   bool Tick();
   void Remember();
 
@@ -105,8 +120,13 @@ class Search {
   std::vector<RequestNumber> alternatives_;
   std::vector<Chosen> furthest_;
   bool is_hope_checked_ = false;
+  bool may_leave_out_ = false;  ///< No selector fails on any device.
+  /// The size of the stack at which requests for admin access are left out
+  /// from there on; 0: none is.
+  std::size_t left_out_from_ = 0;
   std::uint64_t steps_ = 0;
-  absl::Status error_;  ///< Cancelled: interrupted.
+  std::uint64_t steps_without_ = 0;  ///< Of them, with requests left out.
+  absl::Status error_;               ///< Cancelled: interrupted.
 };
 
 }  // namespace devmgr::allocator

@@ -3,6 +3,8 @@
 // All devices, admin access and alternatives, scenario by scenario.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -129,6 +131,57 @@ TEST(AllocatorAdmin, GivesAClaimNoDeviceTwice) {
             "q0=p1/d1 q1=p1/d2!");
   EXPECT_EQ(bed.Solve({Want().One(Ask("A", 2).Admin()).One(Ask("A"))}),
             "no-solution");
+}
+
+/// Ten devices of which no two are alike, all of one NUMA node.
+void AddUnlikeDevices(Bed& bed) {
+  std::map<std::string, std::string> counters;
+  std::vector<SliceDevice> devices;
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    counters[name] = "1";
+    devices.push_back(Dev(name).Int("numa", 1).Uses("set", {{name, "1"}}));
+  }
+  bed.Counters("p1", "set", counters);
+  bed.Slice("n1", "p1", devices);
+}
+
+// Another device for admin access does not help what comes after it.
+TEST(AllocatorAdmin, DoesNotMultiplyASearchWithoutSolution) {
+  Bed bed;
+  AddUnlikeDevices(bed);
+  const Want without = Want().One(Ask("A", 2)).Distinct("a/numa");
+  ASSERT_EQ(bed.Solve({without}), "no-solution");
+  const std::uint64_t alone = bed.outcome.steps;
+  Want claim;
+  for (int i = 0; i < 3; ++i) claim.One(Ask("A").Admin());
+  claim.One(Ask("A", 2)).Distinct("a/numa", {"q3"});
+  EXPECT_EQ(bed.Solve({claim}), "no-solution");
+  EXPECT_LE(bed.outcome.steps, 8 * alone);
+  Want many;
+  many.One(Ask("A", 5).Admin());
+  many.One(Ask("A", 2)).Distinct("a/numa", {"q1"});
+  EXPECT_EQ(bed.Solve({many, without}), "no-solution");
+  EXPECT_LE(bed.outcome.steps, 12 * alone);
+  bed.options.reduce_symmetry = false;
+  EXPECT_EQ(bed.Solve({claim}), "no-solution");
+  EXPECT_GT(bed.outcome.steps, 500 * alone);
+}
+
+// Unless it is the one of its claim that another request needs.
+TEST(AllocatorAdmin, LeavesItsClaimTheDeviceThatItNeeds) {
+  Bed bed;
+  AddUnlikeDevices(bed);
+  const auto only = [](const std::string& name) {
+    return Ask("A").If("device.attributes['a'].?name.orValue('') == '" + name +
+                       "'");
+  };
+  for (SliceDevice& device : bed.slices.back().devices) {
+    device.attributes["name"] = SharedText(device.name);
+  }
+  const Want claim =
+      Want().One(Ask("A", 2).Admin()).One(only("d1")).One(only("d0"));
+  EXPECT_EQ(bed.Solve({claim}), "q0=p1/d2! q0=p1/d3! q1=p1/d1 q2=p1/d0");
 }
 
 // AL-029

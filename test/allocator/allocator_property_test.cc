@@ -78,7 +78,7 @@ TEST(AllocatorProperty, TheFirstFitIsAlwaysTheSame) {
     const std::string plain = bed.Solve(claims);
     if (bed.outcome.result != Result::kInterrupted) {
       EXPECT_EQ(plain, first);
-      EXPECT_GE(bed.outcome.steps, steps);
+      EXPECT_LE(steps, 5 * bed.outcome.steps + 1'000);
     }
     ++results[bed.outcome.result];
   });

@@ -137,7 +137,7 @@ std::vector<ResourceClaim> RandomClaims(Luck& luck, bool may_want_all,
                      RandomAsk(luck, may_want_all, may_fail)});
       } else {
         Ask ask = RandomAsk(luck, may_want_all, may_fail);
-        if (luck.Chance(10)) ask.Admin();
+        if (luck.Chance(25)) ask.Admin();
         claim.One(ask);
       }
     }

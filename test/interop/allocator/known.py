@@ -147,8 +147,6 @@ DIFFERENCES = (
     ('D7 a device with shares is not handed out as a whole',
      lambda world, official, ours: (official['result'] == 'solved' or said(official, 'CEL runtime error')) and
      ours['result'] != 'error' and has_turned_dedicated(world)),
-    ('D2 admin access takes nothing of others, so that there is more to try',
-     lambda world, official, ours: ours['result'] == 'interrupted' and admin_shares(world)),
     ('D2 admin access takes nothing of others',
      lambda world, official, ours: ours['result'] == 'solved' and admin_shares(world)),
 )
