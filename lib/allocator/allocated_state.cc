@@ -2,57 +2,115 @@
 #include "allocator/allocated_state.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace devmgr::allocator {
 namespace {
 
-PoolDevice DeviceOf(const DeviceRequestAllocationResult& result) {
+using SharedCharge = std::shared_ptr<const CounterAmounts>;
+
+PoolDeviceView DeviceOf(const DeviceRequestAllocationResult& result) {
   return {result.driver, result.pool, result.device};
 }
 
-auto OrderOf(const Holder& holder) {
-  return std::tie(holder.claim_uid, holder.share_id);
+bool IsSame(const SharedCharge& a, const SharedCharge& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
 }
 
-std::optional<std::map<CounterName, Amount>> ChargeOf(
-    const PoolDevice& device, const std::vector<DeviceCharge>* charges) {
-  if (charges == nullptr) return std::nullopt;
-  std::map<CounterName, Amount> amounts;
+/// Of devices without counters.
+const SharedCharge& NoCharge() {
+  static const auto none = std::make_shared<const CounterAmounts>();
+  return none;
+}
+
+SharedCharge ChargeOf(const DeviceRequestAllocationResult& result,
+                      const std::vector<DeviceCharge>* charges) {
+  if (charges == nullptr) return nullptr;
+  CounterAmounts amounts;
   for (const DeviceCharge& charge : *charges) {
-    if (charge.device != device) continue;
+    if (PoolDeviceView(charge.device) != DeviceOf(result)) continue;
     for (const auto& [counter, quantity] : charge.counters) {
-      amounts[counter] = std::max(amounts[counter], AmountOf(quantity));
+      Amount& amount = amounts[counter];
+      amount = std::max(amount, AmountOf(quantity));
     }
   }
-  return amounts;
+  return amounts.empty()
+             ? NoCharge()
+             : std::make_shared<const CounterAmounts>(std::move(amounts));
 }
 
-/// What follows from the holders.
-void Summarize(HeldDevice& device) {
-  device.consumed.clear();
-  device.charge.emplace();
-  for (const Holder& holder : device.holders) {
-    for (const auto& [name, amount] : holder.consumed) {
-      device.consumed[name] += amount;
-    }
-    if (!holder.charge) {
-      device.charge.reset();
-    } else if (device.charge) {
-      for (const auto& [counter, amount] : *holder.charge) {
-        Amount& most = (*device.charge)[counter];
-        most = std::max(most, amount);
-      }
+/// The largest amounts of all that is recorded.
+SharedCharge LargestOf(const HeldDevice& device) {
+  if (device.unrecorded > 0) return nullptr;
+  if (device.recorded.empty()) return NoCharge();
+  if (device.recorded.size() == 1) return device.recorded.front().charge;
+  CounterAmounts most;
+  for (const HeldDevice::Recorded& each : device.recorded) {
+    for (const auto& [counter, amount] : *each.charge) {
+      Amount& largest = most[counter];
+      largest = std::max(largest, amount);
     }
   }
+  return std::make_shared<const CounterAmounts>(std::move(most));
+}
+
+/// A holder with `charge` has come. The charge that equals it, if one is
+/// recorded, takes its place.
+void CountCharge(HeldDevice& device, SharedCharge& charge) {
+  if (charge == nullptr) {
+    ++device.unrecorded;
+  } else if (!charge->empty()) {
+    const auto same =
+        std::find_if(device.recorded.begin(), device.recorded.end(),
+                     [&](const auto& each) { return *each.charge == *charge; });
+    if (same != device.recorded.end()) {
+      ++same->holders;
+      charge = same->charge;
+    } else {
+      device.recorded.push_back({charge, 1});
+    }
+  }
+  device.charge = LargestOf(device);
+}
+
+/// A holder with `charge` has gone.
+void DiscountCharge(HeldDevice& device, const SharedCharge& charge) {
+  if (charge == nullptr) {
+    --device.unrecorded;
+  } else if (!charge->empty()) {
+    const auto same =
+        std::find_if(device.recorded.begin(), device.recorded.end(),
+                     [&](const auto& each) { return each.charge == charge; });
+    if (--same->holders == 0) device.recorded.erase(same);
+  }
+  device.charge = LargestOf(device);
+}
+
+/// What a share consumes is added, or with `sign` -1 taken off.
+void Consume(HeldDevice& device, const DeviceRequestAllocationResult& result,
+             int sign) {
+  if (result.share_id.empty()) return;
+  for (const auto& [name, quantity] : result.consumed_capacity) {
+    const auto total = device.consumed.try_emplace(name.str()).first;
+    total->second += sign * AmountOf(quantity);
+    if (total->second == 0) device.consumed.erase(total);
+  }
+}
+
+bool operator==(const Holder& a, const Holder& b) {
+  return a.claim == b.claim && a.results == b.results &&
+         IsSame(a.charge, b.charge);
 }
 
 }  // namespace
 
-bool HeldDevice::IsHeldWhole() const {
-  return std::any_of(holders.begin(), holders.end(), [](const Holder& holder) {
-    return holder.share_id.empty();
-  });
+bool operator==(const HeldDevice& a, const HeldDevice& b) {
+  return a.holders.size() == b.holders.size() && a.whole == b.whole &&
+         a.consumed == b.consumed && IsSame(a.charge, b.charge) &&
+         std::equal(a.holders.begin(), a.holders.end(), b.holders.begin(),
+                    [](const auto& one, const auto& other) {
+                      return one.first == other.first &&
+                             one.second == other.second;
+                    });
 }
 
 void AllocatedState::Add(const ResourceClaim& claim,
@@ -66,53 +124,67 @@ void AllocatedState::Add(const ObjectMeta& claim,
                          const std::vector<DeviceCharge>* charges) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
     if (result.admin_access) continue;
-    const PoolDevice id = DeviceOf(result);
-    Holder holder;
-    holder.claim_uid = claim.uid;
-    holder.share_id = result.share_id;
-    holder.claim = claim.FullName();
-    if (!result.share_id.empty()) {
-      for (const auto& [name, quantity] : result.consumed_capacity) {
-        holder.consumed[name.str()] = AmountOf(quantity);
-      }
-    }
-    holder.charge = ChargeOf(id, charges);
-
-    const HeldDevice* held = Find(id);
-    HeldDevice device = held != nullptr ? *held : HeldDevice();
-    const auto place =
-        std::upper_bound(device.holders.begin(), device.holders.end(), holder,
-                         [](const Holder& a, const Holder& b) {
-                           return OrderOf(a) < OrderOf(b);
-                         });
-    device.holders.insert(place, std::move(holder));
-    Put(id, std::move(device));
+    AddResult(claim, result, ChargeOf(result, charges));
   }
+}
+
+void AllocatedState::AddResult(const ObjectMeta& claim,
+                               const DeviceRequestAllocationResult& result,
+                               std::shared_ptr<const CounterAmounts> charge) {
+  const PoolDeviceView id = DeviceOf(result);
+  const HeldDevice* held = Find(id);
+  HeldDevice device = held != nullptr ? *held : HeldDevice();
+  HolderId holder{claim.uid, result.share_id};
+  const Holder* known = device.holders.Find(holder);
+  if (known == nullptr) {
+    CountCharge(device, charge);
+    device.holders.insert_or_assign(std::move(holder),
+                                    {claim.FullName(), 1, std::move(charge)});
+  } else {
+    Holder more = *known;
+    ++more.results;
+    device.holders.insert_or_assign(std::move(holder), std::move(more));
+  }
+  if (result.share_id.empty()) ++device.whole;
+  Consume(device, result, 1);
+  devices_.insert_or_assign(id.Copy(), std::move(device));
 }
 
 void AllocatedState::Remove(const ObjectMeta& claim,
                             const AllocationResult& allocation) {
   for (const DeviceRequestAllocationResult& result : allocation.results) {
-    if (result.admin_access) continue;
-    const PoolDevice id = DeviceOf(result);
-    const HeldDevice* held = Find(id);
-    if (held == nullptr) continue;
-    HeldDevice device = *held;
-    const auto holder = std::find_if(
-        device.holders.begin(), device.holders.end(), [&](const Holder& each) {
-          return each.claim_uid == claim.uid &&
-                 each.share_id == result.share_id;
-        });
-    if (holder == device.holders.end()) continue;
-    device.holders.erase(holder);
-    Put(id, std::move(device));
+    if (!result.admin_access) RemoveResult(claim, result);
   }
 }
 
-std::map<CounterName, Amount> AllocatedState::Charged(
-    const PoolId& pool) const {
-  std::map<CounterName, Amount> charged;
-  const PoolDevice first{pool.driver, pool.pool, ""};
+void AllocatedState::RemoveResult(const ObjectMeta& claim,
+                                  const DeviceRequestAllocationResult& result) {
+  const PoolDeviceView id = DeviceOf(result);
+  const HeldDevice* held = Find(id);
+  if (held == nullptr) return;
+  HolderId holder{claim.uid, result.share_id};
+  const Holder* known = held->holders.Find(holder);
+  if (known == nullptr) return;
+  if (held->holders.size() == 1 && known->results == 1) {
+    devices_.erase(id);
+    return;
+  }
+  HeldDevice device = *held;
+  Holder fewer = *known;
+  if (--fewer.results == 0) {
+    DiscountCharge(device, fewer.charge);
+    device.holders.erase(holder);
+  } else {
+    device.holders.insert_or_assign(std::move(holder), std::move(fewer));
+  }
+  if (result.share_id.empty()) --device.whole;
+  Consume(device, result, -1);
+  devices_.insert_or_assign(id.Copy(), std::move(device));
+}
+
+CounterAmounts AllocatedState::Charged(const PoolId& pool) const {
+  CounterAmounts charged;
+  const PoolDeviceView first(pool.driver, pool.pool, "");
   for (auto device = devices_.lower_bound(first);
        device != devices_.end() && device->first.Pool() == pool; ++device) {
     if (!device->second.charge) continue;
@@ -121,15 +193,6 @@ std::map<CounterName, Amount> AllocatedState::Charged(
     }
   }
   return charged;
-}
-
-void AllocatedState::Put(const PoolDevice& id, HeldDevice device) {
-  if (device.holders.empty()) {
-    devices_.erase(id);
-    return;
-  }
-  Summarize(device);
-  devices_.insert_or_assign(id, std::move(device));
 }
 
 }  // namespace devmgr::allocator

@@ -7,9 +7,12 @@
 #include <devmgr/objects.h>
 
 #include <compare>
+#include <cstdint>
+#include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +39,27 @@ struct PoolDevice {
   friend auto operator<=>(const PoolDevice&, const PoolDevice&) = default;
 };
 
+/// The same, where the names lie elsewhere.
+struct PoolDeviceView {
+  std::string_view driver;
+  std::string_view pool;
+  std::string_view device;
+
+  PoolDeviceView() = default;
+  PoolDeviceView(std::string_view driver_name, std::string_view pool_name,
+                 std::string_view device_name)
+      : driver(driver_name), pool(pool_name), device(device_name) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): it is the same name
+  PoolDeviceView(const PoolDevice& other)
+      : PoolDeviceView(other.driver, other.pool, other.device) {}
+  PoolDevice Copy() const {
+    return {std::string(driver), std::string(pool), std::string(device)};
+  }
+  std::string Text() const { return Copy().Text(); }
+  friend auto operator<=>(const PoolDeviceView&,
+                          const PoolDeviceView&) = default;
+};
+
 /// A counter of a pool: the name of its set, and its own.
 using CounterName = std::pair<std::string, std::string>;
 
@@ -47,34 +71,53 @@ struct DeviceCharge {
   friend bool operator==(const DeviceCharge&, const DeviceCharge&) = default;
 };
 
-/// One result of a claim, as far as others are concerned.
-struct Holder {
+/// What a device takes of the counters of its pool.
+using CounterAmounts = std::map<CounterName, Amount>;
+
+/// A result of a claim, or several that are the same to others.
+struct HolderId {
   std::string claim_uid;
   std::string share_id;  ///< Empty: the claim has the whole device.
+  friend auto operator<=>(const HolderId&, const HolderId&) = default;
+};
+struct Holder {
   ObjectName claim;
-  std::map<std::string, Amount> consumed;
-  /// Nothing: what the device uses is what its slice says today.
-  std::optional<std::map<CounterName, Amount>> charge;
-  friend bool operator==(const Holder&, const Holder&) = default;
+  std::uint32_t results = 0;
+  /// Null: what the device uses is what its slice says today.
+  std::shared_ptr<const CounterAmounts> charge;
 };
 
-/// A device that some claim holds.
+/// A device that some claim holds. A copy shares the holders.
 struct HeldDevice {
-  std::vector<Holder> holders;  ///< By UID of the claim and ID of the share.
-  /// By name of the capacity, of all holders.
-  std::map<std::string, Amount> consumed;
-  /// What is charged: the largest of what the holders recorded. Nothing when
-  /// one of them recorded nothing.
-  std::optional<std::map<CounterName, Amount>> charge;
+  PersistentMap<HolderId, Holder> holders;
+  /// By name of the capacity, of all holders; those of which nothing is left
+  /// are missing.
+  std::map<std::string, Amount, std::less<>> consumed;
+  /// What is charged: the largest of what the holders recorded. Null when one
+  /// of them recorded nothing.
+  std::shared_ptr<const CounterAmounts> charge;
 
-  bool IsHeldWhole() const;
-  friend bool operator==(const HeldDevice&, const HeldDevice&) = default;
+  bool IsHeldWhole() const { return whole > 0; }
+  friend bool operator==(const HeldDevice& a, const HeldDevice& b);
+
+  // What the rest follows from without a look at all holders.
+  struct Recorded {
+    std::shared_ptr<const CounterAmounts> charge;
+    std::uint32_t holders = 0;
+  };
+  std::uint32_t whole = 0;         ///< Results without a share ID.
+  std::uint32_t unrecorded = 0;    ///< Holders without a charge.
+  std::vector<Recorded> recorded;  ///< Each charge once, empty ones left out.
 };
 
 /// Devices with admin access do not count. Keys are driver, pool and device;
 /// counters are those of driver, pool, set and counter, so that two drivers
 /// with pools of one name have nothing to do with each other. A state belongs
 /// to one thread at a time; its copies may be on others.
+///
+/// A change costs what the allocation has, times the logarithm of how much is
+/// held, and a copy nothing: a state is kept up to date claim by claim, and is
+/// never built anew.
 class AllocatedState {
  public:
   /// Counts what `claim` has by its status. `charges` is what was recorded with
@@ -85,26 +128,40 @@ class AllocatedState {
   /// The same for an allocation that is decided and not written yet.
   void Add(const ObjectMeta& claim, const AllocationResult& allocation,
            const std::vector<DeviceCharge>* charges = nullptr);
-  /// Undoes Add() of the same claim and allocation, exactly.
+  /// Undoes Add() of the same claim and allocation, exactly. Results that were
+  /// not added are passed over.
   void Remove(const ObjectMeta& claim, const AllocationResult& allocation);
 
+  /// Nothing was changed since one was copied from the other. Takes no time.
+  bool SharesAllWith(const AllocatedState& other) const {
+    return devices_.SharesAllWith(other.devices_);
+  }
+
   /// Null when no claim holds it.
-  const HeldDevice* Find(const PoolDevice& device) const {
+  const HeldDevice* Find(const PoolDeviceView& device) const {
     return devices_.Find(device);
   }
   /// All that are charged to the pool by record.
-  std::map<CounterName, Amount> Charged(const PoolId& pool) const;
+  CounterAmounts Charged(const PoolId& pool) const;
 
-  const PersistentMap<PoolDevice, HeldDevice>& devices() const {
-    return devices_;
-  }
   friend bool operator==(const AllocatedState&,
                          const AllocatedState&) = default;
 
  private:
-  void Put(const PoolDevice& id, HeldDevice device);
+  struct ByName {
+    using is_transparent = void;
+    bool operator()(const PoolDeviceView& a, const PoolDeviceView& b) const {
+      return a < b;
+    }
+  };
 
-  PersistentMap<PoolDevice, HeldDevice> devices_;
+  void AddResult(const ObjectMeta& claim,
+                 const DeviceRequestAllocationResult& result,
+                 std::shared_ptr<const CounterAmounts> charge);
+  void RemoveResult(const ObjectMeta& claim,
+                    const DeviceRequestAllocationResult& result);
+
+  PersistentMap<PoolDevice, HeldDevice, ByName> devices_;
 };
 
 }  // namespace devmgr::allocator

@@ -38,7 +38,7 @@ std::vector<Capacity> CapacitiesOf(const SliceDevice& device) {
   std::vector<Capacity> capacities;
   capacities.reserve(device.capacity.size());
   for (const auto& [name, capacity] : device.capacity) {
-    capacities.push_back({name.str(), AmountOf(capacity.value), &capacity});
+    capacities.push_back({name.view(), AmountOf(capacity.value), &capacity});
   }
   return capacities;
 }

@@ -8,7 +8,7 @@
 #include <devmgr/objects.h>
 
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/amount.h"
@@ -17,7 +17,7 @@ namespace devmgr::allocator {
 
 /// A capacity of a device.
 struct Capacity {
-  std::string name;  ///< As the device spells it.
+  std::string_view name;  ///< As the device spells it.
   Amount value = 0;
   const DeviceCapacity* source = nullptr;  ///< With the policy.
 };

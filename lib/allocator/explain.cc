@@ -32,7 +32,7 @@ class Question {
 
   DeviceRefusal Answer() {
     DeviceRefusal refusal;
-    refusal.device = device_.id;
+    refusal.device = device_.id.Copy();
     refusal.reason = First(refusal.detail);
     return refusal;
   }
@@ -81,8 +81,9 @@ class Question {
 
   Refusal Holders(std::string& detail) {
     if (failure_.eligibility.IsBusy(request_, number_)) {
-      detail =
-          failure_.eligibility.Held(number_)->holders.front().claim.ToString();
+      detail = failure_.eligibility.Held(number_)
+                   ->holders.begin()
+                   ->second.claim.ToString();
       return Refusal::kBusy;
     }
     if (!trial_.IsTaken(request_, number_)) return Refusal::kNone;

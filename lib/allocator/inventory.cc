@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -76,10 +77,31 @@ class CounterNumbers {
 
 }  // namespace
 
+const cel::Value& SelectorValue::Of(const SliceDevice& device,
+                                    std::string_view driver) const {
+  const cel::Value* known = value_.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto made =
+      std::make_unique<const cel::Value>(cel::MakeDevice(driver, device));
+  // Another thread may have been quicker.
+  if (value_.compare_exchange_strong(known, made.get(),
+                                     std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *known;
+}
+
 Inventory::Inventory(const World& world, const Features& features)
-    : features_(features), node_(*world.node) {
-  GatheredPools gathered = GatherPools(world.slices, node_, features_);
+    : features_(features), node_(world.node) {
+  GatheredPools gathered = GatherPools(world.slices, *node_, features_);
   left_out_ = std::move(gathered.left_out);
+  std::size_t devices = 0;
+  for (const GatheredPool& pool : gathered.pools) {
+    for (const ResourceSlice* slice : pool.slices) {
+      devices += slice->devices.size();
+    }
+  }
+  devices_.reserve(devices);
   for (const GatheredPool& pool : gathered.pools) AddPool(pool, world);
 }
 
@@ -121,7 +143,7 @@ void Inventory::AddDevices(const GatheredPool& gathered, PoolNumber pool,
   }
   for (const ResourceSlice* slice : gathered.slices) {
     for (const SliceDevice& device : slice->devices) {
-      if (!Reaches(*slice, device, node_)) {
+      if (!Reaches(*slice, device, *node_)) {
         left_out_.push_back({slice, &device, Refusal::kNotOnNode, ""});
         continue;
       }
@@ -146,7 +168,6 @@ Device Inventory::MakeDevice(const ResourceSlice& slice,
   made.device = &device;
   made.is_shareable =
       features_.consumable_capacity && device.allow_multiple_allocations;
-  made.value = cel::MakeDevice(slice.driver, device);
   made.is_hidden = !features_.device_binding_and_status &&
                    !device.binding_conditions.empty();
   made.feature_off = FeatureOff(slice, device);
@@ -160,7 +181,7 @@ Device Inventory::MakeDevice(const ResourceSlice& slice,
 std::string Inventory::FeatureOff(const ResourceSlice& slice,
                                   const SliceDevice& device) const {
   if (!slice.skip_node_operations.empty()) {
-    const auto& declared = node_.declared_features;
+    const auto& declared = node_->declared_features;
     if (!features_.optional_node_operations ||
         std::find(declared.begin(), declared.end(), kNodeOperations) ==
             declared.end()) {

@@ -6,9 +6,11 @@
 
 #include <devmgr/objects.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allocator/allocated_state.h"
@@ -46,7 +48,7 @@ struct GroupUse {
 
 /// A device that uses counters, here or on another node.
 struct CounterUser {
-  PoolDevice id;
+  PoolDeviceView id;
   std::vector<CounterUse> counters;
   std::vector<GroupUse> groups;
 };
@@ -60,13 +62,31 @@ struct Pool {
   std::vector<CounterUser> users;
 };
 
+/// A device as selectors see it, made when one first looks at it, by whatever
+/// thread that is.
+class SelectorValue {
+ public:
+  SelectorValue() = default;
+  /// While no other thread has it.
+  SelectorValue(SelectorValue&& other) noexcept
+      : value_(other.value_.exchange(nullptr)) {}
+  SelectorValue& operator=(SelectorValue&&) = delete;
+  ~SelectorValue() { delete value_.load(); }
+
+  const cel::Value& Of(const SliceDevice& device,
+                       std::string_view driver) const;
+
+ private:
+  mutable std::atomic<const cel::Value*> value_ = nullptr;  ///< Owned.
+};
+
 /// A device that may be tried.
 struct Device {
-  PoolDevice id;
+  PoolDeviceView id;  ///< Of the slice.
   PoolNumber pool = 0;
   const ResourceSlice* slice = nullptr;
   const SliceDevice* device = nullptr;
-  cel::Value value;  ///< For selectors.
+  SelectorValue value;
   /// Several claims may share it, each with a share ID.
   bool is_shareable = false;
   /// It has binding conditions, and their feature is off: no selector matches
@@ -89,7 +109,7 @@ class Inventory {
   Inventory(const World& world, const Features& features);
 
   const Features& features() const { return features_; }
-  const Node& node() const { return node_; }
+  const Node& node() const { return *node_; }
   /// In order of trial, with those from which nothing is taken.
   const std::vector<Pool>& pools() const { return pools_; }
   /// In order of trial: of usable pools, and within reach of the node.
@@ -106,7 +126,7 @@ class Inventory {
                          const SliceDevice& device) const;
 
   Features features_;
-  Node node_;
+  const Node* node_;
   std::vector<Pool> pools_;
   std::vector<Device> devices_;
   std::vector<LeftOut> left_out_;

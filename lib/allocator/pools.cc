@@ -18,7 +18,12 @@ namespace {
 using Slices = std::vector<const ResourceSlice*>;
 using PoolState = GatheredPool::State;
 
-PoolId IdOf(const ResourceSlice& slice) { return {slice.driver, slice.pool}; }
+/// As PoolId, which orders alike.
+using PoolName = std::pair<std::string_view, std::string_view>;
+
+PoolName NameOf(const ResourceSlice& slice) {
+  return {slice.driver, slice.pool};
+}
 
 bool HasGroups(const ResourceSlice& slice) {
   return std::any_of(
@@ -64,15 +69,18 @@ void SortByName(Slices& slices) {
 // What makes a pool invalid; empty when nothing does.
 
 std::string DuplicateDevice(const Slices& slices) {
-  std::set<std::string_view> names;
+  std::vector<std::string_view> names;
   for (const ResourceSlice* slice : slices) {
+    names.reserve(names.size() + slice->devices.size());
     for (const SliceDevice& device : slice->devices) {
-      if (!names.insert(device.name).second) {
-        return fmt::format("duplicate device name '{}'", device.name);
-      }
+      names.push_back(device.name);
     }
   }
-  return {};
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  return twice == names.end()
+             ? std::string()
+             : fmt::format("duplicate device name '{}'", *twice);
 }
 
 using Sets = std::map<std::string_view, const CounterSet*>;
@@ -141,11 +149,11 @@ class AllSlices {
  public:
   explicit AllSlices(const Slices& slices) : slices_(slices) {}
 
-  const Slices& Of(const PoolId& pool) {
+  const Slices& Of(const PoolName& pool) {
     if (!by_pool_) {
       by_pool_.emplace();
       for (const ResourceSlice* slice : slices_) {
-        (*by_pool_)[IdOf(*slice)].push_back(slice);
+        (*by_pool_)[NameOf(*slice)].push_back(slice);
       }
     }
     return (*by_pool_)[pool];
@@ -153,7 +161,7 @@ class AllSlices {
 
  private:
   const Slices& slices_;
-  std::optional<std::map<PoolId, Slices>> by_pool_;
+  std::optional<std::map<PoolName, Slices>> by_pool_;
 };
 
 /// All slices of the generation, on whatever nodes. Nothing when there is a
@@ -172,14 +180,14 @@ std::optional<Slices> WholeGeneration(const Slices& pool,
 }
 
 /// `slices` are those that the node reaches. Nothing: the pool is obsolete.
-std::optional<GatheredPool> MakePool(const PoolId& id, Slices slices,
+std::optional<GatheredPool> MakePool(const PoolName& name, Slices slices,
                                      AllSlices& all, const Features& features) {
   GatheredPool pool;
-  pool.id = id;
+  pool.id = {std::string(name.first), std::string(name.second)};
   const std::int64_t count = slices.front()->pool_slice_count;
   if (!IsComplete(slices, count)) {
-    const auto whole =
-        WholeGeneration(all.Of(id), slices.front()->pool_generation, features);
+    const auto whole = WholeGeneration(
+        all.Of(name), slices.front()->pool_generation, features);
     if (!whole) return std::nullopt;
     const std::set<const ResourceSlice*> here(slices.begin(), slices.end());
     for (const ResourceSlice* slice : *whole) {
@@ -221,20 +229,20 @@ void LeaveOut(const GatheredPool& pool, std::vector<LeftOut>& left_out) {
 GatheredPools GatherPools(const Slices& slices, const Node& node,
                           const Features& features) {
   GatheredPools gathered;
-  std::map<PoolId, Slices> here;
+  std::map<PoolName, Slices> here;
   for (const ResourceSlice* slice : slices) {
     if (!HasKnownSelection(*slice) || !Reaches(*slice, node)) {
       gathered.left_out.push_back({slice, nullptr, Refusal::kNotOnNode, ""});
     } else if (IsFeatureOff(*slice, features)) {
       gathered.left_out.push_back({slice, nullptr, Refusal::kFeatureOff, ""});
     } else {
-      AddSlice(here[IdOf(*slice)], slice);
+      AddSlice(here[NameOf(*slice)], slice);
     }
   }
   AllSlices all(slices);
-  for (auto& [id, own] : here) {
+  for (auto& [name, own] : here) {
     std::optional<GatheredPool> pool =
-        MakePool(id, std::move(own), all, features);
+        MakePool(name, std::move(own), all, features);
     if (!pool) continue;
     LeaveOut(*pool, gathered.left_out);
     gathered.pools.push_back(*std::move(pool));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <string_view>
 
 #include "common/status.h"
@@ -19,11 +18,8 @@ class Reader {
       : features_(features),
         selectors_(selectors),
         attributes_(attributes),
-        requests_(requests) {
-    for (const DeviceClass* each : classes) {
-      classes_.emplace(each->metadata.name, each);
-    }
-  }
+        requests_(requests),
+        classes_(classes) {}
 
   absl::Status Read(const ResourceClaim& source) {
     Claim& claim = requests_.claims.emplace_back();
@@ -134,15 +130,17 @@ class Reader {
           "request type?)",
           requests_.claims.back().Text(), request.name);
     }
-    const auto found = classes_.find(name);
+    const auto found = std::find_if(
+        classes_.begin(), classes_.end(),
+        [&](const DeviceClass* each) { return each->metadata.name == name; });
     if (found == classes_.end()) {
       return InvalidArgumentError(
           "claim {}, request {}: device class '{}' is missing",
           requests_.claims.back().Text(), request.name, name);
     }
-    request.device_class = found->second;
+    request.device_class = *found;
     ReadDriver(request);
-    for (const std::string& text : found->second->selectors) {
+    for (const std::string& text : request.device_class->selectors) {
       request.class_selectors.push_back(selectors_.Add(text));
     }
     return absl::OkStatus();
@@ -194,7 +192,7 @@ class Reader {
   SelectorTable& selectors_;
   AttributeTable& attributes_;
   Requests& requests_;
-  std::map<std::string_view, const DeviceClass*> classes_;
+  std::span<const DeviceClass* const> classes_;
 };
 
 }  // namespace

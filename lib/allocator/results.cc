@@ -26,7 +26,7 @@ std::uint64_t Hash(std::string_view text, std::uint64_t seed) {
 
 /// A UUID of version 8, which follows from what is shared by which claim.
 std::string DerivedShareId(const ResourceClaim& claim, const Request& request,
-                           const PoolDevice& device) {
+                           const PoolDeviceView& device) {
   const std::string text = claim.metadata.uid + '\n' +
                            claim.metadata.FullName().ToString() + '\n' +
                            request.name + '\n' + device.Text();
@@ -98,7 +98,7 @@ std::vector<DeviceAllocationConfiguration> MakeConfig(
 
 DeviceCharge CountersOf(const Device& device) {
   DeviceCharge charge;
-  charge.device = device.id;
+  charge.device = device.id.Copy();
   for (const DeviceCounterConsumption& use : device.device->consumes_counters) {
     for (const auto& [counter, amount] : use.counters) {
       charge.counters[{use.counter_set.str(), counter.str()}] = amount;

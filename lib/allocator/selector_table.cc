@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocator/selector_table.h"
 
+#include <utility>
+
 #include "common/status.h"
 
 namespace devmgr::allocator {
@@ -52,7 +54,13 @@ SelectorTable::Verdict SelectorTable::Of(SelectorNumber selector,
   if (verdict == Verdict::kUnknown) {
     absl::Status error;
     verdict = Ask(entries_[selector], device, error);
-    if (verdict == Verdict::kError) errors_[{selector, device}] = error;
+    if (verdict == Verdict::kError) {
+      errors_[{selector, device}] = error;
+      if (absl::IsCancelled(error)) {
+        // It is asked again the next time.
+        return std::exchange(verdict, Verdict::kUnknown);
+      }
+    }
   }
   return verdict;
 }
@@ -77,7 +85,9 @@ SelectorTable::Verdict SelectorTable::Ask(const Entry& entry,
   }
   const auto verdict =
       is_old ? entry.selector->EvaluateOld(OldValue(device), options_)
-             : entry.selector->Evaluate(candidate.value, options_);
+             : entry.selector->Evaluate(
+                   candidate.value.Of(*candidate.device, candidate.id.driver),
+                   options_);
   if (!verdict.ok()) {
     error = verdict.status();
     return Verdict::kError;

@@ -204,10 +204,10 @@ std::string Broken(const Bed& bed, const std::vector<ResourceClaim>& claims) {
   for (const Device& device : inventory->devices()) {
     const HeldDevice* holders = held.Find(device.id);
     for (const Capacity& capacity : device.capacity) {
-      if (holders == nullptr || !holders->consumed.contains(capacity.name)) {
-        continue;
-      }
-      if (holders->consumed.at(capacity.name) > capacity.value) {
+      if (holders == nullptr) continue;
+      const auto consumed = holders->consumed.find(capacity.name);
+      if (consumed == holders->consumed.end()) continue;
+      if (consumed->second > capacity.value) {
         return "capacity: " + device.id.Text();
       }
     }

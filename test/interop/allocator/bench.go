@@ -51,5 +51,6 @@ func benchmark(out *bufio.Writer) {
 			panic(err)
 		}
 		out.Write(append(line, '\n'))
+		out.Flush()
 	}
 }
