@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "allocator/allocator.h"
 #include "allocator/constraints.h"
-#include "allocator/counters.h"
 #include "allocator/eligibility.h"
 #include "allocator/explain.h"
+#include "allocator/holdings.h"
 #include "allocator/inventory.h"
 #include "allocator/likeness.h"
 #include "allocator/requests.h"
@@ -19,6 +21,17 @@
 #include "common/status.h"
 
 namespace devmgr::allocator {
+
+/// What is known of the devices of an inventory, whatever claims hold.
+struct Tables {
+  Tables(const Inventory& inventory, const Options& options)
+      : selectors(inventory, options.selectors, options.limits.interrupted),
+        attributes(inventory) {}
+
+  SelectorTable selectors;
+  AttributeTable attributes;
+};
+
 namespace {
 
 using PoolState = GatheredPool::State;
@@ -72,21 +85,21 @@ std::string InvalidPools(const Inventory& inventory) {
 /// One search, and what it needs.
 class Solve {
  public:
-  Solve(const Inventory& inventory, const AllocatedState& held,
+  Solve(const Inventory& inventory, const Holdings& holdings, Tables& tables,
         const Options& options)
       : inventory_(inventory),
-        held_(held),
+        holdings_(holdings),
         options_(options),
-        selectors_(inventory, options.selectors, options.limits.interrupted),
-        attributes_(inventory),
-        counters_(inventory, held) {}
+        selectors_(tables.selectors),
+        attributes_(tables.attributes) {}
 
   Outcome Run(std::span<const DeviceClass* const> classes,
               std::span<const ResourceClaim* const> claims) {
     if (absl::Status status = Prepare(classes, claims); !status.ok()) {
       return Ended(status);
     }
-    Trial trial(inventory_, requests_, *eligibility_, attributes_, counters_);
+    Trial trial(inventory_, requests_, *eligibility_, attributes_,
+                holdings_.counters);
     Likeness likeness(inventory_, requests_, *eligibility_, attributes_);
     Search search(inventory_, requests_, *eligibility_, trial,
                   options_.reduce_symmetry ? &likeness : nullptr,
@@ -122,7 +135,7 @@ class Solve {
                        std::span<const ResourceClaim* const> claims) {
     DEVMGR_RETURN_IF_ERROR(ReadRequests(claims, classes, inventory_.features(),
                                         selectors_, attributes_, requests_));
-    eligibility_.emplace(inventory_, held_, counters_, requests_, selectors_,
+    eligibility_.emplace(inventory_, holdings_, requests_, selectors_,
                          attributes_,
                          options_.selector_errors == SelectorErrors::kBadInput);
     // What is wrong with the claims stays so, whatever becomes of pools.
@@ -147,11 +160,10 @@ class Solve {
   }
 
   const Inventory& inventory_;
-  const AllocatedState& held_;
+  const Holdings& holdings_;
   const Options& options_;
-  SelectorTable selectors_;
-  AttributeTable attributes_;
-  const CounterState counters_;
+  SelectorTable& selectors_;
+  AttributeTable& attributes_;
   Requests requests_;
   std::optional<Eligibility> eligibility_;
   Outcome outcome_;
@@ -180,7 +192,33 @@ Outcome Allocate(const Inventory& inventory,
                  const AllocatedState& held,
                  std::span<const ResourceClaim* const> claims,
                  const Options& options) {
-  return Solve(inventory, held, options).Run(classes, claims);
+  Tables tables(inventory, options);
+  const Holdings holdings(inventory, held);
+  return Solve(inventory, holdings, tables, options).Run(classes, claims);
+}
+
+struct Judge::Parts {
+  std::shared_ptr<const Inventory> inventory;
+  std::vector<const DeviceClass*> classes;
+  Options options;
+  Tables tables;
+  std::optional<Holdings> holdings;
+};
+
+Judge::Judge(std::shared_ptr<const Inventory> inventory,
+             std::vector<const DeviceClass*> classes, Options options)
+    : parts_(new Parts{inventory, std::move(classes), options,
+                       Tables(*inventory, options), std::nullopt}) {}
+
+Judge::~Judge() = default;
+
+Outcome Judge::Allocate(const AllocatedState& held,
+                        std::span<const ResourceClaim* const> claims) {
+  auto& [inventory, classes, options, tables, holdings] = *parts_;
+  if (!holdings || !holdings->state.SharesAllWith(held)) {
+    holdings.emplace(*inventory, held);
+  }
+  return Solve(*inventory, *holdings, tables, options).Run(classes, claims);
 }
 
 }  // namespace devmgr::allocator

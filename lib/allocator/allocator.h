@@ -103,9 +103,8 @@ struct Outcome {
 };
 
 /// The pools of `world` that are usable on its node, in order of trial, and
-/// their devices made ready for selectors. It is made once for many searches;
-/// any number of threads may share it. It refers to the slices and taint rules
-/// of `world`, which have to outlive it.
+/// their devices. It is made once for many searches; any number of threads may
+/// share it. It refers to the objects of `world`, which have to outlive it.
 std::shared_ptr<const Inventory> TakeInventory(const World& world,
                                                const Features& features = {});
 
@@ -116,5 +115,27 @@ Outcome Allocate(const Inventory& inventory,
                  const AllocatedState& held,
                  std::span<const ResourceClaim* const> claims,
                  const Options& options = {});
+
+/// Many searches in one inventory, as for all pods that wait when a device has
+/// come: what selectors and attributes say of its devices is kept from one
+/// search to the next, and so is what follows from a state until another one is
+/// given. The outcomes are those of Allocate(). It belongs to one thread at a
+/// time.
+class Judge {
+ public:
+  /// Borrows the classes, and what `options` borrows.
+  Judge(std::shared_ptr<const Inventory> inventory,
+        std::vector<const DeviceClass*> classes, Options options = {});
+  ~Judge();
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  Outcome Allocate(const AllocatedState& held,
+                   std::span<const ResourceClaim* const> claims);
+
+ private:
+  struct Parts;
+  const std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace devmgr::allocator

@@ -16,23 +16,18 @@ using Verdict = Eligibility::Verdict;
 
 }  // namespace
 
-Eligibility::Eligibility(const Inventory& inventory, const AllocatedState& held,
-                         const CounterState& counters, const Requests& requests,
-                         SelectorTable& selectors, AttributeTable& attributes,
-                         bool fails_on_errors)
+Eligibility::Eligibility(const Inventory& inventory, const Holdings& holdings,
+                         const Requests& requests, SelectorTable& selectors,
+                         AttributeTable& attributes, bool fails_on_errors)
     : inventory_(inventory),
-      counters_(counters),
+      holdings_(holdings),
       requests_(requests),
       selectors_(selectors),
       attributes_(attributes),
       fails_on_errors_(fails_on_errors) {
-  const std::size_t devices = inventory.devices().size();
-  held_.reserve(devices);
-  for (const Device& device : inventory.devices()) {
-    held_.push_back(held.Find(device.id));
-  }
-  verdicts_.resize(requests.requests.size(),
-                   std::vector<Verdict>(devices, Verdict::kUnknown));
+  verdicts_.resize(
+      requests.requests.size(),
+      std::vector<Verdict>(inventory.devices().size(), Verdict::kUnknown));
 }
 
 Verdict Eligibility::Ask(RequestNumber request, DeviceNumber device) {
@@ -56,8 +51,8 @@ Verdict Eligibility::AskAll(RequestNumber number, DeviceNumber device,
     return Verdict::kNo;
   }
   // A device that is held has paid its counters.
-  if (!request.has_admin_access && held_[device] == nullptr &&
-      !counters_.Admits(candidate)) {
+  if (!request.has_admin_access && Held(device) == nullptr &&
+      !holdings_.counters.Admits(candidate)) {
     return Verdict::kNo;
   }
   if (Untolerated(candidate.taints, request.spec->tolerations) != nullptr) {
@@ -95,8 +90,8 @@ const std::vector<Amount>& Eligibility::Charges(RequestNumber request,
 }
 
 Amount Eligibility::HeldCapacity(DeviceNumber device, std::size_t i) const {
-  if (held_[device] == nullptr) return 0;
-  const auto& consumed = held_[device]->consumed;
+  if (Held(device) == nullptr) return 0;
+  const auto& consumed = Held(device)->consumed;
   const auto amount =
       consumed.find(inventory_.devices()[device].capacity[i].name);
   return amount == consumed.end() ? 0 : amount->second;
@@ -211,7 +206,7 @@ absl::Status Eligibility::DerivedError(const Request& request,
 }
 
 bool Eligibility::IsBusy(const Request& request, DeviceNumber device) const {
-  const HeldDevice* held = held_[device];
+  const HeldDevice* held = Held(device);
   return held != nullptr && !request.has_admin_access &&
          (!inventory_.devices()[device].is_shareable || held->IsHeldWhole());
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "allocator/allocated_state.h"
-#include "allocator/counters.h"
+#include "allocator/holdings.h"
 #include "allocator/inventory.h"
 #include "allocator/requests.h"
 #include "allocator/selector_table.h"
@@ -31,10 +31,9 @@ class Eligibility {
 
   /// Borrows all of it. `fails_on_errors`: a selector that fails is kError,
   /// not kNo.
-  Eligibility(const Inventory& inventory, const AllocatedState& held,
-              const CounterState& counters, const Requests& requests,
-              SelectorTable& selectors, AttributeTable& attributes,
-              bool fails_on_errors);
+  Eligibility(const Inventory& inventory, const Holdings& holdings,
+              const Requests& requests, SelectorTable& selectors,
+              AttributeTable& attributes, bool fails_on_errors);
 
   Verdict Of(RequestNumber request, DeviceNumber device) {
     const Verdict known = verdicts_[request][device];
@@ -61,7 +60,9 @@ class Eligibility {
                                      DeviceNumber device) const;
 
   /// Null when no claim holds it.
-  const HeldDevice* Held(DeviceNumber device) const { return held_[device]; }
+  const HeldDevice* Held(DeviceNumber device) const {
+    return holdings_.devices[device];
+  }
   /// What claims have of the device's capacity `i`.
   Amount HeldCapacity(DeviceNumber device, std::size_t i) const;
 
@@ -89,12 +90,11 @@ class Eligibility {
   bool HasRoom(RequestNumber request, DeviceNumber device) const;
 
   const Inventory& inventory_;
-  const CounterState& counters_;
+  const Holdings& holdings_;
   const Requests& requests_;
   SelectorTable& selectors_;
   AttributeTable& attributes_;
   const bool fails_on_errors_;
-  std::vector<const HeldDevice*> held_;
   std::vector<std::vector<Verdict>> verdicts_;  ///< By request and device.
   /// Of devices with capacities.
   std::map<std::pair<RequestNumber, DeviceNumber>, std::vector<Amount>>

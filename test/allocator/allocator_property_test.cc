@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "allocator/constraints.h"
-#include "allocator/counters.h"
 #include "allocator/eligibility.h"
+#include "allocator/holdings.h"
 #include "allocator/inventory.h"
 #include "allocator/random_bed.h"
 #include "allocator/requests.h"
@@ -109,7 +109,7 @@ struct TrialBed {
       : inventory(bed.MakeWorld(), bed.features),
         selectors(inventory, nullptr, nullptr),
         attributes(inventory),
-        counters(inventory, bed.held) {
+        holdings(inventory, bed.held) {
     std::vector<const ResourceClaim*> wanted;
     for (const ResourceClaim& claim : claims) wanted.push_back(&claim);
     std::vector<const DeviceClass*> classes;
@@ -117,15 +117,16 @@ struct TrialBed {
     EXPECT_TRUE(ReadRequests(wanted, classes, bed.features, selectors,
                              attributes, requests)
                     .ok());
-    eligibility.emplace(inventory, bed.held, counters, requests, selectors,
-                        attributes, true);
-    trial.emplace(inventory, requests, *eligibility, attributes, counters);
+    eligibility.emplace(inventory, holdings, requests, selectors, attributes,
+                        true);
+    trial.emplace(inventory, requests, *eligibility, attributes,
+                  holdings.counters);
   }
 
   Inventory inventory;
   SelectorTable selectors;
   AttributeTable attributes;
-  CounterState counters;
+  Holdings holdings;
   Requests requests;
   std::optional<Eligibility> eligibility;
   std::optional<Trial> trial;
@@ -175,8 +176,51 @@ TEST(AllocatorProperty, ATrialLeavesNoTrace) {
   }
 }
 
+// One claim after the other, with some released, and an inventory of its own
+// for each judge.
+TEST(AllocatorProperty, AJudgeKeepsNothingThatChangesAnOutcome) {
+  std::map<Result, int> results;
+  const bool is_whole = LiveEach({.seed = 23, .lives = 300}, [&](Luck& luck) {
+    Bed bed = RandomBed(luck);
+    bed.options.explain = true;
+    std::vector<const DeviceClass*> classes;
+    for (const DeviceClass& each : bed.classes) classes.push_back(&each);
+    Judge judge(TakeInventory(bed.MakeWorld(), bed.features), classes,
+                bed.options);
+    std::vector<std::pair<ResourceClaim, AllocationResult>> held;
+    for (int round = 0; round < 12; ++round) {
+      const auto claims = RandomClaims(luck, true, true);
+      std::vector<const ResourceClaim*> wanted;
+      for (const ResourceClaim& claim : claims) wanted.push_back(&claim);
+      const Outcome judged = judge.Allocate(bed.held, wanted);
+      const Outcome& alone = bed.Run(claims);
+      ++results[alone.result];
+      ASSERT_EQ(TextOf(judged), TextOf(alone));
+      ASSERT_EQ(judged.steps, alone.steps);
+      ASSERT_EQ(judged.refusals.size(), alone.refusals.size());
+      for (std::size_t i = 0; i < alone.refusals.size(); ++i) {
+        ASSERT_EQ(judged.refusals[i].counts, alone.refusals[i].counts);
+      }
+      if (alone.result == Result::kSolved) {
+        Commit(bed, claims);
+        for (std::size_t i = 0; i < claims.size(); ++i) {
+          held.emplace_back(claims[i], alone.allocations[i].allocation);
+        }
+      } else if (!held.empty()) {
+        bed.held.Remove(held.back().first.metadata, held.back().second);
+        held.pop_back();
+      }
+    }
+  });
+  if (is_whole) {
+    EXPECT_GT(results[Result::kSolved], 100);
+    EXPECT_GT(results[Result::kNoSolution], 100);
+    EXPECT_GT(results[Result::kBadInput], 10);
+  }
+}
+
 // A state that claims came to and left in any order is the one of those that
-// are left.
+// are left, and a copy stays what it was.
 TEST(AllocatorProperty, AStateIsThatOfItsClaims) {
   LiveEach({.seed = 19, .lives = 200}, [](Luck& luck) {
     struct Held {
@@ -186,7 +230,10 @@ TEST(AllocatorProperty, AStateIsThatOfItsClaims) {
     };
     std::vector<Held> held;
     AllocatedState state;
+    AllocatedState anew;
     for (int step = 0; step < 40; ++step) {
+      const AllocatedState copy = state;
+      const AllocatedState before = anew;
       if (!held.empty() && luck.Chance(40)) {
         const auto place =
             held.begin() + luck.Below(static_cast<int>(held.size()));
@@ -201,19 +248,25 @@ TEST(AllocatorProperty, AStateIsThatOfItsClaims) {
         result.device = std::to_string(luck.Below(3));
         if (luck.Chance(70)) result.share_id = std::to_string(step);
         result.admin_access = luck.Chance(10);
-        result.consumed_capacity.emplace("memory", Q("300m"));
+        result.consumed_capacity.emplace("memory",
+                                         Q(luck.Chance(50) ? "300m" : "1"));
         each.charges.push_back(
             {{result.driver, "p", result.device},
              {{{"set", "slots"}, Q(luck.Chance(50) ? "1" : "2")}}});
+        if (luck.Chance(20)) {
+          auto& results = each.claim.status.allocation->results;
+          results.push_back(results.front());
+        }
         state.Add(each.claim, each.is_recorded ? &each.charges : nullptr);
         held.push_back(each);
       }
-      AllocatedState anew;
+      anew = {};
       std::shuffle(held.begin(), held.end(), luck);
       for (const Held& each : held) {
         anew.Add(each.claim, each.is_recorded ? &each.charges : nullptr);
       }
       ASSERT_EQ(state, anew);
+      ASSERT_EQ(copy, before);
       ASSERT_EQ(state.Charged({"a", "p"}), anew.Charged({"a", "p"}));
     }
   });

@@ -272,6 +272,21 @@ TEST(AllocatorSearch, SaysThatItWasInterrupted) {
             "interrupted: the search took more than 3 steps");
 }
 
+// What a selector could not say is asked again.
+TEST(AllocatorSearch, GoesOnAfterAnInterruption) {
+  Bed bed;
+  bed.Slice("n1", "p1", Devices(2));
+  std::atomic<bool> interrupted = true;
+  bed.options.limits.interrupted = &interrupted;
+  const std::vector<const DeviceClass*> classes = {&bed.classes[0]};
+  Judge judge(TakeInventory(bed.MakeWorld()), classes, bed.options);
+  const Want claim = Want().One(Ask::All("A"));
+  const std::vector<const ResourceClaim*> claims = {&claim};
+  EXPECT_EQ(judge.Allocate(bed.held, claims).result, Result::kInterrupted);
+  interrupted = false;
+  EXPECT_EQ(TextOf(judge.Allocate(bed.held, claims)), "q0=p1/d0 q0=p1/d1");
+}
+
 // AL-020
 TEST(AllocatorSearch, TakesNothingThatAnotherClaimHolds) {
   Bed bed;

@@ -2,7 +2,7 @@
 //
 // Allocating devices: one claim on a node with ten devices, beside the pools of
 // 500 nodes, and claims for which there is no solution, or one only after going
-// back far.
+// back far; what claims hold; and many claims that wait for one device.
 #include <fmt/core.h>
 
 #include <map>
@@ -108,6 +108,87 @@ Bed EqualDevices(int count) {
   return bed;
 }
 
+/// Claims that hold a device each of a pool.
+std::vector<ResourceClaim> Holders(int count) {
+  std::vector<ResourceClaim> claims;
+  for (int i = 0; i < count; ++i) {
+    Want claim(fmt::format("claim-{}", i));
+    auto& result = claim.status.allocation.emplace().results.emplace_back();
+    result.request = "q0";
+    result.driver = "a";
+    result.pool = "p1";
+    result.device = fmt::format("d{}", i);
+    claims.push_back(claim);
+  }
+  return claims;
+}
+
+/// What claims hold: counted from the first claim on, and with one more.
+void State(Report& report, int count) {
+  const std::vector<ResourceClaim> claims = Holders(count + 1);
+  Samples built;
+  Samples changed;
+  Rounds rounds(report.brief() ? 2 : 200, std::chrono::seconds(5));
+  while (rounds.Next()) {
+    AllocatedState state;
+    built.Add(Microseconds([&] {
+                for (int i = 0; i < count; ++i) state.Add(claims[i]);
+              }) /
+              count);
+    const AllocatedState copy = state;
+    const ResourceClaim& more = claims.back();
+    changed.Add(Microseconds([&] {
+      state.Add(more);
+      state.Remove(more.metadata, *more.status.allocation);
+    }));
+    if (state != copy) Fail("a claim has left a trace");
+  }
+  report.Add({fmt::format("allocated state of {} claims, per claim", count),
+              "us", built.Median(), std::nullopt, "", std::nullopt});
+  report.Add({fmt::format("one claim more beside {}, and gone", count), "us",
+              changed.Median(), std::nullopt, "", std::nullopt});
+}
+
+/// A device has come, all others are held, and all claims that wait are judged.
+void Waiting(Report& report, int count) {
+  Bed bed;
+  bed.Slice("n1", "p1", allocator::Devices(128));
+  for (const ResourceClaim& claim : Holders(128)) bed.held.Add(claim);
+  bed.Slice("n1", "p2", {Dev("new").Text("model", "m7")});
+  std::vector<Want> claims;
+  for (int i = 0; i < count; ++i) {
+    claims.push_back(Want(fmt::format("waiting-{}", i))
+                         .One(Ask("A").If(fmt::format(
+                             "device.attributes['a'].model == 'm{}'", i % 8))));
+  }
+  std::vector<const DeviceClass*> classes;
+  for (const DeviceClass& each : bed.classes) classes.push_back(&each);
+  Samples samples;
+  Rounds rounds(report.brief() ? 2 : 100, std::chrono::seconds(5));
+  while (rounds.Next()) {
+    AllocatedState held = bed.held;
+    int solved = 0;
+    samples.Add(Microseconds([&] {
+                  allocator::Judge judge(
+                      allocator::TakeInventory(bed.MakeWorld(), bed.features),
+                      classes, bed.options);
+                  for (const Want& claim : claims) {
+                    const std::vector<const ResourceClaim*> one = {&claim};
+                    const Outcome outcome = judge.Allocate(held, one);
+                    if (outcome.result != Result::kSolved) continue;
+                    ++solved;
+                    const auto& allocation = outcome.allocations[0];
+                    held.Add(claim.metadata, allocation.allocation,
+                             &allocation.charges);
+                  }
+                }) /
+                1'000);
+    if (solved != 1) Fail(fmt::format("{} claims got the device", solved));
+  }
+  report.Add({fmt::format("{} waiting claims, one new device of 129", count),
+              "ms", samples.Median(), std::nullopt, "", 20});
+}
+
 /// Each device takes a counter of its own, and the first one twice the memory
 /// of the others: it has to be given back.
 Bed Partitions(int count) {
@@ -148,4 +229,7 @@ int main(int argc, char** argv) {
        Result::kNoSolution, 10);
   Hard(report, "31 of 32 partitions, without the first", Partitions(32),
        Want().One(Ask("A", 31)), Result::kSolved, 50);
+  State(report, 1'000);
+  State(report, 10'000);
+  Waiting(report, 1'000);
 }
