@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allocator/bed.h"
@@ -285,6 +286,26 @@ TEST(AllocatorSearch, GoesOnAfterAnInterruption) {
   EXPECT_EQ(judge.Allocate(bed.held, claims).result, Result::kInterrupted);
   interrupted = false;
   EXPECT_EQ(TextOf(judge.Allocate(bed.held, claims)), "q0=p1/d0 q0=p1/d1");
+}
+
+// The first selectors that look at a device may do so at the same time.
+TEST(AllocatorSearch, SharesAnInventoryWithOtherThreads) {
+  Bed bed;
+  bed.Slice("n1", "p1", Devices(32));
+  const std::vector<const DeviceClass*> classes = {&bed.classes[0]};
+  const Want claim = Want().One(Ask("A", 32).If("device.driver == 'a'"));
+  const std::vector<const ResourceClaim*> claims = {&claim};
+  const std::string expected = bed.Solve({claim});
+  const auto inventory = TakeInventory(bed.MakeWorld());
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts) {
+    threads.emplace_back([&] {
+      text = TextOf(Allocate(*inventory, classes, AllocatedState(), claims));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(texts, std::vector<std::string>(4, expected));
 }
 
 // AL-020
