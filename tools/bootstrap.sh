@@ -22,6 +22,7 @@ packages="
   googletest
   jq
   libabsl-dev
+  libboost-dev
   libclang-rt-14-dev
   libcli11-dev
   libcurl4-openssl-dev

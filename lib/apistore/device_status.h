@@ -15,7 +15,7 @@ namespace devmgr::apistore {
 /// Driver, pool, device and shareID of an entry, as one text.
 using DeviceKey = std::string;
 /// Which field manager applied an entry. Entries that no manager applied, but
-/// somebody put, are missing.
+/// a put brought, are missing.
 using DeviceOwners = std::map<DeviceKey, std::string>;
 
 /// Entries for devices that the claim has no allocation of, and doubles.

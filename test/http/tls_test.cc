@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "http/raw_client.h"
+#include "http/server.h"
+#include "support/temp_folder.h"
+
+namespace devmgr::http {
+namespace {
+
+/// A certificate that signs itself, with its key, in two files.
+struct Pair {
+  Pair(const std::filesystem::path& folder, const std::string& name)
+      : certificate(folder / (name + ".crt")), key(folder / (name + ".key")) {
+    EVP_PKEY* pair = EVP_EC_gen("P-256");
+    X509* x509 = X509_new();
+    X509_set_version(x509, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x509), -60);
+    X509_gmtime_adj(X509_getm_notAfter(x509), 3600);
+    X509_set_pubkey(x509, pair);
+    X509_NAME* subject = X509_get_subject_name(x509);
+    X509_NAME_add_entry_by_txt(
+        subject, "CN", MBSTRING_ASC,
+        reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+    X509_set_issuer_name(x509, subject);
+    X509_sign(x509, pair, EVP_sha256());
+    std::FILE* file = std::fopen(certificate.c_str(), "w");
+    PEM_write_X509(file, x509);
+    std::fclose(file);
+    file = std::fopen(key.c_str(), "w");
+    PEM_write_PrivateKey(file, pair, nullptr, nullptr, 0, nullptr, nullptr);
+    std::fclose(file);
+    X509_free(x509);
+    EVP_PKEY_free(pair);
+  }
+  std::filesystem::path certificate;
+  std::filesystem::path key;
+};
+
+/// TLS over a connection to the loopback.
+class TlsClient {
+ public:
+  TlsClient(std::uint16_t port, const Pair* pair, int version = 0)
+      : client_(port), context_(SSL_CTX_new(TLS_client_method())) {
+    if (version != 0) SSL_CTX_set_max_proto_version(context_, version);
+    if (pair != nullptr) {
+      SSL_CTX_use_certificate_file(context_, pair->certificate.c_str(),
+                                   SSL_FILETYPE_PEM);
+      SSL_CTX_use_PrivateKey_file(context_, pair->key.c_str(),
+                                  SSL_FILETYPE_PEM);
+    }
+    ssl_ = SSL_new(context_);
+    SSL_set_fd(ssl_, client_.fd());
+    connected_ = SSL_connect(ssl_) == 1;
+  }
+  ~TlsClient() {
+    SSL_free(ssl_);
+    SSL_CTX_free(context_);
+  }
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  bool connected() const { return connected_; }
+  std::string Get(const std::string& target, const std::string& end) {
+    const std::string request = "GET " + target + " HTTP/1.1\r\n\r\n";
+    SSL_write(ssl_, request.data(), static_cast<int>(request.size()));
+    std::string text;
+    char bytes[4096];
+    while (text.find(end) == std::string::npos) {
+      const int got = SSL_read(ssl_, bytes, sizeof(bytes));
+      if (got <= 0) break;
+      text.append(bytes, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  RawClient client_;
+  SSL_CTX* context_;
+  SSL* ssl_ = nullptr;
+  bool connected_ = false;
+};
+
+class HttpTls : public ::testing::Test {
+ protected:
+  HttpTls() {
+    Options options;
+    options.tls = Tls{server_pair_.certificate, server_pair_.key,
+                      client_pair_.certificate};
+    auto server = HttpServer::Start(
+        options, [](Request request, std::shared_ptr<Responder> responder) {
+          std::string text = "no certificate";
+          if (request.certificate.has_value()) {
+            text = request.certificate->subject +
+                   (request.certificate->verified ? ", verified" : ", foreign");
+          }
+          responder->Respond({200, {}, text + ".", {}});
+        });
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  TempFolder folder_;
+  const Pair server_pair_{folder_.path(), "server"};
+  const Pair client_pair_{folder_.path(), "client"};
+  const Pair stranger_pair_{folder_.path(), "stranger"};
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpTls, ACertificateOfTheClientIsReportedAndNotRequired) {
+  const auto answer = [&](const Pair* pair) {
+    TlsClient client(server_->port(), pair);
+    EXPECT_TRUE(client.connected());
+    const std::string text = client.Get("/", "\r\n\r\n");
+    return text.substr(text.rfind("\r\n") + 2);
+  };
+  EXPECT_EQ(answer(nullptr), "no certificate.");
+  EXPECT_EQ(answer(&client_pair_), "CN=client, verified.");
+  EXPECT_EQ(answer(&stranger_pair_), "CN=stranger, foreign.");
+}
+
+TEST_F(HttpTls, OldVersionsAreRefused) {
+  TlsClient client(server_->port(), nullptr, TLS1_1_VERSION);
+  EXPECT_FALSE(client.connected());
+}
+
+TEST_F(HttpTls, WhatIsNoTlsIsCutOff) {
+  RawClient client(server_->port());
+  client.Get("/");
+  EXPECT_EQ(client.ReadAll().find("HTTP"), std::string::npos);
+}
+
+TEST_F(HttpTls, AKeyOfAnotherCertificateIsRefused) {
+  Options options;
+  options.tls = Tls{server_pair_.certificate, client_pair_.key, ""};
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(HttpServer::Start(options, nullptr).status()));
+}
+
+}  // namespace
+}  // namespace devmgr::http
