@@ -67,6 +67,14 @@ class RawClient {
       }
     }
   }
+  std::string ReadBytes(std::size_t count) {
+    while (rest_.size() < count && ReadMore()) {
+    }
+    EXPECT_GE(rest_.size(), count) << rest_;
+    const std::string text = rest_.substr(0, count);
+    rest_.erase(0, text.size());
+    return text;
+  }
   /// All until the server closes.
   std::string ReadAll() {
     while (ReadMore()) {
