@@ -101,10 +101,12 @@ AttributeValues AttributeTable::Derive(Column& column, DeviceNumber device) {
     return AttributeValues{AttributeValues::State::kError, {}};
   };
   if (!column.expression.ok()) return failed(column.expression.status());
+  const Device& candidate = inventory_.devices()[device];
   const auto attribute =
       (*column.expression)
-          ->EvaluateAttribute(inventory_.devices()[device].value,
-                              column.options);
+          ->EvaluateAttribute(
+              candidate.value.Of(*candidate.device, candidate.id.driver),
+              column.options);
   if (!attribute.ok()) return failed(attribute.status());
   return *attribute ? Numbered(**attribute) : AttributeValues();
 }
