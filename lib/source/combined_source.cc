@@ -34,8 +34,9 @@ class Join {
       if (all_.claims.contains(name)) Report("ResourceClaim", name);
       all_.claims[name] = claim;
     }
-    all_.vouched_pods = wanted_.vouched_pods;
-    all_.gone_pods = wanted_.gone_pods;
+    all_.vouched_pods.insert(wanted_.vouched_pods.begin(),
+                             wanted_.vouched_pods.end());
+    all_.gone_pods.insert(wanted_.gone_pods.begin(), wanted_.gone_pods.end());
     // One that was unwanted and has come to the other source is there.
     for (const auto& [name, pod] : all_.pods) {
       all_.gone_pods.erase(PodUid{pod->metadata.uid});

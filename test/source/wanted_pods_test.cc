@@ -473,6 +473,19 @@ TEST_F(CombinedSourceTest, OneThatIsInBothIsAsWantedAndSaid) {
               HasSubstr("Pod 'default/q' of memory is left out"));
 }
 
+TEST_F(CombinedSourceTest, WhatTheFirstSaysOfItsPodsCounts) {
+  ASSERT_THAT(Want(WantedPodText("p", "u-p")), IsOk());
+  ASSERT_THAT(Unwant("u-p"), IsOk());
+  ObjectSnapshot objects;
+  objects.pods[ObjectName{"default", "q"}] = NamedPod("q", "u-q");
+  objects.vouched_pods = {{"default", "q"}};
+  objects.gone_pods = {PodUid{"u-r"}};
+  others_->Publish(objects);
+  const auto all = source_->Snapshot();
+  EXPECT_THAT(all->vouched_pods, ElementsAre(ObjectName{"default", "q"}));
+  EXPECT_THAT(all->gone_pods, ElementsAre(PodUid{"u-p"}, PodUid{"u-r"}));
+}
+
 TEST_F(CombinedSourceTest, AnUnwantedPodThatTheFirstHasIsNotGone) {
   ASSERT_THAT(Want(WantedPodText("p", "u-p")), IsOk());
   ASSERT_THAT(Unwant("u-p"), IsOk());
