@@ -41,8 +41,8 @@ struct TestCertificate {
 
 /// For `name`, valid for an hour; signed by `issuer`, or by itself. A name with
 /// `CA` in it may sign others.
-inline TestCertificate MakeCertificate(const std::string& name,
-                                       const TestCertificate* issuer = nullptr) {
+inline TestCertificate MakeCertificate(
+    const std::string& name, const TestCertificate* issuer = nullptr) {
   static long serial = 0;
   TestCertificate made;
   made.key.reset(EVP_EC_gen("P-256"), EVP_PKEY_free);
@@ -67,8 +67,8 @@ inline TestCertificate MakeCertificate(const std::string& name,
   };
   add(NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "CA:FALSE");
   if (!is_ca) {
-    const bool is_address = name.find_first_not_of("0123456789.") ==
-                            std::string::npos;
+    const bool is_address =
+        name.find_first_not_of("0123456789.") == std::string::npos;
     add(NID_subject_alt_name, (is_address ? "IP:" : "DNS:") + name);
   }
   X509_sign(x509, issuer == nullptr ? made.key.get() : issuer->key.get(),

@@ -432,8 +432,11 @@ TEST_F(ScriptedApiServerTest, WatchesAreEndedFromOutside) {
     server_->SendBookmarks();
     EXPECT_EQ(client.Brief(), "BOOKMARK");
     server_->EndWatches(how);
-    if (how == End::kInOrder) EXPECT_EQ(client.Brief(), "end");
-    if (how == End::kCut) EXPECT_EQ(client.raw().ReadAll(), "");
+    if (how == End::kInOrder) {
+      EXPECT_EQ(client.Brief(), "end");
+    } else if (how == End::kCut) {
+      EXPECT_EQ(client.raw().ReadAll(), "");
+    }
     EXPECT_TRUE(server_->WaitForWatches(0, kPatience));
   }
 }

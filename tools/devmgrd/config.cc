@@ -164,6 +164,39 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
   return absl::OkStatus();
 }
 
+absl::Status ReadBool(const YAML::Node& value, const std::string& file,
+                      const std::string& key, bool* to) {
+  if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
+    return absl::OkStatus();
+  }
+  return Invalid("{}: {}: must be true or false", Where(file, value), key);
+}
+
+absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
+                           Config* config) {
+  if (!value.IsMap()) {
+    return Invalid("{}: apiServer: must be a map with kubeconfig or inCluster",
+                   Where(file, value));
+  }
+  for (const auto& entry : value) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    absl::Status status;
+    if (key == "kubeconfig") {
+      status = CheckText(entry.second, file, "apiServer.kubeconfig");
+      if (status.ok()) config->kubeconfig = entry.second.Scalar();
+    } else if (key == "inCluster") {
+      status = ReadBool(entry.second, file, "apiServer.inCluster",
+                        &config->in_cluster);
+    } else {
+      status = Invalid(
+          "{}: apiServer: unknown key '{}'; known are inCluster, kubeconfig",
+          Where(file, entry.first), Shown(key));
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadDraApis(const YAML::Node& value, const std::string& file,
                          Config* config) {
   static constexpr std::string_view kVersions[] = {
@@ -272,14 +305,6 @@ void WriteDebtPolicy(const Config& config, YAML::Emitter& out) {
   out << YAML::EndMap;
 }
 
-absl::Status ReadBool(const YAML::Node& value, const std::string& file,
-                      const std::string& key, bool* to) {
-  if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
-    return absl::OkStatus();
-  }
-  return Invalid("{}: {}: must be true or false", Where(file, value), key);
-}
-
 absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
                           const std::string& key,
                           std::chrono::milliseconds* to) {
@@ -295,9 +320,9 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
-  std::vector<std::string> known = {"cdiSpecDirs",  "controlUsers",
-                                    "debtPolicy",   "draApis",
-                                    "featureGates", "healthPolicy"};
+  std::vector<std::string> known = {
+      "apiServer", "cdiSpecDirs",  "controlUsers", "debtPolicy",
+      "draApis",   "featureGates", "healthPolicy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -308,6 +333,7 @@ std::vector<std::string> KnownKeys() {
 absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
                        const std::string& file, Config* config) {
   const std::string name = key.IsScalar() ? key.Scalar() : "";
+  if (name == "apiServer") return ReadApiServer(value, file, config);
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
   if (name == "controlUsers") return ReadControlUsers(value, file, config);
   if (name == "draApis") return ReadDraApis(value, file, config);
@@ -398,10 +424,33 @@ absl::Status ReadFeatureGates(std::string_view text, Config* config) {
   return absl::OkStatus();
 }
 
+bool HasApiServer(const Config& config) {
+  return !config.kubeconfig.empty() || config.in_cluster;
+}
+
+void CompleteConfig(Config* config) {
+  // Who has a server has its scheduler, too.
+  if (config->authority.empty()) {
+    config->authority = HasApiServer(*config) ? "scheduler" : "node";
+  }
+}
+
 absl::Status CheckConfig(const Config& config) {
+  if (!config.kubeconfig.empty() && config.in_cluster) {
+    return Invalid(
+        "apiServer: kubeconfig and inCluster exclude each other: the server is "
+        "either that of '{}' or that of the cluster around",
+        Shown(config.kubeconfig.string()));
+  }
+  if (HasApiServer(config) && config.node_name.empty()) {
+    return Invalid(
+        "apiServer: nodeName must be set: it says which pods are this node's");
+  }
   for (const absl::Status& status :
        {CheckOneOf("actuate", config.actuate, {"manifests", "embedder"}),
-        CheckOneOf("authority", config.authority, {"node", "scheduler"}),
+        CheckOneOf("authority",
+                   config.authority.empty() ? "node" : config.authority,
+                   {"node", "scheduler"}),
         CheckOneOf("profile", config.profile, {"default", "strict-kubelet"}),
         CheckOneOf("recovery", config.recovery, {"strict", "lenient"}),
         CheckOneOf("logLevel", config.log_level,
@@ -434,6 +483,10 @@ std::string PrintConfig(const Config& config) {
   text("devicePluginDir", config.device_plugin_dir.string());
   text("pluginRegistryDir", config.plugin_registry_dir.string());
   text("manifestsDir", config.manifests_dir.string());
+  out << YAML::Key << "apiServer" << YAML::Value << YAML::BeginMap;
+  text("kubeconfig", config.kubeconfig.string());
+  out << YAML::Key << "inCluster" << YAML::Value << config.in_cluster;
+  out << YAML::EndMap;
   out << YAML::Key << "cdiSpecDirs" << YAML::Value << YAML::BeginSeq;
   for (const auto& directory : config.cdi_spec_dirs) {
     out << directory.string();

@@ -23,6 +23,11 @@ struct Config {
   std::filesystem::path plugin_registry_dir =
       "/var/lib/kubelet/plugins_registry";
   std::filesystem::path manifests_dir = "/etc/devmgr/manifests";
+  /// Of an API server, from which objects come instead of `manifests_dir`;
+  /// empty: none.
+  std::filesystem::path kubeconfig;
+  /// The API server is that of the cluster in whose pod devmgrd runs.
+  bool in_cluster = false;
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
@@ -30,10 +35,11 @@ struct Config {
   std::vector<std::string> control_users;
   std::string node_name;
   std::string actuate = "manifests";  ///< Or `embedder`.
-  std::string authority = "node";     ///< Or `scheduler`.
-  std::string profile = "default";    ///< Or `strict-kubelet`.
-  std::string recovery = "strict";    ///< Or `lenient`.
-  std::string log_level = "info";     ///< `debug`, `info`, `warning`, `error`.
+  /// `node` or `scheduler`; empty: `scheduler` with an API server, else `node`.
+  std::string authority;
+  std::string profile = "default";  ///< Or `strict-kubelet`.
+  std::string recovery = "strict";  ///< Or `lenient`.
+  std::string log_level = "info";   ///< `debug`, `info`, `warning`, `error`.
   std::map<std::string, bool> feature_gates;
   /// By driver; `*`: of all others.
   std::map<std::string, devmgr::DebtPolicy> debt_policy;
@@ -68,6 +74,12 @@ void SetText(const std::string& key, const std::string& value, Config* config);
 /// `GATE=true,GATE2=false`, as the kubelet's flag.
 ///   InvalidArgument  names the item
 absl::Status ReadFeatureGates(std::string_view text, Config* config);
+
+/// Objects come from an API server.
+bool HasApiServer(const Config& config);
+
+/// Fills in what follows from other values.
+void CompleteConfig(Config* config);
 
 /// Checks values that flags may have set.
 absl::Status CheckConfig(const Config& config);

@@ -2,6 +2,7 @@
 //
 // devmgrd: the library as a process. Reads its configuration, opens the
 // manager, and waits for a signal.
+#include <devmgr/api_server.h>
 #include <devmgr/control.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/feature_gates.h>
@@ -48,6 +49,7 @@ struct Flags {
   std::map<std::string, std::optional<std::string>> texts;
   std::vector<std::string> cdi_spec_dirs;
   std::string feature_gates;
+  std::optional<std::string> kubeconfig;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -78,6 +80,9 @@ void Declare(CLI::App& app, Flags& flags) {
     app.add_option(flag, flags.texts[key],
                    std::string("As ") + key + " in the configuration file");
   }
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "As apiServer.kubeconfig in the configuration file: pods and "
+                 "claims come from this API server, not from manifests");
   app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
                  "As cdiSpecDirs in the configuration file; may be repeated, "
                  "the last one has the highest priority (default: /etc/cdi, "
@@ -119,6 +124,7 @@ absl::Status Configure(const Flags& flags, Config* config) {
   for (const auto& [key, value] : flags.texts) {
     if (value.has_value()) devmgrd::SetText(key, *value, config);
   }
+  if (flags.kubeconfig.has_value()) config->kubeconfig = *flags.kubeconfig;
   if (!flags.cdi_spec_dirs.empty()) {
     config->cdi_spec_dirs.assign(flags.cdi_spec_dirs.begin(),
                                  flags.cdi_spec_dirs.end());
@@ -128,6 +134,7 @@ absl::Status Configure(const Flags& flags, Config* config) {
       !status.ok()) {
     return status;
   }
+  devmgrd::CompleteConfig(config);
   return devmgrd::CheckConfig(*config);
 }
 
@@ -142,7 +149,10 @@ bool IsBelow(const std::filesystem::path& directory,
 absl::Status MakeDirectories(const Config& config) {
   std::vector<std::filesystem::path> directories = {
       config.device_plugin_dir, config.plugin_registry_dir,
-      config.manifests_dir, config.endpoint.parent_path()};
+      config.endpoint.parent_path()};
+  if (!devmgrd::HasApiServer(config)) {
+    directories.push_back(config.manifests_dir);
+  }
   if (!config.root.empty()) {
     directories.push_back(config.root / "plugins");
     // Those of the system are others' to make.
@@ -263,15 +273,28 @@ absl::StatusOr<devmgr::ControlOptions> ControlOf(const Config& config,
   return control;
 }
 
+/// Where objects come from.
+absl::StatusOr<std::unique_ptr<devmgr::ObjectSource>> OpenObjects(
+    const Config& config) {
+  if (!devmgrd::HasApiServer(config)) {
+    return devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  }
+  devmgr::ApiServerOptions options;
+  options.kubeconfig = config.kubeconfig;
+  options.node_name = config.node_name;
+  options.log = Log;
+  return devmgr::WatchApiServer(std::move(options));
+}
+
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
-  auto manifests =
-      devmgr::WatchManifests(config.manifests_dir, config.node_name);
+  auto objects = OpenObjects(config);
+  if (!objects.ok()) return objects.status();
   auto wanted = devmgr::WantedPods::Open(config.state_dir / "wanted",
-                                         config.node_name, manifests.get());
+                                         config.node_name, objects->get());
   if (!wanted.ok()) return wanted.status();
-  auto source = devmgr::CombineSources(*manifests, **wanted);
+  auto source = devmgr::CombineSources(**objects, **wanted);
   // Hears of things until the manager is gone.
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;

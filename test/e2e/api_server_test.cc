@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// devmgrd below an API server: pods and claims come from there.
+#include <devmgr/testing_api_server.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "e2e/daemon.h"
+#include "support/status_matchers.h"
+
+namespace devmgr {
+namespace {
+
+using testing::ApiFault;
+using ::testing::HasSubstr;
+using testing::ScriptedApiServer;
+
+constexpr char kPod[] = "/api/v1/namespaces/default/pods/p";
+
+class ApiServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = ScriptedApiServer::Start({});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    std::ofstream(Kubeconfig())
+        << "current-context: c\n"
+           "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+           "clusters: [{name: k, cluster: {server: '"
+        << server_->url() << "'}}]\nusers: [{name: u, user: {}}]\n";
+  }
+  std::string Kubeconfig() const {
+    return (node_.root() / "kubeconfig").string();
+  }
+  /// A pod of this node and its claim, which a scheduler has allocated.
+  void Schedule() {
+    const std::string claim = ClaimManifest("c1", "u-c", {"gpu-0"}, {"u-p"});
+    // The driver reads it there; devmgrd does not look.
+    node_.Write("claim.yaml", claim);
+    std::string pod = PodManifest("p", "u-p", "c1");
+    const std::string spec = "spec:\n";
+    pod.insert(pod.find(spec) + spec.size(), "  nodeName: n1\n");
+    ASSERT_THAT(server_->Apply(claim + pod), IsOk());
+  }
+  std::unique_ptr<Daemon> Start() const {
+    return std::make_unique<Daemon>(
+        node_.root(), std::vector<std::string>{"--node-name", "n1",
+                                               "--kubeconfig", Kubeconfig()});
+  }
+  ::testing::AssertionResult WaitFor(const std::string& state) const {
+    const Exit exit =
+        node_.Ctl({"wait", "pod", "p", "--for=" + state, "--timeout", "20s"});
+    if (exit.code == 0) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure()
+           << "exit " << exit.code << ": " << exit.err
+           << node_.Ctl({"status"}).out;
+  }
+
+  NodeFolder node_;
+  std::unique_ptr<ScriptedApiServer> server_;
+};
+
+TEST_F(ApiServerTest, APodOfTheServerGetsItsDevicesAndGivesThemBack) {
+  const auto driver = node_.StartDriver();
+  const auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  EXPECT_THAT(node_.Ctl({"resolve", "p"}).out, HasSubstr("gpu-0"));
+  EXPECT_THAT(node_.Ctl({"status"}).out,
+              HasSubstr("API server " + server_->url() + " (node n1)"));
+  // As the node's agent deletes a pod whose containers have ended.
+  ASSERT_THAT(server_->Do("DELETE", kPod, R"({"gracePeriodSeconds": 0})",
+                          "application/json"),
+              IsOk());
+  EXPECT_TRUE(WaitFor("released")) << daemon->log();
+  EXPECT_EQ(node_.cdi_files(), 0u);
+}
+
+// API-031
+TEST_F(ApiServerTest, AnswersWhileTheServerIsAway) {
+  const auto driver = node_.StartDriver();
+  auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  const std::string before = node_.Ctl({"resolve", "p"}).out;
+  server_.reset();
+  daemon->Kill();
+  daemon = Start();
+  daemon->Inspect();
+  EXPECT_EQ(node_.Ctl({"resolve", "p"}).out, before);
+  // Nothing that it cannot see is gone.
+  EXPECT_THAT(node_.Ctl({"get", "pods"}).out, HasSubstr("Ready"));
+}
+
+// API-034
+TEST_F(ApiServerTest, AClaimThatTheNodeMayNotReadYetIsTriedAgain) {
+  ApiFault fault;
+  fault.action = ApiFault::Action::kFail;
+  fault.verb = "get";
+  fault.resource = "resourceclaims";
+  fault.code = 403;
+  fault.message =
+      "resourceclaims \"c1\" is forbidden: no relationship found between node "
+      "'n1' and this object";
+  fault.times = 2;
+  server_->AddFault(fault);
+  const auto driver = node_.StartDriver();
+  const auto daemon = Start();
+  Schedule();
+  EXPECT_TRUE(WaitFor("ready")) << daemon->log();
+}
+
+TEST_F(ApiServerTest, SaysWhatIsMissingInTheConfiguration) {
+  const std::string root = node_.root().string();
+  const Exit unnamed =
+      RunTool("devmgrd", {"--root", root, "--kubeconfig", Kubeconfig()});
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_THAT(unnamed.err, HasSubstr("nodeName must be set"));
+  const Exit absent = RunTool("devmgrd", {"--root", root, "--node-name", "n1",
+                                          "--kubeconfig", root + "/none"});
+  EXPECT_NE(absent.code, 0);
+  EXPECT_THAT(absent.err + absent.out, HasSubstr(root + "/none"));
+  const Exit printed =
+      RunTool("devmgrd", {"--root", root, "--node-name", "n1", "--kubeconfig",
+                          Kubeconfig(), "--print-config"});
+  EXPECT_THAT(printed.out, HasSubstr("authority: scheduler"));
+  EXPECT_THAT(printed.out, HasSubstr("  kubeconfig: " + Kubeconfig()));
+  const std::string file = root + "/config.yaml";
+  std::ofstream(file) << "nodeName: n1\napiServer:\n  inCluster: true\n"
+                         "  kubeconfig: /etc/kubeconfig\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("kubeconfig and inCluster exclude each other"));
+  std::ofstream(file) << "apiServer:\n  server: a\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("config.yaml:2: apiServer: unknown key 'server'"));
+}
+
+}  // namespace
+}  // namespace devmgr
