@@ -231,7 +231,7 @@ class ThreadExecutorImpl final : public ThreadExecutor {
       DEVMGR_GUARDED_BY(mutex_);
   TimerId last_timer_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::atomic<std::thread::id> runner_;  ///< Of the task that runs.
-  /// Whom the task that runs has finished. Tasks only.
+  /// Those that the task which runs has finished. Tasks only.
   std::vector<std::shared_ptr<Helper>> finished_;
   std::thread thread_;
 };
