@@ -20,7 +20,11 @@ std::int64_t AskedGrace(const ResourceType& type, const Json& object,
   static const Json::json_pointer kGrace("/spec/terminationGracePeriodSeconds");
   if (!type.graceful_delete) return 0;
   // A pod that no node has is gone at once.
-  if (!object.contains(kNode) || object.at(kNode) == "") return 0;
+  const Json* node = object.contains(kNode) ? &object.at(kNode) : nullptr;
+  if (node == nullptr || !node->is_string() ||
+      node->get_ref<const std::string&>().empty()) {
+    return 0;
+  }
   if (options.grace_period_seconds.has_value()) {
     return *options.grace_period_seconds;
   }

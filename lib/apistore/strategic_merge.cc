@@ -256,8 +256,8 @@ absl::Status Merger::Orders(Json& target, const Json& patch,
     const std::string field(After(key, kOrder));
     if (field.empty()) continue;
     if (!order.is_array()) return InvalidArgumentError("'{}' is no list", key);
-    const MergedList* list =
-        FindList(kind_, path.empty() ? field : path + "." + field);
+    const MergedList* list = FindList(
+        kind_, path.empty() ? field : fmt::format("{}.{}", path, field));
     const auto it = target.find(field);
     if (list != nullptr && it != target.end() && it->is_array()) {
       Reorder(*it, order, list->key);

@@ -107,7 +107,7 @@ inline std::string HeadText(int status, const std::vector<Header>& headers) {
   text.append(reason.data(), reason.size());
   text += "\r\n";
   for (const auto& [name, value] : headers) {
-    text += name + ": " + value + "\r\n";
+    text.append(name).append(": ").append(value).append("\r\n");
   }
   return text;
 }

@@ -9,11 +9,11 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <string_view>

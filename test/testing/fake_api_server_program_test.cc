@@ -3,8 +3,8 @@
 // The program fake-api-server: flags, exit codes, files, signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>

@@ -7,12 +7,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <csignal>
 #include <map>
 #include <thread>
 #include <utility>
