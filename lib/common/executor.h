@@ -36,10 +36,9 @@ class DEVMGR_CAPABILITY("executor") Executor {
   virtual std::chrono::steady_clock::time_point Now() const = 0;
   /// Calls `begin`, then waits until the task that `begin` was given has been
   /// called, on any thread; when a task of ours calls it, until that one is
-  /// over. Meanwhile the calling thread runs tasks, one at a
-  /// time with the executor's own: what it waits for costs no wake-up of
-  /// another thread. With a small stack it only waits. Not to be called from a
-  /// task.
+  /// over. Meanwhile the calling thread runs tasks, one at a time with the
+  /// executor's own: what it waits for costs no wake-up of another thread. With
+  /// a small stack it only waits. Not to be called from a task.
   virtual void RunUntilFinished(
       const std::function<void(Task finish)>& begin) = 0;
   /// Runs what is posted already, and drops timers and what is posted from now

@@ -91,17 +91,21 @@ std::optional<ClaimGetter::TimePoint> ClaimGetter::WakeAt() const {
   return first;
 }
 
+ClaimGetter::Entry* ClaimGetter::EndRequest(const ObjectName& claim) {
+  const auto found = entries_.find(claim);
+  if (found == entries_.end() || !found->second.is_asking) return nullptr;
+  --requests_;
+  found->second.is_asking = false;
+  if (!found->second.pods.empty()) return &found->second;
+  entries_.erase(found);
+  return nullptr;
+}
+
 void ClaimGetter::OnAnswer(TimePoint now, const ObjectName& claim,
                            const ResponseHead& head, std::string_view body) {
-  const auto found = entries_.find(claim);
-  if (found == entries_.end() || !found->second.is_asking) return;
-  --requests_;
-  Entry& entry = found->second;
-  entry.is_asking = false;
-  if (entry.pods.empty()) {
-    entries_.erase(found);
-    return;
-  }
+  Entry* const asked = EndRequest(claim);
+  if (asked == nullptr) return;
+  Entry& entry = *asked;
   if (head.code == 200) {
     OnObject(now, entry, body);
   } else if (head.code == 404 && IsAboutAnObject(body)) {
@@ -114,15 +118,9 @@ void ClaimGetter::OnAnswer(TimePoint now, const ObjectName& claim,
 
 void ClaimGetter::OnFailure(TimePoint now, const ObjectName& claim,
                             const std::string& error) {
-  const auto found = entries_.find(claim);
-  if (found == entries_.end() || !found->second.is_asking) return;
-  --requests_;
-  Entry& entry = found->second;
-  entry.is_asking = false;
-  if (entry.pods.empty()) {
-    entries_.erase(found);
-    return;
-  }
+  Entry* const asked = EndRequest(claim);
+  if (asked == nullptr) return;
+  Entry& entry = *asked;
   Retry(now, entry, Outcome::kFailed, error);
   if (std::exchange(entry.ask_again, false)) entry.due = now;
 }

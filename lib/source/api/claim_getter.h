@@ -98,6 +98,8 @@ class ClaimGetter {
     std::shared_ptr<const StoredObject> object;
   };
 
+  /// What was asked for; null when no pod refers to it any more.
+  Entry* EndRequest(const ObjectName& claim);
   void OnObject(TimePoint now, Entry& entry, std::string_view body);
   void OnMissing(TimePoint now, Entry& entry);
   void OnStatus(TimePoint now, Entry& entry, const ApiStatus& status);
