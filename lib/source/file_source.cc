@@ -40,6 +40,15 @@ struct MarkedPlace {
   friend bool operator==(const MarkedPlace&, const MarkedPlace&) = default;
 };
 
+/// True when `now` may be another directory than `before`, although no
+/// symbolic link was swapped: then it would have another path. A directory
+/// that is listed before it is watched has no path yet.
+bool IsBroken(const MarkedPlace& before, const MarkedPlace& now) {
+  if (before == now) return false;
+  return before.watched.path == now.watched.path ||
+         before.watched.path.empty() || now.watched.path.empty();
+}
+
 constexpr const char* kBeingWritten = "is still being written";
 
 /// A scan is used after this many rounds of the poller in which no event came:
@@ -248,9 +257,7 @@ bool FileSource::EnsureWatched() {
 /// The directory that is listed, through its descriptor.
 void FileSource::NotePlace(int directory) {
   MarkedPlace now{watched_.PlaceOf(""), DirectoryIdOf(directory)};
-  // A symbolic link that was swapped leads to another path.
-  if (place_.has_value() && place_->watched.path == now.watched.path &&
-      !(*place_ == now)) {
+  if (place_.has_value() && IsBroken(*place_, now)) {
     ++watch_;
     unmarked_.clear();
   }

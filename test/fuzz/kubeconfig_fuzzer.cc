@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a kubeconfig. Whatever it says, what is shown of it is readable.
-#include <string>
+// That no credential is shown is a table in test/source/api: here a mutation
+// may put the same text where a name or the server stands.
 #include <string_view>
 
 #include "common/status.h"
@@ -15,10 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto config = devmgr::apiserver::ParseKubeconfig(text, "/etc/config");
   if (!config.ok()) {
-    const std::string message = devmgr::MessageOf(config.status());
-    RequireReadable(message);
-    Require(message.find("S3CRET") == std::string::npos,
-            "a message has no credential");
+    RequireReadable(devmgr::MessageOf(config.status()));
     return 0;
   }
   RequireReadable(devmgr::apiserver::DescribeKubeconfig(*config));

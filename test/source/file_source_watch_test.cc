@@ -4,6 +4,10 @@
 // the marker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+
+#include <atomic>
+#include <cerrno>
 
 #include "source/file_source_fixture.h"
 #include "support/test_mount.h"
@@ -53,6 +57,35 @@ TEST_F(FileSourceTest, TheWatchEndsWithItsDirectory) {
   folder_.Make();
   folder_.Put("b.yaml", PodText("b"));
   EXPECT_GT(AwaitPods({"b"})->watch, first->watch + 1);
+}
+
+// It used to count as unbroken when the new directory was listed before the
+// watcher had found it.
+TEST_F(FileSourceTest, TheWatchEndsWhenTheDirectoryIsListedBeforeItIsWatched) {
+  folder_.Put("a.yaml", PodText("a"));
+  std::atomic<bool> gone = false;
+  FileSourceOptions options = Options();
+  options.watch.add_watch = [&](int inotify, const char* path,
+                                std::uint32_t mask) {
+    const bool is_folder = fs::path(path) == folder_.path() / "";
+    if (!is_folder || !gone.exchange(false)) {
+      return ::inotify_add_watch(inotify, path, mask);
+    }
+    fs::remove_all(folder_.path());
+    const int watch = ::inotify_add_watch(inotify, path, mask);
+    const int error = errno;
+    folder_.Make();
+    folder_.Put("b.yaml", PodText("b"));
+    errno = error;
+    return watch;
+  };
+  Start(options);
+  const SnapshotPtr first = AwaitPods({"a"});
+  gone = true;
+  fs::rename(folder_.path(), folder_.root() / "old");
+  fs::rename(folder_.root() / "old", folder_.path());
+  EXPECT_GT(AwaitPods({"b"})->watch, first->watch);
+  Stop();
 }
 
 TEST_F(FileSourceTest, CarriesTheMarkItIsAskedTo) {

@@ -230,9 +230,11 @@ absl::Status KubeconfigReader::CheckServer() const {
         "server has a user or a password in it, which is not supported");
   }
   if (!HasHost(server, {"http://", "https://"})) {
+    // Before an @ there may be a password.
+    const bool may_be_shown = server.find('@') == std::string::npos;
     return InvalidArgumentError(
-        "server {} is no URL with http:// or https:// and a host",
-        Quoted(server));
+        "server{} is no URL with http:// or https:// and a host",
+        may_be_shown ? " " + Quoted(server) : "");
   }
   if (server.find_first_of("?# ") != std::string::npos) {
     return InvalidArgumentError("server {} has more than a host and a path",

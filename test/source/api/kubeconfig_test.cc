@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/kubeconfig.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,6 +110,12 @@ TEST(KubeconfigTest, RefusesOtherCredentialsThatAreNotSupported) {
   }
   EXPECT_THAT(MessageOfRead("server: 'https://root:hunter2@api.test'", ""),
               HasSubstr("server has a user or a password in it"));
+  for (const char* typo : {"http:/root:hunter2@api.test", "//a/b:hunter2@c"}) {
+    const std::string message =
+        MessageOfRead(fmt::format("server: '{}'", typo), "");
+    EXPECT_THAT(message, HasSubstr("server is no URL with http://"));
+    EXPECT_THAT(message, Not(HasSubstr("hunter2")));
+  }
 }
 
 TEST(KubeconfigTest, Api024WarnsThatCredentialsAreNotSentWithoutEncryption) {
