@@ -29,6 +29,12 @@ void ForEachIdentity(const ObjectSnapshot& snapshot, Visit visit) {
   }
 }
 
+ObjectKind ObjectKindOf(const std::string& identity_kind) {
+  if (identity_kind == kClaimKind) return ObjectKind::kResourceClaim;
+  if (identity_kind == kClassKind) return ObjectKind::kDeviceClass;
+  return ObjectKind::kPod;
+}
+
 /// A pod from a file that was rejected for what it was: an API server would
 /// never have had it, so that as which it is mended is another pod.
 bool IsMended(const ObjectSnapshot& snapshot, const state::State& state,
@@ -99,9 +105,11 @@ state::Decision DecideIdentities(const state::State& state,
         identity->first_seen_ms = now_ms;
         decision.changes.push_back(state::PutIdentity{std::move(identity)});
       });
-  if (!snapshot.complete) return decision;
   for (const auto& [key, identity] : state.identities) {
-    if (present.contains(key)) continue;
+    if (present.contains(key) ||
+        !snapshot.IsComplete(ObjectKindOf(key.first))) {
+      continue;
+    }
     decision.changes.push_back(state::EraseIdentity{key.first, key.second});
   }
   return decision;

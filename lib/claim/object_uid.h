@@ -32,8 +32,8 @@ bool NeedsIdentity(const std::string& kind, const ObjectMeta& metadata);
 
 /// Gives identities to the objects of `source` that have none. A pod that was
 /// rejected as invalid gets a new one when its file is valid: an API server
-/// would have refused the old one. With a complete snapshot, identities of
-/// objects that are gone are erased.
+/// would have refused the old one. Identities of objects that are gone are
+/// erased: of kinds for which the snapshot is complete.
 state::Decision DecideIdentities(const state::State& state,
                                  const ObjectSnapshot& snapshot,
                                  const std::string& source,

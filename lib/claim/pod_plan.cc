@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 
+#include "api/meta.h"
 #include "api/names.h"
 #include "claim/claim_names.h"
 
@@ -147,6 +149,26 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
   return planned;
 }
 
+std::string SinceText(std::chrono::system_clock::time_point since) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+      since.time_since_epoch());
+  return api::TimestampOf(ms.count());
+}
+
+Verdict MissingClaim(const ObjectName& claim, const ObjectSnapshot& objects) {
+  const auto unread = objects.unread_claims.find(claim);
+  if (unread == objects.unread_claims.end()) {
+    return Wait("ClaimNotFound",
+                fmt::format("fetch ResourceClaim {}: not found", claim.name),
+                {WaitingFor::Kind::kClaim, claim.ToString()});
+  }
+  return Wait(
+      kClaimUnavailable,
+      fmt::format("fetch ResourceClaim {}: not read since {}: {}", claim.name,
+                  SinceText(unread->second.since), unread->second.reason),
+      {WaitingFor::Kind::kClaim, claim.ToString()});
+}
+
 /// Finds and checks the objects; the UIDs by claim name.
 std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
                                             const ObjectSnapshot& objects,
@@ -158,10 +180,7 @@ std::map<std::string, ClaimUid> CheckClaims(const Pod& pod,
     const ObjectName full_name{pod.metadata.ns, named.name};
     const auto found = objects.claims.find(full_name);
     if (found == objects.claims.end()) {
-      Worsen(result->verdict,
-             Wait("ClaimNotFound",
-                  fmt::format("fetch ResourceClaim {}: not found", named.name),
-                  {WaitingFor::Kind::kClaim, full_name.ToString()}));
+      Worsen(result->verdict, MissingClaim(full_name, objects));
       continue;
     }
     const ResourceClaim& claim = *found->second;

@@ -21,6 +21,9 @@
 
 namespace devmgr::claim {
 
+/// Of a wait for a claim that may exist, and that cannot be read.
+inline constexpr char kClaimUnavailable[] = "ClaimUnavailable";
+
 struct PlannedClaim {
   ClaimUid uid;
   ObjectName name;

@@ -27,7 +27,8 @@ const ObjectMeta& MetadataOf(const T& object) {
   return object.metadata;
 }
 
-/// Claims whose objects appeared, changed or went.
+/// Claims whose objects appeared, changed or went, or that cannot be read, or
+/// for another reason.
 std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
                                       const ObjectSnapshot& after) {
   std::vector<WaitingFor> changed;
@@ -40,6 +41,10 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
   }
   for (const auto& [name, claim] : before.claims) {
     if (!after.claims.contains(name)) add(name);
+  }
+  for (const auto& [name, unread] : after.unread_claims) {
+    const auto old = before.unread_claims.find(name);
+    if (old == before.unread_claims.end() || old->second != unread) add(name);
   }
   return changed;
 }
@@ -75,6 +80,7 @@ ObjectBook::ObjectBook(Executor& executor, ledger::Ledger& ledger,
       ledger_(ledger),
       state_(state),
       options_(std::move(options)),
+      gate_(executor_),
       trust_(options_.source == nullptr
                  ? nullptr
                  : std::make_unique<SourceTrust>(SourceTrust::Parts{
@@ -117,8 +123,38 @@ void ObjectBook::Refresh() {
       });
 }
 
+void ObjectBook::ReadAnew(const std::vector<ObjectName>& claims,
+                          std::function<void(const absl::Status&)> done) {
+  DEVMGR_ASSERT_ON(executor_);
+  struct Reading {
+    std::size_t left = 0;
+    absl::Status failure;
+  };
+  const auto reading = std::make_shared<Reading>();
+  for (const ObjectName& name : claims) {
+    const auto read = [this, reading, name, done](const absl::Status& status) {
+      // That there is none is what is to be seen.
+      if (!status.ok() && !absl::IsNotFound(status)) {
+        reading->failure.Update(
+            WithContext(status, "fetch ResourceClaim {}", name.name));
+      }
+      if (--reading->left > 0) return;
+      // Whether or not the source has said so by now.
+      if (options_.source->Snapshot() != taken_) Refresh();
+      done(reading->failure);
+    };
+    if (options_.source != nullptr &&
+        options_.source->Refresh(ObjectKind::kResourceClaim, name,
+                                 gate_.Pass<absl::Status>(read))) {
+      ++reading->left;
+    }
+  }
+  if (reading->left == 0) done(absl::OkStatus());
+}
+
 std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
-  return trust_->Judge(options_.source->Snapshot());
+  taken_ = options_.source->Snapshot();
+  return trust_->Judge(taken_);
 }
 
 void ObjectBook::OnCommitted(const ledger::Changes& changes) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "common/executor_gate.h"
 #include "common/mutex.h"
 #include "events/event_log.h"
 #include "ledger/changes.h"
@@ -48,6 +49,13 @@ class ObjectBook {
   /// Takes in what the source has now.
   void Refresh();
 
+  /// Has the source read these claims anew. `done` runs on the manager's
+  /// thread when Current shows what was read: at once where the source has
+  /// nothing to read.
+  ///   Unavailable  one of them cannot be read, and why
+  void ReadAnew(const std::vector<ObjectName>& claims,
+                std::function<void(const absl::Status&)> done);
+
   /// A pod has left the ledger; or the ledger has other identities: by our
   /// decision, or by one that failed and holds after all. Then the objects may
   /// have gone meanwhile, and so do these. Or it has rejected a pod, whose file
@@ -79,7 +87,9 @@ class ObjectBook {
   ledger::Ledger& ledger_;
   const state::State& state_;
   const Options options_;
-  const std::unique_ptr<SourceTrust> trust_;  ///< Null without a source.
+  const ExecutorGate gate_;
+  const std::unique_ptr<SourceTrust> trust_;     ///< Null without a source.
+  std::shared_ptr<const ObjectSnapshot> taken_;  ///< From the source, last.
   bool deciding_ = false;
   bool again_ = false;
   /// Objects as identified before, by where they came from, so that an object

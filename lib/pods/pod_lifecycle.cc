@@ -9,6 +9,7 @@
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
+#include "claim/claim_names.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
 #include "view/pod_views.h"
@@ -128,6 +129,56 @@ void PodLifecycle::Prepare(OperationId id, const PodUid& pod,
     EndIfSettled(id);
     return;
   }
+  const std::vector<ObjectName> claims = ClaimsToRead(pod);
+  if (claims.empty()) return Book(id, pod);
+  parts_.objects.ReadAnew(claims, [this, id, claims](const absl::Status& s) {
+    OnClaimsRead(id, claims, s);
+  });
+}
+
+std::vector<ObjectName> PodLifecycle::ClaimsToRead(const PodUid& uid) const {
+  const auto admitted = admitted_.find(uid);
+  if (admitted == admitted_.end()) return {};
+  const Pod& pod = *admitted->second;
+  const auto objects = parts_.objects.Current();
+  Verdict unused;
+  const claim::ClaimNames names(pod, *objects, parts_.plan_options, &unused);
+  std::vector<ObjectName> claims;
+  for (const claim::NamedClaim& named : names.claims()) {
+    ObjectName name{pod.metadata.ns, named.name};
+    const auto found = objects->claims.find(name);
+    if (found == objects->claims.end()) continue;  // It waits for it.
+    if (parts_.state.FindClaim(ClaimUid{found->second->metadata.uid}) !=
+        nullptr) {
+      continue;
+    }
+    claims.push_back(std::move(name));
+  }
+  return claims;
+}
+
+void PodLifecycle::OnClaimsRead(OperationId id,
+                                const std::vector<ObjectName>& claims,
+                                const absl::Status& status) {
+  const auto operation = operations_.find(id);
+  if (operation == operations_.end()) return;  // cancelled
+  const PodUid pod = operation->second.pod;
+  if (status.ok()) return Book(id, pod);
+  Verdict wait{
+      Verdict::Kind::kWait, claim::kClaimUnavailable, MessageOf(status), {}};
+  for (const ObjectName& name : claims) {
+    wait.waiting_for.push_back({WaitingFor::Kind::kClaim, name.ToString()});
+  }
+  const auto finish = [this, id, status](const absl::StatusOr<Verdict>&) {
+    if (!operations_.contains(id)) return;  // cancelled
+    Finish(id, WithContext(status, "prepare dynamic resources"));
+  };
+  const auto admitted = admitted_.find(pod);
+  if (admitted == admitted_.end()) return finish(Verdict{});
+  RecordVerdict(id, IdentityOf(*admitted->second), wait, finish);
+}
+
+void PodLifecycle::Book(OperationId id, const PodUid& pod) {
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
   Verdict judged;

@@ -45,7 +45,7 @@ class PodLifecycle {
     ledger::Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     dra::Drivers& drivers;
-    const ObjectBook& objects;
+    ObjectBook& objects;
     DeviceAdmission& devices;
     events::EventLog& events;
     MetricsSink& metrics;
@@ -167,6 +167,13 @@ class PodLifecycle {
   void ForgetLast(OperationId id, const PodUid& pod);
   /// Pods of these claims that are to be forgotten with their last one.
   std::set<PodUid> Ending(const std::set<ClaimUid>& claims) const;
+  /// Claims of the pod that the ledger does not have yet: they are read anew
+  /// before they are prepared.
+  std::vector<ObjectName> ClaimsToRead(const PodUid& pod) const;
+  void OnClaimsRead(OperationId id, const std::vector<ObjectName>& claims,
+                    const absl::Status& status);
+  /// Has the ledger take up what is to be prepared.
+  void Book(OperationId id, const PodUid& pod);
   void OnBooked(OperationId id, const absl::StatusOr<Verdict>& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.
   void AskDrivers(OperationId id);

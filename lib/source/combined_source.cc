@@ -34,6 +34,13 @@ class Join {
       if (all_.claims.contains(name)) Report("ResourceClaim", name);
       all_.claims[name] = claim;
     }
+    all_.partial_kinds.insert(wanted_.partial_kinds.begin(),
+                              wanted_.partial_kinds.end());
+    all_.unread_claims.insert(wanted_.unread_claims.begin(),
+                              wanted_.unread_claims.end());
+    std::erase_if(all_.unread_claims, [&](const auto& entry) {
+      return all_.claims.contains(entry.first);
+    });
     all_.vouched_pods.insert(wanted_.vouched_pods.begin(),
                              wanted_.vouched_pods.end());
     all_.gone_pods.insert(wanted_.gone_pods.begin(), wanted_.gone_pods.end());
@@ -115,6 +122,12 @@ class CombinedSource final : public ObjectSource {
   std::string Describe() const override { return first_.Describe(); }
   void Mark(const std::string& id, std::uint64_t watch) override {
     first_.Mark(id, watch);
+  }
+  bool Refresh(ObjectKind kind, const ObjectName& name,
+               std::function<void(const absl::Status&)> done) override {
+    const bool is_wanted = kind == ObjectKind::kResourceClaim &&
+                           wanted_.Snapshot()->claims.contains(name);
+    return !is_wanted && first_.Refresh(kind, name, std::move(done));
   }
 
  private:

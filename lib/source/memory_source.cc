@@ -41,6 +41,11 @@ class MemoryObjectSourceImpl final : public MemoryObjectSource {
 
 void ObjectSource::Mark(const std::string&, std::uint64_t) {}
 
+bool ObjectSource::Refresh(ObjectKind, const ObjectName&,
+                           std::function<void(const absl::Status&)>) {
+  return false;
+}
+
 std::unique_ptr<MemoryObjectSource> MemoryObjectSource::Create() {
   return std::make_unique<MemoryObjectSourceImpl>();
 }

@@ -10,16 +10,9 @@
 namespace devmgr::upkeep {
 
 SliceKeeper::SliceKeeper(Parts parts)
-    : parts_(std::move(parts)), gate_(std::make_shared<Gate>()) {
-  MutexLock lock(gate_->mutex);
-  gate_->executor = &parts_.executor;
-}
+    : parts_(std::move(parts)), gate_(parts_.executor) {}
 
 SliceKeeper::~SliceKeeper() {
-  {
-    MutexLock lock(gate_->mutex);
-    gate_->executor = nullptr;
-  }
   for (const auto& [driver, pending] : pending_) {
     parts_.executor.Cancel(pending.timer);
   }
@@ -55,13 +48,10 @@ void SliceKeeper::Arm(const std::string& driver,
 void SliceKeeper::Delete(const std::string& driver) {
   const std::uint64_t number = pending_.at(driver).number;
   parts_.sink->DeleteResourceSlices(
-      driver, [this, gate = gate_, driver, number](const absl::Status& status) {
-        MutexLock lock(gate->mutex);
-        if (gate->executor == nullptr) return;
-        gate->executor->Post([this, driver, number, status] {
-          OnDeleted(driver, number, status);
-        });
-      });
+      driver,
+      gate_.Pass<absl::Status>([this, driver, number](const absl::Status& s) {
+        OnDeleted(driver, number, s);
+      }));
 }
 
 void SliceKeeper::OnDeleted(const std::string& driver, std::uint64_t number,

@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "common/back_off.h"
 #include "common/executor.h"
-#include "common/mutex.h"
+#include "common/executor_gate.h"
 #include "events/event_log.h"
 
 namespace devmgr::upkeep {
@@ -51,12 +50,6 @@ class SliceKeeper {
     BackOff back_off{kFirstRetry, kLastRetry};
   };
 
-  /// Through which answers come back, from any thread and at any time.
-  struct Gate {
-    Mutex mutex;
-    Executor* executor DEVMGR_GUARDED_BY(mutex);  ///< Null: it has ended.
-  };
-
   void Arm(const std::string& driver, std::chrono::milliseconds delay);
   void Delete(const std::string& driver);
   void OnDeleted(const std::string& driver, std::uint64_t number,
@@ -66,7 +59,7 @@ class SliceKeeper {
   std::uint64_t last_number_ = 0;
   /// By driver; the empty name stands for all of them.
   std::map<std::string, Pending> pending_;
-  const std::shared_ptr<Gate> gate_;
+  const ExecutorGate gate_;
 };
 
 }  // namespace devmgr::upkeep

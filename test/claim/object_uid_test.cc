@@ -85,6 +85,23 @@ TEST_F(ObjectIdentityTest, WhatIsMissingInAnIncompleteSnapshotStays) {
   EXPECT_THAT(Decide().changes, IsEmpty());
 }
 
+TEST_F(ObjectIdentityTest, WhatIsMissingOfAKindThatIsReadInPartStays) {
+  auto claim = std::make_shared<ResourceClaim>();
+  claim->metadata.name = "c";
+  snapshot_.claims[{"", "c"}] = claim;
+  Add("a");
+  Apply();
+  snapshot_.pods.clear();
+  snapshot_.claims.clear();
+  snapshot_.partial_kinds = {ObjectKind::kResourceClaim};
+  Apply();
+  EXPECT_EQ(UidOf("a"), "");
+  EXPECT_NE(state_.FindIdentity(kClaimKind, {"", "c"}), nullptr);
+  snapshot_.partial_kinds.clear();
+  Apply();
+  EXPECT_EQ(state_.FindIdentity(kClaimKind, {"", "c"}), nullptr);
+}
+
 TEST_F(ObjectIdentityTest, ARejectedPodWhoseFileIsMendedIsANewOne) {
   Add("a");
   Apply();

@@ -28,6 +28,24 @@ class DeviceManagerObserver;
 template <typename T>
 using ObjectMap = std::map<ObjectName, std::shared_ptr<const T>>;
 
+/// The kinds of objects that a source may bring.
+enum class ObjectKind {
+  kPod,
+  kResourceClaim,
+  kResourceClaimTemplate,
+  kDeviceClass,
+  kResourceSlice,
+  kNode,
+  kDeviceTaintRule,
+};
+
+/// An object that is referred to, and that the source could not read so far.
+struct UnreadObject {
+  std::chrono::system_clock::time_point since;  ///< Since when it is tried.
+  std::string reason;
+  friend bool operator==(const UnreadObject&, const UnreadObject&) = default;
+};
+
 struct ObjectSnapshot {
   ObjectMap<Pod> pods;
   ObjectMap<ResourceClaim> claims;
@@ -42,6 +60,15 @@ struct ObjectSnapshot {
   /// True only after a complete scan without errors. Absence of an object
   /// means "gone" in a complete snapshot and nothing at all in any other.
   bool complete = false;
+  /// Kinds other than pods for which that does not hold: the source reads only
+  /// what pods refer to, or has not read all of it yet.
+  std::set<ObjectKind> partial_kinds;
+  /// Claims that pods refer to and that are not above, although they may exist.
+  std::map<ObjectName, UnreadObject> unread_claims;
+  /// Whether an object of `kind` that is missing above is gone.
+  bool IsComplete(ObjectKind kind) const {
+    return complete && partial_kinds.count(kind) == 0;
+  }
   /// Whether the source vouches for `complete` whatever is missing, as an
   /// embedder does that keeps its own list. Where it does not, a complete
   /// snapshot that lacks more than half of the pods that the node has from this
@@ -97,6 +124,15 @@ class DEVMGR_EXPORT ObjectSource {
   /// `watch` is that of the snapshot which was trusted: a source that has lost
   /// sight of it since does nothing. Must not block. The default does nothing.
   virtual void Mark(const std::string& id, std::uint64_t watch);
+
+  /// Reads one object anew from where it comes from. `done` is called once, on
+  /// another thread, when Snapshot shows what was read.
+  ///   NotFound     there is no such object
+  ///   Unavailable  it cannot be read, and why
+  /// False, and `done` is not called: what was published is what there is. The
+  /// default answers that. Must not block. A source that ends drops the call.
+  virtual bool Refresh(ObjectKind kind, const ObjectName& name,
+                       std::function<void(const absl::Status&)> done);
 };
 
 /// A directory of manifests (`*.yaml`, `*.yml`, `*.json`), watched. Follows

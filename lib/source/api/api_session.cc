@@ -107,6 +107,7 @@ void ApiSession::Step() {
     } else {
       credentials_error_ = MessageOf(credentials.status());
       credentials_due_ = now + credentials_delay_.OnFailure(now);
+      AnswerRefreshes();
     }
   }
   is_in_step_ = false;
@@ -327,7 +328,10 @@ void ApiSession::After() {
     auto problems = getter_->problems();
     const bool has_others = problems != claim_problems_;
     claim_problems_ = std::move(problems);
-    if (!getter_->TakeChanges().empty() || has_others) PublishSoon();
+    if (!getter_->TakeChanges().empty() || has_others || HasOtherUnread()) {
+      PublishSoon();
+    }
+    if (!will_publish_) AnswerRefreshes();
   }
   Step();
 }
@@ -389,10 +393,84 @@ void ApiSession::Publish() {
       AddProblem("resourceclaims", name.ToString() + ": " + text,
                  snapshot.get());
     }
+    AddUnread(snapshot.get());
   }
+  snapshot->partial_kinds = PartialKinds();
   snapshot->gone_pods = gone_.uids();
   snapshot_ = snapshot;
   parts_.publish(std::move(snapshot));
+  AnswerRefreshes();
+}
+
+/// Since the last snapshot.
+bool ApiSession::HasOtherUnread() const {
+  const auto unread = getter_->unread();
+  return !std::equal(unread.begin(), unread.end(), unread_claims_.begin(),
+                     unread_claims_.end(), [](const auto& a, const auto& b) {
+                       return a.first == b.first && a.second == b.second.reason;
+                     });
+}
+
+/// Claims that were never read, each with the time since when that is so.
+void ApiSession::AddUnread(ObjectSnapshot* snapshot) {
+  std::map<ObjectName, UnreadObject> unread;
+  for (auto& [name, reason] : getter_->unread()) {
+    const auto before = unread_claims_.find(name);
+    const auto since = before == unread_claims_.end() ? parts_.wall_clock()
+                                                      : before->second.since;
+    unread[name] = {since, reason};
+  }
+  unread_claims_ = std::move(unread);
+  snapshot->unread_claims = unread_claims_;
+}
+
+/// All but pods, and kinds that are watched and were listed.
+std::set<ObjectKind> ApiSession::PartialKinds() const {
+  std::set<ObjectKind> partial = {
+      ObjectKind::kResourceClaim, ObjectKind::kResourceClaimTemplate,
+      ObjectKind::kDeviceClass,   ObjectKind::kResourceSlice,
+      ObjectKind::kNode,          ObjectKind::kDeviceTaintRule};
+  for (const auto& watched : watched_) {
+    if (watched->reflector == nullptr || !watched->reflector->IsComplete()) {
+      continue;
+    }
+    if (watched->kind == "ResourceClaim") {
+      partial.erase(ObjectKind::kResourceClaim);
+    } else if (watched->kind == "DeviceClass") {
+      partial.erase(ObjectKind::kDeviceClass);
+    }  // Slices are those of this node only.
+  }
+  return partial;
+}
+
+bool ApiSession::Refresh(ObjectKind kind, const ObjectName& name,
+                         std::function<void(const absl::Status&)> done) {
+  if (kind != ObjectKind::kResourceClaim || !getter_) return false;
+  const TimePoint now = parts_.executor.Now();
+  refreshing_.push_back({name, now - kFresh, std::move(done)});
+  if (!RefreshAnswer(refreshing_.back())) getter_->Refresh(now, name);
+  if (!will_publish_) AnswerRefreshes();
+  Step();
+  return true;
+}
+
+std::optional<absl::Status> ApiSession::RefreshAnswer(
+    const Refreshing& refreshing) const {
+  if (!credentials_error_.empty())
+    return UnavailableError("{}", credentials_error_);
+  return getter_->AnswerSince(refreshing.since, refreshing.claim);
+}
+
+void ApiSession::AnswerRefreshes() {
+  std::vector<Refreshing> waiting;
+  waiting.swap(refreshing_);
+  for (Refreshing& refreshing : waiting) {
+    if (const auto answer = RefreshAnswer(refreshing)) {
+      refreshing.done(*answer);
+    } else {
+      refreshing_.push_back(std::move(refreshing));
+    }
+  }
 }
 
 void ApiSession::RememberVersion() {

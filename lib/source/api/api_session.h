@@ -44,6 +44,7 @@ class ApiSession {
     std::function<void(const std::string& pods_version)> on_version;
     std::function<void(const std::string& state)> on_state;
     std::function<void(const std::string& warning)> warn;
+    std::function<std::chrono::system_clock::time_point()> wall_clock;
   };
 
   /// A list after a start or a break is confirmed by another one.
@@ -51,12 +52,18 @@ class ApiSession {
   /// Certificates are looked at while nothing is sent.
   static constexpr std::chrono::seconds kLookAtFiles{150};
   static constexpr std::chrono::seconds kVersionPeriod{10};
+  static constexpr std::chrono::seconds kFresh{2};
 
   ApiSession(Options options, Parts parts);
   ~ApiSession();
 
   /// Something has changed that may have been the reason of failures.
   void Hurry();
+
+  /// As ObjectSource::Refresh, on the executor. What was asked for within
+  /// kFresh is not asked for again.
+  bool Refresh(ObjectKind kind, const ObjectName& name,
+               std::function<void(const absl::Status&)> done);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -70,6 +77,13 @@ class ApiSession {
     std::uint64_t errors = 0;  // As they were logged.
     bool was_not_served = false;
     Reflector::Trouble trouble = Reflector::Trouble::kNone;  // As published.
+  };
+
+  /// A claim that is read anew, and what is to be called with the answer.
+  struct Refreshing {
+    ObjectName claim;
+    TimePoint since;
+    std::function<void(const absl::Status&)> done;
   };
 
   void Step();
@@ -90,6 +104,12 @@ class ApiSession {
   void SetTimer();
   void PublishSoon();
   void Publish();
+  bool HasOtherUnread() const;
+  void AddUnread(ObjectSnapshot* snapshot);
+  std::set<ObjectKind> PartialKinds() const;
+  /// Those whose answer has come, and is published.
+  void AnswerRefreshes();
+  std::optional<absl::Status> RefreshAnswer(const Refreshing& refreshing) const;
   void RememberVersion();
   std::string State() const;
   Reflector& pods() const { return *watched_[0]->reflector; }
@@ -101,7 +121,9 @@ class ApiSession {
   Discovery discovery_;
   std::optional<ClaimGetter> getter_;
   std::map<ObjectName, std::string> claim_problems_;  // As published.
-  std::set<Transport::TransferId> whole_;             // Transfers of SendWhole.
+  std::map<ObjectName, UnreadObject> unread_claims_;
+  std::vector<Refreshing> refreshing_;
+  std::set<Transport::TransferId> whole_;  // Transfers of SendWhole.
   std::string version_;
 
   std::shared_ptr<const RequestCredentials> credentials_;

@@ -101,6 +101,16 @@ class ApiServerSourceImpl final : public ApiServerSource {
   }
   void Unsubscribe() override { cell_.SetSubscriber({}); }
   std::string Describe() const override { return description_; }
+  bool Refresh(ObjectKind kind, const ObjectName& name,
+               std::function<void(const absl::Status&)> done) override {
+    if (kind != ObjectKind::kResourceClaim || options_.watch_claims) {
+      return false;
+    }
+    executor_->Post([this, kind, name, done = std::move(done)]() mutable {
+      if (session_) session_->Refresh(kind, name, std::move(done));
+    });
+    return true;
+  }
   std::string State() const override {
     MutexLock lock(mutex_);
     return state_;
@@ -136,7 +146,8 @@ class ApiServerSourceImpl final : public ApiServerSource {
               state_.swap(state);
             },
         .warn =
-            [this](const std::string& text) { Log(LogLevel::kWarning, text); }};
+            [this](const std::string& text) { Log(LogLevel::kWarning, text); },
+        .wall_clock = [] { return std::chrono::system_clock::now(); }};
   }
   void Log(LogLevel level, const std::string& text) const {
     if (options_.log) options_.log(level, description_ + ": " + text);

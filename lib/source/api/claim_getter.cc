@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/status.h"
 #include "source/api/json_view.h"
 #include "source/api/limits.h"
 
@@ -73,6 +74,7 @@ std::optional<ClaimGetter::Get> ClaimGetter::Next(TimePoint now) {
     if (!entry.due || now < *entry.due) continue;
     entry.due.reset();
     entry.is_asking = true;
+    entry.asked = now;
     ++requests_;
     return Get{name,
                {.kind = ApiRequest::Kind::kGet,
@@ -96,6 +98,7 @@ ClaimGetter::Entry* ClaimGetter::EndRequest(const ObjectName& claim) {
   if (found == entries_.end() || !found->second.is_asking) return nullptr;
   --requests_;
   found->second.is_asking = false;
+  found->second.answered = found->second.asked;
   if (!found->second.pods.empty()) return &found->second;
   entries_.erase(found);
   return nullptr;
@@ -233,6 +236,49 @@ void ClaimGetter::Refresh(TimePoint now, const ObjectName& claim) {
   } else {
     found->second.due = now;
   }
+}
+
+std::optional<absl::Status> ClaimGetter::AnswerSince(
+    TimePoint since, const ObjectName& claim) const {
+  const auto found = entries_.find(claim);
+  if (found == entries_.end() || found->second.pods.empty()) {
+    return UnavailableError("no pod of this node refers to it");
+  }
+  if (version_.empty()) {
+    return UnavailableError("no version of resource.k8s.io is known");
+  }
+  const Entry& entry = found->second;
+  const bool is_throttled =
+      entry.outcome == Outcome::kThrottled && !entry.is_asking;
+  if (!is_throttled && (!entry.answered || *entry.answered < since)) {
+    return std::nullopt;
+  }
+  if (entry.outcome == Outcome::kNone) return absl::OkStatus();
+  if (entry.outcome != Outcome::kUnready) {
+    return UnavailableError("{}", WhyUnread(entry));
+  }
+  if (entry.object == nullptr) return NotFoundError("there is no such claim");
+  return absl::OkStatus();
+}
+
+std::string ClaimGetter::WhyUnread(const Entry& entry) {
+  if (!entry.error.empty()) return entry.error;
+  if (entry.outcome == Outcome::kUnrelated) {
+    return "the server does not know yet that a pod of this node refers to it";
+  }
+  return "the server has not answered yet";
+}
+
+std::map<ObjectName, std::string> ClaimGetter::unread() const {
+  std::map<ObjectName, std::string> unread;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.pods.empty() || entry.object != nullptr ||
+        entry.outcome == Outcome::kUnready) {
+      continue;
+    }
+    unread.emplace(name, WhyUnread(entry));
+  }
+  return unread;
 }
 
 std::vector<std::shared_ptr<const StoredObject>> ClaimGetter::claims() const {

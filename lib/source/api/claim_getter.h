@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/status/status.h>
 #include <devmgr/objects.h>
 
 #include <chrono>
@@ -61,6 +62,13 @@ class ClaimGetter {
   void OnFailure(TimePoint now, const ObjectName& claim,
                  const std::string& error);
 
+  /// What an answer to a request of `since` or later says of a claim; nothing
+  /// as long as there is none.
+  ///   NotFound     there is no such claim
+  ///   Unavailable  it could not be read, or is not asked for
+  std::optional<absl::Status> AnswerSince(TimePoint since,
+                                          const ObjectName& claim) const;
+
   /// Each claim that is not settled is asked for at once.
   void Hurry(TimePoint now);
   /// This one is, whether or not it is settled.
@@ -76,6 +84,8 @@ class ClaimGetter {
   }
   /// By claim: why it could not be read. What is transient is not here.
   std::map<ObjectName, std::string> problems() const;
+  /// By claim that was never read: why. One that does not exist is not here.
+  std::map<ObjectName, std::string> unread() const;
 
  private:
   enum class Outcome {
@@ -91,6 +101,8 @@ class ClaimGetter {
     std::set<std::string> pods;
     std::optional<TimePoint> due;  // Nothing: settled, or under way.
     bool is_asking = false;
+    TimePoint asked;                    // When the last request was sent.
+    std::optional<TimePoint> answered;  // The same, of the last answer.
     bool ask_again = false;
     Outcome outcome = Outcome::kNone;
     std::optional<RetryDelay> delay;  // Of this outcome.
@@ -106,6 +118,7 @@ class ClaimGetter {
   void Retry(TimePoint now, Entry& entry, Outcome outcome, std::string error,
              std::chrono::milliseconds at_least = {});
   static bool IsSettled(const Entry& entry);
+  static std::string WhyUnread(const Entry& entry);
 
   const Random random_;
   std::string version_;

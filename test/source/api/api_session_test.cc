@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/api_session.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +68,12 @@ class ApiSessionTest : public ::testing::Test {
                 },
             .on_state = [this](const std::string& text) { state = text; },
             .warn =
-                [this](const std::string& text) { warnings.push_back(text); }});
+                [this](const std::string& text) { warnings.push_back(text); },
+            .wall_clock =
+                [this] {
+                  return std::chrono::system_clock::time_point(
+                      executor.Now().time_since_epoch());
+                }});
   }
   /// The pods are listed, and watched.
   void StartWith(const std::vector<std::string>& pods,
@@ -220,6 +226,134 @@ TEST_F(ApiSessionTest, ReadsTheClaimsThatPodsReferTo) {
   SendEvent("DELETED", PodText("p", "u-p", 101));
   executor.Advance(seconds(1));
   EXPECT_THAT(snapshot->claims, IsEmpty());
+}
+
+class ApiRefreshTest : public ApiSessionTest {
+ protected:
+  void Refresh(const ObjectName& claim = {"ns", "c"}) {
+    EXPECT_TRUE(session->Refresh(ObjectKind::kResourceClaim, claim,
+                                 [this](const absl::Status& status) {
+                                   answers.push_back(status.ToString());
+                                   claims_then = snapshot->claims;
+                                 }));
+    executor.RunPending();
+  }
+  void StartWithClaim() {
+    StartWith({PodText("p", "u-p", 7, kClaims)});
+    ASSERT_TRUE(transport.Answer(kGroup, kV1));
+    AnswerClaim("9");
+  }
+  /// Allocated, and reserved for the pod.
+  void AnswerClaim(const std::string& version) {
+    ASSERT_TRUE(transport.Answer(
+        "resourceclaims/c",
+        fmt::format(R"({{"metadata":{{"name":"c","namespace":"ns","uid":"u-c",)"
+                    R"("resourceVersion":"{0}","labels":{{"version":"{0}"}}}},)"
+                    R"("spec":{{}},"status":{{"allocation":)"
+                    R"({{"devices":{{}}}},"reservedFor":[{{"resource":"pods",)"
+                    R"("name":"p","uid":"u-p"}}]}}}})",
+                    version)));
+    executor.RunPending();
+  }
+  std::string VersionThen() const {
+    return claims_then.empty()
+               ? "none"
+               : claims_then.begin()->second->metadata.labels.at("version");
+  }
+
+  std::vector<std::string> answers;
+  ObjectMap<ResourceClaim> claims_then;  ///< When the answer came.
+};
+
+TEST_F(ApiRefreshTest, AClaimIsReadAnewAndPublishedBeforeTheAnswer) {
+  StartWithClaim();
+  executor.Advance(seconds(10));
+  Refresh();
+  EXPECT_THAT(answers, IsEmpty());
+  AnswerClaim("10");
+  EXPECT_THAT(answers, ElementsAre("OK"));
+  EXPECT_EQ(VersionThen(), "10");
+  // As it was: there is nothing to publish.
+  executor.Advance(seconds(10));
+  Refresh();
+  AnswerClaim("10");
+  EXPECT_THAT(answers, ElementsAre("OK", "OK"));
+}
+
+TEST_F(ApiRefreshTest, WhatWasAskedForJustNowIsNotAskedForAgain) {
+  StartWithClaim();
+  executor.Advance(seconds(2));
+  Refresh();
+  EXPECT_THAT(answers, ElementsAre("OK"));
+  EXPECT_EQ(transport.Find("resourceclaims/c"), 0u);
+}
+
+TEST_F(ApiRefreshTest, AClaimThatIsGoneIsPublishedAsGone) {
+  StartWithClaim();
+  executor.Advance(seconds(10));
+  Refresh();
+  ASSERT_TRUE(transport.Answer(
+      "resourceclaims/c",
+      StatusText(404, "NotFound", "not found", R"({"name":"c"})"), 404));
+  executor.RunPending();
+  EXPECT_THAT(answers, ElementsAre("NOT_FOUND: there is no such claim"));
+  EXPECT_EQ(VersionThen(), "none");
+}
+
+TEST_F(ApiRefreshTest, SaysWhyAClaimCannotBeRead) {
+  StartWithClaim();
+  executor.Advance(seconds(10));
+  Refresh();
+  transport.End(transport.Find("resourceclaims/c"),
+                absl::UnavailableError("connection refused"));
+  executor.RunPending();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_THAT(answers[0], HasSubstr("UNAVAILABLE: "));
+  EXPECT_THAT(answers[0], HasSubstr("connection refused"));
+  EXPECT_EQ(VersionThen(), "9");
+  Refresh({"ns", "other"});
+  EXPECT_THAT(answers.back(), HasSubstr("no pod of this node refers to it"));
+}
+
+TEST_F(ApiRefreshTest, SaysThatThereAreNoCredentials) {
+  token = "";
+  Start();
+  Refresh();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_THAT(answers[0], HasSubstr("the token file '/token' cannot be used"));
+}
+
+TEST_F(ApiSessionTest, ShowsClaimsThatWereNeverReadAndSinceWhen) {
+  StartWith({PodText("p", "u-p", 7, kClaims)});
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  const auto began = snapshot->unread_claims.at({"ns", "c"});
+  EXPECT_EQ(began.reason, "the server has not answered yet");
+  executor.Advance(seconds(1));
+  ASSERT_TRUE(transport.Answer(
+      "resourceclaims/c",
+      StatusText(403, "Forbidden", "no relationship found between"), 403));
+  executor.RunPending();
+  const auto unrelated = snapshot->unread_claims.at({"ns", "c"});
+  EXPECT_EQ(unrelated.since, began.since);
+  EXPECT_THAT(unrelated.reason, HasSubstr("does not know yet that a pod"));
+  executor.Advance(seconds(1));
+  ASSERT_TRUE(transport.Answer(
+      "resourceclaims/c",
+      StatusText(404, "NotFound", "not found", R"({"name":"c"})"), 404));
+  executor.RunPending();
+  EXPECT_THAT(snapshot->unread_claims, IsEmpty());
+}
+
+TEST_F(ApiSessionTest, IsCompleteForKindsThatAreListed) {
+  StartWith({}, {.watched_kinds = {"ResourceClaim"}});
+  EXPECT_TRUE(snapshot->IsComplete(ObjectKind::kPod));
+  EXPECT_FALSE(snapshot->IsComplete(ObjectKind::kResourceClaim));
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  ASSERT_TRUE(
+      transport.Answer("resourceclaims?limit=500", ListText({}, "100")));
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->IsComplete(ObjectKind::kResourceClaim));
+  EXPECT_FALSE(snapshot->IsComplete(ObjectKind::kDeviceClass));
 }
 
 TEST_F(ApiSessionTest, Api037FollowsTheGroupWhenItIsServedLater) {
