@@ -68,9 +68,28 @@ SourceTrust::Count SourceTrust::CountPods(
   return count;
 }
 
+std::shared_ptr<const ObjectSnapshot> SourceTrust::WithGoneOfParts(
+    std::shared_ptr<const ObjectSnapshot> snapshot) const {
+  std::set<PodUid> gone;
+  for (const auto& [name, last] : part_of_) {
+    if (last.first >= snapshot->parts.size() || Has(*snapshot, name)) continue;
+    const ObjectSnapshot::Part& part = snapshot->parts[last.first];
+    const bool was_removed = part.watch != 0 && part.watch == last.second;
+    if (!part.complete || !(part.vouched || was_removed)) continue;
+    for (PodUid& pod : parts_.state.PodsNamed(name)) {
+      gone.insert(std::move(pod));
+    }
+  }
+  if (gone.empty()) return snapshot;
+  auto known = std::make_shared<ObjectSnapshot>(*snapshot);
+  known->gone_pods.merge(gone);
+  return known;
+}
+
 std::shared_ptr<const ObjectSnapshot> SourceTrust::Judge(
     std::shared_ptr<const ObjectSnapshot> snapshot) {
   DEVMGR_ASSERT_ON(parts_.executor);
+  snapshot = WithGoneOfParts(std::move(snapshot));
   if (snapshot->vouched) return snapshot;
   found_marker_ = snapshot->marker;
   if (!snapshot->complete) return snapshot;
@@ -114,6 +133,14 @@ void SourceTrust::OnDoubt(const std::string& why) {
 
 void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
   DEVMGR_ASSERT_ON(parts_.executor);
+  std::erase_if(part_of_, [&](const auto& entry) {
+    return parts_.state.PodsNamed(entry.first).empty();
+  });
+  for (std::size_t i = 0; i < snapshot.parts.size(); ++i) {
+    for (const ObjectName& pod : snapshot.parts[i].pods) {
+      part_of_[pod] = {i, snapshot.parts[i].watch};
+    }
+  }
   if (snapshot.vouched || !snapshot.complete) return;
   std::erase_if(confirmed_, [&](const ObjectName& pod) {
     return Has(snapshot, pod) || parts_.state.PodsNamed(pod).empty();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/executor.h"
@@ -61,6 +62,10 @@ class SourceTrust {
     std::size_t held = 0;
     std::vector<ObjectName> unexplained;
   };
+  /// The snapshot, with the pods among its `gone_pods` that one of the parts of
+  /// the source had and is now complete without.
+  std::shared_ptr<const ObjectSnapshot> WithGoneOfParts(
+      std::shared_ptr<const ObjectSnapshot> snapshot) const;
   Count CountPods(const ObjectSnapshot& snapshot) const;
   bool IsFromSource(const state::PodRecord& pod) const;
   const state::SourceRecord* Record() const;
@@ -74,6 +79,8 @@ class SourceTrust {
   const std::string name_;
   /// The watch in which a pod was seen last; not 0.
   std::map<ObjectName, std::uint64_t> seen_;
+  /// By pod: the part of the source that had it last, and in which watch.
+  std::map<ObjectName, std::pair<std::size_t, std::uint64_t>> part_of_;
   /// Pods that an operator says are gone, until they are.
   std::set<ObjectName> confirmed_;
   /// Why it is not trusted: the pods that it lacks.

@@ -1,91 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/control.h>
-#include <fmt/core.h>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "common/mutex.h"
+#include "source/joined_snapshot.h"
 
 namespace devmgr {
 namespace {
 
 using SharedSnapshot = std::shared_ptr<const ObjectSnapshot>;
-
-/// Joins two snapshots into one.
-class Join {
- public:
-  Join(const ObjectSnapshot& first, const ObjectSnapshot& wanted,
-       std::string first_name)
-      : wanted_(wanted), first_name_(std::move(first_name)), all_(first) {}
-
-  ObjectSnapshot Run() {
-    all_.complete = all_.complete && wanted_.complete;
-    std::set<std::string> uids;
-    for (const auto& [name, pod] : wanted_.pods) {
-      uids.insert(pod->metadata.uid);
-    }
-    DropPods(uids, all_.pods);
-    DropPods(uids, all_.malformed_pods);
-    for (const auto& [name, pod] : wanted_.pods) all_.pods[name] = pod;
-    for (const auto& [name, claim] : wanted_.claims) {
-      if (all_.claims.contains(name)) Report("ResourceClaim", name);
-      all_.claims[name] = claim;
-    }
-    all_.partial_kinds.insert(wanted_.partial_kinds.begin(),
-                              wanted_.partial_kinds.end());
-    all_.unread_claims.insert(wanted_.unread_claims.begin(),
-                              wanted_.unread_claims.end());
-    std::erase_if(all_.unread_claims, [&](const auto& entry) {
-      return all_.claims.contains(entry.first);
-    });
-    all_.vouched_pods.insert(wanted_.vouched_pods.begin(),
-                             wanted_.vouched_pods.end());
-    all_.gone_pods.insert(wanted_.gone_pods.begin(), wanted_.gone_pods.end());
-    // One that was unwanted and has come to the other source is there.
-    for (const auto& [name, pod] : all_.pods) {
-      all_.gone_pods.erase(PodUid{pod->metadata.uid});
-    }
-    for (const auto& [name, pod] : all_.malformed_pods) {
-      all_.gone_pods.erase(PodUid{pod->pod.metadata.uid});
-    }
-    all_.problems.insert(all_.problems.end(), wanted_.problems.begin(),
-                         wanted_.problems.end());
-    return std::move(all_);
-  }
-
- private:
-  static const std::string& UidOf(const Pod& pod) { return pod.metadata.uid; }
-  static const std::string& UidOf(const MalformedPod& pod) {
-    return pod.pod.metadata.uid;
-  }
-
-  /// Those that are wanted, too, by name or by UID.
-  template <typename Pods>
-  void DropPods(const std::set<std::string>& uids, Pods& pods) {
-    std::erase_if(pods, [&](const auto& entry) {
-      const bool is_wanted = wanted_.pods.contains(entry.first) ||
-                             uids.contains(UidOf(*entry.second));
-      if (is_wanted) Report("Pod", entry.first);
-      return is_wanted;
-    });
-  }
-
-  void Report(const char* kind, const ObjectName& name) {
-    ManifestProblem problem;
-    problem.message = fmt::format(
-        "{} '{}' of {} is left out: a client wants a pod with it, or with its "
-        "UID, over the control socket",
-        kind, name.ToString(), first_name_);
-    all_.problems.push_back(std::move(problem));
-  }
-
-  const ObjectSnapshot& wanted_;
-  const std::string first_name_;
-  ObjectSnapshot all_;
-};
 
 class CombinedSource final : public ObjectSource {
  public:
@@ -101,8 +27,10 @@ class CombinedSource final : public ObjectSource {
         return joined_;
       }
     }
-    auto joined = std::make_shared<const ObjectSnapshot>(
-        Join(*first, *wanted, first_.Describe()).Run());
+    auto joined = std::make_shared<const ObjectSnapshot>(source::JoinSnapshots(
+        *first, *wanted, first_.Describe(),
+        "a client wants a pod with it, or with its UID, over the control "
+        "socket"));
     MutexLock lock(mutex_);
     of_first_ = first;
     of_wanted_ = wanted;

@@ -90,6 +90,17 @@ struct ObjectSnapshot {
   std::string marker;
   /// Why it carries none although it was to; empty: no reason is known.
   std::string marker_problem;
+  /// Of a source that is made of several: each of them with the names of its
+  /// pods. A pod that one of them had is gone when that one is complete without
+  /// it, and vouches for that or is still in the same watch, whatever is known
+  /// of the others. Empty: there is one.
+  struct Part {
+    bool complete = false;
+    bool vouched = true;
+    std::uint64_t watch = 0;
+    std::set<ObjectName> pods;
+  };
+  std::vector<Part> parts;
   /// Why the snapshot is not complete, and what else is wrong: bad files,
   /// stale contents, the same object in two files, an unreadable directory.
   std::vector<ManifestProblem> problems;
@@ -144,6 +155,14 @@ class DEVMGR_EXPORT ObjectSource {
 /// its thread in the destructor.
 DEVMGR_EXPORT std::unique_ptr<ObjectSource> WatchManifests(
     std::filesystem::path directory, std::string node_name = {});
+
+/// The objects of an API server and of manifests. A pod that both have under
+/// one UID is one, as the server has it; of two with one name that of the
+/// manifests counts, as of two claims, and the other one is a problem. Each
+/// tells by itself that a pod of its own is gone. Both are borrowed; the
+/// subscriber is called on threads of both.
+DEVMGR_EXPORT std::unique_ptr<ObjectSource> CombineSources(ObjectSource& server,
+                                                           ObjectSource& files);
 
 /// A fixed or scripted set of objects, for embedders that have their own
 /// source, and for tests. Thread-safe.

@@ -49,6 +49,11 @@ void AddPod(const StoredObject& stored, std::shared_ptr<const Pod> pod,
   }
 }
 
+/// What a kubelet shows the server of a pod of its files.
+bool IsMirror(const Pod& pod) {
+  return pod.metadata.annotations.count("kubernetes.io/config.mirror") > 0;
+}
+
 template <typename T>
 std::shared_ptr<const T> Share(const StoredObject& stored) {
   if (stored.object == nullptr) return nullptr;
@@ -78,6 +83,7 @@ void AddObjects(const ObjectStore::Objects& objects,
                 const ObjectSnapshot& before, ObjectSnapshot* snapshot) {
   for (const auto& [uid, stored] : objects) {
     auto pod = Share<Pod>(*stored);
+    if (pod != nullptr && IsMirror(*pod)) continue;
     if (pod != nullptr || stored->malformed != nullptr) {
       AddPod(*stored, std::move(pod), before, snapshot);
       continue;

@@ -228,6 +228,17 @@ TEST_F(ApiSessionTest, ReadsTheClaimsThatPodsReferTo) {
   EXPECT_THAT(snapshot->claims, IsEmpty());
 }
 
+TEST_F(ApiSessionTest, LeavesOutWhatAKubeletShowsOfPodsOfItsFiles) {
+  StartWith({PodText("p", "u-p", 7)});
+  SendEvent("ADDED",
+            R"({"metadata":{"name":"m","namespace":"ns","uid":"u-m",)"
+            R"("resourceVersion":"101","annotations":)"
+            R"({"kubernetes.io/config.mirror":"h"}},)"
+            R"("spec":{"nodeName":"n1","containers":[{"name":"c"}]}})");
+  EXPECT_THAT(Pods(), ElementsAre("p/u-p"));
+  EXPECT_THAT(snapshot->malformed_pods, IsEmpty());
+}
+
 class ApiRefreshTest : public ApiSessionTest {
  protected:
   void Refresh(const ObjectName& claim = {"ns", "c"}) {
