@@ -224,12 +224,20 @@ class HeapTrimmer final : public devmgr::DeviceManagerObserver {
 };
 
 /// The signal that ends us.
-int WaitForEnd(const sigset_t& signals) {
-  int signal = 0;
-  while (sigwait(&signals, &signal) != 0 || signal == SIGALRM) {
-    if (signal == SIGALRM) HeapTrimmer::OnAlarm();
+int WaitForEnd(const sigset_t& signals, devmgr::ApiServerSource* api_server) {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal == SIGALRM) {
+      HeapTrimmer::OnAlarm();
+    } else if (signal != SIGHUP) {
+      return signal;
+    } else if (api_server != nullptr) {
+      api_server->Hurry();
+    } else {
+      spdlog::info("nothing is read again on SIGHUP: files are followed");
+    }
   }
-  return signal;
 }
 
 /// Serves the metrics where it is configured, else nowhere, with the gauges of
@@ -274,16 +282,28 @@ absl::StatusOr<devmgr::ControlOptions> ControlOf(const Config& config,
 }
 
 /// Where objects come from.
-absl::StatusOr<std::unique_ptr<devmgr::ObjectSource>> OpenObjects(
-    const Config& config) {
+struct Objects {
+  std::unique_ptr<devmgr::ObjectSource> source;
+  /// The source, where it is one.
+  devmgr::ApiServerSource* api_server = nullptr;
+};
+
+absl::StatusOr<Objects> OpenObjects(const Config& config) {
+  Objects objects;
   if (!devmgrd::HasApiServer(config)) {
-    return devmgr::WatchManifests(config.manifests_dir, config.node_name);
+    objects.source =
+        devmgr::WatchManifests(config.manifests_dir, config.node_name);
+    return objects;
   }
   devmgr::ApiServerOptions options;
   options.kubeconfig = config.kubeconfig;
   options.node_name = config.node_name;
   options.log = Log;
-  return devmgr::WatchApiServer(std::move(options));
+  auto source = devmgr::WatchApiServer(std::move(options));
+  if (!source.ok()) return source.status();
+  objects.api_server = source->get();
+  objects.source = *std::move(source);
+  return objects;
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -291,10 +311,10 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
   auto objects = OpenObjects(config);
   if (!objects.ok()) return objects.status();
-  auto wanted = devmgr::WantedPods::Open(config.state_dir / "wanted",
-                                         config.node_name, objects->get());
+  auto wanted = devmgr::WantedPods::Open(
+      config.state_dir / "wanted", config.node_name, objects->source.get());
   if (!wanted.ok()) return wanted.status();
-  auto source = devmgr::CombineSources(**objects, **wanted);
+  auto source = devmgr::CombineSources(*objects->source, **wanted);
   // Hears of things until the manager is gone.
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;
@@ -322,7 +342,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
     spdlog::info("stopping on signal {}; pods stay prepared",
-                 WaitForEnd(signals));
+                 WaitForEnd(signals, objects->api_server));
     server->reset();
   }
   // Side by side, since the exposer takes its time.
@@ -347,6 +367,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   sigaddset(&signals, SIGALRM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);

@@ -50,6 +50,9 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
   /// How it is, for people: `watching; resource.k8s.io/v1; last error: ...`.
   /// Describe, by which the ledger knows the source, does not change.
   virtual std::string State() const = 0;
+  /// Reads kubeconfig and credentials again, and tries at once what waits for
+  /// its time, as an operator wants who has mended something. Must not block.
+  virtual void Hurry() = 0;
 };
 
 /// Watches the pods of a node, and the claims that these refer to. A snapshot
@@ -59,11 +62,13 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
 /// confirmed by a second one after 30 seconds, and is not vouched for until
 /// then. Credentials are read again as their files change, and are part of no
 /// text. Stops its threads in the destructor.
-///   InvalidArgument     the kubeconfig has a mistake, or something in it is
-///   not
-///                       supported
-///   FailedPrecondition  there is none, and this is no container of a cluster
-///   NotFound, PermissionDenied, Unavailable  it cannot be read
+///
+/// A kubeconfig that is not there, or has a mistake, is no error of this call:
+/// it is among the problems of the snapshot, and is read again when it changes
+/// and after a while. One that turns bad leaves the last one in use.
+///   InvalidArgument     the name of the node is not set
+///   FailedPrecondition  no kubeconfig is given, and this is no container of a
+///                       cluster
 DEVMGR_EXPORT absl::StatusOr<std::unique_ptr<ApiServerSource>> WatchApiServer(
     ApiServerOptions options);
 

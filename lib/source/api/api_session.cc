@@ -53,7 +53,12 @@ ApiSession::ApiSession(Options options, Parts parts)
       parts_(std::move(parts)),
       discovery_(parts_.random, parts_.executor.Now()),
       credentials_delay_(parts_.random, RetryDelay::kLast),
-      looked_at_files_(parts_.executor.Now()) {
+      looked_at_files_(parts_.executor.Now()),
+      before_(options_.before) {
+  if (before_ != nullptr) {
+    snapshot_ = before_;
+    first_watch_ = before_->watch;
+  }
   auto pods = std::make_unique<Watched>();
   pods->kind = "Pod";
   pods->reflector = std::make_unique<Reflector>(
@@ -89,7 +94,29 @@ void ApiSession::Hurry() {
   if (getter_) getter_->Hurry(now);
   discovery_.AskAgain(now);
   credentials_due_.reset();
+  parts_.credentials.Refused();
   Step();
+}
+
+void ApiSession::OnFiles() {
+  if (IsInTrouble()) return Hurry();
+  parts_.credentials.Refused();
+  Step();
+}
+
+void ApiSession::SetConfigProblem(const std::string& problem) {
+  if (config_problem_ == problem) return;
+  config_problem_ = problem;
+  parts_.on_state(State());
+  PublishSoon();
+}
+
+bool ApiSession::IsInTrouble() const {
+  if (!credentials_error_.empty()) return true;
+  return std::any_of(watched_.begin(), watched_.end(), [](const auto& watched) {
+    return watched->reflector != nullptr &&
+           watched->reflector->trouble() != Reflector::Trouble::kNone;
+  });
 }
 
 void ApiSession::Step() {
@@ -100,12 +127,13 @@ void ApiSession::Step() {
     credentials_due_.reset();
     looked_at_files_ = now;
     auto credentials = parts_.credentials.Current(now);
+    const std::string error =
+        credentials.ok() ? "" : MessageOf(credentials.status());
+    if (std::exchange(credentials_error_, error) != error) PublishSoon();
     if (credentials.ok()) {
-      credentials_error_.clear();
       credentials_delay_.OnGood(now);
       SendDue(*std::move(credentials));
     } else {
-      credentials_error_ = MessageOf(credentials.status());
       credentials_due_ = now + credentials_delay_.OnFailure(now);
       AnswerRefreshes();
     }
@@ -365,25 +393,42 @@ void ApiSession::PublishSoon() {
   });
 }
 
+void ApiSession::PublishBefore() {
+  auto snapshot = std::make_shared<ObjectSnapshot>(*before_);
+  snapshot->problems.clear();
+  AddTroubles(snapshot.get());
+  parts_.publish(std::move(snapshot));
+}
+
+void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
+  if (!config_problem_.empty()) AddProblem("", config_problem_, snapshot);
+  if (!credentials_error_.empty()) AddProblem("", credentials_error_, snapshot);
+  for (const auto& watched : watched_) {
+    if (watched->reflector == nullptr) continue;
+    const Reflector& reflector = *watched->reflector;
+    for (const auto& [uid, text] : reflector.store().problems()) {
+      AddProblem(reflector.collection().path, text, snapshot);
+    }
+    if (reflector.trouble() != Reflector::Trouble::kNone) {
+      AddProblem(reflector.collection().path, reflector.last_error(), snapshot);
+    }
+  }
+}
+
 void ApiSession::Publish() {
+  if (before_ != nullptr && pods().lists() == 0) return PublishBefore();
+  before_.reset();
   auto snapshot = std::make_shared<ObjectSnapshot>();
   snapshot->complete = pods().IsComplete();
   snapshot->vouched = is_confirmed_;
-  snapshot->watch = pods().lists();
+  snapshot->watch = first_watch_ + pods().lists();
   for (const auto& watched : watched_) {
     if (watched->reflector != nullptr && watched->reflector->lists() > 0) {
       watched->known = watched->reflector->store().objects();
     }
     AddObjects(watched->known, *snapshot_, snapshot.get());
-    if (watched->reflector == nullptr) continue;
-    for (const auto& [uid, text] : watched->reflector->store().problems()) {
-      AddProblem(watched->reflector->collection().path, text, snapshot.get());
-    }
-    if (watched->reflector->trouble() != Reflector::Trouble::kNone) {
-      AddProblem(watched->reflector->collection().path,
-                 watched->reflector->last_error(), snapshot.get());
-    }
   }
+  AddTroubles(snapshot.get());
   if (getter_) {
     getter_->Want(parts_.executor.Now(), ClaimsWantedBy(*snapshot));
     ObjectStore::Objects claims;
@@ -492,6 +537,7 @@ std::string ApiSession::State() const {
     text = std::string(trouble);
   }
   text += "; " + DescribeVersion(discovery_);
+  if (!config_problem_.empty()) text += "; " + config_problem_;
   if (!credentials_error_.empty()) {
     text += "; " + credentials_error_;
   } else if (!pods().last_error().empty()) {

@@ -32,6 +32,9 @@ class ApiSession {
     std::vector<std::string> watched_kinds;  ///< Of resource.k8s.io.
     bool stream_lists = false;
     std::string pods_version;
+    /// Of the session before, with other credentials or another server: shown
+    /// until the pods have been listed.
+    std::shared_ptr<const ObjectSnapshot> before;
   };
   struct Parts {
     Executor& executor;
@@ -57,8 +60,13 @@ class ApiSession {
   ApiSession(Options options, Parts parts);
   ~ApiSession();
 
-  /// Something has changed that may have been the reason of failures.
+  /// Something has changed that may have been the reason of failures: files are
+  /// read again, and what waits is asked for at once.
   void Hurry();
+  /// Files of credentials may have changed.
+  void OnFiles();
+  /// Why the kubeconfig cannot be used as it is now; empty: it can.
+  void SetConfigProblem(const std::string& problem);
 
   /// As ObjectSource::Refresh, on the executor. What was asked for within
   /// kFresh is not asked for again.
@@ -110,6 +118,9 @@ class ApiSession {
   /// Those whose answer has come, and is published.
   void AnswerRefreshes();
   std::optional<absl::Status> RefreshAnswer(const Refreshing& refreshing) const;
+  void PublishBefore();
+  void AddTroubles(ObjectSnapshot* snapshot) const;
+  bool IsInTrouble() const;
   void RememberVersion();
   std::string State() const;
   Reflector& pods() const { return *watched_[0]->reflector; }
@@ -128,12 +139,15 @@ class ApiSession {
 
   std::shared_ptr<const RequestCredentials> credentials_;
   std::string credentials_error_;
+  std::string config_problem_;
   RetryDelay credentials_delay_;
   std::optional<TimePoint> credentials_due_;
   TimePoint looked_at_files_;
 
   std::shared_ptr<const ObjectSnapshot> snapshot_ =
       std::make_shared<const ObjectSnapshot>();
+  std::shared_ptr<const ObjectSnapshot> before_;
+  std::uint64_t first_watch_ = 0;
   GonePods gone_;
   std::uint64_t lists_ = 0;  // Of pods, as they were looked at.
   bool is_confirmed_ = false;

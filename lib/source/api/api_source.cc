@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -18,15 +19,19 @@
 #include "source/api/api_session.h"
 #include "source/api/credentials.h"
 #include "source/api/curl_transport.h"
+#include "source/api/file_watch.h"
 #include "source/api/key_pair.h"
 #include "source/api/kubeconfig.h"
+#include "source/api/pod_snapshot.h"
 #include "source/api/read_file.h"
+#include "source/api/retry_delay.h"
 
 namespace devmgr {
 namespace {
 
 using apiserver::ApiSession;
 using apiserver::Kubeconfig;
+using apiserver::RetryDelay;
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -63,34 +68,40 @@ ApiSession::Options SessionOptions(const ApiServerOptions& options) {
   return session;
 }
 
+/// The files whose change may make a difference.
+std::set<std::filesystem::path> FilesOf(const ApiServerOptions& options,
+                                        const Kubeconfig& config) {
+  std::set<std::filesystem::path> files = {
+      options.kubeconfig, config.certificate_authority.file,
+      config.client_certificate.file, config.client_key.file,
+      config.token_file};
+  files.erase("");
+  return files;
+}
+
 class ApiServerSourceImpl final : public ApiServerSource {
  public:
-  ApiServerSourceImpl(const ApiServerOptions& options, const Kubeconfig& config)
+  explicit ApiServerSourceImpl(const ApiServerOptions& options)
       : options_(options),
-        description_(fmt::format("API server {} (node {})", config.server,
+        description_(fmt::format("API server of {} (node {})",
+                                 options.kubeconfig.empty()
+                                     ? "the cluster"
+                                     : options.kubeconfig.string(),
                                  options.node_name)),
-        credentials_(config, CredentialSeams()) {
-    Log(LogLevel::kInfo, apiserver::DescribeKubeconfig(config));
-    for (const std::string& warning : config.warnings) {
-      Log(LogLevel::kWarning, warning);
-    }
+        config_delay_([this] { return Random(); }, RetryDelay::kLast) {
+    RunOn(*executor_, [this] {
+      files_.emplace(*executor_, [this] { OnFiles(); });
+      Load();
+    });
   }
 
   ~ApiServerSourceImpl() override {
     RunOn(*executor_, [this] {
-      session_.reset();
-      transport_.reset();
+      executor_->Cancel(timer_);
+      files_.reset();
+      EndSession();
     });
     executor_->Stop();
-  }
-
-  absl::Status Start(const Kubeconfig& config) {
-    return RunOn(*executor_, [&]() -> absl::Status {
-      DEVMGR_ASSIGN_OR_RETURN(
-          transport_, apiserver::StartCurlTransport(config, *executor_));
-      session_.emplace(SessionOptions(options_), Parts());
-      return absl::OkStatus();
-    });
   }
 
   std::shared_ptr<const ObjectSnapshot> Snapshot() const override {
@@ -115,8 +126,97 @@ class ApiServerSourceImpl final : public ApiServerSource {
     MutexLock lock(mutex_);
     return state_;
   }
+  void Hurry() override {
+    executor_->Post([this] {
+      Log(LogLevel::kInfo, "credentials are read again");
+      config_delay_.Reset();
+      Load();
+      if (session_) session_->Hurry();
+    });
+  }
 
  private:
+  /// What it takes to talk to a server, in the order in which it is made.
+  struct Connection {
+    Kubeconfig config;
+    std::unique_ptr<apiserver::Credentials> credentials;
+    std::unique_ptr<apiserver::Transport> transport;
+  };
+  static constexpr std::chrono::seconds kLookAtConfig{150};
+
+  void OnFiles() {
+    Load();
+    if (session_) session_->OnFiles();
+  }
+
+  /// Reads the kubeconfig. One that cannot be used never replaces what could.
+  void Load() {
+    absl::StatusOr<Kubeconfig> config = LoadConfig(options_);
+    absl::Status status = config.status();
+    if (status.ok() && (!session_ || *config != connection_.config)) {
+      status = Begin(*config);
+    }
+    std::string problem;
+    if (!status.ok()) {
+      problem = MessageOf(status);
+      if (session_) problem += "; what it said before stays in use";
+    }
+    if (std::exchange(problem_, problem) != problem) OnProblem();
+    WatchFiles();
+    executor_->Cancel(timer_);
+    const auto now = executor_->Now();
+    timer_ = executor_->PostAfter(
+        problem.empty() ? kLookAtConfig : config_delay_.OnFailure(now),
+        [this] { Load(); });
+    if (problem.empty()) config_delay_.Reset();
+  }
+
+  absl::Status Begin(const Kubeconfig& config) {
+    Connection next;
+    next.config = config;
+    next.credentials =
+        std::make_unique<apiserver::Credentials>(config, CredentialSeams());
+    DEVMGR_ASSIGN_OR_RETURN(next.transport,
+                            apiserver::StartCurlTransport(config, *executor_));
+    Log(LogLevel::kInfo, apiserver::DescribeKubeconfig(config));
+    for (const std::string& warning : config.warnings) {
+      Log(LogLevel::kWarning, warning);
+    }
+    EndSession();
+    connection_ = std::move(next);
+    ApiSession::Options options = SessionOptions(options_);
+    options.before = published_;
+    session_.emplace(std::move(options), Parts());
+    return absl::OkStatus();
+  }
+
+  void EndSession() {
+    session_.reset();
+    connection_ = Connection();
+  }
+
+  void OnProblem() {
+    if (!problem_.empty()) Log(LogLevel::kWarning, problem_);
+    if (session_) return session_->SetConfigProblem(problem_);
+    if (problem_.empty()) return;
+    SetState("no configuration; last error: " + problem_);
+    auto snapshot = std::make_shared<ObjectSnapshot>();
+    snapshot->vouched = false;
+    apiserver::AddProblem("", problem_, snapshot.get());
+    cell_.Put(std::move(snapshot));
+    cell_.Notify();
+  }
+
+  void WatchFiles() {
+    const absl::Status status =
+        files_->Watch(FilesOf(options_, connection_.config));
+    if (status.ok()) return;
+    Log(LogLevel::kWarning,
+        fmt::format("files of credentials are not watched, and are looked at "
+                    "every {} s: {}",
+                    kLookAtConfig.count(), MessageOf(status)));
+  }
+
   apiserver::Credentials::Seams CredentialSeams() {
     return {
         .read_file = apiserver::ReadSmallFile,
@@ -128,26 +228,25 @@ class ApiServerSourceImpl final : public ApiServerSource {
   ApiSession::Parts Parts() {
     return {
         .executor = *executor_,
-        .transport = *transport_,
-        .credentials = credentials_,
-        .random =
-            [this] {
-              return std::uniform_real_distribution<>(0, 1)(generator_);
-            },
+        .transport = *connection_.transport,
+        .credentials = *connection_.credentials,
+        .random = [this] { return Random(); },
         .publish =
             [this](std::shared_ptr<const ObjectSnapshot> snapshot) {
+              published_ = snapshot;
               cell_.Put(std::move(snapshot));
               cell_.Notify();
             },
         .on_version = options_.on_version,
-        .on_state =
-            [this](std::string state) {
-              MutexLock lock(mutex_);
-              state_.swap(state);
-            },
+        .on_state = [this](std::string state) { SetState(std::move(state)); },
         .warn =
             [this](const std::string& text) { Log(LogLevel::kWarning, text); },
         .wall_clock = [] { return std::chrono::system_clock::now(); }};
+  }
+  double Random() { return std::uniform_real_distribution<>(0, 1)(generator_); }
+  void SetState(std::string state) {
+    MutexLock lock(mutex_);
+    state_.swap(state);
   }
   void Log(LogLevel level, const std::string& text) const {
     if (options_.log) options_.log(level, description_ + ": " + text);
@@ -162,8 +261,12 @@ class ApiServerSourceImpl final : public ApiServerSource {
       ThreadExecutor::Start("devmgr-api");
   /// These are confined to the executor.
   std::minstd_rand generator_{std::random_device()()};
-  apiserver::Credentials credentials_;
-  std::unique_ptr<apiserver::Transport> transport_;
+  RetryDelay config_delay_;
+  TimerId timer_ = 0;
+  std::string problem_;  ///< Of the kubeconfig.
+  std::optional<apiserver::FileWatch> files_;
+  std::shared_ptr<const ObjectSnapshot> published_;  ///< By a session.
+  Connection connection_;
   std::optional<ApiSession> session_;
 };
 
@@ -174,10 +277,12 @@ absl::StatusOr<std::unique_ptr<ApiServerSource>> WatchApiServer(
   if (options.node_name.empty()) {
     return InvalidArgumentError("the name of the node is not set");
   }
-  DEVMGR_ASSIGN_OR_RETURN(const Kubeconfig config, LoadConfig(options));
-  auto source = std::make_unique<ApiServerSourceImpl>(options, config);
-  DEVMGR_RETURN_IF_ERROR(source->Start(config));
-  return source;
+  if (options.kubeconfig.empty() &&
+      Variable("KUBERNETES_SERVICE_HOST").empty()) {
+    // A container will not become one of a cluster.
+    return LoadConfig(options).status();
+  }
+  return std::make_unique<ApiServerSourceImpl>(options);
 }
 
 }  // namespace devmgr

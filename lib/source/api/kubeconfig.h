@@ -34,6 +34,7 @@ struct PemSource {
   std::filesystem::path file;
   Secret data;  ///< Wins over the file.
   bool empty() const { return file.empty() && data.empty(); }
+  friend bool operator==(const PemSource&, const PemSource&) = default;
 };
 
 /// `act-as` and its siblings.
@@ -71,6 +72,7 @@ struct Kubeconfig {
   bool HasCredentials() const {
     return !token.empty() || !token_file.empty() || !client_certificate.empty();
   }
+  friend bool operator==(const Kubeconfig&, const Kubeconfig&) = default;
 };
 
 /// Reads the context `context` of a kubeconfig, or its current one where that

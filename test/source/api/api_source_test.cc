@@ -100,19 +100,13 @@ TEST_F(ApiSourceTest, PublishesThePodsOfTheServer) {
   ASSERT_TRUE(WaitFor([](const ObjectSnapshot& snapshot) {
     return snapshot.pods.size() == 2;
   }));
-  EXPECT_EQ(source->Describe(),
-            "API server " + server.Url("https") + " (node n1)");
+  EXPECT_EQ(
+      source->Describe(),
+      "API server of " + (folder.path() / "config").string() + " (node n1)");
   EXPECT_THAT(source->State(), HasSubstr("watching"));
   while (log.size() > 0) {
     EXPECT_THAT(*log.Take(), Not(HasSubstr("sesame")));
   }
-}
-
-TEST_F(ApiSourceTest, SaysWhatIsWrongWithTheKubeconfig) {
-  EXPECT_EQ(Start().code(), absl::StatusCode::kNotFound);
-  Write("config", "kind: Config");
-  EXPECT_THAT(std::string(Start().message()),
-              HasSubstr("current-context is not set"));
 }
 
 TEST_F(ApiSourceTest, NeedsTheNameOfTheNode) {
