@@ -20,14 +20,18 @@ struct Collection {
   friend bool operator==(const Collection&, const Collection&) = default;
 };
 
-/// What is to be sent; always a GET.
+/// What is to be sent; a GET unless it has another method.
 struct ApiRequest {
   enum class Kind { kGet, kList, kWatch };
+  enum class Method { kGet, kPost, kPatch, kDelete };
   Kind kind = Kind::kGet;
   std::string target;  ///< Path and query.
   std::chrono::seconds deadline{30};
   /// Of the body, after decompression; a watch has none.
   std::size_t max_bytes = 0;
+  Method method = Method::kGet;
+  std::string content_type;  ///< Of what is sent.
+  std::string content;       ///< Empty: nothing is sent.
 };
 
 /// Names and values of a query, in order.

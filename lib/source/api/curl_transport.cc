@@ -42,6 +42,20 @@ void Append(StringList& list, const std::string& line) {
   list.reset(longer);
 }
 
+const char* MethodName(ApiRequest::Method method) {
+  switch (method) {
+    case ApiRequest::Method::kGet:
+      return "GET";
+    case ApiRequest::Method::kPost:
+      return "POST";
+    case ApiRequest::Method::kPatch:
+      return "PATCH";
+    case ApiRequest::Method::kDelete:
+      return "DELETE";
+  }
+  return "";
+}
+
 /// What the thread of the transport and the executor of its user share. A task
 /// may come when the transport is gone.
 class Shared {
@@ -187,6 +201,7 @@ class Transfer {
         easy_(curl_easy_init()) {
     if (easy_ == nullptr) return;
     SetUp(config, address, start.request);
+    SetUpContent(start.request);
     SetUpTls(config, *start.credentials);
     SetUpHeaders(config, address, *start.credentials);
   }
@@ -212,6 +227,7 @@ class Transfer {
   }
   void SetUp(const Kubeconfig& config, const Address& address,
              const ApiRequest& request);
+  void SetUpContent(const ApiRequest& request);
   void SetUpTls(const Kubeconfig& config,
                 const RequestCredentials& credentials);
   void SetUpHeaders(const Kubeconfig& config, const Address& address,
@@ -279,6 +295,18 @@ void Transfer::SetUp(const Kubeconfig& config, const Address& address,
     Append(connect_to_, address.connect_to);
     Set(CURLOPT_CONNECT_TO, connect_to_.get());
   }
+}
+
+void Transfer::SetUpContent(const ApiRequest& request) {
+  if (request.method == ApiRequest::Method::kGet) return;
+  Set(CURLOPT_CUSTOMREQUEST, MethodName(request.method));
+  if (request.content.empty()) return;
+  Set(CURLOPT_POSTFIELDSIZE_LARGE,
+      static_cast<curl_off_t>(request.content.size()));
+  Set(CURLOPT_COPYPOSTFIELDS, request.content.data());
+  Append(headers_, "Content-Type: " + request.content_type);
+  // It would wait a second for servers that do not know it.
+  Append(headers_, "Expect:");
 }
 
 void Transfer::SetUpTls(const Kubeconfig& config,
