@@ -11,10 +11,12 @@
 #include <devmgr/objects.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@
 namespace devmgr {
 
 class DeviceManagerObserver;
+struct EventInfo;
 
 /// Everything a source knows at one moment. Immutable once published.
 template <typename T>
@@ -172,10 +175,30 @@ class DEVMGR_EXPORT MemoryObjectSource : public ObjectSource {
   static std::unique_ptr<MemoryObjectSource> Create();
 };
 
-/// What the manager has changed in the world of objects: so far only that
-/// slices of drivers that are gone are taken back, so that no pod is scheduled
-/// to them. Called on the manager's thread; must not block, throw, or call
-/// blocking methods of the manager. Must outlive it.
+/// How many devices of a resource the node has, and how many of them work.
+struct NodeResourceAmounts {
+  std::int64_t capacity = 0;
+  std::int64_t allocatable = 0;
+  friend bool operator==(const NodeResourceAmounts&,
+                         const NodeResourceAmounts&) = default;
+};
+
+/// What the status of the Node object is to say of the node's devices.
+struct NodeDeviceStatus {
+  /// By resource of a device plugin. Nothing: the node has it no more, and its
+  /// name is to be taken away. Other names are not this manager's.
+  std::map<ResourceName, std::optional<NodeResourceAmounts>> resources;
+  /// What the node can do with devices; ascending.
+  std::vector<std::string> declared_features;
+  friend bool operator==(const NodeDeviceStatus&,
+                         const NodeDeviceStatus&) = default;
+};
+
+/// What the manager has changed in the world of objects: slices of drivers that
+/// are gone are taken back, so that no pod is scheduled to them; the status of
+/// the node says which devices it has; events are recorded. Called on the
+/// manager's thread; must not block, throw, or call blocking methods of the
+/// manager. Must outlive it.
 class DEVMGR_EXPORT ObjectSink {
  public:
   virtual ~ObjectSink() = default;
@@ -184,6 +207,20 @@ class DEVMGR_EXPORT ObjectSink {
   /// NotFound is as good as OK, and after anything else it is tried again.
   virtual void DeleteResourceSlices(const std::string& driver,
                                     std::function<void(absl::Status)> done) = 0;
+  /// `driver` is back: what was asked for above and is not done yet is not to
+  /// be done. `done` need not be called then. The default does nothing.
+  virtual void KeepResourceSlices(const std::string& driver);
+  /// This counts from now on, in the place of what was set before. The default
+  /// does nothing.
+  virtual void SetNodeStatus(const NodeDeviceStatus& status);
+  /// An event that is new, or has happened again. The default does nothing.
+  virtual void RecordEvent(const EventInfo& event);
+  /// What the sink finds wrong is to be an event about the node: its reason and
+  /// a text for people. `report` may be called on any thread, and is not called
+  /// once this was called with an empty function. The default does nothing.
+  virtual void ReportProblems(
+      std::function<void(const std::string& reason, const std::string& message)>
+          report);
 };
 
 /// What should happen to a pod. Carrying it out is the embedder's.
