@@ -15,6 +15,13 @@
 
 namespace devmgr {
 
+/// A request that was made in order to write, and what came of it.
+struct ApiServerRequest {
+  std::string verb;      ///< `get`, `create`, `patch`, `deletecollection`.
+  std::string resource;  ///< `nodes/status`.
+  int code = 0;          ///< 0: there was no answer.
+};
+
 struct ApiServerOptions {
   /// Where server and credentials stand. Empty: the files and variables that a
   /// container of the cluster has.
@@ -40,6 +47,11 @@ struct ApiServerOptions {
   /// Called on the source's thread, when pods were listed and at most every ten
   /// seconds otherwise. Must not block.
   std::function<void(const std::string& pods_version)> on_version;
+  /// Requests that write: so many in a second, and at once. Both positive.
+  double qps = 50;
+  int burst = 100;
+  /// Called on the source's thread. Must not block.
+  std::function<void(const ApiServerRequest& request)> on_request;
   /// Default: nothing is logged.
   LogSink log;
 };
@@ -53,6 +65,11 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
   /// Reads kubeconfig and credentials again, and tries at once what waits for
   /// its time, as an operator wants who has mended something. Must not block.
   virtual void Hurry() = 0;
+  /// Writes to the server (Host::object_sink): the status of the node, events,
+  /// and deletions of slices. Nothing waits for the server: of the status the
+  /// latest counts, and of events the newest 1,000 are kept while it is away.
+  /// Lives as long as the source.
+  virtual ObjectSink& Sink() = 0;
 };
 
 /// Watches the pods of a node, and the claims that these refer to. A snapshot

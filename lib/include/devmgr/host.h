@@ -216,8 +216,8 @@ class DEVMGR_EXPORT ObjectSink {
   /// An event that is new, or has happened again. The default does nothing.
   virtual void RecordEvent(const EventInfo& event);
   /// What the sink finds wrong is to be an event about the node: its reason and
-  /// a text for people. `report` may be called on any thread, and is not called
-  /// once this was called with an empty function. The default does nothing.
+  /// a text for people. `report` may be called on any thread and at any time,
+  /// also when the manager is gone. The default does nothing.
   virtual void ReportProblems(
       std::function<void(const std::string& reason, const std::string& message)>
           report);

@@ -119,6 +119,11 @@ bool ApiSession::IsInTrouble() const {
   });
 }
 
+void ApiSession::ResourcesNotServed() {
+  discovery_.OnNotServed(parts_.executor.Now());
+  Step();
+}
+
 void ApiSession::Step() {
   if (is_in_step_) return;
   is_in_step_ = true;
@@ -319,6 +324,9 @@ void ApiSession::Confirm() {
 
 void ApiSession::FollowDiscovery() {
   if (discovery_.TakeRefused()) parts_.credentials.Refused();
+  if (parts_.on_resource_version) {
+    parts_.on_resource_version(discovery_.state(), discovery_.version());
+  }
   if (discovery_.version() == version_ ||
       discovery_.state() == Discovery::State::kUnknown) {
     return;

@@ -48,6 +48,10 @@ class ApiSession {
     std::function<void(const std::string& state)> on_state;
     std::function<void(const std::string& warning)> warn;
     std::function<std::chrono::system_clock::time_point()> wall_clock;
+    /// Which version of resource.k8s.io is in use, may have changed. May be
+    /// empty.
+    std::function<void(Discovery::State, const std::string& version)>
+        on_resource_version = {};
   };
 
   /// A list after a start or a break is confirmed by another one.
@@ -72,6 +76,8 @@ class ApiSession {
   /// kFresh is not asked for again.
   bool Refresh(ObjectKind kind, const ObjectName& name,
                std::function<void(const absl::Status&)> done);
+  /// The server does not know the version of resource.k8s.io that is in use.
+  void ResourcesNotServed();
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/api_server.h>
+#include <devmgr/status_types.h>
 #include <fmt/core.h>
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "common/snapshot_cell.h"
 #include "common/status.h"
 #include "source/api/api_session.h"
+#include "source/api/api_writer.h"
 #include "source/api/credentials.h"
 #include "source/api/curl_transport.h"
 #include "source/api/file_watch.h"
@@ -30,6 +32,7 @@ namespace devmgr {
 namespace {
 
 using apiserver::ApiSession;
+using apiserver::ApiWriter;
 using apiserver::Kubeconfig;
 using apiserver::RetryDelay;
 
@@ -79,7 +82,7 @@ std::set<std::filesystem::path> FilesOf(const ApiServerOptions& options,
   return files;
 }
 
-class ApiServerSourceImpl final : public ApiServerSource {
+class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
  public:
   explicit ApiServerSourceImpl(const ApiServerOptions& options)
       : options_(options),
@@ -91,6 +94,10 @@ class ApiServerSourceImpl final : public ApiServerSource {
         config_delay_([this] { return Random(); }, RetryDelay::kLast) {
     RunOn(*executor_, [this] {
       files_.emplace(*executor_, [this] { OnFiles(); });
+      writer_.emplace(ApiWriter::Options{.node_name = options_.node_name,
+                                         .qps = options_.qps,
+                                         .burst = options_.burst},
+                      WriterParts());
       Load();
     });
   }
@@ -100,6 +107,7 @@ class ApiServerSourceImpl final : public ApiServerSource {
       executor_->Cancel(timer_);
       files_.reset();
       EndSession();
+      writer_.reset();
     });
     executor_->Stop();
   }
@@ -124,7 +132,31 @@ class ApiServerSourceImpl final : public ApiServerSource {
   }
   std::string State() const override {
     MutexLock lock(mutex_);
-    return state_;
+    return writing_.empty() ? state_ : state_ + "; writing: " + writing_;
+  }
+  ObjectSink& Sink() override { return *this; }
+
+  // Of the sink.
+  void DeleteResourceSlices(const std::string& driver,
+                            std::function<void(absl::Status)> done) override {
+    Write([driver, done = std::move(done)](ApiWriter& writer) {
+      writer.DeleteSlices(driver, done);
+    });
+  }
+  void KeepResourceSlices(const std::string& driver) override {
+    Write([driver](ApiWriter& writer) { writer.KeepSlices(driver); });
+  }
+  void SetNodeStatus(const NodeDeviceStatus& status) override {
+    Write([status](ApiWriter& writer) { writer.SetNodeStatus(status); });
+  }
+  void RecordEvent(const EventInfo& event) override {
+    Write([event](ApiWriter& writer) { writer.RecordEvent(event); });
+  }
+  void ReportProblems(
+      std::function<void(const std::string& reason, const std::string& message)>
+          report) override {
+    MutexLock lock(mutex_);
+    report_.swap(report);
   }
   void Hurry() override {
     executor_->Post([this] {
@@ -184,6 +216,8 @@ class ApiServerSourceImpl final : public ApiServerSource {
     }
     EndSession();
     connection_ = std::move(next);
+    writer_->Connect(connection_.transport.get(),
+                     connection_.credentials.get());
     ApiSession::Options options = SessionOptions(options_);
     options.before = published_;
     session_.emplace(std::move(options), Parts());
@@ -192,6 +226,7 @@ class ApiServerSourceImpl final : public ApiServerSource {
 
   void EndSession() {
     session_.reset();
+    writer_->Connect(nullptr, nullptr);
     connection_ = Connection();
   }
 
@@ -215,6 +250,51 @@ class ApiServerSourceImpl final : public ApiServerSource {
         fmt::format("files of credentials are not watched, and are looked at "
                     "every {} s: {}",
                     kLookAtConfig.count(), MessageOf(status)));
+  }
+
+  void Write(std::function<void(ApiWriter&)> work) {
+    executor_->Post([this, work = std::move(work)] {
+      if (writer_) work(*writer_);
+    });
+  }
+  ApiWriter::Parts WriterParts() {
+    return {
+        .executor = *executor_,
+        .random = [this] { return Random(); },
+        .uid_of = [this](const std::string& kind,
+                         const ObjectName& name) { return UidOf(kind, name); },
+        .on_problem =
+            [this](const std::string& reason, const std::string& message) {
+              Report(reason, message);
+            },
+        .on_not_served =
+            [this] {
+              if (session_) session_->ResourcesNotServed();
+            },
+        .on_state =
+            [this](std::string state) {
+              MutexLock lock(mutex_);
+              writing_.swap(state);
+            },
+        .on_request = options_.on_request};
+  }
+  std::string UidOf(const std::string& kind, const ObjectName& name) const {
+    const auto snapshot = cell_.Get();
+    if (kind == "Pod") {
+      const auto found = snapshot->pods.find(name);
+      return found == snapshot->pods.end() ? "" : found->second->metadata.uid;
+    }
+    const auto found = snapshot->claims.find(name);
+    return found == snapshot->claims.end() ? "" : found->second->metadata.uid;
+  }
+  void Report(const std::string& reason, const std::string& message) {
+    Log(LogLevel::kWarning, message);
+    std::function<void(const std::string&, const std::string&)> report;
+    {
+      MutexLock lock(mutex_);
+      report = report_;
+    }
+    if (report) report(reason, message);
   }
 
   apiserver::Credentials::Seams CredentialSeams() {
@@ -241,7 +321,12 @@ class ApiServerSourceImpl final : public ApiServerSource {
         .on_state = [this](std::string state) { SetState(std::move(state)); },
         .warn =
             [this](const std::string& text) { Log(LogLevel::kWarning, text); },
-        .wall_clock = [] { return std::chrono::system_clock::now(); }};
+        .wall_clock = [] { return std::chrono::system_clock::now(); },
+        .on_resource_version =
+            [this](apiserver::Discovery::State state,
+                   const std::string& version) {
+              writer_->SetVersion(state, version);
+            }};
   }
   double Random() { return std::uniform_real_distribution<>(0, 1)(generator_); }
   void SetState(std::string state) {
@@ -257,6 +342,9 @@ class ApiServerSourceImpl final : public ApiServerSource {
   SnapshotCell<ObjectSnapshot> cell_;
   mutable Mutex mutex_;
   std::string state_ DEVMGR_GUARDED_BY(mutex_) = "starting";
+  std::string writing_ DEVMGR_GUARDED_BY(mutex_);  // What is wrong with it.
+  std::function<void(const std::string&, const std::string&)> report_
+      DEVMGR_GUARDED_BY(mutex_);
   const std::unique_ptr<ThreadExecutor> executor_ =
       ThreadExecutor::Start("devmgr-api");
   /// These are confined to the executor.
@@ -267,6 +355,7 @@ class ApiServerSourceImpl final : public ApiServerSource {
   std::optional<apiserver::FileWatch> files_;
   std::shared_ptr<const ObjectSnapshot> published_;  ///< By a session.
   Connection connection_;
+  std::optional<ApiWriter> writer_;
   std::optional<ApiSession> session_;
 };
 
@@ -276,6 +365,11 @@ absl::StatusOr<std::unique_ptr<ApiServerSource>> WatchApiServer(
     ApiServerOptions options) {
   if (options.node_name.empty()) {
     return InvalidArgumentError("the name of the node is not set");
+  }
+  if (!(options.qps > 0) || options.burst < 1) {
+    return InvalidArgumentError(
+        "qps is {} and burst is {}: both must be positive", options.qps,
+        options.burst);
   }
   if (options.kubeconfig.empty() &&
       Variable("KUBERNETES_SERVICE_HOST").empty()) {
