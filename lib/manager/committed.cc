@@ -46,6 +46,9 @@ void Manager::RegisterListeners() {
   // Who owns a resource, before pods that wait for it have their turn.
   listen(*ownership_);
   listen(*device_admission_);
+  on_committed_.push_back([this](const Changes& changes) {
+    if (!changes.resources.empty()) node_status_->OnResources();
+  });
   // What is owed is known before drivers are asked for it.
   listen(*debts_);
   listen(*specs_);

@@ -14,6 +14,7 @@
 #include "plugin/no_plugins.h"
 #include "pods/container_start.h"
 #include "state/views.h"
+#include "view/device_views.h"
 
 namespace devmgr::manager {
 namespace {
@@ -68,6 +69,9 @@ Manager::Manager(ManagerParts parts)
               [this](const EventInfo& event) {
                 observers_->Tell(
                     [event](DeviceManagerObserver& o) { o.OnEvent(event); });
+                if (host_.object_sink != nullptr) {
+                  host_.object_sink->RecordEvent(event);
+                }
               }),
       node_news_(
           {*executor_, events_, metrics_, host_.log, options_.node_name}) {
@@ -93,12 +97,14 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
+    if (node_status_ != nullptr) node_status_->OnResources();
   };
   parts.on_plugin = [this](const ResourceName& resource) {
     Wake({{WaitingFor::Kind::kResource, resource}});
   };
   parts.on_candidates = [this](const ResourceName& resource) {
     ownership_->Consider(resource);
+    if (node_status_ != nullptr) node_status_->OnResources();
   };
   parts.on_forgotten = [this](const ResourceName& resource) {
     ownership_->Forget(resource);
@@ -131,6 +137,18 @@ void Manager::OnClasses() {
   if (objects->device_classes == classes_) return;
   classes_ = objects->device_classes;
   ownership_->OnClasses();
+}
+
+void Manager::StartNodeStatus() {
+  upkeep::NodeStatusKeeper::Parts parts{*executor_, events_, host_.object_sink,
+                                        options_.node_name};
+  if (IsOn(Feature::kDraOptionalNodeOperations)) {
+    parts.features.emplace_back("DRAOptionalNodeOperations");
+  }
+  parts.keeps_zeroes = options_.policies.profile == Profile::kStrictKubelet;
+  parts.resources = [this] { return view::ResourcesOf(Now()); };
+  node_status_ = std::make_unique<upkeep::NodeStatusKeeper>(std::move(parts));
+  node_status_->Start();
 }
 
 void Manager::StartDraHealth() {
@@ -288,6 +306,7 @@ void Manager::Start(const DriversFactory& drivers,
   check_ = std::make_unique<pods::LedgerCheck>(pods::LedgerCheck::Parts{
       *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
       *objects_, *specs_, boot_id_, options_.cdi_spec_dirs});
+  StartNodeStatus();
   StartActuator();
   RegisterListeners();
   if (host_.objects == nullptr) return;

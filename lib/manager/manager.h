@@ -41,6 +41,7 @@
 #include "upkeep/driver_news.h"
 #include "upkeep/health_keeper.h"
 #include "upkeep/node_news.h"
+#include "upkeep/node_status_keeper.h"
 #include "upkeep/runtime_book.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
@@ -182,6 +183,7 @@ class Manager final : public DeviceManager, private Maintenance {
   void PublishView();
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
+  void StartNodeStatus();
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
@@ -252,6 +254,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;
+  std::unique_ptr<upkeep::NodeStatusKeeper> node_status_;
   std::unique_ptr<upkeep::DriverNews> news_;
   std::unique_ptr<pods::LedgerCheck> check_;
   std::unique_ptr<pods::SourceProblems> source_problems_;

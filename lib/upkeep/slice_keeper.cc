@@ -33,6 +33,7 @@ void SliceKeeper::OnDriver(const std::string& driver) {
     if (pending == pending_.end()) return;
     parts_.executor.Cancel(pending->second.timer);
     pending_.erase(pending);
+    parts_.sink->KeepResourceSlices(driver);
   } else if (pending == pending_.end()) {
     pending_[driver].number = ++last_number_;
     Arm(driver, parts_.grace_period);

@@ -33,7 +33,11 @@ class FakeSink : public ObjectSink {
       done(answer);
     }
   }
+  void KeepResourceSlices(const std::string& driver) override {
+    kept.push_back(driver);
+  }
   std::vector<std::string> asked;
+  std::vector<std::string> kept;
   absl::Status answer;
   bool hold = false;
   std::vector<std::function<void(absl::Status)>> held;
@@ -184,6 +188,17 @@ TEST_F(SliceKeeperTest, AnAnswerMayComeAfterTheEnd) {
   keeper_.reset();
   sink_.held.front()(absl::OkStatus());
   executor_.RunPending();
+}
+
+TEST_F(SliceKeeperTest, ADeletionUnderWayIsStoppedWhenTheDriverIsBack) {
+  sink_.hold = true;
+  Disconnect("d");
+  Pass(seconds(30));
+  EXPECT_THAT(sink_.asked, ElementsAre("d"));
+  Connect("d");
+  EXPECT_THAT(sink_.kept, ElementsAre("d"));
+  Connect("d");
+  EXPECT_THAT(sink_.kept, SizeIs(1));
 }
 
 }  // namespace
