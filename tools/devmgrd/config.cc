@@ -172,6 +172,20 @@ absl::Status ReadBool(const YAML::Node& value, const std::string& file,
   return Invalid("{}: {}: must be true or false", Where(file, value), key);
 }
 
+template <typename Number>
+absl::Status ReadPositive(const YAML::Node& value, const std::string& file,
+                          const std::string& key, Number* to) {
+  Number number{};
+  if (value.IsScalar() && YAML::convert<Number>::decode(value, number) &&
+      number > 0 && number <= 1'000'000) {
+    *to = number;
+    return absl::OkStatus();
+  }
+  return Invalid("{}: {}: must be a {}number above 0, up to 1000000",
+                 Where(file, value), key,
+                 std::is_integral_v<Number> ? "whole " : "");
+}
+
 absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
                            Config* config) {
   if (!value.IsMap()) {
@@ -187,9 +201,18 @@ absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
     } else if (key == "inCluster") {
       status = ReadBool(entry.second, file, "apiServer.inCluster",
                         &config->in_cluster);
+    } else if (key == "manifests") {
+      status = ReadBool(entry.second, file, "apiServer.manifests",
+                        &config->with_manifests);
+    } else if (key == "qps") {
+      status = ReadPositive(entry.second, file, "apiServer.qps", &config->qps);
+    } else if (key == "burst") {
+      status =
+          ReadPositive(entry.second, file, "apiServer.burst", &config->burst);
     } else {
       status = Invalid(
-          "{}: apiServer: unknown key '{}'; known are inCluster, kubeconfig",
+          "{}: apiServer: unknown key '{}'; known are burst, inCluster, "
+          "kubeconfig, manifests, qps",
           Where(file, entry.first), Shown(key));
     }
     if (!status.ok()) return status;
@@ -428,6 +451,10 @@ bool HasApiServer(const Config& config) {
   return !config.kubeconfig.empty() || config.in_cluster;
 }
 
+bool ReadsManifests(const Config& config) {
+  return !HasApiServer(config) || config.with_manifests;
+}
+
 void CompleteConfig(Config* config) {
   // Who has a server has its scheduler, too.
   if (config->authority.empty()) {
@@ -486,6 +513,9 @@ std::string PrintConfig(const Config& config) {
   out << YAML::Key << "apiServer" << YAML::Value << YAML::BeginMap;
   text("kubeconfig", config.kubeconfig.string());
   out << YAML::Key << "inCluster" << YAML::Value << config.in_cluster;
+  out << YAML::Key << "manifests" << YAML::Value << config.with_manifests;
+  out << YAML::Key << "qps" << YAML::Value << config.qps;
+  out << YAML::Key << "burst" << YAML::Value << config.burst;
   out << YAML::EndMap;
   out << YAML::Key << "cdiSpecDirs" << YAML::Value << YAML::BeginSeq;
   for (const auto& directory : config.cdi_spec_dirs) {

@@ -23,11 +23,16 @@ struct Config {
   std::filesystem::path plugin_registry_dir =
       "/var/lib/kubelet/plugins_registry";
   std::filesystem::path manifests_dir = "/etc/devmgr/manifests";
-  /// Of an API server, from which objects come instead of `manifests_dir`;
+  /// Of an API server, from which objects come;
   /// empty: none.
   std::filesystem::path kubeconfig;
   /// The API server is that of the cluster in whose pod devmgrd runs.
   bool in_cluster = false;
+  /// Objects of `manifests_dir` count as well.
+  bool with_manifests = false;
+  /// Of requests that write to it: so many in a second, and at once.
+  double qps = 50;
+  int burst = 100;
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
@@ -77,6 +82,8 @@ absl::Status ReadFeatureGates(std::string_view text, Config* config);
 
 /// Objects come from an API server.
 bool HasApiServer(const Config& config);
+/// Objects come from manifests, alone or beside an API server.
+bool ReadsManifests(const Config& config);
 
 /// Fills in what follows from other values.
 void CompleteConfig(Config* config);

@@ -28,6 +28,7 @@
 #include "devmgrd/config.h"
 #include "devmgrd/control_users.h"
 #include "devmgrd/metrics.h"
+#include "devmgrd/write_metrics.h"
 
 namespace {
 
@@ -82,7 +83,8 @@ void Declare(CLI::App& app, Flags& flags) {
   }
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "As apiServer.kubeconfig in the configuration file: pods and "
-                 "claims come from this API server, not from manifests");
+                 "claims come from this API server, and from manifests only "
+                 "with apiServer.manifests");
   app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
                  "As cdiSpecDirs in the configuration file; may be repeated, "
                  "the last one has the highest priority (default: /etc/cdi, "
@@ -150,7 +152,7 @@ absl::Status MakeDirectories(const Config& config) {
   std::vector<std::filesystem::path> directories = {
       config.device_plugin_dir, config.plugin_registry_dir,
       config.endpoint.parent_path()};
-  if (!devmgrd::HasApiServer(config)) {
+  if (devmgrd::ReadsManifests(config)) {
     directories.push_back(config.manifests_dir);
   }
   if (!config.root.empty()) {
@@ -281,46 +283,68 @@ absl::StatusOr<devmgr::ControlOptions> ControlOf(const Config& config,
   return control;
 }
 
-/// Where objects come from.
+/// Where objects come from, and what the node writes goes.
 struct Objects {
-  std::unique_ptr<devmgr::ObjectSource> source;
-  /// The source, where it is one.
-  devmgr::ApiServerSource* api_server = nullptr;
+  std::unique_ptr<devmgr::ObjectSource> manifests;
+  std::unique_ptr<devmgr::ApiServerSource> api_server;
+  std::unique_ptr<devmgr::ObjectSource> both;
+
+  devmgr::ObjectSource& source() const {
+    if (both != nullptr) return *both;
+    return api_server != nullptr ? *api_server : *manifests;
+  }
+  /// Null: nothing is written.
+  devmgr::ObjectSink* sink() const {
+    return api_server != nullptr ? &api_server->Sink() : nullptr;
+  }
 };
 
-absl::StatusOr<Objects> OpenObjects(const Config& config) {
+absl::StatusOr<Objects> OpenObjects(
+    const Config& config,
+    const std::shared_ptr<devmgrd::WriteMetrics>& metrics) {
   Objects objects;
-  if (!devmgrd::HasApiServer(config)) {
-    objects.source =
+  if (devmgrd::ReadsManifests(config)) {
+    objects.manifests =
         devmgr::WatchManifests(config.manifests_dir, config.node_name);
-    return objects;
   }
-  devmgr::ApiServerOptions options;
-  options.kubeconfig = config.kubeconfig;
-  options.node_name = config.node_name;
-  options.log = Log;
-  auto source = devmgr::WatchApiServer(std::move(options));
-  if (!source.ok()) return source.status();
-  objects.api_server = source->get();
-  objects.source = *std::move(source);
-  return objects;
+  if (!devmgrd::HasApiServer(config)) return objects;
+}
+devmgr::ApiServerOptions options;
+options.kubeconfig = config.kubeconfig;
+options.node_name = config.node_name;
+options.qps = config.qps;
+options.burst = config.burst;
+options.on_request = [metrics](const devmgr::ApiServerRequest& request) {
+  metrics->OnRequest(request);
+};
+options.log = Log;
+auto source = devmgr::WatchApiServer(std::move(options));
+if (!source.ok()) return source.status();
+objects.api_server = *std::move(source);
+if (objects.manifests != nullptr) {
+  objects.both =
+      devmgr::CombineSources(*objects.api_server, *objects.manifests);
+}
+return objects;
 }
 
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
-  auto objects = OpenObjects(config);
+  const auto write_metrics = std::make_shared<devmgrd::WriteMetrics>();
+  auto objects = OpenObjects(config, write_metrics);
   if (!objects.ok()) return objects.status();
-  auto wanted = devmgr::WantedPods::Open(
-      config.state_dir / "wanted", config.node_name, objects->source.get());
+  auto wanted = devmgr::WantedPods::Open(config.state_dir / "wanted",
+                                         config.node_name, &objects->source());
   if (!wanted.ok()) return wanted.status();
-  auto source = devmgr::CombineSources(*objects->source, **wanted);
+  auto source = devmgr::CombineSources(objects->source(), **wanted);
   // Hears of things until the manager is gone.
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;
   HeapTrimmer trimmer;
   devmgr::Host host;
   host.objects = source.get();
+  host.object_sink = objects->sink();
   host.log = Log;
   host.observers = {&events, &trimmer};
   if (!config.metrics_address.empty()) {
@@ -332,6 +356,9 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!manager.ok()) return manager.status();
   auto exposer = StartMetrics(config, metrics, **manager);
   if (!exposer.ok()) return exposer.status();
+  if (*exposer != nullptr && objects->sink() != nullptr) {
+    (*exposer)->RegisterCollectable(write_metrics);
+  }
   auto control = ControlOf(config, **wanted);
   auto server = control.ok()
                     ? devmgr::InspectionServer::Start(
@@ -342,7 +369,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
     spdlog::info("stopping on signal {}; pods stay prepared",
-                 WaitForEnd(signals, objects->api_server));
+                 WaitForEnd(signals, objects->api_server.get()));
     server->reset();
   }
   // Side by side, since the exposer takes its time.
