@@ -237,13 +237,24 @@ RequestRefusals ExplainOne(const Failure& failure, const Trial& trial,
 std::vector<RequestRefusals> ExplainRefusals(
     const Failure& failure, Trial& trial, const std::vector<Chosen>& furthest) {
   std::vector<RequestRefusals> all;
-  auto next = furthest.begin();
-  for (RequestNumber i = 0; i < failure.requests.requests.size(); ++i) {
-    // Those of an alternative stay for the requests after it.
-    for (; next != furthest.end() && next->request == i; ++next) {
-      trial.Take(next->request, next->device);
+  const auto take = [&](RequestNumber number) {
+    for (const Chosen& each : furthest) {
+      if (each.request == number) trial.Take(number, each.device);
     }
-    all.push_back(ExplainOne(failure, trial, i));
+  };
+  for (const Claim& claim : failure.requests.claims) {
+    for (const MainRequest& main : claim.requests) {
+      const std::size_t before = trial.chosen().size();
+      for (RequestNumber i = main.first; i < main.first + main.count; ++i) {
+        take(i);
+        all.push_back(ExplainOne(failure, trial, i));
+        while (trial.chosen().size() > before) trial.GiveBackLast();
+      }
+      // Of one alternative, for the requests after it.
+      for (RequestNumber i = main.first; i < main.first + main.count; ++i) {
+        take(i);
+      }
+    }
   }
   while (!trial.chosen().empty()) trial.GiveBackLast();
   return all;

@@ -26,9 +26,10 @@ struct Failure {
 };
 
 /// Of each request and alternative, in their order. `furthest` is taken anew on
-/// `trial`, in which nothing is chosen, and given back. Selectors are asked of
-/// devices that are held, too: a device that does not match is of no interest
-/// to the request.
+/// `trial`, in which nothing is chosen, and given back. Each alternative is
+/// judged without the devices of its siblings, as the search tries it.
+/// Selectors are asked of devices that are held, too: a device that does not
+/// match is of no interest to the request.
 std::vector<RequestRefusals> ExplainRefusals(
     const Failure& failure, Trial& trial, const std::vector<Chosen>& furthest);
 

@@ -139,6 +139,26 @@ TEST(AllocatorRefusals, AreOfTheAttemptThatGotFurthest) {
           is_x + ")");
 }
 
+TEST(AllocatorRefusals, OfAnAlternativeAreItsOwn) {
+  Bed bed;
+  bed.Slice("n1", "p1", {Dev("d1").Int("numa", 1), Dev("d2").Int("numa", 2)});
+  const std::string is_2 = "device.attributes['a'].numa == 2";
+  // The first alternative has d1 in the attempt that got furthest: that is no
+  // reason against it for the second one, but is for the request after them.
+  EXPECT_EQ(Explain(bed, {Want()
+                              .First({Ask("A"), Ask("A").Cap("cores", "1"),
+                                      Ask("A").If(is_2)})
+                              .One(Ask("A", 2))
+                              .Match("a/numa", {"q0"})}),
+            "q0/s0 1/1: d2 constraint(a/numa: has 2, needs 1)\n"
+            "q0/s1 0/1: d1 capacity(cores: the device has none of that name) "
+            "d2 capacity(cores: the device has none of that name)\n"
+            "q0/s2 0/1: d1 request-selector(" +
+                is_2 +
+                ") d2 none()\n"
+                "q1 1/2: d1 taken-in-this-run(ns/claim, request q0/s0)");
+}
+
 TEST(AllocatorRefusals, AreCountedBeyondAThousand) {
   Bed bed;
   for (int i = 0; i < 10; ++i) {
