@@ -85,6 +85,26 @@ void DiscountCharge(HeldDevice& device, const SharedCharge& charge) {
   device.charge = LargestOf(device);
 }
 
+/// Calls `visit` with what keeps a device from others. Of a claim that was read
+/// in its old form, these are the devices that its handles name.
+template <typename Visit>
+void ForEachHeld(const AllocationResult& allocation, const Visit& visit) {
+  for (const DeviceRequestAllocationResult& result : allocation.results) {
+    if (!result.admin_access) visit(result);
+  }
+  if (!allocation.results.empty()) return;
+  for (const auto& [driver, handle] : allocation.resource_handles) {
+    if (!handle.structured) continue;
+    for (const auto& named : handle.structured->results) {
+      DeviceRequestAllocationResult result;
+      result.driver = driver;
+      result.pool = handle.structured->node_name;
+      result.device = named.named_resource;
+      visit(result);
+    }
+  }
+}
+
 /// What a share consumes is added, or with `sign` -1 taken off.
 void Consume(HeldDevice& device, const DeviceRequestAllocationResult& result,
              int sign) {
@@ -122,10 +142,9 @@ void AllocatedState::Add(const ResourceClaim& claim,
 void AllocatedState::Add(const ObjectMeta& claim,
                          const AllocationResult& allocation,
                          const std::vector<DeviceCharge>* charges) {
-  for (const DeviceRequestAllocationResult& result : allocation.results) {
-    if (result.admin_access) continue;
+  ForEachHeld(allocation, [&](const DeviceRequestAllocationResult& result) {
     AddResult(claim, result, ChargeOf(result, charges));
-  }
+  });
 }
 
 void AllocatedState::AddResult(const ObjectMeta& claim,
@@ -152,9 +171,9 @@ void AllocatedState::AddResult(const ObjectMeta& claim,
 
 void AllocatedState::Remove(const ObjectMeta& claim,
                             const AllocationResult& allocation) {
-  for (const DeviceRequestAllocationResult& result : allocation.results) {
-    if (!result.admin_access) RemoveResult(claim, result);
-  }
+  ForEachHeld(allocation, [&](const DeviceRequestAllocationResult& result) {
+    RemoveResult(claim, result);
+  });
 }
 
 void AllocatedState::RemoveResult(const ObjectMeta& claim,

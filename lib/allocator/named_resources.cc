@@ -15,11 +15,6 @@
 namespace devmgr::allocator {
 namespace {
 
-using api::ParametersReference;
-using api::ResourceClaimParameters;
-using api::ResourceClass;
-using api::ResourceClassParameters;
-
 constexpr std::string_view kGroup = "resource.k8s.io";
 
 /// `kind.group namespace/name`.
@@ -89,10 +84,14 @@ class Maker {
     made_.claim.metadata = claim.metadata;
     made_.claim.status = claim.status;
     made_.device_class.metadata = resource_class.metadata;
+    made_.device_class.metadata.name =
+        "ResourceClass " + resource_class.metadata.name;
+    made_.driver = resource_class.driver;
     if (filters == nullptr) return;
     for (const auto& [driver, parameters] : filters->vendor_parameters) {
       if (!HasParameters(parameters)) continue;
       made_.device_class.config.push_back({driver, parameters});
+      made_.handles[driver].vendor_class_parameters = parameters;
     }
   }
 
@@ -104,12 +103,16 @@ class Maker {
       if (drivers_.insert(entries[i].driver).second) {
         AddConfig(RequestsOf(entries[i].driver, entries), entries[i].driver,
                   entries[i].vendor_parameters);
+        made_.handles[entries[i].driver].vendor_claim_parameters =
+            Parameters(entries[i].vendor_parameters);
       }
       for (std::size_t j = 0; j < entries[i].requests.size(); ++j) {
         const std::string name = RequestName(i, j);
         AddRequest(name, entries[i].driver, entries[i].requests[j]);
         AddConfig({name}, entries[i].driver,
                   entries[i].requests[j].vendor_parameters);
+        made_.vendor_parameters[name] =
+            Parameters(entries[i].requests[j].vendor_parameters);
       }
     }
     return std::move(made_);
@@ -136,6 +139,10 @@ class Maker {
 
   static bool HasParameters(std::string_view parameters) {
     return !parameters.empty() && parameters != "null";
+  }
+
+  static std::string Parameters(const std::string& parameters) {
+    return HasParameters(parameters) ? parameters : "";
   }
 
   void AddConfig(std::vector<std::string> requests, const std::string& driver,
@@ -204,7 +211,7 @@ ResourceClaimParameters AnyDevice(const ResourceClass& resource_class) {
 }  // namespace
 
 absl::StatusOr<NamedResourceClaim> MakeNamedResourceClaim(
-    const ResourceClaim& claim, const api::OldClaimSpec& spec,
+    const ResourceClaim& claim, const OldClaimSpec& spec,
     const NamedResourceObjects& objects) {
   DEVMGR_ASSIGN_OR_RETURN(const ResourceClass* found,
                           FindClass(spec.class_name, objects.classes));
@@ -226,6 +233,29 @@ absl::StatusOr<NamedResourceClaim> MakeNamedResourceClaim(
              has_namespace ? reference->ns : claim.metadata.ns,
              objects.claim_parameters));
   return maker.Make(*asked);
+}
+
+void AddOldForm(const NamedResourceClaim& made, std::string_view node,
+                AllocationResult& allocation) {
+  allocation.shareable = made.is_shareable;
+  NodeSelectorTerm term;
+  term.match_expressions.push_back(
+      {"kubernetes.io/hostname", "In", {std::string(node)}});
+  allocation.node_selector.emplace().terms = {std::move(term)};
+  for (const DeviceRequestAllocationResult& result : allocation.results) {
+    ResourceHandle& handle = allocation.resource_handles[result.driver];
+    if (!handle.structured) {
+      const auto parameters = made.handles.find(result.driver);
+      handle.structured = parameters == made.handles.end()
+                              ? StructuredResourceHandle()
+                              : parameters->second;
+      handle.structured->node_name = node;
+    }
+    handle.structured->results.push_back(
+        {made.vendor_parameters.at(result.request), result.device});
+  }
+  // As an API server's claim without handles is read.
+  if (allocation.results.empty()) allocation.resource_handles[made.driver];
 }
 
 }  // namespace devmgr::allocator

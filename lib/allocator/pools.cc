@@ -55,8 +55,9 @@ void AddSlice(Slices& slices, const ResourceSlice* slice) {
   slices.push_back(slice);
 }
 
+/// `count` 0: slices that do not say how many they are.
 bool IsComplete(const Slices& slices, std::int64_t count) {
-  return static_cast<std::int64_t>(slices.size()) == count;
+  return count == 0 || static_cast<std::int64_t>(slices.size()) == count;
 }
 
 void SortByName(Slices& slices) {

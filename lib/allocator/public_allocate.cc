@@ -2,11 +2,16 @@
 //
 // The public face of the room: devmgr/allocate.h.
 #include <devmgr/allocate.h>
+#include <fmt/core.h>
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "allocator/allocator.h"
+#include "allocator/named_resources.h"
 #include "common/enum_names.h"
+#include "common/status.h"
 
 namespace devmgr {
 namespace {
@@ -65,6 +70,76 @@ ResourceClaim WithUid(const ResourceClaim& claim) {
   return named;
 }
 
+/// The claims of an input, as the search knows them. Borrows the input.
+class AskedClaims {
+ public:
+  explicit AskedClaims(const AllocationInput& input) : input_(input) {}
+
+  /// Once. Errors are those of MakeNamedResourceClaim(), with the claim.
+  absl::Status Take() {
+    for (const ResourceClaim& claim : input_.claims) {
+      if (claim.status.allocation.has_value()) {
+        held_.Add(WithUid(claim));
+        continue;
+      }
+      Asked& asked = asked_.emplace_back(Asked{&claim, WithUid(claim), {}});
+      if (!claim.spec.old) continue;
+      auto named = allocator::MakeNamedResourceClaim(
+          asked.claim, *claim.spec.old,
+          {input_.resource_classes, input_.resource_class_parameters,
+           input_.resource_claim_parameters});
+      if (!named.ok()) {
+        return absl::Status(
+            named.status().code(),
+            fmt::format("claim {}: {}", claim.metadata.FullName().ToString(),
+                        MessageOf(named.status())));
+      }
+      asked.named = *std::move(named);
+    }
+    return absl::OkStatus();
+  }
+
+  const allocator::AllocatedState& held() const { return held_; }
+  std::vector<const ResourceClaim*> Open() const {
+    std::vector<const ResourceClaim*> open;
+    for (const Asked& each : asked_) {
+      open.push_back(each.named ? &each.named->claim : &each.claim);
+    }
+    return open;
+  }
+  std::vector<const DeviceClass*> Classes() const {
+    auto classes = Pointers(input_.classes);
+    for (const Asked& each : asked_) {
+      if (each.named) classes.push_back(&each.named->device_class);
+    }
+    return classes;
+  }
+
+  /// The claim `i` of those that were asked for.
+  ResourceClaim Allocated(std::size_t i, AllocationResult allocation) const {
+    const Asked& asked = asked_[i];
+    ResourceClaim claim = *asked.source;
+    if (asked.named) {
+      allocator::AddOldForm(*asked.named, input_.node.metadata.name,
+                            allocation);
+      claim.status.driver = asked.named->driver;
+    }
+    claim.status.allocation = std::move(allocation);
+    return claim;
+  }
+
+ private:
+  struct Asked {
+    const ResourceClaim* source;
+    ResourceClaim claim;
+    std::optional<allocator::NamedResourceClaim> named;
+  };
+
+  const AllocationInput& input_;
+  allocator::AllocatedState held_;
+  std::vector<Asked> asked_;
+};
+
 }  // namespace
 
 std::string_view AllocationOutcomeName(AllocationOutcome outcome) {
@@ -80,16 +155,14 @@ std::string_view AllocationOutcomeName(AllocationOutcome outcome) {
 
 AllocatedClaims AllocateClaims(const AllocationInput& input,
                                const AllocationLimits& limits) {
-  allocator::AllocatedState held;
-  std::vector<ResourceClaim> open;
-  std::vector<const ResourceClaim*> asked;
-  for (const ResourceClaim& claim : input.claims) {
-    if (claim.status.allocation.has_value()) {
-      held.Add(WithUid(claim));
-    } else {
-      open.push_back(WithUid(claim));
-      asked.push_back(&claim);
-    }
+  AllocatedClaims result;
+  AskedClaims asked(input);
+  if (absl::Status status = asked.Take(); !status.ok()) {
+    result.outcome = absl::IsUnavailable(status)
+                         ? AllocationOutcome::kNoSolution
+                         : AllocationOutcome::kBadInput;
+    result.message = MessageOf(status);
+    return result;
   }
   const auto inventory = allocator::TakeInventory(
       {&input.node, Pointers(input.slices), Pointers(input.taint_rules)});
@@ -97,17 +170,16 @@ AllocatedClaims AllocateClaims(const AllocationInput& input,
   options.limits.steps = limits.steps;
   options.limits.interrupted = limits.interrupted;
   options.explain = true;
-  const auto classes = Pointers(input.classes);
-  const auto claims = Pointers(open);
+  const auto classes = asked.Classes();
+  const auto claims = asked.Open();
   allocator::Outcome outcome =
-      allocator::Allocate(*inventory, classes, held, claims, options);
-  AllocatedClaims result;
+      allocator::Allocate(*inventory, classes, asked.held(), claims, options);
   result.outcome = PublicOf(outcome.result);
   result.message = std::move(outcome.message);
   result.steps = outcome.steps;
   for (std::size_t i = 0; i < outcome.allocations.size(); ++i) {
-    ResourceClaim& claim = result.claims.emplace_back(*asked[i]);
-    claim.status.allocation = std::move(outcome.allocations[i].allocation);
+    result.claims.push_back(
+        asked.Allocated(i, std::move(outcome.allocations[i].allocation)));
   }
   for (allocator::RequestRefusals& each : outcome.refusals) {
     result.refusals.push_back(PublicOf(std::move(each)));

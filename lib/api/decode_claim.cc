@@ -28,6 +28,9 @@ ResourceClaimStatus DecodeClaimStatus(const Field& field,
                             ? DecodeResourceHandles(field)
                             : DecodeAllocation(allocation);
   }
+  if (HasResourceHandles(version)) {
+    status.driver = field["driverName"].StringOr("");
+  }
   status.devices = DecodeDeviceStatus(field["devices"], status.allocation);
   const Field consumers = field["reservedFor"];
   CheckCount(consumers, kMaxConsumers);

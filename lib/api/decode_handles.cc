@@ -90,6 +90,7 @@ AllocationResult DecodeResourceHandles(const Field& status) {
     decoded.many_nodes = OnlyNodeOf(nodes).empty();
     decoded.node_selector = DecodeNodeSelector(nodes.AsRemarks(), false);
   }
+  decoded.shareable = allocation["shareable"].BoolOr(false);
   // The claim's driver, where a handle names none; without any handle it has
   // an empty one.
   const Field driver = status["driverName"];

@@ -16,6 +16,7 @@
 #include "api/device_parts.h"
 #include "api/names.h"
 #include "api/quote.h"
+#include "api/structured_parameters.h"
 
 namespace devmgr::api {
 namespace {
@@ -262,7 +263,12 @@ void CheckDerivedAreUsed(const RequestDecoder& decoder, const Field& item,
 ResourceClaimSpec DecodeClaimSpec(const Field& field, ResourceVersion version,
                                   bool is_allocated) {
   ResourceClaimSpec spec;
-  if (!field.IsMap() || HasResourceHandles(version)) return spec;
+  if (HasResourceHandles(version)) {
+    const Field old = is_allocated ? field.AsRemarks() : field;
+    if (old.IsMap() || !is_allocated) spec.old = DecodeOldClaimSpec(old);
+    return spec;
+  }
+  if (!field.IsMap()) return spec;
   if (version == ResourceVersion::kV1Alpha3) {
     spec.controller = field["controller"].AsRemarks().StringOr("");
   }

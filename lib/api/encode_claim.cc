@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceClaims as an API server would show them, in the shape of v1. What is
-// empty is left out.
+// ResourceClaims as an API server would show them: in the shape of v1alpha2
+// those that have it, all others in that of v1. What is empty is left out.
 #include <devmgr/manifests.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -263,10 +264,93 @@ OrderedJson EncodeDeviceStatus(const AllocatedDeviceStatus& status) {
   return json;
 }
 
-OrderedJson EncodeStatus(const ResourceClaimStatus& status) {
+OrderedJson EncodeOldSpec(const OldClaimSpec& spec) {
+  OrderedJson json = {{"resourceClassName", spec.class_name}};
+  if (spec.parameters.has_value()) {
+    OrderedJson reference = OrderedJson::object();
+    Put(reference, "apiGroup", spec.parameters->api_group);
+    reference["kind"] = spec.parameters->kind;
+    Put(reference, "namespace", spec.parameters->ns);
+    reference["name"] = spec.parameters->name;
+    json["parametersRef"] = std::move(reference);
+  }
+  if (spec.is_immediate) json["allocationMode"] = "Immediate";
+  return json;
+}
+
+/// `null` is left out, too: it says as much.
+void PutParsed(OrderedJson& object, const char* key, const std::string& text) {
+  OrderedJson json = Parsed(text);
+  if (!json.is_null()) object[key] = std::move(json);
+}
+
+OrderedJson EncodeNamed(const StructuredResourceHandle::Result& result) {
   OrderedJson json = OrderedJson::object();
+  PutParsed(json, "vendorRequestParameters", result.vendor_request_parameters);
+  json["namedResources"] = {{"name", result.named_resource}};
+  return json;
+}
+
+OrderedJson EncodeHandle(const std::string& driver,
+                         const ResourceHandle& handle) {
+  OrderedJson json = {{"driverName", driver}};
+  Put(json, "data", handle.data);
+  if (!handle.structured.has_value()) return json;
+  OrderedJson structured = OrderedJson::object();
+  PutParsed(structured, "vendorClassParameters",
+            handle.structured->vendor_class_parameters);
+  PutParsed(structured, "vendorClaimParameters",
+            handle.structured->vendor_claim_parameters);
+  Put(structured, "nodeName", handle.structured->node_name);
+  PutList(structured, "results", handle.structured->results, EncodeNamed);
+  json["structuredData"] = std::move(structured);
+  return json;
+}
+
+/// The drivers of handles, those with results in the order of these.
+std::vector<std::string> DriversOf(const AllocationResult& allocation) {
+  std::vector<std::string> drivers;
+  const auto add = [&](const std::string& driver) {
+    if (allocation.resource_handles.contains(driver) &&
+        std::find(drivers.begin(), drivers.end(), driver) == drivers.end()) {
+      drivers.push_back(driver);
+    }
+  };
+  for (const auto& result : allocation.results) add(result.driver);
+  for (const auto& [driver, handle] : allocation.resource_handles) add(driver);
+  return drivers;
+}
+
+/// Without handles the claim's driver has an empty one.
+OrderedJson EncodeOldAllocation(const AllocationResult& allocation,
+                                const std::string& claim_driver) {
+  OrderedJson json = OrderedJson::object();
+  const auto& handles = allocation.resource_handles;
+  const bool has_none = handles.size() == 1 &&
+                        handles.begin()->first == claim_driver &&
+                        handles.begin()->second == ResourceHandle();
+  if (!has_none) {
+    OrderedJson list = OrderedJson::array();
+    for (const std::string& driver : DriversOf(allocation)) {
+      list.push_back(EncodeHandle(driver, handles.at(driver)));
+    }
+    PutPart(json, "resourceHandles", std::move(list));
+  }
+  if (allocation.node_selector.has_value()) {
+    json["availableOnNodes"] = EncodeNodeSelector(*allocation.node_selector);
+  }
+  PutTrue(json, "shareable", allocation.shareable);
+  return json;
+}
+
+OrderedJson EncodeStatus(const ResourceClaim& claim) {
+  OrderedJson json = OrderedJson::object();
+  const ResourceClaimStatus& status = claim.status;
+  Put(json, "driverName", status.driver);
   if (status.allocation.has_value()) {
-    json["allocation"] = EncodeAllocation(*status.allocation);
+    json["allocation"] =
+        claim.spec.old ? EncodeOldAllocation(*status.allocation, status.driver)
+                       : EncodeAllocation(*status.allocation);
   }
   PutList(json, "reservedFor", status.reserved_for, EncodeConsumer);
   PutList(json, "devices", status.devices, EncodeDeviceStatus);
@@ -277,11 +361,13 @@ OrderedJson EncodeStatus(const ResourceClaimStatus& status) {
 }  // namespace api
 
 std::string EncodeResourceClaim(const ResourceClaim& claim) {
-  api::OrderedJson json = {{"apiVersion", "resource.k8s.io/v1"},
-                           {"kind", "ResourceClaim"},
-                           {"metadata", api::EncodeMeta(claim.metadata)},
-                           {"spec", api::EncodeSpec(claim.spec)}};
-  api::PutPart(json, "status", api::EncodeStatus(claim.status));
+  const auto& old = claim.spec.old;
+  api::OrderedJson json = {
+      {"apiVersion", old ? "resource.k8s.io/v1alpha2" : "resource.k8s.io/v1"},
+      {"kind", "ResourceClaim"},
+      {"metadata", api::EncodeMeta(claim.metadata)},
+      {"spec", old ? api::EncodeOldSpec(*old) : api::EncodeSpec(claim.spec)}};
+  api::PutPart(json, "status", api::EncodeStatus(claim));
   return json.dump(-1, ' ', false, api::OrderedJson::error_handler_t::replace);
 }
 

@@ -21,6 +21,7 @@
 #include "api/problems.h"
 #include "api/quote.h"
 #include "api/resource.h"
+#include "api/structured_parameters.h"
 #include "common/enum_names.h"
 
 namespace devmgr {
@@ -46,13 +47,25 @@ constexpr KnownKind kKnownKinds[] = {
     {"DeviceClass", Group::kResource},
     {"ResourceSlice", Group::kResource},
     {"DeviceTaintRule", Group::kResource},
+    {"ResourceClass", Group::kResource},
+    {"ResourceClassParameters", Group::kResource},
+    {"ResourceClaimParameters", Group::kResource},
 };
 
 /// By index into Object.
 constexpr std::size_t kPodIndex = 0;
 constexpr std::string_view kKindNames[] = {
-    "Pod",           "ResourceClaim", "ResourceClaimTemplate", "DeviceClass",
-    "ResourceSlice", "Node",          "DeviceTaintRule"};
+    "Pod",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceSlice",
+    "Node",
+    "DeviceTaintRule",
+    "ResourceClass",
+    "ResourceClassParameters",
+    "ResourceClaimParameters",
+};
 static_assert(std::size(kKindNames) == std::variant_size_v<Object>);
 
 /// Kinds of the group that are of no use to a node, in whatever version.
@@ -120,6 +133,10 @@ class ManifestDecoder {
                    const std::string& api_version);
   void DecodeResource(const Field& root, std::string_view kind,
                       ResourceVersion version);
+  bool DecodeNew(const Field& root, std::string_view kind,
+                 ResourceVersion version);
+  bool DecodeOld(const Field& root, std::string_view kind,
+                 ResourceVersion version);
   void WarnUnused(const Field& root, const std::string& kind,
                   const std::string& api_version);
   void AddPod(const Field& root);
@@ -247,7 +264,8 @@ void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
   const auto [group, version] = SplitApiVersion(api_version);
   const bool is_core = known.group == Group::kCore;
   ObjectName name = NameIn(root);
-  if (is_core ? known.kind == "Pod" : known.kind.starts_with("ResourceClaim")) {
+  if (known.kind == "Pod" || known.kind.starts_with("ResourceClaim") ||
+      known.kind == "ResourceClassParameters") {
     if (name.ns.empty()) name.ns = "default";
   }
   if (!name.name.empty() && named_.size() < kMaxProblems) {
@@ -289,17 +307,47 @@ void ManifestDecoder::DecodeResource(const Field& root, std::string_view kind,
     Add(root, DecodeResourceClaim(root, version));
   } else if (kind == "ResourceClaimTemplate") {
     Add(root, DecodeResourceClaimTemplate(root, version));
-  } else if (HasResourceHandles(version)) {
-    // A class there, and a slice, is another thing, for schedulers alone.
+  } else if (HasResourceHandles(version) ? DecodeOld(root, kind, version)
+                                         : DecodeNew(root, kind, version)) {
+    return;
+  } else {
     root["apiVersion"].Warn(
         fmt::format("kind {} of this version is not read; skipped", kind));
-  } else if (kind == "DeviceClass") {
+  }
+}
+
+/// False: the version has no such kind.
+bool ManifestDecoder::DecodeNew(const Field& root, std::string_view kind,
+                                ResourceVersion version) {
+  if (kind == "DeviceClass") {
     Add(root, DecodeDeviceClass(root));
   } else if (kind == "DeviceTaintRule") {
     Add(root, DecodeDeviceTaintRule(root));
-  } else {
+  } else if (kind == "ResourceSlice") {
     Add(root, DecodeResourceSlice(root, version, node_name_));
+  } else {
+    return false;
   }
+  return true;
+}
+
+/// The same for v1alpha2 and v1alpha1.
+bool ManifestDecoder::DecodeOld(const Field& root, std::string_view kind,
+                                ResourceVersion version) {
+  if (kind == "ResourceClass") {
+    Add(root, DecodeResourceClass(root));
+  } else if (version == ResourceVersion::kV1Alpha1) {
+    return false;
+  } else if (kind == "ResourceClassParameters") {
+    Add(root, DecodeClassParameters(root));
+  } else if (kind == "ResourceClaimParameters") {
+    Add(root, DecodeClaimParameters(root));
+  } else if (kind == "ResourceSlice") {
+    Add(root, DecodeNamedResources(root));
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void ManifestDecoder::Add(const Field& root, Object object) {

@@ -14,9 +14,10 @@
 
 namespace devmgr::api {
 
-/// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1. Of
-/// v1alpha2 and v1alpha1, which have another model of allocation, only claims
-/// and templates are read: what was allocated, and what drivers are handed.
+/// Versions of resource.k8s.io that are read. v1beta2 has the shape of v1.
+/// v1alpha2 and v1alpha1 have another model of allocation, whose objects are
+/// read by api/structured_parameters.h; claims say what was allocated, and what
+/// drivers are handed.
 enum class ResourceVersion {
   kV1,
   kV1Beta2,

@@ -237,7 +237,6 @@ ResourceSlice DecodeNamedResources(const Field& root) {
   slice.node_name = RequiredName(root["nodeName"], CheckSubdomain);
   slice.pool = slice.node_name;
   slice.pool_generation = 1;
-  slice.pool_slice_count = 1;
   const Field named = root["namedResources"];
   if (!named.IsPresent()) {
     root.Error("has no namedResources, the only model that is known");
@@ -255,16 +254,6 @@ ResourceSlice DecodeNamedResources(const Field& root) {
     slice.devices.push_back(std::move(device));
   }
   return slice;
-}
-
-void JoinNamedResources(std::vector<ResourceSlice>& slices) {
-  std::map<std::pair<std::string, std::string>, std::int64_t> counts;
-  for (const ResourceSlice& slice : slices) {
-    ++counts[{slice.driver, slice.pool}];
-  }
-  for (ResourceSlice& slice : slices) {
-    slice.pool_slice_count = counts[{slice.driver, slice.pool}];
-  }
 }
 
 }  // namespace devmgr::api

@@ -8,6 +8,7 @@
 
 #include "cel/device.h"
 #include "cel/selector.h"
+#include "common/status.h"
 
 namespace devmgr {
 
@@ -16,18 +17,27 @@ std::string CelProblem::ToString() const {
   return fmt::format("{}:{}: {}\n{}", line, column, message, excerpt);
 }
 
-CelDevice::CelDevice(std::string_view driver, const SliceDevice& device)
-    : value_(
-          std::make_shared<const cel::Value>(cel::MakeDevice(driver, device))) {
+CelDevice::CelDevice(std::string_view driver, const SliceDevice& device,
+                     CelVariables variables) {
+  if (variables == CelVariables::kDevice) {
+    value_ =
+        std::make_shared<const cel::Value>(cel::MakeDevice(driver, device));
+  } else {
+    old_ = std::make_shared<const cel::OldDevice>(
+        cel::MakeOldDevice(driver, device));
+  }
 }
 
 CelSelector::CelSelector(std::shared_ptr<const cel::Selector> selector)
     : selector_(std::move(selector)) {}
 
 absl::StatusOr<CelSelector> CelSelector::Compile(std::string_view expression,
-                                                 CelProblem* problem) {
-  auto selector =
-      cel::Selector::Compile(expression, cel::Selector::Kind::kDevice, problem);
+                                                 CelProblem* problem,
+                                                 CelVariables variables) {
+  const auto kind = variables == CelVariables::kDevice
+                        ? cel::Selector::Kind::kDevice
+                        : cel::Selector::Kind::kOldDevice;
+  auto selector = cel::Selector::Compile(expression, kind, problem);
   if (!selector.ok()) return selector.status();
   return CelSelector(*std::move(selector));
 }
@@ -38,8 +48,15 @@ CelVerdict CelSelector::Evaluate(const CelDevice& device,
   options.cost_limit = limits.cost;
   options.interrupted = limits.interrupted;
   CelVerdict verdict{false};
+  const bool is_old = selector_->kind() == cel::Selector::Kind::kOldDevice;
+  if (is_old ? device.old_ == nullptr : device.value_ == nullptr) {
+    verdict.matches =
+        InvalidArgumentError("the device was made for other variables");
+    return verdict;
+  }
   const auto judged =
-      selector_->Evaluate(*device.value_, options, &verdict.cost);
+      is_old ? selector_->EvaluateOld(*device.old_, options, &verdict.cost)
+             : selector_->Evaluate(*device.value_, options, &verdict.cost);
   if (judged.ok()) {
     verdict.matches = judged->matches;
   } else {

@@ -171,8 +171,9 @@ absl::StatusOr<Verdict> Selector::Evaluate(const Value& device,
   return Run(std::span(&device, 1), options, cost);
 }
 
-absl::StatusOr<Verdict> Selector::EvaluateOld(
-    const OldDevice& device, const EvaluationOptions& options) const {
+absl::StatusOr<Verdict> Selector::EvaluateOld(const OldDevice& device,
+                                              const EvaluationOptions& options,
+                                              std::uint64_t* cost) const {
   assert(kind_ == Kind::kOldDevice);
   std::vector<Value> globals;
   for (const std::string& name : plan_.globals) {
@@ -180,7 +181,7 @@ absl::StatusOr<Verdict> Selector::EvaluateOld(
     assert(variable != device.end());
     globals.push_back(variable->second);
   }
-  return Run(globals, options, nullptr);
+  return Run(globals, options, cost);
 }
 
 absl::StatusOr<std::optional<DeviceAttribute>> Selector::EvaluateAttribute(

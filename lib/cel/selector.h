@@ -54,8 +54,9 @@ class Selector {
                                    const EvaluationOptions& options = {},
                                    std::uint64_t* cost = nullptr) const;
   /// The same for Kind::kOldDevice. `device` is made by MakeOldDevice().
-  absl::StatusOr<Verdict> EvaluateOld(
-      const OldDevice& device, const EvaluationOptions& options = {}) const;
+  absl::StatusOr<Verdict> EvaluateOld(const OldDevice& device,
+                                      const EvaluationOptions& options = {},
+                                      std::uint64_t* cost = nullptr) const;
 
   /// The value for `device` of Kind::kDerivedAttribute; nothing for a list
   /// without entries. Errors are those of Evaluate(), and InvalidArgument for a

@@ -35,6 +35,9 @@ ObjectKind KindOf(const AnyObject& object) {
       {"ResourceSlice", 4},
       {"Node", 5},
       {"DeviceTaintRule", 6},
+      {"ResourceClass", 7},
+      {"ResourceClassParameters", 8},
+      {"ResourceClaimParameters", 9},
       {"Pod", 0},
   };
   static_assert(std::size(kKinds) == std::variant_size_v<AnyObject>);
@@ -107,6 +110,18 @@ class Assembly {
   void Put(const ObjectName& name,
            const std::shared_ptr<const DeviceTaintRule>& o) {
     snapshot_.device_taint_rules.emplace(name, o);
+  }
+  void Put(const ObjectName& name,
+           const std::shared_ptr<const ResourceClass>& o) {
+    snapshot_.resource_classes.emplace(name, o);
+  }
+  void Put(const ObjectName& name,
+           const std::shared_ptr<const ResourceClassParameters>& o) {
+    snapshot_.resource_class_parameters.emplace(name, o);
+  }
+  void Put(const ObjectName& name,
+           const std::shared_ptr<const ResourceClaimParameters>& o) {
+    snapshot_.resource_claim_parameters.emplace(name, o);
   }
   void Put(const ObjectName& name,
            const std::shared_ptr<const MalformedPod>& o) {
@@ -336,6 +351,9 @@ bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
          a.device_classes == b.device_classes &&
          a.resource_slices == b.resource_slices && a.nodes == b.nodes &&
          a.device_taint_rules == b.device_taint_rules &&
+         a.resource_classes == b.resource_classes &&
+         a.resource_class_parameters == b.resource_class_parameters &&
+         a.resource_claim_parameters == b.resource_claim_parameters &&
          a.malformed_pods == b.malformed_pods &&
          a.object_problems == b.object_problems &&
          std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(),

@@ -25,6 +25,9 @@ struct ManifestContent {
       std::shared_ptr<const ResourceClaimTemplate>,
       std::shared_ptr<const DeviceClass>, std::shared_ptr<const ResourceSlice>,
       std::shared_ptr<const Node>, std::shared_ptr<const DeviceTaintRule>,
+      std::shared_ptr<const ResourceClass>,
+      std::shared_ptr<const ResourceClassParameters>,
+      std::shared_ptr<const ResourceClaimParameters>,
       std::shared_ptr<const MalformedPod>>;
   struct Entry {
     AnyObject object;

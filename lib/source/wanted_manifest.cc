@@ -25,6 +25,12 @@ constexpr std::string_view KindOf() {
     return "ResourceSlice";
   } else if constexpr (std::is_same_v<T, DeviceTaintRule>) {
     return "DeviceTaintRule";
+  } else if constexpr (std::is_same_v<T, ResourceClass>) {
+    return "ResourceClass";
+  } else if constexpr (std::is_same_v<T, ResourceClassParameters>) {
+    return "ResourceClassParameters";
+  } else if constexpr (std::is_same_v<T, ResourceClaimParameters>) {
+    return "ResourceClaimParameters";
   } else {
     return "Node";
   }

@@ -17,16 +17,13 @@
 namespace devmgr::allocator {
 namespace {
 
-using api::ParametersReference;
-using api::ResourceClaimParameters;
-using api::ResourceClassParameters;
 using Requests = std::vector<ResourceClaimParameters::Request>;
 
 /// The class c of driver a, which has structured parameters, and a claim of it
 /// that refers to the parameters p.
 struct OldBed : Bed {
   OldBed() {
-    api::ResourceClass& made = resource_classes.emplace_back();
+    ResourceClass& made = resource_classes.emplace_back();
     made.metadata.name = "c";
     made.driver = "a";
     made.has_structured_parameters = true;
@@ -76,10 +73,10 @@ struct OldBed : Bed {
     return text;
   }
 
-  std::vector<api::ResourceClass> resource_classes;
+  std::vector<ResourceClass> resource_classes;
   std::vector<ResourceClassParameters> class_parameters;
   std::vector<ResourceClaimParameters> claim_parameters;
-  api::OldClaimSpec spec;
+  OldClaimSpec spec;
 };
 
 TEST(NamedResources, WithoutParametersAnyDeviceOfTheDriverWillDoAL116) {

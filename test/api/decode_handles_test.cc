@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -175,28 +176,51 @@ TEST(DecodeResourceHandles, RefusesWhatCannotBe) {
   }
 }
 
-TEST(DecodeResourceHandles, LeavesAloneWhatSchedulersNeed) {
+TEST(DecodeResourceHandles, ReadsWhatTheClaimAsksFor) {
   const DecodedManifest claim = DecodeResource(
       "v1alpha2", "spec: {resourceClassName: gpu, allocationMode: Immediate}");
   EXPECT_THAT(claim.errors, IsEmpty());
-  EXPECT_THAT(claim.objects, SizeIs(1));
+  ASSERT_THAT(claim.objects, SizeIs(1));
+  const auto& spec = std::get<ResourceClaim>(claim.objects[0].object).spec;
+  EXPECT_EQ(spec.old, (OldClaimSpec{"gpu", std::nullopt, true}));
   const DecodedManifest claim_template =
       DecodeResource("v1alpha2", "spec: {spec: {resourceClassName: gpu}}",
                      "ResourceClaimTemplate");
   EXPECT_THAT(claim_template.errors, IsEmpty());
-  EXPECT_THAT(claim_template.objects, SizeIs(1));
-  for (const char* kind : {"ResourceClass", "PodSchedulingContext"}) {
-    const DecodedManifest other =
-        DecodeResource("v1alpha2", "driverName: d", kind);
-    EXPECT_THAT(other.errors, IsEmpty());
-    EXPECT_THAT(other.objects, IsEmpty());
-  }
-  const DecodedManifest slice =
-      DecodeResource("v1alpha2", "nodeName: node-1", "ResourceSlice");
-  EXPECT_THAT(slice.errors, IsEmpty());
-  EXPECT_THAT(slice.objects, IsEmpty());
-  ASSERT_THAT(slice.warnings, SizeIs(1));
-  EXPECT_THAT(slice.warnings[0].ToString(), HasSubstr("is not read"));
+  ASSERT_THAT(claim_template.objects, SizeIs(1));
+  EXPECT_TRUE(std::get<ResourceClaimTemplate>(claim_template.objects[0].object)
+                  .spec.old.has_value());
+  EXPECT_THAT(OnlyError(DecodeResource("v1alpha2", "spec: {}")),
+              HasSubstr("spec.resourceClassName: is required"));
+  // What was asked for is a remark once it is allocated.
+  const DecodedManifest allocated = DecodeResource(
+      "v1alpha2", "spec: {}\nstatus: {driverName: d, allocation: {}}");
+  EXPECT_THAT(allocated.errors, IsEmpty());
+  EXPECT_THAT(allocated.warnings, SizeIs(1));
+}
+
+TEST(DecodeResourceHandles, ReadsTheObjectsThatClaimsReferTo) {
+  const auto index = [](const std::string& kind, const std::string& body,
+                        const std::string& version = "v1alpha2") {
+    const DecodedManifest manifest = DecodeResource(version, body, kind);
+    EXPECT_THAT(manifest.errors, IsEmpty()) << kind;
+    if (manifest.objects.empty()) {
+      EXPECT_THAT(manifest.warnings, SizeIs(1));
+      return std::string("skipped");
+    }
+    return std::to_string(manifest.objects[0].object.index());
+  };
+  EXPECT_EQ(index("ResourceClass", "driverName: d"), "7");
+  EXPECT_EQ(index("ResourceClass", "driverName: d", "v1alpha1"), "7");
+  EXPECT_EQ(index("ResourceClassParameters", ""), "8");
+  EXPECT_EQ(index("ResourceClaimParameters", "shareable: true"), "9");
+  EXPECT_EQ(
+      index("ResourceSlice", "nodeName: n1\ndriverName: d\nnamedResources: {}"),
+      "4");
+  EXPECT_EQ(index("PodSchedulingContext", ""), "skipped");
+  EXPECT_EQ(index("ResourceClaimParameters", "", "v1alpha1"), "skipped");
+  EXPECT_EQ(index("ResourceClass", "driverName: d", "v1"), "skipped");
+  EXPECT_EQ(index("DeviceClass", "", "v1alpha2"), "skipped");
 }
 
 TEST(DecodeV1alpha3, HasTheClaimsOfV1beta1AndPlainCapacities) {

@@ -100,6 +100,37 @@ TEST(EncodeResourceClaim, HasTheKeysOfTheApi) {
             R"("parameters":{"a":[1,{}]}}}]}}}})");
 }
 
+TEST(EncodeResourceClaim, WritesClaimsOfV1alpha2AsTheyCame) {
+  ResourceClaim claim;
+  claim.metadata.name = "c";
+  claim.metadata.ns = "ns";
+  claim.spec.old = {"s", {{"g", "K", "", "p"}}, true};
+  EXPECT_EQ(Again(claim), claim);
+  claim.status.driver = "a";
+  AllocationResult& allocation = claim.status.allocation.emplace();
+  allocation.resource_handles["a"];
+  allocation.node_selector.emplace().terms = {
+      {.match_expressions = {{"kubernetes.io/hostname", "In", {"n1"}}},
+       .match_fields = {}}};
+  EXPECT_EQ(EncodeResourceClaim(claim),
+            R"({"apiVersion":"resource.k8s.io/v1alpha2",)"
+            R"("kind":"ResourceClaim","metadata":{"name":"c",)"
+            R"("namespace":"ns"},"spec":{"resourceClassName":"s",)"
+            R"("parametersRef":{"apiGroup":"g","kind":"K","name":"p"},)"
+            R"("allocationMode":"Immediate"},"status":{"driverName":"a",)"
+            R"("allocation":{"availableOnNodes":{"nodeSelectorTerms":)"
+            R"([{"matchExpressions":[{"key":"kubernetes.io/hostname",)"
+            R"("operator":"In","values":["n1"]}]}]}}}})");
+  EXPECT_EQ(Again(claim), claim) << "no handle is an empty one of the driver";
+  allocation.shareable = true;
+  allocation.resource_handles["b"].data = "opaque";
+  auto& handle = allocation.resource_handles["a"].structured.emplace();
+  handle.vendor_class_parameters = R"({"x":[1]})";
+  handle.node_name = "n1";
+  handle.results = {{"", "i1"}, {R"("text")", "i2"}};
+  EXPECT_EQ(Again(claim), claim) << EncodeResourceClaim(claim);
+}
+
 TEST(EncodeResourceClaim, TakesTextsOfAnyBytes) {
   ResourceClaim claim;
   claim.metadata.name = "\xff\"\n";

@@ -56,7 +56,7 @@ TEST(StructuredParameters, SlicesAreThoseOfAPoolNamedLikeTheNode) {
   EXPECT_EQ(slice.pool, "n1");
   EXPECT_EQ(slice.node_name, "n1");
   EXPECT_EQ(slice.pool_generation, 1);
-  EXPECT_EQ(slice.pool_slice_count, 1);
+  EXPECT_EQ(slice.pool_slice_count, 0);
   ASSERT_EQ(slice.devices.size(), 2);
   EXPECT_EQ(slice.devices[1].name, "i2.x-y");
 }
@@ -121,15 +121,6 @@ TEST(StructuredParameters, SlicesHaveRules) {
                   .errors,
               ElementsAre(": has no namedResources, the only model that is "
                           "known"));
-}
-
-TEST(StructuredParameters, SlicesOfADriverAndNodeAreJoined) {
-  std::vector<ResourceSlice> slices(3, ReadSlice("{name: i1}").object);
-  slices[2].driver = "b";
-  JoinNamedResources(slices);
-  EXPECT_EQ(slices[0].pool_slice_count, 2);
-  EXPECT_EQ(slices[1].pool_slice_count, 2);
-  EXPECT_EQ(slices[2].pool_slice_count, 1);
 }
 
 TEST(StructuredParameters, ClassesReferToParameters) {

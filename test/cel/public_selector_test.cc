@@ -117,5 +117,34 @@ TEST(CelSelectorTest, CopiesShareWhatWasCompiled) {
   EXPECT_EQ(matches, 400);
 }
 
+TEST(CelSelector, HasTheVariablesOfV1alpha2) {
+  SliceDevice device;
+  device.name = "i1";
+  device.attributes["model"] = SharedText("m");
+  const std::string text = R"(attributes.string["model"] == "m")";
+  EXPECT_FALSE(CelSelector::Compile(text).ok());
+  CelProblem problem;
+  EXPECT_FALSE(CelSelector::Compile("device.driver == 'a'", &problem,
+                                    CelVariables::kV1alpha2)
+                   .ok());
+  EXPECT_EQ(problem.column, 1u);
+  const auto selector =
+      CelSelector::Compile(text, nullptr, CelVariables::kV1alpha2);
+  ASSERT_TRUE(selector.ok()) << selector.status();
+  const CelVerdict verdict =
+      selector->Evaluate(CelDevice("a", device, CelVariables::kV1alpha2));
+  ASSERT_TRUE(verdict.matches.ok()) << verdict.matches.status();
+  EXPECT_TRUE(*verdict.matches);
+  EXPECT_GT(verdict.cost, 0u);
+  // A device is for the variables for which it was made.
+  EXPECT_EQ(selector->Evaluate(CelDevice("a", device)).matches.status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CelSelector::Compile("true")
+                ->Evaluate(CelDevice("a", device, CelVariables::kV1alpha2))
+                .matches.status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace devmgr

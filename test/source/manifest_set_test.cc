@@ -84,7 +84,10 @@ TEST_F(ManifestSetTest, SortsObjectsByKind) {
       Content({MakePod("x"), Named<ResourceClaim>("default", "x"),
                Named<ResourceClaimTemplate>("default", "x"),
                Named<DeviceClass>("", "x"), Named<ResourceSlice>("", "x"),
-               Named<Node>("", "x"), Named<DeviceTaintRule>("", "x")},
+               Named<Node>("", "x"), Named<DeviceTaintRule>("", "x"),
+               Named<ResourceClass>("", "x"),
+               Named<ResourceClassParameters>("default", "x"),
+               Named<ResourceClaimParameters>("default", "x")},
               {MakeMalformed("y", 99)}));
   const ObjectSnapshot snapshot = set_.Build();
   EXPECT_TRUE(snapshot.complete);
@@ -96,6 +99,9 @@ TEST_F(ManifestSetTest, SortsObjectsByKind) {
   EXPECT_EQ(snapshot.resource_slices.count({"", "x"}), 1u);
   EXPECT_EQ(snapshot.nodes.count({"", "x"}), 1u);
   EXPECT_EQ(snapshot.device_taint_rules.count({"", "x"}), 1u);
+  EXPECT_EQ(snapshot.resource_classes.count({"", "x"}), 1u);
+  EXPECT_EQ(snapshot.resource_class_parameters.count({"default", "x"}), 1u);
+  EXPECT_EQ(snapshot.resource_claim_parameters.count({"default", "x"}), 1u);
   EXPECT_EQ(snapshot.malformed_pods.count({"default", "y"}), 1u);
 }
 

@@ -83,6 +83,56 @@ TEST_F(AllocateCommandTest, ShowsWhichDevicesTheClaimsWouldGet) {
   EXPECT_EQ(RunOn(Claim("a"), {"-o", "name"}).out, "default/a\n");
 }
 
+constexpr char kOldObjects[] = R"(
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceSlice
+metadata: {name: old}
+nodeName: node-1
+driverName: a.example.com
+namedResources: {instances: [{name: i1}, {name: i2}]}
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClass
+metadata: {name: s}
+driverName: a.example.com
+structuredParameters: true
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClaimParameters
+metadata: {name: p, namespace: default}
+driverRequests:
+- driverName: a.example.com
+  vendorParameters: {split: 2}
+  requests: [{namedResources: {selector: 'true'}}]
+)";
+
+TEST_F(AllocateCommandTest, ServesClaimsOfKubernetes130) {
+  const std::string objects = Write("old.yaml", kOldObjects);
+  const auto claim = [](const std::string& name) {
+    return "---\napiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaim\n"
+           "metadata: {name: " +
+           name +
+           "}\nspec: {resourceClassName: s, parametersRef: {apiGroup: "
+           "resource.k8s.io, kind: ResourceClaimParameters, name: p}}\n";
+  };
+  const Result first = RunOn(claim("x"), {"-f", objects, "-o", "yaml"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("resource.k8s.io/v1alpha2"),
+                               HasSubstr("split: 2"), HasSubstr("name: i1")));
+  // What it printed holds its device.
+  const std::string held = Write("held.yaml", first.out);
+  const Result second = RunOn(claim("y"), {"-f", objects, "-f", held});
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(second.out,
+            "CLAIM       REQUEST   DEVICE\n"
+            "default/y   r-0-0     a.example.com/node-1/i2\n");
+  const Result missing = RunOn(claim("x"));
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err,
+              HasSubstr("(NoSolution): claim default/x: ResourceClass s is "
+                        "missing"));
+}
+
 TEST_F(AllocateCommandTest, PrintsClaimsThatCanBeReadAgainAndHoldTheirDevices) {
   const Result first = RunOn(Claim("a"), {"-o", "yaml"});
   ASSERT_EQ(first.code, 0) << first.err;

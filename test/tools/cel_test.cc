@@ -126,6 +126,27 @@ TEST_F(CelCommandTest, SeesListsAndSharedDevices) {
   EXPECT_EQ(result.out, "gpu.example.com/p/gpu-0\n");
 }
 
+TEST_F(CelCommandTest, ReadsSelectorsOfKubernetes130) {
+  const std::string slice =
+      Write("old.yaml",
+            "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceSlice\n"
+            "metadata: {name: old}\nnodeName: node\ndriverName: a\n"
+            "namedResources: {instances: [{name: i1, attributes: [{name: "
+            "driver-version, version: 1.10.0}]}, {name: i2}]}\n");
+  const std::string text =
+      "\"driver-version\" in attributes.version && "
+      "attributes.version[\"driver-version\"].major() == 1";
+  const Result result =
+      Run({"cel", text, "--v1alpha2", "--slice", slice, "-o", "name"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "a/node/i1\n");
+  EXPECT_EQ(Run({"cel", text, "--slice", slice}).code, 1);
+  EXPECT_THAT(Run({"cel", "attributes.string[\"x\"] == \"\" || true",
+                   "--v1alpha2", "--slice", slice})
+                  .out,
+              Not(HasSubstr("refuses new objects")));
+}
+
 TEST_F(CelCommandTest, LooksAtOneDriver) {
   const std::string file =
       Write("two.yaml", Slice("a.example.com", "{name: g0}, {name: g1}") +

@@ -72,7 +72,10 @@ class Collector {
                                       "DeviceClass",
                                       "ResourceSlice",
                                       "Node",
-                                      "DeviceTaintRule"};
+                                      "DeviceTaintRule",
+                                      "ResourceClass",
+                                      "ResourceClassParameters",
+                                      "ResourceClaimParameters"};
     static_assert(std::variant_size_v<Object> == std::size(kKinds));
     return std::visit(
         [&](const auto& one) {
@@ -90,6 +93,15 @@ class Collector {
   void Take(ResourceSlice slice) { input_.slices.push_back(std::move(slice)); }
   void Take(DeviceTaintRule rule) {
     input_.taint_rules.push_back(std::move(rule));
+  }
+  void Take(ResourceClass item) {
+    input_.resource_classes.push_back(std::move(item));
+  }
+  void Take(ResourceClassParameters item) {
+    input_.resource_class_parameters.push_back(std::move(item));
+  }
+  void Take(ResourceClaimParameters item) {
+    input_.resource_claim_parameters.push_back(std::move(item));
   }
   void Take(Node node) {
     if (node.metadata.name == options_.node) input_.node = std::move(node);

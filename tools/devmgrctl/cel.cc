@@ -122,29 +122,35 @@ absl::Status CheckDriver(const std::string& driver,
                   driver, drivers.empty() ? "none" : Join(drivers, ", ")));
 }
 
+CelVariables VariablesOf(const Options& options) {
+  return options.old_variables ? CelVariables::kV1alpha2
+                               : CelVariables::kDevice;
+}
+
 std::vector<JudgedDevice> JudgeAll(const CelSelector& selector,
-                                   const std::string& driver,
+                                   const Options& options,
                                    const std::vector<SliceFile>& files) {
   std::vector<JudgedDevice> judged;
   for (const SliceFile& file : files) {
     for (const ResourceSlice& slice : file.slices) {
-      if (!driver.empty() && slice.driver != driver) continue;
+      if (!options.driver.empty() && slice.driver != options.driver) continue;
       for (const SliceDevice& device : slice.devices) {
         judged.push_back({slice.driver, slice.pool, device.name,
                           slice.metadata.name, file.path,
-                          selector.Evaluate(CelDevice(slice.driver, device))});
+                          selector.Evaluate(CelDevice(slice.driver, device,
+                                                      VariablesOf(options)))});
       }
     }
   }
   return judged;
 }
 
-std::string WorstCostText(std::uint64_t cost) {
+std::string WorstCostText(std::uint64_t cost, const Options& options) {
   const std::string amount = cost == std::numeric_limits<std::uint64_t>::max()
                                  ? std::string("unbounded")
                                  : fmt::format("{}", cost);
   return fmt::format("{} of {}{}", amount, kCelCostLimit,
-                     cost > kCelCostLimit
+                     cost > kCelCostLimit && !options.old_variables
                          ? ": an API server refuses new objects with it"
                          : "");
 }
@@ -177,7 +183,7 @@ void Print(const Session& session, const CelSelector& selector,
         judged.begin(), judged.end(),
         [](const JudgedDevice& device) { return device.Matches(); });
     Fields fields(session.color());
-    fields.Add("Worst cost", WorstCostText(selector.worst_cost()));
+    fields.Add("Worst cost", WorstCostText(selector.worst_cost(), options));
     fields.Add("Matching",
                fmt::format("{} of {} devices", matching, judged.size()));
     fields.Print(session.out());
@@ -211,14 +217,14 @@ absl::Status Refuse(const Session& session, const CelProblem& problem) {
 absl::Status Cel(const Session& session) {
   const Options& options = session.options();
   CelProblem problem;
-  const auto selector = CelSelector::Compile(options.expression, &problem);
+  const auto selector =
+      CelSelector::Compile(options.expression, &problem, VariablesOf(options));
   if (!selector.ok()) return Refuse(session, problem);
   const auto files = ReadFiles(session);
   if (!files.ok()) return AsTrouble(files.status());
   absl::Status status = CheckDriver(options.driver, *files);
   if (!status.ok()) return status;
-  std::vector<JudgedDevice> judged =
-      JudgeAll(*selector, options.driver, *files);
+  std::vector<JudgedDevice> judged = JudgeAll(*selector, options, *files);
   const auto failed = std::count_if(
       judged.begin(), judged.end(),
       [](const JudgedDevice& device) { return !device.verdict.matches.ok(); });

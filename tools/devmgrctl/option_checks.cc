@@ -376,6 +376,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   options->to_format = raw.to_format;
   options->expression = raw.expression;
   options->slices = raw.slices;
+  options->old_variables = raw.old_variables;
   options->driver = raw.driver;
   options->files = raw.files;
   options->node = raw.node;

@@ -205,6 +205,10 @@ void AddCel(CLI::App& app, Raw& raw, VerbMap& verbs) {
       ->required()
       ->allow_extra_args(false);
   cel->add_option("--driver", raw.driver, "Show only devices of this driver");
+  cel->add_flag("--v1alpha2", raw.old_variables,
+                "Read EXPR as a selector of ResourceClaimParameters, with the "
+                "variables of Kubernetes 1.30, such as "
+                "attributes.string[\"model\"]");
   cel->footer(
       "Example: devmgrctl cel "
       "'device.attributes[\"gpu.example.com\"].model == \"A100\"' "
@@ -225,7 +229,8 @@ void AddAllocate(CLI::App& app, Raw& raw, VerbMap& verbs) {
       ->add_option("-f,--filename", raw.files,
                    "File with ResourceSlices, DeviceClasses, claims, claim "
                    "templates, taint rules or Nodes, YAML or JSON; may be "
-                   "repeated. Claims with an allocation hold its devices")
+                   "repeated. Claims with an allocation hold its devices. "
+                   "Claims of v1alpha2 need their ResourceClass and parameters")
       ->type_name("FILE")
       ->required();
   allocate->add_option("--node", raw.node, "Name of the node")

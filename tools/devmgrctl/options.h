@@ -113,6 +113,7 @@ struct Options {
   std::string expression;           ///< cel
   std::vector<std::string> slices;  ///< cel: files with ResourceSlices
   std::string driver;               ///< cel: only its devices; empty: all
+  bool old_variables = false;       ///< cel: those of v1alpha2
   std::vector<std::string> files;   ///< allocate: with objects
   std::string node;                 ///< allocate
   std::map<std::string, std::string> node_labels;  ///< allocate

@@ -70,6 +70,7 @@ struct Raw {
   std::vector<std::string> files;
   std::string node;
   std::vector<std::string> node_labels;
+  bool old_variables = false;
 };
 
 /// A check of a flag: an empty text is a variable of a script that is not set.

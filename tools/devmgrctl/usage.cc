@@ -48,7 +48,7 @@ constexpr Usage kUsages[] = {
     {"fsck", "fsck [--repair [--yes]]", "fsck --repair --yes"},
     {"inject", "inject --pod POD -c CONTAINER --spec FILE [-o FILE]",
      "inject --pod demo -c main --spec config.json -o config.json"},
-    {"cel", "cel EXPR --slice FILE [--driver DRIVER]",
+    {"cel", "cel EXPR --slice FILE [--driver DRIVER] [--v1alpha2]",
      "cel 'device.driver == \"gpu.example.com\"' --slice slices.yaml"},
     {"allocate", "allocate -f FILE... --node NAME [--node-labels K=V,...]",
      "allocate -f slices.yaml -f claims.yaml --node node-1"},

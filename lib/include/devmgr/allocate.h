@@ -31,6 +31,11 @@ struct AllocationInput {
   /// this order.
   std::vector<ResourceClaim> claims;
   std::vector<DeviceTaintRule> taint_rules;
+  /// What claims of v1alpha2 (`spec.old`) refer to: structured parameters of
+  /// Kubernetes 1.30.
+  std::vector<ResourceClass> resource_classes;
+  std::vector<ResourceClassParameters> resource_class_parameters;
+  std::vector<ResourceClaimParameters> resource_claim_parameters;
 };
 
 struct AllocationLimits {
@@ -42,8 +47,10 @@ struct AllocationLimits {
 };
 
 enum class AllocationOutcome {
-  kSolved,      ///< Also when there was nothing to allocate.
-  kNoSolution,  ///< Not with these slices and these holders.
+  kSolved,  ///< Also when there was nothing to allocate.
+  /// Not with these slices and these holders; or the parameters of a claim of
+  /// v1alpha2 are missing, and `message` names them.
+  kNoSolution,
   kHereNotNow,  ///< A pool is incomplete or invalid: when slices change.
   kBadInput,    ///< A claim or class is wrong; `message` says how.
   kInterrupted,
@@ -82,6 +89,7 @@ struct AllocatedClaims {
   AllocationOutcome outcome = AllocationOutcome::kNoSolution;
   /// Solved: the claims that had no allocation, in their order, with
   /// `status.allocation`. Otherwise none: all claims are allocated, or none is.
+  /// Those of v1alpha2 have it in both forms: results, and handles.
   std::vector<ResourceClaim> claims;
   std::string message;  ///< Why not, for people; may be empty.
   std::vector<RefusedRequest> refusals;

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +29,14 @@ class Value;
 
 /// What Kubernetes permits an evaluation to cost.
 inline constexpr std::uint64_t kCelCostLimit = 1'000'000;
+
+/// The variables of an expression.
+enum class CelVariables {
+  kDevice,  ///< `device`, since Kubernetes 1.31.
+  /// `attributes.quantity`, `attributes.string` and so on: structured
+  /// parameters of Kubernetes 1.30, resource.k8s.io/v1alpha2.
+  kV1alpha2,
+};
 
 /// Why an expression does not compile.
 struct CelProblem {
@@ -47,12 +57,16 @@ struct CelProblem {
 class DEVMGR_EXPORT CelDevice {
  public:
   /// A device of a ResourceSlice of `driver`. Selectors see its attributes, its
-  /// capacities and `allow_multiple_allocations`.
-  CelDevice(std::string_view driver, const SliceDevice& device);
+  /// capacities and `allow_multiple_allocations`; only those with the same
+  /// `variables` can be evaluated on it.
+  CelDevice(std::string_view driver, const SliceDevice& device,
+            CelVariables variables = CelVariables::kDevice);
 
  private:
   friend class CelSelector;
+  // One of the two.
   std::shared_ptr<const cel::Value> value_;
+  std::shared_ptr<const std::map<std::string, cel::Value, std::less<>>> old_;
 };
 
 struct CelLimits {
@@ -67,7 +81,8 @@ struct CelVerdict {
   /// Whether the device matches, or why that is unknown:
   ///   InvalidArgument    the expression failed on this device, as on an
   ///                      attribute that the device does not have; or its
-  ///                      value is no bool
+  ///                      value is no bool; or the device was made for other
+  ///                      variables
   ///   ResourceExhausted  the evaluation exceeded the limit of its cost, or
   ///                      worked on values that are too large
   ///   Cancelled          it was interrupted
@@ -83,8 +98,9 @@ class DEVMGR_EXPORT CelSelector {
   /// below a second for any text. `problem`, if it is not null, is set when the
   /// expression is wrong.
   ///   InvalidArgument  the expression is wrong: CelProblem::ToString()
-  static absl::StatusOr<CelSelector> Compile(std::string_view expression,
-                                             CelProblem* problem = nullptr);
+  static absl::StatusOr<CelSelector> Compile(
+      std::string_view expression, CelProblem* problem = nullptr,
+      CelVariables variables = CelVariables::kDevice);
 
   /// Evaluates the selector on a device.
   CelVerdict Evaluate(const CelDevice& device,

@@ -7,6 +7,7 @@
 #include <devmgr/compact.h>
 #include <devmgr/device_objects.h>
 #include <devmgr/object_meta.h>
+#include <devmgr/structured_parameters.h>
 
 #include <cstdint>
 #include <map>
@@ -144,8 +145,11 @@ struct AllocationResult {
   /// It has a node selector, and that is not for one node by its name.
   bool many_nodes = false;
   std::string allocation_timestamp;  ///< RFC 3339; empty when absent.
-  /// By driver. Only of claims up to v1alpha2, which have no `results`.
+  /// What drivers of Kubernetes 1.30 and before are called with, by driver.
+  /// Claims up to v1alpha2 that are read have nothing else.
   std::map<std::string, ResourceHandle> resource_handles;
+  /// Of claims up to v1alpha2: several pods may use it at once.
+  bool shareable = false;
   /// The driver's own controller allocated it (until Kubernetes 1.31).
   std::string controller;
   friend bool operator==(const AllocationResult&,
@@ -191,6 +195,8 @@ struct ResourceClaimSpec {
   /// A driver's own controller allocates it, and nothing else may (until
   /// Kubernetes 1.31). Empty: a scheduler does.
   std::string controller;
+  /// Of claims up to v1alpha2, in place of all of the above.
+  std::optional<OldClaimSpec> old;
   friend bool operator==(const ResourceClaimSpec&,
                          const ResourceClaimSpec&) = default;
 };
@@ -199,6 +205,8 @@ struct ResourceClaimStatus {
   std::optional<AllocationResult> allocation;
   std::vector<ResourceClaimConsumer> reserved_for;
   std::vector<AllocatedDeviceStatus> devices;
+  /// Of claims up to v1alpha2: that of the class when it was allocated.
+  std::string driver;
   friend bool operator==(const ResourceClaimStatus&,
                          const ResourceClaimStatus&) = default;
 };

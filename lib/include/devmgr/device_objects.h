@@ -155,6 +155,7 @@ struct ResourceSlice {
   std::string driver;
   std::string pool;
   std::int64_t pool_generation = 0;
+  /// 0: as many as there are, as with slices of v1alpha2, which do not say.
   std::int64_t pool_slice_count = 0;
   /// Where its devices are: one of the four.
   std::string node_name;

@@ -57,6 +57,9 @@ struct ObjectSnapshot {
   ObjectMap<ResourceSlice> resource_slices;
   ObjectMap<Node> nodes;
   ObjectMap<DeviceTaintRule> device_taint_rules;
+  ObjectMap<ResourceClass> resource_classes;
+  ObjectMap<ResourceClassParameters> resource_class_parameters;
+  ObjectMap<ResourceClaimParameters> resource_claim_parameters;
   /// Pods that break an API rule, by name, with the reason.
   std::map<ObjectName, std::shared_ptr<const MalformedPod>> malformed_pods;
 

@@ -17,8 +17,10 @@
 namespace devmgr {
 
 /// Any object that a manifest may hold.
-using Object = std::variant<Pod, ResourceClaim, ResourceClaimTemplate,
-                            DeviceClass, ResourceSlice, Node, DeviceTaintRule>;
+using Object =
+    std::variant<Pod, ResourceClaim, ResourceClaimTemplate, DeviceClass,
+                 ResourceSlice, Node, DeviceTaintRule, ResourceClass,
+                 ResourceClassParameters, ResourceClaimParameters>;
 
 /// Something to tell the author of a manifest.
 struct ManifestProblem {
@@ -70,9 +72,10 @@ DEVMGR_EXPORT DecodedManifest DecodeManifest(std::string_view text,
                                              std::string_view file_name,
                                              std::string_view node_name = {});
 
-/// The claim as JSON in the shape of resource.k8s.io/v1, on one line. Decoding
-/// it yields the claim again, but for what v1 cannot say: handles and
-/// controllers of Kubernetes 1.31 and before. Never throws.
+/// The claim as JSON on one line: in the shape of resource.k8s.io/v1alpha2 if
+/// it has `spec.old`, else in that of v1. Decoding it yields the claim again,
+/// but for what the shape cannot say: in v1 handles and controllers of
+/// Kubernetes 1.31 and before, in v1alpha2 results. Never throws.
 DEVMGR_EXPORT std::string EncodeResourceClaim(const ResourceClaim& claim);
 
 /// The resource name under which every pod can ask for a class:

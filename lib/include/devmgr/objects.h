@@ -9,6 +9,7 @@
 #include <devmgr/claim_objects.h>
 #include <devmgr/device_objects.h>
 #include <devmgr/object_meta.h>
+#include <devmgr/structured_parameters.h>
 #include <devmgr/types.h>
 
 #include <cstdint>
