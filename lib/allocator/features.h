@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
+
 namespace devmgr::allocator {
 
 /// Feature gates that change what is allocated, under upstream's names without
@@ -19,5 +22,8 @@ struct Features {
   bool prioritized_list = true;
   friend bool operator==(const Features&, const Features&) = default;
 };
+
+/// By the names of the gates. Other names are passed over.
+Features FeaturesOf(const std::map<std::string, bool>& gates);
 
 }  // namespace devmgr::allocator

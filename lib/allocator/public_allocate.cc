@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocator/allocator.h"
+#include "allocator/features.h"
 #include "allocator/named_resources.h"
 #include "common/enum_names.h"
 #include "common/status.h"
@@ -164,8 +165,12 @@ AllocatedClaims AllocateClaims(const AllocationInput& input,
     result.message = MessageOf(status);
     return result;
   }
+  const auto rules = input.feature_gates.find("DRADeviceTaintRules");
+  const bool has_rules = rules == input.feature_gates.end() || rules->second;
+  allocator::World world{&input.node, Pointers(input.slices), {}};
+  if (has_rules) world.taint_rules = Pointers(input.taint_rules);
   const auto inventory = allocator::TakeInventory(
-      {&input.node, Pointers(input.slices), Pointers(input.taint_rules)});
+      world, allocator::FeaturesOf(input.feature_gates));
   allocator::Options options;
   options.limits.steps = limits.steps;
   options.limits.interrupted = limits.interrupted;

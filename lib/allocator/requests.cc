@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocator/requests.h"
 
+#include <devmgr/cel.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 
@@ -37,7 +40,7 @@ class Reader {
     for (const DeviceRequest& request : source.spec.requests) {
       DEVMGR_RETURN_IF_ERROR(ReadMain(request));
     }
-    return absl::OkStatus();
+    return CheckDerivedCost(source);
   }
 
  private:
@@ -103,6 +106,30 @@ class Reader {
       return OffError(name, "has derived attributes", "DRADerivedAttributes");
     }
     return absl::OkStatus();
+  }
+
+  /// Upstream adds the estimates of all derived attributes of a claim, also of
+  /// alternatives that exclude each other.
+  absl::Status CheckDerivedCost(const ResourceClaim& source) {
+    std::uint64_t total = 0;
+    const auto add = [&](const DeviceSubRequest& spec) {
+      for (const DerivedAttribute& derived : spec.derived_attributes) {
+        const std::uint64_t cost = selectors_.MaxCost(selectors_.Add(
+            derived.expression, SelectorTable::Kind::kDerivedAttribute));
+        const std::uint64_t left =
+            std::numeric_limits<std::uint64_t>::max() - total;
+        total += std::min(cost, left);
+      }
+    };
+    for (const DeviceRequest& request : source.spec.requests) {
+      if (request.exactly) add(*request.exactly);
+      for (const DeviceSubRequest& each : request.first_available) add(each);
+    }
+    if (total <= kCelCostLimit) return absl::OkStatus();
+    return InvalidArgumentError(
+        "claim {}: the CEL expressions of its derived attributes may cost {} "
+        "in all, at most {} are allowed",
+        requests_.claims.back().Text(), total, kCelCostLimit);
   }
 
   absl::Status ReadSelectors(Request& request) {

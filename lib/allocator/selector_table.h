@@ -52,6 +52,11 @@ class SelectorTable {
   const std::string& Text(SelectorNumber selector) const {
     return entries_[selector].text;
   }
+  /// Of an evaluation at worst; 0 for a text that does not compile.
+  std::uint64_t MaxCost(SelectorNumber selector) const {
+    const Entry& entry = entries_[selector];
+    return entry.selector == nullptr ? 0 : entry.selector->max_cost();
+  }
   bool IsCompiled(SelectorNumber selector) const {
     return entries_[selector].selector != nullptr;
   }

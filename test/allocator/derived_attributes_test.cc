@@ -52,6 +52,36 @@ TEST(DerivedAttributes, NeedTheirGate) {
             "but the feature DRADerivedAttributes is disabled");
 }
 
+TEST(DerivedAttributes, HaveALimitOfCostPerClaim) {
+  DerivedBed bed;
+  // About 10,000 at worst each, as the size of an attribute is bounded.
+  std::string costly = "[";
+  for (int i = 0; i < 100; ++i) costly += "'0123456789', ";
+  costly += "''].exists(a, [" + costly.substr(1) +
+            "''].exists(b, a + b == device.driver))";
+  const auto claim = [&](int requests, const std::string& end = "") {
+    Want want;
+    for (int i = 0; i < requests; ++i) want.One(Deriving(costly + end));
+    return want.Match(kName);
+  };
+  EXPECT_EQ(bed.Verdict({claim(1)}), "solved");
+  const std::string many = bed.Solve({claim(32)});
+  EXPECT_TRUE(many.starts_with(
+      "bad-input: claim ns/claim: the CEL expressions of its derived "
+      "attributes may cost "))
+      << many;
+  EXPECT_TRUE(many.ends_with(" in all, at most 1000000 are allowed")) << many;
+  // Alternatives count like requests.
+  Want both = Want().First({Deriving(costly), Deriving(costly)}).Match(kName);
+  EXPECT_EQ(bed.Verdict({both}), "solved");
+  for (int i = 0; i < 16; ++i) {
+    both.First({Deriving(costly), Deriving(costly)});
+  }
+  EXPECT_EQ(bed.Verdict({both}), "bad-input");
+  // Of another claim they do not.
+  EXPECT_EQ(bed.Verdict({claim(1), claim(1)}), "solved");
+}
+
 TEST(DerivedAttributes, StandInForWhatIsPublished) {
   DerivedBed bed;
   for (SliceDevice& device : bed.slices[0].devices) {

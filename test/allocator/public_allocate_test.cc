@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allocator/bed.h"
+#include "allocator/features.h"
 
 namespace devmgr::allocator {
 namespace {
@@ -220,6 +221,49 @@ TEST(AllocateClaims, LooksAtTheNodeAndAtTaintRules) {
   EXPECT_EQ(Solve(input), "NoSolution: ");
   input.node.declared_features = {"DRAOptionalNodeOperations"};
   EXPECT_EQ(Solve(input), "Solved: claim=d1;");
+}
+
+TEST(AllocateClaims, HasFeatureGates) {
+  Want derived = Want("claim").One(Ask("A", 2)).Match("derived/x");
+  derived.spec.requests[0].exactly->derived_attributes.push_back(
+      {"derived/x", "device.driver"});
+  AllocationInput input = SmallInput({derived});
+  EXPECT_EQ(Solve(input),
+            "BadInput: claim ns/claim, request q0: has derived attributes, "
+            "but the feature DRADerivedAttributes is disabled");
+  input.feature_gates["DRADerivedAttributes"] = true;
+  EXPECT_EQ(Solve(input), "Solved: claim=d0 d1;");
+  input.feature_gates["NodeSwap"] = false;
+  EXPECT_EQ(Solve(input), "Solved: claim=d0 d1;");
+
+  input = SmallInput({Want("claim").One(Ask("A"))});
+  DeviceTaintRule& rule = input.taint_rules.emplace_back();
+  rule.taint = {"broken", "", "NoSchedule", ""};
+  rule.device_selector.emplace().device = "d0";
+  EXPECT_EQ(Solve(input), "Solved: claim=d1;");
+  input.feature_gates["DRADeviceTaintRules"] = false;
+  EXPECT_EQ(Solve(input), "Solved: claim=d0;");
+}
+
+TEST(AllocateClaims, EachGateTurnsOneFeature) {
+  EXPECT_EQ(FeaturesOf({}), Features());
+  const std::pair<const char*, bool Features::*> gates[] = {
+      {"DRAAdminAccess", &Features::admin_access},
+      {"DRADeviceCompatibilityGroups", &Features::compatibility_groups},
+      {"DRAConsumableCapacity", &Features::consumable_capacity},
+      {"DRADerivedAttributes", &Features::derived_attributes},
+      {"DRADeviceBindingConditions", &Features::device_binding_and_status},
+      {"DRAResourceClaimDeviceStatus", &Features::device_binding_and_status},
+      {"DRADeviceTaints", &Features::device_taints},
+      {"DRAListTypeAttributes", &Features::list_type_attributes},
+      {"DRAOptionalNodeOperations", &Features::optional_node_operations},
+      {"DRAPartitionableDevices", &Features::partitionable_devices},
+      {"DRAPrioritizedList", &Features::prioritized_list}};
+  for (const auto& [gate, feature] : gates) {
+    Features expected;
+    expected.*feature = !(expected.*feature);
+    EXPECT_EQ(FeaturesOf({{gate, expected.*feature}}), expected) << gate;
+  }
 }
 
 TEST(AllocateClaims, SaysWhatIsWrong) {

@@ -106,6 +106,28 @@ driverRequests:
   requests: [{namedResources: {selector: 'true'}}]
 )";
 
+TEST_F(AllocateCommandTest, TakesFeatureGates) {
+  const std::string claim =
+      Claim("c", 2,
+            ", derivedAttributes: [{name: derived/x, expression: "
+            "device.driver}]") +
+      "    constraints: [{matchAttribute: derived/x}]\n";
+  const Result off = RunOn(claim);
+  EXPECT_EQ(off.code, 1);
+  EXPECT_THAT(off.err, HasSubstr("the feature DRADerivedAttributes is "
+                                 "disabled"));
+  const Result on = RunOn(
+      claim,
+      {"--feature-gates", "DRADerivedAttributes=true,DRAAdminAccess=false"});
+  EXPECT_EQ(on.code, 0) << on.err;
+  for (const char* wrong :
+       {"DRADerivedAttributes", "X=yes", "DRADerived=true"}) {
+    const Result result = RunOn(claim, {"--feature-gates", wrong});
+    EXPECT_GT(result.code, 1);
+    EXPECT_THAT(result.err, HasSubstr("--feature-gates: ")) << wrong;
+  }
+}
+
 TEST_F(AllocateCommandTest, ServesClaimsOfKubernetes130) {
   const std::string objects = Write("old.yaml", kOldObjects);
   const auto claim = [](const std::string& name) {

@@ -61,6 +61,7 @@ class Collector {
     for (const auto& [key, value] : options_.node_labels) {
       input_.node.metadata.labels[key] = value;
     }
+    input_.feature_gates = options_.feature_gates;
     return std::move(input_);
   }
 

@@ -2,6 +2,7 @@
 //
 // What a command line may say: from Raw to Options.
 #include <devmgr/duration.h>
+#include <devmgr/feature_gates.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -279,6 +280,25 @@ absl::Status CheckNodeLabels(const Raw& raw, Options* options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGates(const Raw& raw, Options* options) {
+  for (const std::string& gate : raw.feature_gates) {
+    const std::size_t equals = gate.find('=');
+    const std::string value =
+        equals == std::string::npos ? "" : gate.substr(equals + 1);
+    if (value != "true" && value != "false") {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       fmt::format("--feature-gates: '{}' is not "
+                                   "GATE=true or GATE=false",
+                                   gate));
+    }
+    options->feature_gates[gate.substr(0, equals)] = value == "true";
+  }
+  const absl::Status status = CheckFeatureGates(options->feature_gates);
+  if (status.ok()) return status;
+  return MakeError(status.code(),
+                   fmt::format("--feature-gates: {}", MessageOf(status)));
+}
+
 /// What is decided over the manager's head has a reason, and is meant.
 absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
@@ -366,6 +386,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
     status = CheckContainerOptions(raw, environment, options);
   }
   if (status.ok()) status = CheckNodeLabels(raw, options);
+  if (status.ok()) status = CheckGates(raw, options);
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;

@@ -242,6 +242,12 @@ void AddAllocate(CLI::App& app, Raw& raw, VerbMap& verbs) {
                    "in the files")
       ->type_name("KEY=VALUE,...")
       ->delimiter(',');
+  allocate
+      ->add_option("--feature-gates", raw.feature_gates,
+                   "Feature gates of Kubernetes that change what is "
+                   "allocated; all of them are on, but DRADerivedAttributes")
+      ->type_name("GATE=true|false,...")
+      ->delimiter(',');
   allocate->footer(
       "Example: devmgrctl allocate -f slices.yaml -f claims.yaml --node node-1 "
       "-o yaml\n"

@@ -117,6 +117,7 @@ struct Options {
   std::vector<std::string> files;   ///< allocate: with objects
   std::string node;                 ///< allocate
   std::map<std::string, std::string> node_labels;  ///< allocate
+  std::map<std::string, bool> feature_gates;       ///< allocate
 
   bool offline() const { return !state_dir.empty(); }
 };

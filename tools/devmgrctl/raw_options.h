@@ -70,6 +70,7 @@ struct Raw {
   std::vector<std::string> files;
   std::string node;
   std::vector<std::string> node_labels;
+  std::vector<std::string> feature_gates;
   bool old_variables = false;
 };
 

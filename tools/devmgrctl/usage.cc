@@ -50,7 +50,9 @@ constexpr Usage kUsages[] = {
      "inject --pod demo -c main --spec config.json -o config.json"},
     {"cel", "cel EXPR --slice FILE [--driver DRIVER] [--v1alpha2]",
      "cel 'device.driver == \"gpu.example.com\"' --slice slices.yaml"},
-    {"allocate", "allocate -f FILE... --node NAME [--node-labels K=V,...]",
+    {"allocate",
+     "allocate -f FILE... --node NAME [--node-labels K=V,...] "
+     "[--feature-gates GATE=true|false,...]",
      "allocate -f slices.yaml -f claims.yaml --node node-1"},
     {"cdi", "cdi dirs|list|show|validate|watch|min-version", "cdi list"},
     {"cdi dirs", "cdi dirs", "cdi dirs"},

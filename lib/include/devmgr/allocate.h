@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,11 @@ struct AllocationInput {
   std::vector<ResourceClass> resource_classes;
   std::vector<ResourceClassParameters> resource_class_parameters;
   std::vector<ResourceClaimParameters> resource_claim_parameters;
+  /// Feature gates by name, such as `DRADerivedAttributes`. Those that change
+  /// what is allocated are listed in docs/feature-gates.md: all of them are on,
+  /// but DRADerivedAttributes, unless it is said here. Other names change
+  /// nothing; CheckFeatureGates() knows which names there are.
+  std::map<std::string, bool> feature_gates;
 };
 
 struct AllocationLimits {
