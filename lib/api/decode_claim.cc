@@ -53,11 +53,13 @@ ResourceClaimStatus DecodeClaimStatus(const Field& field,
 
 }  // namespace
 
-std::string DecodeExpression(const Field& field) {
+std::string DecodeExpression(const Field& field, ExpressionKind kind) {
   std::string text = RequiredName(field, nullptr);
   if (text.size() > kMaxExpressionBytes) {
     field.Error(fmt::format("has {} bytes, at most {} are allowed", text.size(),
                             kMaxExpressionBytes));
+  } else if (!text.empty()) {
+    field.CheckExpression(text, kind);
   }
   return text;
 }
@@ -69,7 +71,8 @@ std::vector<std::string> DecodeSelectors(const Field& selectors) {
     if (!item.RequireMap()) continue;
     const Field cel = item["cel"];
     if (!cel.RequireMap()) continue;
-    expressions.push_back(DecodeExpression(cel["expression"]));
+    expressions.push_back(
+        DecodeExpression(cel["expression"], ExpressionKind::kSelector));
   }
   return expressions;
 }

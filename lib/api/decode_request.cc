@@ -79,8 +79,10 @@ std::vector<DerivedAttribute> DecodeDerived(const Field& list) {
   std::set<std::string> names;
   for (const Field& item : list.Items()) {
     if (!item.RequireMap()) continue;
-    DerivedAttribute attribute{RequiredName(item["name"], CheckFullDeviceKey),
-                               DecodeExpression(item["expression"])};
+    DerivedAttribute attribute{
+        RequiredName(item["name"], CheckFullDeviceKey),
+        DecodeExpression(item["expression"],
+                         ExpressionKind::kDerivedAttribute)};
     if (!attribute.name.empty() && !names.insert(attribute.name).second) {
       item["name"].Error(fmt::format("{} is the name of another attribute",
                                      Quoted(attribute.name)));
@@ -121,9 +123,9 @@ DeviceSubRequest RequestDecoder::DecodeSubRequest(const Field& field) const {
   DeviceSubRequest request;
   request.device_class_name =
       RequiredName(field["deviceClassName"], CheckSubdomain);
-  request.selectors = DecodeSelectors(field["selectors"]);
   DecodeModeAndCount(field, request);
   const Field extra = ForSchedulers(field);
+  request.selectors = DecodeSelectors(extra["selectors"]);
   request.tolerations = DecodeTolerations(extra["tolerations"]);
   request.capacity_requests = DecodeCapacityRequests(extra["capacity"]);
   request.derived_attributes = DecodeDerived(extra["derivedAttributes"]);

@@ -176,6 +176,17 @@ void Field::Check(std::string_view problem) const {
   if (!problem.empty()) Error(problem);
 }
 
+void Field::CheckExpression(std::string_view text, ExpressionKind kind) const {
+  if (problems_->checker() == nullptr) return;
+  const auto problem = problems_->checker()->Check(text, kind);
+  if (!problem) return;
+  if (is_lenient_) {
+    problems_->Warn(line_, path_, problem->message, problem->excerpt);
+  } else {
+    problems_->Error(line_, path_, problem->message, problem->excerpt);
+  }
+}
+
 void Field::WrongType(std::string_view wanted) const {
   const bool quotes_help = wanted == "a string" &&
                            value_->kind != Value::Kind::kList &&

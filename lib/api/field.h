@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/expressions.h"
 #include "api/problems.h"
 #include "api/value.h"
 
@@ -84,6 +85,8 @@ class Field {
   void Warn(std::string_view message) const;
   /// Reports `problem`, as the name checks return it, unless it is empty.
   void Check(std::string_view problem) const;
+  /// Has the CEL expression that stands here checked.
+  void CheckExpression(std::string_view text, ExpressionKind kind) const;
 
  private:
   /// A place below this one.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/expressions.h"
 #include "api/field.h"
 #include "api/parser.h"
 #include "api/pod.h"
@@ -108,8 +109,9 @@ const KnownKind* FindKind(std::string_view kind) {
 /// Decodes the documents of one file. Used once.
 class ManifestDecoder {
  public:
-  ManifestDecoder(std::string_view file, std::string_view node_name)
-      : problems_(file), node_name_(node_name) {}
+  ManifestDecoder(std::string_view file, std::string_view node_name,
+                  ExpressionChecker* checker)
+      : problems_(file, checker), node_name_(node_name) {}
 
   DecodedManifest Decode(std::string_view text, bool json_only) {
     const ParsedText parsed = ParseText(text, json_only);
@@ -424,13 +426,20 @@ void ManifestDecoder::AddMalformed(const Field& root, Pod pod,
 }
 
 }  // namespace
+
+DecodedManifest DecodeChecked(std::string_view text, std::string_view file_name,
+                              std::string_view node_name,
+                              ExpressionChecker* checker) {
+  const bool json_only = file_name.ends_with(".json");
+  return ManifestDecoder(file_name, node_name, checker).Decode(text, json_only);
+}
+
 }  // namespace api
 
 DecodedManifest DecodeManifest(std::string_view text,
                                std::string_view file_name,
                                std::string_view node_name) {
-  const bool json_only = file_name.ends_with(".json");
-  return api::ManifestDecoder(file_name, node_name).Decode(text, json_only);
+  return api::DecodeChecked(text, file_name, node_name, nullptr);
 }
 
 }  // namespace devmgr

@@ -31,20 +31,21 @@ ManifestProblem Problems::Make(int line, std::string_view field,
           Readable(message, kMaxShownBytes)};
 }
 
-void Problems::Error(int line, std::string_view field,
-                     std::string_view message) {
-  Add(errors_, line, field, message);
+void Problems::Error(int line, std::string_view field, std::string_view message,
+                     std::string_view excerpt) {
+  Add(errors_, line, field, message, excerpt);
 }
 
-void Problems::Warn(int line, std::string_view field,
-                    std::string_view message) {
-  Add(warnings_, line, field, message);
+void Problems::Warn(int line, std::string_view field, std::string_view message,
+                    std::string_view excerpt) {
+  Add(warnings_, line, field, message, excerpt);
 }
 
 void Problems::Add(List& list, int line, std::string_view field,
-                   std::string_view message) {
+                   std::string_view message, std::string_view excerpt) {
   if (++list.count > kMaxProblems) return;
   list.listed.push_back(Make(line, field, message));
+  list.listed.back().excerpt = excerpt;
 }
 
 std::vector<ManifestProblem> Problems::Take(List& list) const {

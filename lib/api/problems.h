@@ -13,13 +13,21 @@ namespace devmgr::api {
 /// Listed per file; more are only counted.
 inline constexpr std::size_t kMaxProblems = 100;
 
+class ExpressionChecker;
+
 /// Collects what is wrong with one file. Thread-bound.
 class Problems {
  public:
-  explicit Problems(std::string_view file) : file_(file) {}
+  /// `checker` is borrowed; null: expressions are not checked.
+  explicit Problems(std::string_view file, ExpressionChecker* checker = nullptr)
+      : file_(file), checker_(checker) {}
 
-  void Error(int line, std::string_view field, std::string_view message);
-  void Warn(int line, std::string_view field, std::string_view message);
+  void Error(int line, std::string_view field, std::string_view message,
+             std::string_view excerpt = {});
+  void Warn(int line, std::string_view field, std::string_view message,
+            std::string_view excerpt = {});
+
+  ExpressionChecker* checker() const { return checker_; }
 
   /// A problem of this file, listed nowhere. Texts are made readable and cut.
   ManifestProblem Make(int line, std::string_view field,
@@ -38,10 +46,11 @@ class Problems {
   };
 
   void Add(List& list, int line, std::string_view field,
-           std::string_view message);
+           std::string_view message, std::string_view excerpt);
   std::vector<ManifestProblem> Take(List& list) const;
 
   std::string file_;
+  ExpressionChecker* checker_;
   List errors_;
   List warnings_;
 };

@@ -58,8 +58,8 @@ std::string OnlyNodeOf(const Field& selector);
 
 /// The CEL expressions of `selectors`, as classes and requests have them.
 std::vector<std::string> DecodeSelectors(const Field& selectors);
-/// A CEL expression, which must be there and is of limited length.
-std::string DecodeExpression(const Field& field);
+/// A CEL expression, which must be there, is of limited length, and compiles.
+std::string DecodeExpression(const Field& field, ExpressionKind kind);
 /// Reports a list of more than `limit` entries.
 void CheckCount(const Field& list, std::size_t limit);
 /// A name that must be there and pass `check`.

@@ -51,7 +51,9 @@ std::string DecodeNamedSelector(const Field& item) {
     item.Error("has no namedResources, the only model that is known");
     return "";
   }
-  return named.IsMap() ? DecodeExpression(named["selector"]) : "";
+  return named.IsMap()
+             ? DecodeExpression(named["selector"], ExpressionKind::kOldSelector)
+             : "";
 }
 
 ResourceClaimParameters::DriverRequests DecodeDriverRequests(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/file_scanner.h"
 
+#include <devmgr/cel.h>
 #include <devmgr/manifests.h>
 #include <fmt/core.h>
 
@@ -92,7 +93,7 @@ void FileScanner::Decode(const std::string& name, const std::string& text,
     return;
   }
   DecodedManifest manifest =
-      DecodeManifest(text, set_.PathOf(name), options_.node_name);
+      DecodeCheckedManifest(text, set_.PathOf(name), options_.node_name);
   if (!manifest.errors.empty()) {
     finding.problems = std::move(manifest.errors);
     finding.unusable = std::move(manifest.unusable);

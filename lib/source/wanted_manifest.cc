@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/wanted_manifest.h"
 
+#include <devmgr/cel.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ auto ConsumerKey(const ResourceClaimConsumer& c) {
 
 WantedManifest DecodeWanted(std::string_view text, const std::string& file) {
   WantedManifest manifest;
-  DecodedManifest decoded = DecodeManifest(text, file);
+  DecodedManifest decoded = DecodeCheckedManifest(text, file);
   if (!decoded.errors.empty()) {
     manifest.problem = decoded.errors.front();
     return manifest;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manifest_files.h"
 
+#include <devmgr/cel.h>
 #include <fmt/core.h>
 
 #include "environment.h"
@@ -12,12 +13,12 @@ absl::StatusOr<DecodedManifest> ReadManifest(const Session& session,
                                              const std::string& path) {
   const auto text = session.environment().read_file(path);
   if (!text.ok()) return text.status();
-  DecodedManifest manifest = DecodeManifest(*text, path);
-  for (const ManifestProblem& warning : manifest.warnings) {
-    session.Note(warning.ToString());
-  }
-  for (const ManifestProblem& error : manifest.errors) {
-    session.Note(error.ToString());
+  DecodedManifest manifest = DecodeCheckedManifest(*text, path);
+  for (const auto* problems : {&manifest.warnings, &manifest.errors}) {
+    for (const ManifestProblem& problem : *problems) {
+      session.Note(problem.ToString());
+      if (!problem.excerpt.empty()) session.err() << problem.excerpt << "\n";
+    }
   }
   if (manifest.errors.empty()) return manifest;
   return MakeError(absl::StatusCode::kFailedPrecondition,

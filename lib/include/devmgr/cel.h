@@ -27,6 +27,17 @@ class Selector;
 class Value;
 }  // namespace cel
 
+struct DecodedManifest;
+
+/// DecodeManifest() (devmgr/manifests.h), where each CEL expression is compiled
+/// as well. One that does not compile is an error at its place, with the line
+/// and column within the expression and an excerpt; in a claim that is
+/// allocated, which asks for nothing more, it is a warning. For objects that no
+/// API server has checked.
+DEVMGR_EXPORT DecodedManifest
+DecodeCheckedManifest(std::string_view text, std::string_view file_name,
+                      std::string_view node_name = {});
+
 /// What Kubernetes permits an evaluation to cost.
 inline constexpr std::uint64_t kCelCostLimit = 1'000'000;
 

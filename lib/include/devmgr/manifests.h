@@ -28,6 +28,9 @@ struct ManifestProblem {
   int line = 0;       ///< From 1; 0 when the problem has no line.
   std::string field;  ///< Path such as `spec.containers[0].name`; may be empty.
   std::string message;
+  /// Of a CEL expression that does not compile: its line, and below it a caret
+  /// under the place. Else empty.
+  std::string excerpt;
 
   /// `file:line: field: message`, leaving out what is unknown.
   DEVMGR_EXPORT std::string ToString() const;
