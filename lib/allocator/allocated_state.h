@@ -153,6 +153,12 @@ class AllocatedState {
     bool operator()(const PoolDeviceView& a, const PoolDeviceView& b) const {
       return a < b;
     }
+    int Order(const PoolDeviceView& a, const PoolDeviceView& b) const {
+      if (const int order = a.driver.compare(b.driver); order != 0)
+        return order;
+      if (const int order = a.pool.compare(b.pool); order != 0) return order;
+      return a.device.compare(b.device);
+    }
   };
 
   void AddResult(const ObjectMeta& claim,

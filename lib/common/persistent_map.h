@@ -26,6 +26,8 @@ namespace devmgr {
 ///
 /// `KeyOf` gives the key of an entry, `Less` orders keys; with
 /// `Less::is_transparent` whatever compares with a key is looked up by itself.
+/// A `Less` may also have `Order`, which says in one look at both keys whether
+/// the first one comes before (negative), after (positive), or is the same.
 template <typename Entry, typename KeyOf, typename Less>
 class PersistentTree {
   struct Node;
@@ -151,13 +153,9 @@ class PersistentTree {
   template <typename SomeKey = key_type>
   const Entry* Look(const SomeKey& key) const {
     for (const Node* node = root_.get(); node != nullptr;) {
-      if (Less()(key, KeyOf()(node->entry))) {
-        node = node->left.get();
-      } else if (Less()(KeyOf()(node->entry), key)) {
-        node = node->right.get();
-      } else {
-        return &node->entry;
-      }
+      const int order = Order(key, KeyOf()(node->entry));
+      if (order == 0) return &node->entry;
+      node = order < 0 ? node->left.get() : node->right.get();
     }
     return nullptr;
   }
@@ -181,12 +179,21 @@ class PersistentTree {
   using Ref = CopyOnWrite<Node>;
 
   struct Node {
-    explicit Node(Entry value) : entry(std::move(value)) {}
+    explicit Node(Entry&& value) : entry(std::move(value)) {}
     std::uint32_t height = 1;
     Ref left;
     Ref right;
     Entry entry;
   };
+
+  template <typename A, typename B>
+  static int Order(const A& a, const B& b) {
+    if constexpr (requires { Less().Order(a, b); }) {
+      return Less().Order(a, b);
+    } else {
+      return Less()(a, b) ? -1 : Less()(b, a) ? 1 : 0;
+    }
+  }
 
   /// `is_before(entry)`: it comes before the bound.
   template <typename IsBefore>
@@ -243,29 +250,29 @@ class PersistentTree {
     Rotate<high, low>(root);
   }
 
-  void Put(Ref& node, Entry entry) {
+  void Put(Ref& node, Entry&& entry) {
     if (!node) {
       ++size_;
       node = Ref::Make(std::move(entry));
       return;
     }
-    const bool before = Less()(KeyOf()(entry), KeyOf()(node->entry));
-    if (!before && !Less()(KeyOf()(node->entry), KeyOf()(entry))) {
+    const int order = Order(KeyOf()(entry), KeyOf()(node->entry));
+    if (order == 0) {
       node.Edit().entry = std::move(entry);
       return;
     }
     Node& own = node.Edit();
-    Put(before ? own.left : own.right, std::move(entry));
+    Put(order < 0 ? own.left : own.right, std::move(entry));
     Balance(node);
   }
 
   /// There is one of this key.
   template <typename SomeKey>
   static void Remove(Ref& node, const SomeKey& key) {
-    const bool before = Less()(key, KeyOf()(node->entry));
-    if (before || Less()(KeyOf()(node->entry), key)) {
+    const int order = Order(key, KeyOf()(node->entry));
+    if (order != 0) {
       Node& own = node.Edit();
-      Remove(before ? own.left : own.right, key);
+      Remove(order < 0 ? own.left : own.right, key);
     } else if (!node->left || !node->right) {
       node = Ref(node->left ? node->left : node->right);
       return;

@@ -138,6 +138,36 @@ TEST(PersistentMapTest, AChangeCopiesAPathOnlyWhereItIsShared) {
   EXPECT_EQ(copies, after_first);
 }
 
+/// Says in one look how two keys stand, and counts the other kind of question.
+struct Ordered {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const {
+    ++asked;
+    return a < b;
+  }
+  int Order(std::string_view a, std::string_view b) const {
+    return a.compare(b);
+  }
+  static inline int asked = 0;
+};
+
+TEST(PersistentMapTest, AnOrderOfKeysIsAsGoodAsTwoQuestions) {
+  PersistentMap<std::string, int, Ordered> map;
+  Map other;
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = std::to_string(random() % 300);
+    if (random() % 3 == 0) {
+      EXPECT_EQ(map.erase(key), other.erase(key));
+    } else {
+      EXPECT_EQ(map.insert_or_assign(key, i), other.insert_or_assign(key, i));
+    }
+    EXPECT_EQ(map.contains(key), other.contains(key));
+  }
+  EXPECT_EQ(Entries(map.begin(), map.end()), EntriesOf(other));
+  EXPECT_EQ(Ordered::asked, 0);
+}
+
 TEST(PersistentSetTest, IsSearchedByWhatComparesWithItsKeys) {
   PersistentSet<std::pair<std::string, int>> set;
   EXPECT_TRUE(set.insert({"a", 2}));
