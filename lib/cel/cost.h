@@ -35,7 +35,7 @@ enum class CostRule {
   kCompareKeys,      ///< The same for the second argument.
   kSets,             ///< Each element of one set with each of the other.
   kSetsTwice,
-  kTraversal,    ///< All that the target has in it.
+  kTraversal,    ///< The target and all that it holds.
   kPlainTarget,  ///< Characters of the target; an optional has the size 1.
   kPlainTargetTwice,
   kPlainResultTwice,

@@ -72,8 +72,8 @@ struct Step {
   std::vector<const Overload*> candidates;
   Regex regex;  ///< The pattern if it is constant, else null.
   CostRule cost_rule = CostRule::kOne;
-  /// Whether the arguments after one that is an error are not evaluated.
-  /// Otherwise both arguments are, which adds to the cost. It depends on how
+  /// Whether no further argument is evaluated after one that is an error.
+  /// Otherwise all of them are, which adds to the cost. It depends on how
   /// cel-go binds the function: to one implementation, or to several among
   /// which a call chooses.
   bool stops_early = false;

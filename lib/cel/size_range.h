@@ -26,7 +26,8 @@ inline std::uint64_t ScaleBounded(std::uint64_t size, double factor) {
   return scaled >= kTwo64 ? kUnbounded : static_cast<std::uint64_t>(scaled);
 }
 
-/// Bounds of the result of size(). They are calculated with as costs are.
+/// Bounds of a size, both included. Sums and products that do not fit are the
+/// largest number of 64 bits, as with costs.
 using SizeRange = CostRange;
 
 constexpr SizeRange Fixed(std::uint64_t size) { return {size, size}; }

@@ -18,7 +18,7 @@ class Unifier {
   TypeRef NewVariable();
 
   /// Whether a value of type `from` may be used where type `to` is expected. If
-  /// so, type variables are bound as that needs; if not, no binding changes.
+  /// so, type variables are bound accordingly; if not, no binding changes.
   bool Assign(const TypeRef& from, const TypeRef& to);
   /// Assign() for each pair of two lists. If one pair does not fit, no binding
   /// changes.
