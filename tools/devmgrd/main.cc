@@ -308,24 +308,23 @@ absl::StatusOr<Objects> OpenObjects(
         devmgr::WatchManifests(config.manifests_dir, config.node_name);
   }
   if (!devmgrd::HasApiServer(config)) return objects;
-}
-devmgr::ApiServerOptions options;
-options.kubeconfig = config.kubeconfig;
-options.node_name = config.node_name;
-options.qps = config.qps;
-options.burst = config.burst;
-options.on_request = [metrics](const devmgr::ApiServerRequest& request) {
-  metrics->OnRequest(request);
-};
-options.log = Log;
-auto source = devmgr::WatchApiServer(std::move(options));
-if (!source.ok()) return source.status();
-objects.api_server = *std::move(source);
-if (objects.manifests != nullptr) {
-  objects.both =
-      devmgr::CombineSources(*objects.api_server, *objects.manifests);
-}
-return objects;
+  devmgr::ApiServerOptions options;
+  options.kubeconfig = config.kubeconfig;
+  options.node_name = config.node_name;
+  options.qps = config.qps;
+  options.burst = config.burst;
+  options.on_request = [metrics](const devmgr::ApiServerRequest& request) {
+    metrics->OnRequest(request);
+  };
+  options.log = Log;
+  auto source = devmgr::WatchApiServer(std::move(options));
+  if (!source.ok()) return source.status();
+  objects.api_server = *std::move(source);
+  if (objects.manifests != nullptr) {
+    objects.both =
+        devmgr::CombineSources(*objects.api_server, *objects.manifests);
+  }
+  return objects;
 }
 
 /// Runs until SIGTERM or SIGINT.
