@@ -320,14 +320,14 @@ class ComparisonTable {
       std::string_view prefix;
       Implementation run;
     };
-    constexpr auto kComparisons = std::to_array<Operator>({
+    constexpr auto kOrders = std::to_array<Operator>({
         {"_<_", "less_", Less},
         {"_<=_", "less_equals_", LessOrEqual},
         {"_>_", "greater_", Greater},
         {"_>=_", "greater_equals_", GreaterOrEqual},
     });
-    names_.reserve(kComparisons.size() * kComparisons.size());
-    for (const Operator& op : kComparisons) {
+    names_.reserve(kOrders.size() * kComparisons.size());
+    for (const Operator& op : kOrders) {
       for (const Comparison& comparison : kComparisons) {
         names_.push_back(std::string(op.prefix) +
                          std::string(comparison.suffix));
