@@ -47,6 +47,23 @@ TEST_F(FileSourceTest, WrongTypeIsReportedWithLineAndField) {
   EXPECT_EQ(SourceListener::PodNames(*bad), Names{"a"});
 }
 
+TEST_F(FileSourceTest, ExpressionThatDoesNotCompileIsReportedWithItsPlace) {
+  folder_.Put("a.yaml", PodText("a"));
+  Start();
+  AwaitPods({"a"});
+  folder_.Put("c.yaml",
+              "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\n"
+              "metadata: {name: c}\nspec:\n  selectors:\n"
+              "  - cel: {expression: device.drivr == 'a'}\n");
+  const SnapshotPtr bad = AwaitProblem("line 1, column 7", false);
+  EXPECT_EQ(bad->problems[0].line, 6);
+  EXPECT_EQ(bad->problems[0].field, "spec.selectors[0].cel.expression");
+  EXPECT_EQ(bad->problems[0].excerpt,
+            " | device.drivr == 'a'\n"
+            " | ......^");
+  EXPECT_THAT(bad->device_classes, IsEmpty());
+}
+
 TEST_F(FileSourceTest, ObjectsOfABadFileAreNamedWithTheirProblem) {
   folder_.Put("a.yaml", PodText("a"));
   folder_.Put("b.yaml", PodText("b"));

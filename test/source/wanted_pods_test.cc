@@ -228,6 +228,12 @@ TEST_F(WantedPodsTest, SaysWhatIsWrongWithATextAndWhere) {
   ExpectRefused(WantedPodText("p", "../../x"), invalid,
                 "manifest:3: metadata.uid: '../../x' is not a usable UID");
   ExpectRefused("", invalid, "manifest: has no pod");
+  ExpectRefused(WantedPodText("p", "u-p") +
+                    "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n"
+                    "metadata: {name: c, uid: u-c}\nspec: {devices: {requests: "
+                    "[{name: r, exactly: {deviceClassName: c, selectors: "
+                    "[{cel: {expression: device.x}}]}}]}}\n",
+                invalid, "line 1, column 7 of the expression");
   ExpectRefused(WantedClaim("c1", "u-p"), invalid, "manifest: has no pod");
   ExpectRefused(WantedPodText("p", "u-p") + "---\n" + WantedPodText("q", "u-q"),
                 invalid,

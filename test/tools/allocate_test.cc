@@ -177,6 +177,16 @@ TEST_F(AllocateCommandTest, PrintsClaimsThatCanBeReadAgainAndHoldTheirDevices) {
                     HasSubstr("busy"), HasSubstr("default/a")));
 }
 
+TEST_F(AllocateCommandTest, ShowsTheExpressionThatDoesNotCompile) {
+  const Result result = RunOn(
+      Claim("a", 1, ", selectors: [{cel: {expression: 'device.drivr == 1'}}]"));
+  EXPECT_GT(result.code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("claims.yaml:9: spec.devices.requests[0].exactly."
+                              "selectors[0].cel.expression: line 1, column 7"),
+                    HasSubstr("\n | device.drivr == 1\n | ......^\n")));
+}
+
 TEST_F(AllocateCommandTest, AllocatesAllClaimsOrNone) {
   const Result result = RunOn(Claim("a", 1, kH100) + Claim("b", 1, kH100));
   EXPECT_EQ(result.code, 1);
