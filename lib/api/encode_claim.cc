@@ -346,7 +346,7 @@ OrderedJson EncodeOldAllocation(const AllocationResult& allocation,
 OrderedJson EncodeStatus(const ResourceClaim& claim) {
   OrderedJson json = OrderedJson::object();
   const ResourceClaimStatus& status = claim.status;
-  Put(json, "driverName", status.driver);
+  if (claim.spec.old) Put(json, "driverName", status.driver);
   if (status.allocation.has_value()) {
     json["allocation"] =
         claim.spec.old ? EncodeOldAllocation(*status.allocation, status.driver)

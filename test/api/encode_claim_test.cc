@@ -129,6 +129,9 @@ TEST(EncodeResourceClaim, WritesClaimsOfV1alpha2AsTheyCame) {
   handle.node_name = "n1";
   handle.results = {{"", "i1"}, {R"("text")", "i2"}};
   EXPECT_EQ(Again(claim), claim) << EncodeResourceClaim(claim);
+  // One that is read without a spec is written in the form of v1.
+  claim.spec.old.reset();
+  EXPECT_EQ(EncodeResourceClaim(claim).find("driverName"), std::string::npos);
 }
 
 TEST(EncodeResourceClaim, TakesTextsOfAnyBytes) {
