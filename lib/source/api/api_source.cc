@@ -93,11 +93,11 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
                                  options.node_name)),
         config_delay_([this] { return Random(); }, RetryDelay::kLast) {
     RunOn(*executor_, [this] {
-      files_.emplace(*executor_, [this] { OnFiles(); });
       writer_.emplace(ApiWriter::Options{.node_name = options_.node_name,
                                          .qps = options_.qps,
                                          .burst = options_.burst},
                       WriterParts());
+      files_.emplace(*executor_, [this] { OnFiles(); });
       Load();
     });
   }
@@ -164,6 +164,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
       config_delay_.Reset();
       Load();
       if (session_) session_->Hurry();
+      writer_->Hurry();
     });
   }
 
@@ -216,10 +217,10 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     }
     EndSession();
     connection_ = std::move(next);
-    writer_->Connect(connection_.transport.get(),
-                     connection_.credentials.get());
     ApiSession::Options options = SessionOptions(options_);
     options.before = published_;
+    writer_->Connect(connection_.transport.get(),
+                     connection_.credentials.get());
     session_.emplace(std::move(options), Parts());
     return absl::OkStatus();
   }

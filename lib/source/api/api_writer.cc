@@ -48,13 +48,17 @@ ApiWriter::~ApiWriter() {
 }
 
 void ApiWriter::Connect(Transport* transport, Credentials* credentials) {
+  is_in_step_ = true;
   for (const auto& [id, failure] : std::exchange(transfers_, {})) {
     transport_->Cancel(id);
-    failure("the connection was given up");
+    failure("the connection was given up for another one");
   }
+  is_in_step_ = false;
   transport_ = transport;
-  credentials_source_ = credentials;
-  credentials_.reset();
+  files_ = credentials;
+  credentials_due_.reset();
+  credentials_error_.clear();
+  SetVersion(Discovery::State::kUnknown, "");
   Hurry();
 }
 
@@ -127,8 +131,8 @@ void ApiWriter::Hurry() {
 }
 
 std::optional<ApiWriter::TimePoint> ApiWriter::WakeAt(TimePoint now) {
+  if (transport_ == nullptr) return slices_.WakeAt();
   std::optional<TimePoint> first;
-  if (transport_ == nullptr) return first;
   for (const auto& due : {node_.WakeAt(), events_.WakeAt()}) {
     if (due && (!first || *due < *first)) first = due;
   }
@@ -163,9 +167,13 @@ bool ApiWriter::MaySend(TimePoint now, const std::optional<TimePoint>& due) {
 
 void ApiWriter::SendDue() {
   const TimePoint now = parts_.executor.Now();
-  if (transport_ == nullptr) return;
+  if (transport_ == nullptr) {
+    // Those that have waited long enough end.
+    (void)slices_.Next(now);
+    return;
+  }
   if (!node_.WakeAt() && !events_.WakeAt() && !slices_.WakeAt()) return;
-  auto credentials = credentials_source_->Current(now);
+  auto credentials = files_->Current(now);
   if (!credentials.ok()) {
     credentials_error_ = MessageOf(credentials.status());
     credentials_due_ = now + credentials_delay_.OnFailure(now);
@@ -263,7 +271,7 @@ void ApiWriter::After() {
                               static_cast<int>(slices_.TakeRefused()) +
                               static_cast<int>(events_.TakeRefused()) >
                           0;
-  if (is_refused) credentials_source_->Refused();
+  if (is_refused && files_ != nullptr) files_->Refused();
   for (const auto& problem : node_.TakeProblems()) {
     parts_.on_problem(problem.reason, problem.message);
   }

@@ -25,8 +25,8 @@
 namespace devmgr::apiserver {
 
 /// What is outgoing: the status of the node, deletions of slices, and events,
-/// over one transport. Nothing is sent before something is wanted. Lives on an
-/// executor; one timer, for what is due next.
+/// over the transport of the connection that there is. Nothing is sent before
+/// something is wanted. Lives on an executor; one timer, for what is due next.
 class ApiWriter {
  public:
   struct Options {
@@ -54,10 +54,9 @@ class ApiWriter {
   ApiWriter(Options options, Parts parts);
   ~ApiWriter();
 
-  /// What goes out takes this way from now on; null: it waits for another one.
-  /// Requests under way have failed. Both are borrowed.
+  /// Sends over these from now on; null: there is no connection. What was under
+  /// way over others counts as not answered.
   void Connect(Transport* transport, Credentials* credentials);
-
   void SetVersion(Discovery::State state, const std::string& version);
   void SetNodeStatus(const NodeDeviceStatus& status);
   void DeleteSlices(const std::string& driver, SliceDeleter::Done done);
@@ -101,7 +100,8 @@ class ApiWriter {
   std::optional<TimePoint> credentials_due_;
 
   Transport* transport_ = nullptr;
-  Credentials* credentials_source_ = nullptr;
+  Credentials* files_ = nullptr;  ///< Of credentials.
+  /// What is under way, and what is to be called when there is no answer.
   std::map<Transport::TransferId, Failure> transfers_;
   std::map<std::string, Transport::TransferId> deletions_;  // By driver.
   TimerId timer_ = 0;

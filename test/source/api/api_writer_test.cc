@@ -239,21 +239,37 @@ TEST_F(ApiWriterTest, ProblemsOfTheNodeAreReported) {
   EXPECT_THAT(problems, ElementsAre("NodeStatusRefused"));
 }
 
-// Another kubeconfig: what is wanted stays, and goes out by the new way.
-TEST_F(ApiWriterTest, WhatIsWantedOutlivesAConnection) {
+TEST_F(ApiWriterTest, AnotherConnectionGoesOnWithWhatIsWanted) {
   Start();
-  writer->SetNodeStatus(Gpus(2));
-  executor.RunPending();
-  ASSERT_NE(transport.Find("/nodes/n1"), 0u);
+  writer->SetVersion(Discovery::State::kServed, "v1");
+  writer->SetNodeStatus(Gpus(8));
+  RecordPodEvent("m");
+  absl::Status ended;
+  writer->DeleteSlices("d",
+                       [&](const absl::Status& status) { ended = status; });
+  EXPECT_EQ(transport.transfers.size(), 3u);
   writer->Connect(nullptr, nullptr);
-  executor.Advance(std::chrono::minutes(5));
   EXPECT_TRUE(transport.transfers.empty());
-  writer->SetNodeStatus(Gpus(3));
-  writer->Connect(&transport, &*credentials);
-  executor.Advance(std::chrono::seconds(5));
-  ASSERT_TRUE(transport.Answer("/nodes/n1", kNode));
-  executor.Advance(std::chrono::seconds(5));
-  EXPECT_THAT(Content("/nodes/n1/status"), HasSubstr(R"("v.com/gpu":"3")"));
+  // The room that asked for it asks again.
+  EXPECT_TRUE(absl::IsUnavailable(ended));
+  executor.Advance(minutes(10));
+  EXPECT_TRUE(transport.transfers.empty());
+  EXPECT_EQ(executor.timers(), 0u);
+  FakeTransport other;
+  writer->Connect(&other, &*credentials);
+  EXPECT_TRUE(other.Answer("/nodes/n1", kNode));
+  EXPECT_TRUE(other.Answer("/events", "{}", 201));
+  writer.reset();
+}
+
+TEST_F(ApiWriterTest, WithoutAConnectionADeletionEnds) {
+  Start();
+  writer->Connect(nullptr, nullptr);
+  absl::Status ended;
+  writer->DeleteSlices("d",
+                       [&](const absl::Status& status) { ended = status; });
+  executor.Advance(SliceDeleter::kPatience);
+  EXPECT_TRUE(absl::IsUnavailable(ended));
 }
 
 }  // namespace
