@@ -16,7 +16,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-class FakeSink : public ObjectSink {
+class StatusSink : public ObjectSink {
  public:
   void DeleteResourceSlices(const std::string&,
                             std::function<void(absl::Status)>) override {}
@@ -67,7 +67,7 @@ class NodeStatusKeeperTest : public ::testing::Test {
         heard_.push_back(event.reason + " " + event.object_kind + " " +
                          event.object.ToString() + ": " + event.message);
       }};
-  FakeSink sink_;
+  StatusSink sink_;
   std::vector<ResourceInfo> resources_;
   std::optional<NodeStatusKeeper> keeper_;
 };
