@@ -137,21 +137,21 @@ TEST_F(AllocateCommandTest, ServesClaimsOfKubernetes130) {
            "}\nspec: {resourceClassName: s, parametersRef: {apiGroup: "
            "resource.k8s.io, kind: ResourceClaimParameters, name: p}}\n";
   };
-  const Result first = RunOn(claim("x"), {"-f", objects, "-o", "yaml"});
+  const Result first = RunOn(claim("c1"), {"-f", objects, "-o", "yaml"});
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, AllOf(HasSubstr("resource.k8s.io/v1alpha2"),
                                HasSubstr("split: 2"), HasSubstr("name: i1")));
   // What it printed holds its device.
   const std::string held = Write("held.yaml", first.out);
-  const Result second = RunOn(claim("y"), {"-f", objects, "-f", held});
+  const Result second = RunOn(claim("c2"), {"-f", objects, "-f", held});
   EXPECT_EQ(second.code, 0) << second.err;
   EXPECT_EQ(second.out,
-            "CLAIM       REQUEST   DEVICE\n"
-            "default/y   r-0-0     a.example.com/node-1/i2\n");
-  const Result missing = RunOn(claim("x"));
+            "CLAIM        REQUEST   DEVICE\n"
+            "default/c2   r-0-0     a.example.com/node-1/i2\n");
+  const Result missing = RunOn(claim("c1"));
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err,
-              HasSubstr("(NoSolution): claim default/x: ResourceClass s is "
+              HasSubstr("(NoSolution): claim default/c1: ResourceClass s is "
                         "missing"));
 }
 
