@@ -170,6 +170,27 @@ TEST_F(ApiServerTest, AClaimThatTheNodeMayNotReadYetIsTriedAgain) {
   EXPECT_TRUE(WaitFor("ready")) << daemon->log();
 }
 
+/// Whether the process has loaded a library whose name begins so.
+bool HasLoaded(pid_t pid, const std::string& library) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  const std::string text(std::istreambuf_iterator<char>(maps), {});
+  EXPECT_THAT(text, HasSubstr("devmgrd"));
+  return text.find("/" + library) != std::string::npos;
+}
+
+TEST_F(ApiServerTest, LibcurlIsLoadedForAnApiServerOnly) {
+  {
+    const Daemon daemon(node_.root());
+    ASSERT_NE(daemon.Inspect(), nullptr);
+    EXPECT_FALSE(HasLoaded(daemon.pid(), "libcurl.so"));
+    // It comes with libcurl only.
+    EXPECT_FALSE(HasLoaded(daemon.pid(), "libldap"));
+  }
+  const auto daemon = Start();
+  ASSERT_NE(daemon->Inspect(), nullptr);
+  EXPECT_TRUE(HasLoaded(daemon->pid(), "libcurl.so"));
+}
+
 TEST_F(ApiServerTest, SaysWhatIsMissingInTheConfiguration) {
   const std::string root = node_.root().string();
   const Exit unnamed =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/curl_transport.h"
 
-#include <curl/curl.h>
 #include <devmgr/version.h>
 #include <fmt/core.h>
 #include <netinet/in.h>
@@ -21,6 +20,7 @@
 #include "api/quote.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "source/api/curl_library.h"
 #include "source/api/limits.h"
 
 namespace devmgr::apiserver {
@@ -30,17 +30,23 @@ constexpr long kConnectSeconds = 10;
 constexpr long kMaxConnections = 6;
 constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10;
 
-struct FreeList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-using StringList = std::unique_ptr<curl_slist, FreeList>;
+class StringList {
+ public:
+  explicit StringList(const CurlLibrary& curl) : curl_(curl) {}
+  ~StringList() { curl_.slist_free_all(list_); }
+  StringList(const StringList&) = delete;
+  StringList& operator=(const StringList&) = delete;
 
-void Append(StringList& list, const std::string& line) {
-  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
-  if (longer == nullptr) return;
-  (void)list.release();
-  list.reset(longer);
-}
+  void Append(const std::string& line) {
+    curl_slist* const longer = curl_.slist_append(list_, line.c_str());
+    if (longer != nullptr) list_ = longer;
+  }
+  curl_slist* get() const { return list_; }
+
+ private:
+  const CurlLibrary& curl_;
+  curl_slist* list_ = nullptr;
+};
 
 const char* MethodName(ApiRequest::Method method) {
   switch (method) {
@@ -70,8 +76,8 @@ class Shared {
     std::shared_ptr<const RequestCredentials> credentials;
   };
 
-  Shared(Executor& executor, CURLM* multi)
-      : executor_(executor), multi_(multi) {}
+  Shared(const CurlLibrary& curl, Executor& executor, CURLM* multi)
+      : curl_(curl), executor_(executor), multi_(multi) {}
 
   // On the executor.
   TransferId Add(TransferEvents events) {
@@ -84,7 +90,7 @@ class Shared {
     MutexLock lock(mutex_);
     if (multi_ == nullptr) return;
     commands_.push_back(std::move(command));
-    curl_multi_wakeup(multi_);
+    curl_.multi_wakeup(multi_);
   }
 
   // On the transport's thread.
@@ -117,6 +123,7 @@ class Shared {
 
   void Handled(TransferId transfer, std::size_t bytes);
 
+  const CurlLibrary& curl_;
   Executor& executor_;
   /// Confined to the executor.
   std::map<TransferId, TransferEvents> events_;
@@ -189,23 +196,27 @@ void Shared::PostEnd(const std::shared_ptr<Shared>& self, TransferId transfer,
 /// One request, on the transport's thread.
 class Transfer {
  public:
-  Transfer(const Kubeconfig& config, const Address& address,
-           const Shared::Command& start, std::shared_ptr<Shared> shared)
-      : id_(start.transfer),
+  Transfer(const CurlLibrary& curl, const Kubeconfig& config,
+           const Address& address, const Shared::Command& start,
+           std::shared_ptr<Shared> shared)
+      : curl_(curl),
+        id_(start.transfer),
         max_bytes_(start.request.max_bytes),
         place_(config.server +
                (config.tls_server_name.empty()
                     ? ""
                     : " as " + api::Quoted(config.tls_server_name))),
         shared_(std::move(shared)),
-        easy_(curl_easy_init()) {
+        headers_(curl),
+        connect_to_(curl),
+        easy_(curl.easy_init()) {
     if (easy_ == nullptr) return;
     SetUp(config, address, start.request);
     SetUpContent(start.request);
     SetUpTls(config, *start.credentials);
     SetUpHeaders(config, address, *start.credentials);
   }
-  ~Transfer() { curl_easy_cleanup(easy_); }
+  ~Transfer() { curl_.easy_cleanup(easy_); }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
@@ -215,7 +226,7 @@ class Transfer {
  private:
   template <typename Value>
   void Set(CURLoption option, Value value) {
-    curl_easy_setopt(easy_, option, value);
+    curl_.easy_setopt(easy_, option, value);
   }
   void SetText(CURLoption option, const std::string& text) {
     if (!text.empty()) Set(option, text.c_str());
@@ -251,6 +262,7 @@ class Transfer {
     return CURL_SOCKOPT_OK;
   }
 
+  const CurlLibrary& curl_;
   const Transport::TransferId id_;
   const std::size_t max_bytes_;
   const std::string place_;
@@ -292,7 +304,7 @@ void Transfer::SetUp(const Kubeconfig& config, const Address& address,
     Set(CURLOPT_ACCEPT_ENCODING, "gzip");
   }
   if (!address.connect_to.empty()) {
-    Append(connect_to_, address.connect_to);
+    connect_to_.Append(address.connect_to);
     Set(CURLOPT_CONNECT_TO, connect_to_.get());
   }
 }
@@ -304,9 +316,9 @@ void Transfer::SetUpContent(const ApiRequest& request) {
   Set(CURLOPT_POSTFIELDSIZE_LARGE,
       static_cast<curl_off_t>(request.content.size()));
   Set(CURLOPT_COPYPOSTFIELDS, request.content.data());
-  Append(headers_, "Content-Type: " + request.content_type);
+  headers_.Append("Content-Type: " + request.content_type);
   // It would wait a second for servers that do not know it.
-  Append(headers_, "Expect:");
+  headers_.Append("Expect:");
 }
 
 void Transfer::SetUpTls(const Kubeconfig& config,
@@ -328,22 +340,21 @@ void Transfer::SetUpTls(const Kubeconfig& config,
 
 void Transfer::SetUpHeaders(const Kubeconfig& config, const Address& address,
                             const RequestCredentials& credentials) {
-  Append(headers_, "Accept: application/json");
-  if (!address.host.empty()) Append(headers_, "Host: " + address.host);
+  headers_.Append("Accept: application/json");
+  if (!address.host.empty()) headers_.Append("Host: " + address.host);
   if (config.IsHttps() && !credentials.token.empty()) {
-    Append(headers_, "Authorization: Bearer " + credentials.token.Reveal());
+    headers_.Append("Authorization: Bearer " + credentials.token.Reveal());
   }
   const Impersonation& act_as = config.act_as;
-  if (!act_as.user.empty())
-    Append(headers_, "Impersonate-User: " + act_as.user);
-  if (!act_as.uid.empty()) Append(headers_, "Impersonate-Uid: " + act_as.uid);
+  if (!act_as.user.empty()) headers_.Append("Impersonate-User: " + act_as.user);
+  if (!act_as.uid.empty()) headers_.Append("Impersonate-Uid: " + act_as.uid);
   for (const std::string& group : act_as.groups) {
-    Append(headers_, "Impersonate-Group: " + group);
+    headers_.Append("Impersonate-Group: " + group);
   }
   for (const auto& [key, values] : act_as.extra) {
     for (const std::string& value : values) {
-      Append(headers_,
-             fmt::format("Impersonate-Extra-{}: {}", PathSegment(key), value));
+      headers_.Append(
+          fmt::format("Impersonate-Extra-{}: {}", PathSegment(key), value));
     }
   }
   Set(CURLOPT_HTTPHEADER, headers_.get());
@@ -365,8 +376,8 @@ bool Transfer::TakeLine(std::string_view line) {
     head_ = ResponseHead();
     const std::size_t code = std::min(line.find(' ') + 1, line.size());
     std::from_chars(line.data() + code, line.data() + line.size(), head_.code);
-  } else if (curl_strnequal(line.data(), kRetryAfter.data(),
-                            kRetryAfter.size()) != 0) {
+  } else if (curl_.strnequal(line.data(), kRetryAfter.data(),
+                             kRetryAfter.size()) != 0) {
     line.remove_prefix(kRetryAfter.size());
     while (line.starts_with(' ')) line.remove_prefix(1);
     int seconds = 0;
@@ -393,8 +404,8 @@ std::size_t Transfer::TakeBody(std::string_view bytes) {
 absl::Status Transfer::StatusOf(CURLcode code) const {
   if (code == CURLE_OK) return absl::OkStatus();
   if (!limit_.ok()) return WithContext(limit_, "{}", place_);
-  const std::string text =
-      api::Readable(error_[0] != '\0' ? error_ : curl_easy_strerror(code), 300);
+  const std::string text = api::Readable(
+      error_[0] != '\0' ? error_ : curl_.easy_strerror(code), 300);
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
       return DeadlineExceededError("{}: {}", place_, text);
@@ -408,11 +419,13 @@ absl::Status Transfer::StatusOf(CURLcode code) const {
 
 class CurlTransport final : public Transport {
  public:
-  CurlTransport(const Kubeconfig& config, Executor& executor, CURLM* multi)
-      : config_(config),
+  CurlTransport(const CurlLibrary& curl, const Kubeconfig& config,
+                Executor& executor, CURLM* multi)
+      : curl_(curl),
+        config_(config),
         address_(AddressOf(config.server, config.tls_server_name)),
         multi_(multi),
-        shared_(std::make_shared<Shared>(executor, multi)),
+        shared_(std::make_shared<Shared>(curl, executor, multi)),
         thread_([this] { Run(); }) {}
 
   ~CurlTransport() override {
@@ -420,7 +433,7 @@ class CurlTransport final : public Transport {
     thread_.join();
     shared_->Close();
     transfers_.clear();
-    curl_multi_cleanup(multi_);
+    curl_.multi_cleanup(multi_);
   }
 
   TransferId Start(const ApiRequest& request,
@@ -448,6 +461,7 @@ class CurlTransport final : public Transport {
   void TakeEnded();
   void End(TransferId transfer);
 
+  const CurlLibrary& curl_;
   const Kubeconfig config_;
   const Address address_;
   CURLM* const multi_;
@@ -469,16 +483,16 @@ void CurlTransport::Run() {
     for (const Shared::Command& command : shared_->TakeCommands()) {
       if (!Carry(command)) {
         for (const auto& [id, transfer] : transfers_) {
-          curl_multi_remove_handle(multi_, transfer->easy());
+          curl_.multi_remove_handle(multi_, transfer->easy());
         }
         return;
       }
     }
     int running = 0;
-    curl_multi_perform(multi_, &running);
+    curl_.multi_perform(multi_, &running);
     TakeEnded();
     // As long as libcurl itself says that nothing is due.
-    curl_multi_poll(multi_, nullptr, 0, INT_MAX, nullptr);
+    curl_.multi_poll(multi_, nullptr, 0, INT_MAX, nullptr);
   }
 }
 
@@ -494,7 +508,7 @@ bool CurlTransport::Carry(const Shared::Command& command) {
       break;
     case Kind::kResume:
       if (found != transfers_.end()) {
-        curl_easy_pause(found->second->easy(), CURLPAUSE_CONT);
+        curl_.easy_pause(found->second->easy(), CURLPAUSE_CONT);
       }
       break;
     case Kind::kStop:
@@ -505,9 +519,9 @@ bool CurlTransport::Carry(const Shared::Command& command) {
 
 void CurlTransport::Begin(const Shared::Command& command) {
   auto transfer =
-      std::make_unique<Transfer>(config_, address_, command, shared_);
+      std::make_unique<Transfer>(curl_, config_, address_, command, shared_);
   if (transfer->easy() == nullptr ||
-      curl_multi_add_handle(multi_, transfer->easy()) != CURLM_OK) {
+      curl_.multi_add_handle(multi_, transfer->easy()) != CURLM_OK) {
     shared_->PostEnd(shared_, command.transfer,
                      UnavailableError("libcurl cannot begin a transfer"));
     return;
@@ -517,7 +531,7 @@ void CurlTransport::Begin(const Shared::Command& command) {
 
 void CurlTransport::TakeEnded() {
   int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+  while (const CURLMsg* message = curl_.multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode code = message->data.result;
     for (const auto& [id, transfer] : transfers_) {
@@ -532,7 +546,7 @@ void CurlTransport::TakeEnded() {
 void CurlTransport::End(TransferId transfer) {
   const auto found = transfers_.find(transfer);
   if (found == transfers_.end()) return;
-  curl_multi_remove_handle(multi_, found->second->easy());
+  curl_.multi_remove_handle(multi_, found->second->easy());
   transfers_.erase(found);
   shared_->Forget(transfer);
 }
@@ -541,16 +555,12 @@ void CurlTransport::End(TransferId transfer) {
 
 absl::StatusOr<std::unique_ptr<Transport>> StartCurlTransport(
     const Kubeconfig& config, Executor& executor) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (started != CURLE_OK) {
-    return UnavailableError("libcurl cannot be started: {}",
-                            curl_easy_strerror(started));
-  }
-  CURLM* multi = curl_multi_init();
+  DEVMGR_ASSIGN_OR_RETURN(const CurlLibrary* const curl, LoadCurl());
+  CURLM* multi = curl->multi_init();
   if (multi == nullptr) return UnavailableError("libcurl has no memory");
-  curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, kMaxConnections);
-  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, kMaxConnections);
-  return std::make_unique<CurlTransport>(config, executor, multi);
+  curl->multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, kMaxConnections);
+  curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, kMaxConnections);
+  return std::make_unique<CurlTransport>(*curl, config, executor, multi);
 }
 
 bool KeepAlive(int socket) {

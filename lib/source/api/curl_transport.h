@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxPendingBytes = std::size_t{1} << 20;
 /// A transport by libcurl, on a thread of its own that sleeps while nothing
 /// comes and nothing is due. HTTP/1.1: a connection that hangs takes one
 /// request with it. Events come on `executor`, which outlives the transport.
-///   Unavailable  libcurl cannot be started
+///   Unavailable  libcurl cannot be loaded or started
 absl::StatusOr<std::unique_ptr<Transport>> StartCurlTransport(
     const Kubeconfig& config, Executor& executor);
 

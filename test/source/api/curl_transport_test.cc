@@ -12,6 +12,8 @@
 #include <string>
 
 #include "common/executor.h"
+#include "common/status.h"
+#include "source/api/curl_library.h"
 #include "source/api/key_pair.h"
 #include "support/mailbox.h"
 #include "support/raw_http_server.h"
@@ -94,6 +96,15 @@ class CurlTransportTest : public ::testing::Test {
   std::unique_ptr<ThreadExecutor> executor = ThreadExecutor::Start("test");
   std::unique_ptr<Transport> transport;
 };
+
+TEST(CurlLibraryTest, SaysThatLibcurlIsNotThere) {
+  const absl::Status missing = LoadCurlFrom("libnone.so.4").status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(missing), HasSubstr("libnone.so.4: cannot open"));
+  const absl::Status another = LoadCurlFrom("libc.so.6").status();
+  EXPECT_EQ(another.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(another), HasSubstr("curl_global_init"));
+}
 
 TEST_F(CurlTransportTest, SendsARequestAndPassesOnTheAnswer) {
   Start();
