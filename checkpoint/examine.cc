@@ -191,15 +191,17 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenToRead(
   return db;
 }
 
+/// Whether the witness has seen what a database that ends with `seq` has.
 absl::Status CheckWitness(const std::optional<Witness>& witness,
-                          const state::State& state, const fs::path& newest) {
-  if (!witness.has_value() || state.seq >= witness->seq) {
-    return absl::OkStatus();
-  }
+                          std::uint64_t seq, const fs::path& newest,
+                          RecoveryReport* report) {
+  report->closed_cleanly =
+      witness.has_value() && witness->closed && witness->seq == seq;
+  if (!witness.has_value() || seq >= witness->seq) return absl::OkStatus();
   return DataLossError(
       "it ends with batch {}, but has held batch {}: '{}' was cut off, or "
       "files are missing or older ones have taken their place",
-      state.seq, witness->seq, newest.string());
+      seq, witness->seq, newest.string());
 }
 
 /// The first and the last batch of the history; 0 when there is none.
@@ -207,6 +209,31 @@ struct HistoryBounds {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
 };
+
+/// The same without what lies in between: a MANIFEST that lost its end at a
+/// record's end names older tables, whose history ends elsewhere.
+absl::Status LookAtBounds(rocksdb::DB& db, std::uint64_t seq) {
+  const std::string begin = HistoryKey(0);
+  const std::string end = HistoryEnd();
+  const rocksdb::Slice lower(begin);
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options = CheckedRead();
+  options.iterate_lower_bound = &lower;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> batches(db.NewIterator(options));
+  std::uint64_t ends[] = {0, 0};
+  batches->SeekToFirst();
+  for (std::uint64_t& found : ends) {
+    if (batches->Valid()) {
+      const auto number = HistorySeq(batches->key().ToStringView());
+      if (!number.has_value()) return absl::OkStatus();  // ReadBounds says it.
+      found = *number;
+    }
+    batches->SeekToLast();
+  }
+  DEVMGR_RETURN_IF_ERROR(FromRocksDb(batches->status(), "reading the history"));
+  return CheckHistoryBounds(db, ends[0], ends[1], seq);
+}
 
 /// Reads the history as far as it has to fit a ledger that ends with `seq`.
 absl::StatusOr<HistoryBounds> ReadBounds(Examined& found, std::uint64_t seq) {
@@ -225,39 +252,83 @@ absl::StatusOr<HistoryBounds> ReadBounds(Examined& found, std::uint64_t seq) {
   return bounds;
 }
 
-/// Reads the ledger and looks at its history.
+/// When the last batch of the ledger was written; 0 when it is not kept.
+absl::StatusOr<std::int64_t> TimeOf(rocksdb::DB& db, std::uint64_t seq) {
+  if (seq == 0) return 0;
+  DEVMGR_ASSIGN_OR_RETURN(const auto last, ReadHistory(db, seq - 1, 1));
+  return last.empty() ? 0 : last.front().time_ms;
+}
+
+/// Reads the ledger, but for what `found` has of it, and looks at its history.
 absl::Status ReadLedger(Examined& found) {
   DEVMGR_ASSIGN_OR_RETURN(const std::uint64_t seq, ReadSeq(*found.db));
   found.report.last_batch = seq;
   absl::StatusOr<HistoryBounds> bounds;
-  DEVMGR_ASSIGN_OR_RETURN(found.state, ReadState(*found.db, [&] {
-                            bounds = ReadBounds(found, seq);
-                          }));
+  DEVMGR_ASSIGN_OR_RETURN(
+      found.state, ReadState(
+                       *found.db, [&] { bounds = ReadBounds(found, seq); },
+                       std::move(found.state)));
   DEVMGR_RETURN_IF_ERROR(bounds.status());
   return CheckHistoryBounds(*found.db, bounds->first, bounds->last, seq);
+}
+
+struct CheckedFiles {
+  RecoveryReport report;
+  fs::path manifest;
+  fs::path newest_log;
+  std::unique_ptr<rocksdb::DB> db;
+};
+
+absl::StatusOr<CheckedFiles> CheckFiles(const fs::path& database,
+                                        const rocksdb::Options& options) {
+  CheckedFiles files;
+  rocksdb::FileSystem& disk = *options.env->GetFileSystem();
+  DEVMGR_ASSIGN_OR_RETURN(files.manifest, FindManifest(disk, database));
+  const auto checked = CheckManifest(disk, files.manifest, &files.report);
+  DEVMGR_RETURN_IF_ERROR(WithContext(checked.status(), "CURRENT names {}",
+                                     files.manifest.filename().string()));
+  DEVMGR_ASSIGN_OR_RETURN(
+      files.newest_log,
+      CheckLogs(disk, database, checked->first_log, &files.report));
+  DEVMGR_ASSIGN_OR_RETURN(
+      files.db,
+      OpenToRead(options, database, files.manifest, !checked->all_tables));
+  return files;
 }
 
 absl::StatusOr<Examined> Look(const fs::path& database,
                               const rocksdb::Options& options,
                               const std::optional<Witness>& witness) {
+  DEVMGR_ASSIGN_OR_RETURN(CheckedFiles files, CheckFiles(database, options));
   Examined found;
-  rocksdb::FileSystem& disk = *options.env->GetFileSystem();
-  DEVMGR_ASSIGN_OR_RETURN(const fs::path manifest,
-                          FindManifest(disk, database));
-  const auto checked = CheckManifest(disk, manifest, &found.report);
-  DEVMGR_RETURN_IF_ERROR(WithContext(checked.status(), "CURRENT names {}",
-                                     manifest.filename().string()));
-  DEVMGR_ASSIGN_OR_RETURN(
-      const fs::path newest_log,
-      CheckLogs(disk, database, checked->first_log, &found.report));
-  DEVMGR_ASSIGN_OR_RETURN(
-      found.db, OpenToRead(options, database, manifest, !checked->all_tables));
+  found.report = std::move(files.report);
+  found.db = std::move(files.db);
   DEVMGR_RETURN_IF_ERROR(WithContext(ReadLedger(found), "as '{}' has it",
-                                     manifest.filename().string()));
-  DEVMGR_RETURN_IF_ERROR(CheckWitness(witness, found.state, newest_log));
-  found.report.closed_cleanly =
-      witness.has_value() && witness->closed && witness->seq == found.state.seq;
+                                     files.manifest.filename().string()));
+  DEVMGR_RETURN_IF_ERROR(
+      CheckWitness(witness, found.state.seq, files.newest_log, &found.report));
   return found;
+}
+
+absl::StatusOr<BegunExamination> LookAtPods(
+    const fs::path& database, const rocksdb::Options& options,
+    const std::optional<Witness>& witness) {
+  DEVMGR_ASSIGN_OR_RETURN(CheckedFiles files, CheckFiles(database, options));
+  BegunExamination begun;
+  begun.report = std::move(files.report);
+  begun.manifest = files.manifest.filename().string();
+  begun.db = std::move(files.db);
+  auto pods = ReadPods(*begun.db);
+  absl::Status status = pods.status();
+  if (status.ok()) status = LookAtBounds(*begun.db, pods->seq);
+  DEVMGR_RETURN_IF_ERROR(WithContext(status, "as '{}' has it", begun.manifest));
+  begun.pods = *std::move(pods);
+  begun.report.last_batch = begun.pods.seq;
+  DEVMGR_RETURN_IF_ERROR(
+      CheckWitness(witness, begun.pods.seq, files.newest_log, &begun.report));
+  DEVMGR_ASSIGN_OR_RETURN(begun.report.last_time_ms,
+                          TimeOf(*begun.db, begun.pods.seq));
+  return begun;
 }
 
 }  // namespace
@@ -296,6 +367,26 @@ absl::StatusOr<Examined> ExamineDatabase(
   if (absl::IsDataLoss(found.status())) {
     found = Look(database, options, witness);
   }
+  return found;
+}
+
+absl::StatusOr<BegunExamination> BeginToExamine(
+    const fs::path& database, const rocksdb::Options& options,
+    const std::optional<Witness>& witness) {
+  auto begun = LookAtPods(database, options, witness);
+  if (absl::IsDataLoss(begun.status())) {  // As above.
+    begun = LookAtPods(database, options, witness);
+  }
+  return begun;
+}
+
+absl::StatusOr<Examined> EndExamination(BegunExamination begun) {
+  Examined found;
+  found.state = std::move(begun.pods);
+  found.report = std::move(begun.report);
+  found.db = std::move(begun.db);
+  DEVMGR_RETURN_IF_ERROR(
+      WithContext(ReadLedger(found), "as '{}' has it", begun.manifest));
   return found;
 }
 

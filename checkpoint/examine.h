@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,15 @@ struct Examined {
   std::unique_ptr<rocksdb::DB> db;
 };
 
+/// A database whose files are as they should be. Of its records those of pods
+/// are read, with the others still to come.
+struct BegunExamination {
+  state::State pods;  ///< And the number of the last batch.
+  RecoveryReport report;
+  std::string manifest;             ///< Its name.
+  std::unique_ptr<rocksdb::DB> db;  ///< As above.
+};
+
 /// Checks every byte that counts, and changes none. `witness` tells how much
 /// there must be.
 ///   DataLoss            what is damaged or missing; names the file
@@ -39,6 +49,15 @@ struct Examined {
 absl::StatusOr<Examined> ExamineDatabase(const std::filesystem::path& database,
                                          const rocksdb::Options& options,
                                          const std::optional<Witness>& witness);
+
+/// The same in two steps: what pods were answered is known after the first.
+/// The bytes of all files are compared with their checksums there, so that
+/// DataLoss in the second step is a record that should not have been written,
+/// or an error of the disk.
+absl::StatusOr<BegunExamination> BeginToExamine(
+    const std::filesystem::path& database, const rocksdb::Options& options,
+    const std::optional<Witness>& witness);
+absl::StatusOr<Examined> EndExamination(BegunExamination begun);
 
 struct LogPath {
   std::uint64_t number = 0;

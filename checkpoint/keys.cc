@@ -83,6 +83,10 @@ std::string HistoryKey(std::uint64_t seq) {
 
 std::string ClaimsBegin() { return std::string(kClaimPrefix); }
 
+std::string PodsBegin() { return std::string(kPodPrefix); }
+
+std::string PodsEnd() { return Behind(kPodPrefix); }
+
 std::string ClaimsEnd() { return Behind(kClaimPrefix); }
 
 std::string HistoryEnd() { return Behind(kHistoryPrefix); }

@@ -34,7 +34,10 @@ std::string SourceKeyOf(const state::SourceKey& source);
 std::string HolderKey(const state::ContainerId& id);
 std::string HistoryKey(std::uint64_t seq);
 
-/// Before the keys of all claims, and the first key behind them.
+/// Before the keys of all pods, and the first key behind them.
+std::string PodsBegin();
+std::string PodsEnd();
+/// The same of claims.
 std::string ClaimsBegin();
 std::string ClaimsEnd();
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -50,14 +51,23 @@ rocksdb::ReadOptions ReadAhead() {
   return options;
 }
 
+/// The first key behind those of a kind that is read by itself.
+std::optional<std::string> EndOfKind(std::optional<KeyKind> kind,
+                                     bool has_pods) {
+  if (kind == KeyKind::kHistory) return HistoryEnd();
+  if (kind == KeyKind::kClaim) return ClaimsEnd();
+  if (kind == KeyKind::kPod && has_pods) return PodsEnd();
+  return std::nullopt;
+}
+
 absl::Status ReadAllButClaims(rocksdb::DB& db, state::State& state) {
+  const bool has_pods = !state.pods.empty();
   const std::unique_ptr<rocksdb::Iterator> records(db.NewIterator(ReadAhead()));
   records->SeekToFirst();
   while (records->Valid()) {
     const std::string_view key = View(records->key());
-    const auto kind = KindOf(key);
-    if (kind == KeyKind::kHistory || kind == KeyKind::kClaim) {
-      records->Seek(kind == KeyKind::kClaim ? ClaimsEnd() : HistoryEnd());
+    if (const auto end = EndOfKind(KindOf(key), has_pods); end.has_value()) {
+      records->Seek(*end);
       continue;
     }
     DEVMGR_RETURN_IF_ERROR(PutRecord(key, View(records->value()), state));
@@ -151,9 +161,26 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db) {
   return ReadNumber(db, SeqKey());
 }
 
-absl::StatusOr<state::State> ReadState(rocksdb::DB& db,
-                                       const std::function<void()>& meanwhile) {
+absl::StatusOr<state::State> ReadPods(rocksdb::DB& db) {
   state::State state;
+  DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
+  const std::string end = PodsEnd();
+  const rocksdb::Slice bound(end);
+  rocksdb::ReadOptions options = ReadAhead();
+  options.iterate_upper_bound = &bound;
+  const std::unique_ptr<rocksdb::Iterator> pods(db.NewIterator(options));
+  for (pods->Seek(PodsBegin()); pods->Valid(); pods->Next()) {
+    DEVMGR_RETURN_IF_ERROR(
+        PutRecord(View(pods->key()), View(pods->value()), state));
+  }
+  DEVMGR_RETURN_IF_ERROR(FromRocksDb(pods->status(), "reading the ledger"));
+  return state;
+}
+
+absl::StatusOr<state::State> ReadState(rocksdb::DB& db,
+                                       const std::function<void()>& meanwhile,
+                                       state::State begun) {
+  state::State state = std::move(begun);
   DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
   ClaimReader claims(db);
   std::thread reader([&] { claims.Work(); });

@@ -37,10 +37,15 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
 absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> ReadClaim(
     std::string_view key, std::string_view value);
 
+/// Of the projection only the pods, and the number of the last batch.
+absl::StatusOr<state::State> ReadPods(rocksdb::DB& db);
+
 /// The projection. One more thread reads claims; this one reads the other
 /// records, does what else is to be done, if any, and then reads claims, too.
+/// `begun` is what ReadPods gave, or empty.
 absl::StatusOr<state::State> ReadState(
-    rocksdb::DB& db, const std::function<void()>& meanwhile = nullptr);
+    rocksdb::DB& db, const std::function<void()>& meanwhile = nullptr,
+    state::State begun = {});
 
 /// Whether a history of the batches `first` to `last` (0 for none) is the one
 /// that a ledger whose last batch is `seq` must have: every write of the ledger

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,7 +60,13 @@ class LedgerStore {
   /// Closes the store and gives up its lock.
   virtual ~LedgerStore() = default;
 
-  /// The projection of all batches on disk.
+  /// Of the projection only the pods, with the number of the last batch: what
+  /// can be answered before Load has read the rest. Nothing when there is
+  /// nothing to wait for.
+  virtual std::optional<state::State> PodsFirst() const { return std::nullopt; }
+
+  /// The projection of all batches on disk. Once it has failed after PodsFirst
+  /// gave some, so does everything.
   ///   DataLoss            a record cannot be decoded; the message names it
   ///   FailedPrecondition  the format is newer; nothing was touched
   virtual absl::StatusOr<state::State> Load() = 0;
@@ -92,6 +99,10 @@ struct RocksDbStoreOptions {
   std::filesystem::path directory;
   HistoryLimits history;
   Recovery recovery = Recovery::kStrict;
+  /// Opening compares the bytes of all files with their checksums and reads the
+  /// records of pods. Load does the rest: a record that cannot be decoded is
+  /// found there, and the database is opened to write. Strict only.
+  bool pods_first = false;
   /// Unix time; of the real clock when null.
   std::function<std::int64_t()> now_ms = nullptr;
 };

@@ -68,13 +68,14 @@ class RocksDbStore : public LedgerStore {
   }
 
   /// Checks what is there, then opens it to write.
-  absl::Status Open() {
+  absl::Status Open(bool pods_first) {
     DEVMGR_RETURN_IF_ERROR(directory_.damage());
     const bool is_new = !directory_.has_ledger();
     if (is_new) DEVMGR_RETURN_IF_ERROR(CreateLedger(directory_, options_));
     DEVMGR_ASSIGN_OR_RETURN(const auto witness,
                             ReadWitness(Disk(), directory_.path()));
     DEVMGR_ASSIGN_OR_RETURN(const fs::path found, directory_.FindDatabase());
+    if (pods_first && !is_new) return Begin(found, witness);
     DEVMGR_ASSIGN_OR_RETURN(report_, Examine(found, witness));
     if (is_new) report_.closed_cleanly = true;
     DEVMGR_RETURN_IF_ERROR(directory_.SettleDatabase());
@@ -92,7 +93,7 @@ class RocksDbStore : public LedgerStore {
           fmt::format("{}; it cannot be recovered: {}", MessageOf(damage),
                       MessageOf(recovered.status())));
     }
-    DEVMGR_RETURN_IF_ERROR(Open());
+    DEVMGR_RETURN_IF_ERROR(Open(/*pods_first=*/false));
     RecoveryReport report = *std::move(recovered);
     report.closed_cleanly = false;
     report.last_batch = report_.last_batch;
@@ -103,7 +104,16 @@ class RocksDbStore : public LedgerStore {
 
   RecoveryReport Recovered() const override { return report_; }
 
+  std::optional<state::State> PodsFirst() const override {
+    if (!begun_.has_value()) return std::nullopt;
+    return begun_->examination.pods;
+  }
+
   absl::StatusOr<state::State> Load() override {
+    if (begun_.has_value()) {
+      not_loaded_ = Finish(*std::exchange(begun_, std::nullopt));
+      if (absl::IsDataLoss(not_loaded_)) not_loaded_ = WithAdvice(not_loaded_);
+    }
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
     if (examined_.has_value()) {
       return *std::exchange(examined_, std::nullopt);
@@ -126,6 +136,7 @@ class RocksDbStore : public LedgerStore {
   }
 
   absl::StatusOr<state::State> Reopen() override {
+    DEVMGR_RETURN_IF_ERROR(not_loaded_);
     {
       std::unique_lock lock(db_mutex_);
       in_doubt_ = true;
@@ -151,7 +162,45 @@ class RocksDbStore : public LedgerStore {
   }
 
  private:
+  /// What Load goes on with.
+  struct Begun {
+    fs::path database;
+    std::optional<Witness> witness;
+    BegunExamination examination;
+  };
+
+  /// Checks the files and reads the pods; nothing is changed.
+  absl::Status Begin(const fs::path& database,
+                     const std::optional<Witness>& witness) {
+    auto begun = BeginToExamine(database, options_, witness);
+    if (!begun.ok()) {
+      return WithContext(begun.status(), "ledger in '{}'", database.string());
+    }
+    report_ = begun->report;
+    begun_ = Begun{database, witness, *std::move(begun)};
+    return absl::OkStatus();
+  }
+
+  /// Reads the other records, then opens the database to write.
+  absl::Status Finish(Begun begun) {
+    auto found = EndExamination(std::move(begun.examination));
+    if (absl::IsDataLoss(found.status())) {  // A second look, as always.
+      found = ExamineDatabase(begun.database, options_, begun.witness);
+    }
+    if (!found.ok()) {
+      return WithContext(found.status(), "ledger in '{}'",
+                         begun.database.string());
+    }
+    SetBounds(*found);
+    examined_ = std::move(found->state);
+    found->db.reset();
+    DEVMGR_RETURN_IF_ERROR(directory_.SettleDatabase());
+    DEVMGR_RETURN_IF_ERROR(OpenExamined());
+    return report_.closed_cleanly ? absl::OkStatus() : MarkOpen();
+  }
+
   absl::Status CheckUsable() const {
+    DEVMGR_RETURN_IF_ERROR(not_loaded_);
     if (!in_doubt_) return absl::OkStatus();
     return UnavailableError(
         "the ledger in '{}' is in doubt after a failed write",
@@ -271,6 +320,11 @@ class RocksDbStore : public LedgerStore {
   std::atomic<bool> in_doubt_ = true;
   bool marked_open_ = false;
 
+  /// Until Load goes on with it.
+  std::optional<Begun> begun_;
+  /// Why it never will be; what PodsFirst gave is all that is known then.
+  absl::Status not_loaded_;
+
   /// Until it is loaded.
   std::optional<state::State> examined_;
   RecoveryReport report_;
@@ -291,7 +345,8 @@ absl::StatusOr<std::unique_ptr<LedgerStore>> OpenRocksDbStoreOn(
       StateDirectory::Hold(options.directory, database.env->GetFileSystem()));
   auto store = std::make_unique<RocksDbStore>(std::move(directory), database,
                                               options.history);
-  absl::Status status = store->Open();
+  absl::Status status =
+      store->Open(options.pods_first && options.recovery == Recovery::kStrict);
   if (absl::IsDataLoss(status)) {
     if (options.recovery == Recovery::kStrict) return WithAdvice(status);
     status = store->Recover(status,

@@ -21,6 +21,8 @@ Ledger::Ledger(std::unique_ptr<checkpoint::LedgerStore> store,
 
 Ledger::~Ledger() { Stop(); }
 
+absl::StatusOr<state::State> Ledger::Load() { return store_->Load(); }
+
 void Ledger::Stop() {
   {
     MutexLock lock(mutex_);

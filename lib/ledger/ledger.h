@@ -63,6 +63,10 @@ class Ledger {
          OnHealth on_health = nullptr);
   ~Ledger();
 
+  /// As LedgerStore::Load, for what `initial` lacks; before anything is
+  /// submitted.
+  absl::StatusOr<state::State> Load();
+
   /// Drains the queue and joins. What is submitted from now on is Cancelled at
   /// once.
   void Stop();

@@ -37,16 +37,48 @@ std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   DriversFactory drivers = std::move(parts.drivers);
   PluginsFactory plugins = std::move(parts.plugins);
   PluginEndpointsFactory endpoints = std::move(parts.endpoints);
+  const bool has_pods_only = parts.has_pods_only;
   auto manager = std::unique_ptr<Manager>(new Manager(std::move(parts)));
+  const auto begin = [self = manager.get(), drivers = std::move(drivers),
+                      plugins = std::move(plugins), has_pods_only] {
+    self->Begin(drivers, plugins, has_pods_only);
+  };
   manager->OnLoop([&] {
-    manager->Start(drivers, plugins);
+    // Before what the endpoints bring; nothing that resolve needs waits for it.
+    if (has_pods_only) manager->executor_->Post(begin);
     if (endpoints) manager->endpoints_ = endpoints(*manager->executor_);
-    manager->PublishView();
-    manager->executor_->PublishAfterTasks(
-        [self = manager.get()] { self->PublishView(); });
+    if (!has_pods_only) begin();
     return 0;
   });
   return manager;
+}
+
+void Manager::Begin(const DriversFactory& drivers,
+                    const PluginsFactory& plugins, bool has_pods_only) {
+  if (has_pods_only) LoadRest();
+  Start(drivers, plugins);
+  PublishView();
+  executor_->PublishAfterTasks([this] { PublishView(); });
+  begun_ = true;
+}
+
+void Manager::LoadRest() {
+  auto state = ledger_->Load();
+  loaded_ = state.status();
+  // Nothing is concluded from a part of it.
+  state_ = state.ok() ? *std::move(state) : state::State();
+  if (loaded_.ok()) return;
+  node_news_.OnLedger(loaded_);
+  endpoints_.reset();
+}
+
+void Manager::WaitUntilBegun() const {
+  if (!begun_) OnLoop([] { return 0; });
+}
+
+absl::Status Manager::WaitUntilLoaded() const {
+  WaitUntilBegun();
+  return loaded_;
 }
 
 Manager::Manager(ManagerParts parts)
@@ -246,7 +278,8 @@ void Manager::Start(const DriversFactory& drivers,
   });
   StartDevices(plugins);
   pods::ObjectBook::Options book;
-  book.source = host_.objects;
+  ObjectSource* const source = loaded_.ok() ? host_.objects : nullptr;
+  book.source = source;
   book.events = &events_;
   book.boot_id = boot_id_;
   book.node_name = options_.node_name;
@@ -309,7 +342,7 @@ void Manager::Start(const DriversFactory& drivers,
   StartNodeStatus();
   StartActuator();
   RegisterListeners();
-  if (host_.objects == nullptr) return;
+  if (source == nullptr) return;
   source_problems_ = std::make_unique<pods::SourceProblems>(
       *executor_, events_, host_.objects->Describe());
   host_.objects->Subscribe(
@@ -320,6 +353,7 @@ void Manager::Start(const DriversFactory& drivers,
 Manager::~Manager() {
   // Intake closes, operations end, calls are cancelled and their completions
   // awaited, the ledger drains; what is posted after that finds it stopped.
+  WaitUntilBegun();
   if (host_.objects != nullptr) host_.objects->Unsubscribe();
   OnLoop([&] {
     actuator_.reset();
@@ -340,7 +374,7 @@ Manager::~Manager() {
 }
 
 void Manager::StartActuator() {
-  if (options_.actuate == Actuate::kNone) return;
+  if (options_.actuate == Actuate::kNone || !loaded_.ok()) return;
   actuator_ = std::make_unique<pods::Actuator>(pods::Actuator::Parts{
       *executor_, state_, *lifecycle_, *objects_,
       options_.actuate == Actuate::kSource, options_.retries,
@@ -389,50 +423,54 @@ absl::Status Manager::UnwantPod(const PodUid& pod) {
 }
 
 OperationId Manager::StartAdmitPod(const Pod& pod, AdmitDone done) {
-  return StartOnLoop([this, pod, done = Completion(std::move(done))](
-                         OperationId id) { lifecycle_->Admit(id, pod, done); });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const AdmitDone& end) {
+                       lifecycle_->Admit(id, pod, end);
+                     });
 }
 
 OperationId Manager::StartPreparePod(const PodUid& pod, Done done) {
-  return StartOnLoop(
-      [this, pod, done = Completion(std::move(done))](OperationId id) {
-        lifecycle_->Prepare(id, pod, done);
-      });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const Done& end) {
+                       lifecycle_->Prepare(id, pod, end);
+                     });
 }
 
 OperationId Manager::StartUnpreparePod(const PodUid& pod, Done done) {
-  return StartOnLoop(
-      [this, pod, done = Completion(std::move(done))](OperationId id) {
-        lifecycle_->Unprepare(id, pod, done);
-      });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const Done& end) {
+                       lifecycle_->Unprepare(id, pod, end);
+                     });
 }
 
 OperationId Manager::StartReleasePod(const PodUid& pod, Done done) {
-  return StartOnLoop(
-      [this, pod, done = Completion(std::move(done))](OperationId id) {
-        lifecycle_->Release(id, pod, done);
-      });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const Done& end) {
+                       lifecycle_->Release(id, pod, end);
+                     });
 }
 
 OperationId Manager::StartEndPod(const PodUid& pod, Done done) {
-  return StartOnLoop([this, pod, done = Completion(std::move(done))](
-                         OperationId id) { lifecycle_->End(id, pod, done); });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const Done& end) {
+                       lifecycle_->End(id, pod, end);
+                     });
 }
 
 OperationId Manager::StartBeforeContainerStart(const PodUid& pod,
                                                const ContainerName& container,
                                                Done done) {
-  return StartOnLoop([this, pod, container,
-                      done = Completion(std::move(done))](OperationId id) {
-    starts_->BeforeStart(id, pod, container, done);
-  });
+  return StartOnLoop(std::move(done),
+                     [this, pod, container](OperationId id, const Done& end) {
+                       starts_->BeforeStart(id, pod, container, end);
+                     });
 }
 
 OperationId Manager::StartReleaseInitContainers(const PodUid& pod, Done done) {
-  return StartOnLoop(
-      [this, pod, done = Completion(std::move(done))](OperationId id) {
-        starts_->ReleaseInit(id, pod, done);
-      });
+  return StartOnLoop(std::move(done),
+                     [this, pod](OperationId id, const Done& end) {
+                       starts_->ReleaseInit(id, pod, end);
+                     });
 }
 
 void Manager::Cancel(OperationId operation) {
@@ -491,6 +529,7 @@ absl::StatusOr<PodUid> Manager::FindPod(const ObjectName& name) const {
 }
 
 std::shared_ptr<const ObjectSnapshot> Manager::Objects() const {
+  WaitUntilBegun();
   return objects_->Current();
 }
 

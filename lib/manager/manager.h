@@ -16,6 +16,7 @@
 #include "common/feature_gates.h"
 #include "common/mutex.h"
 #include "common/run_on.h"
+#include "common/status.h"
 #include "events/event_log.h"
 #include "events/observers.h"
 #include "ledger/changes.h"
@@ -67,7 +68,7 @@ using PluginsFactory = std::function<std::unique_ptr<plugin::Plugins>(
     Executor& executor, plugin::PluginListener& listener)>;
 
 /// Opens the endpoints at which drivers and plugins register, on the manager's
-/// executor; they are closed before those.
+/// executor, perhaps before those are made; they are closed before those.
 using PluginEndpointsFactory =
     std::function<std::shared_ptr<node::PluginEndpoints>(Executor& executor)>;
 
@@ -77,6 +78,8 @@ struct ManagerParts {
   Host host;
   std::unique_ptr<checkpoint::LedgerStore> store;
   state::State state;  ///< What the store holds.
+  /// It holds more: the manager's thread loads it before it does anything.
+  bool has_pods_only = false;
   DriversFactory drivers;
   PluginsFactory plugins;            ///< Null: there are none.
   PluginEndpointsFactory endpoints;  ///< Null: none can register.
@@ -121,6 +124,7 @@ class Manager final : public DeviceManager, private Maintenance {
   absl::StatusOr<PodUid> FindPod(const ObjectName& name) const override;
   std::shared_ptr<const ObjectSnapshot> Objects() const override;
 
+  absl::Status WaitUntilLoaded() const override;
   std::shared_ptr<const NodeView> View() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   Maintenance& maintenance() override { return *this; }
@@ -143,14 +147,20 @@ class Manager final : public DeviceManager, private Maintenance {
       std::uint64_t after, std::size_t most) const override;
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;
   absl::StatusOr<FsckReport> Fsck(FsckMode mode) override {
+    DEVMGR_RETURN_IF_ERROR(WaitUntilLoaded());
     return check_->Run(mode);
   }
 
-  /// Runs `work` on the manager's thread, with the number of a new operation.
-  template <typename Work>
-  OperationId StartOnLoop(Work work) {
+  /// Runs `work` on the manager's thread, with the number of a new operation
+  /// and what to call at its end; fails it when there is no ledger.
+  template <typename Result, typename Work>
+  OperationId StartOnLoop(std::function<void(Result)> done, Work work) {
     const OperationId id = ++last_operation_;
-    executor_->Post([id, work = std::move(work)] { work(id); });
+    executor_->Post(
+        [this, id, work = std::move(work), done = Completion(std::move(done))] {
+          if (!loaded_.ok()) return done(loaded_);
+          work(id, done);
+        });
     return id;
   }
   /// A completion that calls `done` when what led to it can be seen.
@@ -170,6 +180,12 @@ class Manager final : public DeviceManager, private Maintenance {
   bool RunUntilFinished(
       const std::function<void(std::function<void()> finish)>& begin) override;
 
+  /// The first task, or the second one after that which has opened the
+  /// endpoints.
+  void Begin(const DriversFactory& drivers, const PluginsFactory& plugins,
+             bool has_pods_only);
+  void LoadRest();
+  void WaitUntilBegun() const;
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
   resources::DeviceBook::Parts PartsOfDevices();
@@ -223,6 +239,11 @@ class Manager final : public DeviceManager, private Maintenance {
   const std::unique_ptr<Executor> executor_;
   mutable Mutex view_mutex_;
   std::shared_ptr<const NodeView> view_ DEVMGR_GUARDED_BY(view_mutex_);
+
+  /// Why the ledger could not be read to its end: then every operation fails,
+  /// and only answers are given. Constant since `begun_`.
+  absl::Status loaded_;
+  std::atomic<bool> begun_{false};
 
   // The manager's thread only, but for the ledger, which has its own.
   state::State state_;       ///< The durable projection as this thread sees it.

@@ -124,6 +124,7 @@ absl::StatusOr<std::unique_ptr<checkpoint::LedgerStore>> OpenStore(
   checkpoint::RocksDbStoreOptions store;
   store.directory = options.state_dir;
   store.recovery = options.ledger.recovery;
+  store.pods_first = true;
   store.now_ms = [&host] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
                host.now().time_since_epoch())
@@ -141,7 +142,12 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(options.plugin_registry_dir));
   manager::ManagerParts parts;
   DEVMGR_ASSIGN_OR_RETURN(parts.store, OpenStore(options, host));
-  DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
+  if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
+    parts.state = *std::move(pods);
+    parts.has_pods_only = true;
+  } else {
+    DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
+  }
   parts.numa_nodes = KernelNumaNodes();
   auto runtime = rpc::Runtime::Start();
   if (!runtime.ok()) return runtime.status();

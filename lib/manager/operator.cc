@@ -11,42 +11,43 @@ namespace devmgr::manager {
 
 void Manager::StartForceReleaseClaim(const ObjectName& claim,
                                      const std::string& reason, Done done) {
-  executor_->Post([this, claim, reason, done = Completion(std::move(done))] {
-    ledger_->Submit(
-        [claim, reason](const state::State& state) {
-          return claim::ForceRelease(state, claim, reason);
-        },
-        *executor_, done);
-  });
+  StartOnLoop(std::move(done),
+              [this, claim, reason](OperationId, const Done& end) {
+                ledger_->Submit(
+                    [claim, reason](const state::State& state) {
+                      return claim::ForceRelease(state, claim, reason);
+                    },
+                    *executor_, end);
+              });
 }
 
 void Manager::StartHandOverResource(const ResourceName& resource,
                                     ResourceOwner owner,
                                     const std::string& reason, Done done) {
-  executor_->Post(
-      [this, resource, owner, reason, done = Completion(std::move(done))] {
-        ownership_->HandOver(resource, owner, reason, done);
-      });
+  StartOnLoop(std::move(done),
+              [this, resource, owner, reason](OperationId, const Done& end) {
+                ownership_->HandOver(resource, owner, reason, end);
+              });
 }
 
 void Manager::StartConfirmSource(const std::string& reason, Done done) {
-  executor_->Post([this, reason, done = Completion(std::move(done))] {
-    objects_->Confirm(reason, done);
+  StartOnLoop(std::move(done), [this, reason](OperationId, const Done& end) {
+    objects_->Confirm(reason, end);
   });
 }
 
 void Manager::StartFreeHolder(const std::string& container_id,
                               const std::string& reason, Done done) {
-  executor_->Post(
-      [this, container_id, reason, done = Completion(std::move(done))] {
-        foreign_->Free(container_id, reason, done);
-      });
+  StartOnLoop(std::move(done),
+              [this, container_id, reason](OperationId, const Done& end) {
+                foreign_->Free(container_id, reason, end);
+              });
 }
 
 void Manager::StartRecordWish(const PodWish& wish, Done done) {
-  executor_->Post([this, wish, done = Completion(std::move(done))] {
+  StartOnLoop(std::move(done), [this, wish](OperationId, const Done& end) {
     if (wish.uid.value.empty()) {
-      return done(InvalidArgumentError("the pod has no UID"));
+      return end(InvalidArgumentError("the pod has no UID"));
     }
     ledger_->Submit(
         [wish](const state::State&) -> absl::StatusOr<state::Decision> {
@@ -59,7 +60,7 @@ void Manager::StartRecordWish(const PodWish& wish, Done done) {
                           wish.wanted ? "wanted" : "not wanted", wish.caller);
           return decision;
         },
-        *executor_, done);
+        *executor_, end);
   });
 }
 

@@ -64,7 +64,7 @@ void Manager::PublishView() {
   around.sequence = ++views_;
   around.last_event = events_.last_sequence();
   around.node = node_;
-  around.ledger = ledger_->health();
+  around.ledger = loaded_.ok() ? ledger_->health() : loaded_;
   around.plugins = PluginsNow();
   if (endpoints_ != nullptr) around.sockets = endpoints_->RegistrationSockets();
   around.runtimes = runtimes_.Runtimes();
@@ -75,12 +75,14 @@ void Manager::PublishView() {
 }
 
 std::shared_ptr<const NodeView> Manager::View() const {
+  WaitUntilBegun();
   const MutexLock lock(view_mutex_);
   return view_;
 }
 
 absl::Status Manager::ReportRuntime(const RuntimeReport& report) {
   return OnLoop([&] {
+    if (!loaded_.ok()) return loaded_;
     const absl::Status taken = runtimes_.Take(report);
     if (taken.ok()) foreign_->Take(report);
     return taken;
@@ -93,6 +95,7 @@ std::vector<EventInfo> Manager::Events(std::uint64_t after) const {
 
 absl::StatusOr<std::vector<DecisionInfo>> Manager::History(
     std::uint64_t after, std::size_t most) const {
+  DEVMGR_RETURN_IF_ERROR(WaitUntilLoaded());
   auto batches = ledger_->History(after, most);
   if (!batches.ok()) return batches.status();
   std::vector<DecisionInfo> decisions;
@@ -103,6 +106,7 @@ absl::StatusOr<std::vector<DecisionInfo>> Manager::History(
 }
 
 absl::StatusOr<LedgerView> Manager::StateAt(const LedgerPoint& at) const {
+  DEVMGR_RETURN_IF_ERROR(WaitUntilLoaded());
   state::State now = OnLoop([&] { return state_; });
   const auto read = [&](std::uint64_t after, std::size_t most) {
     return ledger_->History(after, most);

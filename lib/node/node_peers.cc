@@ -98,9 +98,16 @@ absl::StatusOr<std::shared_ptr<PluginEndpoints>> NodePeers::OpenPluginEndpoints(
     Executor& executor) {
   DEVMGR_ASSIGN_OR_RETURN(
       std::shared_ptr<PluginEndpoints> endpoints,
-      PluginEndpoints::Open({executor, *runtime_, *drivers_, *plugins_,
-                             options_.plugin_registry_dir,
-                             options_.device_plugin_dir, host_.log}));
+      PluginEndpoints::Open(
+          {executor, *runtime_,
+           [self = shared_from_this()]() -> dra::DriverRegistry& {
+             return *self->drivers_;
+           },
+           [self = shared_from_this()]() -> plugin::PluginRegistry& {
+             return *self->plugins_;
+           },
+           options_.plugin_registry_dir, options_.device_plugin_dir,
+           host_.log}));
   return endpoints;
 }
 

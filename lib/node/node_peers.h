@@ -21,12 +21,13 @@ namespace devmgr::node {
 /// Makes the drivers and plugins of a real node, and the endpoints at which
 /// they register, on the manager's executor, where they live. The drivers,
 /// which go last, keep the runtime.
-class NodePeers {
+class NodePeers : public std::enable_shared_from_this<NodePeers> {
  public:
-  /// `options` and `host` are borrowed until the last of these is made.
-  NodePeers(std::shared_ptr<rpc::Runtime> runtime,
-            const DeviceManagerOptions& options, const Host& host)
-      : runtime_(std::move(runtime)), options_(options), host_(host) {}
+  NodePeers(std::shared_ptr<rpc::Runtime> runtime, DeviceManagerOptions options,
+            Host host)
+      : runtime_(std::move(runtime)),
+        options_(std::move(options)),
+        host_(std::move(host)) {}
 
   /// As manager::DriversFactory.
   std::unique_ptr<dra::Drivers> MakeDrivers(
@@ -34,14 +35,15 @@ class NodePeers {
   /// As manager::PluginsFactory.
   std::unique_ptr<plugin::Plugins> MakePlugins(
       Executor& executor, plugin::PluginListener& listener);
-  /// For those made before. As PluginEndpoints::Open.
+  /// As PluginEndpoints::Open, for those above, which may be made later. Keeps
+  /// this alive.
   absl::StatusOr<std::shared_ptr<PluginEndpoints>> OpenPluginEndpoints(
       Executor& executor);
 
  private:
   const std::shared_ptr<rpc::Runtime> runtime_;
-  const DeviceManagerOptions& options_;
-  const Host& host_;
+  const DeviceManagerOptions options_;
+  const Host host_;
   dra::DriverRegistry* drivers_ = nullptr;
   plugin::PluginRegistry* plugins_ = nullptr;
 };

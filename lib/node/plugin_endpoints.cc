@@ -22,13 +22,6 @@ absl::StatusOr<std::unique_ptr<PluginEndpoints>> PluginEndpoints::Open(
 absl::Status PluginEndpoints::OpenDirectory() {
   const auto& directory = parts_.plugin_registry_dir;
   if (directory.empty()) return absl::OkStatus();
-  registrar_ = std::make_unique<registration::Registrar>(
-      parts_.executor, directory,
-      registration::GrpcPluginDialer(parts_.runtime),
-      std::map<std::string, registration::PluginHandler*>{
-          {dra::DriverRegistry::kPluginType, &parts_.drivers},
-          {plugin::PluginRegistry::kPluginType, &parts_.plugins}},
-      parts_.log);
   DEVMGR_ASSIGN_OR_RETURN(watcher_,
                           watcher::DirectoryWatcher::Start(
                               parts_.runtime.poller(), directory,
@@ -36,10 +29,23 @@ absl::Status PluginEndpoints::OpenDirectory() {
                                   const watcher::DirectoryEvent& event) {
                                 parts_.executor.Post([this, alive, event] {
                                   if (!alive.expired())
-                                    registrar_->OnDirectoryEvent(event);
+                                    Registered().OnDirectoryEvent(event);
                                 });
                               }));
   return absl::OkStatus();
+}
+
+registration::Registrar& PluginEndpoints::Registered() {
+  if (registrar_ == nullptr) {
+    registrar_ = std::make_unique<registration::Registrar>(
+        parts_.executor, parts_.plugin_registry_dir,
+        registration::GrpcPluginDialer(parts_.runtime),
+        std::map<std::string, registration::PluginHandler*>{
+            {dra::DriverRegistry::kPluginType, &parts_.drivers()},
+            {plugin::PluginRegistry::kPluginType, &parts_.plugins()}},
+        parts_.log);
+  }
+  return *registrar_;
 }
 
 absl::Status PluginEndpoints::OpenSocket() {
@@ -53,7 +59,7 @@ absl::Status PluginEndpoints::OpenSocket() {
                    parts_.executor, parts_.runtime, std::move(options),
                    [this](const plugin::RegisterRequest& request,
                           plugin::RegistrySocket::Answer answer) {
-                     parts_.plugins.RegisterFromSocket(
+                     parts_.plugins().RegisterFromSocket(
                          request, parts_.device_plugin_dir, std::move(answer));
                    }));
   return absl::OkStatus();

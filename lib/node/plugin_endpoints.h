@@ -6,6 +6,7 @@
 #include <devmgr/status_types.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,8 +28,10 @@ class PluginEndpoints {
   struct Parts {
     Executor& executor;
     rpc::Runtime& runtime;
-    dra::DriverRegistry& drivers;
-    plugin::PluginRegistry& plugins;
+    /// The drivers and plugins, which are there when the executor's tasks
+    /// after that of Open run.
+    std::function<dra::DriverRegistry&()> drivers;
+    std::function<plugin::PluginRegistry&()> plugins;
     /// Empty: there is no such endpoint.
     std::filesystem::path plugin_registry_dir;
     std::filesystem::path device_plugin_dir;
@@ -46,10 +49,12 @@ class PluginEndpoints {
  private:
   explicit PluginEndpoints(Parts parts) : parts_(std::move(parts)) {}
   absl::Status OpenDirectory();
+  registration::Registrar& Registered();
   absl::Status OpenSocket();
 
   const Parts parts_;
   // Destroyed from the bottom up: no event, then no handshake.
+  /// Null until the first event.
   std::unique_ptr<registration::Registrar> registrar_;
   std::unique_ptr<plugin::RegistrySocket> socket_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);

@@ -135,8 +135,11 @@ class WatchedStore {
   absl::Status TryOpen() {
     rocksdb::Options database = LedgerOptions(disk_->env());
     database.write_buffer_size = 64 * 1024;  // The least there can be.
-    auto store = OpenRocksDbStoreOn({StateIn(folder_.path()), {}}, database);
+    // In the two steps of a manager; Recover opens in one.
+    auto store = OpenRocksDbStoreOn(
+        {.directory = StateIn(folder_.path()), .pods_first = true}, database);
     if (!store.ok()) return store.status();
+    DEVMGR_RETURN_IF_ERROR((*store)->Load().status());
     store_ = *std::move(store);
     return absl::OkStatus();
   }

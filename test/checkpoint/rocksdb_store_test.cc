@@ -26,6 +26,16 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+/// What all files but `lock` hold, by their paths.
+std::map<std::string, std::string> RawFiles(const fs::path& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file() || entry.path().filename() == "lock") continue;
+    files[entry.path().string()] = ReadFile(entry.path());
+  }
+  return files;
+}
+
 class RocksDbStoreTest : public ::testing::Test {
  protected:
   fs::path Dir() const { return folder_.path() / "state"; }
@@ -35,11 +45,21 @@ class RocksDbStoreTest : public ::testing::Test {
   }
   /// Opening, or loading what was opened, must fail.
   void ExpectRefused(absl::StatusCode code, const std::string& message) const {
-    auto store = OpenRocksDbStore({Dir(), {}});
-    const absl::Status status =
-        store.ok() ? (*store)->Load().status() : store.status();
-    EXPECT_EQ(status.code(), code) << status;
-    EXPECT_THAT(MessageOf(status), HasSubstr(message));
+    for (const bool pods_first : {false, true}) {
+      auto store =
+          OpenRocksDbStore({.directory = Dir(), .pods_first = pods_first});
+      const absl::Status status =
+          store.ok() ? (*store)->Load().status() : store.status();
+      EXPECT_EQ(status.code(), code) << status;
+      EXPECT_THAT(MessageOf(status), HasSubstr(message));
+      if (!store.ok()) continue;
+      // For good.
+      EXPECT_EQ((*store)->Load().status(), status);
+      EXPECT_EQ((*store)->Reopen().status(), status);
+      const state::Batch batch = WorkloadBatch(4);
+      EXPECT_EQ((*store)->Append({&batch, 1}), status);
+      EXPECT_EQ((*store)->History(0).status(), status);
+    }
   }
   void Fill(std::uint64_t first, std::uint64_t last) const {
     const auto store = MustOpen(Dir());
@@ -70,6 +90,33 @@ TEST_F(RocksDbStoreTest, KeepsEverythingOverRestarts) {
     EXPECT_TRUE(*store->Load() == WorkloadState(seq + 29));
     EXPECT_EQ(store->History(0)->size(), seq + 29);
   }
+}
+
+TEST_F(RocksDbStoreTest, GivesThePodsBeforeItLoadsTheRest) {
+  const RocksDbStoreOptions options{.directory = Dir(), .pods_first = true};
+  EXPECT_FALSE((*OpenRocksDbStore(options))->PodsFirst().has_value());
+  Fill(1, 30);
+  const auto before = RawFiles(Dir());
+  {
+    const auto store = *OpenRocksDbStore(options);
+    const auto pods = store->PodsFirst();
+    ASSERT_TRUE(pods.has_value());
+    state::State expected;
+    expected.seq = 30;
+    for (const auto& [uid, pod] : WorkloadState(30).pods) expected.Put(pod);
+    EXPECT_TRUE(*pods == expected);
+    EXPECT_TRUE(store->Recovered().closed_cleanly);
+    EXPECT_EQ(store->Recovered().last_batch, 30u);
+    EXPECT_GT(store->Recovered().last_time_ms, 0);
+  }
+  EXPECT_EQ(RawFiles(Dir()), before);
+  const auto store = *OpenRocksDbStore(options);
+  EXPECT_TRUE(*store->Load() == WorkloadState(30));
+  EXPECT_FALSE(store->PodsFirst().has_value());
+  const state::Batch batch = WorkloadBatch(31);
+  ASSERT_TRUE(store->Append({&batch, 1}).ok());
+  EXPECT_TRUE(*store->Reopen() == WorkloadState(31));
+  EXPECT_EQ(store->History(0)->size(), 31u);
 }
 
 TEST_F(RocksDbStoreTest, BoundsTheHistoryOverRestarts) {

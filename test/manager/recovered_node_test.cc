@@ -6,7 +6,9 @@
 #include "checkpoint/ledger_store.h"
 #include "checkpoint/store_support.h"
 #include "checkpoint/witness.h"
+#include "common/status.h"
 #include "manager/manager_fixture.h"
+#include "support/status_matchers.h"
 #include "support/temp_folder.h"
 
 namespace devmgr {
@@ -134,6 +136,70 @@ TEST_F(RecoveredNodeTest, PodThatIsBeingReleasedAndWantedIsAdmittedAnew) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   EXPECT_THAT(node_.Resolve("p", "c"), SizeIs(2));
   EXPECT_THAT(node_.drivers.prepared(kDriver), SizeIs(1));
+}
+
+/// The same pod, of a manager that answers before it has read all.
+class LoadingNodeTest : public ManagerTest {
+ protected:
+  void SetUp() override {
+    ManagerTest::SetUp();
+    node_.open_store = [this] {
+      auto store = checkpoint::OpenRocksDbStore(
+          {.directory = folder_.path(), .pods_first = true});
+      EXPECT_TRUE(store.ok()) << store.status();
+      return store.ok() ? *std::move(store) : nullptr;
+    };
+    node_.Start();
+    node_.Publish(ClaimYaml("c1", "u-1", {kDriver}, {"u-p"}) +
+                  PodYaml("p", "u-p", {"c1"}));
+    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+    node_.Stop();
+  }
+  /// What resolve answers for the pod's container.
+  absl::Status Resolve() {
+    const auto answer = node_.manager().PodDevicesOf({"u-p"});
+    if (answer.ok()) EXPECT_THAT((*answer)->containers, SizeIs(1));
+    return answer.status();
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(LoadingNodeTest, ResolvesAtOnceAndThenDoesAllElse) {
+  for (int i = 0; i < 10; ++i) {
+    node_.Start();
+    EXPECT_THAT(Resolve(), IsOk());
+    node_.Stop();  // Perhaps before it is loaded.
+  }
+  node_.Start();
+  EXPECT_THAT(node_.manager().WaitUntilLoaded(), IsOk());
+  EXPECT_THAT(Resolve(), IsOk());
+  EXPECT_THAT(node_.manager().EndPod({"u-p"}), IsOk());
+  EXPECT_FALSE(node_.drivers.calls().back().prepare);
+}
+
+TEST_F(LoadingNodeTest, TakesNoDecisionWithoutARecordThatCannotBeDecoded) {
+  checkpoint::PutRaw(folder_.path(), {{checkpoint::ClaimKey({"u-1"}), "\xff"}});
+  const std::size_t calls = node_.drivers.calls().size();
+  node_.Start();
+  DeviceManager& manager = node_.manager();
+  const absl::Status loaded = manager.WaitUntilLoaded();
+  EXPECT_EQ(loaded.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(MessageOf(loaded),
+              AllOf(HasSubstr("record 'c/u-1'"), HasSubstr("lenient")));
+  EXPECT_THAT(Resolve(), IsOk());
+  EXPECT_EQ(manager.EndPod({"u-p"}), loaded);
+  EXPECT_EQ(manager.AdmitPod(Pod()).status(), loaded);
+  EXPECT_EQ(manager.BeforeContainerStart({"u-p"}, "main"), loaded);
+  EXPECT_EQ(manager.maintenance().History(0).status(), loaded);
+  EXPECT_EQ(manager.maintenance().Fsck({}).status(), loaded);
+  EXPECT_EQ(manager.maintenance().ForceReleaseClaim({"default", "c1"}, "why"),
+            loaded);
+  EXPECT_EQ(manager.View()->Node().ledger_error, MessageOf(loaded));
+  EXPECT_EQ(node_.drivers.calls().size(), calls);
+  node_.Stop();
+  EXPECT_EQ(checkpoint::ReadStoppedStore(folder_.path()).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -148,7 +148,12 @@ void TestNode::Start(bool with_actuator) {
   parts.host.now = [] { return std::chrono::system_clock::now(); };
   parts.host.metrics = metrics;
   parts.store = open_store();
-  parts.state = *parts.store->Load();
+  if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
+    parts.state = *std::move(pods);
+    parts.has_pods_only = true;
+  } else {
+    parts.state = *parts.store->Load();
+  }
   parts.drivers = [this](Executor& executor,
                          std::function<void(const std::string&)> on_change) {
     return drivers.Make(executor, std::move(on_change));

@@ -364,11 +364,16 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
                           **manager, config.endpoint, Log, *control)
                     : absl::StatusOr<std::unique_ptr<devmgr::InspectionServer>>(
                           control.status());
-  if (server.ok()) {
+  absl::Status status = server.status();
+  if (status.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),
                  config.endpoint.string());
-    spdlog::info("stopping on signal {}; pods stay prepared",
-                 WaitForEnd(signals, objects->api_server.get()));
+    // It resolves meanwhile.
+    status = (*manager)->WaitUntilLoaded();
+    if (status.ok()) {
+      spdlog::info("stopping on signal {}; pods stay prepared",
+                   WaitForEnd(signals, objects->api_server.get()));
+    }
     server->reset();
   }
   // Side by side, since the exposer takes its time.
@@ -380,7 +385,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
     spdlog::warn(
         "closed the connection of a metrics client that does not read");
   }
-  return server.status();
+  return status;
 }
 
 }  // namespace

@@ -76,10 +76,13 @@ class DEVMGR_EXPORT DeviceManager {
 
   /// Recovers the ledger, then accepts drivers without waiting for any: what
   /// was prepared in this boot resolves at once. Blocks for disk only.
+  /// The bytes of all files are checked, and the pods are read. The rest is
+  /// read on the manager's thread before it does anything else; what waits for
+  /// it is each call but those that resolve (WaitUntilLoaded says how it went).
   ///   InvalidArgument     an option is out of range; the message names all
   ///   FailedPrecondition  the ledger is held by another process, or is newer
   ///   PermissionDenied    a directory is not ours to use
-  ///   DataLoss            the ledger is present but cannot be decoded
+  ///   DataLoss            the ledger is present but damaged
   static absl::StatusOr<std::unique_ptr<DeviceManager>> Open(
       const DeviceManagerOptions& options, Host host = {});
 
@@ -205,10 +208,16 @@ class DEVMGR_EXPORT DeviceManager {
   /// another node's pods none. Never blocks.
   virtual std::shared_ptr<const ObjectSnapshot> Objects() const = 0;
 
+  /// Waits until the ledger is read to its end. After an error no operation is
+  /// taken, all fail with it, and what pods were answered still resolves.
+  ///   DataLoss     a record cannot be decoded; nothing was changed
+  ///   Unavailable  the disk fails
+  virtual absl::Status WaitUntilLoaded() const { return absl::OkStatus(); }
+
   /// What the node is now; never null. It has all that calls which have
   /// returned did, and all that observers and completions were given. A new one
   /// is published after every change, at a cost that does not grow with pods,
-  /// claims or devices; this call waits for nothing.
+  /// claims or devices; this call waits for nothing once the ledger is loaded.
   virtual std::shared_ptr<const NodeView> View() const = 0;
 
   /// Events after `sequence`, oldest first. The newest `max_events` are kept,
