@@ -261,9 +261,13 @@ void ApiSession::AfterReflector(Watched& watched) {
     parts_.warn(reflector.last_error());
     PublishSoon();
   }
+  const bool had_trouble = watched.trouble != Reflector::Trouble::kNone;
   if (std::exchange(watched.trouble, reflector.trouble()) !=
       reflector.trouble()) {
     PublishSoon();
+  }
+  if (had_trouble && watched.trouble == Reflector::Trouble::kNone) {
+    AfterBreak(watched);
   }
   const bool is_not_served =
       reflector.trouble() == Reflector::Trouble::kNotServed;
@@ -280,22 +284,33 @@ void ApiSession::AfterReflector(Watched& watched) {
   Step();
 }
 
+void ApiSession::AfterBreak(const Watched& watched) {
+  // A server with an older state, as from a backup, lets a watch start from a
+  // version that it has not reached, and sends nothing until it has.
+  if (&watched == watched_[0].get() &&
+      pods().phase() == Reflector::Phase::kWatching && !confirm_at_) {
+    confirm_at_ = parts_.executor.Now() + kConfirmAfter;
+  }
+}
+
 void ApiSession::TakePodChanges() {
-  bool has_new = false;
+  bool differs = false;
   bool has_changed = false;
   for (const ObjectChange& change : pods().TakeChanges()) {
     has_changed = true;
     if (change.kind == ObjectChange::Kind::kUpsert) {
-      has_new |= uids_before_.count(change.object->uid) == 0;
+      differs |= uids_before_.count(change.object->uid) == 0;
       gone_.Remove(change.object->uid);
     } else if (change.is_reported) {
       gone_.Add(change.object->uid);
+    } else {
+      differs = true;  // It was there a moment ago.
     }
   }
   if (pods().lists() != lists_) {
     has_changed = true;
     lists_ = pods().lists();
-    is_confirmed_ = std::exchange(is_confirming_, false) && !has_new;
+    is_confirmed_ = std::exchange(is_confirming_, false) && !differs;
     confirm_at_.reset();
     if (!is_confirmed_) {
       confirm_at_ = parts_.executor.Now() + kConfirmAfter;

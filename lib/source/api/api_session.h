@@ -54,7 +54,8 @@ class ApiSession {
         on_resource_version = {};
   };
 
-  /// A list after a start or a break is confirmed by another one.
+  /// A list is confirmed by another one, and a watch that goes on after a
+  /// break by a list.
   static constexpr std::chrono::seconds kConfirmAfter{30};
   /// Certificates are looked at while nothing is sent.
   static constexpr std::chrono::seconds kLookAtFiles{150};
@@ -112,6 +113,8 @@ class ApiSession {
 
   void After();
   void AfterReflector(Watched& watched);
+  /// The server answers again.
+  void AfterBreak(const Watched& watched);
   void TakePodChanges();
   void Confirm();
   void FollowDiscovery();

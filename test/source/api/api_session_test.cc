@@ -200,6 +200,45 @@ TEST_F(ApiSessionTest, DoesNotVouchWhenTheSecondListHasMorePods) {
   EXPECT_TRUE(snapshot->vouched);
 }
 
+TEST_F(ApiSessionTest, DoesNotVouchWhenTheSecondListHasFewerPods) {
+  StartWith({PodText("a", "u-a", 7), PodText("b", "u-b", 8)});
+  executor.Advance(seconds(30));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("b", "u-b", 8)}, "50")));
+  executor.RunPending();
+  EXPECT_FALSE(snapshot->vouched);
+  executor.Advance(seconds(30));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("b", "u-b", 8)}, "51")));
+  executor.RunPending();
+  EXPECT_TRUE(snapshot->vouched);
+}
+
+TEST_F(ApiSessionTest, ListsAgainAfterABreak) {
+  StartWith({PodText("a", "u-a", 7)});
+  executor.Advance(seconds(30));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("a", "u-a", 7)}, "105")));
+  executor.RunPending();
+  transport.Begin(transport.Find(kWatch));
+  executor.Advance(minutes(2));
+  transport.End(transport.Find(kWatch), absl::UnavailableError("reset"));
+  executor.Advance(seconds(2));
+  // The server is back with an older state, and lets the watch start.
+  ASSERT_NE(transport.Find("pods?resourceVersion=105"), 0u);
+  transport.Begin(transport.Find(kWatch));
+  executor.Advance(seconds(29));
+  EXPECT_EQ(transport.Find("limit=500"), 0u);
+  executor.Advance(seconds(1));
+  ASSERT_TRUE(
+      transport.Answer("limit=500", ListText({PodText("b", "u-b", 6)}, "60")));
+  executor.RunPending();
+  EXPECT_THAT(Pods(), ElementsAre("b/u-b"));
+  EXPECT_FALSE(snapshot->vouched);
+  EXPECT_THAT(Gone(), IsEmpty());
+  EXPECT_NE(transport.Find("pods?resourceVersion=60"), 0u);
+}
+
 TEST_F(ApiSessionTest, TwoPodsOfOneNameReleaseNone) {
   StartWith({PodText("p", "u-q", 7)});
   SendEvent("ADDED", PodText("p", "u-a", 101));
