@@ -31,9 +31,9 @@ def run(command, **keywords):
                         stdin=subprocess.DEVNULL, **keywords)
 
 
-def wait_for(condition):
+def wait_for(condition, patience=PATIENCE):
   """Whether `condition` became true in time."""
-  end = time.monotonic() + PATIENCE
+  end = time.monotonic() + patience
   while not condition():
     if time.monotonic() > end:
       return False
@@ -53,6 +53,9 @@ class Program:
   def lines(self):
     with open(self.log, encoding='utf-8', errors='replace') as text:
       return text.read().splitlines()
+
+  def ended(self):
+    return self._process.poll() is not None
 
   def stop(self, how=signal.SIGTERM):
     if self._process.poll() is None:

@@ -2,10 +2,13 @@
 
 // A DRA driver on the official helper (k8s.io/dynamic-resource-allocation's
 // kubeletplugin), as vendors build theirs. The API server is client-go's fake
-// one, with the claims of a manifest. Prints one line per event.
+// one, with the claims of a manifest, or a real one, to which it publishes
+// slices. Prints one line per event.
 //
 //	driver --name DRIVER --root DIR --manifest FILE [--instance UID]
-//	       [--api v1,v1beta1] [--health] [--orders DIR]
+//	       [--api v1,v1beta1] [--health] [--orders DIR] [--cdi DIR]
+//	driver --name DRIVER --root DIR --server URL --credentials DIR
+//	       [--account NAME] [--devices N] ...
 //
 // While DIR holds a file `prepare-hang`, `prepare-fail` (the whole call, with
 // what the file says) or `prepare-fail-claim` (each claim of it), calls do
@@ -35,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
@@ -76,6 +80,7 @@ func (o orders) before(call string) (whole, claim error) {
 type driver struct {
 	name   string
 	orders orders
+	specs  specs
 }
 
 func (d driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
@@ -105,6 +110,10 @@ func (d driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.R
 				CDIDeviceIDs: []string{id},
 			})
 		}
+		if err := d.specs.write(d.name, claim.UID, devices); err != nil {
+			results[claim.UID] = kubeletplugin.PrepareResult{Err: err}
+			continue
+		}
 		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices}
 		fmt.Printf("prepared %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
 	}
@@ -123,6 +132,9 @@ func (d driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugi
 	for _, claim := range claims {
 		results[claim.UID] = failure
 		if failure == nil {
+			results[claim.UID] = d.specs.remove(d.name, claim.UID)
+		}
+		if results[claim.UID] == nil {
 			fmt.Printf("unprepared %s/%s %s\n", claim.Namespace, claim.Name, claim.UID)
 		}
 	}
@@ -214,6 +226,17 @@ func printMethods() grpc.UnaryServerInterceptor {
 	}
 }
 
+// clientOf is a client of the real API server, or of a fake one with the
+// claims of the manifest.
+func clientOf(server, credentials, account, manifest string) (kubernetes.Interface, []runtime.Object, error) {
+	if server != "" {
+		client, err := connect(server, credentials, account)
+		return client, nil, err
+	}
+	claims, err := claimsOf(manifest)
+	return fake.NewClientset(claims...), claims, err
+}
+
 func main() {
 	name := flag.String("name", "", "driver name")
 	root := flag.String("root", "", "as devmgrd --root")
@@ -222,9 +245,14 @@ func main() {
 	api := flag.String("api", "v1,v1beta1", "services to offer")
 	tells := flag.Bool("health", false, "tell of the health of devices")
 	directory := flag.String("orders", "", "folder with orders")
+	cdi := flag.String("cdi", "", "folder for CDI spec files")
+	server := flag.String("server", "", "URL of a real API server")
+	credentials := flag.String("credentials", "", "folder with ca.crt and the account's certificate")
+	account := flag.String("account", "driver", "base name of the account's files")
+	count := flag.Int("devices", 2, "devices to publish to a real API server")
 	flag.Parse()
 
-	claims, err := claimsOf(*manifest)
+	client, claims, err := clientOf(*server, *credentials, *account, *manifest)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -235,7 +263,7 @@ func main() {
 	options := []kubeletplugin.Option{
 		kubeletplugin.DriverName(*name),
 		kubeletplugin.NodeName("node-1"),
-		kubeletplugin.KubeClient(fake.NewClientset(claims...)),
+		kubeletplugin.KubeClient(client),
 		kubeletplugin.RegistrarDirectoryPath(filepath.Join(*root, "plugins_registry")),
 		kubeletplugin.PluginDataDirectoryPath(data),
 		kubeletplugin.NodeV1(strings.Contains(","+*api+",", ",v1,")),
@@ -245,7 +273,7 @@ func main() {
 	if *instance != "" {
 		options = append(options, kubeletplugin.RollingUpdate(types.UID(*instance)))
 	}
-	plain := driver{*name, orders(*directory)}
+	plain := driver{*name, orders(*directory), specs(*cdi)}
 	var plugin kubeletplugin.DRAPlugin = plain
 	if *tells {
 		plugin = healthy{driver: plain, claims: claims}
@@ -255,6 +283,11 @@ func main() {
 	helper, err := kubeletplugin.Start(ctx, plugin, options...)
 	if err != nil {
 		log.Fatal(err)
+	}
+	if *server != "" {
+		if err := helper.PublishResources(ctx, slices("node-1", *count)); err != nil {
+			log.Fatal(err)
+		}
 	}
 	fmt.Println("started")
 	<-ctx.Done()
