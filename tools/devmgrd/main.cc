@@ -316,6 +316,7 @@ absl::StatusOr<Objects> OpenObjects(
   options.on_request = [metrics](const devmgr::ApiServerRequest& request) {
     metrics->OnRequest(request);
   };
+  options.state_file = config.state_dir / "api-server.json";
   options.log = Log;
   auto source = devmgr::WatchApiServer(std::move(options));
   if (!source.ok()) return source.status();

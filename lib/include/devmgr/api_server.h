@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
+#include <devmgr/source_info.h>
 
 #include <filesystem>
 #include <functional>
@@ -41,12 +42,14 @@ struct ApiServerOptions {
   /// can.
   bool stream_lists = false;
 
-  /// The version of the pods that was seen last, as `on_version` gave it: after
-  /// a restart nothing older is taken in. Empty: the latest is asked for.
-  std::string pods_version;
-  /// Called on the source's thread, when pods were listed and at most every ten
-  /// seconds otherwise. Must not block.
-  std::function<void(const std::string& pods_version)> on_version;
+  /// A file in which the source remembers the version of the pods that it saw
+  /// last, so that nothing older is taken in after a restart, and the UID of
+  /// the node. When the node has another UID than the one remembered, no list
+  /// is vouched for until one that is not is believed all the same
+  /// (ObjectSource::Mark). It is written when pods were listed, and at most
+  /// every ten seconds otherwise. Empty: nothing is remembered, and the node is
+  /// not read.
+  std::filesystem::path state_file;
   /// Requests that write: so many in a second, and at once. Both positive.
   double qps = 50;
   int burst = 100;
@@ -59,7 +62,7 @@ struct ApiServerOptions {
 /// A source that is an API server.
 class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
  public:
-  /// How it is, for people: `watching; resource.k8s.io/v1; last error: ...`.
+  /// How it is, for people: `Watching; resource.k8s.io/v1; last error: ...`.
   /// Describe, by which the ledger knows the source, does not change.
   virtual std::string State() const = 0;
   /// Reads kubeconfig and credentials again, and tries at once what waits for
@@ -70,6 +73,8 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
   /// latest counts, and of events the newest 1,000 are kept while it is away.
   /// Lives as long as the source.
   virtual ObjectSink& Sink() = 0;
+  /// Waits for a thread of the source, which may be writing its file.
+  virtual SourceInfo Info() const = 0;
 };
 
 /// Watches the pods of a node, and the claims that these refer to. A snapshot

@@ -13,30 +13,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string_view PhaseName(Reflector::Phase phase) {
-  switch (phase) {
-    case Reflector::Phase::kWaiting:
-      return "waiting";
-    case Reflector::Phase::kListing:
-      return "listing";
-    case Reflector::Phase::kWatching:
-      return "watching";
+std::string_view VerbOf(ApiRequest::Kind kind) {
+  switch (kind) {
+    case ApiRequest::Kind::kGet:
+      return "get";
+    case ApiRequest::Kind::kList:
+      return "list";
+    case ApiRequest::Kind::kWatch:
+      return "watch";
   }
   return "";
 }
 
-std::string DescribeVersion(const Discovery& discovery) {
-  switch (discovery.state()) {
-    case Discovery::State::kUnknown:
-      return "the version of resource.k8s.io is not known yet";
-    case Discovery::State::kServed:
-      return "resource.k8s.io/" + discovery.version();
-    case Discovery::State::kNotServed:
-      return "resource.k8s.io is not served";
-    case Discovery::State::kUnreadable:
-      return "resource.k8s.io is served in no version that is read";
-  }
-  return "";
+/// `pods` of `/api/v1/pods`.
+std::string ResourceOf(const Collection& collection) {
+  return collection.path.substr(collection.path.rfind('/') + 1);
 }
 
 /// Makes `first` the earlier one.
@@ -52,6 +43,8 @@ ApiSession::ApiSession(Options options, Parts parts)
     : options_(std::move(options)),
       parts_(std::move(parts)),
       discovery_(parts_.random, parts_.executor.Now()),
+      node_(options_.node_name, parts_.random),
+      memory_(options_.memory),
       credentials_delay_(parts_.random, RetryDelay::kLast),
       looked_at_files_(parts_.executor.Now()),
       before_(options_.before) {
@@ -59,11 +52,12 @@ ApiSession::ApiSession(Options options, Parts parts)
     snapshot_ = before_;
     first_watch_ = before_->watch;
   }
+  memory_.node_name = options_.node_name;
   auto pods = std::make_unique<Watched>();
   pods->kind = "Pod";
   pods->reflector = std::make_unique<Reflector>(
       PodsOfNode(options_.node_name),
-      Reflector::Options{.resource_version = options_.pods_version,
+      Reflector::Options{.resource_version = options_.memory.pods_version,
                          .stream_list = options_.stream_lists},
       parts_.random, parts_.executor.Now());
   watched_.push_back(std::move(pods));
@@ -166,6 +160,7 @@ void ApiSession::SendDue(
     SendWatched(*watched);
   }
   SendDiscovery();
+  SendNode();
   while (getter_) {
     const auto get = getter_->Next(now);
     if (!get) break;
@@ -174,20 +169,46 @@ void ApiSession::SendDue(
 }
 
 void ApiSession::SendWatched(Watched& watched) {
-  const auto request = watched.reflector->Next(parts_.executor.Now());
+  const TimePoint now = parts_.executor.Now();
+  const auto request = watched.reflector->Next(now);
   if (!request) return;
+  const bool is_of_pods = &watched == watched_[0].get();
+  const ApiRequest::Kind kind = request->kind;
+  if (watched.reflector->phase() == Reflector::Phase::kListing) {
+    if (is_of_pods) AskForNode();
+  } else if (std::exchange(watched.was_watched, true)) {
+    ++parts_.activity.watch_restarts;
+  }
+  if (is_of_pods) parts_.activity.is_watched = false;
+  const auto had_head = std::make_shared<bool>(false);
+  const std::string resource = ResourceOf(watched.reflector->collection());
   TransferEvents events;
-  events.on_head = [this, &watched](const ResponseHead& head) {
+  events.on_head = [=, this, &watched](const ResponseHead& head) {
+    *had_head = true;
+    Count(kind, resource, head.code);
+    if (is_of_pods) {
+      parts_.activity.is_watched =
+          kind == ApiRequest::Kind::kWatch && head.code == 200;
+    }
     watched.reflector->OnHead(parts_.executor.Now(), head);
     AfterReflector(watched);
   };
-  events.on_data = [this, &watched](std::string_view bytes) {
+  events.on_data = [=, this, &watched](std::string_view bytes) {
+    if (is_of_pods && kind == ApiRequest::Kind::kWatch) {
+      parts_.activity.last_event = parts_.executor.Now();
+      parts_.activity.known_at = parts_.activity.last_event;
+    }
     if (!watched.reflector->OnData(parts_.executor.Now(), bytes)) {
       parts_.transport.Cancel(std::exchange(watched.transfer, 0));
     }
     AfterReflector(watched);
   };
-  events.on_end = [this, &watched](const absl::Status& status) {
+  events.on_end = [=, this, &watched](const absl::Status& status) {
+    if (!*had_head) Count(kind, resource, 0);
+    if (is_of_pods && std::exchange(parts_.activity.is_watched, false) &&
+        status.ok()) {
+      parts_.activity.known_at = parts_.executor.Now();
+    }
     watched.transfer = 0;
     watched.reflector->OnEnd(parts_.executor.Now(), status);
     AfterReflector(watched);
@@ -200,7 +221,7 @@ void ApiSession::SendDiscovery() {
   const auto request = discovery_.Next(parts_.executor.Now());
   if (!request) return;
   SendWhole(
-      *request,
+      *request, "resource.k8s.io",
       [this](const ResponseHead& head, const std::string& body) {
         discovery_.OnAnswer(parts_.executor.Now(), head, body);
         FollowDiscovery();
@@ -213,7 +234,7 @@ void ApiSession::SendDiscovery() {
 void ApiSession::SendGet(const ClaimGetter::Get& get) {
   const ObjectName claim = get.claim;
   SendWhole(
-      get.request,
+      get.request, "resourceclaims",
       [this, claim](const ResponseHead& head, const std::string& body) {
         getter_->OnAnswer(parts_.executor.Now(), claim, head, body);
       },
@@ -222,8 +243,39 @@ void ApiSession::SendGet(const ClaimGetter::Get& get) {
       });
 }
 
+/// Once before each list but those that confirm: what a list lacks is judged by
+/// the node's UID.
+void ApiSession::AskForNode() {
+  if (!options_.reads_node || is_confirming_) return;
+  if (node_asked_ == pods().lists()) return;
+  node_asked_ = pods().lists();
+  node_.AskAgain(parts_.executor.Now());
+}
+
+void ApiSession::SendNode() {
+  const auto request = node_.Next(parts_.executor.Now());
+  if (!request) return;
+  SendWhole(
+      *request, "nodes",
+      [this](const ResponseHead& head, const std::string& body) {
+        node_.OnAnswer(parts_.executor.Now(), head, body);
+        if (node_.TakeRefused()) parts_.credentials.Refused();
+        PublishSoon();
+        Remember();
+      },
+      [this](const std::string& error) {
+        node_.OnFailure(parts_.executor.Now(), error);
+        PublishSoon();
+      });
+}
+
+void ApiSession::Count(ApiRequest::Kind kind, const std::string& resource,
+                       int code) {
+  ++parts_.activity.requests[{std::string(VerbOf(kind)), resource, code}];
+}
+
 Transport::TransferId ApiSession::SendWhole(
-    const ApiRequest& request,
+    const ApiRequest& request, const std::string& resource,
     std::function<void(const ResponseHead&, const std::string& body)> answer,
     std::function<void(const std::string& error)> failure) {
   struct Whole {
@@ -236,9 +288,10 @@ Transport::TransferId ApiSession::SendWhole(
   events.on_head = [whole](const ResponseHead& head) { whole->head = head; };
   // The transport bounds it.
   events.on_data = [whole](std::string_view bytes) { whole->body += bytes; };
-  events.on_end = [this, whole, answer = std::move(answer),
+  events.on_end = [this, whole, resource, answer = std::move(answer),
                    failure = std::move(failure)](const absl::Status& status) {
     whole_.erase(whole->id);
+    Count(ApiRequest::Kind::kGet, resource, whole->head.code);
     if (!status.ok()) {
       failure(MessageOf(status));
     } else if (whole->head.code == 0) {
@@ -310,6 +363,8 @@ void ApiSession::TakePodChanges() {
   if (pods().lists() != lists_) {
     has_changed = true;
     lists_ = pods().lists();
+    parts_.activity.last_list = parts_.executor.Now();
+    parts_.activity.known_at = parts_.activity.last_list;
     is_confirmed_ = std::exchange(is_confirming_, false) && !differs;
     confirm_at_.reset();
     if (!is_confirmed_) {
@@ -318,7 +373,7 @@ void ApiSession::TakePodChanges() {
     remembered_at_.reset();
   }
   if (has_changed) PublishSoon();
-  RememberVersion();
+  Remember();
 }
 
 void ApiSession::Confirm() {
@@ -396,6 +451,7 @@ void ApiSession::SetTimer() {
       if (watched->reflector) Earlier(first, watched->reflector->WakeAt());
     }
     Earlier(first, discovery_.WakeAt());
+    Earlier(first, node_.WakeAt());
     Earlier(first, confirm_at_);
     if (getter_) Earlier(first, getter_->WakeAt());
   }
@@ -414,60 +470,6 @@ void ApiSession::PublishSoon() {
     Publish();
     Step();
   });
-}
-
-void ApiSession::PublishBefore() {
-  auto snapshot = std::make_shared<ObjectSnapshot>(*before_);
-  snapshot->problems.clear();
-  AddTroubles(snapshot.get());
-  parts_.publish(std::move(snapshot));
-}
-
-void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
-  if (!config_problem_.empty()) AddProblem("", config_problem_, snapshot);
-  if (!credentials_error_.empty()) AddProblem("", credentials_error_, snapshot);
-  for (const auto& watched : watched_) {
-    if (watched->reflector == nullptr) continue;
-    const Reflector& reflector = *watched->reflector;
-    for (const auto& [uid, text] : reflector.store().problems()) {
-      AddProblem(reflector.collection().path, text, snapshot);
-    }
-    if (reflector.trouble() != Reflector::Trouble::kNone) {
-      AddProblem(reflector.collection().path, reflector.last_error(), snapshot);
-    }
-  }
-}
-
-void ApiSession::Publish() {
-  if (before_ != nullptr && pods().lists() == 0) return PublishBefore();
-  before_.reset();
-  auto snapshot = std::make_shared<ObjectSnapshot>();
-  snapshot->complete = pods().IsComplete();
-  snapshot->vouched = is_confirmed_;
-  snapshot->watch = first_watch_ + pods().lists();
-  for (const auto& watched : watched_) {
-    if (watched->reflector != nullptr && watched->reflector->lists() > 0) {
-      watched->known = watched->reflector->store().objects();
-    }
-    AddObjects(watched->known, *snapshot_, snapshot.get());
-  }
-  AddTroubles(snapshot.get());
-  if (getter_) {
-    getter_->Want(parts_.executor.Now(), ClaimsWantedBy(*snapshot));
-    ObjectStore::Objects claims;
-    for (const auto& claim : getter_->claims()) claims[claim->uid] = claim;
-    AddObjects(claims, *snapshot_, snapshot.get());
-    for (const auto& [name, text] : getter_->problems()) {
-      AddProblem("resourceclaims", name.ToString() + ": " + text,
-                 snapshot.get());
-    }
-    AddUnread(snapshot.get());
-  }
-  snapshot->partial_kinds = PartialKinds();
-  snapshot->gone_pods = gone_.uids();
-  snapshot_ = snapshot;
-  parts_.publish(std::move(snapshot));
-  AnswerRefreshes();
 }
 
 /// Since the last snapshot.
@@ -539,36 +541,6 @@ void ApiSession::AnswerRefreshes() {
       refreshing_.push_back(std::move(refreshing));
     }
   }
-}
-
-void ApiSession::RememberVersion() {
-  const TimePoint now = parts_.executor.Now();
-  if (!parts_.on_version || pods().lists() == 0 ||
-      pods().resource_version() == version_remembered_ ||
-      (remembered_at_ && now - *remembered_at_ < kVersionPeriod)) {
-    return;
-  }
-  remembered_at_ = now;
-  version_remembered_ = pods().resource_version();
-  parts_.on_version(version_remembered_);
-}
-
-std::string ApiSession::State() const {
-  std::string text(PhaseName(pods().phase()));
-  if (const std::string_view trouble = TroubleName(pods().trouble());
-      !trouble.empty()) {
-    text = std::string(trouble);
-  }
-  text += "; " + DescribeVersion(discovery_);
-  if (!config_problem_.empty()) text += "; " + config_problem_;
-  if (!credentials_error_.empty()) {
-    text += "; " + credentials_error_;
-  } else if (!pods().last_error().empty()) {
-    text += "; last error: " + pods().last_error();
-  } else if (!discovery_.last_error().empty()) {
-    text += "; last error: " + discovery_.last_error();
-  }
-  return text;
 }
 
 }  // namespace devmgr::apiserver

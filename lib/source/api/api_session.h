@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/host.h>
+#include <devmgr/source_info.h>
 
 #include <functional>
 #include <map>
@@ -12,12 +13,15 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "source/api/activity.h"
 #include "source/api/claim_getter.h"
 #include "source/api/credentials.h"
 #include "source/api/discovery.h"
 #include "source/api/kubeconfig.h"
+#include "source/api/node_reader.h"
 #include "source/api/pod_snapshot.h"
 #include "source/api/reflector.h"
+#include "source/api/source_memory.h"
 #include "source/api/transport.h"
 
 namespace devmgr::apiserver {
@@ -31,7 +35,11 @@ class ApiSession {
     std::string node_name;
     std::vector<std::string> watched_kinds;  ///< Of resource.k8s.io.
     bool stream_lists = false;
-    std::string pods_version;
+    /// Of what was seen before a restart.
+    SourceMemory memory;
+    /// The UID of the node is read, and another one than the one remembered is
+    /// the node of another cluster.
+    bool reads_node = false;
     /// Of the session before, with other credentials or another server: shown
     /// until the pods have been listed.
     std::shared_ptr<const ObjectSnapshot> before;
@@ -43,8 +51,10 @@ class ApiSession {
     Random random;
     /// Called with each new snapshot.
     std::function<void(std::shared_ptr<const ObjectSnapshot>)> publish;
-    /// May be empty.
-    std::function<void(const std::string& pods_version)> on_version;
+    /// What is to be remembered; when pods were listed, and at most every ten
+    /// seconds otherwise. May be empty.
+    std::function<void(const SourceMemory& memory)> remember;
+    Activity& activity;
     std::function<void(const std::string& state)> on_state;
     std::function<void(const std::string& warning)> warn;
     std::function<std::chrono::system_clock::time_point()> wall_clock;
@@ -72,6 +82,11 @@ class ApiSession {
   void OnFiles();
   /// Why the kubeconfig cannot be used as it is now; empty: it can.
   void SetConfigProblem(const std::string& problem);
+  /// What is published is believed, from this watch on
+  /// (ObjectSnapshot::watch): the node has the UID that it has now.
+  void AcceptNode(std::uint64_t watch);
+  /// All but the times and counts of the activity.
+  void Fill(SourceInfo* info) const;
 
   /// As ObjectSource::Refresh, on the executor. What was asked for within
   /// kFresh is not asked for again.
@@ -91,6 +106,7 @@ class ApiSession {
     Transport::TransferId transfer = 0;
     std::uint64_t errors = 0;  // As they were logged.
     bool was_not_served = false;
+    bool was_watched = false;
     Reflector::Trouble trouble = Reflector::Trouble::kNone;  // As published.
   };
 
@@ -106,8 +122,10 @@ class ApiSession {
   void SendWatched(Watched& watched);
   void SendDiscovery();
   void SendGet(const ClaimGetter::Get& get);
+  void AskForNode();
+  void SendNode();
   Transport::TransferId SendWhole(
-      const ApiRequest& request,
+      const ApiRequest& request, const std::string& resource,
       std::function<void(const ResponseHead&, const std::string& body)> answer,
       std::function<void(const std::string& error)> failure);
 
@@ -130,7 +148,9 @@ class ApiSession {
   void PublishBefore();
   void AddTroubles(ObjectSnapshot* snapshot) const;
   bool IsInTrouble() const;
-  void RememberVersion();
+  bool IsOtherNode() const;
+  void Count(ApiRequest::Kind kind, const std::string& resource, int code);
+  void Remember();
   std::string State() const;
   Reflector& pods() const { return *watched_[0]->reflector; }
 
@@ -140,6 +160,9 @@ class ApiSession {
   std::vector<std::unique_ptr<Watched>> watched_;
   Discovery discovery_;
   std::optional<ClaimGetter> getter_;
+  NodeReader node_;
+  SourceMemory memory_;
+  std::optional<std::uint64_t> node_asked_;  ///< At so many lists of pods.
   std::map<ObjectName, std::string> claim_problems_;  // As published.
   std::map<ObjectName, UnreadObject> unread_claims_;
   std::vector<Refreshing> refreshing_;
@@ -164,7 +187,6 @@ class ApiSession {
   std::optional<TimePoint> confirm_at_;
   std::set<std::string> uids_before_;  // Of pods, when it was confirmed.
 
-  std::string version_remembered_;
   std::optional<TimePoint> remembered_at_;
   TimerId timer_ = 0;
   bool will_publish_ = false;

@@ -13,10 +13,12 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "common/atomic_file.h"
 #include "common/executor.h"
 #include "common/run_on.h"
 #include "common/snapshot_cell.h"
 #include "common/status.h"
+#include "source/api/activity.h"
 #include "source/api/api_session.h"
 #include "source/api/api_writer.h"
 #include "source/api/credentials.h"
@@ -27,14 +29,17 @@
 #include "source/api/pod_snapshot.h"
 #include "source/api/read_file.h"
 #include "source/api/retry_delay.h"
+#include "source/api/source_memory.h"
 
 namespace devmgr {
 namespace {
 
+using apiserver::Activity;
 using apiserver::ApiSession;
 using apiserver::ApiWriter;
 using apiserver::Kubeconfig;
 using apiserver::RetryDelay;
+using apiserver::SourceMemory;
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -60,7 +65,7 @@ ApiSession::Options SessionOptions(const ApiServerOptions& options) {
   ApiSession::Options session;
   session.node_name = options.node_name;
   session.stream_lists = options.stream_lists;
-  session.pods_version = options.pods_version;
+  session.reads_node = !options.state_file.empty();
   const std::pair<bool, const char*> kinds[] = {
       {options.watch_claims, "ResourceClaim"},
       {options.watch_device_classes, "DeviceClass"},
@@ -97,6 +102,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
                                          .qps = options_.qps,
                                          .burst = options_.burst},
                       WriterParts());
+      ReadMemory();
       files_.emplace(*executor_, [this] { OnFiles(); });
       Load();
     });
@@ -158,6 +164,23 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     MutexLock lock(mutex_);
     report_.swap(report);
   }
+  void Mark(const std::string& /*id*/, std::uint64_t watch) override {
+    executor_->Post([this, watch] {
+      if (session_) session_->AcceptNode(watch);
+    });
+  }
+  SourceInfo Info() const override {
+    SourceInfo info;
+    info.name = description_;
+    info.state = "NoConfiguration";
+    RunOn(*executor_, [&] {
+      info.server = connection_.config.server;
+      info.last_error = problem_;
+      if (session_) session_->Fill(&info);
+      FillActivity(&info);
+    });
+    return info;
+  }
   void Hurry() override {
     executor_->Post([this] {
       Log(LogLevel::kInfo, "credentials are read again");
@@ -176,6 +199,25 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     std::unique_ptr<apiserver::Transport> transport;
   };
   static constexpr std::chrono::seconds kLookAtConfig{150};
+
+  void FillActivity(SourceInfo* info) const {
+    const auto wall = std::chrono::system_clock::now();
+    const auto now = executor_->Now();
+    const auto time_of = [&](const std::optional<Activity::TimePoint>& time) {
+      using Wall = std::chrono::system_clock::duration;
+      return time ? wall - std::chrono::duration_cast<Wall>(now - *time)
+                  : WallTime();
+    };
+    info->last_list = time_of(activity_.last_list);
+    info->last_event = time_of(activity_.last_event);
+    const bool is_of_now = activity_.is_watched && info->state == "Watching";
+    info->known_at = is_of_now ? wall : time_of(activity_.known_at);
+    info->watch_restarts = activity_.watch_restarts;
+    for (const auto& [request, count] : activity_.requests) {
+      const auto& [verb, resource, code] = request;
+      info->requests.push_back({verb, resource, code, count});
+    }
+  }
 
   void OnFiles() {
     Load();
@@ -221,6 +263,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     options.before = published_;
     writer_->Connect(connection_.transport.get(),
                      connection_.credentials.get());
+    options.memory = memory_;
     session_.emplace(std::move(options), Parts());
     return absl::OkStatus();
   }
@@ -318,7 +361,12 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
               cell_.Put(std::move(snapshot));
               cell_.Notify();
             },
-        .on_version = options_.on_version,
+        .remember =
+            [this](const SourceMemory& memory) {
+              memory_ = memory;
+              WriteMemory();
+            },
+        .activity = activity_,
         .on_state = [this](std::string state) { SetState(std::move(state)); },
         .warn =
             [this](const std::string& text) { Log(LogLevel::kWarning, text); },
@@ -329,6 +377,23 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
               writer_->SetVersion(state, version);
             }};
   }
+  void ReadMemory() {
+    if (options_.state_file.empty()) return;
+    const auto text = apiserver::ReadSmallFile(options_.state_file);
+    if (text.ok()) {
+      memory_ = apiserver::ParseMemory(*text, options_.node_name);
+    } else if (!absl::IsNotFound(text.status())) {
+      Log(LogLevel::kWarning, MessageOf(text.status()));
+    }
+  }
+  void WriteMemory() {
+    if (options_.state_file.empty()) return;
+    const absl::Status status = WriteFileAtomically(
+        options_.state_file, apiserver::FormatMemory(memory_));
+    if (std::exchange(write_status_, status) == status || status.ok()) return;
+    Log(LogLevel::kWarning, MessageOf(status));
+  }
+
   double Random() { return std::uniform_real_distribution<>(0, 1)(generator_); }
   void SetState(std::string state) {
     MutexLock lock(mutex_);
@@ -353,6 +418,9 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
   RetryDelay config_delay_;
   TimerId timer_ = 0;
   std::string problem_;  ///< Of the kubeconfig.
+  SourceMemory memory_;
+  absl::Status write_status_;
+  Activity activity_;
   std::optional<apiserver::FileWatch> files_;
   std::shared_ptr<const ObjectSnapshot> published_;  ///< By a session.
   Connection connection_;

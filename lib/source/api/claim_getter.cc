@@ -291,6 +291,13 @@ std::vector<std::shared_ptr<const StoredObject>> ClaimGetter::claims() const {
   return claims;
 }
 
+std::size_t ClaimGetter::unsettled() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+        return entry.second.due.has_value() || entry.second.is_asking;
+      }));
+}
+
 std::map<ObjectName, std::string> ClaimGetter::problems() const {
   std::map<ObjectName, std::string> problems;
   for (const auto& [name, entry] : entries_) {

@@ -82,6 +82,8 @@ class ClaimGetter {
   std::vector<ObjectChange> TakeChanges() {
     return std::exchange(changes_, {});
   }
+  /// How many claims are to be read, or to be read again.
+  std::size_t unsettled() const;
   /// By claim: why it could not be read. What is transient is not here.
   std::map<ObjectName, std::string> problems() const;
   /// By claim that was never read: why. One that does not exist is not here.

@@ -12,8 +12,7 @@
 
 #include "common/executor.h"
 #include "common/status.h"
-#include "source/api/api_texts.h"
-#include "source/api/fake_transport.h"
+#include "source/api/api_session_fixture.h"
 
 namespace devmgr::apiserver {
 namespace {
@@ -24,94 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kList[] = "/api/v1/pods?fieldSelector";
-constexpr char kWatch[] = "watch=true";
-constexpr char kGroup[] = "/apis/resource.k8s.io";
-constexpr char kV1[] = R"({"kind":"APIGroup","versions":[{"version":"v1"}]})";
-constexpr char kClaims[] = R"(,"resourceClaims":[{"name":"a",)"
-                           R"("resourceClaimName":"c"}])";
-
-class ApiSessionTest : public ::testing::Test {
- protected:
-  ~ApiSessionTest() override { session.reset(); }
-
-  void Start(ApiSession::Options options = {}) {
-    options.node_name = "n1";
-    Kubeconfig config;
-    config.server = "https://api.test";
-    config.token_file = "/token";
-    credentials.emplace(
-        config,
-        Credentials::Seams{
-            .read_file = [this](const std::filesystem::path&)
-                -> absl::StatusOr<std::string> {
-              if (token.empty()) return NotFoundError("no such file");
-              return token;
-            },
-            .check_pair = {},
-            .wall_clock = [] { return std::chrono::system_clock::now(); },
-            .warn = [](const std::string&) {}});
-    session.emplace(
-        options,
-        ApiSession::Parts{
-            .executor = executor,
-            .transport = transport,
-            .credentials = *credentials,
-            .random = [] { return 0.0; },
-            .publish =
-                [this](std::shared_ptr<const ObjectSnapshot> published) {
-                  snapshot = std::move(published);
-                },
-            .on_version =
-                [this](const std::string& version) {
-                  versions.push_back(version);
-                },
-            .on_state = [this](const std::string& text) { state = text; },
-            .warn =
-                [this](const std::string& text) { warnings.push_back(text); },
-            .wall_clock =
-                [this] {
-                  return std::chrono::system_clock::time_point(
-                      executor.Now().time_since_epoch());
-                }});
-  }
-  /// The pods are listed, and watched.
-  void StartWith(const std::vector<std::string>& pods,
-                 ApiSession::Options options = {}) {
-    Start(std::move(options));
-    ASSERT_TRUE(transport.Answer(kList, ListText(pods, "100")));
-    ASSERT_NE(transport.Find("pods?resourceVersion=100"), 0u);
-    transport.Begin(transport.Find("pods?resourceVersion=100"));
-    executor.RunPending();
-  }
-  void SendEvent(const std::string& type, const std::string& object) {
-    transport.Send(transport.Find("/pods?"), EventText(type, object));
-    executor.RunPending();
-  }
-  std::vector<std::string> Pods() const {
-    std::vector<std::string> pods;
-    for (const auto& [name, pod] : snapshot->pods) {
-      pods.push_back(name.name + "/" + pod->metadata.uid);
-    }
-    return pods;
-  }
-  std::vector<std::string> Gone() const {
-    std::vector<std::string> uids;
-    for (const PodUid& uid : snapshot->gone_pods) uids.push_back(uid.value);
-    return uids;
-  }
-
-  ManualExecutor executor;
-  FakeTransport transport;
-  std::string token = "sesame";
-  std::shared_ptr<const ObjectSnapshot> snapshot =
-      std::make_shared<const ObjectSnapshot>();
-  std::vector<std::string> versions;
-  std::vector<std::string> warnings;
-  std::string state;
-  std::optional<Credentials> credentials;
-  std::optional<ApiSession> session;
-};
+using ApiSessionTest = ApiSessionFixture;
 
 TEST_F(ApiSessionTest, PublishesPodsAndFollowsThem) {
   StartWith({PodText("a", "u-a", 7)});

@@ -103,7 +103,7 @@ TEST_F(ApiSourceTest, PublishesThePodsOfTheServer) {
   EXPECT_EQ(
       source->Describe(),
       "API server of " + (folder.path() / "config").string() + " (node n1)");
-  EXPECT_THAT(source->State(), HasSubstr("watching"));
+  EXPECT_THAT(source->State(), HasSubstr("Watching"));
   while (log.size() > 0) {
     EXPECT_THAT(*log.Take(), Not(HasSubstr("sesame")));
   }
