@@ -25,7 +25,7 @@ std::string_view ActuateName(Actuate actuate) {
   using enum Actuate;
   static constexpr auto kNames = EnumTable<Actuate>({
       {kNone, ""},
-      {kSource, "manifests"},
+      {kSource, "source"},
       {kWanted, "embedder"},
   });
   return kNames.Of(actuate);

@@ -35,6 +35,7 @@ bool IsForControlUsers(std::string_view method, const std::string& request) {
                                                 "Pods",
                                                 "Resolve",
                                                 "Resources",
+                                                "Sources",
                                                 "StateAt",
                                                 "WaitForChange"};
   if (method != "Fsck") {

@@ -11,6 +11,7 @@
 #include <devmgr/fsck.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <devmgr/runtime_report.h>
+#include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
 
 #include <optional>
@@ -48,6 +49,7 @@ pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
 pb::RuntimeReport ToProto(const RuntimeReport& report);
 pb::ForeignHolderInfo ToProto(const ForeignHolderInfo& info);
+pb::SourceInfo ToProto(const SourceInfo& info);
 
 ObjectName FromProto(const pb::ObjectName& name);
 RecoveryInfo FromProto(const pb::RecoveryInfo& info);
@@ -71,5 +73,6 @@ PodDevices FromProto(const pb::PodDevices& devices);
 FsckReport FromProto(const pb::FsckReport& report);
 RuntimeReport FromProto(const pb::RuntimeReport& report);
 ForeignHolderInfo FromProto(const pb::ForeignHolderInfo& info);
+SourceInfo FromProto(const pb::SourceInfo& info);
 
 }  // namespace devmgr::server

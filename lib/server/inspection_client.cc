@@ -106,6 +106,13 @@ class ConnectedInspector : public Inspector {
     return GetAll<ForeignHolderInfo>(response.holders());
   }
 
+  absl::StatusOr<std::vector<SourceInfo>> Sources() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::SourcesResponse>("Sources", pb::SourcesRequest()));
+    return GetAll<SourceInfo>(response.sources());
+  }
+
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
     std::vector<DecisionInfo> history;

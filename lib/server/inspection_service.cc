@@ -102,8 +102,9 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
 
 }  // namespace
 
-InspectionService::InspectionService(DeviceManager& manager, Executor& executor)
-    : manager_(manager), executor_(executor) {}
+InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
+                                     SourcesFunction sources)
+    : manager_(manager), executor_(executor), sources_(std::move(sources)) {}
 
 /// Decodes, counts the call and runs `run(request, respond)` on the executor.
 template <typename Request, typename Run>
@@ -132,6 +133,19 @@ rpc::UnaryHandler InspectionService::Method(Function answer) {
                                    const rpc::Respond& respond) {
     respond(Encoded(answer(self, request)));
   });
+}
+
+std::vector<SourceInfo> InspectionService::Sources() const {
+  if (sources_) return sources_();
+  const NodeInfo node = manager_.View()->Node();
+  SourceInfo info;
+  info.name = node.source;
+  info.state = node.source_problems.empty() ? "Watching" : "Failing";
+  info.complete = node.source_complete;
+  if (!node.source_problems.empty()) {
+    info.last_error = node.source_problems.front();
+  }
+  return {info};
 }
 
 std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
@@ -182,6 +196,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.manager_.View()->DeviceClasses(),
                response.mutable_device_classes());
         return StatusOr<pb::DeviceClassesResponse>(std::move(response));
+      });
+  methods[Path("Sources")] =
+      Method<pb::SourcesRequest>([](Self& self, const auto&) {
+        pb::SourcesResponse response;
+        PutAll(self.Sources(), response.mutable_sources());
+        return StatusOr<pb::SourcesResponse>(std::move(response));
       });
   methods[Path("ForeignHolders")] =
       Method<pb::ForeignHoldersRequest>([](Self& self, const auto&) {

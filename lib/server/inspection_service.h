@@ -3,9 +3,11 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/source_info.h>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +19,9 @@
 #include "server/convert.h"
 
 namespace devmgr::server {
+
+/// How the sources of objects do.
+using SourcesFunction = std::function<std::vector<SourceInfo>()>;
 
 /// What the inspection service answers. Handlers only decode and post: all
 /// else happens on `executor`, whose thread may wait for the manager's, and on
@@ -34,9 +39,10 @@ class InspectionService : public DeviceManagerObserver {
   static constexpr std::size_t kMaxDecisions = 1'000;
   static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
-  /// Both borrowed. No handler may run and the executor must have stopped
-  /// before this is destroyed.
-  InspectionService(DeviceManager& manager, Executor& executor);
+  /// `sources` may be empty. The others are borrowed. No handler may run and
+  /// the executor must have stopped before this is destroyed.
+  InspectionService(DeviceManager& manager, Executor& executor,
+                    SourcesFunction sources = nullptr);
   InspectionService(const InspectionService&) = delete;
   InspectionService& operator=(const InspectionService&) = delete;
 
@@ -63,6 +69,7 @@ class InspectionService : public DeviceManagerObserver {
   rpc::UnaryHandler Method(Function answer);
 
   // On the executor.
+  std::vector<SourceInfo> Sources() const;
   absl::StatusOr<pb::HistoryResponse> History(std::uint64_t after);
   absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
@@ -87,6 +94,7 @@ class InspectionService : public DeviceManagerObserver {
 
   DeviceManager& manager_;
   Executor& executor_;
+  const SourcesFunction sources_;
   CallLimit calls_{kMaxCalls};
 
   // Only on the executor.

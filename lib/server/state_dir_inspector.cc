@@ -71,6 +71,10 @@ class StateDirInspector : public Inspector {
     return view_->ForeignHolders();
   }
 
+  absl::StatusOr<std::vector<SourceInfo>> Sources() override {
+    return std::vector<SourceInfo>();
+  }
+
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {
     std::vector<DecisionInfo> decisions;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "e2e/daemon.h"
+#include "support/http_client.h"
 #include "support/mailbox.h"
 #include "support/status_matchers.h"
 
@@ -26,12 +27,18 @@ using testing::ScriptedApiServer;
 
 constexpr char kPod[] = "/api/v1/namespaces/default/pods/p";
 
+constexpr char kNode1[] =
+    "apiVersion: v1\nkind: Node\nmetadata: {name: n1, uid: u-n1}\n";
+
 class ApiServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto server = ScriptedApiServer::Start({});
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
+    WriteKubeconfig();
+  }
+  void WriteKubeconfig() const {
     std::ofstream(Kubeconfig())
         << "current-context: c\n"
            "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
@@ -51,10 +58,22 @@ class ApiServerTest : public ::testing::Test {
     pod.insert(pod.find(spec) + spec.size(), "  nodeName: n1\n");
     ASSERT_THAT(server_->Apply(claim + pod), IsOk());
   }
-  std::unique_ptr<Daemon> Start() const {
-    return std::make_unique<Daemon>(
-        node_.root(), std::vector<std::string>{"--node-name", "n1",
-                                               "--kubeconfig", Kubeconfig()});
+  std::unique_ptr<Daemon> Start(std::vector<std::string> flags = {}) const {
+    flags.insert(flags.end(),
+                 {"--node-name", "n1", "--kubeconfig", Kubeconfig()});
+    return std::make_unique<Daemon>(node_.root(), std::move(flags));
+  }
+  /// Of the calls that came after the first ones.
+  std::vector<std::string> Targets(std::size_t first) const {
+    std::vector<std::string> targets;
+    for (const ScriptedApiServer::Call& call : server_->Calls()) {
+      if (first > 0) {
+        --first;
+      } else {
+        targets.push_back(call.target);
+      }
+    }
+    return targets;
   }
   ::testing::AssertionResult WaitFor(const std::string& state) const {
     const Exit exit =
@@ -81,6 +100,16 @@ class ApiServerTest : public ::testing::Test {
       if (changed.ok()) version = *changed;
     }
     return ::testing::AssertionSuccess();
+  }
+
+  static std::string Metrics(const Daemon& daemon) {
+    constexpr std::string_view kBefore = "metrics are at http://127.0.0.1:";
+    const std::string log = daemon.log();
+    const auto found = log.find(kBefore);
+    if (found == std::string::npos) return "";
+    return HttpGet(
+        static_cast<in_port_t>(std::stoi(log.substr(found + kBefore.size()))),
+        "/metrics");
   }
 
   NodeFolder node_;
@@ -141,6 +170,122 @@ TEST_F(ApiServerTest, ServesWhatTheLedgerKnowsWithoutAKubeconfig) {
   std::filesystem::rename(Kubeconfig() + ".away", Kubeconfig());
   EXPECT_TRUE(WaitForLog(*daemon, "SourceInDoubt")) << daemon->log();
   EXPECT_THAT(node_.Ctl({"get", "pods"}).out, HasSubstr("Ready"));
+}
+
+// API-009
+TEST_F(ApiServerTest, AsksForNothingOlderThanBeforeARestart) {
+  ASSERT_THAT(server_->Apply(kNode1), IsOk());
+  const auto driver = node_.StartDriver();
+  auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  std::chrono::milliseconds took{0};
+  EXPECT_EQ(daemon->Terminate(&took), 0);
+  const std::size_t calls = server_->Calls().size();
+  daemon = Start();
+  ASSERT_TRUE(server_->WaitForCalls(calls + 3, kPatience));
+  EXPECT_THAT(
+      Targets(calls),
+      ::testing::Contains(HasSubstr("resourceVersionMatch=NotOlderThan")));
+}
+
+// API-032
+TEST_F(ApiServerTest, PreparesAgainAfterARebootWhileTheServerIsAway) {
+  const auto driver = node_.StartDriver();
+  auto daemon = Start({"--boot-id", "boot-1"});
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  server_.reset();
+  daemon->Kill();
+  daemon = Start({"--boot-id", "boot-2"});
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  EXPECT_THAT(node_.Ctl({"resolve", "p"}).out, HasSubstr("gpu-0"));
+  EXPECT_THAT(node_.Ctl({"get", "sources"}).out, HasSubstr("Failing"));
+}
+
+// API-033
+TEST_F(ApiServerTest, WaitsForAClaimThatWasNeverRead) {
+  ApiFault fault;
+  fault.action = ApiFault::Action::kFail;
+  fault.verb = "get";
+  fault.resource = "resourceclaims";
+  fault.code = 503;
+  fault.message = "the store is away";
+  fault.times = 0;
+  server_->AddFault(fault);
+  const auto driver = node_.StartDriver();
+  const auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("waiting")) << daemon->log();
+  EXPECT_THAT(node_.Ctl({"get", "pods"}).out, HasSubstr("claim/default/c1"));
+  EXPECT_THAT(node_.Ctl({"status"}).out, HasSubstr("the store is away"));
+  server_->ClearFaults();
+  EXPECT_TRUE(WaitFor("ready")) << daemon->log();
+}
+
+// API-036
+TEST_F(ApiServerTest, DoubtsAListThatIsSuddenlyEmpty) {
+  const auto driver = node_.StartDriver();
+  auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  daemon->Kill();
+  ASSERT_THAT(server_->Do("DELETE", kPod, R"({"gracePeriodSeconds": 0})",
+                          "application/json"),
+              IsOk());
+  daemon = Start();
+  ASSERT_TRUE(WaitForLog(*daemon, "SourceInDoubt")) << daemon->log();
+  EXPECT_THAT(node_.Ctl({"get", "pods"}).out, HasSubstr("Ready"));
+  EXPECT_EQ(
+      node_.Ctl({"confirm", "source", "--reason", "it ended", "--yes"}).code,
+      0);
+  EXPECT_TRUE(WaitFor("released")) << daemon->log();
+}
+
+TEST_F(ApiServerTest, TrustsNoListOfAnotherNodeUntilAnOperatorDoes) {
+  ASSERT_THAT(server_->Apply(kNode1), IsOk());
+  const auto driver = node_.StartDriver();
+  auto daemon = Start();
+  Schedule();
+  ASSERT_TRUE(WaitFor("ready")) << daemon->log();
+  std::chrono::milliseconds took{0};
+  EXPECT_EQ(daemon->Terminate(&took), 0);
+  // The kubeconfig leads to another cluster, which has a node of this name.
+  auto other = ScriptedApiServer::Start({});
+  ASSERT_THAT(other, IsOk());
+  server_ = *std::move(other);
+  ASSERT_THAT(server_->Apply("apiVersion: v1\nkind: Node\n"
+                             "metadata: {name: n1, uid: u-other}\n"),
+              IsOk());
+  WriteKubeconfig();
+  daemon = Start();
+  ASSERT_TRUE(WaitForLog(*daemon, "the node has the UID u-other, and had u-n1"))
+      << daemon->log();
+  EXPECT_THAT(node_.Ctl({"get", "pods"}).out, HasSubstr("Ready"));
+  EXPECT_EQ(node_.Ctl({"confirm", "source", "--reason", "moved", "--yes"}).code,
+            0);
+  EXPECT_TRUE(WaitFor("released")) << daemon->log();
+}
+
+TEST_F(ApiServerTest, ShowsHowTheServerDoes) {
+  const auto daemon = Start({"--metrics-address", "127.0.0.1:0"});
+  ASSERT_TRUE(server_->WaitForWatches(1, kPatience)) << daemon->log();
+  ASSERT_TRUE(WaitForLog(*daemon, "metrics are at ")) << daemon->log();
+  const Exit sources = node_.Ctl({"get", "sources", "-o", "json"});
+  EXPECT_THAT(sources.out, HasSubstr("\"state\": \"Watching\""));
+  EXPECT_THAT(sources.out, HasSubstr("\"server\": \"" + server_->url() + "\""));
+  EXPECT_THAT(sources.out, HasSubstr("\"lastList\""));
+  EXPECT_THAT(node_.Ctl({"get", "sources", "-o", "wide"}).out,
+              HasSubstr(server_->url()));
+  const std::string status = node_.Ctl({"status"}).out;
+  EXPECT_THAT(status, HasSubstr("API server"));
+  EXPECT_THAT(status, HasSubstr(server_->url() + ", Watching"));
+  EXPECT_THAT(status, ::testing::ContainsRegex("Actuate: *source"));
+  const std::string page = Metrics(*daemon);
+  EXPECT_THAT(page, HasSubstr("devmgr_source_requests_total{verb=\"list\","
+                              "resource=\"pods\",code=\"200\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_source_watch_restarts_total 0\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_source_age_seconds 0\n"));
 }
 
 TEST_F(ApiServerTest, ReadsTheCredentialsAgainOnSighup) {

@@ -372,6 +372,38 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(decision_back.uids, decision.uids);
 }
 
+TEST(ConvertTest, SourcesKeepEveryField) {
+  SourceInfo info;
+  info.name = "API server of /etc/k (node n1)";
+  info.state = "Watching";
+  info.server = "https://api.test";
+  info.api_version = "resource.k8s.io/v1";
+  info.resource_version = "501";
+  info.last_list = At(1);
+  info.last_event = At(2);
+  info.known_at = At(3);
+  info.last_error = "refused";
+  info.queued = 4;
+  info.complete = true;
+  info.watch_restarts = 5;
+  info.requests = {{"list", "pods", 200, 6}, {"watch", "pods", 0, 7}};
+  const SourceInfo back = FromProto(OverTheWire(ToProto(info)));
+  EXPECT_EQ(back.name, info.name);
+  EXPECT_EQ(back.state, info.state);
+  EXPECT_EQ(back.server, info.server);
+  EXPECT_EQ(back.api_version, info.api_version);
+  EXPECT_EQ(back.resource_version, info.resource_version);
+  EXPECT_EQ(back.last_list, info.last_list);
+  EXPECT_EQ(back.last_event, info.last_event);
+  EXPECT_EQ(back.known_at, info.known_at);
+  EXPECT_EQ(back.last_error, info.last_error);
+  EXPECT_EQ(back.queued, 4u);
+  EXPECT_TRUE(back.complete);
+  EXPECT_EQ(back.watch_restarts, 5u);
+  EXPECT_EQ(back.requests, info.requests);
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(SourceInfo()))).known_at, WallTime());
+}
+
 TEST(ConvertTest, ImpossibleTimesDoNotOverflow) {
   pb::EventInfo event;
   event.set_time_ms(std::numeric_limits<std::int64_t>::max());

@@ -25,6 +25,7 @@ struct FakeNode {
   std::vector<ResourceInfo> resources;
   std::vector<DeviceClassInfo> classes;
   std::vector<ForeignHolderInfo> holders;
+  std::vector<SourceInfo> sources;
   std::vector<DecisionInfo> history;
   std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
   std::vector<EventInfo> events;
@@ -73,6 +74,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     return Get(&FakeNode::holders);
+  }
+  absl::StatusOr<std::vector<SourceInfo>> Sources() override {
+    return Get(&FakeNode::sources);
   }
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) override {

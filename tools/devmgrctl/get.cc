@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|resources|claims|debts|pods|devices|classes|holders [NAME].
+// get plugins|resources|claims|debts|pods|devices|classes|holders|sources
+// [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -433,8 +434,10 @@ absl::Status Get(const Session& session) {
   Inspector& inspector = **opened;
   const Kind kind = session.options().kind;
   if (session.options().offline() &&
-      (kind == Kind::kPlugin || kind == Kind::kClass)) {
-    session.Note("plugins and classes are known to a running daemon only");
+      (kind == Kind::kPlugin || kind == Kind::kClass ||
+       kind == Kind::kSource)) {
+    session.Note(
+        "plugins, classes and sources are known to a running daemon only");
   }
   if (session.options().offline() && kind == Kind::kResource) {
     session.Note("figures of resources are known to a running daemon only");
@@ -456,6 +459,8 @@ absl::Status Get(const Session& session) {
       return GetClasses(session, inspector);
     case Kind::kHolder:
       return GetHolders(session, inspector);
+    case Kind::kSource:
+      return GetSources(session, inspector);
   }
   return absl::OkStatus();
 }

@@ -303,6 +303,30 @@ Json ItemOf(const ForeignHolderInfo& info) {
               {"status", std::move(status)}};
 }
 
+Json ItemOf(const SourceInfo& info) {
+  Json status{{"state", info.state},
+              {"complete", info.complete},
+              {"queued", info.queued},
+              {"watchRestarts", info.watch_restarts}};
+  const auto put = [&](const char* name, const std::string& text) {
+    if (!text.empty()) status[name] = text;
+  };
+  put("server", info.server);
+  put("apiVersion", info.api_version);
+  put("resourceVersion", info.resource_version);
+  put("lastError", info.last_error);
+  PutTime(status, "lastList", info.last_list);
+  PutTime(status, "lastEvent", info.last_event);
+  PutTime(status, "knownAt", info.known_at);
+  status["requests"] = Array(info.requests, [](const SourceRequests& requests) {
+    return Json{{"verb", requests.verb},
+                {"resource", requests.resource},
+                {"code", requests.code},
+                {"count", requests.count}};
+  });
+  return Json{{"metadata", Metadata(info.name)}, {"status", std::move(status)}};
+}
+
 Json ItemOf(const EventInfo& event) {
   Json item;
   item["sequence"] = event.sequence;

@@ -6,6 +6,7 @@
 
 #include <devmgr/container_devices.h>
 #include <devmgr/fsck.h>
+#include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
 
 #include "output.h"
@@ -44,6 +45,7 @@ Json ItemOf(const ResourceInfo& resource);
 Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
 Json ItemOf(const ForeignHolderInfo& info);
+Json ItemOf(const SourceInfo& info);
 Json ItemOf(const EventInfo& event);
 Json ItemOf(const DecisionInfo& decision);
 Json ItemOf(const NodeInfo& node);

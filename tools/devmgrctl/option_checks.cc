@@ -34,7 +34,8 @@ const Names<Kind>& KindNames() {
       {"claim", Kind::kClaim},    {"pod", Kind::kPod},
       {"device", Kind::kDevice},  {"class", Kind::kClass},
       {"debts", Kind::kDebt},     {"debt", Kind::kDebt},
-      {"holders", Kind::kHolder}, {"holder", Kind::kHolder}};
+      {"holders", Kind::kHolder}, {"holder", Kind::kHolder},
+      {"sources", Kind::kSource}, {"source", Kind::kSource}};
   return names;
 }
 
@@ -106,7 +107,7 @@ bool TakesKind(Verb verb, Kind kind) {
       return true;
     case Verb::kDescribe:
       return kind != Kind::kClass && kind != Kind::kDebt &&
-             kind != Kind::kHolder;
+             kind != Kind::kHolder && kind != Kind::kSource;
     case Verb::kRelease:
       return kind == Kind::kPod || kind == Kind::kClaim;
     case Verb::kHandOver:

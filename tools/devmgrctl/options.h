@@ -50,7 +50,8 @@ enum class Kind {
   kDevice,
   kClass,
   kDebt,
-  kHolder
+  kHolder,
+  kSource
 };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 

@@ -20,7 +20,8 @@ namespace devmgr::ctl {
 
 inline constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 inline constexpr char kListedKinds[] =
-    "plugins, resources, claims, debts, pods, devices, classes, holders";
+    "plugins, resources, claims, debts, pods, devices, classes, holders, "
+    "sources";
 inline constexpr char kDescribedKinds[] =
     "pod, claim, plugin, resource, device";
 inline constexpr char kTimeForm[] =

@@ -20,6 +20,13 @@ std::string FigureText(const ResourceInfo& resource, std::int64_t figure);
 std::string HealthText(const DeviceInfo& device);
 std::string NumaText(const DeviceInfo& device);
 
+Tone ToneOf(const SourceInfo& info);
+/// Empty for a time that is not known.
+std::string AgeText(const Session& session, WallTime time);
+
+/// `get sources`.
+absl::Status GetSources(const Session& session, Inspector& inspector);
+
 /// What is wrong with the manifest of an object, if that is known.
 void AddManifestProblem(Inspector& inspector, const std::string& kind,
                         const ObjectName& object, Fields* fields);

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "objects.h"
+#include "sections.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -34,7 +35,30 @@ Cell SourceCell(const Session& session, const NodeInfo& node) {
           Tone::kWarn};
 }
 
+/// What there is to say of those that are servers.
+void AddServers(const Session& session, const std::vector<SourceInfo>& sources,
+                Fields* fields) {
+  for (const SourceInfo& info : sources) {
+    if (info.server.empty()) continue;
+    std::string text = info.server + ", " + info.state;
+    if (!info.api_version.empty()) text += ", " + info.api_version;
+    const std::pair<const char*, WallTime> times[] = {
+        {", known as of", info.known_at},
+        {", last list", info.last_list},
+        {", last event", info.last_event}};
+    for (const auto& [what, time] : times) {
+      if (time == WallTime()) continue;
+      text += fmt::format("{} {} ago", what, session.Age(time));
+    }
+    if (info.queued > 0) text += fmt::format(", {} queued", info.queued);
+    fields->Add("API server", {text, ToneOf(info)});
+    if (info.last_error.empty()) continue;
+    fields->Add("Last error", {info.last_error, Tone::kWarn});
+  }
+}
+
 void PrintDashboard(const Session& session, const NodeInfo& node,
+                    const std::vector<SourceInfo>& sources,
                     const std::vector<PluginInfo>& plugins) {
   Fields fields(session.color());
   fields.Add("Version", node.version);
@@ -50,6 +74,7 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
     fields.Add("Recovery", RecoveryCell(node.recovery));
   }
   fields.Add("Source", SourceCell(session, node));
+  AddServers(session, sources, &fields);
   for (const std::string& problem : node.source_problems) {
     fields.Add("Problem", {problem, Tone::kBad});
   }
@@ -97,7 +122,12 @@ absl::Status Status(const Session& session) {
   }
   const auto plugins = (*inspector)->Plugins();
   if (!plugins.ok()) return plugins.status();
-  PrintDashboard(session, *node, *plugins);
+  const auto sources = (*inspector)->Sources();
+  if (!sources.ok() && !absl::IsUnimplemented(sources.status())) {
+    return sources.status();
+  }
+  PrintDashboard(session, *node,
+                 sources.ok() ? *sources : std::vector<SourceInfo>(), *plugins);
   return absl::OkStatus();
 }
 

@@ -456,6 +456,8 @@ bool ReadsManifests(const Config& config) {
 }
 
 void CompleteConfig(Config* config) {
+  // Another word for it, from the time when manifests were the only source.
+  if (config->actuate == "manifests") config->actuate = "source";
   // Who has a server has its scheduler, too.
   if (config->authority.empty()) {
     config->authority = HasApiServer(*config) ? "scheduler" : "node";
@@ -474,7 +476,7 @@ absl::Status CheckConfig(const Config& config) {
         "apiServer: nodeName must be set: it says which pods are this node's");
   }
   for (const absl::Status& status :
-       {CheckOneOf("actuate", config.actuate, {"manifests", "embedder"}),
+       {CheckOneOf("actuate", config.actuate, {"source", "embedder"}),
         CheckOneOf("authority",
                    config.authority.empty() ? "node" : config.authority,
                    {"node", "scheduler"}),
@@ -553,8 +555,8 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   if (!config.root.empty()) options.plugin_dirs = {config.root};
   options.cdi_spec_dirs = config.cdi_spec_dirs;
   options.node_name = config.node_name;
-  options.actuate = config.actuate == "manifests" ? devmgr::Actuate::kSource
-                                                  : devmgr::Actuate::kWanted;
+  options.actuate = config.actuate == "source" ? devmgr::Actuate::kSource
+                                               : devmgr::Actuate::kWanted;
   options.policies.authority = config.authority == "scheduler"
                                    ? devmgr::Authority::kScheduler
                                    : devmgr::Authority::kNode;

@@ -39,7 +39,7 @@ struct Config {
   /// Users that may use the control service: UIDs or names.
   std::vector<std::string> control_users;
   std::string node_name;
-  std::string actuate = "manifests";  ///< Or `embedder`.
+  std::string actuate = "source";  ///< Or `embedder`.
   /// `node` or `scheduler`; empty: `scheduler` with an API server, else `node`.
   std::string authority;
   std::string profile = "default";  ///< Or `strict-kubelet`.

@@ -18,6 +18,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -354,6 +355,13 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
+  std::function<std::vector<devmgr::SourceInfo>()> sources;
+  if (objects->api_server != nullptr) {
+    sources = [api_server = objects->api_server] {
+      return std::vector<devmgr::SourceInfo>{api_server->Info()};
+    };
+    metrics->AttachSources(sources);
+  }
   auto exposer = StartMetrics(config, metrics, **manager);
   if (!exposer.ok()) return exposer.status();
   if (*exposer != nullptr && objects->sink() != nullptr) {
@@ -362,7 +370,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   auto control = ControlOf(config, **wanted);
   auto server = control.ok()
                     ? devmgr::InspectionServer::Start(
-                          **manager, config.endpoint, Log, *control)
+                          **manager, config.endpoint, Log, *control, sources)
                     : absl::StatusOr<std::unique_ptr<devmgr::InspectionServer>>(
                           control.status());
   absl::Status status = server.status();

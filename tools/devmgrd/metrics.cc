@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <prometheus/client_metric.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -264,6 +265,36 @@ std::vector<Gauge> ShimGauges(const Views& views) {
   return {known, containers, calls, losses, turned_away};
 }
 
+/// Of sources that are servers.
+std::vector<Gauge> SourceGauges(const std::vector<devmgr::SourceInfo>& infos) {
+  Gauge requests("devmgr_source_requests_total",
+                 "Requests to an API server, by the code of the answer; none: "
+                 "there was no answer",
+                 prometheus::MetricType::Counter);
+  Gauge restarts("devmgr_source_watch_restarts_total",
+                 "Watches of an API server that followed an earlier one",
+                 prometheus::MetricType::Counter);
+  Gauge age("devmgr_source_age_seconds",
+            "How old what is known of the pods of an API server may be; 0 "
+            "while they are watched");
+  Gauge queue("devmgr_source_queue", "Claims that are still to be read");
+  for (const devmgr::SourceInfo& info : infos) {
+    for (const devmgr::SourceRequests& one : info.requests) {
+      requests.Add(
+          {{"verb", one.verb},
+           {"resource", one.resource},
+           {"code", one.code == 0 ? "none" : fmt::format("{}", one.code)}},
+          static_cast<double>(one.count));
+    }
+    restarts.Add({}, static_cast<double>(info.watch_restarts));
+    queue.Add({}, static_cast<double>(info.queued));
+    if (info.known_at == devmgr::WallTime()) continue;
+    age.Add({}, std::max(0.0, SecondsOf(std::chrono::system_clock::now() -
+                                        info.known_at)));
+  }
+  return {requests, restarts, age, queue};
+}
+
 Gauge Single(std::string name, std::string help, double value) {
   Gauge gauge(std::move(name), std::move(help));
   gauge.Add({}, value);
@@ -421,6 +452,12 @@ void Metrics::Attach(devmgr::DeviceManager& manager) {
   manager_ = &manager;
 }
 
+void Metrics::AttachSources(
+    std::function<std::vector<devmgr::SourceInfo>()> sources) {
+  const std::lock_guard lock(mutex_);
+  sources_ = std::move(sources);
+}
+
 void Metrics::Detach() {
   const std::lock_guard lock(mutex_);
   manager_ = nullptr;
@@ -431,6 +468,10 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   const std::lock_guard lock(mutex_);
   if (manager_ == nullptr) return families;
   for (const Gauge& gauge : GaugesOf(ViewsOf(*manager_->View()))) {
+    families.push_back(gauge.Family());
+  }
+  if (!sources_) return families;
+  for (const Gauge& gauge : SourceGauges(sources_())) {
     families.push_back(gauge.Family());
   }
   return families;

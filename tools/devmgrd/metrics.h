@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/metrics.h>
+#include <devmgr/source_info.h>
 #include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/exposer.h>
@@ -13,6 +14,7 @@
 #include <prometheus/registry.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -65,6 +67,9 @@ class Metrics final : public devmgr::MetricsSink,
 
   /// From now on there are gauges, those of `manager`; borrowed until `Detach`.
   void Attach(devmgr::DeviceManager& manager);
+  /// There are gauges of these sources, too (ApiServerSource::Info), as long as
+  /// a manager is attached.
+  void AttachSources(std::function<std::vector<devmgr::SourceInfo>()> sources);
   /// From now on there are none. Waits for a `Collect` that reads them.
   void Detach();
   /// Waits for the manager's thread, as views do.
@@ -90,6 +95,7 @@ class Metrics final : public devmgr::MetricsSink,
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.
   devmgr::DeviceManager* manager_ = nullptr;
+  std::function<std::vector<devmgr::SourceInfo>()> sources_;
 };
 
 /// Serves `metrics` at /metrics on threads of its own. The exposer's destructor

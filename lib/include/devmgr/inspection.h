@@ -12,11 +12,13 @@
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
 #include <devmgr/host.h>
+#include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,14 +34,17 @@ class DEVMGR_EXPORT InspectionServer {
  public:
   /// `manager` is borrowed and must outlive the server. `log` hears of clients
   /// that are hung up on, such as because 256 of them are connected, on a
-  /// thread of the server's, at a bounded rate.
+  /// thread of the server's, at a bounded rate. `sources` says how the sources
+  /// of objects do (ApiServerSource::Info), and is called on a thread of the
+  /// server's; without it there is what the manager knows of its one source.
   ///   FailedPrecondition  a process listens there; the message names it
   ///   PermissionDenied    the directory is not ours to write
   ///   Unimplemented       there are control users, and the file system has no
   ///                       access control lists
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
       DeviceManager& manager, const std::filesystem::path& endpoint,
-      LogSink log = nullptr, const ControlOptions& control = {});
+      LogSink log = nullptr, const ControlOptions& control = {},
+      std::function<std::vector<SourceInfo>()> sources = nullptr);
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };
@@ -80,6 +85,8 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<ResourceInfo>> Resources() = 0;
   virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
   virtual absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() = 0;
+  /// Where objects come from; known to a running daemon only.
+  virtual absl::StatusOr<std::vector<SourceInfo>> Sources() = 0;
   /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) = 0;
