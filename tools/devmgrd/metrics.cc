@@ -289,8 +289,9 @@ std::vector<Gauge> SourceGauges(const std::vector<devmgr::SourceInfo>& infos) {
     restarts.Add({}, static_cast<double>(info.watch_restarts));
     queue.Add({}, static_cast<double>(info.queued));
     if (info.known_at == devmgr::WallTime()) continue;
-    age.Add({}, std::max(0.0, SecondsOf(std::chrono::system_clock::now() -
-                                        info.known_at)));
+    const auto passed = std::chrono::floor<std::chrono::seconds>(
+        std::chrono::system_clock::now() - info.known_at);
+    age.Add({}, std::max(0.0, SecondsOf(passed)));
   }
   return {requests, restarts, age, queue};
 }

@@ -2,6 +2,7 @@
 #include <devmgr/api_server.h>
 #include <devmgr/status_types.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -388,6 +389,9 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
   }
   void WriteMemory() {
     if (options_.state_file.empty()) return;
+    // As the ledger makes it, which may be opened later. What goes wrong shows
+    // when the file is written.
+    (void)::mkdir(options_.state_file.parent_path().c_str(), 0700);
     const absl::Status status = WriteFileAtomically(
         options_.state_file, apiserver::FormatMemory(memory_));
     if (std::exchange(write_status_, status) == status || status.ok()) return;

@@ -282,5 +282,20 @@ TEST_F(ReflectorTest, ListsAgainAfterAnEventOfAnotherKindOrType) {
   }
 }
 
+TEST_F(ReflectorTest, Api015LeavesAQuietWatchAlone) {
+  Start();
+  ListAndWatch({PodText("a", "u-a", 7)}, "100");
+  // Nothing is due but the deadline of the transport.
+  EXPECT_EQ(reflector->WakeAt(), std::nullopt);
+  now += std::chrono::minutes(9);
+  EXPECT_FALSE(reflector->IsOverdue(now));
+  EXPECT_EQ(Next(), "none");
+  EXPECT_EQ(last.deadline, std::chrono::seconds(330));
+  random = 0.999;
+  End();
+  ASSERT_NE(WaitForNext(), "never");
+  EXPECT_GT(last.deadline, std::chrono::minutes(10));
+}
+
 }  // namespace
 }  // namespace devmgr::apiserver
