@@ -357,7 +357,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!manager.ok()) return manager.status();
   std::function<std::vector<devmgr::SourceInfo>()> sources;
   if (objects->api_server != nullptr) {
-    sources = [api_server = objects->api_server] {
+    sources = [api_server = objects->api_server.get()] {
       return std::vector<devmgr::SourceInfo>{api_server->Info()};
     };
     metrics->AttachSources(sources);
