@@ -158,7 +158,9 @@ class LoadingNodeTest : public ManagerTest {
   /// What resolve answers for the pod's container.
   absl::Status Resolve() {
     const auto answer = node_.manager().PodDevicesOf({"u-p"});
-    if (answer.ok()) EXPECT_THAT((*answer)->containers, SizeIs(1));
+    if (answer.ok()) {
+      EXPECT_THAT((*answer)->containers, SizeIs(1));
+    }
     return answer.status();
   }
 

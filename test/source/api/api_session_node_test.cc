@@ -16,9 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kNode[] = "/api/v1/nodes/n1";
+constexpr char kNodePath[] = "/api/v1/nodes/n1";
 
-std::string NodeText(const std::string& uid) {
+std::string NodeWithUid(const std::string& uid) {
   return R"({"kind":"Node","metadata":{"name":"n1","uid":")" + uid + R"("}})";
 }
 
@@ -34,7 +34,7 @@ class ApiSessionNodeTest : public ApiSessionFixture {
 
 TEST_F(ApiSessionNodeTest, DoesNotReadTheNodeUnlessItRemembersIt) {
   StartWith({});
-  EXPECT_EQ(transport.Find(kNode), 0u);
+  EXPECT_EQ(transport.Find(kNodePath), 0u);
 }
 
 TEST_F(ApiSessionNodeTest, RemembersTheNodeOnceItIsKnown) {
@@ -42,7 +42,7 @@ TEST_F(ApiSessionNodeTest, RemembersTheNodeOnceItIsKnown) {
   // There is nothing to compare it with.
   EXPECT_TRUE(snapshot->complete);
   EXPECT_EQ(remembered, (SourceMemory{"n1", "100", ""}));
-  ASSERT_TRUE(transport.Answer(kNode, NodeText("u-n1")));
+  ASSERT_TRUE(transport.Answer(kNodePath, NodeWithUid("u-n1")));
   executor.RunPending();
   EXPECT_EQ(remembered, (SourceMemory{"n1", "100", "u-n1"}));
 }
@@ -60,13 +60,14 @@ TEST_F(ApiSessionNodeTest, IsIncompleteUntilTheNodeIsKnownToBeTheSame) {
   ASSERT_TRUE(transport.Answer(kList, ListText({}, "500")));
   executor.RunPending();
   EXPECT_FALSE(snapshot->complete);
-  ASSERT_TRUE(transport.Answer(kNode, StatusText(500, "InternalError"), 500));
+  ASSERT_TRUE(
+      transport.Answer(kNodePath, StatusText(500, "InternalError"), 500));
   executor.RunPending();
   EXPECT_FALSE(snapshot->complete);
   ASSERT_EQ(snapshot->problems.size(), 1u);
   EXPECT_THAT(snapshot->problems[0].message, HasSubstr("/api/v1/nodes/n1"));
   executor.Advance(seconds(1));
-  ASSERT_TRUE(transport.Answer(kNode, NodeText("u-n1")));
+  ASSERT_TRUE(transport.Answer(kNodePath, NodeWithUid("u-n1")));
   executor.RunPending();
   EXPECT_TRUE(snapshot->complete);
   EXPECT_THAT(snapshot->problems, IsEmpty());
@@ -74,7 +75,7 @@ TEST_F(ApiSessionNodeTest, IsIncompleteUntilTheNodeIsKnownToBeTheSame) {
 
 TEST_F(ApiSessionNodeTest, GoesOnWhereItMayNotReadTheNode) {
   Start(Remembering({"n1", "500", "u-n1"}));
-  ASSERT_TRUE(transport.Answer(kNode, StatusText(403, "Forbidden"), 403));
+  ASSERT_TRUE(transport.Answer(kNodePath, StatusText(403, "Forbidden"), 403));
   ASSERT_TRUE(transport.Answer(kList, ListText({}, "501")));
   executor.RunPending();
   EXPECT_TRUE(snapshot->complete);
@@ -83,7 +84,7 @@ TEST_F(ApiSessionNodeTest, GoesOnWhereItMayNotReadTheNode) {
 
 TEST_F(ApiSessionNodeTest, VouchesForNothingOfAnotherNode) {
   Start(Remembering({"n1", "500", "u-n1"}));
-  ASSERT_TRUE(transport.Answer(kNode, NodeText("u-n2")));
+  ASSERT_TRUE(transport.Answer(kNodePath, NodeWithUid("u-n2")));
   ASSERT_TRUE(transport.Answer(kList, ListText({}, "20")));
   executor.RunPending();
   // The second list changes nothing about it.
@@ -100,7 +101,7 @@ TEST_F(ApiSessionNodeTest, VouchesForNothingOfAnotherNode) {
 
 TEST_F(ApiSessionNodeTest, TakesAnotherNodeOnceItIsBelieved) {
   Start(Remembering({"n1", "500", "u-n1"}));
-  ASSERT_TRUE(transport.Answer(kNode, NodeText("u-n2")));
+  ASSERT_TRUE(transport.Answer(kNodePath, NodeWithUid("u-n2")));
   ASSERT_TRUE(
       transport.Answer(kList, ListText({PodText("b", "u-b", 9)}, "20")));
   executor.RunPending();
@@ -120,10 +121,10 @@ TEST_F(ApiSessionNodeTest, TakesAnotherNodeOnceItIsBelieved) {
 
 TEST_F(ApiSessionNodeTest, LooksAtTheNodeAgainAfterABreak) {
   StartWith({PodText("a", "u-a", 7)}, Remembering());
-  ASSERT_TRUE(transport.Answer(kNode, NodeText("u-n1")));
+  ASSERT_TRUE(transport.Answer(kNodePath, NodeWithUid("u-n1")));
   const auto watch = transport.Find("/pods?");
   transport.Send(watch, EventText("ERROR", StatusText(410, "Expired")));
-  EXPECT_NE(transport.Find(kNode), 0u);
+  EXPECT_NE(transport.Find(kNodePath), 0u);
 }
 
 TEST_F(ApiSessionNodeTest, CountsWhatItAsksFor) {
