@@ -70,13 +70,14 @@ class JoinedSource final : public ObjectSource {
     return fmt::format("{} and {}", server_.Describe(), files_.Describe());
   }
   void Mark(const std::string& id, std::uint64_t watch) override {
-    std::uint64_t files_watch = 0;
+    std::pair<std::uint64_t, std::uint64_t> watches;
     {
       MutexLock lock(mutex_);
       if (watch != watch_) return;
-      files_watch = watches_.second;
+      watches = watches_;
     }
-    files_.Mark(id, files_watch);
+    server_.Mark(id, watches.first);
+    files_.Mark(id, watches.second);
   }
   bool Refresh(ObjectKind kind, const ObjectName& name,
                std::function<void(const absl::Status&)> done) override {

@@ -20,6 +20,8 @@ using ::testing::SizeIs;
 /// Has been told what to carry.
 class MarkedSource final : public MemoryObjectSource {
  public:
+  explicit MarkedSource(std::string name) : name_(std::move(name)) {}
+
   void Publish(ObjectSnapshot snapshot) override {
     objects_->Publish(std::move(snapshot));
   }
@@ -30,7 +32,7 @@ class MarkedSource final : public MemoryObjectSource {
     objects_->Subscribe(std::move(changed));
   }
   void Unsubscribe() override { objects_->Unsubscribe(); }
-  std::string Describe() const override { return "directory /d"; }
+  std::string Describe() const override { return name_; }
   void Mark(const std::string& id, std::uint64_t watch) override {
     marks.emplace_back(id, watch);
   }
@@ -38,6 +40,7 @@ class MarkedSource final : public MemoryObjectSource {
   std::vector<std::pair<std::string, std::uint64_t>> marks;
 
  private:
+  const std::string name_;
   const std::unique_ptr<MemoryObjectSource> objects_ =
       MemoryObjectSource::Create();
 };
@@ -68,16 +71,16 @@ class JoinedSourceTest : public ::testing::Test {
     return pods;
   }
 
-  std::unique_ptr<MemoryObjectSource> server_ = MemoryObjectSource::Create();
-  MarkedSource files_;
-  std::unique_ptr<ObjectSource> source_ = CombineSources(*server_, files_);
+  MarkedSource server_{"server"};
+  MarkedSource files_{"directory /d"};
+  std::unique_ptr<ObjectSource> source_ = CombineSources(server_, files_);
 };
 
 TEST_F(JoinedSourceTest, HasTheObjectsOfBoth) {
   ObjectSnapshot server = Complete(3, true);
   Add("p", "u-p", &server);
   server.partial_kinds = {ObjectKind::kResourceClaim};
-  server_->Publish(server);
+  server_.Publish(server);
   EXPECT_FALSE(source_->Snapshot()->complete);
   ObjectSnapshot files = Complete(1);
   Add("q", "", &files);
@@ -91,14 +94,14 @@ TEST_F(JoinedSourceTest, HasTheObjectsOfBoth) {
   ASSERT_THAT(all->parts, SizeIs(2));
   EXPECT_TRUE(all->parts[0].vouched);
   EXPECT_FALSE(all->parts[1].vouched);
-  EXPECT_EQ(source_->Describe(), "memory and directory /d");
+  EXPECT_EQ(source_->Describe(), "server and directory /d");
   EXPECT_EQ(source_->Snapshot(), all);
 }
 
 TEST_F(JoinedSourceTest, APodUnderOneUidIsOneAsTheServerHasIt) {
   ObjectSnapshot server = Complete(1);
   Add("p", "u-p", &server, 1);
-  server_->Publish(server);
+  server_.Publish(server);
   ObjectSnapshot files = Complete(1);
   Add("p", "u-p", &files, 2);
   files_.Publish(files);
@@ -112,7 +115,7 @@ TEST_F(JoinedSourceTest, APodUnderOneUidIsOneAsTheServerHasIt) {
 TEST_F(JoinedSourceTest, APodOfTheServerDoesNotReplaceOneOfAFile) {
   ObjectSnapshot server = Complete(1);
   Add("p", "u-other", &server);
-  server_->Publish(server);
+  server_.Publish(server);
   ObjectSnapshot files = Complete(1);
   Add("p", "", &files);
   files_.Publish(files);
@@ -120,7 +123,7 @@ TEST_F(JoinedSourceTest, APodOfTheServerDoesNotReplaceOneOfAFile) {
   EXPECT_THAT(PodsOf(*all), ElementsAre("p/"));
   ASSERT_THAT(all->problems, SizeIs(1));
   EXPECT_EQ(all->problems[0].message,
-            "Pod 'default/p' of memory is left out: directory /d has one of "
+            "Pod 'default/p' of server is left out: directory /d has one of "
             "that name, or with that UID");
 }
 
@@ -128,16 +131,17 @@ TEST_F(JoinedSourceTest, TheMarkerOfTheFilesSaysNothingOfTheServer) {
   ObjectSnapshot files = Complete(4);
   files.marker = "m";
   files_.Publish(files);
-  server_->Publish(Complete(7));
+  server_.Publish(Complete(7));
   const auto before = source_->Snapshot();
   EXPECT_FALSE(before->vouched);
   EXPECT_EQ(before->marker, "");
-  server_->Publish(Complete(7, true));
+  server_.Publish(Complete(7, true));
   EXPECT_EQ(source_->Snapshot()->marker, "m");
   EXPECT_EQ(source_->Snapshot()->watch, before->watch);
   source_->Mark("m2", before->watch);
   EXPECT_THAT(files_.marks, ElementsAre(std::pair("m2", 4u)));
-  server_->Publish(Complete(8, true));
+  EXPECT_THAT(server_.marks, ElementsAre(std::pair("m2", 7u)));
+  server_.Publish(Complete(8, true));
   EXPECT_GT(source_->Snapshot()->watch, before->watch);
   source_->Mark("m3", before->watch);
   EXPECT_THAT(files_.marks, SizeIs(1));
