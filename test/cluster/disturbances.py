@@ -156,6 +156,7 @@ def rotated(cluster):
 def older_state(cluster):
   """The server's store is that of before: pods that it had since never were."""
   before = cluster.node.gets('witness')
+  listed = cluster.plane.lists()
   cluster.plane.save()
   cluster.check(wait_for(cluster.plane.ready), 'disturbances: the server has a backup',
                 cluster.plane.tail('kube-apiserver'))
@@ -165,7 +166,6 @@ def older_state(cluster):
   ready = all([cluster.ready(name) for name in names])
   claims = [cluster.special(name)[0]['metadata']['uid'] for name in names]
   # After a break it lists once; from then on it has only its watch.
-  listed = cluster.plane.lists()
   settled = wait_for(lambda: cluster.plane.lists() > listed)
   cluster.plane.restore()
   cluster.make_pod('restored', [container('main', limits={GPU: 1})])
