@@ -28,7 +28,8 @@ std::optional<std::string> WhyNotBelieved(const Absence& absence) {
   return fmt::format(
       "lacks {} of the {} pod{} that this node has from it, and nothing proves "
       "that it is the one in which they were: {}; perhaps its file system is "
-      "not mounted yet. Nothing is released until they are back. If they are "
+      "not mounted yet, or its server was restored from a backup. Nothing is "
+      "released until they are back. If they are "
       "really gone: devmgrctl confirm source --reason TEXT --yes",
       absence.unexplained, absence.held, absence.held == 1 ? "" : "s",
       MarkerText(absence));
