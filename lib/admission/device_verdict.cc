@@ -36,8 +36,9 @@ std::string_view WaitReason(Shortage::Kind kind) {
 /// What may end a shortage by itself.
 enum class Remedy {
   kNone,
-  kPlugin,  ///< It comes back: waited for below a scheduler, too, for a while.
-  kOthers,  ///< Pods that end, devices that recover.
+  kPlugin,   ///< It comes back: waited for below a scheduler, too, for a while.
+  kOthers,   ///< Pods that end, devices that recover.
+  kRelease,  ///< Of a pod that has ended: waited for by every policy.
 };
 
 /// The wait, or, where the policy is not to wait (any longer), a rejection for
@@ -46,10 +47,12 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
                            const DevicePolicy& policy,
                            std::chrono::milliseconds waited) {
   const bool below_scheduler = policy.authority == Authority::kScheduler;
-  const bool in_time =
-      remedy == Remedy::kPlugin && waited < policy.admission_wait;
-  if (remedy != Remedy::kNone && policy.profile != Profile::kStrictKubelet &&
-      (!below_scheduler || in_time)) {
+  const bool for_a_while =
+      remedy == Remedy::kPlugin || remedy == Remedy::kRelease;
+  const bool in_time = for_a_while && waited < policy.admission_wait;
+  const bool may_wait =
+      remedy == Remedy::kRelease || policy.profile != Profile::kStrictKubelet;
+  if (remedy != Remedy::kNone && may_wait && (!below_scheduler || in_time)) {
     DeviceVerdict waits{std::move(wait), std::nullopt};
     if (below_scheduler) waits.limit = policy.admission_wait;
     return waits;
@@ -61,12 +64,15 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
   return {std::move(wait), std::nullopt};
 }
 
-Remedy RemedyFor(Shortage::Kind kind) {
+Remedy RemedyFor(const Shortage& shortage) {
+  const Shortage::Kind kind = shortage.kind;
   if (kind == Shortage::Kind::kChangedRequest) return Remedy::kNone;
   const bool plugin = kind == Shortage::Kind::kNotServed ||
                       kind == Shortage::Kind::kHeldByClaims ||
                       kind == Shortage::Kind::kHandedOver;
-  return plugin ? Remedy::kPlugin : Remedy::kOthers;
+  if (plugin) return Remedy::kPlugin;
+  const bool ends = kind == Shortage::Kind::kTooFewFree && shortage.holders_end;
+  return ends ? Remedy::kRelease : Remedy::kOthers;
 }
 
 DeviceVerdict JudgeShortage(const Shortage& shortage,
@@ -77,7 +83,7 @@ DeviceVerdict JudgeShortage(const Shortage& shortage,
                        device::ShortageText(shortage),
                        {{WaitingFor::Kind::kResource, shortage.resource}}},
                       device::KubeletShortageText(shortage),
-                      RemedyFor(shortage.kind), policy, waited);
+                      RemedyFor(shortage), policy, waited);
 }
 
 }  // namespace

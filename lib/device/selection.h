@@ -57,6 +57,7 @@ struct Shortage {
   std::vector<PodUid> holders;  ///< The first few; without the pod itself.
   /// `namespace/name` of the same; empty: they are named by UID.
   std::vector<std::string> holder_names = {};
+  bool holders_end = false;       ///< One of them is being released.
   std::vector<DeviceId> devices;  ///< The first few.
   std::string reason;             ///< Of an operator.
   PodUid pod;

@@ -232,6 +232,12 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       options_.device_plugins.refuse_edit_conflicts;
   admission.queue.starvation_limit = options_.policies.starvation_limit;
   admission.now_ms = now_ms;
+  admission.is_ending = [this](const PodUid& pod) {
+    const state::PodRecord* record = state_.FindPod(pod);
+    return (record != nullptr &&
+            record->phase == state::PodPhase::kReleasing) ||
+           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
+  };
   admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
   device_admission_ =
       std::make_unique<pods::DeviceAdmission>(std::move(admission));

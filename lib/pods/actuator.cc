@@ -98,6 +98,11 @@ void Actuator::OnJudgeAgain(const PodUid& pod) {
   if (entries_.contains(pod)) StepAnew(pod);
 }
 
+bool Actuator::IsUnwanted(const PodUid& pod) const {
+  const auto found = entries_.find(pod);
+  return found != entries_.end() && !found->second.wanted;
+}
+
 Actuator::Entry& Actuator::EntryOf(const PodUid& uid) {
   return entries_.try_emplace(uid, parts_.retries).first->second;
 }

@@ -60,6 +60,8 @@ class Actuator {
   /// A pod that waits for devices of plugins can have them now, or has waited
   /// long enough.
   void OnJudgeAgain(const PodUid& pod);
+  /// It is known, and is to be released.
+  bool IsUnwanted(const PodUid& pod) const;
 
  private:
   /// So many changes are kept apart; the oldest of more are merged.

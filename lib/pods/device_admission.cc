@@ -396,6 +396,8 @@ void DeviceAdmission::Judge(const Shared& operation,
   for (device::Shortage& shortage : shortages) {
     for (const PodUid& holder : shortage.holders) {
       shortage.holder_names.push_back(NameOf(holder));
+      shortage.holders_end = shortage.holders_end ||
+                             (parts_.is_ending && parts_.is_ending(holder));
     }
   }
   admission::DeviceVerdict judged = admission::JudgeShortages(

@@ -66,6 +66,8 @@ class DeviceAdmission {
     bool refuse_edit_conflicts = false;
     admission::WaitQueueOptions queue;
     std::function<std::int64_t()> now_ms;
+    /// This pod is to be released. Null: none is.
+    std::function<bool(const PodUid&)> is_ending;
     /// This pod should be admitted again.
     std::function<void(const PodUid&)> judge_again;
   };

@@ -113,6 +113,22 @@ TEST(DeviceVerdictTest, TheStrictKubeletWaitsForNothing) {
             "example.com/gpu, which is unexpected");
 }
 
+// The next pod may be here before the devices of the last one are free.
+TEST(DeviceVerdictTest, AReleaseIsWaitedForAWhileByEveryPolicy) {
+  Shortage shortage = Short(Shortage::Kind::kTooFewFree);
+  shortage.holders_end = true;
+  for (const Profile profile : {Profile::kDefault, Profile::kStrictKubelet}) {
+    const DevicePolicy policy = Policy(Authority::kScheduler, profile);
+    const DeviceVerdict judged = Judge(shortage, policy);
+    EXPECT_EQ(judged.verdict.kind, Kind::kWait);
+    EXPECT_EQ(judged.limit, minutes(5));
+    EXPECT_EQ(Judge(shortage, policy, minutes(5)).verdict.kind, Kind::kReject);
+  }
+  shortage.kind = Shortage::Kind::kTooFewExist;
+  EXPECT_EQ(Judge(shortage, Policy(Authority::kScheduler)).verdict.kind,
+            Kind::kReject);
+}
+
 TEST(DeviceVerdictTest, OneReasonToRejectIsEnough) {
   const DeviceVerdict judged = JudgeShortages(
       {Short(Shortage::Kind::kNotServed), Short(Shortage::Kind::kTooFewFree)},

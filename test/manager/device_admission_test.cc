@@ -2,6 +2,8 @@
 //
 // Pods that want devices of plugins: planned, reserved, allocated, committed;
 // what they wait for; what becomes of them when something fails.
+#include <fmt/core.h>
+
 #include <future>
 
 #include "manager/device_fixture.h"
@@ -250,6 +252,20 @@ TEST_F(DeviceNodeTest, BelowASchedulerAFailedAllocateRejects) {
   EXPECT_EQ(node_.PodNamed("p").message,
             "Allocate failed due to no power, which is unexpected");
   EXPECT_THAT(node_.store.Load().device_holders, IsEmpty());
+}
+
+// A scheduler binds the next pod as soon as the last one is gone there.
+TEST_F(DeviceNodeTest, BelowASchedulerTheNextPodWaitsForTheLastOnesRelease) {
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.Start();
+  node_.plugins.Serve(kGpu, 1);
+  node_.Publish(DevicePod("p0", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p0", PodState::kReady));
+  for (int i = 1; i <= 5; ++i) {
+    const std::string next = fmt::format("p{}", i);
+    node_.Publish(DevicePod(next, {{kGpu, 1}}));
+    ASSERT_TRUE(node_.WaitFor(next, PodState::kReady));
+  }
 }
 
 TEST_F(DeviceNodeTest, BelowASchedulerTheWaitForAPluginEnds) {
