@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// Has been told what to carry.
+/// Remembers what it was asked to carry.
 class MarkedSource final : public MemoryObjectSource {
  public:
   explicit MarkedSource(std::string name) : name_(std::move(name)) {}

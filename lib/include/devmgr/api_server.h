@@ -66,7 +66,7 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
   /// Describe, by which the ledger knows the source, does not change.
   virtual std::string State() const = 0;
   /// Reads kubeconfig and credentials again, and tries at once what waits for
-  /// its time, as an operator wants who has mended something. Must not block.
+  /// its time: an operator may have mended something. Must not block.
   virtual void Hurry() = 0;
   /// Writes to the server (Host::object_sink): the status of the node, events,
   /// and deletions of slices. Nothing waits for the server: of the status the
