@@ -4,6 +4,8 @@
 #include <absl/status/statusor.h>
 #include <curl/curl.h>
 
+#include <string>
+
 namespace devmgr::apiserver {
 
 /// The functions of libcurl that are called here, each by its name without
@@ -37,5 +39,24 @@ absl::StatusOr<const CurlLibrary*> LoadCurl();
 
 /// The same of a file of that name, which LoadCurl does not know.
 absl::StatusOr<CurlLibrary> LoadCurlFrom(const char* file);
+
+/// A list of texts as libcurl takes it. `curl` is borrowed.
+class CurlList {
+ public:
+  explicit CurlList(const CurlLibrary& curl) : curl_(curl) {}
+  ~CurlList() { curl_.slist_free_all(list_); }
+  CurlList(const CurlList&) = delete;
+  CurlList& operator=(const CurlList&) = delete;
+
+  void Append(const std::string& line) {
+    curl_slist* const longer = curl_.slist_append(list_, line.c_str());
+    if (longer != nullptr) list_ = longer;
+  }
+  curl_slist* get() const { return list_; }
+
+ private:
+  const CurlLibrary& curl_;
+  curl_slist* list_ = nullptr;
+};
 
 }  // namespace devmgr::apiserver

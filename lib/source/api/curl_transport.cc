@@ -30,24 +30,6 @@ constexpr long kConnectSeconds = 10;
 constexpr long kMaxConnections = 6;
 constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10;
 
-class StringList {
- public:
-  explicit StringList(const CurlLibrary& curl) : curl_(curl) {}
-  ~StringList() { curl_.slist_free_all(list_); }
-  StringList(const StringList&) = delete;
-  StringList& operator=(const StringList&) = delete;
-
-  void Append(const std::string& line) {
-    curl_slist* const longer = curl_.slist_append(list_, line.c_str());
-    if (longer != nullptr) list_ = longer;
-  }
-  curl_slist* get() const { return list_; }
-
- private:
-  const CurlLibrary& curl_;
-  curl_slist* list_ = nullptr;
-};
-
 const char* MethodName(ApiRequest::Method method) {
   switch (method) {
     case ApiRequest::Method::kGet:
@@ -267,8 +249,8 @@ class Transfer {
   const std::size_t max_bytes_;
   const std::string place_;
   const std::shared_ptr<Shared> shared_;
-  StringList headers_;
-  StringList connect_to_;
+  CurlList headers_;
+  CurlList connect_to_;
   char error_[CURL_ERROR_SIZE] = "";
   ResponseHead head_;
   bool has_head_ = false;
