@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which sandboxes and containers of which pods a container runtime has, and
+// since when that is known.
+#pragma once
+
+#include <devmgr/export.h>
+#include <devmgr/runtime_inspection.h>
+#include <devmgr/status_types.h>
+#include <devmgr/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace devmgr {
+
+/// A sandbox of a pod, as its runtime lists it.
+struct SandboxRun {
+  std::string id;
+  std::uint32_t attempt = 0;
+  bool ready = false;
+  WallTime created_at;
+  friend bool operator==(const SandboxRun&, const SandboxRun&) = default;
+};
+
+/// A container of a pod, as its runtime lists it. The end of one that has
+/// exited is there when the runtime was asked for it.
+struct ContainerRun {
+  std::string id;
+  std::string name;  ///< In its pod.
+  std::uint32_t attempt = 0;
+  RuntimeContainer::State state = RuntimeContainer::State::kUnknown;
+  std::string image;     ///< As it was asked for.
+  std::string image_id;  ///< As the runtime calls it.
+  WallTime created_at;
+  std::optional<WallTime> started_at;
+  std::optional<WallTime> finished_at;
+  std::int32_t exit_code = 0;  ///< Of one that has exited.
+  std::string reason;          ///< CamelCase, such as `OOMKilled`.
+  std::string message;         ///< For people.
+  friend bool operator==(const ContainerRun&, const ContainerRun&) = default;
+};
+
+/// All that a runtime has of a pod.
+struct PodRun {
+  ObjectName name;
+  std::vector<SandboxRun> sandboxes;     ///< Newest first.
+  std::vector<ContainerRun> containers;  ///< By name; newest first.
+  /// A container has begun, or may begin, and has not exited, or a sandbox is
+  /// ready: its devices may be in use.
+  bool IsRunning() const;
+  friend bool operator==(const PodRun&, const PodRun&) = default;
+};
+
+/// What a runtime has at one moment. Immutable once published.
+struct RuntimeSnapshot {
+  /// All pods of the runtime are below. False: the runtime does not answer, or
+  /// has not been asked yet; a pod that is missing may run.
+  bool known = false;
+  /// Since when `known` is what it is.
+  WallTime since;
+  std::string reason;   ///< Why it is not known.
+  std::string runtime;  ///< Name and version; empty: not known yet.
+  std::map<PodUid, std::shared_ptr<const PodRun>> pods;
+};
+
+/// Thread-safe.
+class DEVMGR_EXPORT RuntimeSource {
+ public:
+  virtual ~RuntimeSource() = default;
+  /// Never null.
+  virtual std::shared_ptr<const RuntimeSnapshot> Snapshot() const = 0;
+  /// Calls `changed` after every new snapshot until `Unsubscribe`, on a thread
+  /// of the source's. `changed` must not block and must not call back. One
+  /// subscriber at a time; a second call replaces the first.
+  virtual void Subscribe(std::function<void()> changed) = 0;
+  /// No call of the subscriber runs after this returns.
+  virtual void Unsubscribe() = 0;
+  /// For people: `runtime /run/containerd/containerd.sock`.
+  virtual std::string Describe() const = 0;
+};
+
+}  // namespace devmgr
