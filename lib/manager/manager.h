@@ -156,11 +156,11 @@ class Manager final : public DeviceManager, private Maintenance {
   template <typename Result, typename Work>
   OperationId StartOnLoop(std::function<void(Result)> done, Work work) {
     const OperationId id = ++last_operation_;
-    executor_->Post(
-        [this, id, work = std::move(work), done = Completion(std::move(done))] {
-          if (!loaded_.ok()) return done(loaded_);
-          work(id, done);
-        });
+    const auto end = Completion(std::move(done));
+    executor_->Post([this, id, end, work = std::move(work)] {
+      if (!loaded_.ok()) return end(loaded_);
+      work(id, end);
+    });
     return id;
   }
   /// A completion that calls `done` when what led to it can be seen.
