@@ -47,11 +47,14 @@ class CallTurns {
   /// All that wait, as if it were their turn.
   std::vector<Call*> TakeWaiting() {
     std::vector<Call*> waiting;
-    for (auto& [id, line] : lines_) {
-      line.handled += line.waiting.size();
-      waiting.insert(waiting.end(), line.waiting.begin(), line.waiting.end());
-      line.waiting.clear();
-    }
+    for (auto& [id, line] : lines_) Take(line, &waiting);
+    return waiting;
+  }
+  /// The same, of one connection.
+  std::vector<Call*> TakeWaiting(ClientLines::Id line) {
+    std::vector<Call*> waiting;
+    const auto found = lines_.find(line);
+    if (found != lines_.end()) Take(found->second, &waiting);
     return waiting;
   }
 
@@ -60,6 +63,13 @@ class CallTurns {
     std::size_t handled = 0;
     std::deque<Call*> waiting;
   };
+
+  static void Take(Line& line, std::vector<Call*>* waiting) {
+    line.handled += line.waiting.size();
+    waiting->insert(waiting->end(), line.waiting.begin(), line.waiting.end());
+    line.waiting.clear();
+  }
+
   const std::size_t at_a_time_;
   std::map<ClientLines::Id, Line> lines_;
 };

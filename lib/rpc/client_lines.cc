@@ -20,7 +20,7 @@ ClientLines::~ClientLines() {
     lines.swap(lines_);
     by_fd_.clear();
   }
-  for (auto& [id, line] : lines) Close(std::move(line));
+  for (const auto& [id, line] : lines) poller_.Unwatch(line.watch);
 }
 
 ClientLines::Added ClientLines::Add(int fd) {
@@ -29,6 +29,7 @@ ClientLines::Added ClientLines::Add(int fd) {
   Added added;
   {
     MutexLock lock(mutex_);
+    hung_up_.erase(fd);
     // The number is in use anew: that connection is over.
     if (const auto known = by_fd_.find(fd); known != by_fd_.end()) {
       over.push_back(TakeLocked(lines_.find(known->second)));
@@ -40,7 +41,7 @@ ClientLines::Added ClientLines::Add(int fd) {
     }
     if (added.was_full || !added.taken) ++turned_away_;
   }
-  for (Line& line : over) Close(std::move(line));
+  for (const Line& line : over) Close(line);
   return added;
 }
 
@@ -57,6 +58,7 @@ bool ClientLines::PutLocked(int fd, UniqueFd copy, std::vector<Line>& over) {
   const Id id = ++last_;
   const int watched = copy.get();
   Line& line = lines_[id];
+  line.id = id;
   line.fd = fd;
   line.copy = std::move(copy);
   if (const auto peer = CredentialsOf(watched); peer.ok()) line.peer = *peer;
@@ -81,17 +83,22 @@ ClientLines::Call ClientLines::Begin(std::string_view peer) {
   std::from_chars(peer.data() + kPrefix.size(), peer.data() + peer.size(), fd);
   MutexLock lock(mutex_);
   const auto known = by_fd_.find(fd);
-  if (known == by_fd_.end()) return {};
+  if (known == by_fd_.end()) {
+    Call call;
+    call.too_many = hung_up_.contains(fd);
+    return call;
+  }
   Line& line = lines_.at(known->second);
   line.has_called = true;
   ++line.open_calls;
-  const bool hang_up = line.open_calls == kMaxOpen + 1;
+  const bool too_many = hung_up_.contains(fd) || line.open_calls > kMaxOpen;
+  const bool hang_up = too_many && hung_up_.insert(fd).second;
   if (hang_up) {
     // gRPC bounds this for clients that have said that they know the bound.
     ++turned_away_;
     shutdown(line.copy.get(), SHUT_RDWR);
   }
-  return {known->second, hang_up, line.peer};
+  return {known->second, too_many, hang_up, line.peer};
 }
 
 void ClientLines::End(Id id) {
@@ -118,7 +125,7 @@ void ClientLines::OnGone(Id line) {
     if (known == lines_.end()) return;
     gone = TakeLocked(known);
   }
-  Close(std::move(gone));
+  Close(gone);
 }
 
 ClientLines::Line ClientLines::TakeLocked(Lines::iterator line) {
@@ -128,6 +135,9 @@ ClientLines::Line ClientLines::TakeLocked(Lines::iterator line) {
   return taken;
 }
 
-void ClientLines::Close(Line line) { poller_.Unwatch(line.watch); }
+void ClientLines::Close(const Line& line) {
+  poller_.Unwatch(line.watch);
+  on_gone_(line.id);
+}
 
 }  // namespace devmgr::rpc

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/mutex.h"
@@ -27,9 +30,14 @@ class ClientLines {
   /// reads no answers does not end them. With more it is hung up on.
   static constexpr std::size_t kMaxOpen = 1024;
 
-  /// `poller` is borrowed.
-  ClientLines(Poller& poller, std::size_t max_connections)
-      : poller_(poller), max_connections_(max_connections) {}
+  /// `poller` is borrowed. `on_gone` is called once for each connection that
+  /// was known and is over, on the thread that noticed it, and not after the
+  /// destructor has begun.
+  ClientLines(Poller& poller, std::size_t max_connections,
+              std::function<void(Id)> on_gone)
+      : poller_(poller),
+        max_connections_(max_connections),
+        on_gone_(std::move(on_gone)) {}
   ~ClientLines();
   ClientLines(const ClientLines&) = delete;
   ClientLines& operator=(const ClientLines&) = delete;
@@ -43,8 +51,10 @@ class ClientLines {
   Added Add(int fd);
 
   struct Call {
-    Id line = 0;           ///< 0: the connection is not known (any more).
-    bool hung_up = false;  ///< For it is the first beyond kMaxOpen.
+    Id line = 0;  ///< 0: the connection is not known (any more).
+    /// It is beyond kMaxOpen, so that the connection was hung up on.
+    bool too_many = false;
+    bool hung_up = false;  ///< It is the first of these.
     std::optional<PeerCredentials> caller = {};
   };
   /// A call has come from this peer, as gRPC names connections that it was
@@ -59,6 +69,7 @@ class ClientLines {
 
  private:
   struct Line {
+    Id id = 0;
     int fd = -1;    ///< gRPC's, and so its name.
     UniqueFd copy;  ///< To notice and to make its end.
     std::optional<PeerCredentials> peer;
@@ -78,15 +89,19 @@ class ClientLines {
   /// Takes it out, for Close.
   Line TakeLocked(Lines::iterator line) DEVMGR_REQUIRES(mutex_);
   /// Without the lock: waits for the poller.
-  void Close(Line line);
+  void Close(const Line& line);
 
   Poller& poller_;
   const std::size_t max_connections_;
+  const std::function<void(Id)> on_gone_;
   mutable Mutex mutex_;
   Id last_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::size_t turned_away_ DEVMGR_GUARDED_BY(mutex_) = 0;
   Lines lines_ DEVMGR_GUARDED_BY(mutex_);
   std::map<int, Id> by_fd_ DEVMGR_GUARDED_BY(mutex_);
+  /// Connections that had too many calls open, until the number is in use anew:
+  /// gRPC hands out further calls that it had read from them.
+  std::set<int> hung_up_ DEVMGR_GUARDED_BY(mutex_);
 };
 
 }  // namespace devmgr::rpc

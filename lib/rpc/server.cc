@@ -120,9 +120,10 @@ class ServerImpl final : public Server {
         on_turned_away_(std::move(options.on_turned_away)),
         max_connections_(options.max_connections),
         max_calls_(options.max_calls),
-        lines_(poller_, options.max_connections),
         handlers_(HandlersOf(std::move(options))),
-        turns_(static_cast<std::size_t>(max_calls_)) {}
+        turns_(static_cast<std::size_t>(max_calls_)),
+        lines_(poller_, max_connections_,
+               [this](ClientLines::Id line) { RefuseWaiting(line); }) {}
   ~ServerImpl() override;
 
   absl::Status Run();
@@ -132,6 +133,7 @@ class ServerImpl final : public Server {
   absl::Status Relisten() override;
   std::size_t accepted_connections() const override { return accepted_; }
   std::size_t turned_away() const override { return lines_.turned_away(); }
+  std::size_t open_calls() const override DEVMGR_EXCLUDES(mutex_);
 
  private:
   friend class ServerCall;
@@ -146,6 +148,8 @@ class ServerImpl final : public Server {
   void ExpectCall();
   /// False: so many calls of the client are handled that this one waits.
   bool MayGoOn(ServerCall& call) DEVMGR_EXCLUDES(mutex_);
+  /// The client is gone.
+  void RefuseWaiting(ClientLines::Id line) DEVMGR_EXCLUDES(mutex_);
   bool closing() const DEVMGR_EXCLUDES(mutex_);
   void Forget(ServerCall* call);
 
@@ -158,7 +162,6 @@ class ServerImpl final : public Server {
   const std::function<void(const std::string&)> on_turned_away_;
   const std::size_t max_connections_;
   const int max_calls_;
-  ClientLines lines_;
   const Handlers handlers_;
   std::unique_ptr<SocketFile> socket_;
   std::atomic<Poller::WatchId> watch_{0};
@@ -178,6 +181,8 @@ class ServerImpl final : public Server {
   CondVar forgotten_;
   std::map<ServerCall*, std::unique_ptr<ServerCall>> calls_
       DEVMGR_GUARDED_BY(mutex_);
+  /// Last: it calls back until it is gone.
+  ClientLines lines_;
 };
 
 void ServerCall::Expect() {
@@ -213,6 +218,9 @@ void ServerCall::Begin() {
     server_.TellTurnedAway(
         fmt::format("a client left more than {} calls open and was hung up on",
                     ClientLines::kMaxOpen));
+  }
+  if (call.too_many) {
+    return Refuse({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls"});
   }
   const auto method = server_.handlers_.find(context_.method());
   if (method == server_.handlers_.end()) {
@@ -389,6 +397,22 @@ bool ServerImpl::MayGoOn(ServerCall& call) {
   if (closing_ || call.line() == 0) return true;
   call.set_has_turn();
   return turns_.Begin(call.line(), &call);
+}
+
+void ServerImpl::RefuseWaiting(ClientLines::Id line) {
+  std::vector<ServerCall*> waiting;
+  {
+    MutexLock lock(mutex_);
+    waiting = turns_.TakeWaiting(line);
+  }
+  for (ServerCall* call : waiting) {
+    call->Refuse({grpc::StatusCode::CANCELLED, "the client is gone"});
+  }
+}
+
+std::size_t ServerImpl::open_calls() const {
+  MutexLock lock(mutex_);
+  return calls_.empty() ? 0 : calls_.size() - 1;  // One is expected.
 }
 
 void ServerImpl::Forget(ServerCall* call) {

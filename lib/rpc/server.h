@@ -121,6 +121,8 @@ class Server {
   /// Those that were not taken, or lost their place (`max_connections`), and
   /// those that left more than 1,024 calls open.
   virtual std::size_t turned_away() const = 0;
+  /// Calls that have not ended: that are handled, or wait for their turn.
+  virtual std::size_t open_calls() const = 0;
 };
 
 }  // namespace devmgr::rpc

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "rpc/server.h"
@@ -145,8 +147,16 @@ TEST_F(TwoAtATimeTest, AClientThatGoesLeavesNothingBehind) {
   Call(20);
   const auto one = parked_.Take();
   const auto other = parked_.Take();
+  EXPECT_GT(server_->open_calls(), 2u);
   connection_ = Connect();
   EXPECT_EQ(answers_.size(), 20u);
+  // Those that waited end at once, as those of a client that is hung up on do;
+  // they held memory for as long as the others took, before.
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (server_->open_calls() > 2 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(server_->open_calls(), 2u);
   // Another client has turns of its own, whatever is left of the first.
   Call(1);
   const auto third = parked_.Take();
