@@ -278,8 +278,9 @@ void PluginInstance::RetryOrGiveUp() {
 absl::Status PluginInstance::WhyGiveUp() const {
   if (!was_connected_) {
     // It may call Register a moment before it listens.
-    const bool later =
-        dial_failed_ && executor_.Now() + back_off_.next() <= dial_until_;
+    const bool later = dial_failed_ &&
+                       executor_.Now() + back_off_.next() <= dial_until_ &&
+                       owner_.MayWaitForSocket(*this);
     return later ? absl::OkStatus() : last_error_;
   }
   if (dial_failed_) return last_error_;

@@ -59,6 +59,9 @@ class InstanceOwner {
  public:
   virtual ~InstanceOwner() = default;
   virtual Generation NewGeneration() = 0;
+  /// Whether an instance that never connected may go on dialling a socket at
+  /// which no process listens.
+  virtual bool MayWaitForSocket(const PluginInstance& instance) const = 0;
   virtual void OnConnected(PluginInstance& instance) = 0;
   virtual void OnList(PluginInstance& instance, DeviceList list) = 0;
   virtual void OnGone(PluginInstance& instance, Generation generation,
@@ -124,6 +127,10 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
   const Identity& identity() const { return identity_; }
   const CallTimeouts& timeouts() const { return options_.timeouts; }
   InstanceState state() const { return state_; }
+  /// It has never been connected, and no process listens at its socket so far.
+  bool is_waiting_for_socket() const {
+    return state_ == InstanceState::kBackingOff && !was_connected_;
+  }
   Generation generation() const { return generation_; }
   const PluginOptions& plugin_options() const { return plugin_options_; }
   /// Such as `plugin of 'example.com/gpu' at '/d/gpu.sock'`.

@@ -198,6 +198,16 @@ void PluginRegistry::CloseIf(const ResourceName& resource, Which which,
   }
 }
 
+bool PluginRegistry::MayWaitForSocket(const PluginInstance& instance) const {
+  std::size_t others = 0;
+  for (const auto& [resource, instances] : instances_) {
+    for (const Instance& other : instances) {
+      if (other.get() != &instance && other->is_waiting_for_socket()) ++others;
+    }
+  }
+  return others < options_.max_waiting_for_socket;
+}
+
 void PluginRegistry::OnConnected(PluginInstance& instance) {
   const auto& identity = instance.identity();
   // First the new one, so that the resource is never without.

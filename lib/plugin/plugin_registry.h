@@ -29,6 +29,9 @@ struct PluginRegistryOptions {
   std::map<std::string, CallTimeouts> timeouts;
   peer::FlapOptions flap;
   std::size_t max_instances = 1024;
+  /// Plugins that registered before they listen, at a time. Beyond that one
+  /// that does not listen is refused at once.
+  std::size_t max_waiting_for_socket = 32;
   /// Registrations of one resource at one endpoint, and of all. Each is a
   /// connection, and the end of the one before.
   peer::RateOptions registrations;
@@ -100,6 +103,7 @@ class PluginRegistry final : public Plugins,
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
   Generation NewGeneration() override { return ++last_generation_; }
+  bool MayWaitForSocket(const PluginInstance& instance) const override;
   void OnConnected(PluginInstance& instance) override;
   void OnList(PluginInstance& instance, DeviceList list) override;
   void OnGone(PluginInstance& instance, Generation generation,

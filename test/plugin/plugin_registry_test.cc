@@ -233,6 +233,25 @@ TEST_F(PluginRegistryTest, BoundsTheInstances) {
                                    HasSubstr("2 device plugins"))));
 }
 
+// A thousand that do not listen took half of a processor, before.
+TEST_F(PluginRegistryTest, BoundsThoseThatDoNotListenYet) {
+  PluginRegistryOptions options;
+  options.max_waiting_for_socket = 2;
+  Make(options);
+  peer_.set_dial_status(UnavailableError("nobody listens"));
+  Register("a.sock", "example.com/a");
+  Register("b.sock", "example.com/b");
+  EXPECT_THAT(registered_, IsEmpty());
+  Register("c.sock", "example.com/c");
+  EXPECT_THAT(registered_, ElementsAre(StatusIs(absl::StatusCode::kUnavailable,
+                                                HasSubstr("failed to dial"))));
+  peer_.set_dial_status(absl::OkStatus());
+  Register("d.sock", "example.com/d");
+  executor_.Advance(milliseconds(100));
+  EXPECT_THAT(registry_->Instances(), SizeIs(3));
+  EXPECT_THAT(registered_, SizeIs(1));
+}
+
 // DP-054, W-22: the kubelet never comes back.
 TEST_F(PluginRegistryTest, DialsAgainWhenTheStreamBreaks) {
   GoLive();
