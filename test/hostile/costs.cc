@@ -2,6 +2,7 @@
 #include "hostile/costs.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +34,12 @@ std::chrono::nanoseconds ProcessorTimeOf(std::thread& thread) {
   clockid_t clock{};
   if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0) return {};
   return TimeOf(clock);
+}
+
+void GiveWayToRealTime() {
+  if (sched_getscheduler(0) == SCHED_OTHER) return;
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
 }  // namespace devmgr::hostile

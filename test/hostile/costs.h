@@ -28,4 +28,9 @@ struct Usage {
 /// Of one thread: that of a hostile peer is none of our costs.
 std::chrono::nanoseconds ProcessorTimeOf(std::thread& thread);
 
+/// The calling thread takes no processor from the rest of a process that runs
+/// at real-time priority: what a neighbour notices then is what we do with what
+/// the thread sends, and not that it needs a processor itself.
+void GiveWayToRealTime();
+
 }  // namespace devmgr::hostile

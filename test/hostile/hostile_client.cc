@@ -105,6 +105,7 @@ HostileClient::~HostileClient() {
 }
 
 void HostileClient::Run() {
+  GiveWayToRealTime();
   while (!stop_) {
     Act();
     std::this_thread::sleep_for(kBeat);

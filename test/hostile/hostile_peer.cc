@@ -93,6 +93,7 @@ void HostilePeer::Bind() {
 }
 
 void HostilePeer::Run() {
+  GiveWayToRealTime();
   while (!stop_) {
     pollfd ready{listener_.get(), POLLIN, 0};
     poll(&ready, 1, static_cast<int>(kBeat.count()));
