@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "common/executor.h"
+#include "common/mutex.h"
 #include "hostile/costs.h"
 #include "hostile/hostile_peer.h"
 #include "rpc/connection.h"
@@ -30,6 +32,33 @@ struct Bounds {
   int calls_at_least = 10;  ///< Else it was not tried.
   int log_lines = 24;
   int events = 24;
+};
+
+/// A peer that writes to a stream each beat, in a thread of its own: what it
+/// does itself is to take no time of our threads.
+class Flood {
+ public:
+  using Stream = std::shared_ptr<rpc::ServerStream>;
+
+  explicit Flood(std::function<void(rpc::ServerStream& stream, int beat)> write)
+      : beat_([this, write = std::move(write)](int beat) {
+          if (const Stream stream = Now()) write(*stream, beat);
+        }) {}
+
+  void Put(Stream stream) {
+    const MutexLock lock(mutex_);
+    stream_ = std::move(stream);
+  }
+
+ private:
+  Stream Now() const {
+    const MutexLock lock(mutex_);
+    return stream_;
+  }
+
+  mutable Mutex mutex_;
+  Stream stream_ DEVMGR_GUARDED_BY(mutex_);
+  Beat beat_;
 };
 
 /// A kind of socket that we dial, with a neighbour of that kind that behaves,

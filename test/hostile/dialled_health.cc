@@ -58,9 +58,9 @@ class Health final : public Dialled, private dra::HealthListener {
   }
 
   ~Health() override {
-    flood_.reset();
     executor_->Post([this] { registry_.reset(); });
     executor_->Stop();
+    flood_.reset();
   }
 
   std::unique_ptr<rpc::Server> Serve(const std::filesystem::path& socket,
@@ -68,7 +68,7 @@ class Health final : public Dialled, private dra::HealthListener {
     // As other sockets are; all else is a matter of the stream.
     if (misbehaviour == Misbehaviour::kIsReplacedUnderUs) return nullptr;
     if (misbehaviour == Misbehaviour::kFloods) {
-      flood_ = std::make_unique<Beat>([this](int beat) { Flood(beat); });
+      flood_ = std::make_unique<Flood>(WriteMuch);
     }
     if (misbehaviour == Misbehaviour::kServesOtherMethods) {
       return ServeStream(socket, nullptr);
@@ -152,7 +152,7 @@ class Health final : public Dialled, private dra::HealthListener {
         stream->Write(ReportOf("No Name / that\na device has", 3, false));
         break;
       case Misbehaviour::kFloods:
-        bad_stream_ = stream;
+        flood_->Put(stream);
         break;
       case Misbehaviour::kIsSilent:
         break;
@@ -163,13 +163,10 @@ class Health final : public Dialled, private dra::HealthListener {
   }
 
   /// 4,000 reports a second, of which each says something else.
-  void Flood(int beat) {
-    executor_->Post([this, beat] {
-      if (bad_stream_ == nullptr) return;
-      for (int i = 0; i < 40; ++i) {
-        bad_stream_->Write(ReportOf("d", 20, (beat + i) % 2 == 0));
-      }
-    });
+  static void WriteMuch(rpc::ServerStream& stream, int beat) {
+    for (int i = 0; i < 40; ++i) {
+      stream.Write(ReportOf("d", 20, (beat + i) % 2 == 0));
+    }
   }
 
   void TakeIn(const std::string& driver, const std::filesystem::path& socket) {
@@ -212,14 +209,13 @@ class Health final : public Dialled, private dra::HealthListener {
       ThreadExecutor::Start("health");
   std::unique_ptr<rpc::Server> server_;
   Stream good_stream_;
-  Stream bad_stream_;
   std::vector<Stream> kept_;
   std::map<std::string, std::function<void(absl::Status)>> waiting_;
   std::uint64_t told_ = 0;
   std::uint64_t registrations_ = 0;
   registration::Plugin bad_;  ///< That is registered now.
   std::unique_ptr<DriverRegistry> registry_;
-  std::unique_ptr<Beat> flood_;
+  std::unique_ptr<Flood> flood_;
 };
 
 }  // namespace

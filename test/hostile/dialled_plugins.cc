@@ -42,9 +42,9 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   }
 
   ~Plugins() override {
-    flood_.reset();
     executor_->Post([this] { registry_.reset(); });
     executor_->Stop();
+    flood_.reset();
   }
 
   void Register(const std::filesystem::path& socket) override {
@@ -77,7 +77,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
       case Misbehaviour::kAnswersForAnother:
         return ServeWell(socket, std::chrono::milliseconds(0), 7);
       case Misbehaviour::kFloods:
-        flood_ = std::make_unique<Beat>([this](int beat) { Flood(beat); });
+        flood_ = std::make_unique<Flood>(WriteMuch);
         return ServeWell(socket);
       case Misbehaviour::kRegistersInALoop:
       case Misbehaviour::kComesUnderOtherNames:
@@ -121,24 +121,22 @@ class Plugins final : public Dialled, private plugin::PluginListener {
           list.add_devices()->set_id("a");
           list.mutable_devices(0)->set_health("Healthy");
           stream->Write(rpc::Encode(list));
-          executor_->Post([this, stream] { streams_.push_back(stream); });
+          executor_->Post([this, stream] {
+            streams_.push_back(stream);
+            // The neighbour's is the first.
+            if (flood_ && streams_.size() > 1) flood_->Put(stream);
+          });
         };
     return Start(runtime_, std::move(options));
   }
 
   /// 4,000 lists a second, of which each says something else, and now and then
   /// a long one.
-  void Flood(int beat) {
+  static void WriteMuch(rpc::ServerStream& stream, int beat) {
     static const std::string kLists[] = {ListOf(20, 0), ListOf(20, 10)};
     static const std::string kLong = ListOf(5'000, 10);
-    executor_->Post([this, beat] {
-      // The neighbour's is the first.
-      if (streams_.size() < 2) return;
-      for (std::size_t i = 0; i < 40; ++i) {
-        streams_.back()->Write(kLists[i % 2]);
-      }
-      if (beat % 5 == 0) streams_.back()->Write(kLong);
-    });
+    for (std::size_t i = 0; i < 40; ++i) stream.Write(kLists[i % 2]);
+    if (beat % 5 == 0) stream.Write(kLong);
   }
 
   static std::string ListOf(int devices, int failed) {
@@ -201,7 +199,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
   plugin::Generation bad_ = 0;
   std::string bad_resource_ = kBadResource;
   std::unique_ptr<PluginRegistry> registry_;
-  std::unique_ptr<Beat> flood_;
+  std::unique_ptr<Flood> flood_;
 };
 
 }  // namespace

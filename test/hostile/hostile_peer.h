@@ -97,6 +97,7 @@ class Beat {
  public:
   explicit Beat(std::function<void(int)> act)
       : thread_([this, act = std::move(act)] {
+          GiveWayToRealTime();
           for (int i = 1; !stop_; ++i) {
             act(i);
             std::this_thread::sleep_for(kBeat);
