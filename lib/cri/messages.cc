@@ -215,6 +215,7 @@ Sandbox ReadSandboxItem(Walk& walk, std::string_view bytes) {
   walk.Over(bytes, "PodSandbox", [&](const WireField& field) {
     if (field.number == f::kId) Take(field, &sandbox.id);
     if (field.number == f::kState) Take(field, &state);
+    if (field.number == f::kCreatedAt) Take(field, &sandbox.created_at);
     if (field.type != WireType::kBytes) return;
     if (field.number == f::kMetadata) {
       ReadSandboxMetadata(walk, field.bytes, &sandbox.identity);
@@ -226,6 +227,24 @@ Sandbox ReadSandboxItem(Walk& walk, std::string_view bytes) {
   return sandbox;
 }
 
+/// An enum that this version does not know means that it is not known.
+ContainerState StateOf(std::uint64_t state) {
+  return state < 3 ? static_cast<ContainerState>(state)
+                   : ContainerState::kUnknown;
+}
+
+/// The image as it was asked for, where a runtime keeps that apart.
+std::string ReadImageSpec(Walk& walk, std::string_view bytes) {
+  namespace f = field::image_spec;
+  std::string image;
+  std::string user_specified;
+  walk.Over(bytes, "ImageSpec", [&](const WireField& field) {
+    if (field.number == f::kImage) Take(field, &image);
+    if (field.number == f::kUserSpecifiedImage) Take(field, &user_specified);
+  });
+  return user_specified.empty() ? image : user_specified;
+}
+
 Container ReadContainerItem(Walk& walk, std::string_view bytes) {
   namespace f = field::container;
   Container container;
@@ -234,7 +253,12 @@ Container ReadContainerItem(Walk& walk, std::string_view bytes) {
     if (field.number == f::kId) Take(field, &container.id);
     if (field.number == f::kPodSandboxId) Take(field, &container.sandbox_id);
     if (field.number == f::kState) Take(field, &state);
+    if (field.number == f::kImageRef) Take(field, &container.image_ref);
+    if (field.number == f::kCreatedAt) Take(field, &container.created_at);
     if (field.type != WireType::kBytes) return;
+    if (field.number == f::kImage) {
+      container.image = ReadImageSpec(walk, field.bytes);
+    }
     if (field.number == f::kMetadata) {
       ReadContainerMetadata(walk, field.bytes, &container.name,
                             &container.attempt);
@@ -243,8 +267,7 @@ Container ReadContainerItem(Walk& walk, std::string_view bytes) {
       ReadEntry(walk, field.bytes, &container.annotations);
     }
   });
-  container.state =
-      state < 3 ? static_cast<ContainerState>(state) : ContainerState::kUnknown;
+  container.state = StateOf(state);
   return container;
 }
 
@@ -361,6 +384,7 @@ absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response) {
   namespace f = field::container_status_response;
   namespace s = field::container_status;
   ContainerStatus result;
+  std::uint64_t state = 0;
   Walk walk;
   walk.Over(response, "ContainerStatusResponse", [&](const WireField& field) {
     if (field.type != WireType::kBytes) return;
@@ -368,12 +392,19 @@ absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response) {
     if (field.number != f::kStatus) return;
     walk.Over(field.bytes, "ContainerStatus", [&](const WireField& inner) {
       if (inner.number == s::kId) Take(inner, &result.id);
+      if (inner.number == s::kState) Take(inner, &state);
+      if (inner.number == s::kStartedAt) Take(inner, &result.started_at);
+      if (inner.number == s::kFinishedAt) Take(inner, &result.finished_at);
+      if (inner.number == s::kExitCode) Take(inner, &result.exit_code);
+      if (inner.number == s::kReason) Take(inner, &result.reason);
+      if (inner.number == s::kMessage) Take(inner, &result.message);
       if (inner.number == s::kAnnotations && inner.type == WireType::kBytes) {
         ReadEntry(walk, inner.bytes, &result.annotations);
       }
     });
   });
   DEVMGR_RETURN_IF_ERROR(walk.status());
+  result.state = StateOf(state);
   return result;
 }
 

@@ -75,6 +75,7 @@ struct Sandbox {
   std::string id;
   SandboxIdentity identity;
   bool ready = false;
+  std::int64_t created_at = 0;  ///< Unix time in ns; 0: it is not known.
 };
 
 enum class ContainerState : std::uint8_t {
@@ -92,13 +93,24 @@ struct Container {
   std::uint32_t attempt = 0;
   ContainerState state = ContainerState::kUnknown;
   TextMap annotations;
+  std::string image;            ///< As it was asked for.
+  std::string image_ref;        ///< As the runtime calls it.
+  std::int64_t created_at = 0;  ///< Unix time in ns; 0: it is not known.
 };
 
-/// What a verbose ContainerStatus adds to the list.
+/// What a ContainerStatus adds to the list. Times are Unix times in ns; 0: it
+/// has not happened.
 struct ContainerStatus {
   std::string id;
   TextMap annotations;
-  TextMap info;  ///< The runtime's own: names and formats are no promise.
+  /// Of a verbose one. The runtime's own: names and formats are no promise.
+  TextMap info;
+  ContainerState state = ContainerState::kUnknown;
+  std::int64_t started_at = 0;
+  std::int64_t finished_at = 0;
+  std::int32_t exit_code = 0;
+  std::string reason;
+  std::string message;
 };
 
 struct VersionResponse {

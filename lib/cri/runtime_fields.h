@@ -155,6 +155,7 @@ namespace pod_sandbox {
 inline constexpr std::uint32_t kId = 1;
 inline constexpr std::uint32_t kMetadata = 2;
 inline constexpr std::uint32_t kState = 3;
+inline constexpr std::uint32_t kCreatedAt = 4;
 inline constexpr std::uint32_t kLabels = 5;
 inline constexpr std::uint32_t kAnnotations = 6;
 }  // namespace pod_sandbox
@@ -167,9 +168,17 @@ namespace container {
 inline constexpr std::uint32_t kId = 1;
 inline constexpr std::uint32_t kPodSandboxId = 2;
 inline constexpr std::uint32_t kMetadata = 3;
+inline constexpr std::uint32_t kImage = 4;
+inline constexpr std::uint32_t kImageRef = 5;
 inline constexpr std::uint32_t kState = 6;
+inline constexpr std::uint32_t kCreatedAt = 7;
 inline constexpr std::uint32_t kAnnotations = 9;
 }  // namespace container
+
+namespace image_spec {
+inline constexpr std::uint32_t kImage = 1;
+inline constexpr std::uint32_t kUserSpecifiedImage = 18;
+}  // namespace image_spec
 
 namespace container_status_request {
 inline constexpr std::uint32_t kContainerId = 1;
@@ -183,6 +192,12 @@ inline constexpr std::uint32_t kInfo = 2;
 
 namespace container_status {
 inline constexpr std::uint32_t kId = 1;
+inline constexpr std::uint32_t kState = 3;
+inline constexpr std::uint32_t kStartedAt = 5;
+inline constexpr std::uint32_t kFinishedAt = 6;
+inline constexpr std::uint32_t kExitCode = 7;
+inline constexpr std::uint32_t kReason = 10;
+inline constexpr std::uint32_t kMessage = 11;
 inline constexpr std::uint32_t kAnnotations = 13;
 }  // namespace container_status
 

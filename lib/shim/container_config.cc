@@ -27,11 +27,11 @@ std::vector<std::string> NamesInRequest(const Json& info) {
 
 }  // namespace
 
-std::string ContainerStatusRequest(const std::string& id) {
+std::string ContainerStatusRequest(const std::string& id, bool verbose) {
   namespace f = cri::field::container_status_request;
   std::string request;
   cri::AppendBytesField(&request, f::kContainerId, id);
-  cri::AppendVarintField(&request, f::kVerbose, 1);
+  if (verbose) cri::AppendVarintField(&request, f::kVerbose, 1);
   return request;
 }
 

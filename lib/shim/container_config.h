@@ -10,8 +10,8 @@
 
 namespace devmgr::shim {
 
-/// A verbose ContainerStatusRequest, encoded.
-std::string ContainerStatusRequest(const std::string& id);
+/// A ContainerStatusRequest, encoded.
+std::string ContainerStatusRequest(const std::string& id, bool verbose = true);
 
 /// What a runtime made of a container, from its answer to that, the format of
 /// which is the runtime's own.

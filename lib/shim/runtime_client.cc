@@ -32,19 +32,23 @@ class RuntimeClient::Looking
     : public std::enable_shared_from_this<RuntimeClient::Looking> {
  public:
   using Known = std::function<void(const RuntimeIdentity&)>;
-  Looking(RuntimeClient& client, Known known, Done<RuntimeLists> done)
-      : client_(client), known_(std::move(known)), done_(std::move(done)) {}
+  Looking(RuntimeClient& client, Scope scope, Known known,
+          Done<RuntimeLists> done)
+      : client_(client),
+        scope_(scope),
+        known_(std::move(known)),
+        done_(std::move(done)) {}
 
   void Start() {
     Ask<cri::VersionResponse>(
         cri::method::kVersion, VersionRequest(), cri::ReadVersion,
         [this](cri::VersionResponse version) {
           identity_.version = std::move(version);
+          if (scope_ == Scope::kRelist) return OnIdentity();
           Ask<cri::TextMap>(cri::method::kStatus, VerboseStatusRequest(),
                             cri::ReadStatusInfo, [this](cri::TextMap info) {
                               identity_.status_info = std::move(info);
-                              known_(identity_);
-                              AskForLists();
+                              OnIdentity();
                             });
         });
   }
@@ -53,15 +57,26 @@ class RuntimeClient::Looking
   template <typename Item>
   using ReadList = absl::StatusOr<std::vector<Item>> (*)(std::string_view);
 
-  void AskForLists() {
-    List<cri::Sandbox>(
-        cri::method::kStreamPodSandboxes, cri::method::kListPodSandbox,
-        cri::ReadListPodSandbox, &lists_.sandboxes, [this] {
-          List<cri::Container>(cri::method::kStreamContainers,
-                               cri::method::kListContainers,
-                               cri::ReadListContainers, &lists_.containers,
-                               [this] { done_(std::move(lists_)); });
-        });
+  void OnIdentity() {
+    known_(identity_);
+    const auto done = [this] { done_(std::move(lists_)); };
+    if (scope_ == Scope::kRelist) {
+      ListContainers([this, done] { ListSandboxes(done); });
+    } else {
+      ListSandboxes([this, done] { ListContainers(done); });
+    }
+  }
+
+  void ListSandboxes(std::function<void()> next) {
+    List<cri::Sandbox>(cri::method::kStreamPodSandboxes,
+                       cri::method::kListPodSandbox, cri::ReadListPodSandbox,
+                       &lists_.sandboxes, std::move(next));
+  }
+
+  void ListContainers(std::function<void()> next) {
+    List<cri::Container>(cri::method::kStreamContainers,
+                         cri::method::kListContainers, cri::ReadListContainers,
+                         &lists_.containers, std::move(next));
   }
 
   /// A message of the stream is one of the list with fewer items.
@@ -69,6 +84,8 @@ class RuntimeClient::Looking
   void List(std::string_view stream, std::string_view unary,
             ReadList<Item> read, std::vector<Item>* to,
             std::function<void()> next) {
+    // Repeated often, it does not ask each time for streams that are not there.
+    if (scope_ == Scope::kRelist) return ListAtOnce(unary, read, to, next);
     if (!IsConnected(stream)) return;
     failure_ = absl::OkStatus();
     rpc::StreamEvents events;
@@ -148,6 +165,7 @@ class RuntimeClient::Looking
   }
 
   RuntimeClient& client_;
+  const Scope scope_;
   const Known known_;
   const Done<RuntimeLists> done_;
   RuntimeIdentity identity_;
@@ -158,6 +176,17 @@ class RuntimeClient::Looking
 
 void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
                          Done<RuntimeLists> done) {
+  Begin(Scope::kAll, std::move(known), std::move(done));
+}
+
+void RuntimeClient::Relist(std::function<void(const RuntimeIdentity&)> known,
+                           Done<RuntimeLists> done) {
+  Begin(Scope::kRelist, std::move(known), std::move(done));
+}
+
+void RuntimeClient::Begin(Scope scope,
+                          std::function<void(const RuntimeIdentity&)> known,
+                          Done<RuntimeLists> done) {
   if (const absl::Status connected = Connect(); !connected.ok()) {
     return executor_.Post(
         [done = std::move(done), connected, endpoint = endpoint_.string()] {
@@ -165,11 +194,12 @@ void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
                                 MessageOf(connected)));
         });
   }
-  std::make_shared<Looking>(*this, std::move(known), std::move(done))->Start();
+  std::make_shared<Looking>(*this, scope, std::move(known), std::move(done))
+      ->Start();
 }
 
 void RuntimeClient::StatusOf(const std::string& container,
-                             Done<cri::ContainerStatus> done) {
+                             Done<cri::ContainerStatus> done, bool verbose) {
   if (const absl::Status connected = Connect(); !connected.ok()) {
     return executor_.Post([done = std::move(done), connected] {
       done(UnavailableError("{}", MessageOf(connected)));
@@ -177,7 +207,7 @@ void RuntimeClient::StatusOf(const std::string& container,
   }
   connection_->Call(
       std::string(cri::method::kContainerStatus),
-      ContainerStatusRequest(container), {kCallTimeout},
+      ContainerStatusRequest(container, verbose), {kCallTimeout},
       [&executor = executor_,
        done = std::move(done)](absl::StatusOr<std::string> bytes) {
         executor.Post([done, bytes = std::move(bytes)] {

@@ -58,10 +58,17 @@ class RuntimeClient {
   void Look(std::function<void(const RuntimeIdentity&)> known,
             Done<RuntimeLists> done);
 
-  /// A verbose ContainerStatus. Any number at a time.
+  /// The same for a caller that asks often: without what Status says, and with
+  /// lists at once. Containers are listed before sandboxes: one whose sandbox
+  /// is not listed is gone by then.
+  void Relist(std::function<void(const RuntimeIdentity&)> known,
+              Done<RuntimeLists> done);
+
+  /// A ContainerStatus. Any number at a time.
   ///   Unavailable  the runtime is not there, or has gone meanwhile
   /// and its own errors.
-  void StatusOf(const std::string& container, Done<cri::ContainerStatus> done);
+  void StatusOf(const std::string& container, Done<cri::ContainerStatus> done,
+                bool verbose = true);
 
   /// Notices here and now that the connection has ended, if it has.
   void CheckConnection();
@@ -69,7 +76,10 @@ class RuntimeClient {
  private:
   /// Asks one thing after the other.
   class Looking;
+  enum class Scope { kAll, kRelist };
 
+  void Begin(Scope scope, std::function<void(const RuntimeIdentity&)> known,
+             Done<RuntimeLists> done);
   absl::Status Connect();
 
   rpc::Runtime& runtime_;

@@ -9,7 +9,9 @@
 #include <devmgr/status_types.h>
 #include <devmgr/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,7 +55,7 @@ struct PodRun {
   std::vector<ContainerRun> containers;  ///< By name; newest first.
   /// A container has begun, or may begin, and has not exited, or a sandbox is
   /// ready: its devices may be in use.
-  bool IsRunning() const;
+  DEVMGR_EXPORT bool IsRunning() const;
   friend bool operator==(const PodRun&, const PodRun&) = default;
 };
 
@@ -83,6 +85,35 @@ class DEVMGR_EXPORT RuntimeSource {
   virtual void Unsubscribe() = 0;
   /// For people: `runtime /run/containerd/containerd.sock`.
   virtual std::string Describe() const = 0;
+
+  /// Asks the runtime anew. `done` is called once, on another thread, when
+  /// Snapshot shows what the runtime had after this call, or that it does not
+  /// answer. False, and `done` is not called: what was published is what there
+  /// is. The default answers that. Must not block. A source that ends drops the
+  /// call.
+  virtual bool Refresh(std::function<void()> done);
+
+  /// Whether pods are there that may begin to run at any time: a source that
+  /// has to ask for news does so then, though nothing runs. Must not block. The
+  /// default does nothing.
+  virtual void Expect(bool pods);
 };
+
+/// Nothing due, nothing done: it asks while something runs, while pods are
+/// expected, or while it is not known what runs.
+struct RuntimeWatchOptions {
+  /// Between the end of one look and the next. Must be positive.
+  std::chrono::milliseconds period{1'000};
+  /// After a look that failed, doubled from one to the next.
+  std::chrono::milliseconds first_retry{100};
+  std::chrono::milliseconds last_retry{5'000};
+};
+
+/// A container runtime, asked by CRI (`runtime.v1`) at its socket, which may
+/// appear later. When an answer is late, or the runtime goes, what runs is not
+/// known until it has answered again; its pods stay as they were last. Never
+/// blocks for long; stops its threads in the destructor.
+DEVMGR_EXPORT std::unique_ptr<RuntimeSource> WatchRuntime(
+    std::filesystem::path endpoint, RuntimeWatchOptions options = {});
 
 }  // namespace devmgr
