@@ -32,6 +32,8 @@ AfterStep Follow(StepOutcome outcome, bool wanted) {
     case StepOutcome::kPrepared:
     case StepOutcome::kHeldUp:
       return wanted ? AfterStep::kRest : AfterStep::kRepeat;
+    case StepOutcome::kEndHeld:
+      return wanted ? AfterStep::kRepeat : AfterStep::kRest;
     case StepOutcome::kAdmitFailed:
     case StepOutcome::kPrepareFailed:
       return wanted ? AfterStep::kRetry : AfterStep::kRepeat;
@@ -76,6 +78,7 @@ std::string_view StepOutcomeName(StepOutcome outcome) {
       {kPrepareFailed, "PrepareFailed"},
       {kEnded, "Ended"},
       {kEndFailed, "EndFailed"},
+      {kEndHeld, "EndHeld"},
   });
   return kNames.Of(outcome);
 }

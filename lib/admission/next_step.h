@@ -33,6 +33,7 @@ enum class StepOutcome {
   kPrepareFailed,  ///< It may succeed when it is tried again.
   kEnded,
   kEndFailed,
+  kEndHeld,  ///< Something of the pod runs, or may run.
 };
 
 enum class AfterStep {

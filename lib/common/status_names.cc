@@ -56,6 +56,7 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
       {kDriver, "driver"},
       {kPod, "pod"},
       {kResource, "resource"},
+      {kRuntime, "runtime"},
   });
   return kNames.Of(kind, "unknown");
 }

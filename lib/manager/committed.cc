@@ -69,6 +69,7 @@ void Manager::ApplyBatch(const state::Batch& batch) {
     return;
   }
   for (const auto& on_committed : on_committed_) on_committed(changes);
+  ExpectRuns();
 }
 
 void Manager::KeepGone(const Changes& changes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manager/manager.h"
 
+#include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 #include <fmt/core.h>
 
@@ -348,6 +349,7 @@ void Manager::Start(const DriversFactory& drivers,
   StartNodeStatus();
   StartActuator();
   RegisterListeners();
+  StartRuntime();
   if (source == nullptr) return;
   source_problems_ = std::make_unique<pods::SourceProblems>(
       *executor_, events_, host_.objects->Describe());
@@ -361,6 +363,7 @@ Manager::~Manager() {
   // awaited, the ledger drains; what is posted after that finds it stopped.
   WaitUntilBegun();
   if (host_.objects != nullptr) host_.objects->Unsubscribe();
+  if (host_.runtime != nullptr) host_.runtime->Unsubscribe();
   OnLoop([&] {
     actuator_.reset();
     lifecycle_->Stop();
@@ -389,7 +392,24 @@ void Manager::StartActuator() {
         if (pod == nullptr) return std::nullopt;
         return InfoOf(*pod);
       },
-      [this] { return ++last_operation_; }});
+      [this] { return ++last_operation_; }, host_.runtime});
+}
+
+void Manager::StartRuntime() {
+  if (host_.runtime == nullptr) return;
+  // The view shows it whatever it says.
+  host_.runtime->Subscribe([this] {
+    executor_->Post([this] {
+      if (actuator_ != nullptr) actuator_->OnRuntime();
+    });
+  });
+  ExpectRuns();
+}
+
+void Manager::ExpectRuns() {
+  if (host_.runtime == nullptr) return;
+  const bool pods = state_.pods.size() > 0;
+  if (std::exchange(expects_runs_, pods) != pods) host_.runtime->Expect(pods);
 }
 
 absl::Status Manager::CheckWanting() const {

@@ -197,6 +197,10 @@ class Manager final : public DeviceManager, private Maintenance {
   std::vector<std::shared_ptr<const PluginInfo>> PluginsNow() const;
   /// Each task ends with it.
   void PublishView();
+  std::optional<RuntimeSourceInfo> RuntimeNow() const;
+  void StartRuntime();
+  /// Pods of the ledger may run at any time.
+  void ExpectRuns();
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
   void StartNodeStatus();
@@ -272,6 +276,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<upkeep::SpecKeeper> specs_;
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
+  bool expects_runs_ = false;  ///< What Host::runtime has heard last.
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "admission/judge.h"
+#include "admission/release_hold.h"
 
 namespace devmgr::pods {
 
@@ -40,7 +41,8 @@ StepOutcome OutcomeOfPrepare(const absl::Status& status) {
 
 }  // namespace
 
-Actuator::Actuator(Parts parts) : parts_(std::move(parts)) {
+Actuator::Actuator(Parts parts)
+    : parts_(std::move(parts)), gate_(parts_.executor) {
   Post([this] { Begin(); });
 }
 
@@ -66,12 +68,17 @@ void Actuator::OnObjects() {
   if (parts_.follow_source) FollowSource();
 }
 
-/// A repair may have made its devices void.
+/// A repair may have made its devices void; an operator may have it released
+/// although it may run.
 void Actuator::OnPod(const PodInfo& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = entries_.find(pod.uid);
-  if (found == entries_.end() || !found->second.ready ||
-      !found->second.wanted || pod.state != PodState::kPreparing) {
+  if (found == entries_.end()) return;
+  if (found->second.held && pod.state == PodState::kReleasing) {
+    return Step(pod.uid);
+  }
+  if (!found->second.ready || !found->second.wanted ||
+      pod.state != PodState::kPreparing) {
     return;
   }
   found->second.ready = false;
@@ -91,6 +98,10 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
     }
   }
   for (const PodUid& uid : woken) StepAnew(uid);
+}
+
+void Actuator::OnRuntime() {
+  OnWake({admission::RuntimeAwaited(parts_.runtime->Describe())});
 }
 
 void Actuator::OnJudgeAgain(const PodUid& pod) {
@@ -263,6 +274,8 @@ void Actuator::Step(const PodUid& uid) {
   entry.seen = forgotten_ + changes_.size();
   entry.waiting_for.clear();
   ++entry.retry;  // a retry that is due later is void
+  entry.held = false;
+  if (entry.wanted) entry.runtime_asked = false;
   Take(admission::NextStep(GoalOf(uid, entry)), uid, entry);
 }
 
@@ -277,10 +290,11 @@ void Actuator::Take(PodStep step, const PodUid& uid, const Entry& entry) {
 void Actuator::Start(PodStep step, const PodUid& uid,
                      const std::shared_ptr<const Pod>& pod,
                      const std::shared_ptr<const MalformedPod>& malformed) {
+  if (step == PodStep::kEnd) return End(uid);
   const OperationId id = parts_.next_operation();
   switch (step) {
     case PodStep::kEnd:
-      return parts_.lifecycle.End(id, uid, DoneWithEnd(uid));
+      break;
     case PodStep::kReject:
       return parts_.lifecycle.Reject(id, *malformed, DoneWithVerdict(uid));
     case PodStep::kAdmit:
@@ -288,6 +302,41 @@ void Actuator::Start(PodStep step, const PodUid& uid,
     case PodStep::kPrepare:
       return parts_.lifecycle.Prepare(id, uid, DoneWithPrepare(uid));
   }
+}
+
+/// A container may have begun since the runtime was looked at.
+void Actuator::End(const PodUid& uid) {
+  Entry& entry = EntryOf(uid);
+  if (parts_.runtime != nullptr && MayBeInUse(uid) &&
+      !std::exchange(entry.runtime_asked, true)) {
+    const std::function<void(const PodUid&)> asked =
+        gate_.Pass<PodUid>([this](const PodUid& pod) { EndUnlessItRuns(pod); });
+    if (parts_.runtime->Refresh([asked, uid] { asked(uid); })) return;
+  }
+  EndUnlessItRuns(uid);
+}
+
+void Actuator::EndUnlessItRuns(const PodUid& uid) {
+  Entry& entry = EntryOf(uid);
+  if (parts_.runtime != nullptr && MayBeInUse(uid)) {
+    if (entry.wanted) return OnOutcome(uid, StepOutcome::kEndHeld);
+    const auto wait = admission::WhyReleaseWaits(
+        *parts_.runtime->Snapshot(), uid, parts_.runtime->Describe());
+    if (wait.has_value()) {
+      entry.waiting_for = wait->waiting_for;
+      entry.held = true;
+      parts_.lifecycle.HoldEnd(uid, *wait);
+      return OnOutcome(uid, StepOutcome::kEndHeld);
+    }
+  }
+  parts_.lifecycle.End(parts_.next_operation(), uid, DoneWithEnd(uid));
+}
+
+/// It holds something, and none of it is being taken from it yet.
+bool Actuator::MayBeInUse(const PodUid& uid) const {
+  const state::PodRecord* pod = parts_.state.FindPod(uid);
+  return pod != nullptr && pod->phase != state::PodPhase::kReleasing &&
+         (!pod->claims.empty() || !pod->holds.empty());
 }
 
 DeviceManager::AdmitDone Actuator::DoneWithVerdict(const PodUid& uid) {

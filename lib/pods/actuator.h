@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/device_manager.h>
+#include <devmgr/runtime_source.h>
 
 #include <chrono>
 #include <cstddef>
@@ -18,6 +19,7 @@
 #include "admission/next_step.h"
 #include "common/back_off.h"
 #include "common/executor.h"
+#include "common/executor_gate.h"
 #include "pods/object_book.h"
 #include "pods/pod_lifecycle.h"
 #include "state/state.h"
@@ -43,6 +45,9 @@ class Actuator {
     /// The pod as people see it; nothing when the ledger does not know it.
     std::function<std::optional<PodInfo>(const PodUid&)> pod_info;
     std::function<OperationId()> next_operation;
+    /// What runs of pods that are to be released; null: that is not asked for.
+    /// That it has changed comes by OnRuntime.
+    RuntimeSource* runtime = nullptr;
   };
   explicit Actuator(Parts parts);
   Actuator(const Actuator&) = delete;
@@ -57,6 +62,8 @@ class Actuator {
   void OnPod(const PodInfo& pod);
   /// Something that pods may wait for changed.
   void OnWake(const std::vector<WaitingFor>& changes);
+  /// The runtime runs other things, or it is or is not known what it runs.
+  void OnRuntime();
   /// A pod that waits for devices of plugins can have them now, or has waited
   /// long enough.
   void OnJudgeAgain(const PodUid& pod);
@@ -81,6 +88,9 @@ class Actuator {
     std::shared_ptr<const MalformedPod> malformed;
     bool wanted = true;
     Activity activity = Activity::kIdle;
+    /// The runtime was asked since the pod ceased to be wanted.
+    bool runtime_asked = false;
+    bool held = false;   ///< It waits for the end of what runs of it.
     bool ready = false;  ///< It was prepared, and is as far as was heard.
     std::vector<WaitingFor> waiting_for;
     std::uint64_t seen = 0;  ///< Changes before it became busy.
@@ -107,6 +117,10 @@ class Actuator {
   void Start(admission::PodStep step, const PodUid& uid,
              const std::shared_ptr<const Pod>& pod,
              const std::shared_ptr<const MalformedPod>& malformed);
+  /// Ends it when nothing of it runs.
+  void End(const PodUid& uid);
+  void EndUnlessItRuns(const PodUid& uid);
+  bool MayBeInUse(const PodUid& uid) const;
   DeviceManager::AdmitDone DoneWithVerdict(const PodUid& uid);
   DeviceManager::Done DoneWithPrepare(const PodUid& uid);
   DeviceManager::Done DoneWithEnd(const PodUid& uid);
@@ -120,6 +134,7 @@ class Actuator {
   std::vector<WaitingFor> WaitingForOf(const PodUid& uid) const;
 
   const Parts parts_;
+  const ExecutorGate gate_;
   std::map<PodUid, Entry> entries_;
   std::size_t busy_ = 0;  ///< How many entries are busy.
   /// The changes since the first of these became busy, oldest first.

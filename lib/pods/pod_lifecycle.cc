@@ -373,6 +373,16 @@ void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
       });
 }
 
+void PodLifecycle::HoldEnd(const PodUid& pod, const Verdict& why) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const Verdict* note = known_.notes.Find(pod);
+  if (note != nullptr && note->reason == why.reason &&
+      note->message == why.message) {
+    return;
+  }
+  Note(pod, why);
+}
+
 void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
   parts_.ledger.Submit(
       [pod](const state::State& state) { return claim::ForgetPod(state, pod); },

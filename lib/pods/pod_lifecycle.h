@@ -72,6 +72,8 @@ class PodLifecycle {
   /// Unprepare and Release in one; the pod is forgotten in the write of the
   /// last driver's answer.
   void End(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  /// The pod is to be ended, and waits for what `why` says.
+  void HoldEnd(const PodUid& pod, const Verdict& why);
   void Cancel(OperationId id);
   /// Ends all operations with Cancelled, and those that come later, too; no
   /// driver is called or asked about from now on.

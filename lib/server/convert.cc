@@ -98,6 +98,15 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
     *item->mutable_object() = ToProto(problem.object);
     item->set_problem(ValidUtf8(problem.problem));
   }
+  if (info.runtime.has_value()) {
+    pb::RuntimeSourceInfo* runtime = message.mutable_runtime();
+    runtime->set_source(ValidUtf8(info.runtime->source));
+    runtime->set_known(info.runtime->known);
+    runtime->set_since_ms(MillisOf(info.runtime->since));
+    runtime->set_reason(ValidUtf8(info.runtime->reason));
+    runtime->set_runtime(ValidUtf8(info.runtime->runtime));
+    runtime->set_pods(info.runtime->pods);
+  }
   message.set_pods(info.pods);
   message.set_pods_ready(info.pods_ready);
   message.set_pods_waiting(info.pods_waiting);
@@ -135,6 +144,12 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
     node.object_problems.push_back({problem.object_kind(),
                                     FromProto(problem.object()),
                                     problem.problem()});
+  }
+  if (info.has_runtime()) {
+    const pb::RuntimeSourceInfo& runtime = info.runtime();
+    node.runtime = {runtime.source(),           runtime.known(),
+                    TimeOf(runtime.since_ms()), runtime.reason(),
+                    runtime.runtime(),          runtime.pods()};
   }
   node.pods = info.pods();
   node.pods_ready = info.pods_ready();

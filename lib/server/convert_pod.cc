@@ -56,6 +56,8 @@ pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
       return pb::WaitingFor::KIND_POD;
     case WaitingFor::Kind::kResource:
       return pb::WaitingFor::KIND_RESOURCE;
+    case WaitingFor::Kind::kRuntime:
+      return pb::WaitingFor::KIND_RUNTIME;
   }
   return pb::WaitingFor::KIND_UNSPECIFIED;
 }
@@ -70,6 +72,8 @@ absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
       return WaitingFor::Kind::kPod;
     case pb::WaitingFor::KIND_RESOURCE:
       return WaitingFor::Kind::kResource;
+    case pb::WaitingFor::KIND_RUNTIME:
+      return WaitingFor::Kind::kRuntime;
     default:
       return InvalidArgumentError(
           "kind {} to wait for is not known to version {}",

@@ -84,6 +84,7 @@ class MomentView final : public NodeView {
     if (surroundings_.node != nullptr) node = *surroundings_.node;
     node.ledger_error = std::string(surroundings_.ledger.message());
     node.ledger_sequence = moment_.state.seq;
+    node.runtime = surroundings_.runtime;
     CountPods(moment_, &node);
     node.claims = static_cast<int>(moment_.state.claims.size());
     node.plugins = static_cast<int>(surroundings_.plugins.size());

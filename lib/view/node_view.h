@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "view/moment.h"
@@ -22,6 +23,8 @@ struct Surroundings {
   std::vector<std::shared_ptr<const PluginInfo>> plugins;
   std::vector<std::shared_ptr<const RegistrationSocketInfo>> sockets;
   std::vector<std::shared_ptr<const RuntimeInfo>> runtimes;
+  /// What is known of what the runtime runs; nothing: there is no source.
+  std::optional<RuntimeSourceInfo> runtime;
 };
 
 std::shared_ptr<const NodeView> NodeViewOf(Moment moment,

@@ -33,14 +33,24 @@ bool IsOfEarlierBoot(const Moment& moment, const state::PodRecord& pod) {
          pod.phase != state::PodPhase::kRejected;
 }
 
+/// It is not wanted any more, and its release waits for the runtime.
+bool IsHeldByRuntime(const Verdict& note) {
+  return std::any_of(
+      note.waiting_for.begin(), note.waiting_for.end(),
+      [](const auto& what) { return what.kind == WaitingFor::Kind::kRuntime; });
+}
+
 /// What is said of the pod beyond the ledger; null: nothing.
 const Verdict* NoteOf(const Moment& moment, const state::PodRecord& pod,
                       PodState state) {
   if (pod.phase == state::PodPhase::kRejected) return nullptr;
   const Verdict* note = moment.pods.notes.Find(pod.uid);
-  // Of a Ready pod only that it is refused by what it asks for now.
-  const bool counts = note != nullptr && (state != PodState::kReady ||
-                                          note->kind == Verdict::Kind::kReject);
+  // Of a Ready pod only that it is refused by what it asks for now, or why it
+  // is not released.
+  const bool counts =
+      note != nullptr &&
+      (state != PodState::kReady || note->kind == Verdict::Kind::kReject ||
+       IsHeldByRuntime(*note));
   return counts ? note : nullptr;
 }
 

@@ -85,7 +85,8 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
   pod.waiting_for = {{WaitingFor::Kind::kClaim, "default/c"},
                      {WaitingFor::Kind::kDriver, "gpu.example.com"},
                      {WaitingFor::Kind::kPod, "default/old"},
-                     {WaitingFor::Kind::kResource, "example.com/gpu"}};
+                     {WaitingFor::Kind::kResource, "example.com/gpu"},
+                     {WaitingFor::Kind::kRuntime, "/r.sock"}};
   pod.first_seen = At(7);
   pod.containers = {"a", "b"};
   pod.claims = {"c"};
@@ -308,6 +309,7 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.source_complete = true;
   node.source_problems = {"a.yaml:1: bad"};
   node.object_problems = {{"Pod", {"default", "p"}, "a.yaml:1: bad"}};
+  node.runtime = {"runtime /r.sock", true, At(6), "away", "cri 1", 7};
   node.pods = 1;
   node.pods_ready = 2;
   node.pods_waiting = 3;
@@ -337,6 +339,8 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.source, "directory /m");
   EXPECT_TRUE(back.source_complete);
   EXPECT_EQ(back.source_problems, node.source_problems);
+  EXPECT_EQ(back.runtime, node.runtime);
+  EXPECT_FALSE(FromProto(OverTheWire(ToProto(NodeInfo()))).runtime.has_value());
   EXPECT_EQ(back.pods, 1);
   EXPECT_EQ(back.pods_ready, 2);
   EXPECT_EQ(back.pods_waiting, 3);

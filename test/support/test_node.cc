@@ -147,6 +147,7 @@ void TestNode::Start(bool with_actuator) {
   parts.host.act_on_pod = act_on_pod;
   parts.host.now = [] { return std::chrono::system_clock::now(); };
   parts.host.metrics = metrics;
+  parts.host.runtime = runtime;
   parts.store = open_store();
   if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
     parts.state = *std::move(pods);

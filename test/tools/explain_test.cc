@@ -170,6 +170,23 @@ TEST_F(ExplainTest, ShowsTheFirstDevicesOfMany) {
   EXPECT_EQ(awaited["plugins"][0]["status"]["breaker"], "Open");
 }
 
+TEST_F(ExplainTest, ShowsTheRuntimeForWhichAReleaseWaits) {
+  AddPod(PodState::kReady).waiting_for = {
+      {WaitingFor::Kind::kRuntime, "/r.sock"}};
+  EXPECT_THAT(Text(), HasSubstr("runtime /r.sock\nThere is no such"));
+  node_.node.runtime = {"runtime /r.sock",
+                        false,
+                        now_ - std::chrono::hours(2),
+                        "connection refused",
+                        "containerd 1.7",
+                        3};
+  EXPECT_THAT(Text(), AllOf(HasSubstr("containerd 1.7"), HasSubstr("2h"),
+                            HasSubstr("connection refused")));
+  const auto awaited = RunJson({"explain", "pod", "p"})["waitingFor"][0];
+  EXPECT_EQ(awaited["kind"], "runtime");
+  EXPECT_EQ(awaited["runtime"]["known"], false);
+}
+
 TEST_F(ExplainTest, TellsWhatIsKnownOfEverythingElse) {
   AddPod(PodState::kWaiting).waiting_for = {
       {WaitingFor::Kind::kResource, "example.com/never"},

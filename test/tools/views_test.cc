@@ -496,6 +496,26 @@ TEST_F(StatusTest, PipeGetsNoColoursAndAllOfTheText) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("3h"), HasSubstr("incomplete")));
 }
 
+TEST_F(StatusTest, SaysWhetherItIsKnownWhatTheRuntimeRuns) {
+  EXPECT_THAT(Run({"status"}).out, Not(HasSubstr("Runtime")));
+  EXPECT_FALSE(RunJson({"status"})["status"].contains("runtime"));
+  node_.node.runtime = {
+      "runtime /r.sock", true, now_ - std::chrono::hours(2), "",
+      "containerd 1.7",  3};
+  EXPECT_THAT(
+      Run({"status"}).out,
+      HasSubstr("runtime /r.sock, containerd 1.7, known for 2h, 3 pods\n"));
+  node_.node.runtime->known = false;
+  node_.node.runtime->reason = "connection refused";
+  EXPECT_THAT(Run({"status"}).out,
+              HasSubstr("runtime /r.sock, not known for 2h what it runs, "
+                        "releases wait: connection refused\n"));
+  const auto runtime = RunJson({"status"})["status"]["runtime"];
+  EXPECT_EQ(runtime["known"], false);
+  EXPECT_EQ(runtime["reason"], "connection refused");
+  EXPECT_EQ(runtime["pods"], 3);
+}
+
 // BO-162
 TEST_F(StatusTest, ColourFlagWinsOverTheEnvironment) {
   terminal_ = true;

@@ -33,6 +33,7 @@ struct Awaited {
   std::vector<PluginInfo> plugins;  ///< Of the resource, or the driver.
   std::vector<ClaimInfo> claims;    ///< One, or more that had its name.
   std::optional<PodInfo> pod;
+  std::optional<RuntimeSourceInfo> runtime;
 };
 
 /// Something that happened to the pod.
@@ -127,6 +128,11 @@ Awaited Look(const WaitingFor& what, const Known& known, Inspector& inspector) {
           {what.name.substr(0, slash), what.name.substr(slash + 1)});
       // It may have ended since.
       if (pod.ok()) awaited.pod = *std::move(pod);
+      break;
+    }
+    case WaitingFor::Kind::kRuntime: {
+      const auto node = inspector.Node();
+      if (node.ok()) awaited.runtime = node->runtime;
       break;
     }
   }
@@ -235,6 +241,9 @@ Json ItemOf(const Awaited& awaited) {
       break;
     case WaitingFor::Kind::kPod:
       if (awaited.pod) item["pod"] = ItemOf(*awaited.pod);
+      break;
+    case WaitingFor::Kind::kRuntime:
+      if (awaited.runtime) item["runtime"] = ItemOf(*awaited.runtime);
       break;
   }
   return item;
@@ -349,6 +358,21 @@ void PrintClaims(const Session& session, const Awaited& awaited) {
   }
 }
 
+void PrintRuntime(const Session& session, const Awaited& awaited) {
+  if (!awaited.runtime) {
+    session.out() << "There is no such source any more.\n";
+    return;
+  }
+  const RuntimeSourceInfo& runtime = *awaited.runtime;
+  Fields fields(session.color());
+  if (!runtime.runtime.empty()) fields.Add("Runtime", runtime.runtime);
+  fields.Add("Known", {runtime.known ? "yes" : "no",
+                       runtime.known ? Tone::kGood : Tone::kBad});
+  fields.Add("For", session.Age(runtime.since));
+  if (!runtime.reason.empty()) fields.Add("Reason", runtime.reason);
+  fields.Print(session.out());
+}
+
 void PrintAwaited(const Session& session, Inspector& inspector,
                   const Awaited& awaited) {
   PrintTitle(session,
@@ -371,6 +395,9 @@ void PrintAwaited(const Session& session, Inspector& inspector,
     case WaitingFor::Kind::kPod:
       if (awaited.pod) PrintPod(session, inspector, *awaited.pod);
       if (!awaited.pod) session.out() << "It is not known any more.\n";
+      return;
+    case WaitingFor::Kind::kRuntime:
+      PrintRuntime(session, awaited);
       return;
   }
 }

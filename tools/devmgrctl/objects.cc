@@ -382,6 +382,16 @@ Json ItemOf(const LedgerChange& change) {
   return item;
 }
 
+Json ItemOf(const RuntimeSourceInfo& runtime) {
+  Json item{{"description", runtime.source},
+            {"known", runtime.known},
+            {"reason", runtime.reason},
+            {"runtime", runtime.runtime},
+            {"pods", runtime.pods}};
+  PutTime(item, "since", runtime.since);
+  return item;
+}
+
 Json ItemOf(const NodeInfo& node) {
   Json status;
   status["version"] = node.version;
@@ -405,6 +415,9 @@ Json ItemOf(const NodeInfo& node) {
                       {"name", problem.object.name},
                       {"problem", problem.problem}};
         });
+  }
+  if (node.runtime.has_value()) {
+    status["runtime"] = ItemOf(*node.runtime);
   }
   status["pods"] = Json{{"total", node.pods},
                         {"ready", node.pods_ready},

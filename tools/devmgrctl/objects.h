@@ -46,6 +46,7 @@ Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
 Json ItemOf(const ForeignHolderInfo& info);
 Json ItemOf(const SourceInfo& info);
+Json ItemOf(const RuntimeSourceInfo& runtime);
 Json ItemOf(const EventInfo& event);
 Json ItemOf(const DecisionInfo& decision);
 Json ItemOf(const NodeInfo& node);

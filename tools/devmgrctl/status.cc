@@ -35,6 +35,18 @@ Cell SourceCell(const Session& session, const NodeInfo& node) {
           Tone::kWarn};
 }
 
+Cell RuntimeCell(const Session& session, const RuntimeSourceInfo& runtime) {
+  const std::string age = session.Age(runtime.since);
+  if (!runtime.known) {
+    return {fmt::format("{}, not known for {} what it runs, releases wait: {}",
+                        runtime.source, age, runtime.reason),
+            Tone::kBad};
+  }
+  return {fmt::format("{}, {}, known for {}, {} pods", runtime.source,
+                      runtime.runtime, age, runtime.pods),
+          Tone::kGood};
+}
+
 /// What there is to say of those that are servers.
 void AddServers(const Session& session, const std::vector<SourceInfo>& sources,
                 Fields* fields) {
@@ -75,6 +87,9 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   }
   fields.Add("Source", SourceCell(session, node));
   AddServers(session, sources, &fields);
+  if (node.runtime.has_value()) {
+    fields.Add("Runtime", RuntimeCell(session, *node.runtime));
+  }
   for (const std::string& problem : node.source_problems) {
     fields.Add("Problem", {problem, Tone::kBad});
   }

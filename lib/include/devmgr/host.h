@@ -25,6 +25,7 @@
 namespace devmgr {
 
 class DeviceManagerObserver;
+class RuntimeSource;
 struct EventInfo;
 
 /// Everything a source knows at one moment. Immutable once published.
@@ -246,6 +247,12 @@ struct Host {
   /// Where claims are read, and pods with Actuate::kSource. Borrowed: must
   /// outlive the manager. Null: an empty, incomplete source.
   ObjectSource* objects = nullptr;
+  /// What the container runtime runs. Borrowed: must outlive the manager, which
+  /// is its subscriber. With it, and where pods are driven (Actuate), a pod
+  /// that is not wanted any more is unprepared and released only when it is
+  /// known that nothing of it runs. Null: whatever takes pods away has to end
+  /// their containers first.
+  RuntimeSource* runtime = nullptr;
   /// Borrowed. Null: nothing is ever deleted.
   ObjectSink* object_sink = nullptr;
   /// Identifies this boot of the machine. Default: the kernel's boot ID.

@@ -38,9 +38,10 @@ DEVMGR_EXPORT std::string_view PodStateName(PodState state);
 
 /// What a waiting pod waits for. A change of exactly this wakes it.
 struct WaitingFor {
-  enum class Kind { kClaim, kDriver, kPod, kResource };
+  enum class Kind { kClaim, kDriver, kPod, kResource, kRuntime };
   Kind kind = Kind::kClaim;
-  /// `namespace/name` of a claim or pod, a driver name, a resource name.
+  /// `namespace/name` of a claim or pod, a driver name, a resource name; of a
+  /// container runtime its socket (RuntimeSource::Describe).
   std::string name;
   friend auto operator<=>(const WaitingFor&, const WaitingFor&) = default;
 };
@@ -477,6 +478,18 @@ struct ObjectProblem {
 };
 
 /// The dashboard.
+/// What is known of what a container runtime runs.
+struct RuntimeSourceInfo {
+  std::string source;  ///< As it describes itself.
+  bool known = false;
+  WallTime since;       ///< Of `known`.
+  std::string reason;   ///< Why it is not known.
+  std::string runtime;  ///< Name and version; empty: not known yet.
+  int pods = 0;         ///< Of which it has something, as it was known last.
+  friend bool operator==(const RuntimeSourceInfo&,
+                         const RuntimeSourceInfo&) = default;
+};
+
 struct NodeInfo {
   std::string version;
   std::string node_name;
@@ -495,6 +508,8 @@ struct NodeInfo {
   std::vector<std::string> source_problems;
   /// The first 200 objects of files that cannot be used as they are now.
   std::vector<ObjectProblem> object_problems;
+  /// Nothing: there is no source of it.
+  std::optional<RuntimeSourceInfo> runtime;
   int pods = 0, pods_ready = 0, pods_waiting = 0, pods_rejected = 0;
   int claims = 0, plugins = 0;
 };
