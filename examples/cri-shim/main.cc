@@ -6,6 +6,7 @@
 #include <devmgr/cri_shim.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/inspection.h>
+#include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 
 #include <CLI/CLI.hpp>
@@ -256,8 +257,10 @@ class OwnManager {
       return absl::PermissionDeniedError(absl::string_view(message));
     }
     source_ = devmgr::WatchManifests(root / "manifests", flags.node_name);
+    runtime_ = devmgr::WatchRuntime(flags.runtime);
     devmgr::Host host;
     host.objects = source_.get();
+    host.runtime = runtime_.get();
     host.log = Log;
     host.observers = {&events_};
     auto manager = devmgr::DeviceManager::Open(options, host);
@@ -275,6 +278,7 @@ class OwnManager {
  private:
   EventLogger events_;
   std::unique_ptr<devmgr::ObjectSource> source_;
+  std::unique_ptr<devmgr::RuntimeSource> runtime_;
   std::unique_ptr<devmgr::DeviceManager> manager_;
   std::unique_ptr<devmgr::InspectionServer> server_;
 };

@@ -410,6 +410,9 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   EXPECT_THAT(RunTool("devmgrd", {"--config", file, "--print-config"}).out,
               AllOf(HasSubstr("draCompat: true"),
                     HasSubstr("d.example.com: v1alpha2")));
+  std::ofstream(file) << "runtimeEndpoint: unix:///run/r.sock\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file, "--print-config"}).out,
+              HasSubstr("runtimeEndpoint: /run/r.sock\n"));
   std::ofstream(file) << "draApis: {d.example.com: v2}\n";
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("config.yaml:1: draApis.d.example.com: must be one of "

@@ -48,6 +48,8 @@ bool HasControlCharacters(const std::string& text) {
 
 /// The keys that hold one text, and where it goes.
 using Setter = std::function<void(Config&, const std::string&)>;
+constexpr std::string_view kUnixScheme = "unix://";
+
 const std::map<std::string, Setter>& TextKeys() {
   static const auto* keys = new std::map<std::string, Setter>{
       {"stateDir", [](Config& c, const auto& v) { c.state_dir = v; }},
@@ -57,6 +59,12 @@ const std::map<std::string, Setter>& TextKeys() {
        [](Config& c, const auto& v) { c.plugin_registry_dir = v; }},
       {"manifestsDir", [](Config& c, const auto& v) { c.manifests_dir = v; }},
       {"endpoint", [](Config& c, const auto& v) { c.endpoint = v; }},
+      {"runtimeEndpoint",
+       [](Config& c, const auto& v) {
+         // Others write it as an address.
+         const bool is_url = v.rfind(kUnixScheme, 0) == 0;
+         c.runtime_endpoint = is_url ? v.substr(kUnixScheme.size()) : v;
+       }},
       {"nodeName", [](Config& c, const auto& v) { c.node_name = v; }},
       {"actuate", [](Config& c, const auto& v) { c.actuate = v; }},
       {"authority", [](Config& c, const auto& v) { c.authority = v; }},
@@ -525,6 +533,7 @@ std::string PrintConfig(const Config& config) {
   }
   out << YAML::EndSeq;
   text("endpoint", config.endpoint.string());
+  text("runtimeEndpoint", config.runtime_endpoint.string());
   out << YAML::Key << "controlUsers" << YAML::Value << config.control_users;
   text("nodeName", config.node_name);
   text("actuate", config.actuate);

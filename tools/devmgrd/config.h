@@ -36,6 +36,8 @@ struct Config {
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
+  /// Of the container runtime, which is asked what it runs; empty: it is not.
+  std::filesystem::path runtime_endpoint;
   /// Users that may use the control service: UIDs or names.
   std::vector<std::string> control_users;
   std::string node_name;

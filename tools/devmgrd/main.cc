@@ -7,6 +7,7 @@
 #include <devmgr/device_manager.h>
 #include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
+#include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 #include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -82,6 +83,10 @@ void Declare(CLI::App& app, Flags& flags) {
     app.add_option(flag, flags.texts[key],
                    std::string("As ") + key + " in the configuration file");
   }
+  app.add_option("--runtime-endpoint", flags.texts["runtimeEndpoint"],
+                 "As runtimeEndpoint in the configuration file: socket of the "
+                 "container runtime; a pod that is gone is released when the "
+                 "runtime runs nothing of it any more");
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "As apiServer.kubeconfig in the configuration file: pods and "
                  "claims come from this API server, and from manifests only "
@@ -343,7 +348,11 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;
   HeapTrimmer trimmer;
+  const auto runtime = config.runtime_endpoint.empty()
+                           ? nullptr
+                           : devmgr::WatchRuntime(config.runtime_endpoint);
   devmgr::Host host;
+  host.runtime = runtime.get();
   host.objects = source.get();
   host.object_sink = objects->sink();
   host.log = Log;
