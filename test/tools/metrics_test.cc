@@ -182,6 +182,7 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
     world.node.claims = 3;
     world.node.ledger_sequence = 12'345'678;
     world.node.source_complete = true;
+    world.node.runtime = {"runtime /r.sock", true, {}, "", "", 1};
     world.pods.resize(2);
     world.pods[1].state = devmgr::PodState::kReady;
     world.resources.emplace_back();
@@ -207,6 +208,7 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
            "devmgr_ledger_sequence 12345678",
            "devmgr_ledger_writable 1",
            "devmgr_source_complete 1",
+           "devmgr_runtime_known 1",
            "devmgr_pods{state=\"Waiting\"} 1",
            "devmgr_pods{state=\"Ready\"} 1",
            "devmgr_pods{state=\"Rejected\"} 0",

@@ -332,6 +332,12 @@ std::vector<Gauge> GaugesOf(const Views& views) {
              "1 while all objects of the source could be read",
              node.source_complete ? 1 : 0),
   };
+  if (node.runtime.has_value()) {
+    gauges.push_back(
+        Single("devmgr_runtime_known",
+               "1 while it is known what the container runtime runs",
+               node.runtime->known ? 1 : 0));
+  }
   for (Gauge& gauge : DriverGauges(views)) gauges.push_back(std::move(gauge));
   for (Gauge& gauge : ShimGauges(views)) gauges.push_back(std::move(gauge));
   return gauges;
