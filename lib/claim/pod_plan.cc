@@ -15,6 +15,8 @@
 namespace devmgr::claim {
 namespace {
 
+constexpr std::size_t kMaxPodsOfOldClaim = 32;
+
 Verdict Wait(std::string reason, std::string message, WaitingFor what) {
   return {Verdict::Kind::kWait,
           std::move(reason),
@@ -115,6 +117,17 @@ bool IsNetworkAttached(const DeviceRequestAllocationResult& result,
                      });
 }
 
+/// As many as `status.reservedFor` of claims up to v1alpha2 may have: one, or
+/// 32. Those claims have no results; handles are all that is read of them.
+std::size_t MaxPodsOf(const ResourceClaim& claim) {
+  const AllocationResult& allocation = *claim.status.allocation;
+  const bool is_old =
+      claim.spec.old.has_value() ||
+      (allocation.results.empty() && !allocation.resource_handles.empty());
+  if (!is_old) return 0;
+  return allocation.shareable ? kMaxPodsOfOldClaim : 1;
+}
+
 /// Of an allocated claim.
 PlannedClaim PlanClaim(const ResourceClaim& claim,
                        const ObjectSnapshot& objects,
@@ -123,6 +136,7 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
   // What every device of a driver does without.
   std::map<std::string, state::SkippedOperations> drivers;
   planned.network_attached = claim.status.allocation->many_nodes;
+  planned.max_pods = MaxPodsOf(claim);
   for (const auto& result : claim.status.allocation->results) {
     const state::SkippedOperations skipped = SkippedBy(result);
     auto& all = drivers.try_emplace(result.driver, skipped).first->second;

@@ -10,6 +10,7 @@
 #include <devmgr/objects.h>
 #include <devmgr/status_types.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <set>
@@ -35,6 +36,8 @@ struct PlannedClaim {
   std::map<std::string, std::vector<state::AllocatedDevice>> devices = {};
   /// By driver, where the allocation has one.
   std::map<std::string, ResourceHandle> handles = {};
+  /// How many pods may have it at once, where its API says so; 0: any number.
+  std::size_t max_pods = 0;
 };
 
 /// What has to be prepared for a pod, and which container gets what.

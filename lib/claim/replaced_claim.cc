@@ -66,6 +66,30 @@ Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
   return {};
 }
 
+/// A pod that has the claim keeps it, however many have it.
+Verdict CheckNotTaken(const State& state, const ClaimRecord& claim,
+                      const PlannedClaim& planned, const PodUid& pod) {
+  if (planned.max_pods == 0 || claim.pods.size() < planned.max_pods ||
+      claim.pods.contains(pod)) {
+    return {};
+  }
+  Verdict verdict = WaitForClaim("ClaimInUse", "", planned.name);
+  std::vector<std::string> holders;
+  for (const PodUid& holder : claim.pods) {
+    holders.push_back(state.FindPod(holder)->name.ToString());
+    verdict.waiting_for.push_back({WaitingFor::Kind::kPod, holders.back()});
+  }
+  verdict.message =
+      planned.max_pods == 1
+          ? fmt::format("ResourceClaim {} is not shareable, and pod {} has it",
+                        planned.name.name, holders.front())
+          : fmt::format(
+                "ResourceClaim {} can be shared by {} pods, and as many "
+                "have it: {}",
+                planned.name.name, planned.max_pods, fmt::join(holders, ", "));
+  return verdict;
+}
+
 }  // namespace
 
 Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
@@ -106,7 +130,7 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
                     WhatIsNext(state, *record, pod, boot_id)),
         planned.name);
   }
-  return {};
+  return CheckNotTaken(state, *record, planned, pod);
 }
 
 bool HoldsReplaced(const State& state, const PlannedClaim& planned,

@@ -13,8 +13,9 @@
 
 namespace devmgr::claim {
 
-/// May a pod reference this claim now? Waits while it is being unprepared, and
-/// while an older claim of its name, or one that is owed, holds what it needs.
+/// May a pod reference this claim now? Waits while it is being unprepared,
+/// while an older claim of its name, or one that is owed, holds what it needs,
+/// and while as many pods have it as may.
 Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned,
                      const PodUid& pod, const std::string& boot_id);
 

@@ -251,6 +251,26 @@ TEST_F(JudgeTest, WaitsForAClaimThatIsBeingUnprepared) {
   EXPECT_THAT(judgement.verdict.waiting_for, ElementsAre(Claim("C")));
 }
 
+// AL-129: a claim of Kubernetes 1.30 whose parameters do not make it shareable.
+TEST_F(JudgeTest, OnePodAtATimeHasAnOldClaimThatIsNotShareable) {
+  ResourceClaim claim = ClaimForP().For("u-Q", "Q");
+  claim.spec.old.emplace();
+  objects_ = SnapshotOf({claim});
+  Book(p_);
+  Answer(kDriver, "u-C");
+  drivers_.clear();
+  const Verdict verdict = JudgePod(q_).verdict;
+  EXPECT_EQ(verdict.kind, Kind::kWait);
+  EXPECT_EQ(verdict.reason, "ClaimInUse");
+  EXPECT_EQ(verdict.message,
+            "ResourceClaim C is not shareable, and pod ns/P has it");
+  EXPECT_THAT(verdict.waiting_for, ElementsAre(Claim("C"), PodNamed("P")));
+  EXPECT_EQ(JudgePod(p_).verdict.kind, Kind::kAdmit);
+  claim.status.allocation->shareable = true;
+  objects_ = SnapshotOf({claim});
+  EXPECT_EQ(JudgePod(q_).verdict.kind, Kind::kAdmit);
+}
+
 // DRA-071, DRA-105
 TEST_F(JudgeTest, WaitsForAnOlderClaimOfTheName) {
   Book(p_);

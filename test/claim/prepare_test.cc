@@ -2,6 +2,7 @@
 //
 // Booking: from an admitted pod to a pod that is Ready. "No call" means that
 // no driver is due one.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +73,42 @@ TEST_F(PrepareTest, AHandleIsKeptUntilTheClaimIsGone) {
   EXPECT_EQ(again.handle.data, "h");
   EXPECT_TRUE(Release(p_));
   EXPECT_EQ(ClaimOf("u-C").drivers.at(kDriver).handle.data, "h");
+}
+
+// AL-129
+TEST_F(PrepareTest, AnOldClaimIsBookedForOnePodUnlessItIsShareable) {
+  ClaimBuilder builder("C");
+  for (int i = 0; i < 34; ++i) {
+    builder.For(fmt::format("u-P{}", i), fmt::format("P{}", i));
+  }
+  ResourceClaim claim = builder;
+  claim.status.allocation->resource_handles = {{kDriver, {}}};
+  const auto pod = [](int i) -> Pod {
+    return PodWith(fmt::format("P{}", i), "C");
+  };
+  objects_ = SnapshotOf({claim});
+  EXPECT_EQ(Prepare(pod(0)).kind, Kind::kAdmit);
+  const state::State before = state();
+  EXPECT_EQ(Prepare(pod(1)).reason, "ClaimInUse");
+  EXPECT_TRUE(state() == before);
+  EXPECT_EQ(Prepare(pod(0)).kind, Kind::kAdmit);
+  AnswerAll();
+  EXPECT_TRUE(End(pod(0)));
+  EXPECT_EQ(Prepare(pod(1)).reason, "ClaimBeingUnprepared");
+  AnswerAll();
+  EXPECT_EQ(Prepare(pod(1)).kind, Kind::kAdmit);
+
+  claim.status.allocation->shareable = true;
+  objects_ = SnapshotOf({claim});
+  for (int i = 2; i < 33; ++i) EXPECT_EQ(Prepare(pod(i)).kind, Kind::kAdmit);
+  const Verdict full = Prepare(pod(33));
+  EXPECT_EQ(full.reason, "ClaimInUse");
+  EXPECT_THAT(full.message,
+              HasSubstr("ResourceClaim C can be shared by 32 pods, and as many "
+                        "have it: ns/P1, ns/P10, "));
+  EXPECT_EQ(full.waiting_for.size(), 33u);
+  EXPECT_TRUE(End(pod(20)));
+  EXPECT_EQ(Prepare(pod(33)).kind, Kind::kAdmit);
 }
 
 // DRA-058
