@@ -2,7 +2,9 @@
 //
 // A whole node over real sockets, once for each API that drivers have spoken:
 // prepared, resolved, and after a restart without any object unprepared.
+#include <devmgr/allocate.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/manifests.h>
 #include <devmgr/testing.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "support/mailbox.h"
@@ -233,6 +236,101 @@ TEST_P(StructuredHandleTest, IsWhatAStructuredAllocationGives) {
     EXPECT_EQ(handles[0].structured->node_name, "node-1");
     EXPECT_THAT(handles[0].structured->results, SizeIs(2));
   }
+}
+
+template <typename T>
+void TakeIf(const Object& object, std::vector<T>& objects) {
+  if (const T* one = std::get_if<T>(&object)) objects.push_back(*one);
+}
+
+/// The claim as it is allocated and written with parameters that say `tuning`.
+std::string ByParameters(const std::string& tuning) {
+  static constexpr char kObjects[] = R"(apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClass
+metadata: {{name: s}}
+driverName: gpu.example.com
+structuredParameters: true
+parametersRef:
+  {{apiGroup: resource.k8s.io, kind: ResourceClassParameters, name: q,
+    namespace: default}}
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClassParameters
+metadata: {{name: q}}
+vendorParameters: [{{driverName: gpu.example.com, parameters: {{of: class}}}}]
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClaimParameters
+metadata: {{name: p}}
+driverRequests:
+- driverName: gpu.example.com
+  vendorParameters: {{tuning: {tuning}}}
+  requests:
+  - vendorParameters: {{of: request}}
+    namedResources: {{selector: 'true'}}
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceSlice
+metadata: {{name: slice}}
+nodeName: node-1
+driverName: gpu.example.com
+namedResources: {{instances: [{{name: gpu-3}}]}}
+---
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClaim
+metadata: {{name: c, namespace: default, uid: uid-c}}
+spec:
+  resourceClassName: s
+  parametersRef:
+    {{apiGroup: resource.k8s.io, kind: ResourceClaimParameters, name: p}}
+status:
+  reservedFor: [{{resource: pods, name: p, uid: pod-1}}]
+)";
+  DecodedManifest manifest = DecodeManifest(
+      fmt::format(kObjects, fmt::arg("tuning", tuning)), "all.yaml", "node-1");
+  EXPECT_THAT(manifest.errors, IsEmpty());
+  AllocationInput input;
+  input.node.metadata.name = "node-1";
+  for (DecodedObject& each : manifest.objects) {
+    TakeIf(each.object, input.claims);
+    TakeIf(each.object, input.slices);
+    TakeIf(each.object, input.resource_classes);
+    TakeIf(each.object, input.resource_class_parameters);
+    TakeIf(each.object, input.resource_claim_parameters);
+  }
+  const AllocatedClaims allocated = AllocateClaims(input);
+  EXPECT_EQ(allocated.claims.size(), 1u) << allocated.message;
+  if (allocated.claims.empty()) return "";
+  return "---\n" + EncodeResourceClaim(allocated.claims[0]) + "\n";
+}
+
+// AL-125: the bytes are fixed when the pod takes the claim.
+TEST_P(StructuredHandleTest, IsTheSameWhateverBecomesOfTheParameters) {
+  StartDriver({GetParam()});
+  Publish(ByParameters("low"));
+  StartManager();
+  ASSERT_TRUE(Admit().ok());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
+  const auto prepared = driver_->Calls().back().handles;
+  ASSERT_THAT(prepared, SizeIs(1));
+  EXPECT_EQ(prepared[0].data, "");
+  ASSERT_TRUE(prepared[0].structured.has_value());
+  EXPECT_EQ(*prepared[0].structured,
+            (StructuredResourceHandle{R"({"of":"class"})",
+                                      R"({"tuning":"low"})",
+                                      "node-1",
+                                      {{R"({"of":"request"})", "gpu-3"}}}));
+  // As a controller writes it that allocates the claim anew, and then without
+  // any object.
+  Publish(ByParameters("high"));
+  StartManager();
+  ASSERT_TRUE(Admit().ok());
+  ASSERT_EQ(manager_->PreparePod(kPod), absl::OkStatus());
+  PublishNothing();
+  StartManager();
+  ASSERT_EQ(manager_->UnpreparePod(kPod), absl::OkStatus());
+  EXPECT_EQ(driver_->Calls().back().method, "unprepare");
+  EXPECT_EQ(driver_->Calls().back().handles, prepared);
 }
 
 INSTANTIATE_TEST_SUITE_P(OldApis, StructuredHandleTest,
