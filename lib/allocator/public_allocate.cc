@@ -4,7 +4,9 @@
 #include <devmgr/allocate.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -71,6 +73,17 @@ ResourceClaim WithUid(const ResourceClaim& claim) {
   return named;
 }
 
+/// Keeps a claim that is allocated from being removed.
+void AddFinalizer(ResourceClaim& claim) {
+  const std::string name = claim.spec.old
+                               ? "dra.k8s.io/delete-protection"
+                               : "resource.kubernetes.io/delete-protection";
+  auto& all = claim.metadata.finalizers;
+  if (std::find(all.begin(), all.end(), name) == all.end()) {
+    all.push_back(name);
+  }
+}
+
 /// The claims of an input, as the search knows them. Borrows the input.
 class AskedClaims {
  public:
@@ -125,6 +138,7 @@ class AskedClaims {
                             allocation);
       claim.status.driver = asked.named->driver;
     }
+    AddFinalizer(claim);
     claim.status.allocation = std::move(allocation);
     return claim;
   }

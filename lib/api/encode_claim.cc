@@ -84,6 +84,7 @@ OrderedJson EncodeMeta(const ObjectMeta& metadata) {
   PutTexts(json, "labels", metadata.labels);
   PutTexts(json, "annotations", metadata.annotations);
   PutList(json, "ownerReferences", metadata.owner_references, EncodeOwner);
+  PutTexts(json, "finalizers", metadata.finalizers);
   return json;
 }
 

@@ -104,6 +104,9 @@ ObjectMeta DecodeMeta(const Field& root, Scope scope) {
     owner.controller = item["controller"].BoolOr(false);
     metadata.owner_references.push_back(std::move(owner));
   }
+  for (const Field& item : field["finalizers"].AsRemarks().Items()) {
+    if (item.IsString()) metadata.finalizers.push_back(item.StringOr(""));
+  }
   return metadata;
 }
 

@@ -144,7 +144,8 @@ TEST(OldClaims, AreWrittenInTheirOldFormAL124) {
   EXPECT_EQ(
       EncodeResourceClaim(result.claims.at(0)),
       R"({"apiVersion":"resource.k8s.io/v1alpha2","kind":"ResourceClaim",)"
-      R"("metadata":{"name":"c","namespace":"default"},"spec":)"
+      R"("metadata":{"name":"c","namespace":"default","finalizers":)"
+      R"(["dra.k8s.io/delete-protection"]},"spec":)"
       R"({"resourceClassName":"s","parametersRef":{"apiGroup":)"
       R"("resource.k8s.io","kind":"ResourceClaimParameters","name":"p"}},)"
       R"("status":{"driverName":"a","allocation":{"resourceHandles":)"

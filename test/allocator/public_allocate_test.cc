@@ -95,6 +95,7 @@ TEST(AllocateClaims, AllocatesWhatIsNotAllocated) {
 TEST(AllocateClaims, LeavesTheRestOfAClaimAsItIs) {
   Want claim = Want("claim").One(Ask("A")).Config("a");
   claim.metadata.labels["x"] = "y";
+  claim.metadata.finalizers = {"example.com/f"};
   claim.status.reserved_for.push_back({"", "pods", "pod", "uid"});
   const auto result = AllocateClaims(SmallInput({claim}));
   ASSERT_EQ(result.claims.size(), 1);
@@ -102,8 +103,16 @@ TEST(AllocateClaims, LeavesTheRestOfAClaimAsItIs) {
   EXPECT_EQ(without.status.allocation->results[0].pool, "p");
   EXPECT_EQ(ConfigText(*without.status.allocation), "FromClaim[]:a");
   EXPECT_EQ(NodesText(*without.status.allocation), "metadata.name In n1");
+  const std::vector<std::string> finalizers = {
+      "example.com/f", "resource.kubernetes.io/delete-protection"};
+  EXPECT_EQ(without.metadata.finalizers, finalizers);
+  without.metadata.finalizers.pop_back();
   without.status.allocation.reset();
   EXPECT_EQ(without, claim);
+  // Allocated again, as when the claim was given up before.
+  claim.metadata.finalizers = finalizers;
+  EXPECT_EQ(AllocateClaims(SmallInput({claim})).claims.at(0).metadata,
+            claim.metadata);
 }
 
 TEST(AllocateClaims, IsSolvedWithNothingToAllocate) {

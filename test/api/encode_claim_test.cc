@@ -65,7 +65,8 @@ TEST(EncodeResourceClaim, KeepsMetadata) {
                     "2026-01-31T12:00:01Z",
                     {{"l", "1"}},
                     {{"a", "2"}},
-                    {{"v1", "Pod", "p", "pu", true}}};
+                    {{"v1", "Pod", "p", "pu", true}},
+                    {"example.com/f", "g"}};
   claim.spec.requests = {
       {"q",
        DeviceSubRequest{"q", "c", {}, "ExactCount", 1, {}, {}, {}},

@@ -140,6 +140,7 @@ TEST_F(AllocateCommandTest, ServesClaimsOfKubernetes130) {
   const Result first = RunOn(claim("c1"), {"-f", objects, "-o", "yaml"});
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, AllOf(HasSubstr("resource.k8s.io/v1alpha2"),
+                               HasSubstr("- dra.k8s.io/delete-protection"),
                                HasSubstr("split: 2"), HasSubstr("name: i1")));
   // What it printed holds its device.
   const std::string held = Write("held.yaml", first.out);

@@ -94,7 +94,8 @@ struct RefusedRequest {
 struct AllocatedClaims {
   AllocationOutcome outcome = AllocationOutcome::kNoSolution;
   /// Solved: the claims that had no allocation, in their order, with
-  /// `status.allocation`. Otherwise none: all claims are allocated, or none is.
+  /// `status.allocation` and the finalizer that a scheduler writes before it.
+  /// Otherwise none: all claims are allocated, or none is.
   /// Those of v1alpha2 have it in both forms: results, and handles.
   std::vector<ResourceClaim> claims;
   std::string message;  ///< Why not, for people; may be empty.

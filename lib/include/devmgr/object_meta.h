@@ -49,6 +49,7 @@ struct ObjectMeta {
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
   std::vector<OwnerReference> owner_references;
+  std::vector<std::string> finalizers;
 
   ObjectName FullName() const { return {ns, name}; }
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
