@@ -116,6 +116,10 @@ void Consume(HeldDevice& device, const DeviceRequestAllocationResult& result,
   }
 }
 
+Holder& EditHolder(HeldDevice& device, const HolderIdView& id) {
+  return device.holders.Edit(id, [&] { return id.Copy(); });
+}
+
 bool operator==(const Holder& a, const Holder& b) {
   return a.claim == b.claim && a.results == b.results &&
          IsSame(a.charge, b.charge);
@@ -150,23 +154,19 @@ void AllocatedState::Add(const ObjectMeta& claim,
 void AllocatedState::AddResult(const ObjectMeta& claim,
                                const DeviceRequestAllocationResult& result,
                                std::shared_ptr<const CounterAmounts> charge) {
-  const PoolDeviceView id = DeviceOf(result);
-  const HeldDevice* held = Find(id);
-  HeldDevice device = held != nullptr ? *held : HeldDevice();
-  HolderId holder{claim.uid, result.share_id};
-  const Holder* known = device.holders.Find(holder);
-  if (known == nullptr) {
+  HeldDevice& device = EditDevice(DeviceOf(result));
+  Holder& holder = EditHolder(device, {claim.uid, result.share_id});
+  if (holder.results++ == 0) {
     CountCharge(device, charge);
-    device.holders.insert_or_assign(std::move(holder),
-                                    {claim.FullName(), 1, std::move(charge)});
-  } else {
-    Holder more = *known;
-    ++more.results;
-    device.holders.insert_or_assign(std::move(holder), std::move(more));
+    holder.claim = claim.FullName();
+    holder.charge = std::move(charge);
   }
   if (result.share_id.empty()) ++device.whole;
   Consume(device, result, 1);
-  devices_.insert_or_assign(id.Copy(), std::move(device));
+}
+
+HeldDevice& AllocatedState::EditDevice(const PoolDeviceView& id) {
+  return devices_.Edit(id, [&] { return id.Copy(); });
 }
 
 void AllocatedState::Remove(const ObjectMeta& claim,
@@ -181,24 +181,21 @@ void AllocatedState::RemoveResult(const ObjectMeta& claim,
   const PoolDeviceView id = DeviceOf(result);
   const HeldDevice* held = Find(id);
   if (held == nullptr) return;
-  HolderId holder{claim.uid, result.share_id};
+  const HolderIdView holder{claim.uid, result.share_id};
   const Holder* known = held->holders.Find(holder);
   if (known == nullptr) return;
   if (held->holders.size() == 1 && known->results == 1) {
     devices_.erase(id);
     return;
   }
-  HeldDevice device = *held;
-  Holder fewer = *known;
+  HeldDevice& device = EditDevice(id);
+  Holder& fewer = EditHolder(device, holder);
   if (--fewer.results == 0) {
     DiscountCharge(device, fewer.charge);
     device.holders.erase(holder);
-  } else {
-    device.holders.insert_or_assign(std::move(holder), std::move(fewer));
   }
   if (result.share_id.empty()) --device.whole;
   Consume(device, result, -1);
-  devices_.insert_or_assign(id.Copy(), std::move(device));
 }
 
 CounterAmounts AllocatedState::Charged(const PoolId& pool) const {

@@ -80,6 +80,20 @@ struct HolderId {
   std::string share_id;  ///< Empty: the claim has the whole device.
   friend auto operator<=>(const HolderId&, const HolderId&) = default;
 };
+/// The same, where the texts lie elsewhere.
+struct HolderIdView {
+  std::string_view claim_uid;
+  std::string_view share_id;
+
+  HolderIdView(std::string_view uid, std::string_view share)
+      : claim_uid(uid), share_id(share) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): it is the same holder
+  HolderIdView(const HolderId& other)
+      : HolderIdView(other.claim_uid, other.share_id) {}
+  HolderId Copy() const {
+    return {std::string(claim_uid), std::string(share_id)};
+  }
+};
 struct Holder {
   ObjectName claim;
   std::uint32_t results = 0;
@@ -87,9 +101,19 @@ struct Holder {
   std::shared_ptr<const CounterAmounts> charge;
 };
 
+struct ByHolder {
+  int Order(const HolderIdView& a, const HolderIdView& b) const {
+    const int order = a.claim_uid.compare(b.claim_uid);
+    return order != 0 ? order : a.share_id.compare(b.share_id);
+  }
+  bool operator()(const HolderIdView& a, const HolderIdView& b) const {
+    return Order(a, b) < 0;
+  }
+};
+
 /// A device that some claim holds. A copy shares the holders.
 struct HeldDevice {
-  PersistentMap<HolderId, Holder> holders;
+  PersistentMap<HolderId, Holder, ByHolder> holders;
   /// By name of the capacity, of all holders; those of which nothing is left
   /// are missing.
   std::map<std::string, Amount, std::less<>> consumed;
@@ -161,6 +185,7 @@ class AllocatedState {
     }
   };
 
+  HeldDevice& EditDevice(const PoolDeviceView& id);
   void AddResult(const ObjectMeta& claim,
                  const DeviceRequestAllocationResult& result,
                  std::shared_ptr<const CounterAmounts> charge);

@@ -15,11 +15,12 @@ SelectorTable::SelectorTable(const Inventory& inventory,
 }
 
 SelectorNumber SelectorTable::Add(const std::string& text, Kind kind) {
+  const auto known = by_text_.find({kind, text});
+  if (known != by_text_.end()) return known->second;
   const auto number = static_cast<SelectorNumber>(entries_.size());
-  const auto [place, is_new] = by_text_.emplace(std::pair(kind, text), number);
-  if (!is_new) return place->second;
   Entry& entry = entries_.emplace_back();
   entry.text = text;
+  by_text_.emplace(std::pair(kind, std::string_view(entry.text)), number);
   entry.kind = kind;
   entry.verdicts.resize(inventory_.devices().size(), Verdict::kUnknown);
   auto selector = Compile(text, kind);

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,8 +79,9 @@ class SelectorTable {
   const Inventory& inventory_;
   cel::SelectorCache* cache_;
   cel::EvaluationOptions options_;
-  std::vector<Entry> entries_;
-  std::map<std::pair<Kind, std::string>, SelectorNumber> by_text_;
+  std::deque<Entry> entries_;
+  /// The texts are those of the entries, which stay in their places.
+  std::map<std::pair<Kind, std::string_view>, SelectorNumber> by_text_;
   std::map<std::string, SelectorNumber> by_driver_;
   std::map<DeviceNumber, cel::OldDevice> old_values_;
   std::map<std::pair<SelectorNumber, DeviceNumber>, absl::Status> errors_;

@@ -167,6 +167,13 @@ class PersistentTree {
     return size_ != before;
   }
 
+  /// The entry of `key`, to be changed but for its key; what `make` gives where
+  /// there was none. The reference lasts until the tree is changed again.
+  template <typename SomeKey, typename Make>
+  Entry& Edit(const SomeKey& key, const Make& make) {
+    return Edit(root_, key, make);
+  }
+
   template <typename SomeKey = key_type>
   std::size_t Remove(const SomeKey& key) {
     if (Look(key) == nullptr) return 0;
@@ -180,6 +187,8 @@ class PersistentTree {
 
   struct Node {
     explicit Node(Entry&& value) : entry(std::move(value)) {}
+    template <typename Make>
+    Node(std::in_place_t, const Make& make) : entry(make()) {}
     std::uint32_t height = 1;
     Ref left;
     Ref right;
@@ -266,6 +275,22 @@ class PersistentTree {
     Balance(node);
   }
 
+  /// Balancing moves what refers to nodes; an entry stays in its place.
+  template <typename SomeKey, typename Make>
+  Entry& Edit(Ref& node, const SomeKey& key, const Make& make) {
+    if (!node) {
+      ++size_;
+      node = Ref::Make(std::in_place, make);
+      return node.Edit().entry;
+    }
+    const int order = Order(key, KeyOf()(node->entry));
+    Node& own = node.Edit();
+    if (order == 0) return own.entry;
+    Entry& entry = Edit(order < 0 ? own.left : own.right, key, make);
+    Balance(node);
+    return entry;
+  }
+
   /// There is one of this key.
   template <typename SomeKey>
   static void Remove(Ref& node, const SomeKey& key) {
@@ -317,6 +342,18 @@ class PersistentMap
   /// False: there was an entry, which is replaced.
   bool insert_or_assign(Key key, Value value) {
     return this->Put({std::move(key), std::move(value)});
+  }
+  /// The value of `key`, to be changed before the map is; a new one, of the key
+  /// that `make_key` gives, where there was none. Nothing is copied unless
+  /// other maps have it, too.
+  template <typename SomeKey, typename MakeKey>
+  Value& Edit(const SomeKey& key, const MakeKey& make_key) {
+    const auto make = [&] {
+      return std::pair<Key, Value>(make_key(), Value());
+    };
+    return PersistentTree<std::pair<Key, Value>, KeyOfPair, Less>::Edit(key,
+                                                                        make)
+        .second;
   }
   /// How many there were.
   template <typename SomeKey = Key>

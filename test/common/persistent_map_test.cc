@@ -94,7 +94,15 @@ TEST(PersistentMapTest, EveryCopyOfARandomHistoryStays) {
       } else {
         const bool is_new = !model.contains(key);
         model[key] = step;
-        ASSERT_EQ(map.insert_or_assign(key, step), is_new);
+        if (random() % 2 == 0) {
+          ASSERT_EQ(map.insert_or_assign(key, step), is_new);
+        } else {
+          int& value = map.Edit(std::string_view(key), [&] {
+            EXPECT_TRUE(is_new);
+            return key;
+          });
+          value = step;
+        }
       }
       ASSERT_EQ(map.size(), model.size());
       const auto bound = model.lower_bound(key);
