@@ -158,7 +158,8 @@ void AllocatedState::AddResult(const ObjectMeta& claim,
   Holder& holder = EditHolder(device, {claim.uid, result.share_id});
   if (holder.results++ == 0) {
     CountCharge(device, charge);
-    holder.claim = claim.FullName();
+    holder.claim.ns = claim.ns;
+    holder.claim.name = claim.name;
     holder.charge = std::move(charge);
   }
   if (result.share_id.empty()) ++device.whole;

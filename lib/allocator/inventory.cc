@@ -147,7 +147,8 @@ void Inventory::AddDevices(const GatheredPool& gathered, PoolNumber pool,
         left_out_.push_back({slice, &device, Refusal::kNotOnNode, ""});
         continue;
       }
-      Device& made = devices_.emplace_back(MakeDevice(*slice, device, pool));
+      Device& made = devices_.emplace_back();
+      Describe(*slice, device, pool, made);
       if (features_.device_taints) {
         made.taints = BlockingTaints(*slice, device, world.taint_rules);
       }
@@ -159,9 +160,8 @@ void Inventory::AddDevices(const GatheredPool& gathered, PoolNumber pool,
   }
 }
 
-Device Inventory::MakeDevice(const ResourceSlice& slice,
-                             const SliceDevice& device, PoolNumber pool) const {
-  Device made;
+void Inventory::Describe(const ResourceSlice& slice, const SliceDevice& device,
+                         PoolNumber pool, Device& made) const {
   made.id = {slice.driver, slice.pool, device.name};
   made.pool = pool;
   made.slice = &slice;
@@ -175,7 +175,6 @@ Device Inventory::MakeDevice(const ResourceSlice& slice,
       std::any_of(device.attributes.begin(), device.attributes.end(),
                   [](const auto& entry) { return HasNoValue(entry.second); });
   if (features_.consumable_capacity) made.capacity = CapacitiesOf(device);
-  return made;
 }
 
 std::string Inventory::FeatureOff(const ResourceSlice& slice,

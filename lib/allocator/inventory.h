@@ -120,8 +120,8 @@ class Inventory {
   void AddPool(const GatheredPool& gathered, const World& world);
   void AddDevices(const GatheredPool& gathered, PoolNumber pool,
                   const World& world);
-  Device MakeDevice(const ResourceSlice& slice, const SliceDevice& device,
-                    PoolNumber pool) const;
+  void Describe(const ResourceSlice& slice, const SliceDevice& device,
+                PoolNumber pool, Device& made) const;
   std::string FeatureOff(const ResourceSlice& slice,
                          const SliceDevice& device) const;
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -349,7 +350,9 @@ class PersistentMap
   template <typename SomeKey, typename MakeKey>
   Value& Edit(const SomeKey& key, const MakeKey& make_key) {
     const auto make = [&] {
-      return std::pair<Key, Value>(make_key(), Value());
+      return std::pair<Key, Value>(std::piecewise_construct,
+                                   std::forward_as_tuple(make_key()),
+                                   std::tuple<>());
     };
     return PersistentTree<std::pair<Key, Value>, KeyOfPair, Less>::Edit(key,
                                                                         make)
