@@ -35,14 +35,17 @@ class Node {
     inventory_ = allocator::TakeInventory(bed_.MakeWorld(), bed_.features);
   }
 
-  Outcome Solve(const ResourceClaim& claim) const {
-    const std::vector<const ResourceClaim*> claims = {&claim};
-    return allocator::Allocate(*inventory_, classes_, bed_.held, claims,
+  Outcome Solve(const std::vector<Want>& claims) const {
+    std::vector<const ResourceClaim*> all;
+    for (const Want& claim : claims) all.push_back(&claim);
+    return allocator::Allocate(*inventory_, classes_, bed_.held, all,
                                bed_.options);
   }
   /// A claim comes, gets its device, and goes.
   void SolveAndRelease(const ResourceClaim& claim) {
-    const Outcome outcome = Solve(claim);
+    const ResourceClaim* const claims[] = {&claim};
+    const Outcome outcome = allocator::Allocate(
+        *inventory_, classes_, bed_.held, claims, bed_.options);
     if (outcome.result != Result::kSolved) Fail(outcome.message);
     const auto& allocation = outcome.allocations[0];
     bed_.held.Add(claim.metadata, allocation.allocation, &allocation.charges);
@@ -84,14 +87,14 @@ double OneClaim(Report& report, const std::string& name, Bed bed,
 }
 
 void Hard(Report& report, const std::string& name, Bed bed,
-          const ResourceClaim& claim, Result result, double goal_ms) {
+          const std::vector<Want>& claims, Result result, double goal_ms) {
   const Node node(std::move(bed));
   Samples samples;
   std::uint64_t steps = 0;
   Rounds rounds(report.brief() ? 2 : 100, std::chrono::seconds(5));
   while (rounds.Next()) {
     samples.Add(Microseconds([&] {
-                  const Outcome outcome = node.Solve(claim);
+                  const Outcome outcome = node.Solve(claims);
                   if (outcome.result != result) Fail(TextOf(outcome));
                   steps = outcome.steps;
                 }) /
@@ -106,6 +109,15 @@ Bed EqualDevices(int count) {
   Bed bed;
   bed.Slice("n1", "p1", allocator::Devices(count));
   return bed;
+}
+
+/// Claims of as many pods that are to be served together.
+std::vector<Want> Gang(int pods) {
+  std::vector<Want> claims;
+  for (int i = 0; i < pods; ++i) {
+    claims.push_back(Want(fmt::format("pod-{}", i)).One(Ask("A", 2)));
+  }
+  return claims;
 }
 
 /// Claims that hold a device each of a pool.
@@ -223,12 +235,16 @@ int main(int argc, char** argv) {
   OneClaim(report, "a claim on 10 devices beside 500 pools", TenDevices(0, 500),
            1.2 * alone, alone);
   Hard(report, "21 of 20 equal devices", EqualDevices(20),
-       Want().One(Ask("A", 21)), Result::kNoSolution, 10);
+       {Want().One(Ask("A", 21))}, Result::kNoSolution, 10);
   Hard(report, "16 of 64 equal devices, then an impossible request",
-       EqualDevices(64), Want().One(Ask("A", 16)).One(Ask("B")),
+       EqualDevices(64), {Want().One(Ask("A", 16)).One(Ask("B"))},
        Result::kNoSolution, 10);
   Hard(report, "31 of 32 partitions, without the first", Partitions(32),
-       Want().One(Ask("A", 31)), Result::kSolved, 50);
+       {Want().One(Ask("A", 31))}, Result::kSolved, 50);
+  Hard(report, "16 claims for 2 of 32 equal devices", EqualDevices(32),
+       Gang(16), Result::kSolved, 100);
+  Hard(report, "16 claims for 2 of 31 equal devices", EqualDevices(31),
+       Gang(16), Result::kNoSolution, 100);
   State(report, 1'000);
   State(report, 10'000);
   Waiting(report, 1'000);

@@ -44,6 +44,7 @@ func main() {
 	stdin := flag.Bool("in", false, "worlds come from stdin")
 	names := flag.Bool("rules", false, "print the names of the rules")
 	bench := flag.Bool("bench", false, "print how long shapes of worlds take")
+	only := flag.String("only", "", "how the names of these shapes begin")
 	flag.Parse()
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
 	defer out.Flush()
@@ -57,7 +58,7 @@ func main() {
 		}
 		return
 	case *bench:
-		benchmark(out)
+		benchmark(out, *only)
 		return
 	}
 	for index := *first; index < *first+*count; index++ {

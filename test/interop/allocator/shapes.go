@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
@@ -100,6 +102,55 @@ func partitions(small int) *World {
 	return w
 }
 
+// gang has the claims of so many pods, in place of the one of `w`.
+func gang(w *World, pods int) *World {
+	claim := w.Claims[0]
+	w.Claims = nil
+	for i := range pods {
+		own := claim.DeepCopy()
+		own.Name = fmt.Sprintf("claim-%d", i)
+		own.UID = types.UID(own.Name)
+		w.Claims = append(w.Claims, own)
+	}
+	return w
+}
+
+// sharing has devices of 80Gi, of which each request wants 10Gi.
+func sharing(w *World) *World {
+	devices := w.Slices[0].Spec.Devices
+	for i := range devices {
+		devices[i].AllowMultipleAllocations = pointer(true)
+		devices[i].Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {
+			Value: *quantity("80Gi"),
+			RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: quantity("1Gi"),
+				ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: quantity("1Gi")}},
+		}}
+	}
+	requests := w.Claims[0].Spec.Devices.Requests
+	for i := range requests {
+		requests[i].Exactly.Capacity = &resourceapi.CapacityRequirements{
+			Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": *quantity("10Gi")}}
+	}
+	return w
+}
+
+// wanting has a claim for `count` devices.
+func wanting(w *World, count int64) *World {
+	w.Claims[0].Spec.Devices.Requests[0].Exactly.Count = count
+	return w
+}
+
+// grouped has partitions that are compatible with those of their own group:
+// every other one.
+func grouped(w *World) *World {
+	devices := w.Slices[0].Spec.Devices
+	for i := range devices {
+		devices[i].ConsumesCounters[0].CompatibilityGroups = []string{fmt.Sprintf("group-%d", i%2)}
+	}
+	return w
+}
+
+// Those without a number are of upstream's own benchmarks, on one node.
 func shapes() []shape {
 	return []shape{
 		{"PB-1 10 devices, all free", equalDevices(10, 1)},
@@ -110,5 +161,10 @@ func shapes() []shape {
 		{"PB-4 partitions, 7 of 8", partitions(7)},
 		{"PB-4 partitions, 15 of 16", partitions(15)},
 		{"PB-4 partitions, 31 of 32", partitions(31)},
+		{"PB-7 16 claims for 2 of 32 equal devices", gang(equalDevices(32, 2), 16)},
+		{"PB-7 16 claims for 2 of 31 equal devices", gang(equalDevices(31, 2), 16)},
+		{"shared devices, 20 claims for two times 10Gi", gang(sharing(equalDevices(10, 1, 1)), 20)},
+		{"partitions, 2 of 8", wanting(partitions(7), 2)},
+		{"compatibility groups, 2 of 8", wanting(grouped(partitions(7)), 2)},
 	}
 }
