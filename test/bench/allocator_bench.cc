@@ -14,6 +14,8 @@
 
 #include "allocator/allocator.h"
 #include "allocator/bed.h"
+#include "allocator/inventory.h"
+#include "allocator/selector_table.h"
 #include "bench/support.h"
 
 namespace devmgr::bench {
@@ -201,6 +203,54 @@ void Waiting(Report& report, int count) {
               "ms", samples.Median(), std::nullopt, "", 20});
 }
 
+/// What 32 selectors say of each of 128 devices, when they are asked and when
+/// that is known. Devices were converted before.
+void Verdicts(Report& report) {
+  constexpr int kDevices = 128;
+  constexpr int kSelectors = 32;
+  std::vector<SliceDevice> devices;
+  for (int i = 0; i < kDevices; ++i) {
+    devices.push_back(
+        Dev(fmt::format("d{}", i)).Text("model", fmt::format("m{}", i % 8)));
+  }
+  Bed bed;
+  bed.Slice("n1", "p1", devices);
+  const auto inventory = allocator::TakeInventory(bed.MakeWorld());
+  cel::SelectorCache cache(kSelectors);
+  Samples asked;
+  Samples known;
+  Rounds rounds(report.brief() ? 2 : 200, std::chrono::seconds(5));
+  while (rounds.Next()) {
+    allocator::SelectorTable table(*inventory, &cache, nullptr);
+    std::vector<allocator::SelectorNumber> selectors;
+    for (int i = 0; i < kSelectors; ++i) {
+      selectors.push_back(
+          table.Add(fmt::format("device.attributes['a'].model == 'm{}'", i)));
+    }
+    for (Samples* samples : {&asked, &known}) {
+      int matches = 0;
+      samples->Add(Microseconds([&] {
+                     for (const auto selector : selectors) {
+                       for (int device = 0; device < kDevices; ++device) {
+                         matches += table.Of(selector, device) ==
+                                    allocator::SelectorTable::Verdict::kMatch;
+                       }
+                     }
+                   }) *
+                   1'000 / (kDevices * kSelectors));
+      if (matches != kDevices) Fail(fmt::format("{} matches", matches));
+    }
+  }
+  const auto add = [&](const char* how, const Samples& samples,
+                       std::optional<double> goal) {
+    report.Add(
+        {fmt::format("a verdict of 32 selectors on 128 devices, {}", how), "ns",
+         samples.Median(), std::nullopt, "", goal});
+  };
+  add("asked", asked, std::nullopt);
+  add("known", known, 1'000);
+}
+
 /// Each device takes a counter of its own, and the first one twice the memory
 /// of the others: it has to be given back.
 Bed Partitions(int count) {
@@ -245,6 +295,7 @@ int main(int argc, char** argv) {
        Gang(16), Result::kSolved, 100);
   Hard(report, "16 claims for 2 of 31 equal devices", EqualDevices(31),
        Gang(16), Result::kNoSolution, 100);
+  Verdicts(report);
   State(report, 1'000);
   State(report, 10'000);
   Waiting(report, 1'000);
