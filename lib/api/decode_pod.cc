@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <absl/strings/numbers.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
+#include "api/value.h"
 
 namespace devmgr::api {
 namespace {
@@ -28,6 +31,45 @@ ResourceRequirements DecodeResources(const Field& field) {
   return resources;
 }
 
+// What only the status of a pod is made of: a mistake in it says nothing of the
+// pod's devices.
+
+std::string LooseText(const Value* value) {
+  const bool is_text = value != nullptr && value->kind == Value::Kind::kString;
+  return is_text ? value->text : "";
+}
+
+std::vector<const Value*> LooseMaps(const Value* value) {
+  std::vector<const Value*> maps;
+  if (value == nullptr) return maps;
+  for (const ValuePtr& item : value->items) {
+    if (item->kind == Value::Kind::kMap) maps.push_back(item.get());
+  }
+  return maps;
+}
+
+/// The status of the conditions that `gates` name.
+std::map<std::string, std::string> DecodeGateConditions(
+    const Value* conditions, const std::vector<std::string>& gates) {
+  std::map<std::string, std::string> found;
+  if (gates.empty()) return found;
+  for (const Value* item : LooseMaps(conditions)) {
+    const std::string type = LooseText(item->Find("type"));
+    if (std::find(gates.begin(), gates.end(), type) == gates.end()) continue;
+    found[type] = LooseText(item->Find("status"));
+  }
+  return found;
+}
+
+std::int64_t DecodeGeneration(const Value* value) {
+  std::int64_t number = 0;
+  if (value == nullptr || value->kind != Value::Kind::kInteger ||
+      !absl::SimpleAtoi(value->text, &number)) {
+    return 0;
+  }
+  return std::max<std::int64_t>(number, 0);
+}
+
 std::vector<Container> DecodeContainers(const Field& field, bool init) {
   std::vector<Container> containers;
   for (const Field& item : field.Items()) {
@@ -37,6 +79,7 @@ std::vector<Container> DecodeContainers(const Field& field, bool init) {
     container.resources = DecodeResources(item["resources"]);
     const std::string policy = item["restartPolicy"].StringOr("");
     if (init && policy == "Always") container.restart_policy = policy;
+    container.image = LooseText(item["image"].value());
     containers.push_back(std::move(container));
   }
   return containers;
@@ -143,10 +186,16 @@ PodSpec DecodePodSpec(const Field& field, std::vector<PodProblem>& broken) {
     if (!item.RequireMap()) continue;
     spec.resource_claims.push_back(DecodePodClaim(item, broken));
   }
+  const std::string policy = LooseText(field["restartPolicy"].value());
+  if (!policy.empty()) spec.restart_policy = policy;
+  for (const Value* item : LooseMaps(field["readinessGates"].value())) {
+    spec.readiness_gates.push_back(LooseText(item->Find("conditionType")));
+  }
   return spec;
 }
 
-PodStatus DecodePodStatus(const Field& field) {
+PodStatus DecodePodStatus(const Field& field,
+                          const std::vector<std::string>& gates) {
   PodStatus status;
   if (!field.IsMap()) return status;
   status.phase = field["phase"].StringOr("");
@@ -159,6 +208,8 @@ PodStatus DecodePodStatus(const Field& field) {
       extended.IsMap()) {
     status.extended_resource_claim_status = DecodeExtendedClaimStatus(extended);
   }
+  status.gate_conditions =
+      DecodeGateConditions(field["conditions"].value(), gates);
   return status;
 }
 
@@ -168,7 +219,8 @@ Pod DecodePod(const Field& root, std::vector<PodProblem>& broken) {
   Pod pod;
   pod.metadata = DecodeMeta(root, Scope::kNamespace);
   pod.spec = DecodePodSpec(root["spec"], broken);
-  pod.status = DecodePodStatus(root["status"]);
+  pod.status = DecodePodStatus(root["status"], pod.spec.readiness_gates);
+  pod.generation = DecodeGeneration(root["metadata"]["generation"].value());
   return pod;
 }
 

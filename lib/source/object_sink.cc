@@ -15,4 +15,11 @@ void ObjectSink::ReportProblems(
     std::function<void(const std::string& reason,
                        const std::string& message)>) {}
 
+bool ObjectSink::IsNodeAgent() const { return false; }
+
+void ObjectSink::SetPodStatus(const ObjectName&, const PodUid&,
+                              const ReportedPodStatus&) {}
+
+void ObjectSink::FinishPod(const ObjectName&, const PodUid&) {}
+
 }  // namespace devmgr

@@ -96,6 +96,30 @@ TEST(DecodePod, KeepsTheRestartPolicyOfSidecarsOnly) {
   EXPECT_EQ(pod.spec.containers[0].restart_policy, "");
 }
 
+TEST(DecodePod, KeepsWhatItsStatusIsMadeOf) {
+  const Pod pod = OnlyPod(DecodeSpec(
+      "  restartPolicy: Never\n  readinessGates: [{conditionType: a.com/b}]\n"
+      "  containers:\n  - {name: c, image: busybox}\n",
+      "status: {conditions: [{type: Ready, status: 'True'}, "
+      "{type: a.com/b, status: 'False'}]}\n"));
+  EXPECT_EQ(pod.spec.restart_policy, "Never");
+  EXPECT_EQ(pod.spec.containers[0].image.view(), "busybox");
+  ASSERT_EQ(pod.spec.readiness_gates.size(), 1u);
+  EXPECT_EQ(pod.spec.readiness_gates[0], "a.com/b");
+  ASSERT_EQ(pod.status.gate_conditions.size(), 1u);
+  EXPECT_EQ(pod.status.gate_conditions.at("a.com/b"), "False");
+  EXPECT_EQ(pod.generation, 0);
+}
+
+TEST(DecodePod, TakesNoOffenceAtWhatItsStatusIsMadeOf) {
+  const Pod pod =
+      OnlyPod(DecodeSpec("  restartPolicy: 7\n  readinessGates: [1, {a: b}]\n"
+                         "  containers:\n  - {name: c, image: [x]}\n",
+                         "status: {conditions: [1, {type: 2}]}\n"));
+  EXPECT_EQ(pod.spec.restart_policy, "Always");
+  EXPECT_TRUE(pod.spec.containers[0].image.empty());
+}
+
 TEST(DecodePod, DistinguishesQuotedAndPlainScalars) {
   EXPECT_EQ(OnlyPod(DecodeSpec("  containers: [{name: '1'}]\n"))
                 .spec.containers[0]

@@ -18,7 +18,8 @@ namespace devmgr {
 
 /// A request that was made in order to write, and what came of it.
 struct ApiServerRequest {
-  std::string verb;      ///< `get`, `create`, `patch`, `deletecollection`.
+  std::string
+      verb;  ///< `get`, `create`, `patch`, `delete`, `deletecollection`.
   std::string resource;  ///< `nodes/status`.
   int code = 0;          ///< 0: there was no answer.
 };
@@ -53,6 +54,9 @@ struct ApiServerOptions {
   /// Requests that write: so many in a second, and at once. Both positive.
   double qps = 50;
   int burst = 100;
+  /// This is the agent of the node: no kubelet runs here. The status of pods is
+  /// written, and pods that have ended are deleted.
+  bool node_agent = false;
   /// Called on the source's thread. Must not block.
   std::function<void(const ApiServerRequest& request)> on_request;
   /// Default: nothing is logged.
@@ -69,7 +73,8 @@ class DEVMGR_EXPORT ApiServerSource : public ObjectSource {
   /// its time: an operator may have mended something. Must not block.
   virtual void Hurry() = 0;
   /// Writes to the server (Host::object_sink): the status of the node, events,
-  /// and deletions of slices. Nothing waits for the server: of the status the
+  /// and deletions of slices; as the agent of the node also the status of pods,
+  /// and their last deletion. Nothing waits for the server: of a status the
   /// latest counts, and of events the newest 1,000 are kept while it is away.
   /// Lives as long as the source.
   virtual ObjectSink& Sink() = 0;

@@ -27,6 +27,7 @@ namespace devmgr {
 class DeviceManagerObserver;
 class RuntimeSource;
 struct EventInfo;
+struct ReportedPodStatus;
 
 /// Everything a source knows at one moment. Immutable once published.
 template <typename T>
@@ -225,6 +226,18 @@ class DEVMGR_EXPORT ObjectSink {
   virtual void ReportProblems(
       std::function<void(const std::string& reason, const std::string& message)>
           report);
+  /// Whether it takes what the agent of the node writes: the status of its
+  /// pods, and their last deletion. One agent of a node may do that, which is
+  /// the kubelet where there is one. False: neither of the two below is called.
+  /// The default.
+  virtual bool IsNodeAgent() const;
+  /// This counts for the pod from now on. The default does nothing.
+  virtual void SetPodStatus(const ObjectName& name, const PodUid& uid,
+                            const ReportedPodStatus& status);
+  /// The deletion of the pod was asked for, nothing of it runs, and it holds
+  /// nothing: once its status is written its object is to go. The default does
+  /// nothing.
+  virtual void FinishPod(const ObjectName& name, const PodUid& uid);
 };
 
 /// What should happen to a pod. Carrying it out is the embedder's.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <devmgr/claim_objects.h>
+#include <devmgr/compact.h>
 #include <devmgr/device_objects.h>
 #include <devmgr/object_meta.h>
 #include <devmgr/structured_parameters.h>
@@ -37,6 +38,7 @@ struct Container {
   ResourceRequirements resources;
   /// `Always` on an init container makes it a sidecar; empty otherwise.
   std::string restart_policy;
+  SharedText image;
 };
 
 /// An entry of `spec.resourceClaims`. Exactly one source is set in valid pods.
@@ -54,6 +56,9 @@ struct PodSpec {
   std::vector<Container> init_containers;
   std::vector<Container> containers;
   std::vector<PodResourceClaim> resource_claims;
+  /// `Always`, `OnFailure` or `Never`.
+  std::string restart_policy = "Always";
+  std::vector<std::string> readiness_gates;  ///< Types of conditions.
 };
 
 /// An entry of `status.resourceClaimStatuses`. No claim name: none is needed.
@@ -80,12 +85,16 @@ struct PodStatus {
   std::string phase;
   std::vector<PodResourceClaimStatus> resource_claim_statuses;
   std::optional<PodExtendedResourceClaimStatus> extended_resource_claim_status;
+  /// The status of the conditions that readiness gates name, by type.
+  std::map<std::string, std::string> gate_conditions;
 };
 
 struct Pod {
   ObjectMeta metadata;
   PodSpec spec;
   PodStatus status;
+  /// `metadata.generation`; 0: the server keeps none of pods.
+  std::int64_t generation = 0;
 };
 
 /// A node: its metadata, whose labels node selectors look at, and its status.
