@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/api_server.h>
+#include <devmgr/pod_status.h>
 #include <devmgr/status_types.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -158,6 +159,18 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
   }
   void RecordEvent(const EventInfo& event) override {
     Write([event](ApiWriter& writer) { writer.RecordEvent(event); });
+  }
+  bool IsNodeAgent() const override { return options_.node_agent; }
+  void SetPodStatus(const ObjectName& name, const PodUid& uid,
+                    const ReportedPodStatus& status) override {
+    if (!options_.node_agent) return;
+    Write([name, uid, status](ApiWriter& writer) {
+      writer.SetPodStatus(name, uid, status);
+    });
+  }
+  void FinishPod(const ObjectName& name, const PodUid& uid) override {
+    if (!options_.node_agent) return;
+    Write([name, uid](ApiWriter& writer) { writer.FinishPod(name, uid); });
   }
   void ReportProblems(
       std::function<void(const std::string& reason, const std::string& message)>
@@ -327,7 +340,10 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     const auto snapshot = cell_.Get();
     if (kind == "Pod") {
       const auto found = snapshot->pods.find(name);
-      return found == snapshot->pods.end() ? "" : found->second->metadata.uid;
+      if (found != snapshot->pods.end()) return found->second->metadata.uid;
+      const auto malformed = snapshot->malformed_pods.find(name);
+      if (malformed == snapshot->malformed_pods.end()) return "";
+      return malformed->second->pod.metadata.uid;
     }
     const auto found = snapshot->claims.find(name);
     return found == snapshot->claims.end() ? "" : found->second->metadata.uid;

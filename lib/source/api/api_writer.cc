@@ -16,7 +16,7 @@ constexpr char kPod[] = "Pod";
 constexpr char kNode[] = "Node";
 constexpr char kClaim[] = "ResourceClaim";
 
-const char* VerbOf(const ApiRequest& request) {
+const char* VerbOf(std::string_view resource, const ApiRequest& request) {
   switch (request.method) {
     case ApiRequest::Method::kGet:
       return "get";
@@ -25,8 +25,7 @@ const char* VerbOf(const ApiRequest& request) {
     case ApiRequest::Method::kPatch:
       return "patch";
     case ApiRequest::Method::kDelete:
-      // No single object is deleted.
-      return "deletecollection";
+      return resource == "pods" ? "delete" : "deletecollection";
   }
   return "";
 }
@@ -40,6 +39,7 @@ ApiWriter::ApiWriter(Options options, Parts parts)
       node_(options_.node_name, parts_.random),
       slices_(options_.node_name),
       events_(options_.node_name, parts_.random),
+      pods_(parts_.random),
       credentials_delay_(parts_.random, RetryDelay::kLast) {}
 
 ApiWriter::~ApiWriter() {
@@ -100,6 +100,17 @@ void ApiWriter::RecordEvent(const EventInfo& event) {
   Step();
 }
 
+void ApiWriter::SetPodStatus(const ObjectName& name, const PodUid& pod,
+                             const ReportedPodStatus& status) {
+  pods_.Want(parts_.executor.Now(), name, pod, status);
+  Step();
+}
+
+void ApiWriter::FinishPod(const ObjectName& name, const PodUid& pod) {
+  pods_.Finish(parts_.executor.Now(), name, pod);
+  Step();
+}
+
 std::optional<InvolvedObject> ApiWriter::ObjectOf(const EventInfo& event) {
   const std::string& kind = event.object_kind;
   if (kind != kPod && kind != kClaim) {
@@ -126,6 +137,7 @@ void ApiWriter::Hurry() {
   const TimePoint now = parts_.executor.Now();
   node_.Hurry(now);
   events_.Hurry(now);
+  pods_.Hurry(now);
   credentials_due_.reset();
   Step();
 }
@@ -133,7 +145,7 @@ void ApiWriter::Hurry() {
 std::optional<ApiWriter::TimePoint> ApiWriter::WakeAt(TimePoint now) {
   if (transport_ == nullptr) return slices_.WakeAt();
   std::optional<TimePoint> first;
-  for (const auto& due : {node_.WakeAt(), events_.WakeAt()}) {
+  for (const auto& due : {node_.WakeAt(), pods_.WakeAt(), events_.WakeAt()}) {
     if (due && (!first || *due < *first)) first = due;
   }
   if (first) first = std::max(*first, rate_.WakeAt(now));
@@ -172,7 +184,10 @@ void ApiWriter::SendDue() {
     (void)slices_.Next(now);
     return;
   }
-  if (!node_.WakeAt() && !events_.WakeAt() && !slices_.WakeAt()) return;
+  if (!node_.WakeAt() && !events_.WakeAt() && !slices_.WakeAt() &&
+      !pods_.WakeAt()) {
+    return;
+  }
   auto credentials = files_->Current(now);
   if (!credentials.ok()) {
     credentials_error_ = MessageOf(credentials.status());
@@ -211,6 +226,7 @@ void ApiWriter::SendDue() {
           slices_.OnFailure(driver, error);
         });
   }
+  SendPods(now);
   if (MaySend(now, events_.WakeAt())) {
     if (const auto request = events_.Next(now)) {
       Send(
@@ -222,6 +238,25 @@ void ApiWriter::SendDue() {
             events_.OnFailure(parts_.executor.Now(), error);
           });
     }
+  }
+}
+
+void ApiWriter::SendPods(TimePoint now) {
+  const auto is_there = [this](const ObjectName& name, const PodUid& pod) {
+    return parts_.uid_of(kPod, name) == pod.value;
+  };
+  while (MaySend(now, pods_.WakeAt())) {
+    const auto next = pods_.Next(now, is_there);
+    if (!next) return;
+    const PodUid pod = next->pod;
+    Send(
+        next->resource, next->request,
+        [this, pod](const ResponseHead& head, const std::string& body) {
+          pods_.OnAnswer(parts_.executor.Now(), pod, head, body);
+        },
+        [this, pod](const std::string& error) {
+          pods_.OnFailure(parts_.executor.Now(), pod, error);
+        });
   }
 }
 
@@ -262,17 +297,22 @@ Transport::TransferId ApiWriter::Send(const char* resource,
 
 void ApiWriter::Count(const char* resource, const ApiRequest& request,
                       int code) const {
-  if (parts_.on_request) parts_.on_request({VerbOf(request), resource, code});
+  if (parts_.on_request)
+    parts_.on_request({VerbOf(resource, request), resource, code});
 }
 
 void ApiWriter::After() {
   // Each has its own.
   const bool is_refused = static_cast<int>(node_.TakeRefused()) +
                               static_cast<int>(slices_.TakeRefused()) +
+                              static_cast<int>(pods_.TakeRefused()) +
                               static_cast<int>(events_.TakeRefused()) >
                           0;
   if (is_refused && files_ != nullptr) files_->Refused();
   for (const auto& problem : node_.TakeProblems()) {
+    parts_.on_problem(problem.reason, problem.message);
+  }
+  for (const auto& problem : pods_.TakeProblems()) {
     parts_.on_problem(problem.reason, problem.message);
   }
   if (slices_.TakeNotServed()) parts_.on_not_served();
@@ -291,9 +331,17 @@ std::string ApiWriter::State() const {
   if (events_.dropped() > 0) {
     add(fmt::format("{} events were dropped", events_.dropped()));
   }
+  const std::string pod_error = pods_.last_error();
+  if (!pod_error.empty()) {
+    add(fmt::format("the status of {} pods waits", pods_.waiting()));
+  }
   add(credentials_error_);
   add(node_.last_error());
-  if (events_.last_error() != node_.last_error()) add(events_.last_error());
+  if (pod_error != node_.last_error()) add(pod_error);
+  if (events_.last_error() != node_.last_error() &&
+      events_.last_error() != pod_error) {
+    add(events_.last_error());
+  }
   return text;
 }
 

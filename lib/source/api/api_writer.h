@@ -18,15 +18,17 @@
 #include "source/api/discovery.h"
 #include "source/api/event_writer.h"
 #include "source/api/node_status_writer.h"
+#include "source/api/pod_status_writer.h"
 #include "source/api/request_rate.h"
 #include "source/api/slice_deleter.h"
 #include "source/api/transport.h"
 
 namespace devmgr::apiserver {
 
-/// What is outgoing: the status of the node, deletions of slices, and events,
-/// over the transport of the connection that there is. Nothing is sent before
-/// something is wanted. Lives on an executor; one timer, for what is due next.
+/// What is outgoing: the status of the node and of its pods, deletions of
+/// slices and of pods that are over, and events, over the transport of the
+/// connection that there is. Nothing is sent before something is wanted. Lives
+/// on an executor; one timer, for what is due next.
 class ApiWriter {
  public:
   struct Options {
@@ -62,6 +64,9 @@ class ApiWriter {
   void DeleteSlices(const std::string& driver, SliceDeleter::Done done);
   void KeepSlices(const std::string& driver);
   void RecordEvent(const EventInfo& event);
+  void SetPodStatus(const ObjectName& name, const PodUid& pod,
+                    const ReportedPodStatus& status);
+  void FinishPod(const ObjectName& name, const PodUid& pod);
   /// Something has changed that may have been the reason of failures.
   void Hurry();
 
@@ -74,6 +79,7 @@ class ApiWriter {
   std::optional<TimePoint> WakeAt(TimePoint now);
   void Step();
   void SendDue();
+  void SendPods(TimePoint now);
   bool MaySend(TimePoint now, const std::optional<TimePoint>& due);
   Transport::TransferId Send(const char* resource, const ApiRequest& request,
                              Answer answer, Failure failure);
@@ -90,6 +96,7 @@ class ApiWriter {
   NodeStatusWriter node_;
   SliceDeleter slices_;
   EventWriter events_;
+  PodStatusWriter pods_;
   std::string version_;
   /// Of objects that events were about, by kind and name.
   std::map<std::pair<std::string, ObjectName>, std::string> uids_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/json_text.h"
@@ -26,6 +27,28 @@ inline api::ValuePtr JsonInteger(std::uint64_t number) {
   auto value = std::make_shared<api::Value>();
   value->kind = api::Value::Kind::kInteger;
   value->text = std::to_string(number);
+  return value;
+}
+
+/// The same for one that may be negative.
+inline api::ValuePtr JsonSigned(std::int64_t number) {
+  auto value = std::make_shared<api::Value>();
+  value->kind = api::Value::Kind::kInteger;
+  value->text = std::to_string(number);
+  return value;
+}
+
+inline api::ValuePtr JsonBool(bool flag) {
+  auto value = std::make_shared<api::Value>();
+  value->kind = api::Value::Kind::kBool;
+  value->flag = flag;
+  return value;
+}
+
+inline api::ValuePtr JsonList(std::vector<api::ValuePtr> items) {
+  auto value = std::make_shared<api::Value>();
+  value->kind = api::Value::Kind::kList;
+  value->items = std::move(items);
   return value;
 }
 
