@@ -96,6 +96,7 @@ void Manager::ShowGone(const PodInfo& pod) {
   // Of that name there may be another one already.
   if (names.empty()) events_.OnObjectGone("Pod", pod.name);
   observers_->Tell([pod](DeviceManagerObserver& o) { o.OnPod(pod, true); });
+  pod_status_->OnPods({pod.uid});
 }
 
 void Manager::ReportDecision(const state::Decision& decision) {

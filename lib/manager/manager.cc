@@ -184,6 +184,21 @@ void Manager::StartNodeStatus() {
   node_status_->Start();
 }
 
+upkeep::PodStatusKeeper::Parts Manager::PartsOfPodStatus() {
+  upkeep::PodStatusKeeper::Parts parts{*executor_, events_, host_.object_sink};
+  parts.node_name = options_.node_name;
+  parts.objects = [this] { return objects_->Current(); };
+  parts.pod_info = [this](const PodUid& uid) { return FindInfo(uid); };
+  parts.now = host_.now;
+  return parts;
+}
+
+std::optional<PodInfo> Manager::FindInfo(const PodUid& uid) const {
+  const state::PodRecord* pod = state_.FindPod(uid);
+  if (pod == nullptr) return std::nullopt;
+  return InfoOf(*pod);
+}
+
 void Manager::StartDraHealth() {
   dra_health_ = std::make_unique<upkeep::DraHealth>(upkeep::DraHealth::Parts{
       *executor_, *ledger_, state_, events_,
@@ -208,6 +223,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                                             return CandidatesFor(resource);
                                           }});
   devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
+  pod_status_ = std::make_unique<upkeep::PodStatusKeeper>(PartsOfPodStatus());
   foreign_ = std::make_unique<resources::ForeignBook>(
       resources::ForeignBook::Parts{*executor_, *ledger_, state_, events_,
                                     devices_->inventories(), now_ms, boot_id_});
@@ -217,10 +233,14 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
       options_.health.policies, options_.health.unhealthy_for, now_ms,
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
+        pod_status_->OnPods({pods.begin(), pods.end()});
         observers_->Tell(
             [pods](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
-      host_.act_on_pod});
+      [this](const PodAction& action) {
+        pod_status_->OnAction(action);
+        if (host_.act_on_pod) host_.act_on_pod(action);
+      }});
   dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
@@ -296,6 +316,7 @@ void Manager::Start(const DriversFactory& drivers,
     source_problems_->OnObjects(*objects_->Current());
     observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
     if (actuator_ != nullptr) actuator_->OnObjects();
+    pod_status_->OnObjects();
     Wake(changed);
   };
   objects_ = std::make_unique<pods::ObjectBook>(*executor_, *ledger_, state_,
@@ -347,6 +368,7 @@ void Manager::Start(const DriversFactory& drivers,
       *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
       *objects_, *specs_, boot_id_, options_.cdi_spec_dirs});
   StartNodeStatus();
+  pod_status_->Start();
   StartActuator();
   RegisterListeners();
   StartRuntime();
@@ -387,11 +409,7 @@ void Manager::StartActuator() {
   actuator_ = std::make_unique<pods::Actuator>(pods::Actuator::Parts{
       *executor_, state_, *lifecycle_, *objects_,
       options_.actuate == Actuate::kSource, options_.retries,
-      [this](const PodUid& uid) -> std::optional<PodInfo> {
-        const state::PodRecord* pod = state_.FindPod(uid);
-        if (pod == nullptr) return std::nullopt;
-        return InfoOf(*pod);
-      },
+      [this](const PodUid& uid) { return FindInfo(uid); },
       [this] { return ++last_operation_; }, host_.runtime});
 }
 
@@ -527,6 +545,7 @@ void Manager::OnPodChanged(const PodUid& uid) {
   }
   observers_->Tell([info](DeviceManagerObserver& o) { o.OnPod(info, false); });
   if (actuator_ != nullptr) actuator_->OnPod(info);
+  pod_status_->OnPods({uid});
 }
 
 void Manager::Wake(const std::vector<WaitingFor>& changes) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,6 +44,7 @@
 #include "upkeep/health_keeper.h"
 #include "upkeep/node_news.h"
 #include "upkeep/node_status_keeper.h"
+#include "upkeep/pod_status_keeper.h"
 #include "upkeep/runtime_book.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
@@ -193,6 +195,8 @@ class Manager final : public DeviceManager, private Maintenance {
   /// What the rooms know now.
   view::Moment Now() const;
   PodInfo InfoOf(const state::PodRecord& pod) const;
+  /// Nothing when the ledger does not know it.
+  std::optional<PodInfo> FindInfo(const PodUid& uid) const;
   std::shared_ptr<const NodeInfo> NodeOf() const;
   std::vector<std::shared_ptr<const PluginInfo>> PluginsNow() const;
   /// Each task ends with it.
@@ -204,6 +208,7 @@ class Manager final : public DeviceManager, private Maintenance {
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
   void StartNodeStatus();
+  upkeep::PodStatusKeeper::Parts PartsOfPodStatus();
   /// The source has other objects.
   void OnClasses();
   /// Who could serve a resource now.
@@ -281,6 +286,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<upkeep::DebtKeeper> debts_;
   std::unique_ptr<upkeep::SliceKeeper> slices_;
   std::unique_ptr<upkeep::NodeStatusKeeper> node_status_;
+  std::unique_ptr<upkeep::PodStatusKeeper> pod_status_;
   std::unique_ptr<upkeep::DriverNews> news_;
   std::unique_ptr<pods::LedgerCheck> check_;
   std::unique_ptr<pods::SourceProblems> source_problems_;

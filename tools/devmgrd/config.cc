@@ -212,6 +212,9 @@ absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
     } else if (key == "manifests") {
       status = ReadBool(entry.second, file, "apiServer.manifests",
                         &config->with_manifests);
+    } else if (key == "nodeAgent") {
+      status = ReadBool(entry.second, file, "apiServer.nodeAgent",
+                        &config->node_agent);
     } else if (key == "qps") {
       status = ReadPositive(entry.second, file, "apiServer.qps", &config->qps);
     } else if (key == "burst") {
@@ -220,7 +223,7 @@ absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
     } else {
       status = Invalid(
           "{}: apiServer: unknown key '{}'; known are burst, inCluster, "
-          "kubeconfig, manifests, qps",
+          "kubeconfig, manifests, nodeAgent, qps",
           Where(file, entry.first), Shown(key));
     }
     if (!status.ok()) return status;
@@ -483,6 +486,11 @@ absl::Status CheckConfig(const Config& config) {
     return Invalid(
         "apiServer: nodeName must be set: it says which pods are this node's");
   }
+  if (config.node_agent && !HasApiServer(config)) {
+    return Invalid(
+        "apiServer: nodeAgent is of no use without kubeconfig or inCluster: "
+        "there is no server to write to");
+  }
   for (const absl::Status& status :
        {CheckOneOf("actuate", config.actuate, {"source", "embedder"}),
         CheckOneOf("authority",
@@ -524,6 +532,7 @@ std::string PrintConfig(const Config& config) {
   text("kubeconfig", config.kubeconfig.string());
   out << YAML::Key << "inCluster" << YAML::Value << config.in_cluster;
   out << YAML::Key << "manifests" << YAML::Value << config.with_manifests;
+  out << YAML::Key << "nodeAgent" << YAML::Value << config.node_agent;
   out << YAML::Key << "qps" << YAML::Value << config.qps;
   out << YAML::Key << "burst" << YAML::Value << config.burst;
   out << YAML::EndMap;

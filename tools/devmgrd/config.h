@@ -30,6 +30,9 @@ struct Config {
   bool in_cluster = false;
   /// Objects of `manifests_dir` count as well.
   bool with_manifests = false;
+  /// No kubelet runs here: devmgrd writes the status of pods, and deletes those
+  /// that are over.
+  bool node_agent = false;
   /// Of requests that write to it: so many in a second, and at once.
   double qps = 50;
   int burst = 100;

@@ -319,6 +319,7 @@ absl::StatusOr<Objects> OpenObjects(
   options.node_name = config.node_name;
   options.qps = config.qps;
   options.burst = config.burst;
+  options.node_agent = config.node_agent;
   options.on_request = [metrics](const devmgr::ApiServerRequest& request) {
     metrics->OnRequest(request);
   };
