@@ -2,6 +2,7 @@
 //
 // What a source writes, over real sockets, to a scripted server.
 #include <devmgr/api_server.h>
+#include <devmgr/pod_status.h>
 #include <devmgr/status_types.h>
 #include <devmgr/testing_api_server.h>
 #include <gmock/gmock.h>
@@ -69,13 +70,18 @@ class ApiSinkTest : public ::testing::Test {
            "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
            "clusters: [{name: k, cluster: {server: '"
         << server->url() << "'}}]\nusers: [{name: u, user: {}}]\n";
+    Watch(/*node_agent=*/false);
+  }
+  void Watch(bool node_agent) {
     ApiServerOptions source_options;
+    source_options.node_agent = node_agent;
     source_options.kubeconfig = folder.path() / "config";
     source_options.node_name = "n1";
     source_options.on_request = [this](const ApiServerRequest& request) {
       requests.Put(request.verb + " " + request.resource + " " +
                    std::to_string(request.code));
     };
+    if (source != nullptr) source->Unsubscribe();
     auto watched = WatchApiServer(source_options);
     ASSERT_THAT(watched, IsOk());
     source = *std::move(watched);
@@ -248,6 +254,39 @@ TEST_F(ApiSinkTest, RatesMustBePositive) {
   options.qps = 0;
   EXPECT_EQ(WatchApiServer(options).status().message(),
             "qps is 0 and burst is 100: both must be positive");
+}
+
+// The last deletion, over real sockets.
+TEST_F(ApiSinkTest, WritesTheStatusOfPodsAndDeletesThemInTheEnd) {
+  Watch(/*node_agent=*/true);
+  EXPECT_TRUE(source->Sink().IsNodeAgent());
+  const PodUid uid{"u-a"};
+  ReportedPodStatus status;
+  status.phase = "Running";
+  source->Sink().SetPodStatus({"ns", "a"}, uid, status);
+  ASSERT_TRUE(WaitForRequest("patch pods/status 200"));
+  EXPECT_THAT(Read("/api/v1/namespaces/ns/pods/a"),
+              HasSubstr(R"("phase":"Running")"));
+  ASSERT_THAT(server->Do("DELETE", "/api/v1/namespaces/ns/pods/a"), IsOk());
+  status.phase = "Succeeded";
+  source->Sink().SetPodStatus({"ns", "a"}, uid, status);
+  source->Sink().FinishPod({"ns", "a"}, uid);
+  ASSERT_TRUE(WaitForRequest("patch pods/status 200"));
+  ASSERT_TRUE(WaitForRequest("delete pods 200"));
+  EXPECT_THAT(Read("/api/v1/namespaces/ns/pods/a"), Not(HasSubstr("u-a")));
+}
+
+TEST_F(ApiSinkTest, WritesNothingOfPodsBesideAnotherAgent) {
+  EXPECT_FALSE(source->Sink().IsNodeAgent());
+  ReportedPodStatus status;
+  status.phase = "Running";
+  source->Sink().SetPodStatus({"ns", "a"}, PodUid{"u-a"}, status);
+  source->Sink().FinishPod({"ns", "a"}, PodUid{"u-a"});
+  SetGpus(8, 8);
+  while (const auto request = requests.Take()) {
+    EXPECT_THAT(*request, Not(HasSubstr("pods")));
+    if (*request == "patch nodes/status 200") break;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/api_writer.h"
 
+#include <devmgr/pod_status.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -270,6 +271,49 @@ TEST_F(ApiWriterTest, WithoutAConnectionADeletionEnds) {
                        [&](const absl::Status& status) { ended = status; });
   executor.Advance(SliceDeleter::kPatience);
   EXPECT_TRUE(absl::IsUnavailable(ended));
+}
+
+TEST_F(ApiWriterTest, PatchesPodsThatTheSourceHas) {
+  Start();
+  ReportedPodStatus status;
+  status.phase = "Running";
+  writer->SetPodStatus({"ns", "a"}, PodUid{"u-a"}, status);
+  writer->SetPodStatus({"ns", "b"}, PodUid{"u-b"}, status);
+  ASSERT_EQ(transport.transfers.size(), 1u);
+  const std::string pod =
+      R"({"kind":"Pod","metadata":{"name":"a","uid":"u-a",)"
+      R"("deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{}})";
+  ASSERT_TRUE(transport.Answer("/pods/a", pod));
+  EXPECT_THAT(Content("/pods/a/status"), HasSubstr(R"("phase":"Running")"));
+  ASSERT_TRUE(transport.Answer("/pods/a/status", pod));
+  EXPECT_TRUE(transport.transfers.empty());
+  writer->FinishPod({"ns", "a"}, PodUid{"u-a"});
+  EXPECT_THAT(Content("/pods/a"), HasSubstr(R"("uid":"u-a")"));
+  ASSERT_TRUE(transport.Answer("/pods/a", "{}"));
+  EXPECT_THAT(requests, ElementsAre("get pods 200", "patch pods/status 200",
+                                    "delete pods 200"));
+  EXPECT_EQ(state, "");
+}
+
+TEST_F(ApiWriterTest, PodsShareTheRateAndSayWhatIsWrong) {
+  Start(/*burst=*/1);
+  ReportedPodStatus status;
+  status.phase = "Running";
+  uids["Pod ns/b"] = "u-b";
+  writer->SetPodStatus({"ns", "a"}, PodUid{"u-a"}, status);
+  writer->SetPodStatus({"ns", "b"}, PodUid{"u-b"}, status);
+  EXPECT_EQ(transport.transfers.size(), 1u);
+  executor.Advance(seconds(2));
+  EXPECT_EQ(transport.transfers.size(), 2u);
+  ASSERT_TRUE(transport.Answer(
+      "/pods/a", StatusText(403, "Forbidden", "pods are not yours"), 403));
+  EXPECT_THAT(state, HasSubstr("the status of 2 pods waits"));
+  EXPECT_THAT(state, HasSubstr("pods are not yours"));
+  // What was under way over another connection is read back.
+  writer->Connect(&transport, &*credentials);
+  executor.Advance(seconds(10));
+  EXPECT_NE(transport.Find("/pods/a"), 0u);
+  EXPECT_NE(transport.Find("/pods/b"), 0u);
 }
 
 }  // namespace
