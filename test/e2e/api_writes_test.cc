@@ -143,5 +143,24 @@ TEST_F(ApiWritesTest, TheRatesAreInTheConfiguration) {
   }
 }
 
+TEST_F(ApiWritesTest, WhetherItIsTheAgentIsInTheConfiguration) {
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", ConfigFile(), "--print-config"}).out,
+      HasSubstr("  nodeAgent: false\n"));
+  std::ofstream(ConfigFile())
+      << "nodeName: n1\napiServer:\n  inCluster: true\n  nodeAgent: true\n";
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", ConfigFile(), "--print-config"}).out,
+      HasSubstr("  nodeAgent: true\n"));
+  std::ofstream(ConfigFile()) << "apiServer:\n  nodeAgent: true\n";
+  Exit refused = RunTool("devmgrd", {"--config", ConfigFile()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("there is no server to write to"));
+  std::ofstream(ConfigFile()) << "apiServer:\n  nodeAgent: 7\n";
+  refused = RunTool("devmgrd", {"--config", ConfigFile()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("apiServer.nodeAgent: must be true or"));
+}
+
 }  // namespace
 }  // namespace devmgr
