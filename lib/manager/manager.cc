@@ -186,6 +186,7 @@ void Manager::StartNodeStatus() {
 
 upkeep::PodStatusKeeper::Parts Manager::PartsOfPodStatus() {
   upkeep::PodStatusKeeper::Parts parts{*executor_, events_, host_.object_sink};
+  parts.runtime = host_.runtime;
   parts.node_name = options_.node_name;
   parts.objects = [this] { return objects_->Current(); };
   parts.pod_info = [this](const PodUid& uid) { return FindInfo(uid); };
@@ -419,6 +420,7 @@ void Manager::StartRuntime() {
   host_.runtime->Subscribe([this] {
     executor_->Post([this] {
       if (actuator_ != nullptr) actuator_->OnRuntime();
+      pod_status_->OnRuntime();
     });
   });
   ExpectRuns();
