@@ -5,6 +5,7 @@
 #pragma once
 
 #include <devmgr/objects.h>
+#include <devmgr/persistent_map.h>
 
 #include <compare>
 #include <cstdint>
@@ -17,7 +18,6 @@
 #include <vector>
 
 #include "allocator/amount.h"
-#include "common/persistent_map.h"
 
 namespace devmgr::allocator {
 

@@ -53,6 +53,29 @@ bool IsMended(const ObjectSnapshot& snapshot, const state::State& state,
          api::ValidatePod(pod).empty();
 }
 
+const ObjectMeta& MetadataOf(const MalformedPod& pod) {
+  return pod.pod.metadata;
+}
+template <typename T>
+const ObjectMeta& MetadataOf(const T& object) {
+  return object.metadata;
+}
+
+/// Objects that had no identity to get, and have none, make no difference.
+template <typename T>
+bool MayDiffer(const char* kind, const ObjectMap<T>& before,
+               const ObjectMap<T>& now) {
+  bool may_differ = false;
+  now.VisitChangesSince(before, [&](const auto* was, const auto* is) {
+    for (const auto* entry : {was, is}) {
+      may_differ =
+          may_differ ||
+          (entry != nullptr && NeedsIdentity(kind, MetadataOf(*entry->second)));
+    }
+  });
+  return may_differ;
+}
+
 }  // namespace
 
 std::string DeriveUid(const std::string& source, const std::string& kind,
@@ -113,6 +136,22 @@ state::Decision DecideIdentities(const state::State& state,
     decision.changes.push_back(state::EraseIdentity{key.first, key.second});
   }
   return decision;
+}
+
+bool MayNeedIdentities(const ObjectSnapshot& before, const Identities& known,
+                       const ObjectSnapshot& snapshot,
+                       const state::State& state) {
+  const auto becomes_complete = [&](ObjectKind kind) {
+    return snapshot.IsComplete(kind) && !before.IsComplete(kind);
+  };
+  return !state.identities.SharesAllWith(known) ||
+         becomes_complete(ObjectKind::kPod) ||
+         becomes_complete(ObjectKind::kResourceClaim) ||
+         becomes_complete(ObjectKind::kDeviceClass) ||
+         MayDiffer(kPodKind, before.pods, snapshot.pods) ||
+         MayDiffer(kPodKind, before.malformed_pods, snapshot.malformed_pods) ||
+         MayDiffer(kClaimKind, before.claims, snapshot.claims) ||
+         MayDiffer(kClassKind, before.device_classes, snapshot.device_classes);
 }
 
 }  // namespace devmgr::claim

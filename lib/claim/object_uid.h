@@ -7,9 +7,11 @@
 
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
+#include <devmgr/persistent_map.h>
 #include <devmgr/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "state/decision.h"
@@ -38,5 +40,15 @@ state::Decision DecideIdentities(const state::State& state,
                                  const ObjectSnapshot& snapshot,
                                  const std::string& source,
                                  std::int64_t now_ms);
+
+/// Whether DecideIdentities has something to decide is to be looked at, where
+/// it had nothing for `before` and `known`: true when an object has changed, or
+/// a kind has become complete, and that may make a difference. Costs what has
+/// changed. A pod that is rejected meanwhile is not seen here.
+using Identities = PersistentMap<state::IdentityKey,
+                                 std::shared_ptr<const state::IdentityRecord>>;
+bool MayNeedIdentities(const ObjectSnapshot& before, const Identities& known,
+                       const ObjectSnapshot& snapshot,
+                       const state::State& state);
 
 }  // namespace devmgr::claim

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/copy_on_write.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <utility>
 #include <vector>
-
-#include "common/copy_on_write.h"
 
 namespace devmgr {
 

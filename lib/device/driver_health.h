@@ -4,6 +4,8 @@
 // while only, and may be about some of the devices.
 #pragma once
 
+#include <devmgr/persistent_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/persistent_map.h"
 #include "device/device.h"
 
 namespace devmgr::device {

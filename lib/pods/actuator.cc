@@ -50,7 +50,7 @@ void Actuator::Want(std::shared_ptr<const Pod> pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const PodUid uid{pod->metadata.uid};
   Entry& entry = EntryOf(uid);
-  entry.name = pod->metadata.FullName();
+  NameEntry(uid, entry, pod->metadata.FullName());
   entry.pod = std::move(pod);
   entry.wanted = true;
   StepAnew(uid);
@@ -90,12 +90,11 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
   ArmSweep();
   const std::set<WaitingFor> all(changes.begin(), changes.end());
   Remember(all);
-  std::vector<PodUid> woken;
-  for (const auto& [uid, entry] : entries_) {
-    if (entry.activity == Activity::kIdle &&
-        admission::Wakes(all, entry.waiting_for)) {
-      woken.push_back(uid);
-    }
+  std::set<PodUid> woken;
+  for (const WaitingFor& what : all) {
+    const auto waiting = waiting_.find(what);
+    if (waiting == waiting_.end()) continue;
+    woken.insert(waiting->second.begin(), waiting->second.end());
   }
   for (const PodUid& uid : woken) StepAnew(uid);
 }
@@ -116,6 +115,13 @@ bool Actuator::IsUnwanted(const PodUid& pod) const {
 
 Actuator::Entry& Actuator::EntryOf(const PodUid& uid) {
   return entries_.try_emplace(uid, parts_.retries).first->second;
+}
+
+void Actuator::NameEntry(const PodUid& uid, Entry& entry,
+                         const ObjectName& name) {
+  names_.erase({entry.name, uid});
+  entry.name = name;
+  names_.emplace(name, uid);
 }
 
 /// Keeps what changed for pods that are busy, once for all of them.
@@ -161,10 +167,10 @@ void Actuator::Post(Task task, std::chrono::milliseconds delay) {
 void Actuator::Begin() {
   for (const auto& [uid, pod] : parts_.state.pods) {
     Entry& entry = EntryOf(uid);
-    entry.name = pod->name;
+    NameEntry(uid, entry, pod->name);
     if (pod->phase == state::PodPhase::kReleasing) entry.wanted = false;
   }
-  if (parts_.follow_source) FollowSource();
+  if (parts_.follow_source) FollowAllOfSource();
   std::vector<PodUid> all;
   for (const auto& [uid, entry] : entries_) all.push_back(uid);
   for (const PodUid& uid : all) Step(uid);
@@ -182,7 +188,7 @@ void Actuator::ArmSweep() {
 
 /// What no change woke is done all the same, if late.
 void Actuator::Sweep() {
-  if (parts_.follow_source) FollowSource();
+  if (parts_.follow_source) FollowAllOfSource();
   std::vector<PodUid> astray;
   for (const auto& [uid, entry] : entries_) {
     if (entry.activity != Activity::kIdle) continue;
@@ -198,50 +204,96 @@ bool Actuator::IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const {
          (pod->state == PodState::kReady || pod->state == PodState::kRejected);
 }
 
+void Actuator::FollowAllOfSource() {
+  followed_ = nullptr;
+  FollowSource();
+}
+
+/// Looks at what differs from what was followed last.
 void Actuator::FollowSource() {
   const auto objects = parts_.objects.Current();
+  const ObjectSnapshot none;
+  const ObjectSnapshot& before = followed_ != nullptr ? *followed_ : none;
   std::vector<PodUid> changed;
-  for (const auto& [name, pod] : objects->pods) {
-    const PodUid uid{pod->metadata.uid};
-    const bool wanted = !IsOver(*pod);
-    if (!wanted && !entries_.contains(uid)) continue;
-    Entry& entry = EntryOf(uid);
-    entry.name = name;
-    if (entry.pod == pod && entry.wanted == wanted) continue;
-    entry.pod = pod;
-    entry.malformed = nullptr;
-    entry.wanted = wanted;
-    changed.push_back(uid);
-  }
-  for (const auto& [name, malformed] : objects->malformed_pods) {
-    const PodUid uid{malformed->pod.metadata.uid};
-    Entry& entry = EntryOf(uid);
-    entry.name = name;
-    if (entry.malformed == malformed) continue;
-    entry.malformed = malformed;
-    changed.push_back(uid);
-  }
-  for (const PodUid& uid : Gone(*objects)) {
+  std::set<ObjectName> names;
+  objects->pods.VisitChangesSince(
+      before.pods, [&](const auto* was, const auto* is) {
+        names.insert((was != nullptr ? was : is)->first);
+        if (is != nullptr && FollowPod(is->first, is->second)) {
+          changed.push_back(PodUid{is->second->metadata.uid});
+        }
+      });
+  objects->malformed_pods.VisitChangesSince(
+      before.malformed_pods, [&](const auto* was, const auto* is) {
+        names.insert((was != nullptr ? was : is)->first);
+        if (is != nullptr && FollowMalformed(is->first, is->second)) {
+          changed.push_back(PodUid{is->second->pod.metadata.uid});
+        }
+      });
+  for (const PodUid& uid : Gone(*objects, names)) {
     EntryOf(uid).wanted = false;
     changed.push_back(uid);
   }
+  followed_ = objects;
   for (const PodUid& uid : changed) StepAnew(uid);
+}
+
+/// Whether the next step is to be taken.
+bool Actuator::FollowPod(const ObjectName& name,
+                         std::shared_ptr<const Pod> pod) {
+  const PodUid uid{pod->metadata.uid};
+  const bool wanted = !IsOver(*pod);
+  if (!wanted && !entries_.contains(uid)) return false;
+  Entry& entry = EntryOf(uid);
+  NameEntry(uid, entry, name);
+  if (entry.pod == pod && entry.wanted == wanted) return false;
+  entry.pod = std::move(pod);
+  entry.malformed = nullptr;
+  entry.wanted = wanted;
+  return true;
+}
+
+bool Actuator::FollowMalformed(const ObjectName& name,
+                               std::shared_ptr<const MalformedPod> malformed) {
+  const PodUid uid{malformed->pod.metadata.uid};
+  Entry& entry = EntryOf(uid);
+  NameEntry(uid, entry, name);
+  if (entry.malformed == malformed) return false;
+  entry.malformed = std::move(malformed);
+  return true;
 }
 
 /// Wanted pods that are gone: a complete snapshot lacks them, the source
 /// vouches for it, or their name belongs to another UID now. All else proves
-/// nothing.
-std::vector<PodUid> Actuator::Gone(const ObjectSnapshot& objects) const {
+/// nothing. Looks at `names`, at pods that are newly vouched for, and at all
+/// only when the source has become complete.
+std::vector<PodUid> Actuator::Gone(const ObjectSnapshot& objects,
+                                   const std::set<ObjectName>& names) const {
   std::vector<PodUid> gone;
-  for (const auto& [uid, entry] : entries_) {
-    if (!entry.wanted) continue;
+  const auto look_at = [&](const PodUid& uid, const Entry& entry) {
+    if (!entry.wanted) return;
     const std::string* present = UidOf(objects, entry.name);
     if (present != nullptr
             ? *present != uid.value
             : objects.complete || objects.gone_pods.contains(uid)) {
       gone.push_back(uid);
     }
+  };
+  if (followed_ == nullptr || (objects.complete && !followed_->complete)) {
+    for (const auto& [uid, entry] : entries_) look_at(uid, entry);
+    return gone;
   }
+  for (const ObjectName& name : names) {
+    for (auto it = names_.lower_bound({name, PodUid()});
+         it != names_.end() && it->first == name; ++it) {
+      look_at(it->second, entries_.at(it->second));
+    }
+  }
+  objects.gone_pods.VisitChangesSince(
+      followed_->gone_pods, [&](const auto* /*was*/, const auto* is) {
+        const auto found = is != nullptr ? entries_.find(*is) : entries_.end();
+        if (found != entries_.end()) look_at(found->first, found->second);
+      });
   return gone;
 }
 
@@ -272,6 +324,7 @@ void Actuator::Step(const PodUid& uid) {
   entry.activity = Activity::kBusy;
   ++busy_;
   entry.seen = forgotten_ + changes_.size();
+  NoteWaiting(uid, entry, false);
   entry.waiting_for.clear();
   ++entry.retry;  // a retry that is due later is void
   entry.held = false;
@@ -389,11 +442,26 @@ void Actuator::OnOutcome(const PodUid& uid, StepOutcome outcome) {
   }
   const bool changed = EndStep(entry);
   if (after == AfterStep::kForget) {
+    names_.erase({entry.name, uid});
     entries_.erase(uid);
     return;
   }
+  NoteWaiting(uid, entry, true);
   if (changed || after == AfterStep::kRepeat) return StepAnew(uid);
   if (after == AfterStep::kRetry) RetryLater(uid, entry);
+}
+
+/// An idle entry is woken by what it waits for, a busy one finds out itself.
+void Actuator::NoteWaiting(const PodUid& uid, const Entry& entry, bool idle) {
+  for (const WaitingFor& what : entry.waiting_for) {
+    if (idle) {
+      waiting_[what].insert(uid);
+    } else if (const auto found = waiting_.find(what);
+               found != waiting_.end()) {
+      found->second.erase(uid);
+      if (found->second.empty()) waiting_.erase(found);
+    }
+  }
 }
 
 void Actuator::RetryLater(const PodUid& uid, Entry& entry) {

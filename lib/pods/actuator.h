@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "admission/next_step.h"
@@ -108,8 +109,14 @@ class Actuator {
   void ArmSweep();
   void Sweep();
   bool IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const;
+  void NameEntry(const PodUid& uid, Entry& entry, const ObjectName& name);
+  void FollowAllOfSource();
   void FollowSource();
-  std::vector<PodUid> Gone(const ObjectSnapshot& objects) const;
+  bool FollowPod(const ObjectName& name, std::shared_ptr<const Pod> pod);
+  bool FollowMalformed(const ObjectName& name,
+                       std::shared_ptr<const MalformedPod> malformed);
+  std::vector<PodUid> Gone(const ObjectSnapshot& objects,
+                           const std::set<ObjectName>& names) const;
   admission::PodGoal GoalOf(const PodUid& uid, const Entry& entry) const;
   void StepAnew(const PodUid& uid);
   void Step(const PodUid& uid);
@@ -126,6 +133,7 @@ class Actuator {
   DeviceManager::Done DoneWithEnd(const PodUid& uid);
   void OnVerdict(const PodUid& uid, const absl::StatusOr<Verdict>& verdict);
   void OnOutcome(const PodUid& uid, admission::StepOutcome outcome);
+  void NoteWaiting(const PodUid& uid, const Entry& entry, bool idle);
   void RetryLater(const PodUid& uid, Entry& entry);
   static std::chrono::milliseconds Jitter(const PodUid& uid,
                                           std::uint64_t retry,
@@ -136,6 +144,11 @@ class Actuator {
   const Parts parts_;
   const ExecutorGate gate_;
   std::map<PodUid, Entry> entries_;
+  std::set<std::pair<ObjectName, PodUid>> names_;  ///< Of the entries.
+  /// What idle entries wait for, and which ones.
+  std::map<WaitingFor, std::set<PodUid>> waiting_;
+  /// Of the source, as it was followed last; null: not yet.
+  std::shared_ptr<const ObjectSnapshot> followed_;
   std::size_t busy_ = 0;  ///< How many entries are busy.
   /// The changes since the first of these became busy, oldest first.
   std::deque<std::set<WaitingFor>> changes_;

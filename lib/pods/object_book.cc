@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pods/object_book.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
-#include "api/meta.h"
-#include "claim/object_uid.h"
 #include "common/status.h"
 
 namespace devmgr::pods {
 namespace {
 
 constexpr std::chrono::milliseconds kRefreshRetry{1'000};
-
-ObjectMeta& MetadataOf(MalformedPod& pod) { return pod.pod.metadata; }
-template <typename T>
-ObjectMeta& MetadataOf(T& object) {
-  return object.metadata;
-}
-const ObjectMeta& MetadataOf(const MalformedPod& pod) {
-  return pod.pod.metadata;
-}
-template <typename T>
-const ObjectMeta& MetadataOf(const T& object) {
-  return object.metadata;
-}
 
 /// Claims whose objects appeared, changed or went, or that cannot be read, or
 /// for another reason.
@@ -35,41 +18,15 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
   const auto add = [&](const ObjectName& name) {
     changed.push_back({WaitingFor::Kind::kClaim, name.ToString()});
   };
-  for (const auto& [name, claim] : after.claims) {
-    const auto old = before.claims.find(name);
-    if (old == before.claims.end() || old->second != claim) add(name);
-  }
-  for (const auto& [name, claim] : before.claims) {
-    if (!after.claims.contains(name)) add(name);
-  }
-  for (const auto& [name, unread] : after.unread_claims) {
-    const auto old = before.unread_claims.find(name);
-    if (old == before.unread_claims.end() || old->second != unread) add(name);
-  }
+  after.claims.VisitChangesSince(before.claims,
+                                 [&](const auto* was, const auto* is) {
+                                   add((was != nullptr ? was : is)->first);
+                                 });
+  after.unread_claims.VisitChangesSince(
+      before.unread_claims, [&](const auto* /*was*/, const auto* is) {
+        if (is != nullptr) add(is->first);
+      });
   return changed;
-}
-
-/// A UID belongs to one object: of several that claim it, the first by name
-/// counts, the others are reported.
-template <typename T>
-void DropRepeatedUids(const std::string& kind, ObjectMap<T>* objects,
-                      std::vector<ManifestProblem>* problems) {
-  std::map<std::string, ObjectName> owners;
-  for (auto it = objects->begin(); it != objects->end();) {
-    const std::string& uid = it->second->metadata.uid;
-    const auto [owner, is_first] = owners.emplace(uid, it->first);
-    if (is_first) {
-      ++it;
-      continue;
-    }
-    ManifestProblem problem;
-    problem.field = "metadata.uid";
-    problem.message =
-        fmt::format("{} '{}' is left out: its UID '{}' belongs to '{}' already",
-                    kind, it->first.ToString(), uid, owner->second.ToString());
-    problems->push_back(std::move(problem));
-    it = objects->erase(it);
-  }
 }
 
 }  // namespace
@@ -86,7 +43,8 @@ ObjectBook::ObjectBook(Executor& executor, ledger::Ledger& ledger,
                  : std::make_unique<SourceTrust>(SourceTrust::Parts{
                        executor_, ledger_, state_, *options_.events,
                        *options_.source, options_.node_name, options_.boot_id,
-                       options_.now_ms})) {}
+                       options_.now_ms})),
+      identified_(options_.node_name) {}
 
 std::shared_ptr<const ObjectSnapshot> ObjectBook::Current() const {
   MutexLock lock(mutex_);
@@ -101,7 +59,7 @@ void ObjectBook::Refresh() {
     return;
   }
   const auto snapshot = Believed();
-  if (DecideIdentities(state_, *snapshot).changes.empty()) {
+  if (!LacksIdentities(snapshot)) {
     Publish(*snapshot);
     return;
   }
@@ -165,8 +123,14 @@ void ObjectBook::OnCommitted(const ledger::Changes& changes) {
   if (is_gone && trust_ != nullptr && trust_->in_doubt()) {
     executor_.Post([this] { Refresh(); });
   }
+  const bool is_of_files =
+      std::any_of(changes.pods.begin(), changes.pods.end(), [&](const auto& p) {
+        return p.now != nullptr &&
+               state_.FindIdentity(claim::kPodKind, p.now->name) != nullptr;
+      });
   if (changes.decision.kind == state::DecisionKind::kIdentity ||
-      changes.decision.kind == state::DecisionKind::kReject) {
+      (changes.decision.kind == state::DecisionKind::kReject && is_of_files)) {
+    settled_ = nullptr;
     OnIdentities();
   }
 }
@@ -187,7 +151,20 @@ void ObjectBook::OnIdentities() {
   // Who is deciding looks at what the ledger holds by then.
   if (options_.source == nullptr || deciding_) return;
   const auto snapshot = Believed();
-  if (!DecideIdentities(state_, *snapshot).changes.empty()) Refresh();
+  if (LacksIdentities(snapshot)) Refresh();
+}
+
+bool ObjectBook::LacksIdentities(
+    const std::shared_ptr<const ObjectSnapshot>& snapshot) {
+  if (settled_ == nullptr ||
+      claim::MayNeedIdentities(*settled_, settled_identities_, *snapshot,
+                               state_)) {
+    settled_ = nullptr;
+    if (!DecideIdentities(state_, *snapshot).changes.empty()) return true;
+  }
+  settled_ = snapshot;
+  settled_identities_ = state_.identities;
+  return false;
 }
 
 state::Decision ObjectBook::DecideIdentities(
@@ -196,60 +173,9 @@ state::Decision ObjectBook::DecideIdentities(
                                  options_.now_ms());
 }
 
-bool ObjectBook::IsOurs(const Pod& pod) const {
-  return options_.node_name.empty() || pod.spec.node_name == options_.node_name;
-}
-
-template <typename T>
-std::shared_ptr<const T> ObjectBook::WithIdentity(
-    const std::string& kind, const std::shared_ptr<const T>& object) {
-  const ObjectMeta& metadata = MetadataOf(*object);
-  if (!claim::NeedsIdentity(kind, metadata)) return object;
-  const auto* identity = state_.FindIdentity(kind, metadata.FullName());
-  if (identity == nullptr) return object;
-  const auto known = identified_.find(object.get());
-  if (known != identified_.end()) {
-    auto same = std::static_pointer_cast<const T>(known->second.second);
-    if (MetadataOf(*same).uid == identity->uid) return same;
-  }
-  auto copy = std::make_shared<T>(*object);
-  ObjectMeta& filled = MetadataOf(*copy);
-  filled.uid = identity->uid;
-  if (filled.creation_timestamp.empty()) {
-    filled.creation_timestamp = api::TimestampOf(identity->first_seen_ms);
-  }
-  return copy;
-}
-
-ObjectSnapshot ObjectBook::Identified(const ObjectSnapshot& snapshot) {
-  ObjectSnapshot result = snapshot;
-  decltype(identified_) identified;
-  const auto fill = [&](const std::string& kind, auto& objects) {
-    for (auto& [name, object] : objects) {
-      const auto original = object;
-      object = WithIdentity(kind, original);
-      if (object != original) {
-        identified[original.get()] = {original, object};
-      }
-    }
-  };
-  std::erase_if(result.pods,
-                [this](const auto& entry) { return !IsOurs(*entry.second); });
-  std::erase_if(result.malformed_pods, [this](const auto& entry) {
-    return !IsOurs(entry.second->pod);
-  });
-  fill(claim::kPodKind, result.pods);
-  fill(claim::kPodKind, result.malformed_pods);
-  fill(claim::kClaimKind, result.claims);
-  fill(claim::kClassKind, result.device_classes);
-  DropRepeatedUids(claim::kPodKind, &result.pods, &result.problems);
-  DropRepeatedUids(claim::kClaimKind, &result.claims, &result.problems);
-  identified_ = std::move(identified);
-  return result;
-}
-
 void ObjectBook::Publish(const ObjectSnapshot& snapshot) {
-  auto next = std::make_shared<const ObjectSnapshot>(Identified(snapshot));
+  auto next = std::make_shared<const ObjectSnapshot>(
+      identified_.Take(snapshot, state_));
   std::shared_ptr<const ObjectSnapshot> before;
   {
     MutexLock lock(mutex_);

@@ -5,19 +5,18 @@
 #include <devmgr/status_types.h>
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "claim/object_uid.h"
 #include "common/executor.h"
 #include "common/executor_gate.h"
 #include "common/mutex.h"
 #include "events/event_log.h"
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
+#include "pods/identified_objects.h"
 #include "pods/source_trust.h"
 #include "state/decision.h"
 #include "state/state.h"
@@ -77,11 +76,8 @@ class ObjectBook {
   /// What the source has now, as far as it is trusted.
   std::shared_ptr<const ObjectSnapshot> Believed();
   void Publish(const ObjectSnapshot& snapshot);
-  ObjectSnapshot Identified(const ObjectSnapshot& snapshot);
-  template <typename T>
-  std::shared_ptr<const T> WithIdentity(const std::string& kind,
-                                        const std::shared_ptr<const T>& object);
-  bool IsOurs(const Pod& pod) const;
+  /// Whether identities are to be decided for the snapshot.
+  bool LacksIdentities(const std::shared_ptr<const ObjectSnapshot>& snapshot);
 
   Executor& executor_;
   ledger::Ledger& ledger_;
@@ -92,11 +88,10 @@ class ObjectBook {
   std::shared_ptr<const ObjectSnapshot> taken_;  ///< From the source, last.
   bool deciding_ = false;
   bool again_ = false;
-  /// Objects as identified before, by where they came from, so that an object
-  /// that did not change stays the same pointer.
-  std::map<const void*,
-           std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>
-      identified_;
+  IdentifiedObjects identified_;
+  /// For this snapshot, and with these identities, there was none to decide.
+  std::shared_ptr<const ObjectSnapshot> settled_;
+  claim::Identities settled_identities_;
 
   mutable Mutex mutex_;
   std::shared_ptr<const ObjectSnapshot> current_ DEVMGR_GUARDED_BY(mutex_) =

@@ -23,20 +23,12 @@ bool IsVouchedFor(const ObjectSnapshot& snapshot, const state::PodRecord& pod) {
          snapshot.gone_pods.contains(pod.uid);
 }
 
-/// Whether there are pods for which the source as a whole has to answer.
-bool HasPodsOfItsOwn(const ObjectSnapshot& snapshot) {
-  const auto is_own = [&](const auto& entry) {
-    return !snapshot.vouched_pods.contains(entry.first);
-  };
-  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(), is_own) ||
-         std::any_of(snapshot.malformed_pods.begin(),
-                     snapshot.malformed_pods.end(), is_own);
-}
-
 }  // namespace
 
 SourceTrust::SourceTrust(Parts parts)
-    : parts_(std::move(parts)), name_(parts_.source.Describe()) {}
+    : parts_(std::move(parts)),
+      name_(parts_.source.Describe()),
+      pods_(parts_.state) {}
 
 const state::SourceRecord* SourceTrust::Record() const {
   return parts_.state.FindSource({name_});
@@ -45,50 +37,59 @@ const state::SourceRecord* SourceTrust::Record() const {
 /// One that has never brought pods has nothing to lose; then only those count
 /// that are from files beyond doubt.
 bool SourceTrust::IsFromSource(const state::PodRecord& pod) const {
-  return Record() != nullptr || seen_.contains(pod.name) ||
+  return Record() != nullptr || pods_.SeenIn(pod.name) != 0 ||
          parts_.state.FindIdentity("Pod", pod.name) != nullptr;
+}
+
+/// A pod for which the source as a whole has to answer.
+bool SourceTrust::CountsFor(const ObjectSnapshot& snapshot,
+                            const state::PodRecord& pod) const {
+  return pod.phase != state::PodPhase::kReleasing && IsFromSource(pod) &&
+         !IsVouchedFor(snapshot, pod);
 }
 
 SourceTrust::Count SourceTrust::CountPods(
     const ObjectSnapshot& snapshot) const {
   Count count;
-  for (const auto& [uid, pod] : parts_.state.pods) {
-    if (pod->phase == state::PodPhase::kReleasing || !IsFromSource(*pod) ||
-        IsVouchedFor(snapshot, *pod)) {
-      continue;
-    }
-    ++count.held;
-    if (Has(snapshot, pod->name) || confirmed_.contains(pod->name)) continue;
-    const auto seen = seen_.find(pod->name);
-    const bool was_removed =
-        seen != seen_.end() && seen->second == snapshot.watch;
-    if (!was_removed) count.unexplained.push_back(pod->name);
+  for (const PodUid& uid : pods_.lacking()) {
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr || !CountsFor(snapshot, *pod)) continue;
+    const bool was_removed = pods_.SeenIn(pod->name) != 0 &&
+                             pods_.SeenIn(pod->name) == snapshot.watch;
+    if (was_removed || confirmed_.contains(pod->name)) continue;
+    count.unexplained.push_back(pod->name);
   }
+  if (count.unexplained.empty()) return count;
   std::sort(count.unexplained.begin(), count.unexplained.end());
+  for (const auto& [uid, pod] : parts_.state.pods) {
+    if (CountsFor(snapshot, *pod)) ++count.held;
+  }
   return count;
 }
 
 std::shared_ptr<const ObjectSnapshot> SourceTrust::WithGoneOfParts(
     std::shared_ptr<const ObjectSnapshot> snapshot) const {
-  std::set<PodUid> gone;
-  for (const auto& [name, last] : part_of_) {
-    if (last.first >= snapshot->parts.size() || Has(*snapshot, name)) continue;
-    const ObjectSnapshot::Part& part = snapshot->parts[last.first];
-    const bool was_removed = part.watch != 0 && part.watch == last.second;
-    if (!part.complete || !(part.vouched || was_removed)) continue;
-    for (PodUid& pod : parts_.state.PodsNamed(name)) {
-      gone.insert(std::move(pod));
-    }
+  if (snapshot->parts.empty()) return snapshot;
+  std::vector<PodUid> gone;
+  for (const PodUid& uid : pods_.lacking()) {
+    const state::PodRecord* pod = parts_.state.FindPod(uid);
+    if (pod == nullptr) continue;
+    const auto last = pods_.PartOf(pod->name);
+    if (!last.has_value() || last->index >= snapshot->parts.size()) continue;
+    const ObjectSnapshot::Part& part = snapshot->parts[last->index];
+    const bool was_removed = part.watch != 0 && part.watch == last->watch;
+    if (part.complete && (part.vouched || was_removed)) gone.push_back(uid);
   }
   if (gone.empty()) return snapshot;
   auto known = std::make_shared<ObjectSnapshot>(*snapshot);
-  known->gone_pods.merge(gone);
+  for (const PodUid& uid : gone) known->gone_pods.insert(uid);
   return known;
 }
 
 std::shared_ptr<const ObjectSnapshot> SourceTrust::Judge(
     std::shared_ptr<const ObjectSnapshot> snapshot) {
   DEVMGR_ASSERT_ON(parts_.executor);
+  pods_.Follow(*snapshot);
   snapshot = WithGoneOfParts(std::move(snapshot));
   if (snapshot->vouched) return snapshot;
   found_marker_ = snapshot->marker;
@@ -133,30 +134,13 @@ void SourceTrust::OnDoubt(const std::string& why) {
 
 void SourceTrust::OnPublished(const ObjectSnapshot& snapshot) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  std::erase_if(part_of_, [&](const auto& entry) {
-    return parts_.state.PodsNamed(entry.first).empty();
-  });
-  for (std::size_t i = 0; i < snapshot.parts.size(); ++i) {
-    for (const ObjectName& pod : snapshot.parts[i].pods) {
-      part_of_[pod] = {i, snapshot.parts[i].watch};
-    }
-  }
+  pods_.NoteParts(snapshot);
   if (snapshot.vouched || !snapshot.complete) return;
   std::erase_if(confirmed_, [&](const ObjectName& pod) {
     return Has(snapshot, pod) || parts_.state.PodsNamed(pod).empty();
   });
-  std::erase_if(seen_, [&](const auto& entry) {
-    return parts_.state.PodsNamed(entry.first).empty();
-  });
-  if (snapshot.watch != 0) {
-    for (const auto& [name, pod] : snapshot.pods) {
-      if (!snapshot.vouched_pods.contains(name)) seen_[name] = snapshot.watch;
-    }
-    for (const auto& [name, pod] : snapshot.malformed_pods) {
-      seen_[name] = snapshot.watch;
-    }
-  }
-  if (!HasPodsOfItsOwn(snapshot)) return;
+  pods_.NoteSeen(snapshot);
+  if (!pods_.has_own()) return;
   const state::SourceRecord* record = Record();
   if (record == nullptr ||
       (!snapshot.marker.empty() && snapshot.marker != record->marker)) {

@@ -6,16 +6,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/executor.h"
 #include "events/event_log.h"
 #include "ledger/ledger.h"
+#include "pods/source_pods.h"
 #include "state/decision.h"
 #include "state/state.h"
 
@@ -66,7 +65,10 @@ class SourceTrust {
   /// the source had and is now complete without.
   std::shared_ptr<const ObjectSnapshot> WithGoneOfParts(
       std::shared_ptr<const ObjectSnapshot> snapshot) const;
+  /// Nothing is counted where the source lacks none without an explanation.
   Count CountPods(const ObjectSnapshot& snapshot) const;
+  bool CountsFor(const ObjectSnapshot& snapshot,
+                 const state::PodRecord& pod) const;
   bool IsFromSource(const state::PodRecord& pod) const;
   const state::SourceRecord* Record() const;
   /// What the ledger is to know of the source from now on.
@@ -77,10 +79,7 @@ class SourceTrust {
 
   const Parts parts_;
   const std::string name_;
-  /// The watch in which a pod was seen last; not 0.
-  std::map<ObjectName, std::uint64_t> seen_;
-  /// By pod: the part of the source that had it last, and in which watch.
-  std::map<ObjectName, std::pair<std::size_t, std::uint64_t>> part_of_;
+  SourcePods pods_;
   /// Pods that an operator says are gone, until they are.
   std::set<ObjectName> confirmed_;
   /// Why it is not trusted: the pods that it lacks.

@@ -9,30 +9,6 @@
 namespace devmgr::shim {
 namespace {
 
-template <typename Objects, typename UidOf>
-auto FindByUid(const Objects& objects, const PodUid& uid, UidOf uid_of) ->
-    typename Objects::mapped_type {
-  const auto found = std::find_if(
-      objects.begin(), objects.end(),
-      [&](const auto& entry) { return uid_of(*entry.second) == uid.value; });
-  return found == objects.end() ? nullptr : found->second;
-}
-
-const std::string& UidOf(const Pod& pod) { return pod.metadata.uid; }
-const std::string& UidOfMalformed(const MalformedPod& pod) {
-  return pod.pod.metadata.uid;
-}
-
-std::shared_ptr<const Pod> FindPod(const ObjectSnapshot& objects,
-                                   const PodUid& uid) {
-  return FindByUid(objects.pods, uid, UidOf);
-}
-
-std::shared_ptr<const MalformedPod> FindMalformed(const ObjectSnapshot& objects,
-                                                  const PodUid& uid) {
-  return FindByUid(objects.malformed_pods, uid, UidOfMalformed);
-}
-
 bool IsTerminal(const Pod& pod) {
   return pod.status.phase == "Succeeded" || pod.status.phase == "Failed";
 }
@@ -65,18 +41,29 @@ SandboxActuator::SandboxActuator(DeviceManager& manager, const PodBook& book,
 
 SandboxActuator::~SandboxActuator() = default;
 
-void SandboxActuator::OnChange() {
-  const auto objects = manager_.Objects();
-  JudgeRuns(*objects);
-  // Whether an idle pod is over only the source can say.
-  if (objects != std::exchange(judged_, objects)) ReleaseAllThatAreOver();
+std::shared_ptr<const ObjectSnapshot> SandboxActuator::Look() {
+  auto objects = manager_.Objects();
+  if (objects != looked_at_) {
+    pods_.Follow(objects->pods);
+    malformed_pods_.Follow(objects->malformed_pods);
+    looked_at_ = objects;
+  }
+  return objects;
 }
 
-void SandboxActuator::JudgeRuns(const ObjectSnapshot& objects) {
+void SandboxActuator::OnChange() {
+  const auto objects = Look();
+  JudgeRuns();
+  // Whether an idle pod is over only the source can say.
+  const auto before = std::exchange(judged_, objects);
+  if (objects != before) ReleaseThoseThatAreOver(before.get(), *objects);
+}
+
+void SandboxActuator::JudgeRuns() {
   for (auto& [call, run] : runs_) {
     if (run.done == nullptr) continue;
-    WantAsInSource(run, objects);
-    JudgeRun(run, objects);
+    WantAsInSource(run);
+    JudgeRun(run);
   }
 }
 
@@ -89,17 +76,17 @@ void SandboxActuator::Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
   run.pod = pod;
   run.patience = patience;
   run.done = std::move(done);
-  const auto objects = manager_.Objects();
-  WantAsInSource(run, *objects);
-  JudgeRun(run, *objects);
+  Look();
+  WantAsInSource(run);
+  JudgeRun(run);
   if (run.done != nullptr)
     Arm(call, std::min(patience.unknown, patience.ready));
 }
 
 /// Again whenever it is another object: it may name claims only now.
-void SandboxActuator::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
+void SandboxActuator::WantAsInSource(Run& run) {
   if (!pods_from_source_ || in_doubt_) return;
-  auto pod = FindPod(objects, run.pod.uid);
+  auto pod = pods_.Find(run.pod.uid.value);
   if (pod == nullptr || IsTerminal(*pod)) return;
   const bool lost = !manager_.View()->PodInfoOf(run.pod.uid).ok();
   if (pod == run.wanted && !lost) return;
@@ -107,18 +94,17 @@ void SandboxActuator::WantAsInSource(Run& run, const ObjectSnapshot& objects) {
   run.wanted = std::move(pod);
 }
 
-void SandboxActuator::JudgeRun(Run& run, const ObjectSnapshot& objects) {
-  const auto verdict = Verdict(run, objects);
+void SandboxActuator::JudgeRun(Run& run) {
+  const auto verdict = Verdict(run);
   if (!verdict.has_value()) return;
   executor_->Cancel(std::exchange(run.timer, 0));
   std::exchange(run.done, nullptr)(*verdict);
 }
 
-std::optional<absl::Status> SandboxActuator::Verdict(
-    const Run& run, const ObjectSnapshot& objects) const {
+std::optional<absl::Status> SandboxActuator::Verdict(const Run& run) const {
   const std::string name = run.pod.pod.ToString();
   const PodUid& uid = run.pod.uid;
-  const auto pod = pods_from_source_ ? FindPod(objects, uid) : nullptr;
+  const auto pod = pods_from_source_ ? pods_.Find(uid.value) : nullptr;
   if (pod != nullptr && IsTerminal(*pod)) {
     return FailedPreconditionError("pod '{}' has finished: {}", name,
                                    pod->status.phase);
@@ -130,7 +116,7 @@ std::optional<absl::Status> SandboxActuator::Verdict(
                                    info->reason, info->message);
   }
   const auto malformed =
-      pods_from_source_ ? FindMalformed(objects, uid) : nullptr;
+      pods_from_source_ ? malformed_pods_.Find(uid.value) : nullptr;
   if (!info.ok() && malformed != nullptr) {
     return FailedPreconditionError("pod '{}' is malformed: {}", name,
                                    malformed->problem.ToString());
@@ -156,7 +142,8 @@ void SandboxActuator::Arm(std::uint64_t call, Time when) {
   runs_.at(call).timer = executor_->PostAfter(delay, [this, call] {
     const auto found = runs_.find(call);
     if (found == runs_.end() || found->second.done == nullptr) return;
-    JudgeRun(found->second, *manager_.Objects());
+    Look();
+    JudgeRun(found->second);
     if (found->second.done != nullptr) Arm(call, found->second.patience.ready);
   });
 }
@@ -189,16 +176,17 @@ void SandboxActuator::OnLook() {
     for (const PodInfo& pod : manager_.View()->Pods()) idle_.insert(pod.uid);
   }
   ReleaseAllThatAreOver();
-  JudgeRuns(*manager_.Objects());
+  Look();
+  JudgeRuns();
 }
 
 void SandboxActuator::OnLookFailed(const absl::Status& why) {
   if (!in_doubt_ || !pods_from_source_) return;
-  const auto objects = manager_.Objects();
+  const auto objects = Look();
   for (auto& [call, run] : runs_) {
     const PodUid& pod = run.pod.uid;
     if (run.done == nullptr || manager_.View()->PodInfoOf(pod).ok()) continue;
-    if (FindPod(*objects, pod) == nullptr) continue;
+    if (pods_.Find(pod.value) == nullptr) continue;
     executor_->Cancel(std::exchange(run.timer, 0));
     std::exchange(run.done, nullptr)(UnavailableError(
         "pod '{}' gets nothing before the runtime has listed what it runs: {}",
@@ -217,6 +205,25 @@ void SandboxActuator::ReleaseAllThatAreOver() {
   for (const PodUid& pod : idle) ReleaseIfOver(pod);
 }
 
+/// Of a complete source only pods that have changed can be over now.
+void SandboxActuator::ReleaseThoseThatAreOver(const ObjectSnapshot* before,
+                                              const ObjectSnapshot& now) {
+  if (before == nullptr || !before->complete || !now.complete) {
+    return ReleaseAllThatAreOver();
+  }
+  std::set<PodUid> changed;
+  const auto add = [&](const auto* was, const auto* is) {
+    for (const auto* entry : {was, is}) {
+      if (entry != nullptr) changed.insert({UidOfObject(*entry->second)});
+    }
+  };
+  now.pods.VisitChangesSince(before->pods, add);
+  now.malformed_pods.VisitChangesSince(before->malformed_pods, add);
+  for (const PodUid& pod : changed) {
+    if (idle_.contains(pod)) ReleaseIfOver(pod);
+  }
+}
+
 void SandboxActuator::ReleaseIfOver(const PodUid& pod) {
   if (in_doubt_) return;
   if (IsRunBy(pod) || book_.HasSandboxOf(pod)) {
@@ -228,10 +235,10 @@ void SandboxActuator::ReleaseIfOver(const PodUid& pod) {
   manager_.UnwantPod(pod).IgnoreError();  // The shim checked the mode.
 }
 
-bool SandboxActuator::IsOverForSource(const PodUid& pod) const {
-  const auto objects = manager_.Objects();
-  if (const auto found = FindPod(*objects, pod)) return IsTerminal(*found);
-  if (FindMalformed(*objects, pod) != nullptr) return false;
+bool SandboxActuator::IsOverForSource(const PodUid& pod) {
+  const auto objects = Look();
+  if (const auto found = pods_.Find(pod.value)) return IsTerminal(*found);
+  if (malformed_pods_.Find(pod.value) != nullptr) return false;
   if (objects->complete) return true;
   // Absence proves nothing here, but that another pod has its name does.
   const auto info = manager_.View()->PodInfoOf(pod);

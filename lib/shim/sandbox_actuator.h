@@ -14,6 +14,7 @@
 #include <string>
 
 #include "common/executor.h"
+#include "common/objects_by_uid.h"
 #include "cri/messages.h"
 #include "shim/pod_book.h"
 
@@ -77,18 +78,21 @@ class SandboxActuator {
   };
 
   void OnChange();
-  void JudgeRuns(const ObjectSnapshot& objects);
-  void WantAsInSource(Run& run, const ObjectSnapshot& objects);
-  void JudgeRun(Run& run, const ObjectSnapshot& objects);
+  /// What the manager has now, with what is found in it by UID.
+  std::shared_ptr<const ObjectSnapshot> Look();
+  void JudgeRuns();
+  void WantAsInSource(Run& run);
+  void JudgeRun(Run& run);
   /// Nothing: it is held on.
-  std::optional<absl::Status> Verdict(const Run& run,
-                                      const ObjectSnapshot& objects) const;
+  std::optional<absl::Status> Verdict(const Run& run) const;
   void Arm(std::uint64_t call, Time when);
 
   bool IsRunBy(const PodUid& pod) const;
   void ReleaseIfOver(const PodUid& pod);
   void ReleaseAllThatAreOver();
-  bool IsOverForSource(const PodUid& pod) const;
+  void ReleaseThoseThatAreOver(const ObjectSnapshot* before,
+                               const ObjectSnapshot& now);
+  bool IsOverForSource(const PodUid& pod);
 
   DeviceManager& manager_;
   const PodBook& book_;
@@ -98,6 +102,9 @@ class SandboxActuator {
   /// Pods that may be over: without sandbox when last looked at.
   std::set<PodUid> idle_;
   std::shared_ptr<const ObjectSnapshot> judged_;  ///< By which `idle_` was.
+  std::shared_ptr<const ObjectSnapshot> looked_at_;
+  ObjectsByUid<Pod> pods_;  ///< Of that.
+  ObjectsByUid<MalformedPod> malformed_pods_;
   bool in_doubt_ = true;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<Observation> observation_;  ///< Of `watcher_`.

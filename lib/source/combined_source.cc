@@ -21,21 +21,17 @@ class CombinedSource final : public ObjectSource {
   SharedSnapshot Snapshot() const override {
     const SharedSnapshot first = first_.Snapshot();
     const SharedSnapshot wanted = wanted_.Snapshot();
-    {
-      MutexLock lock(mutex_);
-      if (joined_ != nullptr && of_first_ == first && of_wanted_ == wanted) {
-        return joined_;
-      }
-    }
-    auto joined = std::make_shared<const ObjectSnapshot>(source::JoinSnapshots(
-        *first, *wanted, first_.Describe(),
-        "a client wants a pod with it, or with its UID, over the control "
-        "socket"));
     MutexLock lock(mutex_);
+    if (joined_ != nullptr && of_first_ == first && of_wanted_ == wanted) {
+      return joined_;
+    }
+    joined_ = std::make_shared<const ObjectSnapshot>(
+        join_.Join(*first, *wanted, first_.Describe(),
+                   "a client wants a pod with it, or with its UID, over the "
+                   "control socket"));
     of_first_ = first;
     of_wanted_ = wanted;
-    joined_ = joined;
-    return joined;
+    return joined_;
   }
 
   void Subscribe(std::function<void()> changed) override {
@@ -62,6 +58,7 @@ class CombinedSource final : public ObjectSource {
   ObjectSource& first_;
   WantedPods& wanted_;
   mutable Mutex mutex_;
+  mutable source::SnapshotJoin join_ DEVMGR_GUARDED_BY(mutex_);
   /// What was joined last, of which snapshots.
   mutable SharedSnapshot of_first_ DEVMGR_GUARDED_BY(mutex_);
   mutable SharedSnapshot of_wanted_ DEVMGR_GUARDED_BY(mutex_);

@@ -422,7 +422,9 @@ void FileSource::Publish() {
   snapshot->watch = watch_;
   snapshot->marker = marker_.id;
   snapshot->marker_problem = marker_.problem;
-  if (SameSnapshot(*snapshot, *cell_.Get())) return;
+  const auto before = cell_.Get();
+  ShareWith(*before, snapshot.get());
+  if (SameSnapshot(*snapshot, *before)) return;
   cell_.Put(std::move(snapshot));
   cell_.Notify();
 }

@@ -3,115 +3,244 @@
 
 #include <fmt/core.h>
 
-#include <set>
 #include <utility>
 
 namespace devmgr::source {
 namespace {
 
-/// Joins two snapshots into one.
-class Join {
- public:
-  Join(const ObjectSnapshot& first, const ObjectSnapshot& second,
-       std::string first_name, std::string why)
-      : second_(second),
-        first_name_(std::move(first_name)),
-        why_(std::move(why)),
-        all_(first) {}
+template <typename T>
+bool HasUid(const ObjectMap<T>& objects, const ObjectName& name,
+            const std::string& uid) {
+  const std::shared_ptr<const T>* object = objects.Find(name);
+  return object != nullptr && UidOfObject(**object) == uid;
+}
 
-  ObjectSnapshot Run() {
-    all_.complete = all_.complete && second_.complete;
-    std::set<std::string> uids;
-    for (const auto& [name, pod] : second_.pods) {
-      uids.insert(pod->metadata.uid);
-    }
-    for (const auto& [name, pod] : second_.malformed_pods) {
-      uids.insert(pod->pod.metadata.uid);
-    }
-    uids.erase("");  // They get one later.
-    DropPods(uids, all_.pods);
-    DropPods(uids, all_.malformed_pods);
-    for (const auto& [name, pod] : second_.pods) all_.pods[name] = pod;
-    for (const auto& [name, pod] : second_.malformed_pods) {
-      all_.malformed_pods[name] = pod;
-    }
-    for (const auto& [name, claim] : second_.claims) {
-      if (all_.claims.contains(name)) Report("ResourceClaim", name);
-      all_.claims[name] = claim;
-    }
-    Add(second_.claim_templates, all_.claim_templates);
-    Add(second_.device_classes, all_.device_classes);
-    Add(second_.resource_slices, all_.resource_slices);
-    Add(second_.nodes, all_.nodes);
-    Add(second_.device_taint_rules, all_.device_taint_rules);
-    all_.partial_kinds.insert(second_.partial_kinds.begin(),
-                              second_.partial_kinds.end());
-    all_.unread_claims.insert(second_.unread_claims.begin(),
-                              second_.unread_claims.end());
-    std::erase_if(all_.unread_claims, [&](const auto& entry) {
-      return all_.claims.contains(entry.first);
-    });
-    all_.vouched_pods.insert(second_.vouched_pods.begin(),
-                             second_.vouched_pods.end());
-    all_.gone_pods.insert(second_.gone_pods.begin(), second_.gone_pods.end());
-    // One that is gone from one of them and has come to the other is there.
-    for (const auto& [name, pod] : all_.pods) {
-      all_.gone_pods.erase(PodUid{pod->metadata.uid});
-    }
-    for (const auto& [name, pod] : all_.malformed_pods) {
-      all_.gone_pods.erase(PodUid{pod->pod.metadata.uid});
-    }
-    all_.problems.insert(all_.problems.end(), second_.problems.begin(),
-                         second_.problems.end());
-    all_.object_problems.insert(all_.object_problems.end(),
-                                second_.object_problems.begin(),
-                                second_.object_problems.end());
-    return std::move(all_);
-  }
+/// What is to be compared later.
+ObjectSnapshot WithoutProblems(const ObjectSnapshot& snapshot) {
+  ObjectSnapshot objects = snapshot;
+  objects.problems.clear();
+  objects.object_problems.clear();
+  return objects;
+}
 
- private:
-  static const std::string& UidOf(const Pod& pod) { return pod.metadata.uid; }
-  static const std::string& UidOf(const MalformedPod& pod) {
-    return pod.pod.metadata.uid;
-  }
-
-  template <typename T>
-  static void Add(const ObjectMap<T>& objects, ObjectMap<T>& to) {
-    for (const auto& [name, object] : objects) to[name] = object;
-  }
-
-  /// Those that the second has, too, by name or by UID.
-  template <typename Pods>
-  void DropPods(const std::set<std::string>& uids, Pods& pods) {
-    std::erase_if(pods, [&](const auto& entry) {
-      const bool is_there = second_.pods.contains(entry.first) ||
-                            second_.malformed_pods.contains(entry.first) ||
-                            uids.contains(UidOf(*entry.second));
-      if (is_there) Report("Pod", entry.first);
-      return is_there;
-    });
-  }
-
-  void Report(const char* kind, const ObjectName& name) {
+void ReportLeftOut(const char* kind, const std::set<ObjectName>& names,
+                   const std::string& first_name, const std::string& why,
+                   ObjectSnapshot* all) {
+  for (const ObjectName& name : names) {
     ManifestProblem problem;
     problem.message = fmt::format("{} '{}' of {} is left out: {}", kind,
-                                  name.ToString(), first_name_, why_);
-    all_.problems.push_back(std::move(problem));
+                                  name.ToString(), first_name, why);
+    all->problems.push_back(std::move(problem));
   }
-
-  const ObjectSnapshot& second_;
-  const std::string first_name_;
-  const std::string why_;
-  ObjectSnapshot all_;
-};
+}
 
 }  // namespace
 
-ObjectSnapshot JoinSnapshots(const ObjectSnapshot& first,
-                             const ObjectSnapshot& second,
-                             const std::string& first_name,
-                             const std::string& why) {
-  return Join(first, second, first_name, why).Run();
+bool SnapshotJoin::IsOfSecond(const std::string& uid) const {
+  // Those without one get it later.
+  return !uid.empty() &&
+         (pods_.second.contains(uid) || malformed_pods_.second.contains(uid));
+}
+
+bool SnapshotJoin::IsThere(const std::string& uid) const {
+  if (pods_.second.contains(uid) || malformed_pods_.second.contains(uid)) {
+    return true;
+  }
+  for (const ObjectName& name : pods_.first.NamesOf(uid)) {
+    if (HasUid(all_.pods, name, uid)) return true;
+  }
+  for (const ObjectName& name : malformed_pods_.first.NamesOf(uid)) {
+    if (HasUid(all_.malformed_pods, name, uid)) return true;
+  }
+  return false;
+}
+
+/// `is_taken`: the second has a pod of that name. Adds the UIDs of pods that
+/// come or go.
+template <typename T>
+void SnapshotJoin::Place(const ObjectName& name, const ObjectMap<T>& first,
+                         const ObjectMap<T>& second, bool is_taken,
+                         ObjectMap<T>* all, Pods<T>* pods,
+                         std::set<std::string>* uids) {
+  const auto* before = all->Find(name);
+  if (before != nullptr) uids->insert(UidOfObject(**before));
+  const auto* of_first = first.Find(name);
+  const bool is_left_out =
+      of_first != nullptr && (is_taken || IsOfSecond(UidOfObject(**of_first)));
+  if (is_left_out) {
+    pods->left_out.insert(name);
+    of_first = nullptr;
+  } else {
+    pods->left_out.erase(name);
+  }
+  const auto* of_second = second.Find(name);
+  const auto* now = of_second != nullptr ? of_second : of_first;
+  if (now == nullptr) {
+    all->erase(name);
+    return;
+  }
+  uids->insert(UidOfObject(**now));
+  all->insert_or_assign(name, *now);
+}
+
+void SnapshotJoin::JoinPods(const ObjectSnapshot& first,
+                            const ObjectSnapshot& second,
+                            std::set<std::string>* uids) {
+  std::set<ObjectName> names;
+  const auto of_first = [&](const ObjectName& name, const auto*, const auto*) {
+    names.insert(name);
+  };
+  std::set<std::string> of_second_uids;
+  const auto of_second = [&](const ObjectName& name, const auto* was,
+                             const auto* is) {
+    names.insert(name);
+    if (was != nullptr) of_second_uids.insert(UidOfObject(*was));
+    if (is != nullptr) of_second_uids.insert(UidOfObject(*is));
+  };
+  pods_.first.Follow(first.pods, of_first);
+  malformed_pods_.first.Follow(first.malformed_pods, of_first);
+  pods_.second.Follow(second.pods, of_second);
+  malformed_pods_.second.Follow(second.malformed_pods, of_second);
+  of_second_uids.erase("");
+  for (const std::string& uid : of_second_uids) {
+    for (const ObjectName& name : pods_.first.NamesOf(uid)) names.insert(name);
+    for (const ObjectName& name : malformed_pods_.first.NamesOf(uid)) {
+      names.insert(name);
+    }
+  }
+  for (const ObjectName& name : names) {
+    const bool is_taken =
+        second.pods.contains(name) || second.malformed_pods.contains(name);
+    Place(name, first.pods, second.pods, is_taken, &all_.pods, &pods_, uids);
+    Place(name, first.malformed_pods, second.malformed_pods, is_taken,
+          &all_.malformed_pods, &malformed_pods_, uids);
+  }
+}
+
+/// What the second has counts. The names of what has changed in either.
+template <typename T>
+std::set<ObjectName> SnapshotJoin::Overlay(const ObjectMap<T>& first_before,
+                                           const ObjectMap<T>& first,
+                                           const ObjectMap<T>& second_before,
+                                           const ObjectMap<T>& second,
+                                           ObjectMap<T>* all) {
+  std::set<ObjectName> names;
+  AddTouched(first_before, first, &names);
+  AddTouched(second_before, second, &names);
+  for (const ObjectName& name : names) {
+    const auto* object = second.Find(name);
+    if (object == nullptr) object = first.Find(name);
+    if (object == nullptr) {
+      all->erase(name);
+    } else {
+      all->insert_or_assign(name, *object);
+    }
+  }
+  return names;
+}
+
+void SnapshotJoin::JoinClaims(const ObjectSnapshot& first,
+                              const ObjectSnapshot& second) {
+  std::set<ObjectName> names = Overlay(
+      first_.claims, first.claims, second_.claims, second.claims, &all_.claims);
+  for (const ObjectName& name : names) {
+    if (first.claims.contains(name) && second.claims.contains(name)) {
+      claims_left_out_.insert(name);
+    } else {
+      claims_left_out_.erase(name);
+    }
+  }
+  AddTouched(first_.unread_claims, first.unread_claims, &names);
+  AddTouched(second_.unread_claims, second.unread_claims, &names);
+  for (const ObjectName& name : names) {
+    const UnreadObject* unread = first.unread_claims.Find(name);
+    if (unread == nullptr) unread = second.unread_claims.Find(name);
+    if (unread == nullptr || all_.claims.contains(name)) {
+      all_.unread_claims.erase(name);
+    } else {
+      all_.unread_claims.insert_or_assign(name, *unread);
+    }
+  }
+}
+
+/// `uids`: of pods that came or went.
+void SnapshotJoin::JoinGone(const ObjectSnapshot& first,
+                            const ObjectSnapshot& second,
+                            const std::set<std::string>& uids) {
+  std::set<PodUid> pods;
+  for (const std::string& uid : uids) pods.insert(PodUid{uid});
+  AddTouched(first_.gone_pods, first.gone_pods, &pods);
+  AddTouched(second_.gone_pods, second.gone_pods, &pods);
+  for (const PodUid& pod : pods) {
+    const bool is_gone =
+        first.gone_pods.contains(pod) || second.gone_pods.contains(pod);
+    // One that is gone from one of them and has come to the other is there.
+    if (is_gone && !IsThere(pod.value)) {
+      all_.gone_pods.insert(pod);
+    } else {
+      all_.gone_pods.erase(pod);
+    }
+  }
+}
+
+ObjectSnapshot SnapshotJoin::Join(const ObjectSnapshot& first,
+                                  const ObjectSnapshot& second,
+                                  const std::string& first_name,
+                                  const std::string& why) {
+  std::set<std::string> uids;
+  JoinPods(first, second, &uids);
+  JoinClaims(first, second);
+  Overlay(first_.claim_templates, first.claim_templates,
+          second_.claim_templates, second.claim_templates,
+          &all_.claim_templates);
+  Overlay(first_.device_classes, first.device_classes, second_.device_classes,
+          second.device_classes, &all_.device_classes);
+  Overlay(first_.resource_slices, first.resource_slices,
+          second_.resource_slices, second.resource_slices,
+          &all_.resource_slices);
+  Overlay(first_.nodes, first.nodes, second_.nodes, second.nodes, &all_.nodes);
+  Overlay(first_.device_taint_rules, first.device_taint_rules,
+          second_.device_taint_rules, second.device_taint_rules,
+          &all_.device_taint_rules);
+  std::set<ObjectName> vouched;
+  AddTouched(first_.vouched_pods, first.vouched_pods, &vouched);
+  AddTouched(second_.vouched_pods, second.vouched_pods, &vouched);
+  for (const ObjectName& name : vouched) {
+    if (first.vouched_pods.contains(name) ||
+        second.vouched_pods.contains(name)) {
+      all_.vouched_pods.insert(name);
+    } else {
+      all_.vouched_pods.erase(name);
+    }
+  }
+  JoinGone(first, second, uids);
+  first_ = WithoutProblems(first);
+  second_ = WithoutProblems(second);
+
+  ObjectSnapshot all = all_;
+  all.resource_classes = first.resource_classes;
+  all.resource_class_parameters = first.resource_class_parameters;
+  all.resource_claim_parameters = first.resource_claim_parameters;
+  all.complete = first.complete && second.complete;
+  all.partial_kinds = first.partial_kinds;
+  all.partial_kinds.insert(second.partial_kinds.begin(),
+                           second.partial_kinds.end());
+  all.vouched = first.vouched;
+  all.watch = first.watch;
+  all.marker = first.marker;
+  all.marker_problem = first.marker_problem;
+  all.parts = first.parts;
+  all.problems = first.problems;
+  ReportLeftOut("Pod", pods_.left_out, first_name, why, &all);
+  ReportLeftOut("Pod", malformed_pods_.left_out, first_name, why, &all);
+  ReportLeftOut("ResourceClaim", claims_left_out_, first_name, why, &all);
+  all.problems.insert(all.problems.end(), second.problems.begin(),
+                      second.problems.end());
+  all.object_problems = first.object_problems;
+  all.object_problems.insert(all.object_problems.end(),
+                             second.object_problems.begin(),
+                             second.object_problems.end());
+  return all;
 }
 
 }  // namespace devmgr::source

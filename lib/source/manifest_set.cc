@@ -360,6 +360,31 @@ bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
                     b.problems.end(), SameProblem);
 }
 
+void ShareWith(const ObjectSnapshot& before, ObjectSnapshot* snapshot) {
+  const auto share = [](const auto& old, auto* objects) {
+    auto shared = old;
+    objects->VisitChangesSince(old, [&](const auto* was, const auto* is) {
+      if (is != nullptr) {
+        shared.insert_or_assign(is->first, is->second);
+      } else {
+        shared.erase(was->first);
+      }
+    });
+    *objects = std::move(shared);
+  };
+  share(before.pods, &snapshot->pods);
+  share(before.malformed_pods, &snapshot->malformed_pods);
+  share(before.claims, &snapshot->claims);
+  share(before.claim_templates, &snapshot->claim_templates);
+  share(before.device_classes, &snapshot->device_classes);
+  share(before.resource_slices, &snapshot->resource_slices);
+  share(before.nodes, &snapshot->nodes);
+  share(before.device_taint_rules, &snapshot->device_taint_rules);
+  share(before.resource_classes, &snapshot->resource_classes);
+  share(before.resource_class_parameters, &snapshot->resource_class_parameters);
+  share(before.resource_claim_parameters, &snapshot->resource_claim_parameters);
+}
+
 std::string Printable(const std::string& text) {
   return IsPrintable(text) ? text : absl::CHexEscape(text);
 }

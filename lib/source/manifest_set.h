@@ -121,6 +121,10 @@ class ManifestSet {
   std::string marker_problem_;
 };
 
+/// Has the snapshot share with an older one what they have in common, so that
+/// what differs is found at once.
+void ShareWith(const ObjectSnapshot& before, ObjectSnapshot* snapshot);
+
 /// Whether a reader could tell the two apart.
 bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b);
 

@@ -91,6 +91,7 @@ class WantedPodsImpl final : public WantedPods {
   void Take(const PodUid& uid);
   /// False: there was no such file.
   bool EraseGone(const PodUid& uid);
+  void Show(const ObjectName& name);
   void JoinClaim(const ObjectName& name);
   void Publish();
 
@@ -101,14 +102,16 @@ class WantedPodsImpl final : public WantedPods {
 
   // Only one change at a time.
   std::map<PodUid, Item> items_;
-  std::size_t total_bytes_ = 0;  ///< Of their manifests.
+  std::set<std::pair<ObjectName, PodUid>> names_;  ///< Of the items.
+  std::size_t total_bytes_ = 0;                    ///< Of their manifests.
   /// Files that cannot be used, each with the reason.
   std::map<PodUid, ManifestProblem> unusable_;
   std::map<PodUid, ObjectName> gone_;
   /// By name, of each pod that brings it; and as one.
   std::map<ObjectName, std::map<PodUid, std::shared_ptr<const ResourceClaim>>>
       brought_;
-  ObjectMap<ResourceClaim> claims_;
+  /// Pods, claims and those that are gone.
+  ObjectSnapshot objects_;
 };
 
 absl::Status WantedPodsImpl::Read() {
@@ -138,6 +141,7 @@ absl::Status WantedPodsImpl::Read() {
   std::erase_if(gone_, [this](const auto& entry) {
     return items_.contains(entry.first) || unusable_.contains(entry.first);
   });
+  for (const auto& [uid, name] : gone_) objects_.gone_pods.insert(uid);
   Publish();
   return absl::OkStatus();
 }
@@ -345,6 +349,7 @@ absl::StatusOr<WantedPod> WantedPodsImpl::Unwant(const PodUid& pod,
   unusable_.erase(pod);
   Take(pod);
   gone_[pod] = result.name;
+  objects_.gone_pods.insert(pod);
   Publish();
   DEVMGR_RETURN_IF_ERROR(synced);
   return result;
@@ -356,6 +361,7 @@ void WantedPodsImpl::Forget(const PodUid& pod) {
 
 bool WantedPodsImpl::EraseGone(const PodUid& uid) {
   if (gone_.erase(uid) == 0) return false;
+  objects_.gone_pods.erase(uid);
   // One that a crash leaves is forgotten again.
   ::unlink(PathOf(uid, kGoneSuffix).c_str());
   return true;
@@ -367,8 +373,11 @@ void WantedPodsImpl::Put(const PodUid& uid, Item item) {
     brought_[name][uid] = claim;
     JoinClaim(name);
   }
+  const ObjectName pod = item.manifest.pod->metadata.FullName();
   total_bytes_ += item.bytes;
   items_.insert_or_assign(uid, std::move(item));
+  names_.emplace(pod, uid);
+  Show(pod);
 }
 
 void WantedPodsImpl::Take(const PodUid& uid) {
@@ -379,8 +388,27 @@ void WantedPodsImpl::Take(const PodUid& uid) {
     brought_[name].erase(uid);
     JoinClaim(name);
   }
+  const ObjectName pod = found->second.manifest.pod->metadata.FullName();
   total_bytes_ -= found->second.bytes;
   items_.erase(found);
+  names_.erase({pod, uid});
+  Show(pod);
+}
+
+/// Of several files that hold a pod of one name the last one counts.
+void WantedPodsImpl::Show(const ObjectName& name) {
+  std::shared_ptr<const Pod> pod;
+  for (auto it = names_.lower_bound({name, PodUid()});
+       it != names_.end() && it->first == name; ++it) {
+    pod = items_.at(it->second).manifest.pod;
+  }
+  if (pod == nullptr) {
+    objects_.pods.erase(name);
+    objects_.vouched_pods.erase(name);
+  } else {
+    objects_.pods.insert_or_assign(name, std::move(pod));
+    objects_.vouched_pods.insert(name);
+  }
 }
 
 /// Each that brings a claim has it as it was at that time: the pods that it was
@@ -389,25 +417,18 @@ void WantedPodsImpl::JoinClaim(const ObjectName& name) {
   const auto& all = brought_[name];
   if (all.empty()) {
     brought_.erase(name);
-    claims_.erase(name);
+    objects_.claims.erase(name);
     return;
   }
   std::shared_ptr<const ResourceClaim> joined = all.begin()->second;
   for (const auto& [uid, claim] : all) {
     joined = source::WithConsumersOf(joined, *claim);
   }
-  claims_[name] = std::move(joined);
+  objects_.claims.insert_or_assign(name, std::move(joined));
 }
 
 void WantedPodsImpl::Publish() {
-  auto snapshot = std::make_shared<ObjectSnapshot>();
-  for (const auto& [uid, item] : items_) {
-    const ObjectName name = item.manifest.pod->metadata.FullName();
-    snapshot->pods[name] = item.manifest.pod;
-    snapshot->vouched_pods.insert(name);
-  }
-  snapshot->claims = claims_;
-  for (const auto& [uid, name] : gone_) snapshot->gone_pods.insert(uid);
+  auto snapshot = std::make_shared<ObjectSnapshot>(objects_);
   for (const auto& [uid, problem] : unusable_) {
     snapshot->problems.push_back(problem);
   }

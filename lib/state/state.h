@@ -6,6 +6,8 @@
 // changes do not touch it, and it may live on another thread.
 #pragma once
 
+#include <devmgr/persistent_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/persistent_map.h"
 #include "state/indexes.h"
 #include "state/records.h"
 

@@ -7,6 +7,7 @@
 
 #include <absl/status/status.h>
 #include <devmgr/host.h>
+#include <devmgr/persistent_map.h>
 #include <devmgr/status_types.h>
 
 #include <cstdint>
@@ -18,7 +19,6 @@
 
 #include "claim/pod_plan.h"
 #include "claim/release.h"
-#include "common/persistent_map.h"
 #include "device/driver_health.h"
 #include "device/inventory.h"
 #include "state/state.h"

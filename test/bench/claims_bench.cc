@@ -86,11 +86,12 @@ class Node {
   }
 
   void Add(const Pod& pod) {
-    objects_.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
+    objects_.pods.insert_or_assign(pod.metadata.FullName(),
+                                   std::make_shared<Pod>(pod));
   }
   void Add(const ResourceClaim& claim) {
-    objects_.claims[claim.metadata.FullName()] =
-        std::make_shared<ResourceClaim>(claim);
+    objects_.claims.insert_or_assign(claim.metadata.FullName(),
+                                     std::make_shared<ResourceClaim>(claim));
   }
   void Publish() {
     objects_.complete = true;

@@ -51,10 +51,12 @@ class Node {
     ObjectSnapshot objects;
     objects.complete = true;
     for (const Pod& pod : pods) {
-      objects.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
+      objects.pods.insert_or_assign(pod.metadata.FullName(),
+                                    std::make_shared<Pod>(pod));
       if (!with_claims) continue;
       auto claim = std::make_shared<ResourceClaim>(ClaimOf(pod, kDriverName));
-      objects.claims[claim->metadata.FullName()] = std::move(claim);
+      objects.claims.insert_or_assign(claim->metadata.FullName(),
+                                      std::move(claim));
     }
     source_->Publish(objects);
     WaitUntil("the objects do not arrive",

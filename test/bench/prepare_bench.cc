@@ -56,10 +56,11 @@ Pod AddPod(ObjectSnapshot& objects, const std::string& name) {
          {}});
     claim.status.reserved_for.push_back(
         {"", "pods", pod.metadata.name, pod.metadata.uid});
-    objects.claims[claim.metadata.FullName()] =
-        std::make_shared<ResourceClaim>(claim);
+    objects.claims.insert_or_assign(claim.metadata.FullName(),
+                                    std::make_shared<ResourceClaim>(claim));
   }
-  objects.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
+  objects.pods.insert_or_assign(pod.metadata.FullName(),
+                                std::make_shared<Pod>(pod));
   return pod;
 }
 

@@ -117,9 +117,11 @@ Samples MeasureNewClaim(Report& report, const std::filesystem::path& folder) {
   const Pod pod = PodWithClaim("new");
   const auto source = MemoryObjectSource::Create();
   ObjectSnapshot objects;
-  objects.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
-  objects.claims[pod.metadata.FullName()] =
-      std::make_shared<ResourceClaim>(ClaimOf(pod, kDriver));
+  objects.pods.insert_or_assign(pod.metadata.FullName(),
+                                std::make_shared<Pod>(pod));
+  objects.claims.insert_or_assign(
+      pod.metadata.FullName(),
+      std::make_shared<ResourceClaim>(ClaimOf(pod, kDriver)));
   source->Publish(objects);
   Samples times;
   const int rounds = report.brief() ? 3 : 30;

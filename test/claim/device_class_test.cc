@@ -17,7 +17,8 @@ class DeviceClassTest : public testing::Test {
     item.metadata.name = name;
     item.metadata.creation_timestamp = created;
     item.extended_resource_name = resource;
-    classes_[{"", name}] = std::make_shared<const DeviceClass>(item);
+    classes_.insert_or_assign({"", name},
+                              std::make_shared<const DeviceClass>(item));
   }
   std::string OwnerOf(const std::string& resource) const {
     const auto owners = ClassesByResource(classes_);

@@ -28,7 +28,8 @@ class ObjectIdentityTest : public testing::Test {
     pod.metadata.uid = uid;
     pod.spec.containers = {{"c", {}, ""}};
     const ObjectName full_name = pod.metadata.FullName();
-    snapshot_.pods[full_name] = std::make_shared<const Pod>(std::move(pod));
+    snapshot_.pods.insert_or_assign(
+        full_name, std::make_shared<const Pod>(std::move(pod)));
   }
   state::Decision Decide() const {
     return DecideIdentities(state_, snapshot_, "files", 1'000);
@@ -88,7 +89,7 @@ TEST_F(ObjectIdentityTest, WhatIsMissingInAnIncompleteSnapshotStays) {
 TEST_F(ObjectIdentityTest, WhatIsMissingOfAKindThatIsReadInPartStays) {
   auto claim = std::make_shared<ResourceClaim>();
   claim->metadata.name = "c";
-  snapshot_.claims[{"", "c"}] = claim;
+  snapshot_.claims.insert_or_assign({"", "c"}, claim);
   Add("a");
   Apply();
   snapshot_.pods.clear();

@@ -192,10 +192,10 @@ TEST_F(PodPlanTest, WaitsForAMissingClaimObject) {
 TEST_F(PodPlanTest, WaitsForAClaimThatCannotBeRead) {
   const Pod pod = PodBuilder().Claim("c1", "C");
   ObjectSnapshot objects = SnapshotOf({});
-  objects.unread_claims[{"ns", "C"}] = {
-      std::chrono::system_clock::time_point(
-          std::chrono::seconds(1'000'000'000)),
-      "connection refused"};
+  objects.unread_claims.insert_or_assign(
+      {"ns", "C"}, {std::chrono::system_clock::time_point(
+                        std::chrono::seconds(1'000'000'000)),
+                    "connection refused"});
   ExpectWait(PlanPod(pod, objects, options_), "ClaimUnavailable",
              "fetch ResourceClaim C: not read since 2001-09-09T01:46:40Z: "
              "connection refused",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/persistent_map.h"
-
+#include <devmgr/persistent_map.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>

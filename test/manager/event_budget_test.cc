@@ -78,11 +78,14 @@ class BudgetNode : private DeviceManagerObserver {
     const DecodedManifest decoded = DecodeManifest(yaml, "more.yaml");
     const ObjectSnapshot more =
         decoded.malformed_pods.empty() ? SnapshotOf(yaml) : ObjectSnapshot();
-    snapshot.pods.insert(more.pods.begin(), more.pods.end());
-    snapshot.claims.insert(more.claims.begin(), more.claims.end());
+    for (const auto& [name, pod] : more.pods) snapshot.pods.emplace(name, pod);
+    for (const auto& [name, claim] : more.claims) {
+      snapshot.claims.emplace(name, claim);
+    }
     for (const MalformedPod& pod : decoded.malformed_pods) {
-      snapshot.malformed_pods[pod.pod.metadata.FullName()] =
-          std::make_shared<const MalformedPod>(pod);
+      snapshot.malformed_pods.insert_or_assign(
+          pod.pod.metadata.FullName(),
+          std::make_shared<const MalformedPod>(pod));
     }
     snapshot.problems = problems;
     source_.Publish(std::move(snapshot));

@@ -278,15 +278,16 @@ class DeviceLife {
         object = std::make_shared<const Pod>(pod);
         claim = std::make_shared<const ResourceClaim>(ClaimOf(pod));
       }
-      objects.pods[pod.metadata.FullName()] = object;
-      if (IsMapped(pod)) objects.claims[claim->metadata.FullName()] = claim;
+      objects.pods.insert_or_assign(pod.metadata.FullName(), object);
+      if (IsMapped(pod))
+        objects.claims.insert_or_assign(claim->metadata.FullName(), claim);
     }
     if (has_class_) {
       DeviceClass item;
       item.metadata.name = "class";
       item.extended_resource_name = kMappable;
-      objects.device_classes[item.metadata.FullName()] =
-          std::make_shared<const DeviceClass>(item);
+      objects.device_classes.insert_or_assign(
+          item.metadata.FullName(), std::make_shared<const DeviceClass>(item));
     }
     objects.complete = true;
     source_.Publish(objects);

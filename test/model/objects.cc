@@ -272,17 +272,15 @@ void Objects::Clear() {
 
 ObjectSnapshot Objects::Snapshot() const {
   ObjectSnapshot snapshot;
-  snapshot.pods = pods_;
-  snapshot.malformed_pods = malformed_;
-  snapshot.claims = claims_;
   snapshot.complete = hidden_.empty();
-  const auto hide = [this](auto& map) {
-    std::erase_if(map,
-                  [this](const auto& e) { return hidden_.contains(e.first); });
+  const auto show = [this](const auto& all, auto* shown) {
+    for (const auto& [name, object] : all) {
+      if (!hidden_.contains(name)) shown->emplace(name, object);
+    }
   };
-  hide(snapshot.pods);
-  hide(snapshot.malformed_pods);
-  hide(snapshot.claims);
+  show(pods_, &snapshot.pods);
+  show(malformed_, &snapshot.malformed_pods);
+  show(claims_, &snapshot.claims);
   return snapshot;
 }
 

@@ -53,8 +53,8 @@ class InspectionServerTest : public ::testing::Test {
     bad->pod.metadata.uid = "u2";
     bad->problem = {"bad.yaml", 3, "spec.containers", "required value"};
     auto objects = std::make_shared<ObjectSnapshot>();
-    objects->pods[kPod] = pod;
-    objects->malformed_pods[{"default", "bad"}] = bad;
+    objects->pods.insert_or_assign(kPod, pod);
+    objects->malformed_pods.insert_or_assign({"default", "bad"}, bad);
     manager_.Set(
         [&](FakeDeviceManager::World& world) { world.objects = objects; });
   }

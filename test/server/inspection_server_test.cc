@@ -278,7 +278,7 @@ TEST_F(InspectionServerTest, APodOfTheSourceThatHasFinishedSaysSo) {
   pod->metadata.uid = "u1";
   pod->status.phase = "Succeeded";
   auto objects = std::make_shared<ObjectSnapshot>();
-  objects->pods[kPod] = pod;
+  objects->pods.insert_or_assign(kPod, pod);
   manager_.Set(
       [&](FakeDeviceManager::World& world) { world.objects = objects; });
   StartServer();

@@ -50,7 +50,7 @@ class ActuatingShimTest : public ShimTest {
       pod->metadata.name = "p";
       pod->metadata.uid = kUid;
       pod->status.phase = phase;
-      objects->pods[{"ns", "p"}] = pod;
+      objects->pods.insert_or_assign({"ns", "p"}, pod);
     }
     manager_.Set(
         [&](FakeDeviceManager::World& world) { world.objects = objects; });

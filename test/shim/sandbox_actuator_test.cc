@@ -46,7 +46,7 @@ class SandboxActuatorTest : public ::testing::Test {
       pod->metadata.name = uid;
       pod->metadata.uid = uid;
       pod->status.phase = phase;
-      objects->pods[{"ns", uid}] = pod;
+      objects->pods.insert_or_assign({"ns", uid}, pod);
     }
     Publish(objects);
   }
@@ -200,7 +200,7 @@ TEST_F(SandboxActuatorTest, RefusesPodsThatWillNotRun) {
   auto objects = std::make_shared<ObjectSnapshot>();
   auto malformed = std::make_shared<MalformedPod>();
   malformed->pod.metadata.uid = "m";
-  objects->malformed_pods[{"ns", "m"}] = malformed;
+  objects->malformed_pods.insert_or_assign({"ns", "m"}, malformed);
   Publish(objects);
   Run(1, "m");
   Source({{"over", "Failed"}});
@@ -271,7 +271,7 @@ TEST_F(SandboxActuatorTest, ReleasesAPodWhoseNameIsAnothers) {
   auto objects = std::make_shared<ObjectSnapshot>();
   auto newer = std::make_shared<Pod>();
   newer->metadata.uid = "newer";
-  objects->pods[{"ns", "u"}] = newer;
+  objects->pods.insert_or_assign({"ns", "u"}, newer);
   Publish(objects);
   EXPECT_THAT(manager_.unwanted(), ElementsAre("u"));
 }
@@ -284,7 +284,7 @@ TEST_F(SandboxActuatorTest, KeepsAPodWhoseManifestTurnsBad) {
   objects->complete = true;
   auto malformed = std::make_shared<MalformedPod>();
   malformed->pod.metadata.uid = "u";
-  objects->malformed_pods[{"ns", "u"}] = malformed;
+  objects->malformed_pods.insert_or_assign({"ns", "u"}, malformed);
   Publish(objects);
   SandboxGoes("s");
   EXPECT_THAT(manager_.unwanted(), IsEmpty());

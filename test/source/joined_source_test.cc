@@ -54,7 +54,7 @@ class JoinedSourceTest : public ::testing::Test {
     pod->metadata.name = name;
     pod->metadata.uid = uid;
     pod->spec.priority = priority;
-    objects->pods[pod->metadata.FullName()] = std::move(pod);
+    objects->pods.insert_or_assign(pod->metadata.FullName(), std::move(pod));
   }
   static ObjectSnapshot Complete(std::uint64_t watch, bool vouched = false) {
     ObjectSnapshot objects;
@@ -84,7 +84,8 @@ TEST_F(JoinedSourceTest, HasTheObjectsOfBoth) {
   EXPECT_FALSE(source_->Snapshot()->complete);
   ObjectSnapshot files = Complete(1);
   Add("q", "", &files);
-  files.device_classes[{"", "c"}] = std::make_shared<DeviceClass>();
+  files.device_classes.insert_or_assign({"", "c"},
+                                        std::make_shared<DeviceClass>());
   files_.Publish(files);
   const auto all = source_->Snapshot();
   EXPECT_THAT(PodsOf(*all), ElementsAre("p/u-p", "q/"));

@@ -327,8 +327,8 @@ TEST_F(WantedPodsTest, WhatTheOtherSourceHasCannotBeWanted) {
   claim->metadata.ns = "default";
   claim->metadata.name = "c1";
   ObjectSnapshot objects;
-  objects.pods[kQ] = pod;
-  objects.claims[{"default", "c1"}] = claim;
+  objects.pods.insert_or_assign(kQ, pod);
+  objects.claims.insert_or_assign({"default", "c1"}, claim);
   others_->Publish(objects);
   ExpectRefused(WantedPodText("q", "u-2"), StatusCode::kAlreadyExists,
                 "memory has pod 'default/q', which has the name of pod "
@@ -425,7 +425,8 @@ class CombinedSourceTest : public WantedPodsTest {
     objects.vouched = false;
     objects.watch = 7;
     objects.marker = "m";
-    for (const auto& pod : pods) objects.pods[pod->metadata.FullName()] = pod;
+    for (const auto& pod : pods)
+      objects.pods.insert_or_assign(pod->metadata.FullName(), pod);
     others_->Publish(objects);
   }
 
@@ -483,7 +484,8 @@ TEST_F(CombinedSourceTest, WhatTheFirstSaysOfItsPodsCounts) {
   ASSERT_THAT(Want(WantedPodText("p", "u-p")), IsOk());
   ASSERT_THAT(Unwant("u-p"), IsOk());
   ObjectSnapshot objects;
-  objects.pods[ObjectName{"default", "q"}] = NamedPod("q", "u-q");
+  objects.pods.insert_or_assign(ObjectName{"default", "q"},
+                                NamedPod("q", "u-q"));
   objects.vouched_pods = {{"default", "q"}};
   objects.gone_pods = {PodUid{"u-r"}};
   others_->Publish(objects);

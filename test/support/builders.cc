@@ -138,11 +138,12 @@ ObjectSnapshot SnapshotOf(const std::vector<ResourceClaim>& claims,
                           const std::vector<Pod>& pods) {
   ObjectSnapshot snapshot;
   for (const ResourceClaim& claim : claims) {
-    snapshot.claims[claim.metadata.FullName()] =
-        std::make_shared<ResourceClaim>(claim);
+    snapshot.claims.insert_or_assign(claim.metadata.FullName(),
+                                     std::make_shared<ResourceClaim>(claim));
   }
   for (const Pod& pod : pods) {
-    snapshot.pods[pod.metadata.FullName()] = std::make_shared<Pod>(pod);
+    snapshot.pods.insert_or_assign(pod.metadata.FullName(),
+                                   std::make_shared<Pod>(pod));
   }
   snapshot.complete = true;
   return snapshot;

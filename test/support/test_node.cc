@@ -48,8 +48,8 @@ ObjectSnapshot SnapshotOf(const std::string& yaml) {
         decoded.object);
   }
   for (const MalformedPod& pod : manifest.malformed_pods) {
-    snapshot.malformed_pods[pod.pod.metadata.FullName()] =
-        std::make_shared<const MalformedPod>(pod);
+    snapshot.malformed_pods.insert_or_assign(
+        pod.pod.metadata.FullName(), std::make_shared<const MalformedPod>(pod));
   }
   snapshot.complete = true;
   return snapshot;

@@ -55,7 +55,7 @@ class DeviceViewsTest : public MomentTest {
     item->metadata.name = name;
     item->extended_resource_name = resource;
     item->selectors = {"device.driver == 'gpu.example.com'"};
-    objects->device_classes[{"", name}] = std::move(item);
+    objects->device_classes.insert_or_assign({"", name}, std::move(item));
   }
   static void AddSlice(const std::string& name, const std::string& node,
                        const std::vector<std::string>& devices,
@@ -67,7 +67,7 @@ class DeviceViewsTest : public MomentTest {
     for (const std::string& device : devices) {
       slice->devices.push_back({device, {}, {}});
     }
-    objects->resource_slices[{"", name}] = std::move(slice);
+    objects->resource_slices.insert_or_assign({"", name}, std::move(slice));
   }
   void Say(const std::string& device, device::Health health,
            const std::string& message) {
@@ -197,7 +197,7 @@ TEST_F(DeviceViewsTest, OfAPodThatHoldsNothingClaimsAreMissing) {
   container.name = "main";
   pod->spec.containers = {container};
   ObjectSnapshot objects;
-  objects.pods[{"default", "new"}] = pod;
+  objects.pods.insert_or_assign({"default", "new"}, pod);
   Publish(objects);
   const auto view = NodeViewOf(moment_, {});
   const auto claims = view->HeldClaims(Uid("new"), "main");

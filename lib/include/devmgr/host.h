@@ -9,6 +9,7 @@
 #include <devmgr/manifests.h>
 #include <devmgr/metrics.h>
 #include <devmgr/objects.h>
+#include <devmgr/persistent_map.h>
 
 #include <chrono>
 #include <cstdint>
@@ -29,9 +30,11 @@ class RuntimeSource;
 struct EventInfo;
 struct ReportedPodStatus;
 
-/// Everything a source knows at one moment. Immutable once published.
+/// Objects by name. A copy shares its parts with the original: a source changes
+/// a copy of what it published before, and what hears of it looks only at what
+/// differs. It costs nothing that grows with the number of objects.
 template <typename T>
-using ObjectMap = std::map<ObjectName, std::shared_ptr<const T>>;
+using ObjectMap = PersistentMap<ObjectName, std::shared_ptr<const T>>;
 
 /// The kinds of objects that a source may bring.
 enum class ObjectKind {
@@ -51,6 +54,8 @@ struct UnreadObject {
   friend bool operator==(const UnreadObject&, const UnreadObject&) = default;
 };
 
+/// Everything a source knows at one moment. Immutable once published. An object
+/// that did not change stays the same pointer in the next snapshot.
 struct ObjectSnapshot {
   ObjectMap<Pod> pods;
   ObjectMap<ResourceClaim> claims;
@@ -63,7 +68,7 @@ struct ObjectSnapshot {
   ObjectMap<ResourceClassParameters> resource_class_parameters;
   ObjectMap<ResourceClaimParameters> resource_claim_parameters;
   /// Pods that break an API rule, by name, with the reason.
-  std::map<ObjectName, std::shared_ptr<const MalformedPod>> malformed_pods;
+  ObjectMap<MalformedPod> malformed_pods;
 
   /// True only after a complete scan without errors. Absence of an object
   /// means "gone" in a complete snapshot and nothing at all in any other.
@@ -72,7 +77,7 @@ struct ObjectSnapshot {
   /// what pods refer to, or has not read all of it yet.
   std::set<ObjectKind> partial_kinds;
   /// Claims that pods refer to and that are not above, although they may exist.
-  std::map<ObjectName, UnreadObject> unread_claims;
+  PersistentMap<ObjectName, UnreadObject> unread_claims;
   /// Whether an object of `kind` that is missing above is gone.
   bool IsComplete(ObjectKind kind) const {
     return complete && partial_kinds.count(kind) == 0;
@@ -87,9 +92,9 @@ struct ObjectSnapshot {
   /// Pods above for which a part of the source vouches by itself, such as those
   /// that clients want (devmgr/control.h): they do not count among the pods
   /// that the rest is to have.
-  std::set<ObjectName> vouched_pods;
+  PersistentSet<ObjectName> vouched_pods;
   /// UIDs of pods that are gone, whatever `complete` says. None is above.
-  std::set<PodUid> gone_pods;
+  PersistentSet<PodUid> gone_pods;
   /// Snapshots with the same number, not 0, come from one watch without a
   /// break: what was in one of them and is missing in a later one was taken
   /// away. 0: the source cannot say.
@@ -106,7 +111,7 @@ struct ObjectSnapshot {
     bool complete = false;
     bool vouched = true;
     std::uint64_t watch = 0;
-    std::set<ObjectName> pods;
+    PersistentSet<ObjectName> pods;
   };
   std::vector<Part> parts;
   /// Why the snapshot is not complete, and what else is wrong: bad files,

@@ -483,12 +483,11 @@ bool ApiSession::HasOtherUnread() const {
 
 /// Claims that were never read, each with the time since when that is so.
 void ApiSession::AddUnread(ObjectSnapshot* snapshot) {
-  std::map<ObjectName, UnreadObject> unread;
+  PersistentMap<ObjectName, UnreadObject> unread;
   for (auto& [name, reason] : getter_->unread()) {
-    const auto before = unread_claims_.find(name);
-    const auto since = before == unread_claims_.end() ? parts_.wall_clock()
-                                                      : before->second.since;
-    unread[name] = {since, reason};
+    const UnreadObject* before = unread_claims_.Find(name);
+    const auto since = before == nullptr ? parts_.wall_clock() : before->since;
+    unread.insert_or_assign(name, {since, reason});
   }
   unread_claims_ = std::move(unread);
   snapshot->unread_claims = unread_claims_;

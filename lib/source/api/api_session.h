@@ -103,6 +103,7 @@ class ApiSession {
     std::string kind;
     std::unique_ptr<Reflector> reflector;  // Null: not served.
     ObjectStore::Objects known;
+    NamedObjects named;
     Transport::TransferId transfer = 0;
     std::uint64_t errors = 0;  // As they were logged.
     bool was_not_served = false;
@@ -164,7 +165,7 @@ class ApiSession {
   SourceMemory memory_;
   std::optional<std::uint64_t> node_asked_;  ///< At so many lists of pods.
   std::map<ObjectName, std::string> claim_problems_;  // As published.
-  std::map<ObjectName, UnreadObject> unread_claims_;
+  PersistentMap<ObjectName, UnreadObject> unread_claims_;
   std::vector<Refreshing> refreshing_;
   std::set<Transport::TransferId> whole_;  // Transfers of SendWhole.
   std::string version_;
@@ -179,6 +180,10 @@ class ApiSession {
   std::shared_ptr<const ObjectSnapshot> snapshot_ =
       std::make_shared<const ObjectSnapshot>();
   std::shared_ptr<const ObjectSnapshot> before_;
+  /// What was published last of the objects alone.
+  ObjectSnapshot objects_;
+  NamedObjects named_claims_;  // Of the getter.
+  ClaimsOfPods wanted_claims_;
   std::uint64_t first_watch_ = 0;
   GonePods gone_;
   std::uint64_t lists_ = 0;  // Of pods, as they were looked at.

@@ -107,24 +107,29 @@ void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
 void ApiSession::Publish() {
   if (before_ != nullptr && pods().lists() == 0) return PublishBefore();
   before_.reset();
-  auto snapshot = std::make_shared<ObjectSnapshot>();
+  for (const auto& watched : watched_) {
+    if (watched->reflector != nullptr && watched->reflector->lists() > 0) {
+      watched->known = watched->reflector->store().objects();
+    }
+    watched->named.Follow(watched->known, *snapshot_, &objects_);
+  }
+  if (getter_) {
+    const TimePoint now = parts_.executor.Now();
+    wanted_claims_.Follow(objects_.pods,
+                          [&](const ObjectName& claim, const auto& pods) {
+                            getter_->WantFor(now, claim, pods);
+                          });
+    named_claims_.Follow(getter_->objects(), *snapshot_, &objects_);
+  }
+  auto snapshot = std::make_shared<ObjectSnapshot>(objects_);
   const bool is_node_known =
       !options_.reads_node || node_.IsSettled() || memory_.node_uid.empty();
   snapshot->complete = pods().IsComplete() && is_node_known;
   snapshot->vouched = is_confirmed_ && !IsOtherNode();
   snapshot->watch = first_watch_ + pods().lists();
-  for (const auto& watched : watched_) {
-    if (watched->reflector != nullptr && watched->reflector->lists() > 0) {
-      watched->known = watched->reflector->store().objects();
-    }
-    AddObjects(watched->known, *snapshot_, snapshot.get());
-  }
+  for (const auto& watched : watched_) watched->named.Report(snapshot.get());
   AddTroubles(snapshot.get());
   if (getter_) {
-    getter_->Want(parts_.executor.Now(), ClaimsWantedBy(*snapshot));
-    ObjectStore::Objects claims;
-    for (const auto& claim : getter_->claims()) claims[claim->uid] = claim;
-    AddObjects(claims, *snapshot_, snapshot.get());
     for (const auto& [name, text] : getter_->problems()) {
       AddProblem("resourceclaims", name.ToString() + ": " + text,
                  snapshot.get());

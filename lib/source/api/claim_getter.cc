@@ -46,20 +46,62 @@ void AddClaimsOf(const Pod& pod, WantedClaims* wanted) {
 }
 
 void ClaimGetter::Want(TimePoint now, const WantedClaims& wanted) {
-  std::erase_if(entries_, [&](const auto& entry) {
-    return !entry.second.is_asking && wanted.count(entry.first) == 0;
-  });
-  for (auto& [name, entry] : entries_) {
-    if (wanted.count(name) == 0) entry.pods.clear();
+  std::vector<ObjectName> unwanted;
+  for (const auto& [name, entry] : entries_) {
+    if (wanted.count(name) == 0) unwanted.push_back(name);
   }
-  for (const auto& [name, pods] : wanted) {
-    Entry& entry = entries_[name];
-    if (entry.pods == pods) continue;
-    const bool has_more = !std::includes(entry.pods.begin(), entry.pods.end(),
-                                         pods.begin(), pods.end());
-    entry.pods = pods;
-    if (has_more && !IsSettled(entry)) Refresh(now, name);
+  for (const ObjectName& name : unwanted) WantFor(now, name, {});
+  for (const auto& [name, pods] : wanted) WantFor(now, name, pods);
+}
+
+void ClaimGetter::WantFor(TimePoint now, const ObjectName& claim,
+                          const std::set<std::string>& pods) {
+  const auto found = entries_.find(claim);
+  if (pods.empty()) {
+    if (found == entries_.end()) return;
+    if (found->second.is_asking) {
+      found->second.pods.clear();
+    } else {
+      entries_.erase(found);
+    }
+    return Note(claim);
   }
+  Entry& entry = entries_[claim];
+  if (entry.pods == pods) return;
+  const bool has_more = !std::includes(entry.pods.begin(), entry.pods.end(),
+                                       pods.begin(), pods.end());
+  entry.pods = pods;
+  if (has_more && !IsSettled(entry)) Refresh(now, claim);
+  Note(claim);
+}
+
+void ClaimGetter::Note(const ObjectName& claim) {
+  const std::string key = claim.ToString();
+  const auto found = entries_.find(claim);
+  if (found == entries_.end()) {
+    open_.erase(claim);
+    objects_.erase(key);
+    return;
+  }
+  const Entry& entry = found->second;
+  const bool is_quiet = entry.object != nullptr && !entry.due &&
+                        !entry.is_asking && entry.error.empty();
+  if (is_quiet) {
+    open_.erase(claim);
+  } else {
+    open_.insert(claim);
+  }
+  if (entry.object == nullptr || entry.pods.empty()) {
+    objects_.erase(key);
+  } else if (const auto* known = objects_.Find(key);
+             known == nullptr || *known != entry.object) {
+    objects_.insert_or_assign(key, entry.object);
+  }
+}
+
+template <typename Visit>
+void ClaimGetter::ForEachOpen(Visit visit) const {
+  for (const ObjectName& name : open_) visit(name, entries_.at(name));
 }
 
 void ClaimGetter::SetVersion(TimePoint now, const std::string& version) {
@@ -70,7 +112,8 @@ void ClaimGetter::SetVersion(TimePoint now, const std::string& version) {
 
 std::optional<ClaimGetter::Get> ClaimGetter::Next(TimePoint now) {
   if (version_.empty() || requests_ >= kMaxRequests) return std::nullopt;
-  for (auto& [name, entry] : entries_) {
+  for (const ObjectName& name : open_) {
+    Entry& entry = entries_.at(name);
     if (!entry.due || now < *entry.due) continue;
     entry.due.reset();
     entry.is_asking = true;
@@ -87,9 +130,9 @@ std::optional<ClaimGetter::Get> ClaimGetter::Next(TimePoint now) {
 std::optional<ClaimGetter::TimePoint> ClaimGetter::WakeAt() const {
   std::optional<TimePoint> first;
   if (version_.empty() || requests_ >= kMaxRequests) return first;
-  for (const auto& [name, entry] : entries_) {
+  ForEachOpen([&](const ObjectName&, const Entry& entry) {
     if (entry.due && (!first || *entry.due < *first)) first = entry.due;
-  }
+  });
   return first;
 }
 
@@ -101,6 +144,7 @@ ClaimGetter::Entry* ClaimGetter::EndRequest(const ObjectName& claim) {
   found->second.answered = found->second.asked;
   if (!found->second.pods.empty()) return &found->second;
   entries_.erase(found);
+  Note(claim);
   return nullptr;
 }
 
@@ -117,6 +161,7 @@ void ClaimGetter::OnAnswer(TimePoint now, const ObjectName& claim,
     OnStatus(now, entry, StatusOfAnswer(head, body));
   }
   if (std::exchange(entry.ask_again, false)) entry.due = now;
+  Note(claim);
 }
 
 void ClaimGetter::OnFailure(TimePoint now, const ObjectName& claim,
@@ -126,6 +171,7 @@ void ClaimGetter::OnFailure(TimePoint now, const ObjectName& claim,
   Entry& entry = *asked;
   Retry(now, entry, Outcome::kFailed, error);
   if (std::exchange(entry.ask_again, false)) entry.due = now;
+  Note(claim);
 }
 
 void ClaimGetter::OnObject(TimePoint now, Entry& entry, std::string_view body) {
@@ -236,6 +282,7 @@ void ClaimGetter::Refresh(TimePoint now, const ObjectName& claim) {
   } else {
     found->second.due = now;
   }
+  Note(claim);
 }
 
 std::optional<absl::Status> ClaimGetter::AnswerSince(
@@ -271,38 +318,29 @@ std::string ClaimGetter::WhyUnread(const Entry& entry) {
 
 std::map<ObjectName, std::string> ClaimGetter::unread() const {
   std::map<ObjectName, std::string> unread;
-  for (const auto& [name, entry] : entries_) {
+  ForEachOpen([&](const ObjectName& name, const Entry& entry) {
     if (entry.pods.empty() || entry.object != nullptr ||
         entry.outcome == Outcome::kUnready) {
-      continue;
+      return;
     }
     unread.emplace(name, WhyUnread(entry));
-  }
+  });
   return unread;
 }
 
-std::vector<std::shared_ptr<const StoredObject>> ClaimGetter::claims() const {
-  std::vector<std::shared_ptr<const StoredObject>> claims;
-  for (const auto& [name, entry] : entries_) {
-    if (entry.object != nullptr && !entry.pods.empty()) {
-      claims.push_back(entry.object);
-    }
-  }
-  return claims;
-}
-
 std::size_t ClaimGetter::unsettled() const {
-  return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
-        return entry.second.due.has_value() || entry.second.is_asking;
-      }));
+  std::size_t count = 0;
+  ForEachOpen([&](const ObjectName&, const Entry& entry) {
+    if (entry.due.has_value() || entry.is_asking) ++count;
+  });
+  return count;
 }
 
 std::map<ObjectName, std::string> ClaimGetter::problems() const {
   std::map<ObjectName, std::string> problems;
-  for (const auto& [name, entry] : entries_) {
+  ForEachOpen([&](const ObjectName& name, const Entry& entry) {
     if (!entry.error.empty()) problems.emplace(name, entry.error);
-  }
+  });
   return problems;
 }
 

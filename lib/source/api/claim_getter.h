@@ -51,6 +51,9 @@ class ClaimGetter {
   /// Claims that are not among them any more are forgotten; that says nothing
   /// of whether they exist.
   void Want(TimePoint now, const WantedClaims& wanted);
+  /// The same of one claim, to which these pods refer.
+  void WantFor(TimePoint now, const ObjectName& claim,
+               const std::set<std::string>& pods);
   /// The version of resource.k8s.io; empty: none is served.
   void SetVersion(TimePoint now, const std::string& version);
 
@@ -77,8 +80,8 @@ class ClaimGetter {
   /// True once after the server did not know the version.
   bool TakeNotServed() { return std::exchange(not_served_, false); }
 
-  /// As they were read last.
-  std::vector<std::shared_ptr<const StoredObject>> claims() const;
+  /// As they were read last, by namespace and name.
+  const ObjectStore::Objects& objects() const { return objects_; }
   std::vector<ObjectChange> TakeChanges() {
     return std::exchange(changes_, {});
   }
@@ -112,6 +115,11 @@ class ClaimGetter {
     std::shared_ptr<const StoredObject> object;
   };
 
+  /// The claim may be another one, or asked for or not.
+  void Note(const ObjectName& claim);
+  /// Calls `visit(name, entry)` for each that is not quiet.
+  template <typename Visit>
+  void ForEachOpen(Visit visit) const;
   /// What was asked for; null when no pod refers to it any more.
   Entry* EndRequest(const ObjectName& claim);
   void OnObject(TimePoint now, Entry& entry, std::string_view body);
@@ -125,6 +133,9 @@ class ClaimGetter {
   const Random random_;
   std::string version_;
   std::map<ObjectName, Entry> entries_;
+  /// Those that are asked for, are to be, or were not read.
+  std::set<ObjectName> open_;
+  ObjectStore::Objects objects_;
   std::vector<ObjectChange> changes_;
   int requests_ = 0;
   bool refused_ = false;

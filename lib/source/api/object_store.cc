@@ -107,7 +107,7 @@ void ObjectStore::EndList() {
     if (listed_.count(uid) == 0) gone.push_back(uid);
   }
   for (const std::string& uid : gone) Erase(uid, /*is_reported=*/false);
-  for (auto& [uid, object] : listed_) Put(std::move(object));
+  for (const auto& [uid, object] : listed_) Put(object);
   listed_.clear();
   std::erase_if(problems_, [this](const auto& problem) {
     return objects_.count(problem.first) == 0;
@@ -136,19 +136,18 @@ std::vector<ObjectChange> ObjectStore::TakeChanges() {
   return std::exchange(changes_, {});
 }
 
-void ObjectStore::Put(std::shared_ptr<const StoredObject> object) {
-  std::shared_ptr<const StoredObject>& place = objects_[object->uid];
-  if (place == object) return;
-  place = object;
-  changes_.push_back({ObjectChange::Kind::kUpsert, false, std::move(object)});
+void ObjectStore::Put(const std::shared_ptr<const StoredObject>& object) {
+  const auto* known = objects_.Find(object->uid);
+  if (known != nullptr && *known == object) return;
+  objects_.insert_or_assign(object->uid, object);
+  changes_.push_back({ObjectChange::Kind::kUpsert, false, object});
 }
 
 void ObjectStore::Erase(const std::string& uid, bool is_reported) {
-  const auto found = objects_.find(uid);
-  if (found == objects_.end()) return;
-  changes_.push_back(
-      {ObjectChange::Kind::kDelete, is_reported, std::move(found->second)});
-  objects_.erase(found);
+  const auto* known = objects_.Find(uid);
+  if (known == nullptr) return;
+  changes_.push_back({ObjectChange::Kind::kDelete, is_reported, *known});
+  objects_.erase(uid);
 }
 
 }  // namespace devmgr::apiserver

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/manifests.h>
+#include <devmgr/persistent_map.h>
 
 #include <map>
 #include <memory>
@@ -47,7 +48,8 @@ struct ObjectChange {
 /// is reported. Thread-bound.
 class ObjectStore {
  public:
-  using Objects = std::map<std::string, std::shared_ptr<const StoredObject>>;
+  using Objects =
+      PersistentMap<std::string, std::shared_ptr<const StoredObject>>;
 
   explicit ObjectStore(Collection collection)
       : collection_(std::move(collection)) {}
@@ -72,7 +74,7 @@ class ObjectStore {
 
  private:
   std::shared_ptr<const StoredObject> Decode(std::string_view text);
-  void Put(std::shared_ptr<const StoredObject> object);
+  void Put(const std::shared_ptr<const StoredObject>& object);
   void Erase(const std::string& uid, bool is_reported);
 
   const Collection collection_;

@@ -22,33 +22,6 @@ const std::string* PodUidIn(const ObjectSnapshot& snapshot,
              : &malformed->second->pod.metadata.uid;
 }
 
-void PutPod(const StoredObject& stored, std::shared_ptr<const Pod> pod,
-            ObjectSnapshot* snapshot) {
-  snapshot->pods.erase(stored.name);
-  snapshot->malformed_pods.erase(stored.name);
-  if (pod != nullptr) {
-    snapshot->pods.emplace(stored.name, std::move(pod));
-  } else {
-    snapshot->malformed_pods.emplace(stored.name, stored.malformed);
-  }
-}
-
-void AddPod(const StoredObject& stored, std::shared_ptr<const Pod> pod,
-            const ObjectSnapshot& before, ObjectSnapshot* snapshot) {
-  const std::string* other = PodUidIn(*snapshot, stored.name);
-  if (other == nullptr) return PutPod(stored, std::move(pod), snapshot);
-  snapshot->complete = false;
-  AddProblem("pods",
-             fmt::format("the server lists two pods '{}', with the UIDs {} and "
-                         "{}",
-                         stored.name.ToString(), *other, stored.uid),
-             snapshot);
-  const std::string* known = PodUidIn(before, stored.name);
-  if (known != nullptr && *known == stored.uid) {
-    PutPod(stored, std::move(pod), snapshot);
-  }
-}
-
 /// What a kubelet shows the server of a pod of its files.
 bool IsMirror(const Pod& pod) {
   return pod.metadata.annotations.count("kubernetes.io/config.mirror") > 0;
@@ -63,34 +36,115 @@ std::shared_ptr<const T> Share(const StoredObject& stored) {
 }
 
 template <typename T>
-void AddOf(const StoredObject& stored, ObjectMap<T>* objects) {
+void PutOf(const StoredObject& stored, ObjectMap<T>* objects) {
   if (auto object = Share<T>(stored)) {
     objects->insert_or_assign(stored.name, std::move(object));
+  }
+}
+
+/// Whether it is an object that is shown.
+bool IsShown(const StoredObject& stored) {
+  if (stored.malformed != nullptr) return true;
+  const auto pod = Share<Pod>(stored);
+  return stored.object != nullptr && (pod == nullptr || !IsMirror(*pod));
+}
+
+bool IsPod(const StoredObject& stored) {
+  return stored.malformed != nullptr || Share<Pod>(stored) != nullptr;
+}
+
+void Put(const StoredObject& stored, ObjectSnapshot* snapshot) {
+  PutOf(stored, &snapshot->pods);
+  if (stored.malformed != nullptr) {
+    snapshot->malformed_pods.insert_or_assign(stored.name, stored.malformed);
+  }
+  PutOf(stored, &snapshot->claims);
+  PutOf(stored, &snapshot->device_classes);
+  PutOf(stored, &snapshot->resource_slices);
+}
+
+/// Takes away an object of the kind of `stored`, and of no other.
+void Take(const StoredObject& stored, ObjectSnapshot* snapshot) {
+  if (IsPod(stored)) {
+    snapshot->pods.erase(stored.name);
+    snapshot->malformed_pods.erase(stored.name);
+  } else if (Share<ResourceClaim>(stored) != nullptr) {
+    snapshot->claims.erase(stored.name);
+  } else if (Share<DeviceClass>(stored) != nullptr) {
+    snapshot->device_classes.erase(stored.name);
+  } else if (Share<ResourceSlice>(stored) != nullptr) {
+    snapshot->resource_slices.erase(stored.name);
   }
 }
 
 }  // namespace
 
 void GonePods::Add(const std::string& uid) {
-  if (!uids_.insert(PodUid{uid}).second) return;
+  if (!uids_.insert(PodUid{uid})) return;
   order_.push_back(uid);
   if (order_.size() <= kMax) return;
   uids_.erase(PodUid{order_.front()});
   order_.pop_front();
 }
 
-void AddObjects(const ObjectStore::Objects& objects,
-                const ObjectSnapshot& before, ObjectSnapshot* snapshot) {
-  for (const auto& [uid, stored] : objects) {
-    auto pod = Share<Pod>(*stored);
-    if (pod != nullptr && IsMirror(*pod)) continue;
-    if (pod != nullptr || stored->malformed != nullptr) {
-      AddPod(*stored, std::move(pod), before, snapshot);
-      continue;
+std::vector<std::shared_ptr<const StoredObject>> NamedObjects::OfName(
+    const ObjectName& name) const {
+  std::vector<std::shared_ptr<const StoredObject>> all;
+  for (auto it = names_.lower_bound({name, ""});
+       it != names_.end() && it->first == name; ++it) {
+    all.push_back(objects_.at(it->second));
+  }
+  return all;
+}
+
+void NamedObjects::Follow(const ObjectStore::Objects& objects,
+                          const ObjectSnapshot& shown,
+                          ObjectSnapshot* snapshot) {
+  std::set<ObjectName> names;
+  objects.VisitChangesSince(objects_, [&](const auto* was, const auto* is) {
+    if (was != nullptr && IsShown(*was->second)) {
+      names_.erase({was->second->name, was->first});
+      names.insert(was->second->name);
+      Take(*was->second, snapshot);
     }
-    AddOf(*stored, &snapshot->claims);
-    AddOf(*stored, &snapshot->device_classes);
-    AddOf(*stored, &snapshot->resource_slices);
+    if (is != nullptr && IsShown(*is->second)) {
+      names_.emplace(is->second->name, is->first);
+      names.insert(is->second->name);
+    }
+  });
+  objects_ = objects;
+  for (const ObjectName& name : names) Place(name, shown, snapshot);
+}
+
+void NamedObjects::Place(const ObjectName& name, const ObjectSnapshot& shown,
+                         ObjectSnapshot* snapshot) {
+  repeated_.erase(name);
+  const auto all = OfName(name);
+  if (all.empty()) return;
+  auto placed = all.back();
+  if (IsPod(*placed)) {
+    placed = all.front();
+    const std::string* known = PodUidIn(shown, name);
+    for (const auto& stored : all) {
+      if (known != nullptr && *known == stored->uid) placed = stored;
+    }
+    if (all.size() > 1) repeated_.insert(name);
+  }
+  Take(*placed, snapshot);
+  Put(*placed, snapshot);
+}
+
+void NamedObjects::Report(ObjectSnapshot* snapshot) const {
+  for (const ObjectName& name : repeated_) {
+    const auto all = OfName(name);
+    snapshot->complete = false;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      AddProblem("pods",
+                 fmt::format("the server lists two pods '{}', with the UIDs {} "
+                             "and {}",
+                             name.ToString(), all[0]->uid, all[i]->uid),
+                 snapshot);
+    }
   }
 }
 
@@ -103,10 +157,25 @@ void AddProblem(const std::string& where, const std::string& message,
   snapshot->problems.push_back(std::move(problem));
 }
 
-WantedClaims ClaimsWantedBy(const ObjectSnapshot& snapshot) {
-  WantedClaims wanted;
-  for (const auto& [name, pod] : snapshot.pods) AddClaimsOf(*pod, &wanted);
-  return wanted;
+std::set<ObjectName> ClaimsOfPods::Changed(const ObjectMap<Pod>& pods) {
+  std::set<ObjectName> changed;
+  pods.VisitChangesSince(pods_, [&](const auto* was, const auto* is) {
+    WantedClaims before;
+    WantedClaims now;
+    if (was != nullptr) AddClaimsOf(*was->second, &before);
+    if (is != nullptr) AddClaimsOf(*is->second, &now);
+    for (const auto& [claim, uids] : before) {
+      for (const std::string& uid : uids) wanted_[claim].erase(uid);
+      if (wanted_[claim].empty()) wanted_.erase(claim);
+      changed.insert(claim);
+    }
+    for (const auto& [claim, uids] : now) {
+      wanted_[claim].insert(uids.begin(), uids.end());
+      changed.insert(claim);
+    }
+  });
+  pods_ = pods;
+  return changed;
 }
 
 }  // namespace devmgr::apiserver

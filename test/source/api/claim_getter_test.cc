@@ -85,8 +85,8 @@ TEST_F(ClaimGetterTest, GetsAClaimThatAPodRefersTo) {
   Answer(200, ClaimText("u-c", 7, true, {"u-p"}));
   EXPECT_THAT(TakeChanges(), ElementsAre("+u-c@7"));
   EXPECT_EQ(WaitForNext(), "never");
-  ASSERT_EQ(getter.claims().size(), 1u);
-  EXPECT_EQ(getter.claims()[0]->name, kClaim);
+  ASSERT_EQ(getter.objects().size(), 1u);
+  EXPECT_EQ(getter.objects().begin()->second->name, kClaim);
 }
 
 TEST_F(ClaimGetterTest, AsksAgainUntilTheClaimIsReservedForThePod) {
@@ -138,7 +138,7 @@ TEST_F(ClaimGetterTest, AClaimThatIsMissingIsGoneAndAskedForAgain) {
   WaitForNext();
   Answer(404, NotFoundText());
   EXPECT_THAT(TakeChanges(), ElementsAre("-u-c@7"));
-  EXPECT_THAT(getter.claims(), IsEmpty());
+  EXPECT_THAT(getter.objects(), IsEmpty());
   EXPECT_FALSE(getter.TakeNotServed());
   WaitForNext();
   Answer(200, ClaimText("u-d", 9, true, {"u-p"}));
@@ -163,7 +163,7 @@ TEST_F(ClaimGetterTest, ANotFoundOfTheVersionSaysNothingOfTheClaim) {
   Answer(404, "404 page not found");
   EXPECT_TRUE(getter.TakeNotServed());
   EXPECT_THAT(TakeChanges(), IsEmpty());
-  EXPECT_EQ(getter.claims().size(), 1u);
+  EXPECT_EQ(getter.objects().size(), 1u);
 }
 
 TEST_F(ClaimGetterTest, Api037ReadsTheClaimInTheVersionThatIsServed) {
@@ -191,7 +191,7 @@ TEST_F(ClaimGetterTest, ForgetsWhatNoPodRefersTo) {
   Next();
   getter.Want(now, {});
   Answer(200, ClaimText("u-c", 7, true, {"u-p"}));
-  EXPECT_THAT(getter.claims(), IsEmpty());
+  EXPECT_THAT(getter.objects(), IsEmpty());
   EXPECT_THAT(TakeChanges(), IsEmpty());
   EXPECT_EQ(WaitForNext(), "never");
 }

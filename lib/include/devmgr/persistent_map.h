@@ -4,18 +4,20 @@
 // nodes with the original, and later changes of either do not touch the other.
 #pragma once
 
+#include <devmgr/copy_on_write.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-
-#include "common/copy_on_write.h"
+#include <vector>
 
 namespace devmgr {
 
@@ -132,6 +134,10 @@ class PersistentTree {
   bool contains(const SomeKey& key) const {
     return Look(key) != nullptr;
   }
+  template <typename SomeKey = key_type>
+  std::size_t count(const SomeKey& key) const {
+    return contains(key) ? 1 : 0;
+  }
 
   void clear() {
     root_ = {};
@@ -144,9 +150,32 @@ class PersistentTree {
     return root_.get() == other.root_.get();
   }
 
+  /// Calls `visit(const Entry* before, const Entry* now)` for each key whose
+  /// entry is another one than in `before`, in the order of keys; null where
+  /// there is none. What both have in common is passed over: after few changes
+  /// of a copy it costs the logarithm of the size for each of them.
+  template <typename Visit>
+  void VisitChangesSince(const PersistentTree& before, Visit visit) const {
+    Compare(before, *this, [&](const Entry* was, const Entry* is) {
+      visit(was, is);
+      return true;
+    });
+  }
+
   friend bool operator==(const PersistentTree& a, const PersistentTree& b) {
     return a.size_ == b.size_ &&
-           (a.SharesAllWith(b) || std::equal(a.begin(), a.end(), b.begin()));
+           Compare(a, b, [](const Entry*, const Entry*) { return false; });
+  }
+
+  /// How many were erased of those for which `is_to_go(entry)` holds.
+  template <typename Predicate>
+  friend std::size_t erase_if(PersistentTree& tree, Predicate is_to_go) {
+    std::vector<key_type> keys;
+    for (const Entry& entry : tree) {
+      if (is_to_go(entry)) keys.push_back(KeyOf()(entry));
+    }
+    for (const key_type& key : keys) tree.Remove(key);
+    return keys.size();
   }
 
  protected:
@@ -195,6 +224,78 @@ class PersistentTree {
     Ref right;
     Entry entry;
   };
+
+  /// Walks a tree in order, and passes over what it need not look into.
+  class Cursor {
+   public:
+    explicit Cursor(const PersistentTree& tree) {
+      Push(tree.root_.get(), true);
+    }
+    bool at_end() const { return depth_ == 0; }
+    /// Of a whole subtree, else of an entry alone.
+    const Node* node() const { return path_[depth_ - 1].node; }
+    bool is_whole() const { return path_[depth_ - 1].is_whole; }
+    std::uint32_t height() const { return node()->height; }
+    void Pass() { --depth_; }
+    /// From a whole subtree to the first of its parts.
+    void Open() {
+      const Node* const opened = node();
+      Pass();
+      Push(opened->right.get(), true);
+      Push(opened, false);
+      Push(opened->left.get(), true);
+    }
+
+   private:
+    struct Item {
+      const Node* node;
+      bool is_whole;
+    };
+    void Push(const Node* node, bool is_whole) {
+      if (node != nullptr) path_[depth_++] = {node, is_whole};
+    }
+    std::size_t depth_ = 0;
+    std::array<Item, 2 * kMostHeight + 1> path_;
+  };
+
+  /// `visit(before, now)` as above; false: it is not to go on, nor does this.
+  template <typename Visit>
+  static bool Compare(const PersistentTree& before, const PersistentTree& now,
+                      Visit visit) {
+    Cursor a(before);
+    Cursor b(now);
+    while (!a.at_end() || !b.at_end()) {
+      if (OpenOrPass(a, b)) continue;
+      const int order = a.at_end()   ? 1
+                        : b.at_end() ? -1
+                                     : Order(KeyOf()(a.node()->entry),
+                                             KeyOf()(b.node()->entry));
+      const Entry* const was = order <= 0 ? &a.node()->entry : nullptr;
+      const Entry* const is = order >= 0 ? &b.node()->entry : nullptr;
+      if (order <= 0) a.Pass();
+      if (order >= 0) b.Pass();
+      if (order == 0 && *was == *is) continue;
+      if (!visit(was, is)) return false;
+    }
+    return true;
+  }
+  /// False when what remains to be done is to compare two entries. The higher
+  /// of two subtrees is opened first: thus both come to one that they share.
+  static bool OpenOrPass(Cursor& a, Cursor& b) {
+    const bool whole_a = !a.at_end() && a.is_whole();
+    const bool whole_b = !b.at_end() && b.is_whole();
+    if (!a.at_end() && !b.at_end() && a.node() == b.node() &&
+        whole_a == whole_b) {
+      a.Pass();
+      b.Pass();
+      return true;
+    }
+    const std::uint32_t height_a = whole_a ? a.height() : 0;
+    const std::uint32_t height_b = whole_b ? b.height() : 0;
+    if (whole_a && height_a >= height_b) a.Open();
+    if (whole_b && height_b >= height_a) b.Open();
+    return whole_a || whole_b;
+  }
 
   template <typename A, typename B>
   static int Order(const A& a, const B& b) {
@@ -340,6 +441,17 @@ class PersistentMap
   using key_type = Key;
   using mapped_type = Value;
 
+  PersistentMap() = default;
+  /// Of several with one key the first counts.
+  PersistentMap(std::initializer_list<std::pair<Key, Value>> entries) {
+    for (const auto& [key, value] : entries) emplace(key, value);
+  }
+
+  /// False: there was an entry, which stays.
+  bool emplace(Key key, Value value) {
+    return !this->contains(key) &&
+           this->Put({std::move(key), std::move(value)});
+  }
   /// False: there was an entry, which is replaced.
   bool insert_or_assign(Key key, Value value) {
     return this->Put({std::move(key), std::move(value)});
@@ -383,6 +495,11 @@ template <typename Key, typename Less = std::less<>>
 class PersistentSet : public PersistentTree<Key, std::identity, Less> {
  public:
   using key_type = Key;
+
+  PersistentSet() = default;
+  PersistentSet(std::initializer_list<Key> keys) {
+    for (const Key& key : keys) insert(key);
+  }
 
   /// False: it was there, and is replaced.
   bool insert(Key key) { return this->Put(std::move(key)); }
