@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,106 @@ TEST(PersistentMapTest, EveryCopyOfARandomHistoryStays) {
       ASSERT_EQ(EntriesOf(copy), entries);
     }
   }
+}
+
+using Change = std::tuple<std::string, int, int>;  ///< 0: there is none.
+
+std::vector<Change> ChangesOf(const Map& before, const Map& now) {
+  std::vector<Change> changes;
+  now.VisitChangesSince(before, [&](const auto* was, const auto* is) {
+    changes.emplace_back((was != nullptr ? was : is)->first,
+                         was != nullptr ? was->second : 0,
+                         is != nullptr ? is->second : 0);
+  });
+  return changes;
+}
+
+std::vector<Change> ChangesOf(const std::map<std::string, int>& before,
+                              const std::map<std::string, int>& now) {
+  std::map<std::string, std::pair<int, int>> all;
+  for (const auto& [key, value] : before) all[key].first = value;
+  for (const auto& [key, value] : now) all[key].second = value;
+  std::vector<Change> changes;
+  for (const auto& [key, values] : all) {
+    if (values.first == values.second) continue;
+    changes.emplace_back(key, values.first, values.second);
+  }
+  return changes;
+}
+
+/// Between any two moments of a history, in both directions, and to one that
+/// shares nothing with it.
+TEST(PersistentMapTest, EveryDifferenceOfARandomHistoryIsVisited) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Map map;
+    std::map<std::string, int> model;
+    std::vector<std::pair<Map, std::map<std::string, int>>> moments;
+    for (int step = 1; step <= 1'000; ++step) {
+      const std::string key = std::to_string(random() % (20 * seed));
+      if (random() % 3 == 0) {
+        map.erase(key);
+        model.erase(key);
+      } else {
+        const int value = 1 + static_cast<int>(random() % 3);
+        map.insert_or_assign(key, value);
+        model[key] = value;
+      }
+      if (random() % 50 == 0) moments.emplace_back(map, model);
+    }
+    Map other;
+    for (const auto& [key, value] : model) other.insert_or_assign(key, value);
+    moments.emplace_back(other, model);
+    for (const auto& [before, model_before] : moments) {
+      for (const auto& [now, model_now] : moments) {
+        ASSERT_EQ(ChangesOf(before, now), ChangesOf(model_before, model_now));
+        ASSERT_EQ(before == now, model_before == model_now);
+      }
+    }
+  }
+}
+
+/// Counts how often it is compared.
+struct Compared {
+  int value = 0;
+  int* comparisons;
+  friend bool operator==(const Compared& a, const Compared& b) {
+    ++*a.comparisons;
+    return a.value == b.value;
+  }
+};
+
+TEST(PersistentMapTest, WhatIsSharedIsPassedOver) {
+  constexpr int kSize = 10'000;
+  int comparisons = 0;
+  PersistentMap<int, Compared> map;
+  for (int i = 0; i < kSize; ++i)
+    map.insert_or_assign(2 * i, {i, &comparisons});
+  PersistentMap<int, Compared> changed = map;
+  changed.insert_or_assign(kSize, {-1, &comparisons});
+  changed.insert_or_assign(kSize / 2 + 1, {-2, &comparisons});
+  changed.erase(kSize + kSize / 2);
+  std::vector<int> keys;
+  changed.VisitChangesSince(map, [&](const auto* was, const auto* is) {
+    keys.push_back((was != nullptr ? was : is)->first);
+  });
+  EXPECT_EQ(keys, (std::vector<int>{kSize / 2 + 1, kSize, kSize + kSize / 2}));
+  // Three paths of a tree of that size.
+  EXPECT_LE(comparisons, 3 * 20);
+}
+
+TEST(PersistentMapTest, IsMadeAndThinnedAsAMapIs) {
+  Map map{{"a", 1}, {"b", 2}, {"a", 3}};
+  EXPECT_EQ(EntriesOf(map), (Entries{{"a", 1}, {"b", 2}}));
+  EXPECT_FALSE(map.emplace("b", 4));
+  EXPECT_TRUE(map.emplace("c", 5));
+  EXPECT_EQ(map.count("c"), 1U);
+  EXPECT_EQ(map.count("d"), 0U);
+  EXPECT_EQ(erase_if(map, [](const auto& e) { return e.second % 2 == 1; }), 2U);
+  EXPECT_EQ(EntriesOf(map), (Entries{{"b", 2}}));
+  const PersistentSet<int> set{3, 1, 3};
+  EXPECT_EQ(std::vector<int>(set.begin(), set.end()), (std::vector<int>{1, 3}));
 }
 
 /// Counts how often it is copied.
