@@ -7,13 +7,13 @@
 namespace devmgr::pods {
 namespace {
 
-const ObjectName& NameOf(const ObjectName& name) { return name; }
+const ObjectName& NameOfEntry(const ObjectName& name) { return name; }
 template <typename T>
-const ObjectName& NameOf(
+const ObjectName& NameOfEntry(
     const std::pair<ObjectName, std::shared_ptr<const T>>& entry) {
   return entry.first;
 }
-const ObjectName& NameOf(
+const ObjectName& NameOfEntry(
     const std::pair<PodUid, std::shared_ptr<const state::PodRecord>>& pod) {
   return pod.second->name;
 }
@@ -24,13 +24,13 @@ void AddChanged(const Entries& before, const Entries& now,
                 std::set<ObjectName>* names) {
   now.VisitChangesSince(before, [&](const auto* was, const auto* is) {
     if (was == nullptr || is == nullptr) {
-      names->insert(NameOf(was != nullptr ? *was : *is));
+      names->insert(NameOfEntry(was != nullptr ? *was : *is));
     }
   });
 }
 
 template <typename Base>
-bool Has(const Base& base, const ObjectName& pod) {
+bool HasPod(const Base& base, const ObjectName& pod) {
   return base.pods.contains(pod) || base.malformed_pods.contains(pod);
 }
 
@@ -70,7 +70,7 @@ void SourcePods::Follow(const ObjectSnapshot& snapshot) {
                                   if (is == nullptr) lacking_.erase(was->first);
                                 });
   for (const ObjectName& name : Changed(followed_, now)) {
-    const bool is_there = Has(now, name);
+    const bool is_there = HasPod(now, name);
     for (const PodUid& uid : state_.PodsNamed(name)) {
       if (is_there) {
         lacking_.erase(uid);
@@ -122,15 +122,16 @@ void SourcePods::NoteSeen(const ObjectSnapshot& snapshot) {
     const bool is_own =
         now.malformed_pods.contains(name) ||
         (now.pods.contains(name) && !now.vouched_pods.contains(name));
-    if (is_own) seen_[name] = snapshot.watch;
+    // Without a watch it says nothing of where a pod has gone.
+    if (is_own && snapshot.watch != 0) seen_[name] = snapshot.watch;
   };
-  if (snapshot.watch == 0) {
-    // It says nothing of where a pod has gone.
-  } else if (snapshot.watch == watch_) {
-    for (const ObjectName& name : changed) note(name);
-  } else {
+  if (snapshot.watch != watch_) {
+    std::erase_if(seen_,
+                  [this](const auto& entry) { return !IsHeld(entry.first); });
     for (const auto& [name, pod] : now.pods) note(name);
     for (const auto& [name, pod] : now.malformed_pods) note(name);
+  } else {
+    for (const ObjectName& name : changed) note(name);
   }
   watch_ = snapshot.watch;
   seen_base_ = std::move(now);

@@ -13,7 +13,9 @@ namespace {
 
 constexpr char kNode[] = "node";
 
-ObjectName NameOf(unsigned number) { return {"ns", std::to_string(number)}; }
+ObjectName IdentifiedName(unsigned number) {
+  return {"ns", std::to_string(number)};
+}
 
 /// A source and a ledger that change at random.
 class RandomObjects {
@@ -21,7 +23,7 @@ class RandomObjects {
   explicit RandomObjects(unsigned seed) : random_(seed) {}
 
   void Change() {
-    const ObjectName name = NameOf(random_() % 12);
+    const ObjectName name = IdentifiedName(random_() % 12);
     switch (random_() % 7) {
       case 0:
         snapshot.pods.erase(name);

@@ -16,21 +16,21 @@ namespace {
 
 constexpr unsigned kPods = 8;
 
-ObjectName NameOf(unsigned number) { return {"ns", std::to_string(number)}; }
+ObjectName HeldName(unsigned number) { return {"ns", std::to_string(number)}; }
 
-bool Has(const ObjectSnapshot& snapshot, const ObjectName& pod) {
+bool HasPodOf(const ObjectSnapshot& snapshot, const ObjectName& pod) {
   return snapshot.pods.contains(pod) || snapshot.malformed_pods.contains(pod);
 }
 
 /// The same as SourcePods, by walks over all pods.
-class Model {
+class WalkedPods {
  public:
-  explicit Model(const state::State& state) : state_(state) {}
+  explicit WalkedPods(const state::State& state) : state_(state) {}
 
   std::set<PodUid> Lacking(const ObjectSnapshot& snapshot) const {
     std::set<PodUid> lacking;
     for (const auto& [uid, pod] : state_.pods) {
-      if (!Has(snapshot, pod->name)) lacking.insert(uid);
+      if (!HasPodOf(snapshot, pod->name)) lacking.insert(uid);
     }
     return lacking;
   }
@@ -78,7 +78,7 @@ class RandomSource {
   }
 
   void Change() {
-    const ObjectName name = NameOf(random_() % kPods);
+    const ObjectName name = HeldName(random_() % kPods);
     const bool there = random_() % 2 == 0;
     switch (random_() % 8) {
       case 0:
@@ -150,7 +150,7 @@ TEST(SourcePodsTest, ARandomHistoryComesToWhatWalksFind) {
     state::State state;
     RandomSource source(seed, &state);
     SourcePods pods(state);
-    Model model(state);
+    WalkedPods model(state);
     std::mt19937 random(seed);
     for (int step = 0; step < 200; ++step) {
       SCOPED_TRACE(step);
@@ -167,7 +167,7 @@ TEST(SourcePodsTest, ARandomHistoryComesToWhatWalksFind) {
         ASSERT_EQ(pods.has_own(), model.has_own);
       }
       for (unsigned i = 0; i < kPods; ++i) {
-        const ObjectName name = NameOf(i);
+        const ObjectName name = HeldName(i);
         const auto seen = model.seen.find(name);
         ASSERT_EQ(pods.SeenIn(name),
                   seen == model.seen.end() ? 0 : seen->second);
