@@ -5,6 +5,7 @@ the test as the rest of the node's agent."""
 import json
 import os
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'interop'))
@@ -15,7 +16,6 @@ from control_plane import NODE, ControlPlane  # noqa: E402
 
 CLASS = 'gpu.example.com'
 GPU = 'example.com/gpu'
-CANNOT_RUN = 77  # exit code of container_of_pod
 IMPLICIT = f'deviceclass.resource.kubernetes.io/{CLASS}'
 
 
@@ -27,6 +27,39 @@ def container(name, **keywords):
   if 'claims' in keywords:
     resources['claims'] = [{'name': claim} for claim in keywords['claims']]
   return {'name': name, 'image': 'devmgr.test/busybox:1', 'resources': resources}
+
+
+class Runtime:
+  """containerd behind a shim, with a client that does what it is asked to."""
+
+  def __init__(self, program, log, *arguments):
+    self.lines = []
+    self.why_not = self.socket = ''
+    # Over with its input.
+    self._process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=log, text=True)
+    words = self._process.stdout.readline().split()
+    if words:
+      self.socket = words[1]
+      return
+    self.why_not = f'exit code {self._process.wait()}'
+
+  def ask(self, *words):
+    """Why it failed, or ''. What it printed is in `lines`."""
+    self._process.stdin.write(' '.join(words) + '\n')
+    self._process.stdin.flush()
+    self.lines = []
+    for line in self._process.stdout:
+      if line == 'done\n':
+        return ''
+      if line.startswith('failed '):
+        return line
+      self.lines.append(line.rstrip('\n'))
+    return 'the runtime ended'
+
+  def stop(self):
+    self._process.stdin.close()
+    self._process.wait()
 
 
 class Node:
@@ -43,10 +76,21 @@ class Node:
   def tool(self, name):
     return os.path.join(self._tools, name, name)
 
-  def start(self):
+  def start(self, runtime=''):
+    """With the socket of a container runtime as the agent of the node, too."""
+    more = []
+    if runtime:
+      with open(self.root + '/config.yaml', 'w', encoding='utf-8') as config:
+        config.write('apiServer: {nodeAgent: true}\n')
+      more = ['--config', self.root + '/config.yaml', '--runtime-endpoint', runtime]
     self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'), '--root', self.root,
                           '--node-name', NODE, '--kubeconfig', self._plane.kubeconfigs['node'],
-                          '--cdi-spec-dir', self.cdi)
+                          '--cdi-spec-dir', self.cdi, *more)
+
+  def restart(self, runtime=''):
+    self.daemon.stop()
+    self.start(runtime)
+    return wait_for(lambda: self.ctl('status').returncode == 0)
 
   def start_driver(self, devices):
     self.devices = devices
@@ -115,7 +159,8 @@ class Cluster:
     os.makedirs(folder + '/node')
     self.node = Node(build_root + '/tools', build_root + '/test/interop/bin', self.plane,
                      folder + '/node')
-    self._look = build_root + '/test/cluster/container_of_pod'
+    self._program = build_root + '/test/cluster/runtime_of_node'
+    self._runtime = None
 
   def check(self, good, name, detail=''):
     """One case; a failed one shows how the node is."""
@@ -167,13 +212,13 @@ class Cluster:
 
   # What users do.
 
-  def make_pod(self, name, containers, init=(), claims=()):
+  def make_pod(self, name, containers, init=(), claims=(), **spec):
     """`claims` is a list of entries of `spec.resourceClaims`. Returns its UID."""
     return self.api.create({
         'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': name},
         'spec': {'containers': containers, 'initContainers': list(init),
                  'resourceClaims': list(claims), 'tolerations': [{'operator': 'Exists'}],
-                 'terminationGracePeriodSeconds': 600}})['metadata']['uid']
+                 'terminationGracePeriodSeconds': 600, **spec}})['metadata']['uid']
 
   def make_template(self, name, count=1):
     self.api.create({'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceClaimTemplate',
@@ -228,14 +273,20 @@ class Cluster:
       return False
     return self.node.ctl('wait', 'pod', name, '--for=ready', '--timeout', '60s').returncode == 0
 
-  def look_into(self, pod, names):
-    """Runs containers of the pod as a CRI client behind the shim. What they print."""
-    return run([self._look, self.node.root + '/devmgr.sock', self.node.cdi, pod,
-                self.pod(pod)['metadata']['uid'], *names])
+  def runtime(self):
+    """The node's runtime, which is started when it is first needed."""
+    if self._runtime is None:
+      with open(self.folder + '/runtime.log', 'wb') as log:
+        self._runtime = Runtime(self._program, log, self.node.root + '/devmgr.sock',
+                                self.node.cdi)
+      if self._runtime.why_not:
+        with open(self.folder + '/runtime.log', encoding='utf-8') as log:
+          self._runtime.why_not = log.read().strip() or self._runtime.why_not
+    return self._runtime
 
   def finish(self, name):
-    """The last delete of a pod whose containers have ended. The node's agent does
-    that; devmgrd does not yet, so the test does."""
+    """The last delete of a pod whose containers have ended, where devmgrd is not
+    the agent of the node."""
     pod = self.pod(name)
     return pod is None or self.api.delete('Pod', name, grace=0, uid=pod['metadata']['uid'])
 
@@ -275,8 +326,10 @@ class Cluster:
                        'the driver publishes its devices', self.plane.tail('kube-apiserver')))
 
   def stop(self):
+    if self._runtime is not None and not self._runtime.why_not:
+      self._runtime.stop()
     self.node.stop()
     self.plane.stop()
 
 
-__all__ = ['CANNOT_RUN', 'CLASS', 'GPU', 'IMPLICIT', 'Cluster', 'Refused', 'container']
+__all__ = ['CLASS', 'GPU', 'IMPLICIT', 'Cluster', 'Refused', 'container']

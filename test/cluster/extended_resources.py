@@ -2,7 +2,7 @@
 """Pods that want nothing but extended resources, which a DeviceClass backs."""
 
 from interop import DRIVER, wait_for
-from cluster import CANNOT_RUN, GPU, IMPLICIT, container
+from cluster import GPU, IMPLICIT, container
 
 
 def wanted(cluster, pod):
@@ -47,18 +47,22 @@ def one_container(cluster):
 def in_containers(cluster, pod, names):
   """Real containers of the pod, behind the shim, see what they were given."""
   case = 'extended resources: real containers have their devices'
-  done = cluster.look_into(pod, names)
-  if done.returncode == CANNOT_RUN:
-    cluster.tap.skip(case, 'cannot run containers here: ' + done.stderr.strip())
+  runtime = cluster.runtime()
+  if runtime.why_not:
+    cluster.tap.skip(case, 'cannot run containers here: ' + runtime.why_not)
     return
+  uid = cluster.pod(pod)['metadata']['uid']
+  got = []
+  for name in names:
+    why = runtime.ask('look', pod, uid, name)
+    got += [why] if why else runtime.lines
   want = []
   for name, given in wanted(cluster, pod).items():
     devices = ['gpu-' + each.rsplit('-', 1)[1] for each in given]
     # Of one variable that several devices set the last one is left.
     variable = cluster.node.gets(pod)[name][-1].rsplit('-', 1)[1]
     want += [f'{name}: GPU=gpu-{variable}'] + [f'{name}: node /dev/{each} 1:3' for each in devices]
-  cluster.check(done.stdout.splitlines() == want, case,
-                f'got:\n{done.stdout}{done.stderr}want:\n' + '\n'.join(want))
+  cluster.equal(got, want, case)
 
 
 def all_cases(cluster):

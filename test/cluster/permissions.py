@@ -12,7 +12,7 @@ from control_plane import NODE
 DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs',
                         'cluster.md')
 ALLOWED = {  # (verb, resource) that a node may send; '' is discovery
-    ('list', 'pods'), ('watch', 'pods'), ('get', 'resourceclaims'), ('get', ''),
+    ('list', 'pods'), ('watch', 'pods'), ('get', 'pods'), ('get', 'resourceclaims'), ('get', ''),
     # What is written, and read for that.
     ('patch', 'nodes/status'), ('get', 'nodes'), ('create', 'events'), ('patch', 'events'),
     ('list', 'resourceslices'), ('watch', 'resourceslices'), ('delete', 'resourceslices'),
