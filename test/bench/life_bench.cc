@@ -55,8 +55,7 @@ class Node {
                                     std::make_shared<Pod>(pod));
       if (!with_claims) continue;
       auto claim = std::make_shared<ResourceClaim>(ClaimOf(pod, kDriverName));
-      objects.claims.insert_or_assign(claim->metadata.FullName(),
-                                      std::move(claim));
+      objects.claims.insert_or_assign(claim->metadata.FullName(), claim);
     }
     source_->Publish(objects);
     WaitUntil("the objects do not arrive",

@@ -54,7 +54,7 @@ class JoinedSourceTest : public ::testing::Test {
     pod->metadata.name = name;
     pod->metadata.uid = uid;
     pod->spec.priority = priority;
-    objects->pods.insert_or_assign(pod->metadata.FullName(), std::move(pod));
+    objects->pods.insert_or_assign(pod->metadata.FullName(), pod);
   }
   static ObjectSnapshot Complete(std::uint64_t watch, bool vouched = false) {
     ObjectSnapshot objects;

@@ -448,13 +448,15 @@ class PersistentMap
   }
 
   /// False: there was an entry, which stays.
-  bool emplace(Key key, Value value) {
+  template <typename SomeValue = Value>
+  bool emplace(Key key, SomeValue&& value) {
     return !this->contains(key) &&
-           this->Put({std::move(key), std::move(value)});
+           insert_or_assign(std::move(key), std::forward<SomeValue>(value));
   }
   /// False: there was an entry, which is replaced.
-  bool insert_or_assign(Key key, Value value) {
-    return this->Put({std::move(key), std::move(value)});
+  template <typename SomeValue = Value>
+  bool insert_or_assign(Key key, SomeValue&& value) {
+    return this->Put({std::move(key), Value(std::forward<SomeValue>(value))});
   }
   /// The value of `key`, to be changed before the map is; a new one, of the key
   /// that `make_key` gives, where there was none. Nothing is copied unless

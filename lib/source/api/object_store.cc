@@ -98,7 +98,8 @@ std::shared_ptr<const StoredObject> ObjectStore::Decode(std::string_view text) {
 
 void ObjectStore::AddListed(std::string_view text) {
   std::shared_ptr<const StoredObject> object = Decode(text);
-  listed_.insert_or_assign(object->uid, std::move(object));
+  const std::string uid = object->uid;
+  listed_.insert_or_assign(uid, std::move(object));
 }
 
 void ObjectStore::EndList() {
