@@ -28,26 +28,54 @@ void PodStatusKeeper::Start() {
 void PodStatusKeeper::OnObjects() {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (!is_agent_) return;
+  static const ObjectSnapshot kNone;
   const auto objects = parts_.objects();
-  ++round_;
-  for (const auto& [name, pod] : objects->pods) See(pod);
-  for (const auto& [name, malformed] : objects->malformed_pods) {
-    See({malformed, &malformed->pod});
+  const ObjectSnapshot& before = objects_ != nullptr ? *objects_ : kNone;
+  std::map<std::string, std::shared_ptr<const Pod>> seen;
+  std::set<std::string> gone;
+  objects->pods.VisitChangesSince(
+      before.pods, [&](const auto* was, const auto* is) {
+        if (was != nullptr) gone.insert(was->second->metadata.uid);
+        if (is != nullptr) seen[is->second->metadata.uid] = is->second;
+      });
+  objects->malformed_pods.VisitChangesSince(
+      before.malformed_pods, [&](const auto* was, const auto* is) {
+        if (was != nullptr) gone.insert(was->second->pod.metadata.uid);
+        if (is == nullptr) return;
+        seen[is->second->pod.metadata.uid] = {is->second, &is->second->pod};
+      });
+  for (const std::string& uid : gone) {
+    if (objects->complete && !seen.contains(uid)) Forget(PodUid{uid});
   }
-  if (objects->complete) {
-    std::erase_if(pods_,
-                  [&](const auto& pod) { return pod.second.round != round_; });
-    std::erase_if(failures_, [&](const auto& failure) {
-      return !pods_.contains(failure.first);
-    });
-  }
+  for (auto& [uid, pod] : seen) See(std::move(pod));
+  const bool is_newly_complete = objects->complete && !before.complete;
+  if (is_newly_complete) ForgetAllBut(*objects);
+  objects_ = objects;
   Arm();
+}
+
+void PodStatusKeeper::Forget(const PodUid& uid) {
+  pods_.erase(uid);
+  failures_.erase(uid);
+}
+
+void PodStatusKeeper::ForgetAllBut(const ObjectSnapshot& objects) {
+  std::erase_if(pods_, [&](const auto& known) {
+    const ObjectName name = known.second.pod->metadata.FullName();
+    const auto* pod = objects.pods.Find(name);
+    const auto* malformed = objects.malformed_pods.Find(name);
+    return (pod == nullptr || (*pod)->metadata.uid != known.first.value) &&
+           (malformed == nullptr ||
+            (*malformed)->pod.metadata.uid != known.first.value);
+  });
+  std::erase_if(failures_, [&](const auto& failure) {
+    return !pods_.contains(failure.first);
+  });
 }
 
 void PodStatusKeeper::See(std::shared_ptr<const Pod> pod) {
   const PodUid uid{pod->metadata.uid};
   Known& known = pods_[uid];
-  known.round = round_;
   if (known.pod == pod) return;
   known.pod = std::move(pod);
   changed_.insert(uid);

@@ -7,7 +7,6 @@
 #include <devmgr/status_types.h>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,20 +57,23 @@ class PodStatusKeeper {
  private:
   struct Known {
     std::shared_ptr<const Pod> pod;
-    std::uint64_t round = 0;  ///< Of the objects that it was among last.
     std::shared_ptr<const PodRun> run;
     std::optional<ReportedPodStatus> last;
     bool is_finished = false;
   };
 
   void See(std::shared_ptr<const Pod> pod);
+  void Forget(const PodUid& uid);
+  /// All that `objects` lacks, which is complete.
+  void ForgetAllBut(const ObjectSnapshot& objects);
   void Arm();
   void Look();
   void LookAt(const PodUid& uid, const RuntimeSnapshot* runtime, Known* known);
 
   const Parts parts_;
   const bool is_agent_;
-  std::uint64_t round_ = 0;
+  /// Of the source, as they were looked at last; null: not yet.
+  std::shared_ptr<const ObjectSnapshot> objects_;
   std::map<PodUid, Known> pods_;  ///< Of the source.
   /// Of pods of the source, and of some that it may have yet.
   std::map<PodUid, podstatus::PodFailure> failures_;

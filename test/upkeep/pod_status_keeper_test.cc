@@ -84,7 +84,8 @@ class PodStatusKeeperTest : public ::testing::Test {
     pod.status.phase = phase;
     pod.spec.containers.resize(1);
     pod.spec.containers[0].name = "c";
-    objects_.pods[{"ns", name}] = std::make_shared<const Pod>(std::move(pod));
+    objects_.pods.insert_or_assign({"ns", name},
+                                   std::make_shared<const Pod>(std::move(pod)));
     objects_.complete = true;
   }
   void PutInfo(const std::string& name, PodState state = PodState::kReady) {
@@ -240,12 +241,54 @@ TEST_F(PodStatusKeeperTest, AnotherPodOfTheNameIsAnother) {
   Run({"a"});
   Start();
   EXPECT_THAT(Set(), SizeIs(1));
-  Pod pod = *objects_.pods[{"ns", "a"}];
+  Pod pod = *objects_.pods.at(ObjectName{"ns", "a"});
   pod.metadata.uid = "u-b";
-  objects_.pods[{"ns", "a"}] = std::make_shared<const Pod>(pod);
+  objects_.pods.insert_or_assign({"ns", "a"}, std::make_shared<const Pod>(pod));
   PutInfo("b");
   keeper_->OnObjects();
   EXPECT_THAT(Set(), ElementsAre("ns/a u-b Pending"));
+}
+
+// What it was said of stays known, so that nothing is said twice.
+TEST_F(PodStatusKeeperTest, APodStaysKnownWhileItsManifestIsMended) {
+  PutPod("a");
+  PutInfo("a");
+  Run({"a"});
+  Start();
+  EXPECT_THAT(Set(), SizeIs(1));
+  MalformedPod malformed;
+  malformed.pod = *objects_.pods.at(ObjectName{"ns", "a"});
+  objects_.pods.clear();
+  objects_.malformed_pods.insert_or_assign(
+      {"ns", "a"}, std::make_shared<const MalformedPod>(malformed));
+  keeper_->OnObjects();
+  objects_.malformed_pods.clear();
+  PutPod("a");
+  keeper_->OnObjects();
+  EXPECT_THAT(Set(), IsEmpty());
+}
+
+TEST_F(PodStatusKeeperTest, AnIncompleteSourceForgetsNothing) {
+  PutPod("a");
+  PutPod("b");
+  PutInfo("a");
+  PutInfo("b");
+  Run({"a", "b"});
+  Start();
+  EXPECT_THAT(Set(), SizeIs(2));
+  objects_.complete = false;
+  objects_.pods.clear();
+  keeper_->OnObjects();
+  PutPod("a");
+  objects_.complete = false;
+  keeper_->OnObjects();
+  EXPECT_THAT(Set(), IsEmpty());
+  // Now it is complete, and `b` is gone; when that comes back it is a new one.
+  objects_.complete = true;
+  keeper_->OnObjects();
+  PutPod("b");
+  keeper_->OnObjects();
+  EXPECT_THAT(Set(), ElementsAre("ns/b u-b Running"));
 }
 
 TEST_F(PodStatusKeeperTest, NothingIsDoneWhereThisIsNotTheAgent) {
