@@ -16,7 +16,8 @@ namespace {
 
 template <typename T>
 void Add(ObjectMap<T>* map, const T& object) {
-  (*map)[object.metadata.FullName()] = std::make_shared<const T>(object);
+  map->insert_or_assign(object.metadata.FullName(),
+                        std::make_shared<const T>(object));
 }
 
 }  // namespace

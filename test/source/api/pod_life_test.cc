@@ -83,14 +83,14 @@ class PodLifeTest : public ::testing::Test {
   }
   std::string Stored() { return apistore::Dump(Serve("GET", kLivingPod).body); }
   /// Null: the server has none.
-  std::shared_ptr<const Pod> Read() {
+  std::shared_ptr<const devmgr::Pod> Read() {
     const auto answer = Serve("GET", kLivingPod);
     if (!answer.ok()) return nullptr;
     const auto decoded =
         DecodeManifest(apistore::Dump(answer.body), "pod.json");
     if (decoded.objects.size() != 1) return nullptr;
-    const auto* pod = std::get_if<Pod>(&decoded.objects[0].object);
-    return pod == nullptr ? nullptr : std::make_shared<const Pod>(*pod);
+    const auto* pod = std::get_if<devmgr::Pod>(&decoded.objects[0].object);
+    return pod == nullptr ? nullptr : std::make_shared<const devmgr::Pod>(*pod);
   }
   /// What the agent does when something has changed.
   void Look() {
