@@ -149,6 +149,7 @@ void TestNode::Start(bool with_actuator) {
   parts.host.now = [] { return std::chrono::system_clock::now(); };
   parts.host.metrics = metrics;
   parts.host.runtime = runtime;
+  parts.host.object_sink = object_sink;
   parts.store = open_store();
   if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
     parts.state = *std::move(pods);

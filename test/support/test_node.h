@@ -114,6 +114,7 @@ class TestNode {
   std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
   MetricsSink* metrics = nullptr;
   RuntimeSource* runtime = nullptr;               ///< Of the host.
+  ObjectSink* object_sink = nullptr;              ///< Of the host.
   std::vector<DeviceManagerObserver*> observers;  ///< Of the host.
   std::string boot_id = "boot-1";
 
