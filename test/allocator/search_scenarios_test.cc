@@ -370,6 +370,28 @@ TEST(AllocatorSearch, FailsOnASelectorThatFailsOnADeviceItComesTo) {
   EXPECT_EQ(bed.Solve(Ask("A").If(numa + "2")), "no-solution");
 }
 
+// AL-071
+TEST(AllocatorSearch, NamesWhatIsUndeclaredInAClassOrARequest) {
+  Bed bed;
+  bed.Slice("n1", "p1", {Dev("d1")});
+  bed.Class("X", {"noSuchVar == 1"});
+  for (const Ask& ask : {Ask("X"), Ask::All("X"), Ask("A").If("noSuchVar == 1"),
+                         Ask::All("A").If("noSuchVar == 1")}) {
+    const std::string text = bed.Solve(ask);
+    EXPECT_TRUE(text.starts_with("bad-input: ")) << text;
+    EXPECT_NE(text.find("undeclared reference to 'noSuchVar'"), text.npos)
+        << text;
+  }
+}
+
+// AL-073
+TEST(AllocatorSearch, AClassMayHaveNoDevicesThatAreShared) {
+  Bed bed;
+  bed.Slice("n1", "p1", {Dev("d1").Shared(), Dev("d2")});
+  bed.Class("X", {"device.allowMultipleAllocations == false"});
+  EXPECT_EQ(bed.Solve(Ask("X")), "q0=p1/d2");
+}
+
 TEST(AllocatorSearch, TakesASelectorThatFailsAsNoMatchWhereThatIsWanted) {
   Bed bed;
   bed.options.selector_errors = SelectorErrors::kNoMatch;
