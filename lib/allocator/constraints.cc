@@ -94,7 +94,8 @@ AttributeValues AttributeTable::Read(const std::string& name,
   return attribute == nullptr ? AttributeValues() : Numbered(*attribute);
 }
 
-/// Of a list without entries, which has no kind, it is as if it was missing.
+/// A list without entries, which has no kind, is as if it was missing, except
+/// where no list is looked into.
 AttributeValues AttributeTable::Derive(Column& column, DeviceNumber device) {
   const auto failed = [&](const absl::Status& status) {
     column.errors[device] = status;
@@ -108,7 +109,10 @@ AttributeValues AttributeTable::Derive(Column& column, DeviceNumber device) {
               candidate.value.Of(*candidate.device, candidate.id.driver),
               column.options);
   if (!attribute.ok()) return failed(attribute.status());
-  return *attribute ? Numbered(**attribute) : AttributeValues();
+  if (*attribute) return Numbered(**attribute);
+  return inventory_.features().list_type_attributes
+             ? AttributeValues()
+             : AttributeValues{AttributeValues::State::kList, {}};
 }
 
 const absl::Status& AttributeTable::Error(std::size_t attribute,

@@ -131,6 +131,18 @@ TEST(DerivedAttributes, MayBeLists) {
       "q0=p1/d2 q0=p1/d3");
 }
 
+// A list is the value of the first device then, whatever is in it, and of no
+// other.
+TEST(DerivedAttributes, AreNotLookedIntoWithoutListAttributes) {
+  for (const char* list : {"true ? [] : [1]", "[1]"}) {
+    DerivedBed bed;
+    bed.features.list_type_attributes = false;
+    EXPECT_EQ(bed.Solve({Want().One(Deriving(list)).Match(kName)}), "q0=p1/d0");
+    EXPECT_EQ(bed.Verdict({Want().One(Deriving(list, 2)).Match(kName)}),
+              "no-solution");
+  }
+}
+
 // A kind is part of the value.
 TEST(DerivedAttributes, AreOfTheKindsOfAttributes) {
   DerivedBed bed;
