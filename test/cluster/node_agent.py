@@ -133,7 +133,7 @@ def all_cases(cluster):
     cluster.tap.skip('node agent', 'cannot run containers here: ' + runtime.why_not)
     return
   cluster.node.restart(runtime.socket)
-  cluster.check('known' in cluster.node.ctl('status').stdout,
+  cluster.check(wait_for(lambda: 'known for' in cluster.node.ctl('status').stdout),
                 'node agent: devmgrd knows what the runtime runs')
   claim = a_pod_that_runs(cluster, runtime)
   deleted_with_grace(cluster, runtime, claim)
