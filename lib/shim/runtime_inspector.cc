@@ -13,23 +13,10 @@
 #include "rpc/connection.h"
 #include "shim/container_config.h"
 #include "shim/runtime_client.h"
+#include "shim/runtime_snapshot.h"
 
 namespace devmgr {
 namespace {
-
-RuntimeContainer::State StateOf(cri::ContainerState state) {
-  switch (state) {
-    case cri::ContainerState::kCreated:
-      return RuntimeContainer::State::kCreated;
-    case cri::ContainerState::kRunning:
-      return RuntimeContainer::State::kRunning;
-    case cri::ContainerState::kExited:
-      return RuntimeContainer::State::kExited;
-    case cri::ContainerState::kUnknown:
-      break;
-  }
-  return RuntimeContainer::State::kUnknown;
-}
 
 RuntimeContainer ContainerOf(
     cri::Container&& item,
@@ -38,7 +25,7 @@ RuntimeContainer ContainerOf(
   container.id = std::move(item.id);
   container.name = std::move(item.name);
   container.attempt = item.attempt;
-  container.state = StateOf(item.state);
+  container.state = shim::RunStateOf(item.state);
   if (const auto sandbox = sandboxes.find(item.sandbox_id);
       sandbox != sandboxes.end()) {
     container.pod_uid = sandbox->second.uid;

@@ -20,20 +20,6 @@ std::optional<WallTime> TimeIfAny(std::int64_t unix_ns) {
   return TimeOf(unix_ns);
 }
 
-RuntimeContainer::State RunStateOf(cri::ContainerState state) {
-  switch (state) {
-    case cri::ContainerState::kCreated:
-      return RuntimeContainer::State::kCreated;
-    case cri::ContainerState::kRunning:
-      return RuntimeContainer::State::kRunning;
-    case cri::ContainerState::kExited:
-      return RuntimeContainer::State::kExited;
-    case cri::ContainerState::kUnknown:
-      break;
-  }
-  return RuntimeContainer::State::kUnknown;
-}
-
 /// The status was asked for after the list: where they differ it is newer.
 ContainerRun RunOf(const cri::Container& listed,
                    const cri::ContainerStatus* status) {
@@ -68,6 +54,20 @@ bool IsBefore(const ContainerRun& a, const ContainerRun& b) {
 }
 
 }  // namespace
+
+RuntimeContainer::State RunStateOf(cri::ContainerState state) {
+  switch (state) {
+    case cri::ContainerState::kCreated:
+      return RuntimeContainer::State::kCreated;
+    case cri::ContainerState::kRunning:
+      return RuntimeContainer::State::kRunning;
+    case cri::ContainerState::kExited:
+      return RuntimeContainer::State::kExited;
+    case cri::ContainerState::kUnknown:
+      break;
+  }
+  return RuntimeContainer::State::kUnknown;
+}
 
 void ContainerDetails::Put(const cri::Container& listed,
                            cri::ContainerStatus status) {

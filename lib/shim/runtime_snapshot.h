@@ -16,6 +16,8 @@
 
 namespace devmgr::shim {
 
+RuntimeContainer::State RunStateOf(cri::ContainerState state);
+
 using PodRuns = std::map<PodUid, std::shared_ptr<const PodRun>>;
 
 /// What the runtime said of containers beyond its lists, by their IDs.
