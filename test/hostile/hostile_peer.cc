@@ -95,7 +95,9 @@ void HostilePeer::Bind() {
 void HostilePeer::Run() {
   GiveWayToRealTime();
   while (!stop_) {
-    pollfd ready{listener_.get(), POLLIN, 0};
+    // A socket that does not listen is always ready: it has hung up.
+    const bool listens = misbehaviour_ != Misbehaviour::kRefuses;
+    pollfd ready{listens ? listener_.get() : -1, POLLIN, 0};
     poll(&ready, 1, static_cast<int>(kBeat.count()));
     UniqueFd connection(
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
