@@ -125,9 +125,12 @@ using Change = std::tuple<std::string, int, int>;  ///< 0: there is none.
 std::vector<Change> ChangesOf(const Map& before, const Map& now) {
   std::vector<Change> changes;
   now.VisitChangesSince(before, [&](const auto* was, const auto* is) {
-    changes.emplace_back((was != nullptr ? was : is)->first,
-                         was != nullptr ? was->second : 0,
-                         is != nullptr ? is->second : 0);
+    if (was != nullptr) {
+      changes.emplace_back(was->first, was->second,
+                           is != nullptr ? is->second : 0);
+    } else if (is != nullptr) {
+      changes.emplace_back(is->first, 0, is->second);
+    }
   });
   return changes;
 }
