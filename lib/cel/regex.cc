@@ -12,6 +12,8 @@
 namespace devmgr::cel {
 namespace {
 
+constexpr std::size_t kMaxErrorBytes = 200;
+
 re2::StringPiece Piece(std::string_view text) {
   return re2::StringPiece(text.data(), text.size());
 }
@@ -80,8 +82,9 @@ std::variant<Regex, std::string> CompileRegex(std::string_view pattern) {
   options.set_log_errors(false);
   auto regex = std::make_shared<const RE2>(Piece(pattern), options);
   if (!regex->ok()) {
+    // RE2 says what is wrong with parts of the pattern, as they are.
     return "invalid regular expression " + api::Quoted(pattern) + ": " +
-           regex->error();
+           api::Readable(regex->error(), kMaxErrorBytes);
   }
   return Regex(std::move(regex));
 }

@@ -10,6 +10,7 @@
 #include "cel/compiled.h"
 #include "cel/evaluator.h"
 #include "cel/nested_binds.h"
+#include "cel/regex.h"
 
 namespace devmgr::cel {
 namespace {
@@ -63,6 +64,16 @@ TEST(FunctionsTest, FindPatterns) {
             "compile: invalid regular expression");
   EXPECT_EQ(Answer("'x'.matches('(' + '')").substr(0, 33),
             "error: invalid regular expression");
+}
+
+// RE2's own words have parts of the pattern in them.
+TEST(FunctionsTest, WhatIsWrongWithAPatternCanBeRead) {
+  const auto regex = CompileRegex(std::string_view("x(\0\1", 4));
+  const std::string* const error = std::get_if<std::string>(&regex);
+  ASSERT_NE(error, nullptr);
+  for (const char c : *error) {
+    EXPECT_GE(static_cast<unsigned char>(c), 0x20) << *error;
+  }
 }
 
 TEST(FunctionsTest, LookAtLists) {
