@@ -53,14 +53,6 @@ bool IsMended(const ObjectSnapshot& snapshot, const state::State& state,
          api::ValidatePod(pod).empty();
 }
 
-const ObjectMeta& MetadataOf(const MalformedPod& pod) {
-  return pod.pod.metadata;
-}
-template <typename T>
-const ObjectMeta& MetadataOf(const T& object) {
-  return object.metadata;
-}
-
 /// Objects that had no identity to get, and have none, make no difference.
 template <typename T>
 bool MayDiffer(const char* kind, const ObjectMap<T>& before,

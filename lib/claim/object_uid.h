@@ -24,6 +24,16 @@ inline constexpr char kPodKind[] = "Pod";
 inline constexpr char kClaimKind[] = "ResourceClaim";
 inline constexpr char kClassKind[] = "DeviceClass";
 
+/// What an object is called, also of a pod that breaks a rule.
+template <typename T>
+auto& MetadataOf(T& object) {
+  if constexpr (requires { object.metadata; }) {
+    return object.metadata;
+  } else {
+    return object.pod.metadata;
+  }
+}
+
 /// The UID of an object that came without one: derived from where it came
 /// from, what it is, and the decision that first saw it.
 std::string DeriveUid(const std::string& source, const std::string& kind,

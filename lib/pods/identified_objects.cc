@@ -9,18 +9,7 @@
 namespace devmgr::pods {
 namespace {
 
-ObjectMeta& MetadataOf(MalformedPod& pod) { return pod.pod.metadata; }
-template <typename T>
-ObjectMeta& MetadataOf(T& object) {
-  return object.metadata;
-}
-const ObjectMeta& MetadataOf(const MalformedPod& pod) {
-  return pod.pod.metadata;
-}
-template <typename T>
-const ObjectMeta& MetadataOf(const T& object) {
-  return object.metadata;
-}
+using claim::MetadataOf;
 
 template <typename T>
 std::shared_ptr<const T> WithIdentity(const std::shared_ptr<const T>& object,
