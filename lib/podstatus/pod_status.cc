@@ -28,10 +28,9 @@ bool IsStopped(const PodFacts& facts) {
   return run == nullptr || !run->IsRunning();
 }
 
-/// As long as it is not known otherwise.
-bool MayRun(const PodFacts& facts) {
-  if (facts.runtime == nullptr || !facts.runtime->known) return false;
-  return !IsStopped(facts);
+/// The runtime is known, and something of the pod runs.
+bool Runs(const PodFacts& facts) {
+  return facts.runtime != nullptr && facts.runtime->known && !IsStopped(facts);
 }
 
 /// A condition keeps the time since which its status is what it is.
@@ -133,7 +132,7 @@ std::optional<ReportedPodStatus> StatusOf(const PodFacts& facts) {
     return std::nullopt;
   }
   if (facts.info->state == PodState::kRejected) {
-    if (MayRun(facts)) return std::nullopt;
+    if (Runs(facts)) return std::nullopt;
     return RejectedStatus(facts);
   }
   if (facts.runtime == nullptr || !facts.runtime->known) return std::nullopt;
