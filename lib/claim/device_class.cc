@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/device_class.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 
 #include "api/meta.h"
+#include "api/names.h"
+#include "api/quote.h"
 
 namespace devmgr::claim {
 namespace {
@@ -30,6 +34,39 @@ std::map<ResourceName, const DeviceClass*> ClassesByResource(
     }
   }
   return owners;
+}
+
+ResourceClasses::ResourceClasses(const ObjectMap<DeviceClass>& classes)
+    : classes_(classes), explicit_(ClassesByResource(classes)) {}
+
+const DeviceClass* ResourceClasses::Find(const ResourceName& resource) const {
+  if (!api::CanBeDraExtendedResource(resource)) return nullptr;
+  if (const auto name = ClassOfImplicitName(resource); !name.empty()) {
+    const auto found = classes_.find({"", std::string(name)});
+    return found != classes_.end() ? found->second.get() : nullptr;
+  }
+  const auto found = explicit_.find(resource);
+  return found != explicit_.end() ? found->second : nullptr;
+}
+
+std::string ResourceClasses::WhyNone(const ResourceName& resource) const {
+  const std::string quoted = api::Quoted(resource.value);
+  const std::string_view name = ClassOfImplicitName(resource);
+  if (name.empty()) {
+    return fmt::format("no DeviceClass has the extendedResourceName {}",
+                       quoted);
+  }
+  if (!api::CanBeDraExtendedResource(resource)) {
+    return fmt::format("{} is the implicit name of no DeviceClass: {}", quoted,
+                       api::CheckQualifiedName(resource));
+  }
+  return fmt::format("{} means the DeviceClass {}, which does not exist",
+                     quoted, api::Quoted(name));
+}
+
+std::string_view ClassOfImplicitName(std::string_view resource) {
+  if (!resource.starts_with(api::kImplicitResourcePrefix)) return {};
+  return resource.substr(api::kImplicitResourcePrefix.size());
 }
 
 std::vector<std::string> DriversNamedBy(const DeviceClass& item) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace devmgr::claim {
@@ -16,6 +17,27 @@ namespace devmgr::claim {
 /// order they came. The classes are borrowed.
 std::map<ResourceName, const DeviceClass*> ClassesByResource(
     const ObjectMap<DeviceClass>& classes);
+
+/// The classes by all names that a pod can ask for them with: their explicit
+/// ones, and the implicit one of each class, whether it has an explicit one or
+/// not. Borrows the classes.
+class ResourceClasses {
+ public:
+  explicit ResourceClasses(const ObjectMap<DeviceClass>& classes);
+
+  /// Null: no class has the name.
+  const DeviceClass* Find(const ResourceName& resource) const;
+
+  /// For people, of a name that no class has: why.
+  std::string WhyNone(const ResourceName& resource) const;
+
+ private:
+  const ObjectMap<DeviceClass>& classes_;
+  std::map<ResourceName, const DeviceClass*> explicit_;
+};
+
+/// The class that an implicit name means; empty: it is none.
+std::string_view ClassOfImplicitName(std::string_view resource);
 
 /// Drivers that the class's selectors name in so many words
 /// (`device.driver == "..."`), in their order. Nothing is evaluated.

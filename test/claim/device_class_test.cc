@@ -77,5 +77,54 @@ TEST_F(DeviceClassTest, AClassWithoutAnExplicitNameHasNone) {
   EXPECT_TRUE(ClassesByResource(classes_).empty());
 }
 
+// AL-081
+TEST_F(DeviceClassTest, EachClassHasItsImplicitNameWhateverItsExplicitOne) {
+  Add("c", "example.com/gpu", "");
+  Add("d", "", "");
+  const ResourceClasses classes(classes_);
+  EXPECT_EQ(classes.Find("deviceclass.resource.kubernetes.io/c"),
+            classes_.at({"", "c"}).get());
+  EXPECT_EQ(classes.Find("deviceclass.resource.kubernetes.io/d"),
+            classes_.at({"", "d"}).get());
+  EXPECT_EQ(classes.Find("example.com/gpu"), classes_.at({"", "c"}).get());
+}
+
+// AL-082
+TEST_F(DeviceClassTest, WhoLosesTheExplicitNameKeepsTheImplicitOne) {
+  Add("x", "example.com/gpu", "2026-01-01T00:00:00Z");
+  Add("y", "example.com/gpu", "2026-01-02T00:00:00Z");
+  const ResourceClasses classes(classes_);
+  EXPECT_EQ(classes.Find("example.com/gpu"), classes_.at({"", "y"}).get());
+  EXPECT_EQ(classes.Find("deviceclass.resource.kubernetes.io/x"),
+            classes_.at({"", "x"}).get());
+}
+
+// AL-080c
+TEST_F(DeviceClassTest, AClassWithALongNameHasNoImplicitOne) {
+  const std::string name(80, 'c');
+  Add(name, "", "");
+  Add("d", "", "");
+  const ResourceClasses classes(classes_);
+  const std::string resource = "deviceclass.resource.kubernetes.io/" + name;
+  EXPECT_EQ(classes.Find(resource), nullptr);
+  EXPECT_NE(classes.WhyNone(resource).find("80 characters, 1 to 63"),
+            std::string::npos)
+      << classes.WhyNone(resource);
+  EXPECT_NE(classes.Find("deviceclass.resource.kubernetes.io/d"), nullptr);
+}
+
+TEST_F(DeviceClassTest, ANameWithoutAClassSaysWhy) {
+  Add("c", "example.com/gpu", "");
+  const ResourceClasses classes(classes_);
+  EXPECT_EQ(classes.Find("example.com/nic"), nullptr);
+  EXPECT_EQ(classes.Find("cpu"), nullptr);
+  EXPECT_EQ(classes.WhyNone("example.com/nic"),
+            "no DeviceClass has the extendedResourceName 'example.com/nic'");
+  EXPECT_EQ(classes.Find("deviceclass.resource.kubernetes.io/e"), nullptr);
+  EXPECT_EQ(classes.WhyNone("deviceclass.resource.kubernetes.io/e"),
+            "'deviceclass.resource.kubernetes.io/e' means the DeviceClass 'e', "
+            "which does not exist");
+}
+
 }  // namespace
 }  // namespace devmgr::claim
