@@ -224,4 +224,8 @@ absl::StatusOr<std::optional<SpecialClaim>> BuildSpecialClaim(
   return special;
 }
 
+bool IsAsWanted(const ResourceClaim& special, const SpecialClaim& wanted) {
+  return special.spec == wanted.claim.spec;
+}
+
 }  // namespace devmgr::control

@@ -47,4 +47,8 @@ absl::StatusOr<std::optional<SpecialClaim>> BuildSpecialClaim(
     const Pod& pod, const ObjectMap<DeviceClass>& classes,
     const std::function<bool(const ResourceName&)>& served_by_class);
 
+/// May a special claim that the pod has already be kept, as it asks for what
+/// would be asked for now?
+bool IsAsWanted(const ResourceClaim& special, const SpecialClaim& wanted);
+
 }  // namespace devmgr::control

@@ -238,6 +238,17 @@ TEST_F(SpecialClaimTest, AL084NothingWantedIsNoClaim) {
   EXPECT_FALSE(Build(half).has_value());
 }
 
+TEST_F(SpecialClaimTest, AL085AClaimIsKeptWhileThePodWantsTheSame) {
+  const auto before = Build(PodBuilder().Container("main").Requests(kGpu, 2));
+  const auto same = Build(PodBuilder().Container("main").Requests(kGpu, 2));
+  const auto more = Build(PodBuilder().Container("main").Requests(kGpu, 3));
+  ResourceClaim left_over = before->claim;
+  left_over.metadata.name = "P-extended-resources-x2x4x";
+  left_over.status.allocation.emplace();
+  EXPECT_TRUE(IsAsWanted(left_over, *same));
+  EXPECT_FALSE(IsAsWanted(left_over, *more));
+}
+
 TEST_F(SpecialClaimTest, AL111BothNamesOfAClassAreDifferentResources) {
   const auto special =
       Build(PodBuilder().Container("main").Requests(kGpu).Requests(kImplicit));
