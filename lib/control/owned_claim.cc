@@ -76,6 +76,13 @@ bool IsGeneratedFor(const ResourceClaim& claim, const Pod& pod,
          IsControlledBy(claim, pod);
 }
 
+bool IsOlder(const ResourceClaim& a, const ResourceClaim& b) {
+  const std::int64_t made_a = CreatedAt(a);
+  const std::int64_t made_b = CreatedAt(b);
+  if (made_a != made_b) return made_a < made_b;
+  return a.metadata.name < b.metadata.name;
+}
+
 std::shared_ptr<const ResourceClaim> FindSpecialClaim(
     const Pod& pod, const ObjectMap<ResourceClaim>& claims) {
   if (const auto& status = pod.status.extended_resource_claim_status) {
@@ -86,12 +93,10 @@ std::shared_ptr<const ResourceClaim> FindSpecialClaim(
     return is_own ? named->second : nullptr;
   }
   std::shared_ptr<const ResourceClaim> oldest;
-  for (const auto& [name, claim] : claims) {  // in order of their names
+  for (const auto& [name, claim] : claims) {
     if (!IsSpecialClaimOf(*claim, pod)) continue;
     if (!claim->metadata.deletion_timestamp.empty()) continue;
-    if (oldest == nullptr || CreatedAt(*claim) < CreatedAt(*oldest)) {
-      oldest = claim;
-    }
+    if (oldest == nullptr || IsOlder(*claim, *oldest)) oldest = claim;
   }
   return oldest;
 }

@@ -39,6 +39,10 @@ bool IsSpecialClaimOf(const ResourceClaim& claim, const Pod& pod);
 bool IsGeneratedFor(const ResourceClaim& claim, const Pod& pod,
                     const PodResourceClaim& entry);
 
+/// Of special claims of one pod: `a` was made before `b`, or at the same time
+/// and is the first by name.
+bool IsOlder(const ResourceClaim& a, const ResourceClaim& b);
+
 /// The pod's special claim: the one that its status names; while it names none
 /// the oldest, of those of one age the first by name. Null: it has none. Claims
 /// that are being deleted are passed over, unless the status names them.

@@ -18,7 +18,7 @@
 namespace devmgr::control {
 namespace {
 
-using Texts = std::map<std::string, std::string>;
+using TextMap = std::map<std::string, std::string>;
 
 ResourceClaimTemplate Template() {
   ResourceClaimTemplate source;
@@ -41,10 +41,10 @@ TEST(GenerateClaimTest, AL087HasWhatTheTemplateSaysAndBelongsToThePod) {
   const ResourceClaim claim =
       GenerateClaim(pod, pod.spec.resource_claims[0], Template(), "x2x4x");
   EXPECT_EQ(claim.metadata.FullName(), NameOf("web-gpu-x2x4x"));
-  EXPECT_EQ(claim.metadata.labels, (Texts{{"x", "1"}}));
+  EXPECT_EQ(claim.metadata.labels, (TextMap{{"x", "1"}}));
   EXPECT_EQ(
       claim.metadata.annotations,
-      (Texts{{"resource.kubernetes.io/pod-claim-name", "gpu"}, {"y", "2"}}));
+      (TextMap{{"resource.kubernetes.io/pod-claim-name", "gpu"}, {"y", "2"}}));
   ASSERT_EQ(claim.metadata.owner_references.size(), 1U);
   EXPECT_TRUE(IsControlledBy(claim, pod));
   EXPECT_EQ(claim.spec, Template().spec);
