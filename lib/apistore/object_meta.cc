@@ -47,14 +47,6 @@ std::string TimeText(std::int64_t unix_seconds) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-std::string UuidText(std::uint64_t high, std::uint64_t low) {
-  high = (high & ~0xF000ull) | 0x4000ull;
-  low = (low & ~(0xC0ull << 56)) | (0x80ull << 56);
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32,
-                     (high >> 16) & 0xFFFF, high & 0xFFFF, low >> 48,
-                     low & 0xFFFF'FFFF'FFFFull);
-}
-
 bool ReadRevision(std::string_view text, std::uint64_t& revision) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, revision);

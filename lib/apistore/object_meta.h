@@ -29,8 +29,6 @@ bool HasFinalizers(const Json& object);
 
 /// `2026-11-26T16:04:47Z`.
 std::string TimeText(std::int64_t unix_seconds);
-/// A version 4 UUID of these bits.
-std::string UuidText(std::uint64_t high, std::uint64_t low);
 
 /// A version as clients send it: decimal, without sign. False when it is none.
 bool ReadRevision(std::string_view text, std::uint64_t& revision);

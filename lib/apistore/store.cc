@@ -6,6 +6,8 @@
 #include <cassert>
 #include <utility>
 
+#include "common/uuid.h"
+
 namespace devmgr::apistore {
 
 Store::Store(std::vector<ResourceType> types, Options options)

@@ -11,6 +11,7 @@
 #include "apistore/store.h"
 #include "apistore/strategic_merge.h"
 #include "common/status.h"
+#include "common/uuid.h"
 
 namespace devmgr::apistore {
 namespace {
