@@ -43,6 +43,10 @@ std::string EncodeHolder(const state::ForeignHolderRecord& holder);
 absl::StatusOr<std::shared_ptr<const state::ForeignHolderRecord>> DecodeHolder(
     std::string_view bytes, std::string_view key);
 
+std::string EncodeLocalClaim(const state::LocalClaimRecord& claim);
+absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> DecodeLocalClaim(
+    std::string_view bytes, std::string_view key);
+
 /// No change of the batch may hold a null record.
 std::string EncodeBatch(const state::Batch& batch);
 /// What a newer version lets us ignore is left out (FORMAT.md).

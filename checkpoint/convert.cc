@@ -33,7 +33,9 @@ bool IsNew(const state::Change& change) {
   return std::holds_alternative<state::PutSource>(change) ||
          std::holds_alternative<state::EraseSource>(change) ||
          std::holds_alternative<state::PutHolder>(change) ||
-         std::holds_alternative<state::EraseHolder>(change);
+         std::holds_alternative<state::EraseHolder>(change) ||
+         std::holds_alternative<state::PutLocalClaim>(change) ||
+         std::holds_alternative<state::EraseLocalClaim>(change);
 }
 
 /// Whether a reader of format 2 would refuse the batch.
@@ -95,6 +97,14 @@ absl::StatusOr<std::optional<std::string>> LossOf(const std::string& key,
         "runs",
         state::HolderText(*holder),
         Counted(holder->devices.size() + holder->cdi_devices.size(), "device"));
+  }
+  if (*kind == KeyKind::kLocalClaim) {
+    DEVMGR_ASSIGN_OR_RETURN(const auto claim,
+                            DecodeLocalClaim(value, PrintKey(key)));
+    return fmt::format(
+        "that this node has allocated claim {}: an older version allocates "
+        "nothing, and its pods wait until somebody does",
+        api::Quoted(claim->object->metadata.FullName().ToString()));
   }
   return std::nullopt;
 }

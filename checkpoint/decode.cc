@@ -2,12 +2,15 @@
 //
 // Bytes to records; whatever is on the disk, nothing is taken for granted.
 #include <devmgr/ledger/v1/ledger.pb.h>
+#include <devmgr/manifests.h>
 
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "api/quantity.h"
 #include "api/quote.h"
 #include "checkpoint/codec.h"
 #include "common/answer_messages.h"
@@ -239,6 +242,64 @@ std::shared_ptr<const state::ForeignHolderRecord> Read(
   return holder;
 }
 
+/// What the encoder has written: one claim, and valid.
+absl::StatusOr<std::shared_ptr<const ResourceClaim>> ReadObject(
+    std::string_view json, std::string_view key) {
+  DecodedManifest decoded = DecodeManifest(json, key);
+  if (!decoded.errors.empty()) {
+    return DataLossError("record '{}': {}", key,
+                         decoded.errors.front().ToString());
+  }
+  auto* claim = decoded.objects.size() == 1
+                    ? std::get_if<ResourceClaim>(&decoded.objects[0].object)
+                    : nullptr;
+  if (claim == nullptr) {
+    return DataLossError("record '{}' does not hold one ResourceClaim", key);
+  }
+  return std::make_shared<const ResourceClaim>(std::move(*claim));
+}
+
+absl::StatusOr<state::DeviceCounters> Read(const pb::DeviceCounters& in,
+                                           std::string_view key) {
+  state::DeviceCounters counters{{in.driver(), in.pool(), in.device()}, {}};
+  for (const pb::CounterUse& use : in.counters()) {
+    auto amount = api::ParseQuantity(use.amount());
+    if (!amount.ok()) {
+      return DataLossError("record '{}': counter {}: {}", key,
+                           api::Quoted(use.name()), MessageOf(amount.status()));
+    }
+    counters.counters.emplace(std::pair(use.set(), use.name()),
+                              *std::move(amount));
+  }
+  return counters;
+}
+
+absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> Read(
+    const pb::LocalClaimRecord& in, std::string_view key) {
+  auto claim = std::make_shared<state::LocalClaimRecord>();
+  claim->uid.value = in.uid();
+  DEVMGR_ASSIGN_OR_RETURN(
+      claim->origin,
+      ReadEnum(in.origin(), state::ClaimOrigin::kSource,
+               state::ClaimOrigin::kExtendedResources, "origin", key));
+  DEVMGR_ASSIGN_OR_RETURN(claim->object, ReadObject(in.object(), key));
+  if (claim->object->metadata.uid != claim->uid.value) {
+    return DataLossError("record '{}' holds the claim with UID {}", key,
+                         api::Quoted(claim->object->metadata.uid));
+  }
+  for (const pb::DeviceCounters& item : in.counters()) {
+    DEVMGR_ASSIGN_OR_RETURN(auto counters, Read(item, key));
+    claim->counters.push_back(std::move(counters));
+  }
+  claim->pod.value = in.pod_uid();
+  claim->pod_claim = in.pod_claim();
+  for (const pb::RequestMapping& item : in.mappings()) {
+    claim->mappings.push_back(
+        {item.container(), item.resource(), item.request()});
+  }
+  return claim;
+}
+
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
   switch (in.change_case()) {
     case pb::Change::kPutPod: {
@@ -281,6 +342,12 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
       return state::PutHolder{Read(in.put_holder())};
     case pb::Change::kEraseHolder:
       return state::EraseHolder{{in.erase_holder()}};
+    case pb::Change::kPutLocalClaim: {
+      DEVMGR_ASSIGN_OR_RETURN(auto claim, Read(in.put_local_claim(), key));
+      return state::PutLocalClaim{std::move(claim)};
+    }
+    case pb::Change::kEraseLocalClaim:
+      return state::EraseLocalClaim{{in.erase_local_claim()}};
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
@@ -304,8 +371,9 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
-  auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-                       state::DecisionKind::kUnwanted, "kind of decision", key);
+  auto kind =
+      ReadEnum(in.kind(), state::DecisionKind::kIdentity,
+               state::DecisionKind::kClaimsReleased, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }
@@ -389,6 +457,13 @@ absl::StatusOr<std::shared_ptr<const state::ForeignHolderRecord>> DecodeHolder(
   DEVMGR_ASSIGN_OR_RETURN(const auto message,
                           Parse<pb::ForeignHolderRecord>(bytes, key));
   return Read(message);
+}
+
+absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> DecodeLocalClaim(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::LocalClaimRecord>(bytes, key));
+  return Read(message, key);
 }
 
 absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,

@@ -2,11 +2,13 @@
 //
 // Records to bytes.
 #include <devmgr/ledger/v1/ledger.pb.h>
+#include <devmgr/manifests.h>
 
 #include <cstdint>
 #include <string>
 #include <variant>
 
+#include "api/quantity.h"
 #include "checkpoint/codec.h"
 #include "common/answer_messages.h"
 
@@ -195,6 +197,36 @@ void Write(const state::ForeignHolderRecord& holder,
   out->set_boot_id(holder.boot_id);
 }
 
+void Write(const state::DeviceCounters& counters, pb::DeviceCounters* out) {
+  const auto& [driver, pool, device] = counters.device;
+  out->set_driver(driver);
+  out->set_pool(pool);
+  out->set_device(device);
+  for (const auto& [name, amount] : counters.counters) {
+    pb::CounterUse* use = out->add_counters();
+    use->set_set(name.first);
+    use->set_name(name.second);
+    use->set_amount(api::QuantityText(amount));
+  }
+}
+
+void Write(const state::LocalClaimRecord& claim, pb::LocalClaimRecord* out) {
+  out->set_uid(claim.uid.value);
+  out->set_origin(static_cast<std::uint32_t>(claim.origin));
+  out->set_object(EncodeResourceClaim(*claim.object));
+  for (const state::DeviceCounters& counters : claim.counters) {
+    Write(counters, out->add_counters());
+  }
+  out->set_pod_uid(claim.pod.value);
+  out->set_pod_claim(claim.pod_claim);
+  for (const ContainerExtendedResourceRequest& mapping : claim.mappings) {
+    pb::RequestMapping* to = out->add_mappings();
+    to->set_container(mapping.container_name);
+    to->set_resource(mapping.resource_name);
+    to->set_request(mapping.request_name);
+  }
+}
+
 struct ChangeEncoder {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
@@ -248,6 +280,12 @@ struct ChangeEncoder {
   void operator()(const state::EraseHolder& change) const {
     out->set_erase_holder(change.id.value);
   }
+  void operator()(const state::PutLocalClaim& change) const {
+    Write(*change.claim, out->mutable_put_local_claim());
+  }
+  void operator()(const state::EraseLocalClaim& change) const {
+    out->set_erase_local_claim(change.uid.value);
+  }
 };
 
 /// Kinds since format 3 that only say what happened.
@@ -293,6 +331,10 @@ std::string EncodeSource(const state::SourceRecord& source) {
 
 std::string EncodeHolder(const state::ForeignHolderRecord& holder) {
   return Encode<pb::ForeignHolderRecord>(holder);
+}
+
+std::string EncodeLocalClaim(const state::LocalClaimRecord& claim) {
+  return Encode<pb::LocalClaimRecord>(claim);
 }
 
 std::string EncodeBatch(const state::Batch& batch) {

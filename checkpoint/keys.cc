@@ -15,6 +15,7 @@ constexpr std::string_view kIdentityPrefix = "i/";
 constexpr std::string_view kResourcePrefix = "r/";
 constexpr std::string_view kHealthPrefix = "d/";
 constexpr std::string_view kHolderPrefix = "f/";
+constexpr std::string_view kLocalClaimPrefix = "l/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::string_view kSourcePrefix = "~s/";
 constexpr char kIgnorable = '~';
@@ -77,6 +78,10 @@ std::string HolderKey(const state::ContainerId& id) {
   return Join(kHolderPrefix, id.value);
 }
 
+std::string LocalClaimKey(const state::LocalClaimUid& uid) {
+  return Join(kLocalClaimPrefix, uid.value);
+}
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -102,6 +107,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kHealthPrefix)) return KeyKind::kHealth;
   if (key.starts_with(kSourcePrefix)) return KeyKind::kSource;
   if (key.starts_with(kHolderPrefix)) return KeyKind::kHolder;
+  if (key.starts_with(kLocalClaimPrefix)) return KeyKind::kLocalClaim;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }

@@ -32,6 +32,7 @@ std::string ResourceKey(const std::string& name);
 std::string HealthKey(const state::DeviceKey& device);
 std::string SourceKeyOf(const state::SourceKey& source);
 std::string HolderKey(const state::ContainerId& id);
+std::string LocalClaimKey(const state::LocalClaimUid& uid);
 std::string HistoryKey(std::uint64_t seq);
 
 /// Before the keys of all pods, and the first key behind them.
@@ -55,6 +56,7 @@ enum class KeyKind {
   kHealth,
   kSource,
   kHolder,
+  kLocalClaim,
   kHistory,
 };
 

@@ -130,6 +130,13 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       state.Put(std::move(holder));
       break;
     }
+    case KeyKind::kLocalClaim: {
+      DEVMGR_ASSIGN_OR_RETURN(auto claim,
+                              DecodeLocalClaim(value, PrintKey(key)));
+      DEVMGR_RETURN_IF_ERROR(CheckKey(key, LocalClaimKey(claim->uid)));
+      state.Put(std::move(claim));
+      break;
+    }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
     case KeyKind::kFirst:

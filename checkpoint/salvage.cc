@@ -188,6 +188,12 @@ struct ForcedChange {
   void operator()(const state::EraseHolder& change) const {
     state.Erase(change.id);
   }
+  void operator()(const state::PutLocalClaim& change) const {
+    state.Put(change.claim);
+  }
+  void operator()(const state::EraseLocalClaim& change) const {
+    state.Erase(change.uid);
+  }
 };
 
 /// The history holds each record once more: those that are missing from the
@@ -220,6 +226,9 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [id, holder] : replayed.foreign_holders) {
     if (!state.foreign_holders.contains(id)) state.Put(holder);
+  }
+  for (const auto& [uid, claim] : replayed.local_claims) {
+    if (!state.local_claims.contains(uid)) state.Put(claim);
   }
 }
 
@@ -363,7 +372,7 @@ auto Worth(const Salvaged& salvaged) {
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
           state.resources.size() + state.healths.size() + state.sources.size() +
-          state.foreign_holders.size());
+          state.foreign_holders.size() + state.local_claims.size());
 }
 
 }  // namespace

@@ -67,6 +67,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseHolder& change) const {
     return Delete(HolderKey(change.id));
   }
+  bool operator()(const state::PutLocalClaim& change) const {
+    return change.claim != nullptr && Put(LocalClaimKey(change.claim->uid),
+                                          EncodeLocalClaim(*change.claim));
+  }
+  bool operator()(const state::EraseLocalClaim& change) const {
+    return Delete(LocalClaimKey(change.uid));
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -124,6 +131,8 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
   for (const auto& [key, source] : state.sources) put(state::PutSource{source});
   for (const auto& [id, holder] : state.foreign_holders)
     put(state::PutHolder{holder});
+  for (const auto& [uid, claim] : state.local_claims)
+    put(state::PutLocalClaim{claim});
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));
   }

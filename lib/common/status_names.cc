@@ -57,6 +57,8 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
       {kPod, "pod"},
       {kResource, "resource"},
       {kRuntime, "runtime"},
+      {kDevices, "devices"},
+      {kDeviceClass, "device class"},
   });
   return kNames.Of(kind, "unknown");
 }
@@ -172,6 +174,8 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kHolderFreed, "HolderFreed"},
       {kWanted, "Wanted"},
       {kUnwanted, "Unwanted"},
+      {kClaimsAllocated, "ClaimsAllocated"},
+      {kClaimsReleased, "ClaimsReleased"},
       {kOther, "Other"},
   });
   return kNames.Of(kind);

@@ -51,6 +51,14 @@ struct Adder {
     all.holders.push_back(
         {FindOrNull(before.foreign_holders, erase.id), nullptr});
   }
+  void operator()(const state::PutLocalClaim& put) const {
+    all.local_claims.push_back(
+        {FindOrNull(before.local_claims, put.claim->uid), put.claim});
+  }
+  void operator()(const state::EraseLocalClaim& erase) const {
+    all.local_claims.push_back(
+        {FindOrNull(before.local_claims, erase.uid), nullptr});
+  }
   /// No room follows the other records.
   template <typename Other>
   void operator()(const Other&) const {}

@@ -37,6 +37,7 @@ struct Changes {
   std::vector<Passage<state::ClaimRecord>> claims = {};
   std::map<ResourceName, Passage<state::ResourceRecord>> resources = {};
   std::vector<Passage<state::ForeignHolderRecord>> holders = {};
+  std::vector<Passage<state::LocalClaimRecord>> local_claims = {};
   std::vector<ClaimedResources> claimed = {};  ///< Of pods, where it changed.
 };
 

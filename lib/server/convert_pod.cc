@@ -58,6 +58,10 @@ pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
       return pb::WaitingFor::KIND_RESOURCE;
     case WaitingFor::Kind::kRuntime:
       return pb::WaitingFor::KIND_RUNTIME;
+    case WaitingFor::Kind::kDevices:
+      return pb::WaitingFor::KIND_DEVICES;
+    case WaitingFor::Kind::kDeviceClass:
+      return pb::WaitingFor::KIND_DEVICE_CLASS;
   }
   return pb::WaitingFor::KIND_UNSPECIFIED;
 }
@@ -74,6 +78,10 @@ absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
       return WaitingFor::Kind::kResource;
     case pb::WaitingFor::KIND_RUNTIME:
       return WaitingFor::Kind::kRuntime;
+    case pb::WaitingFor::KIND_DEVICES:
+      return WaitingFor::Kind::kDevices;
+    case pb::WaitingFor::KIND_DEVICE_CLASS:
+      return WaitingFor::Kind::kDeviceClass;
     default:
       return InvalidArgumentError(
           "kind {} to wait for is not known to version {}",

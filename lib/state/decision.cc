@@ -44,6 +44,10 @@ Change PutOf(std::shared_ptr<const ForeignHolderRecord> holder) {
   return PutHolder{std::move(holder)};
 }
 Change EraseOf(const ContainerId& id) { return EraseHolder{id}; }
+Change PutOf(std::shared_ptr<const LocalClaimRecord> claim) {
+  return PutLocalClaim{std::move(claim)};
+}
+Change EraseOf(const LocalClaimUid& uid) { return EraseLocalClaim{uid}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -190,6 +194,27 @@ class Transaction {
     return DataLossError("foreign holder {} is not known",
                          api::Quoted(change.id.value));
   }
+  absl::Status operator()(const PutLocalClaim& change) {
+    if (change.claim == nullptr || change.claim->object == nullptr) {
+      return DataLossError("a claim that this node allocates is missing");
+    }
+    const LocalClaimRecord& claim = *change.claim;
+    if (claim.uid.value.empty() ||
+        claim.uid.value != claim.object->metadata.uid) {
+      return DataLossError(
+          "claim {} that this node allocates has UID {}, and its object {}",
+          api::Quoted(claim.object->metadata.FullName().ToString()),
+          api::Quoted(claim.uid.value),
+          api::Quoted(claim.object->metadata.uid));
+    }
+    Put(change.claim, claim.uid, state_.local_claims);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseLocalClaim& change) {
+    if (Erase(change.uid, state_.local_claims)) return absl::OkStatus();
+    return DataLossError("claim {} that this node allocates is not known",
+                         api::Quoted(change.uid.value));
+  }
 
  private:
   template <typename Key, typename Record>
@@ -282,6 +307,10 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
       return Public::kHolderGone;
     case DecisionKind::kHolderFreed:
       return Public::kHolderFreed;
+    case DecisionKind::kClaimsAllocated:
+      return Public::kClaimsAllocated;
+    case DecisionKind::kClaimsReleased:
+      return Public::kClaimsReleased;
     case DecisionKind::kWanted:
       return Public::kWanted;
     case DecisionKind::kUnwanted:

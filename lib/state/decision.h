@@ -66,10 +66,17 @@ struct PutHolder {
 struct EraseHolder {
   ContainerId id;
 };
+struct PutLocalClaim {
+  std::shared_ptr<const LocalClaimRecord> claim;
+};
+struct EraseLocalClaim {
+  LocalClaimUid uid;
+};
 using Change =
     std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
                  EraseIdentity, PutResource, EraseResource, PutHealth,
-                 EraseHealth, PutSource, EraseSource, PutHolder, EraseHolder>;
+                 EraseHealth, PutSource, EraseSource, PutHolder, EraseHolder,
+                 PutLocalClaim, EraseLocalClaim>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -97,7 +104,9 @@ enum class DecisionKind : std::uint8_t {
   kHolderFreed = 22,  ///< An operator freed what such a container holds.
   kWanted = 23,       ///< A client wants a pod, over the control socket.
   kUnwanted = 24,     ///< A client wants it no longer.
-  kOther = 255,       ///< Of a newer version, which let us ignore it.
+  kClaimsAllocated = 25,  ///< This node made or allocated claims for a pod.
+  kClaimsReleased = 26,   ///< Such claims are free again, or gone.
+  kOther = 255,           ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.
 devmgr::DecisionKind PublicOf(DecisionKind kind);

@@ -146,6 +146,24 @@ std::string_view PodPhaseName(PodPhase phase) {
   return kNames.Of(phase);
 }
 
+std::string_view ClaimOriginName(ClaimOrigin origin) {
+  static constexpr auto kNames = EnumTable<ClaimOrigin>({
+      {ClaimOrigin::kSource, "Source"},
+      {ClaimOrigin::kTemplate, "Template"},
+      {ClaimOrigin::kExtendedResources, "ExtendedResources"},
+  });
+  return kNames.Of(origin, "Unknown");
+}
+
+bool operator==(const LocalClaimRecord& a, const LocalClaimRecord& b) {
+  const bool same_object =
+      a.object == b.object ||
+      (a.object != nullptr && b.object != nullptr && *a.object == *b.object);
+  return same_object && a.uid == b.uid && a.origin == b.origin &&
+         a.counters == b.counters && a.pod == b.pod &&
+         a.pod_claim == b.pod_claim && a.mappings == b.mappings;
+}
+
 std::string HolderText(const ForeignHolderRecord& holder) {
   constexpr std::size_t kShown = 13;
   std::string text = "foreign container " + holder.id.value.substr(0, kShown);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the ledger remembers: one record per pod, claim, identity, resource
-// name, device health, source of objects and foreign holder. Pure values.
+// name, device health, source of objects, foreign holder and claim that this
+// node allocates. Pure values.
 #pragma once
 
 #include <devmgr/container_devices.h>
@@ -315,6 +316,46 @@ struct ForeignHolderRecord {
   friend bool operator==(const ForeignHolderRecord&,
                          const ForeignHolderRecord&) = default;
 };
+
+/// A claim that this node allocates itself, by the UID of its object. Not the
+/// UID of a ClaimRecord: that one says what drivers have prepared of it.
+struct LocalClaimUid {
+  std::string value;
+  friend auto operator<=>(const LocalClaimUid&, const LocalClaimUid&) = default;
+};
+
+/// Where the object of such a claim comes from. Stored: never renumber.
+enum class ClaimOrigin : std::uint8_t {
+  kSource = 1,             ///< The source of objects; its status is ours.
+  kTemplate = 2,           ///< Made for a pod, from a template.
+  kExtendedResources = 3,  ///< Made for the extended resources of a pod.
+};
+std::string_view ClaimOriginName(ClaimOrigin origin);
+
+/// What a device that a claim was given takes of the counters of its pool.
+struct DeviceCounters {
+  DeviceKey device;
+  /// By counter set and counter.
+  std::map<std::pair<std::string, std::string>, Quantity> counters;
+  friend bool operator==(const DeviceCounters&,
+                         const DeviceCounters&) = default;
+};
+
+/// A claim that this node has made, or allocated, for pods of its own: what a
+/// control plane keeps in an API server.
+struct LocalClaimRecord {
+  LocalClaimUid uid;
+  ClaimOrigin origin = ClaimOrigin::kSource;
+  /// With its allocation and those it is reserved for. Of a claim of the source
+  /// the rest is as it was when it was allocated. Never null.
+  std::shared_ptr<const ResourceClaim> object;
+  std::vector<DeviceCounters> counters = {};  ///< Of its allocation.
+  PodUid pod = {};                            ///< For which it was made.
+  std::string pod_claim = {};  ///< Entry of its `resourceClaims`: kTemplate.
+  /// Which request serves which container: kExtendedResources.
+  std::vector<ContainerExtendedResourceRequest> mappings = {};
+};
+bool operator==(const LocalClaimRecord& a, const LocalClaimRecord& b);
 
 /// The holder where pods are named: `foreign container 0123456789abc (pod
 /// default/a)`, with as much of the ID as crictl shows.

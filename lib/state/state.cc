@@ -73,7 +73,8 @@ bool operator==(const State& a, const State& b) {
          SameRecords(a.resources, b.resources) &&
          SameRecords(a.healths, b.healths) &&
          SameRecords(a.sources, b.sources) &&
-         SameRecords(a.foreign_holders, b.foreign_holders);
+         SameRecords(a.foreign_holders, b.foreign_holders) &&
+         SameRecords(a.local_claims, b.local_claims);
 }
 
 void State::Put(std::shared_ptr<const PodRecord> pod) {
@@ -126,6 +127,11 @@ void State::Put(std::shared_ptr<const ForeignHolderRecord> holder) {
   }
   ContainerId id = holder->id;
   foreign_holders.insert_or_assign(std::move(id), std::move(holder));
+}
+
+void State::Put(std::shared_ptr<const LocalClaimRecord> claim) {
+  LocalClaimUid uid = claim->uid;
+  local_claims.insert_or_assign(std::move(uid), std::move(claim));
 }
 
 void State::ForgetDevices(const ForeignHolderRecord* holder) {
@@ -196,6 +202,10 @@ bool State::Erase(const SourceKey& source) { return sources.erase(source) > 0; }
 bool State::Erase(const ContainerId& id) {
   ForgetDevices(FindHolder(id));
   return foreign_holders.erase(id) > 0;
+}
+
+bool State::Erase(const LocalClaimUid& uid) {
+  return local_claims.erase(uid) > 0;
 }
 
 const ForeignHolderRecord* State::ForeignHolderOf(const ResourceName& resource,
@@ -317,6 +327,10 @@ const SourceRecord* State::FindSource(const SourceKey& source) const {
 
 const ForeignHolderRecord* State::FindHolder(const ContainerId& id) const {
   return Find(foreign_holders, id);
+}
+
+const LocalClaimRecord* State::FindLocalClaim(const LocalClaimUid& uid) const {
+  return Find(local_claims, uid);
 }
 
 const HealthRecord* State::FindHealth(const DeviceKey& device) const {

@@ -33,6 +33,8 @@ struct State {
   PersistentMap<SourceKey, std::shared_ptr<const SourceRecord>> sources;
   PersistentMap<ContainerId, std::shared_ptr<const ForeignHolderRecord>>
       foreign_holders;
+  PersistentMap<LocalClaimUid, std::shared_ptr<const LocalClaimRecord>>
+      local_claims;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   PersistentSet<ByName<PodRecord>> pod_names;
@@ -57,6 +59,7 @@ struct State {
   void Put(std::shared_ptr<const HealthRecord> health);
   void Put(std::shared_ptr<const SourceRecord> source);
   void Put(std::shared_ptr<const ForeignHolderRecord> holder);
+  void Put(std::shared_ptr<const LocalClaimRecord> claim);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
@@ -65,6 +68,7 @@ struct State {
   bool Erase(const DeviceKey& device);
   bool Erase(const SourceKey& source);
   bool Erase(const ContainerId& id);
+  bool Erase(const LocalClaimUid& uid);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
@@ -110,6 +114,7 @@ struct State {
   const HealthRecord* FindHealth(const DeviceKey& device) const;
   const SourceRecord* FindSource(const SourceKey& source) const;
   const ForeignHolderRecord* FindHolder(const ContainerId& id) const;
+  const LocalClaimRecord* FindLocalClaim(const LocalClaimUid& uid) const;
 
  private:
   void IndexHolds(const PodRecord& pod);

@@ -99,6 +99,13 @@ struct UidCollector {
     }
   }
   void operator()(const EraseHolder& change) { uids.insert(change.id.value); }
+  void operator()(const PutLocalClaim& change) {
+    uids.insert(change.claim->uid.value);
+    if (!change.claim->pod.value.empty()) uids.insert(change.claim->pod.value);
+  }
+  void operator()(const EraseLocalClaim& change) {
+    uids.insert(change.uid.value);
+  }
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {

@@ -119,6 +119,52 @@ TEST(CodecTest, ForeignHoldersMayNotBeIgnored) {
   }
 }
 
+TEST(CodecTest, KeepsClaimsOfThisNode) {
+  const state::LocalClaimRecord claim = state::MakeLocalClaim("c1");
+  EXPECT_EQ(**DecodeLocalClaim(EncodeLocalClaim(claim), "key"), claim);
+  state::LocalClaimRecord of_template = claim;
+  of_template.origin = state::ClaimOrigin::kTemplate;
+  of_template.pod_claim = "gpu";
+  of_template.mappings.clear();
+  EXPECT_EQ(**DecodeLocalClaim(EncodeLocalClaim(of_template), "key"),
+            of_template);
+}
+
+TEST(CodecTest, NamesTheRecordOfABadClaimOfThisNode) {
+  pb::LocalClaimRecord record;
+  ASSERT_TRUE(
+      record.ParseFromString(EncodeLocalClaim(state::MakeLocalClaim("c1"))));
+  const auto error = [&] {
+    const auto decoded =
+        DecodeLocalClaim(record.SerializeAsString(), "l/c1").status();
+    EXPECT_EQ(decoded.code(), absl::StatusCode::kDataLoss);
+    return std::string(decoded.message());
+  };
+  record.set_uid("c2");
+  EXPECT_EQ(error(), "record 'l/c1' holds the claim with UID 'c1'");
+  record.set_uid("c1");
+  record.mutable_counters(0)->mutable_counters(0)->set_amount("much");
+  EXPECT_THAT(error(), testing::HasSubstr("counter 'slices'"));
+  record.set_object("{}");
+  EXPECT_THAT(error(), testing::HasSubstr("l/c1"));
+  record.set_object(R"({"apiVersion":"v1","kind":"List","items":[]})");
+  EXPECT_EQ(error(), "record 'l/c1' does not hold one ResourceClaim");
+}
+
+/// A version that knew nothing of them would have claims without allocation.
+TEST(CodecTest, ClaimsOfThisNodeMayNotBeIgnored) {
+  EXPECT_FALSE(MayBeIgnored(LocalClaimKey({"c1"})));
+  for (const state::Change& change :
+       {Put(state::MakeLocalClaim("c1")),
+        state::Change(state::EraseLocalClaim{{"c1"}})}) {
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(EncodeBatch(
+        MakeBatch(1, state::DecisionKind::kClaimsAllocated, {change}))));
+    EXPECT_FALSE(batch.kind_may_be_unknown());
+    EXPECT_FALSE(batch.changes(0).may_be_ignored());
+  }
+}
+
 /// They say what happened, and change nothing.
 TEST(CodecTest, WhatClientsWantMayBeIgnored) {
   for (const auto kind :

@@ -168,7 +168,12 @@ std::vector<state::Batch> FullLedger() {
                   {Put(held), Put(state::MakeHolder("gone", {"3"}))}),
         MakeBatch(25, DecisionKind::kHolderFreed, {Put(freed)}),
         MakeBatch(26, DecisionKind::kHolderGone,
-                  {state::EraseHolder{{"gone"}}})}) {
+                  {state::EraseHolder{{"gone"}}}),
+        MakeBatch(27, DecisionKind::kClaimsAllocated,
+                  {Put(state::MakeLocalClaim("local")),
+                   Put(state::MakeLocalClaim("gone"))}),
+        MakeBatch(28, DecisionKind::kClaimsReleased,
+                  {state::EraseLocalClaim{{"gone"}}})}) {
     EXPECT_THAT(ApplyNew(state, batch), IsOk());
     batches.push_back(std::move(batch));
   }

@@ -4,6 +4,7 @@
 // and as JSON: what once was written must always be read. To regenerate those
 // of the current format, which only a format of its own may need, run with
 // DEVMGR_REGENERATE_GOLDEN=1.
+#include <devmgr/manifests.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -184,6 +185,16 @@ std::string ToJsonText(const StoreContents& contents) {
                                {"sinceMs", holder->since_ms},
                                {"why", holder->why},
                                {"freed", holder->freed}});
+  }
+  for (const auto& [uid, claim] : contents.state.local_claims) {
+    json["localClaims"].push_back(
+        {{"uid", uid.value},
+         {"origin", std::string(ClaimOriginName(claim->origin))},
+         {"object", Json::parse(EncodeResourceClaim(*claim->object))},
+         {"counters", claim->counters.size()},
+         {"pod", claim->pod.value},
+         {"podClaim", claim->pod_claim},
+         {"mappings", claim->mappings.size()}});
   }
   for (const state::Batch& batch : contents.history) {
     const state::Decision& decision = batch.decision;

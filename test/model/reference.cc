@@ -459,6 +459,9 @@ std::string CheckWait(const PodInfo& info, const State& ledger,
   const auto obstacles = Obstacles(pod, info.uid.value, ledger, objects, rules);
   for (const WaitingFor& what : info.waiting_for) {
     switch (what.kind) {
+      case WaitingFor::Kind::kDevices:  // none is published
+      case WaitingFor::Kind::kDeviceClass:
+        return complain("devices", what.name);
       case WaitingFor::Kind::kRuntime:  // there is no source of it
         return complain("runtime", what.name);
       case WaitingFor::Kind::kDriver:  // all are there

@@ -5,9 +5,12 @@
 // `d.example.com`.
 #pragma once
 
+#include <devmgr/manifests.h>
+
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "state/decision.h"
@@ -105,6 +108,11 @@ inline Change Put(ForeignHolderRecord holder) {
       std::make_shared<const ForeignHolderRecord>(std::move(holder))};
 }
 
+inline Change Put(LocalClaimRecord claim) {
+  return PutLocalClaim{
+      std::make_shared<const LocalClaimRecord>(std::move(claim))};
+}
+
 /// Of devices of `example.com/tpu`; its pod is `default/stray`.
 inline ForeignHolderRecord MakeHolder(const std::string& id,
                                       const std::vector<std::string>& devices) {
@@ -120,6 +128,45 @@ inline ForeignHolderRecord MakeHolder(const std::string& id,
   holder.since_ms = 9;
   holder.why = "the ledger has no pod with its UID";
   return holder;
+}
+
+/// A claim of the extended resources of `default/a`, allocated here: one device
+/// that uses a counter.
+inline LocalClaimRecord MakeLocalClaim(const std::string& uid) {
+  ResourceClaim claim;
+  claim.metadata.name = "a-extended-resources-" + uid;
+  claim.metadata.ns = "default";
+  claim.metadata.uid = uid;
+  claim.metadata.annotations = {
+      {"resource.kubernetes.io/extended-resource-claim", "true"}};
+  claim.metadata.finalizers = {"resource.kubernetes.io/delete-protection"};
+  claim.metadata.owner_references = {
+      {"v1", "Pod", "a", kPodA.value, /*controller=*/true}};
+  DeviceSubRequest exactly;
+  exactly.name = "container-0-request-0";
+  exactly.device_class_name = "gpu.example.com";
+  exactly.allocation_mode = "ExactCount";
+  exactly.count = 1;
+  claim.spec.requests = {{exactly.name, exactly, false, false, {}}};
+  AllocationResult& allocation = claim.status.allocation.emplace();
+  DeviceRequestAllocationResult& result = allocation.results.emplace_back();
+  result.request = exactly.name;
+  result.driver = kDriver;
+  result.pool = "pool";
+  result.device = "gpu-0";
+  claim.status.reserved_for = {{"", "pods", "a", kPodA.value}};
+  // As it is read: with the handles that old drivers would be called with.
+  claim = std::get<ResourceClaim>(
+      DecodeManifest(EncodeResourceClaim(claim), "test").objects.at(0).object);
+  return {
+      .uid = {uid},
+      .origin = ClaimOrigin::kExtendedResources,
+      .object = std::make_shared<const ResourceClaim>(std::move(claim)),
+      .counters = {{{kDriver, "pool", "gpu-0"},
+                    {{{"memory", "slices"}, Quantity{2, 0, "2"}}}}},
+      .pod = kPodA,
+      .mappings = {{"main", "example.com/gpu", exactly.name}},
+  };
 }
 
 /// Devices of `example.com/tpu` in container `main`.

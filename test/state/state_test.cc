@@ -209,6 +209,48 @@ TEST(StateTest, ForeignHoldersComeAndGo) {
   EXPECT_TRUE(state.foreign_devices.empty());
 }
 
+TEST(StateTest, ClaimsOfThisNodeComeChangeAndGo) {
+  State state;
+  Batch made =
+      MakeBatch(1, DecisionKind::kClaimsAllocated,
+                {Put(MakeLocalClaim("c1")), Put(MakeLocalClaim("c2"))});
+  ASSERT_TRUE(ApplyNew(state, made).ok());
+  LocalClaimRecord changed = MakeLocalClaim("c1");
+  auto object = std::make_shared<ResourceClaim>(*changed.object);
+  object->status.reserved_for.clear();
+  changed.object = object;
+  Batch released =
+      MakeBatch(2, DecisionKind::kClaimsReleased,
+                {Put(changed), EraseLocalClaim{LocalClaimUid{"c2"}}});
+  ASSERT_TRUE(ApplyNew(state, released).ok());
+  EXPECT_EQ(*state.FindLocalClaim({"c1"}), changed);
+  EXPECT_EQ(state.FindLocalClaim({"c2"}), nullptr);
+  EXPECT_NE(changed, MakeLocalClaim("c1"));
+
+  ASSERT_TRUE(Revert(state, released).ok());
+  EXPECT_EQ(*state.FindLocalClaim({"c1"}), MakeLocalClaim("c1"));
+  EXPECT_EQ(*state.FindLocalClaim({"c2"}), MakeLocalClaim("c2"));
+  ASSERT_TRUE(Revert(state, made).ok());
+  EXPECT_TRUE(state.local_claims.empty());
+}
+
+TEST(StateTest, AClaimOfThisNodeHasOneUid) {
+  State state;
+  LocalClaimRecord claim = MakeLocalClaim("c1");
+  claim.uid.value = "c2";
+  Batch batch = MakeBatch(1, DecisionKind::kClaimsAllocated, {Put(claim)});
+  EXPECT_EQ(ApplyNew(state, batch).message(),
+            "batch 1: claim 'default/a-extended-resources-c1' that this node "
+            "allocates has UID 'c2', and its object 'c1'");
+  claim.object = nullptr;
+  batch = MakeBatch(1, DecisionKind::kClaimsAllocated, {Put(claim)});
+  EXPECT_EQ(ApplyNew(state, batch).code(), absl::StatusCode::kDataLoss);
+  batch = MakeBatch(1, DecisionKind::kClaimsReleased,
+                    {EraseLocalClaim{LocalClaimUid{"c1"}}});
+  EXPECT_EQ(ApplyNew(state, batch).code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(state.local_claims.empty());
+}
+
 TEST(StateTest, AForeignHolderIsNamedAsCrictlDoes) {
   ForeignHolderRecord holder = MakeHolder("0123456789abcdef", {});
   EXPECT_EQ(HolderText(holder),
@@ -219,10 +261,10 @@ TEST(StateTest, AForeignHolderIsNamedAsCrictlDoes) {
 
 TEST(StateTest, EachKindOfDecisionHasItsName) {
   std::set<std::string_view> names;
-  for (int kind = 1; kind <= 24; ++kind) {
+  for (int kind = 1; kind <= 26; ++kind) {
     names.insert(DecisionKindName(PublicOf(static_cast<DecisionKind>(kind))));
   }
-  EXPECT_EQ(names.size(), 24u);
+  EXPECT_EQ(names.size(), 26u);
   EXPECT_EQ(names.count(""), 0u);
   EXPECT_EQ(names.count("Other"), 0u);
   EXPECT_EQ(DecisionKindName(PublicOf(DecisionKind::kWanted)), "Wanted");

@@ -135,6 +135,13 @@ Awaited Look(const WaitingFor& what, const Known& known, Inspector& inspector) {
       if (node.ok()) awaited.runtime = node->runtime;
       break;
     }
+    case WaitingFor::Kind::kDevices:
+      awaited.plugins = Those(known.plugins, [&](const PluginInfo& plugin) {
+        return plugin.name == what.name;
+      });
+      break;
+    case WaitingFor::Kind::kDeviceClass:
+      break;
   }
   return awaited;
 }
@@ -234,7 +241,10 @@ Json ItemOf(const Awaited& awaited) {
       item["plugins"] = ItemsOf(awaited.plugins);
       break;
     case WaitingFor::Kind::kDriver:
+    case WaitingFor::Kind::kDevices:
       item["plugins"] = ItemsOf(awaited.plugins);
+      break;
+    case WaitingFor::Kind::kDeviceClass:
       break;
     case WaitingFor::Kind::kClaim:
       item["claims"] = ItemsOf(awaited.claims);
@@ -398,6 +408,15 @@ void PrintAwaited(const Session& session, Inspector& inspector,
       return;
     case WaitingFor::Kind::kRuntime:
       PrintRuntime(session, awaited);
+      return;
+    case WaitingFor::Kind::kDevices:
+      session.out() << "Devices are free again when a claim that holds them is "
+                       "released, and new when a driver publishes them.\n";
+      PrintPlugins(session, awaited.plugins);
+      return;
+    case WaitingFor::Kind::kDeviceClass:
+      session.out() << "Its pods are judged again when the class is created or "
+                       "changed.\n";
       return;
   }
 }

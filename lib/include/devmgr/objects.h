@@ -73,6 +73,8 @@ struct ContainerExtendedResourceRequest {
   std::string container_name;
   std::string resource_name;
   std::string request_name;
+  friend bool operator==(const ContainerExtendedResourceRequest&,
+                         const ContainerExtendedResourceRequest&) = default;
 };
 
 /// KEP-5004: the claim made for the pod's extended resources.

@@ -38,10 +38,20 @@ DEVMGR_EXPORT std::string_view PodStateName(PodState state);
 
 /// What a waiting pod waits for. A change of exactly this wakes it.
 struct WaitingFor {
-  enum class Kind { kClaim, kDriver, kPod, kResource, kRuntime };
+  enum class Kind {
+    kClaim,
+    kDriver,
+    kPod,
+    kResource,
+    kRuntime,
+    kDevices,      ///< Devices for claims that this node allocates.
+    kDeviceClass,  ///< The same: what a class says.
+  };
+  static constexpr char kAnyDriver[] = "*";  ///< Of kDevices.
   Kind kind = Kind::kClaim;
   /// `namespace/name` of a claim or pod, a driver name, a resource name; of a
-  /// container runtime its socket (RuntimeSource::Describe).
+  /// container runtime its socket (RuntimeSource::Describe); of devices the
+  /// driver that publishes them, or kAnyDriver; the name of a class.
   std::string name;
   friend auto operator<=>(const WaitingFor&, const WaitingFor&) = default;
 };
@@ -400,6 +410,8 @@ enum class DecisionKind {
   kHolderFreed,      ///< An operator freed what such a container holds.
   kWanted,           ///< A client wants a pod, over the control socket.
   kUnwanted,         ///< A client wants it no longer.
+  kClaimsAllocated,  ///< This node made or allocated claims for a pod.
+  kClaimsReleased,   ///< Such claims are free again, or gone.
   kOther,            ///< A newer version wrote it into this ledger.
 };
 /// As the enumerator: `PrepareIntent`.
