@@ -16,14 +16,14 @@
 namespace devmgr::control {
 namespace {
 
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
+std::int64_t SumOf(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   return a > kMax - b ? kMax : a + b;
 }
 
 void Add(QuotaUsage& usage, const std::string& key, std::int64_t amount) {
   std::int64_t& sum = usage[key];
-  sum = Sum(sum, amount);
+  sum = SumOf(sum, amount);
 }
 
 std::int64_t AmountOf(const QuotaUsage& usage, const std::string& key) {
@@ -49,7 +49,7 @@ QuotaUsage PaidBy(const Pod& pod) {
   const auto run = [&](const Container& container, bool ends_early) {
     for (const auto& [resource, amount] : RequestsOf(container)) {
       const std::string key = api::ResourceQuotaKey(resource);
-      const std::int64_t now = Sum(AmountOf(running, key), amount);
+      const std::int64_t now = SumOf(AmountOf(running, key), amount);
       most[key] = std::max(AmountOf(most, key), now);
       if (!ends_early) running[key] = now;
     }
@@ -189,7 +189,7 @@ std::map<std::string, std::int64_t> DevicesByClass(
   for (const DeviceRequest& request : spec.requests) {
     if (request.exactly.has_value()) {
       std::int64_t& sum = devices[request.exactly->device_class_name];
-      sum = Sum(sum, DevicesOf(*request.exactly));
+      sum = SumOf(sum, DevicesOf(*request.exactly));
       continue;
     }
     std::map<std::string, std::int64_t> largest;
@@ -198,7 +198,7 @@ std::map<std::string, std::int64_t> DevicesByClass(
       most = std::max(most, DevicesOf(alternative));
     }
     for (const auto& [name, count] : largest) {
-      devices[name] = Sum(devices[name], count);
+      devices[name] = SumOf(devices[name], count);
     }
   }
   return devices;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/explain_refusals.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "common/counted.h"
+
+namespace devmgr::control {
+namespace {
+
+using allocator::DeviceRefusal;
+using allocator::Refusal;
+using allocator::RequestRefusals;
+
+constexpr std::size_t kMostHolders = 5;
+
+/// The pods that the claim is reserved for, or the claim when none is.
+std::string HolderOf(const std::string& claim, const ObjectSnapshot& objects) {
+  const std::size_t slash = claim.find('/');
+  if (slash == std::string::npos) return claim;
+  const ObjectName name{claim.substr(0, slash), claim.substr(slash + 1)};
+  const auto* found = objects.claims.Find(name);
+  if (found == nullptr || (*found)->status.reserved_for.empty()) {
+    return "claim " + claim;
+  }
+  std::vector<std::string> pods;
+  for (const ResourceClaimConsumer& consumer : (*found)->status.reserved_for) {
+    pods.push_back(name.ns + "/" + consumer.name);
+  }
+  return fmt::format("{} {}", pods.size() == 1 ? "pod" : "pods",
+                     fmt::join(pods, ", "));
+}
+
+std::string Holders(const RequestRefusals& request,
+                    const ObjectSnapshot& objects) {
+  std::set<std::string> holders;
+  for (const DeviceRefusal& device : request.devices) {
+    if (device.reason == Refusal::kBusy) {
+      holders.insert(HolderOf(device.detail, objects));
+    }
+  }
+  std::vector<std::string> shown;
+  for (const std::string& holder : holders) {
+    if (shown.size() == kMostHolders) {
+      shown.push_back(fmt::format("{} more", holders.size() - kMostHolders));
+      break;
+    }
+    shown.push_back(holder);
+  }
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
+std::string TextOf(const RequestRefusals& request,
+                   const ObjectSnapshot& objects) {
+  std::string text =
+      fmt::format("claim {}, request {}: {} wanted, {} found", request.claim,
+                  request.request,
+                  Counted(static_cast<std::size_t>(request.wanted), "device"),
+                  request.found);
+  std::vector<std::string> reasons;
+  for (const auto& [reason, count] : request.counts) {
+    if (reason == Refusal::kNone) continue;
+    std::string part =
+        fmt::format("{} {}", count, allocator::RefusalName(reason));
+    if (reason == Refusal::kBusy) {
+      part += fmt::format(" (held by {})", Holders(request, objects));
+    }
+    reasons.push_back(std::move(part));
+  }
+  if (reasons.empty()) return text;
+  return fmt::format("{}; refused: {}", text, fmt::join(reasons, ", "));
+}
+
+}  // namespace
+
+std::string RefusalText(const allocator::Outcome& outcome,
+                        const ObjectSnapshot& objects) {
+  std::vector<std::string> parts;
+  if (!outcome.message.empty()) parts.push_back(outcome.message);
+  for (const RequestRefusals& request : outcome.refusals) {
+    if (request.found < request.wanted) {
+      parts.push_back(TextOf(request, objects));
+    }
+  }
+  if (parts.empty()) parts.emplace_back("no device can be allocated now");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+}  // namespace devmgr::control

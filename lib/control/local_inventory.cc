@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/local_inventory.h"
+
+#include <utility>
+
+namespace devmgr::control {
+namespace {
+
+/// The source may have none: then nothing is known of it but its name.
+std::shared_ptr<const Node> NodeNamed(const ObjectSnapshot& objects,
+                                      const std::string& name,
+                                      std::shared_ptr<const Node> before) {
+  const auto* found = objects.nodes.Find(ObjectName{"", name});
+  if (found != nullptr) return *found;
+  const bool is_bare = before != nullptr && before->metadata.uid.empty() &&
+                       before->metadata.name == name;
+  if (is_bare) return before;
+  auto node = std::make_shared<Node>();
+  node->metadata.name = name;
+  return node;
+}
+
+}  // namespace
+
+void LocalInventory::FollowSlices(const ObjectMap<ResourceSlice>& slices) {
+  if (slices.SharesAllWith(slices_)) return;
+  slices_ = slices;
+  inventory_ = nullptr;
+  drivers_.clear();
+  for (const auto& [name, slice] : slices_) drivers_.insert(slice->driver);
+}
+
+const allocator::Inventory& LocalInventory::Follow(
+    const ObjectSnapshot& objects, const std::string& node_name,
+    const std::function<bool(const std::string& driver)>& registered) {
+  FollowSlices(objects.resource_slices);
+  if (!objects.device_taint_rules.SharesAllWith(taint_rules_)) {
+    taint_rules_ = objects.device_taint_rules;
+    inventory_ = nullptr;
+  }
+  if (auto node = NodeNamed(objects, node_name, node_); node != node_) {
+    node_ = std::move(node);
+    inventory_ = nullptr;
+  }
+  std::set<std::string> left_out;
+  for (const std::string& driver : drivers_) {
+    if (!registered(driver)) left_out.insert(driver);
+  }
+  if (left_out != left_out_) {
+    left_out_ = std::move(left_out);
+    inventory_ = nullptr;
+  }
+  if (inventory_ == nullptr) {
+    allocator::World world{node_.get(), {}, {}};
+    for (const auto& [name, slice] : slices_) {
+      if (left_out_.count(slice->driver) == 0) {
+        world.slices.push_back(slice.get());
+      }
+    }
+    for (const auto& [name, rule] : taint_rules_) {
+      world.taint_rules.push_back(rule.get());
+    }
+    inventory_ = allocator::TakeInventory(world, features_);
+  }
+  return *inventory_;
+}
+
+}  // namespace devmgr::control

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "allocator/allocator.h"
+#include "allocator/features.h"
+
+namespace devmgr::control {
+
+/// The devices of this node that drivers have published and that can be had
+/// now. Made anew only when slices, taint rules, the node or the registered
+/// drivers are others. Lives on one thread.
+class LocalInventory {
+ public:
+  explicit LocalInventory(allocator::Features features) : features_(features) {}
+
+  /// Devices of drivers that are not registered are left out: nothing could
+  /// prepare them. The result is valid until the next call.
+  const allocator::Inventory& Follow(
+      const ObjectSnapshot& objects, const std::string& node_name,
+      const std::function<bool(const std::string& driver)>& registered);
+
+  /// As of the last call.
+  const Node& node() const { return *node_; }
+
+  /// Drivers that have published slices and are left out, as of the last call.
+  const std::set<std::string>& left_out() const { return left_out_; }
+
+ private:
+  void FollowSlices(const ObjectMap<ResourceSlice>& slices);
+
+  const allocator::Features features_;
+  // What the inventory was made of, and refers to.
+  ObjectMap<ResourceSlice> slices_;
+  ObjectMap<DeviceTaintRule> taint_rules_;
+  std::shared_ptr<const Node> node_;
+  std::set<std::string> drivers_;  ///< Of the slices.
+  std::set<std::string> left_out_;
+  std::shared_ptr<const allocator::Inventory> inventory_;
+};
+
+}  // namespace devmgr::control

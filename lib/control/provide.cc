@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/provide.h"
+
+#include <devmgr/manifests.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "allocator/allocator.h"
+#include "api/meta.h"
+#include "claim/device_class.h"
+#include "claim/pod_plan.h"
+#include "common/counted.h"
+#include "common/status.h"
+#include "common/uuid.h"
+#include "control/explain_refusals.h"
+#include "control/generated_claim.h"
+#include "control/generated_name.h"
+#include "control/reservation.h"
+#include "control/special_claim.h"
+
+namespace devmgr::control {
+namespace {
+
+using state::ClaimOrigin;
+using state::LocalClaimRecord;
+using state::PodPhase;
+
+/// The claim as it is read back from the ledger. Internal when it could not be.
+absl::StatusOr<std::shared_ptr<const ResourceClaim>> AsStored(
+    const ResourceClaim& claim) {
+  DecodedManifest decoded =
+      DecodeManifest(EncodeResourceClaim(claim), "ResourceClaim");
+  auto* read = decoded.objects.size() == 1
+                   ? std::get_if<ResourceClaim>(&decoded.objects[0].object)
+                   : nullptr;
+  if (read != nullptr) {
+    return std::make_shared<const ResourceClaim>(std::move(*read));
+  }
+  return InternalError("claim {} cannot be written to the ledger: {}",
+                       claim.metadata.FullName().ToString(),
+                       decoded.errors.empty()
+                           ? "it is no ResourceClaim"
+                           : decoded.errors.front().ToString());
+}
+
+/// What the pod has, or is not to have, is decided already.
+bool IsSettled(const Pod& pod, const state::State& state) {
+  if (!pod.metadata.deletion_timestamp.empty()) return true;
+  const state::PodRecord* record = state.FindPod(PodUid{pod.metadata.uid});
+  return record != nullptr && record->phase != PodPhase::kWaiting &&
+         record->phase != PodPhase::kAllocating &&
+         record->phase != PodPhase::kAdmitted;
+}
+
+}  // namespace
+
+/// What one pod is to get, as it is put together.
+class ClaimProvider::Attempt {
+ public:
+  Attempt(const Pod& pod, const ProvideInput& input, const Node& node)
+      : pod_(pod), input_(input), node_(node) {}
+
+  /// Finds what there is to do; a problem is in the verdict.
+  void Collect() {
+    for (const PodResourceClaim& entry : pod_.spec.resource_claims) {
+      if (entry.resource_claim_name.has_value()) {
+        Use(*entry.resource_claim_name);
+      } else if (entry.resource_claim_template_name.has_value()) {
+        UseTemplate(entry);
+      }
+    }
+    const auto& special = pod_.status.extended_resource_claim_status;
+    if (special.has_value()) {
+      Use(special->resource_claim_name);
+    } else if (input_.extended_resources) {
+      MakeSpecialClaim();
+    }
+  }
+
+  /// Nothing is to be done, or something is missing that others make.
+  bool IsEmpty() const { return records_.empty() || lacks_; }
+  const Verdict& verdict() const { return verdict_; }
+
+  /// Those that have no allocation, in their order.
+  std::vector<const ResourceClaim*> Open() const {
+    std::vector<const ResourceClaim*> open;
+    for (const std::size_t i : open_) open.push_back(&claims_[i]);
+    return open;
+  }
+
+  void Allocated(std::vector<allocator::Allocation> allocations) {
+    for (std::size_t i = 0; i < allocations.size(); ++i) {
+      ResourceClaim& claim = claims_[open_[i]];
+      allocator::Allocation& from = allocations[i];
+      from.allocation.allocation_timestamp = api::TimestampOf(input_.now_ms);
+      claim = Allocate(std::move(claim), std::move(from.allocation));
+      for (allocator::DeviceCharge& charge : from.charges) {
+        records_[open_[i]].counters.push_back(
+            {{charge.device.driver, charge.device.pool, charge.device.device},
+             std::move(charge.counters)});
+      }
+    }
+  }
+
+  absl::StatusOr<Provision> Finish() {
+    Provision provision;
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      claims_[i] = Reserve(std::move(claims_[i]), pod_);
+      provision.claims.push_back(claims_[i].metadata.FullName());
+      auto record = std::make_shared<LocalClaimRecord>(std::move(records_[i]));
+      record->uid.value = claims_[i].metadata.uid;
+      DEVMGR_ASSIGN_OR_RETURN(record->object, AsStored(claims_[i]));
+      provision.changes.push_back(state::PutLocalClaim{std::move(record)});
+    }
+    return provision;
+  }
+
+  /// What could change that these claims cannot be had.
+  std::vector<WaitingFor> Obstacles() const;
+
+ private:
+  void Add(ResourceClaim claim, LocalClaimRecord record) {
+    const bool twice = std::any_of(
+        claims_.begin(), claims_.end(), [&](const ResourceClaim& other) {
+          return other.metadata.uid == claim.metadata.uid;
+        });
+    if (twice) return;
+    if (!claim.status.allocation.has_value()) open_.push_back(claims_.size());
+    claims_.push_back(std::move(claim));
+    records_.push_back(std::move(record));
+  }
+
+  /// A claim that is there.
+  void Use(const std::string& name);
+  void UseTemplate(const PodResourceClaim& entry);
+  void MakeSpecialClaim();
+  /// Gives a claim that is made its identity.
+  void Create(const std::string& name, ResourceClaim* claim) const {
+    claim->metadata.name = name;
+    claim->metadata.uid = UuidText(input_.random(), input_.random());
+    claim->metadata.creation_timestamp = api::TimestampOf(input_.now_ms);
+  }
+  void Wait(std::string reason, std::string message, WaitingFor what) {
+    claim::Worsen(verdict_, {Verdict::Kind::kWait,
+                             std::move(reason),
+                             std::move(message),
+                             {std::move(what)}});
+  }
+
+  const Pod& pod_;
+  const ProvideInput& input_;
+  const Node& node_;
+  Verdict verdict_;
+  // Of each claim that changes, in the order of the pod.
+  std::vector<ResourceClaim> claims_;
+  std::vector<LocalClaimRecord> records_;
+  std::vector<std::size_t> open_;  ///< Those to be allocated.
+  bool lacks_ = false;             ///< Admission says what.
+};
+
+void ClaimProvider::Attempt::Use(const std::string& name) {
+  const ObjectName full_name{pod_.metadata.ns, name};
+  const auto* found = input_.objects.claims.Find(full_name);
+  if (found == nullptr) {
+    lacks_ = true;
+    return;
+  }
+  const ResourceClaim& claim = **found;
+  const LocalClaimRecord* local =
+      input_.state.FindLocalClaim({claim.metadata.uid});
+  // What somebody else has allocated, somebody else reserves.
+  if (claim.status.allocation.has_value() && local == nullptr) return;
+  if (claim.spec.old.has_value() || !claim.spec.controller.empty()) {
+    lacks_ = true;
+    return;
+  }
+  if (claim.status.allocation.has_value()) {
+    if (IsReservedFor(claim, pod_)) return;
+    claim::Worsen(verdict_, CheckReservation(pod_, claim, node_));
+  } else if (!claim.metadata.deletion_timestamp.empty()) {
+    claim::Worsen(
+        verdict_,
+        {Verdict::Kind::kWait,
+         kClaimInUse,
+         fmt::format("claim {} is being deleted", full_name.ToString()),
+         {{WaitingFor::Kind::kClaim, full_name.ToString()}}});
+  }
+  Add(claim, local != nullptr ? *local : LocalClaimRecord{});
+}
+
+void ClaimProvider::Attempt::UseTemplate(const PodResourceClaim& entry) {
+  for (const PodResourceClaimStatus& status :
+       pod_.status.resource_claim_statuses) {
+    if (status.name != entry.name) continue;
+    if (status.resource_claim_name.has_value()) {
+      Use(*status.resource_claim_name);
+    }
+    return;
+  }
+  const ObjectName name{pod_.metadata.ns, *entry.resource_claim_template_name};
+  const auto* found = input_.objects.claim_templates.Find(name);
+  if (found == nullptr) {
+    Wait("ClaimTemplateNotFound",
+         fmt::format("pod claim \"{}\": ResourceClaimTemplate {} not found",
+                     entry.name, name.ToString()),
+         {WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
+    return;
+  }
+  const std::string suffix = NameSuffix(input_.random());
+  ResourceClaim claim = GenerateClaim(pod_, entry, **found, suffix);
+  Create(std::string(claim.metadata.name), &claim);
+  Add(std::move(claim), {.origin = ClaimOrigin::kTemplate,
+                         .pod = PodUid{pod_.metadata.uid},
+                         .pod_claim = entry.name});
+}
+
+void ClaimProvider::Attempt::MakeSpecialClaim() {
+  auto special = BuildSpecialClaim(pod_, input_.objects.device_classes,
+                                   input_.served_by_class);
+  if (absl::IsInvalidArgument(special.status())) {
+    claim::Worsen(verdict_, {Verdict::Kind::kReject,
+                             kTooManyDevices,
+                             MessageOf(special.status()),
+                             {}});
+    return;
+  }
+  // Without a class admission says what could serve the name.
+  lacks_ = lacks_ || !special.ok();
+  if (!special.ok() || !special->has_value()) return;
+  ResourceClaim claim = std::move((*special)->claim);
+  Create(SpecialClaimName(pod_, NameSuffix(input_.random())), &claim);
+  Add(std::move(claim), {.origin = ClaimOrigin::kExtendedResources,
+                         .pod = PodUid{pod_.metadata.uid},
+                         .mappings = std::move((*special)->mappings)});
+}
+
+std::vector<WaitingFor> ClaimProvider::Attempt::Obstacles() const {
+  std::set<WaitingFor> all;
+  const auto add = [&](const DeviceSubRequest& request) {
+    const std::string& name = request.device_class_name;
+    all.insert({WaitingFor::Kind::kDeviceClass, name});
+    const auto* found =
+        input_.objects.device_classes.Find(ObjectName{"", name});
+    std::vector<std::string> drivers;
+    if (found != nullptr) drivers = claim::DriversNamedBy(**found);
+    if (drivers.empty()) drivers = {WaitingFor::kAnyDriver};
+    for (const std::string& driver : drivers) {
+      all.insert({WaitingFor::Kind::kDevices, driver});
+    }
+  };
+  for (const std::size_t i : open_) {
+    for (const devmgr::DeviceRequest& request : claims_[i].spec.requests) {
+      if (request.exactly.has_value()) add(*request.exactly);
+      for (const DeviceSubRequest& each : request.first_available) add(each);
+    }
+  }
+  return {all.begin(), all.end()};
+}
+
+absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
+                                                 const ProvideInput& input) {
+  if (IsSettled(pod, input.state)) return Provision();
+  const allocator::Inventory& inventory = inventory_.Follow(
+      input.objects, input.node_name, input.driver_registered);
+  Attempt attempt(pod, input, inventory_.node());
+  attempt.Collect();
+  if (attempt.verdict().kind != Verdict::Kind::kAdmit) {
+    return Provision{attempt.verdict(), {}, {}};
+  }
+  if (attempt.IsEmpty()) return Provision();
+  const auto open = attempt.Open();
+  if (open.empty()) return attempt.Finish();
+  const allocator::AllocatedState& held =
+      held_.Follow(input.state, input.objects);
+  std::vector<const DeviceClass*> classes;
+  for (const auto& [name, item] : input.objects.device_classes) {
+    classes.push_back(item.get());
+  }
+  allocator::Options options;
+  options.limits.steps = steps_;
+  options.explain = true;
+  options.selectors = &selectors_;
+  allocator::Outcome outcome =
+      allocator::Allocate(inventory, classes, held, open, options);
+  if (outcome.result == allocator::Result::kInterrupted) {
+    return UnavailableError(
+        "the search for devices was given up after {}: the claims of the pod "
+        "leave too many possibilities",
+        Counted(outcome.steps, "step"));
+  }
+  if (outcome.result != allocator::Result::kSolved) {
+    Verdict wait{Verdict::Kind::kWait, kCannotAllocate,
+                 RefusalText(outcome, input.objects), attempt.Obstacles()};
+    for (const std::string& driver : inventory_.left_out()) {
+      wait.message += fmt::format(
+          "; DRA driver {} has published devices and is not registered",
+          driver);
+      wait.waiting_for.push_back({WaitingFor::Kind::kDriver, driver});
+    }
+    return Provision{std::move(wait), {}, {}};
+  }
+  attempt.Allocated(std::move(outcome.allocations));
+  return attempt.Finish();
+}
+
+}  // namespace devmgr::control

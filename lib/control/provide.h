@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The claims of one pod, as a control plane would provide them: made, allocated
+// together, reserved for the pod. What is decided is one batch of the ledger.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/host.h>
+#include <devmgr/status_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "allocator/features.h"
+#include "cel/selector_cache.h"
+#include "control/held_devices.h"
+#include "control/local_inventory.h"
+#include "state/decision.h"
+#include "state/state.h"
+
+namespace devmgr::control {
+
+// Why a pod waits for its claims, or is rejected over them.
+inline constexpr char kCannotAllocate[] = "CannotAllocateClaims";
+inline constexpr char kClaimInUse[] = "ClaimCannotBeReserved";
+inline constexpr char kTooManyDevices[] = "TooManyExtendedResources";
+
+/// What counts besides the pod.
+struct ProvideInput {
+  const state::State& state;
+  /// Of the source, with what this node decided (local_objects.h).
+  const ObjectSnapshot& objects;
+  std::string node_name;
+  /// Whether an extended resource is to be had through claims now.
+  std::function<bool(const ResourceName&)> served_by_class;
+  /// Devices of others cannot be had, so they are not looked at.
+  std::function<bool(const std::string& driver)> driver_registered;
+  bool extended_resources = true;  ///< Feature gate DRAExtendedResource.
+  std::int64_t now_ms = 0;
+  std::function<std::uint64_t()> random;  ///< For UIDs and names.
+};
+
+/// kAdmit: with `changes`, the pod has its claims once they are committed on
+/// this very `state`; without, it has them, or they are no business of ours.
+/// kWait: there is no device now, or something is missing. kReject: never.
+struct Provision {
+  Verdict verdict;
+  std::vector<state::Change> changes;
+  std::vector<ObjectName> claims;  ///< That are made, allocated or reserved.
+};
+
+/// Keeps what stays the same from one pod to the next: the inventory of the
+/// slices, what claims hold, compiled selectors. Lives on one thread.
+class ClaimProvider {
+ public:
+  /// `feature_gates` by name; `steps` is what one search may cost, as
+  /// allocator::Limits has it.
+  ClaimProvider(const std::map<std::string, bool>& feature_gates,
+                std::uint64_t steps)
+      : steps_(steps),
+        selectors_(kSelectors),
+        inventory_(allocator::FeaturesOf(feature_gates)) {}
+
+  /// `pod` is shown with its local status. Unavailable when the search was
+  /// given up before its end; it may be tried again.
+  absl::StatusOr<Provision> Provide(const Pod& pod, const ProvideInput& input);
+
+ private:
+  class Attempt;
+  static constexpr std::size_t kSelectors = 1'000;  ///< Kept compiled.
+
+  const std::uint64_t steps_;
+  cel::SelectorCache selectors_;
+  LocalInventory inventory_;
+  HeldDevices held_;
+};
+
+}  // namespace devmgr::control
