@@ -53,6 +53,7 @@ void Manager::RegisterListeners() {
   listen(*debts_);
   listen(*specs_);
   listen(*lifecycle_);
+  if (local_claims_ != nullptr) listen(*local_claims_);
   on_committed_.push_back(
       [this](const Changes& changes) { ReportDecision(changes.decision); });
   // Pods are woken last: then all rooms have what they are judged by.
@@ -122,6 +123,11 @@ void Manager::WakePods(const Changes& changes) {
   for (const auto& [before, now] : changes.claims) {
     if (now != nullptr) continue;
     freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
+    if (local_claims_ == nullptr) continue;
+    for (const auto& [driver, part] : before->drivers) {
+      freed.push_back({WaitingFor::Kind::kDevices, driver});
+    }
+    freed.push_back({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
   }
   for (const auto& [name, passage] : changes.resources) {
     freed.push_back({WaitingFor::Kind::kResource, name});

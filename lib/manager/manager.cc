@@ -26,12 +26,6 @@ std::int64_t UnixMs(WallTime time) {
       .count();
 }
 
-/// The kubelet lets whoever has a name at the moment have it.
-claim::Sharing SharingOf(Profile profile) {
-  return profile == Profile::kStrictKubelet ? claim::Sharing::kAsItComes
-                                            : claim::Sharing::kOneOwner;
-}
-
 }  // namespace
 
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
@@ -126,7 +120,7 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   parts.numa_nodes = numa_nodes_;
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.device_plugins.grace_period;
-  parts.sharing = SharingOf(options_.policies.profile);
+  parts.sharing = SharingNow();
   parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
@@ -149,27 +143,6 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
     Wake({{WaitingFor::Kind::kPod, pod.ToString()}});
   };
   return parts;
-}
-
-claim::Candidates Manager::CandidatesFor(const ResourceName& resource) const {
-  const device::EndpointState state = devices_->StateOf(resource);
-  claim::Candidates candidates;
-  candidates.plugin = device::HasPlugin(state);
-  candidates.plugin_awaited = state == device::EndpointState::kRestored ||
-                              state == device::EndpointState::kStopped;
-  for (const auto& [name, item] : classes_) {
-    candidates.device_class =
-        candidates.device_class || item->extended_resource_name == resource ||
-        ImplicitResourceName(item->metadata.name) == resource;
-  }
-  return candidates;
-}
-
-void Manager::OnClasses() {
-  const auto objects = objects_->Current();
-  if (objects->device_classes == classes_) return;
-  classes_ = objects->device_classes;
-  ownership_->OnClasses();
 }
 
 void Manager::StartNodeStatus() {
@@ -216,7 +189,7 @@ void Manager::StartDraHealth() {
 
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
-  const claim::Sharing sharing = SharingOf(options_.policies.profile);
+  const claim::Sharing sharing = SharingNow();
   ownership_ = std::make_unique<resources::ResourceOwnership>(
       resources::ResourceOwnership::Parts{*executor_, *ledger_, state_, events_,
                                           sharing, now_ms,
@@ -287,7 +260,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
     if (options_.policies.profile == Profile::kStrictKubelet) return "";
     return ownership_->WhyNotServed(resource);
   };
-  options.sharing = SharingOf(options_.policies.profile);
+  options.sharing = SharingNow();
   options.claim_names_without_status = options_.dra.compat;
   options.old_drivers = options_.dra.compat;
   return options;
@@ -311,17 +284,20 @@ void Manager::Start(const DriversFactory& drivers,
   book.events = &events_;
   book.boot_id = boot_id_;
   book.node_name = options_.node_name;
+  book.allocates = options_.policies.authority == Authority::kNode;
   book.now_ms = now_ms;
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
     observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
+    if (local_claims_ != nullptr) local_claims_->OnObjects();
     if (actuator_ != nullptr) actuator_->OnObjects();
     pod_status_->OnObjects();
     Wake(changed);
   };
   objects_ = std::make_unique<pods::ObjectBook>(*executor_, *ledger_, state_,
                                                 std::move(book));
+  StartLocalClaims();
   plan_options_ = OptionsOfPlans();
   const claim::DebtRules rules{options_.dra.debt_policy,
                                options_.dra.debt_policies};
@@ -330,8 +306,8 @@ void Manager::Start(const DriversFactory& drivers,
                static_cast<std::size_t>(std::max(options_.dra.max_calls, 1)));
   lifecycle_ = std::make_unique<pods::PodLifecycle>(pods::PodLifecycle::Parts{
       *executor_, *ledger_, state_, *drivers_, *objects_, *device_admission_,
-      events_, metrics_, boot_id_, plan_options_, rules, calls_at_once,
-      IsOn(Feature::kDraConsumableCapacity), now_ms,
+      local_claims_.get(), events_, metrics_, boot_id_, plan_options_, rules,
+      calls_at_once, IsOn(Feature::kDraConsumableCapacity), now_ms,
       [this](const std::string& driver,
              const pods::DriverCalls::PreparedClaims& prepared,
              std::function<void(const upkeep::SpecKeeper::Answer&)> done) {

@@ -213,6 +213,11 @@ class Manager final : public DeviceManager, private Maintenance {
   void OnClasses();
   /// Who could serve a resource now.
   claim::Candidates CandidatesFor(const ResourceName& resource) const;
+  claim::Sharing SharingNow() const;
+  /// A pod that wants the resource is to have it through a claim.
+  bool IsServedByClass(const ResourceName& resource) const;
+  /// Where this node allocates claims.
+  void StartLocalClaims();
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();
@@ -280,6 +285,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<ledger::ContainerUse> use_;
   std::unique_ptr<upkeep::SpecKeeper> specs_;
   std::unique_ptr<pods::ContainerStarts> starts_;
+  std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: others do it.
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
   bool expects_runs_ = false;  ///< What Host::runtime has heard last.
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.

@@ -4,30 +4,12 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "pods/object_changes.h"
 
 namespace devmgr::pods {
 namespace {
 
 constexpr std::chrono::milliseconds kRefreshRetry{1'000};
-
-/// Claims whose objects appeared, changed or went, or that cannot be read, or
-/// for another reason.
-std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
-                                      const ObjectSnapshot& after) {
-  std::vector<WaitingFor> changed;
-  const auto add = [&](const ObjectName& name) {
-    changed.push_back({WaitingFor::Kind::kClaim, name.ToString()});
-  };
-  after.claims.VisitChangesSince(before.claims,
-                                 [&](const auto* was, const auto* is) {
-                                   add((was != nullptr ? was : is)->first);
-                                 });
-  after.unread_claims.VisitChangesSince(
-      before.unread_claims, [&](const auto* /*was*/, const auto* is) {
-        if (is != nullptr) add(is->first);
-      });
-  return changed;
-}
 
 }  // namespace
 
@@ -117,6 +99,11 @@ std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
 
 void ObjectBook::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(executor_);
+  if (options_.allocates && !changes.local_claims.empty()) {
+    Show();
+    // Not amid what the other rooms hear of the batch.
+    executor_.Post([this] { Tell(); });
+  }
   const bool is_gone =
       std::any_of(changes.pods.begin(), changes.pods.end(),
                   [](const auto& pod) { return pod.now == nullptr; });
@@ -174,15 +161,29 @@ state::Decision ObjectBook::DecideIdentities(
 }
 
 void ObjectBook::Publish(const ObjectSnapshot& snapshot) {
-  auto next = std::make_shared<const ObjectSnapshot>(
-      identified_.Take(snapshot, state_));
-  std::shared_ptr<const ObjectSnapshot> before;
-  {
-    MutexLock lock(mutex_);
-    before = std::exchange(current_, next);
-  }
+  of_source_ = identified_.Take(snapshot, state_);
+  Show();
   trust_->OnPublished(snapshot);
-  options_.on_objects(ChangedClaims(*before, *next));
+  Tell();
+}
+
+void ObjectBook::Show() {
+  ObjectSnapshot shown = of_source_;
+  if (options_.allocates) local_.Show(state_, &shown);
+  auto next = std::make_shared<const ObjectSnapshot>(std::move(shown));
+  MutexLock lock(mutex_);
+  current_ = std::move(next);
+}
+
+void ObjectBook::Tell() {
+  const auto now = Current();
+  const auto before = std::exchange(told_, now);
+  std::vector<WaitingFor> changed = ChangedClaims(*before, *now);
+  if (options_.allocates) {
+    const std::vector<WaitingFor> devices = ChangedDevices(*before, *now);
+    changed.insert(changed.end(), devices.begin(), devices.end());
+  }
+  options_.on_objects(std::move(changed));
 }
 
 }  // namespace devmgr::pods

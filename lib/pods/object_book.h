@@ -13,6 +13,7 @@
 #include "common/executor.h"
 #include "common/executor_gate.h"
 #include "common/mutex.h"
+#include "control/local_objects.h"
 #include "events/event_log.h"
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
@@ -26,7 +27,8 @@ namespace devmgr::pods {
 /// The source's objects as this node sees them: only its own pods, and every
 /// object with an identity. An object from a file may have no UID; it gets one
 /// when it is first seen, and that is a decision of the ledger, so it holds
-/// over restarts until a complete snapshot lacks the object.
+/// over restarts until a complete snapshot lacks the object. Where this node
+/// allocates claims, they are shown as it decided.
 /// Lives on the manager's thread, but for Current.
 class ObjectBook {
  public:
@@ -35,8 +37,12 @@ class ObjectBook {
     events::EventLog* events = nullptr;  ///< Borrowed.
     std::string boot_id;
     std::string node_name;  ///< Empty: every pod counts.
+    /// This node allocates claims: objects are shown with what it decided, and
+    /// `changed` has classes and devices as well.
+    bool allocates = false;
     std::function<std::int64_t()> now_ms;
-    /// New objects are published; the claims that changed with them.
+    /// New objects are published; what pods may wait for that changed with
+    /// them.
     std::function<void(std::vector<WaitingFor> changed)> on_objects;
   };
 
@@ -76,6 +82,10 @@ class ObjectBook {
   /// What the source has now, as far as it is trusted.
   std::shared_ptr<const ObjectSnapshot> Believed();
   void Publish(const ObjectSnapshot& snapshot);
+  /// Makes what the source has, with what this node decided, the current one.
+  void Show();
+  /// That there are other objects than those that were told last.
+  void Tell();
   /// Whether identities are to be decided for the snapshot.
   bool LacksIdentities(const std::shared_ptr<const ObjectSnapshot>& snapshot);
 
@@ -89,6 +99,10 @@ class ObjectBook {
   bool deciding_ = false;
   bool again_ = false;
   IdentifiedObjects identified_;
+  ObjectSnapshot of_source_;  ///< As identified last.
+  control::LocalObjects local_;
+  std::shared_ptr<const ObjectSnapshot> told_ =
+      std::make_shared<ObjectSnapshot>();
   /// For this snapshot, and with these identities, there was none to decide.
   std::shared_ptr<const ObjectSnapshot> settled_;
   claim::Identities settled_identities_;

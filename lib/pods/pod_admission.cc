@@ -62,6 +62,34 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     Reject(id, Malformed(std::move(pod), broken), std::move(done));
     return;
   }
+  if (parts_.claims != nullptr) return ProvideClaims(id, pod, done);
+  AdmitWithClaims(id, std::move(pod), std::move(done));
+}
+
+void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
+                                 const DeviceManager::AdmitDone& done) {
+  simple_.insert(id);
+  parts_.claims->Provide(
+      pod,
+      [this](const Pod& provided, const ObjectSnapshot& objects) {
+        return admission::Judge(provided, Input(objects)).verdict;
+      },
+      [this, id, done](const absl::StatusOr<Verdict>& verdict, Pod provided) {
+        if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
+        if (!verdict.ok()) return done(verdict.status());
+        if (verdict->kind == Verdict::Kind::kAdmit) {
+          return AdmitWithClaims(id, std::move(provided), done);
+        }
+        Verdict settled = *verdict;
+        const claim::PodIdentity identity = IdentityOf(provided);
+        admission::SettleRejection(parts_.state.FindPod(identity.uid),
+                                   &settled);
+        RecordVerdict(id, identity, settled, done);
+      });
+}
+
+void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
+                                   DeviceManager::AdmitDone done) {
   const auto objects = parts_.objects.Current();
   admission::Judgement judgement = admission::Judge(pod, Input(*objects));
   const claim::PodIdentity identity = IdentityOf(pod);
@@ -173,6 +201,7 @@ void PodLifecycle::OnDevices(OperationId id, const claim::PodIdentity& pod,
     return;
   }
   admitted_.erase(pod.uid);
+  if (parts_.claims != nullptr) parts_.claims->GiveBack(pod.uid);
   if (verdict.ok()) {
     Verdict settled = *verdict;
     admission::SettleRejection(parts_.state.FindPod(pod.uid), &settled);

@@ -24,6 +24,7 @@
 #include "ledger/ledger.h"
 #include "pods/device_admission.h"
 #include "pods/driver_calls.h"
+#include "pods/local_claims.h"
 #include "pods/object_book.h"
 #include "state/state.h"
 #include "view/moment.h"
@@ -47,6 +48,7 @@ class PodLifecycle {
     dra::Drivers& drivers;
     ObjectBook& objects;
     DeviceAdmission& devices;
+    LocalClaims* claims;  ///< Null: another party allocates them.
     events::EventLog& events;
     MetricsSink& metrics;
     std::string boot_id;
@@ -133,6 +135,10 @@ class PodLifecycle {
   /// nor a write that holds although it failed leaves anything undone.
   void CarryOutRelease(const PodUid& pod);
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
+  /// The pod is valid, and has the claims that this node provides.
+  void AdmitWithClaims(OperationId id, Pod pod, DeviceManager::AdmitDone done);
+  void ProvideClaims(OperationId id, const Pod& pod,
+                     const DeviceManager::AdmitDone& done);
   /// The pod's claims can be had; now its devices, if it wants any.
   void AdmitDevices(OperationId id, DeviceRequest request,
                     DeviceManager::AdmitDone done);

@@ -36,6 +36,9 @@ ObjectSnapshot SnapshotOf(const std::string& yaml) {
           if constexpr (std::is_same_v<T, ResourceClaim>) {
             Add(&snapshot.claims, object);
           }
+          if constexpr (std::is_same_v<T, ResourceClaimTemplate>) {
+            Add(&snapshot.claim_templates, object);
+          }
           if constexpr (std::is_same_v<T, DeviceClass>) {
             Add(&snapshot.device_classes, object);
           }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which party serves the name of a resource, and the claims that this node
+// allocates itself.
+#include <devmgr/manifests.h>
+
+#include <memory>
+#include <random>
+
+#include "manager/manager.h"
+#include "pods/local_claims.h"
+
+namespace devmgr::manager {
+
+/// The kubelet lets any party have a name that has it at the moment.
+claim::Sharing Manager::SharingNow() const {
+  return options_.policies.profile == Profile::kStrictKubelet
+             ? claim::Sharing::kAsItComes
+             : claim::Sharing::kOneOwner;
+}
+
+claim::Candidates Manager::CandidatesFor(const ResourceName& resource) const {
+  const device::EndpointState state = devices_->StateOf(resource);
+  claim::Candidates candidates;
+  candidates.plugin = device::HasPlugin(state);
+  candidates.plugin_awaited = state == device::EndpointState::kRestored ||
+                              state == device::EndpointState::kStopped;
+  for (const auto& [name, item] : classes_) {
+    candidates.device_class =
+        candidates.device_class || item->extended_resource_name == resource ||
+        ImplicitResourceName(item->metadata.name) == resource;
+  }
+  return candidates;
+}
+
+void Manager::OnClasses() {
+  const auto objects = objects_->Current();
+  if (objects->device_classes == classes_) return;
+  classes_ = objects->device_classes;
+  ownership_->OnClasses();
+}
+
+bool Manager::IsServedByClass(const ResourceName& resource) const {
+  const state::ResourceRecord* record = state_.FindResource(resource);
+  if (record != nullptr && SharingNow() == claim::Sharing::kOneOwner) {
+    return record->backing == state::Backing::kClass;
+  }
+  const claim::Candidates candidates = CandidatesFor(resource);
+  return candidates.device_class && !candidates.plugin &&
+         !candidates.plugin_awaited;
+}
+
+void Manager::StartLocalClaims() {
+  if (options_.policies.authority != Authority::kNode || !loaded_.ok()) return;
+  pods::LocalClaims::Parts parts{*executor_, *ledger_, state_, *objects_,
+                                 events_};
+  parts.node_name = options_.node_name;
+  parts.feature_gates = options_.feature_gates;
+  parts.extended_resources = IsOn(Feature::kDraExtendedResource);
+  parts.served_by_class = [this](const ResourceName& resource) {
+    return IsServedByClass(resource);
+  };
+  parts.driver_registered = [this](const std::string& driver) {
+    return drivers_->IsRegistered(driver);
+  };
+  parts.now_ms = [this] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               host_.now().time_since_epoch())
+        .count();
+  };
+  parts.random = [bits = std::make_shared<std::mt19937_64>(
+                      std::random_device()())] { return (*bits)(); };
+  parts.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
+  local_claims_ = std::make_unique<pods::LocalClaims>(std::move(parts));
+  local_claims_->Start();
+}
+
+}  // namespace devmgr::manager

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pods/local_claims.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "claim/prepare_intent.h"
+#include "common/status.h"
+#include "control/local_objects.h"
+#include "control/release.h"
+
+namespace devmgr::pods {
+namespace {
+
+constexpr std::chrono::milliseconds kReleaseRetry{1'000};
+/// Of one search; a pod that needs more waits, and is tried again.
+constexpr std::uint64_t kMaxSteps = 200'000;
+
+/// State and objects as they are once `changes` are committed.
+struct Draft {
+  state::State state;
+  ObjectSnapshot objects;
+};
+
+Draft DraftWith(const std::vector<state::Change>& changes,
+                const state::State& state, const ObjectSnapshot& objects) {
+  Draft draft{state, objects};
+  for (const state::Change& change : changes) {
+    const auto& claim = std::get<state::PutLocalClaim>(change).claim;
+    draft.objects.claims.insert_or_assign(claim->object->metadata.FullName(),
+                                          claim->object);
+    draft.state.Put(claim);
+  }
+  return draft;
+}
+
+/// `default/gpu: gpu.example.com/node-a/gpu-0, ...`.
+std::string DevicesText(const ResourceClaim& claim) {
+  std::vector<std::string> devices;
+  for (const auto& result : claim.status.allocation->results) {
+    devices.push_back(
+        fmt::format("{}/{}/{}", result.driver, result.pool, result.device));
+  }
+  return fmt::format("{}: {}", claim.metadata.FullName().ToString(),
+                     fmt::join(devices, ", "));
+}
+
+}  // namespace
+
+LocalClaims::LocalClaims(Parts parts)
+    : parts_(std::move(parts)), provider_(parts_.feature_gates, kMaxSteps) {}
+
+control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
+  return {parts_.state,
+          objects,
+          parts_.node_name,
+          parts_.served_by_class,
+          parts_.driver_registered,
+          parts_.extended_resources,
+          parts_.now_ms(),
+          parts_.random};
+}
+
+void LocalClaims::Provide(const Pod& original, const Judge& judge,
+                          const Done& done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  Pod pod = control::WithLocalStatus(original, parts_.state);
+  const auto objects = parts_.objects.Current();
+  if (objects->resource_slices.empty()) {
+    // Whoever allocates claims, it is not this node: it knows of no device.
+    without_slices_.insert(PodUid{pod.metadata.uid});
+    return done(Verdict{}, std::move(pod));
+  }
+  auto provision = provider_.Provide(pod, Input(*objects));
+  if (!provision.ok()) return done(provision.status(), std::move(pod));
+  if (provision->verdict.kind != Verdict::Kind::kAdmit ||
+      provision->changes.empty()) {
+    return done(std::move(provision->verdict), std::move(pod));
+  }
+  const Draft draft = DraftWith(provision->changes, parts_.state, *objects);
+  const Verdict verdict =
+      judge(control::WithLocalStatus(pod, draft.state), draft.objects);
+  if (verdict.kind != Verdict::Kind::kAdmit) {
+    return done(verdict, std::move(pod));
+  }
+  Commit(pod, *provision, judge, done);
+}
+
+void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
+                         const Judge& judge, const Done& done) {
+  const claim::PodIdentity identity{PodUid{pod.metadata.uid},
+                                    pod.metadata.FullName()};
+  parts_.ledger.Submit(
+      [identity, provision, seen = parts_.state.local_claims,
+       now = parts_.now_ms()](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+        // The choice was made for what is held then.
+        if (!(state.local_claims == seen)) {
+          return AbortedError("other claims were allocated meanwhile");
+        }
+        state::Decision decision =
+            claim::RecordSeen(state, identity, now, "its claims are allocated");
+        decision.kind = state::DecisionKind::kClaimsAllocated;
+        decision.pods = {identity.name};
+        decision.claims = provision.claims;
+        decision.changes.insert(decision.changes.end(),
+                                provision.changes.begin(),
+                                provision.changes.end());
+        return decision;
+      },
+      parts_.executor,
+      [this, pod, provision, judge, done](const absl::Status& status) {
+        if (absl::IsAborted(status)) return Provide(pod, judge, done);
+        if (!status.ok()) return done(status, pod);
+        TellAllocated(pod, provision);
+        done(Verdict{}, control::WithLocalStatus(pod, parts_.state));
+      });
+}
+
+void LocalClaims::TellAllocated(const Pod& pod,
+                                const control::Provision& provision) {
+  std::vector<std::string> claims;
+  for (const state::Change& change : provision.changes) {
+    claims.push_back(
+        DevicesText(*std::get<state::PutLocalClaim>(change).claim->object));
+  }
+  parts_.events.Add(
+      false, "ClaimsAllocated", "Pod", pod.metadata.FullName(),
+      fmt::format("allocated and reserved: {}", fmt::join(claims, "; ")));
+}
+
+void LocalClaims::GiveBack(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const std::int64_t now = parts_.now_ms();
+  if (control::UnwindClaims(parts_.state, pod, now).changes.empty()) return;
+  parts_.ledger.Submit([pod, now](const state::State& state) {
+    return control::UnwindClaims(state, pod, now);
+  });
+}
+
+void LocalClaims::OnObjects() {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (without_slices_.empty() ||
+      parts_.objects.Current()->resource_slices.empty()) {
+    return;
+  }
+  for (const PodUid& pod : std::exchange(without_slices_, {})) {
+    parts_.judge_again(pod);
+  }
+}
+
+void LocalClaims::OnCommitted(const ledger::Changes& changes) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  bool is_over = false;
+  for (const auto& [before, now] : changes.pods) {
+    if (now == nullptr) without_slices_.erase(before->uid);
+    is_over =
+        is_over || now == nullptr || now->phase == state::PodPhase::kRejected;
+  }
+  for (const auto& [before, now] : changes.claims) {
+    is_over = is_over || now == nullptr;
+  }
+  if (is_over) Release();
+}
+
+void LocalClaims::Release() {
+  if (releasing_) {
+    again_ = true;
+    return;
+  }
+  const std::int64_t now = parts_.now_ms();
+  if (control::ReleaseClaims(parts_.state, now).changes.empty()) return;
+  releasing_ = true;
+  parts_.ledger.Submit(
+      [now](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return control::ReleaseClaims(state, now);
+      },
+      parts_.executor,
+      [this](const absl::Status& status) {
+        releasing_ = false;
+        const bool again = std::exchange(again_, false);
+        if (!status.ok()) {
+          parts_.executor.PostAfter(kReleaseRetry, [this] { Release(); });
+        } else if (again) {
+          Release();
+        }
+      });
+}
+
+}  // namespace devmgr::pods

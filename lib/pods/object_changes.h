@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <devmgr/host.h>
+#include <devmgr/status_types.h>
+
+#include <vector>
+
+namespace devmgr::pods {
+
+/// What pods may wait for that is different in `after`: claims whose objects
+/// appeared, changed or went, or that cannot be read, or for another reason.
+std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
+                                      const ObjectSnapshot& after);
+
+/// The same for pods whose claims this node allocates: classes, devices that
+/// are published, and devices that a claim held by its status.
+std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
+                                       const ObjectSnapshot& after);
+
+/// The devices of that claim were held, and are not any more.
+void AddDevicesOf(const ResourceClaim& claim, std::vector<WaitingFor>* changed);
+
+}  // namespace devmgr::pods

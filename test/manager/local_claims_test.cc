@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node that allocates claims itself: from classes, slices and pods alone to
+// containers with devices, and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "manager/device_fixture.h"
+#include "manager/driver_names.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+/// Class `gpu`, with the extended resource kGpu.
+constexpr char kClass[] =
+    "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: "
+    "gpu}\nspec: {extendedResourceName: example.com/gpu, selectors: [{cel: "
+    "{expression: 'device.driver == \"d.example.com\"'}}]}\n---\n";
+
+constexpr char kTemplate[] =
+    "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: "
+    "{name: t}\nspec: {metadata: {labels: {x: \"1\"}}, spec: {devices: "
+    "{requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}\n---\n";
+
+std::string Slice(int devices, const std::string& driver = kDriver) {
+  std::string text = fmt::format(
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: "
+      "s-{0}}}\nspec:\n  driver: {0}\n  nodeName: node-1\n  pool: {{name: "
+      "node-1, generation: 1, resourceSliceCount: 1}}\n  devices: [",
+      driver);
+  for (int i = 0; i < devices; ++i) {
+    text += fmt::format("{{name: gpu-{}}}, ", i);
+  }
+  return text + "]\n---\n";
+}
+
+std::string Claim(const std::string& name) {
+  return fmt::format(
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: "
+      "{0}, uid: u-{0}}}\nspec: {{devices: {{requests: [{{name: r, exactly: "
+      "{{deviceClassName: gpu}}}}]}}}}\n---\n",
+      name);
+}
+
+/// One container that uses the claim, or the claim of the template.
+std::string ClaimPod(const std::string& name, const std::string& source,
+                     const std::string& limits = "") {
+  return fmt::format(
+      "apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, uid: u-{0}}}\nspec:\n"
+      "  nodeName: node-1\n  resourceClaims: [{{name: own, {1}}}]\n"
+      "  containers: [{{name: c, resources: {{claims: [{{name: own}}], limits: "
+      "{{{2}}}}}}}]\n---\n",
+      name, source, limits);
+}
+
+std::string GpuPod(const std::string& name, int count) {
+  return DevicePod(name, {{kGpu, count}}, "  nodeName: node-1\n");
+}
+
+class LocalClaimsTest : public DeviceNodeTest {
+ protected:
+  LocalClaimsTest() {
+    node_.options.node_name = "node-1";
+    node_.drivers.Register(kDriver);
+  }
+
+  std::vector<state::LocalClaimRecord> Records() {
+    std::vector<state::LocalClaimRecord> records;
+    const state::State state = node_.store.Load();
+    for (const auto& [uid, record] : state.local_claims) {
+      records.push_back(*record);
+    }
+    return records;
+  }
+  /// Devices of the claims for this pod, in their order.
+  std::vector<std::string> Allocated(const std::string& pod) {
+    std::vector<std::string> devices;
+    for (const auto& record : Records()) {
+      const ResourceClaimStatus& status = record.object->status;
+      for (const auto& consumer : status.reserved_for) {
+        if (consumer.name != pod) continue;
+        for (const auto& result : status.allocation->results) {
+          devices.push_back(result.device);
+        }
+      }
+    }
+    std::sort(devices.begin(), devices.end());
+    return devices;
+  }
+  ::testing::AssertionResult WaitUntilFree() {
+    return node_.WaitUntil("no claims", [&] { return Records().empty(); });
+  }
+};
+
+TEST_F(LocalClaimsTest, AL078ExtendedResourceOfAClassFromThePodAlone) {
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(3) + GpuPod("p", 2));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(1));
+  const state::LocalClaimRecord& record = records[0];
+  const ResourceClaim& claim = *record.object;
+  EXPECT_EQ(record.origin, state::ClaimOrigin::kExtendedResources);
+  EXPECT_THAT(claim.metadata.name, StartsWith("p-extended-resources-"));
+  EXPECT_THAT(claim.metadata.annotations,
+              ElementsAre(std::pair(
+                  "resource.kubernetes.io/extended-resource-claim", "true")));
+  ASSERT_THAT(claim.metadata.owner_references, SizeIs(1));
+  EXPECT_EQ(claim.metadata.owner_references[0].uid, "u-p");
+  EXPECT_TRUE(claim.metadata.owner_references[0].controller);
+  EXPECT_THAT(Allocated("p"), ElementsAre("gpu-0", "gpu-1"));
+  EXPECT_THAT(record.mappings, ElementsAre(ContainerExtendedResourceRequest{
+                                   "c", kGpu, "container-0-request-0"}));
+  // As an API server would show it.
+  const auto pod = node_.manager().Objects()->pods.at({"default", "p"});
+  ASSERT_TRUE(pod->status.extended_resource_claim_status.has_value());
+  EXPECT_EQ(pod->status.extended_resource_claim_status->resource_claim_name,
+            claim.metadata.name);
+  EXPECT_THAT(node_.Resolve("p", "c"),
+              ElementsAre("d.example.com/x=" + claim.metadata.name));
+  EXPECT_THAT(MessagesOf("ClaimsAllocated"),
+              ElementsAre(HasSubstr("d.example.com/node-1/gpu-0, "
+                                    "d.example.com/node-1/gpu-1")));
+
+  node_.Publish(std::string(kClass) + Slice(3));
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  ASSERT_TRUE(WaitUntilFree());
+  EXPECT_THAT(node_.manager().Objects()->claims, IsEmpty());
+}
+
+TEST_F(LocalClaimsTest, AL142WaitsNamingTheHolderUntilItLeaves) {
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("a", 1));
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("a", 1) +
+                GpuPod("b", 1));
+  ASSERT_TRUE(node_.WaitForReason("b", "CannotAllocateClaims"));
+  EXPECT_THAT(node_.PodNamed("b").message,
+              HasSubstr("request container-0-request-0: 1 device wanted, 0 "
+                        "found; refused: 1 busy (held by pod default/a)"));
+  EXPECT_THAT(Records(), SizeIs(1));
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("b", 1));
+  ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
+  EXPECT_THAT(Allocated("b"), ElementsAre("gpu-0"));
+}
+
+TEST_F(LocalClaimsTest, AL087ClaimOfATemplateIsMadeOnceAndLastsOverARestart) {
+  const std::string objects = std::string(kClass) + kTemplate + Slice(2) +
+                              ClaimPod("p", "resourceClaimTemplateName: t");
+  node_.Start();
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(1));
+  const ResourceClaim& claim = *records[0].object;
+  EXPECT_THAT(claim.metadata.name, StartsWith("p-own-"));
+  EXPECT_THAT(claim.metadata.labels, ElementsAre(std::pair("x", "1")));
+  EXPECT_EQ(records[0].pod_claim, "own");
+  const auto answer = node_.Resolve("p", "c");
+  EXPECT_THAT(answer, ElementsAre("d.example.com/x=" + claim.metadata.name));
+
+  node_.Restart();
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(Records(), records);
+  EXPECT_EQ(node_.Resolve("p", "c"), answer);
+  node_.Reboot();
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_EQ(Records(), records);
+}
+
+TEST_F(LocalClaimsTest, AL088AL090AL091SharedClaimIsAllocatedOnce) {
+  const std::string objects = std::string(kClass) + Slice(2) + Claim("shared");
+  const std::string source = "resourceClaimName: shared";
+  node_.Start();
+  node_.Publish(objects + ClaimPod("a", source) + ClaimPod("b", source));
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
+  ASSERT_THAT(Records(), SizeIs(1));
+  EXPECT_THAT(Allocated("a"), ElementsAre("gpu-0"));
+  EXPECT_THAT(Allocated("b"), ElementsAre("gpu-0"));
+  const auto shown =
+      node_.manager().Objects()->claims.at({"default", "shared"});
+  EXPECT_TRUE(shown->status.allocation.has_value());
+  EXPECT_THAT(shown->status.reserved_for, SizeIs(2));
+
+  node_.Publish(objects + ClaimPod("b", source));
+  ASSERT_TRUE(node_.WaitUntilGone("a"));
+  ASSERT_TRUE(node_.WaitUntil("one consumer", [&] {
+    return Records().size() == 1 &&
+           Records()[0].object->status.reserved_for.size() == 1;
+  }));
+  EXPECT_THAT(Allocated("b"), ElementsAre("gpu-0"));
+
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitUntilGone("b"));
+  ASSERT_TRUE(WaitUntilFree());
+  ASSERT_TRUE(node_.WaitUntil("not allocated", [&] {
+    return !node_.manager()
+                .Objects()
+                ->claims.at({"default", "shared"})
+                ->status.allocation.has_value();
+  }));
+}
+
+TEST_F(LocalClaimsTest, AL080bTooManyDevicesAreRefusedAtOnce) {
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(40) + GpuPod("p", 33));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("32"));
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(LocalClaimsTest, AL141BelowASchedulerNothingIsAllocated) {
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(2) + Claim("c") + GpuPod("e", 1) +
+                ClaimPod("p", "resourceClaimName: c"));
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
+  ASSERT_TRUE(node_.WaitForReason("e", "ExtendedResourceNotMapped"));
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(LocalClaimsTest, AllClaimsOfAPodOrNone) {
+  node_.Start();
+  const std::string objects = std::string(kClass) + Slice(2) + Claim("one");
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\nspec:\n"
+      "  nodeName: node-1\n"
+      "  resourceClaims: [{name: a, resourceClaimName: one}, {name: b, "
+      "resourceClaimName: two}]\n"
+      "  containers: [{name: c, resources: {claims: [{name: a}, {name: "
+      "b}]}}]\n---\n";
+  node_.Publish(objects + pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("two: not found"));
+  EXPECT_THAT(Records(), IsEmpty());
+  node_.Publish(objects + Claim("two") + pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Allocated("p"), ElementsAre("gpu-0", "gpu-1"));
+}
+
+TEST_F(LocalClaimsTest, APodThatWaitsForADeviceOfAPluginHoldsNoClaim) {
+  node_.Start();
+  const std::string objects = std::string(kClass) + Slice(1) + kTemplate;
+  const std::string source = "resourceClaimTemplateName: t";
+  node_.Publish(objects + ClaimPod("p", source, "example.com/nic: 1"));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  EXPECT_THAT(Records(), IsEmpty());
+  node_.Publish(objects + ClaimPod("p", source, "example.com/nic: 1") +
+                ClaimPod("q", source));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+}
+
+TEST_F(LocalClaimsTest, DevicesOfADriverThatIsNotThereAreNotGiven) {
+  node_.drivers.Deregister(kDriver);
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("p", 1));
+  ASSERT_TRUE(node_.WaitForReason("p", "CannotAllocateClaims"));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("DRA driver d.example.com has published devices and is "
+                        "not registered"));
+  node_.drivers.Register(kDriver);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+TEST_F(LocalClaimsTest, SlicesAndClassesMayComeAfterThePod) {
+  node_.Start();
+  node_.Publish(GpuPod("p", 1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  node_.Publish(Slice(1) + GpuPod("p", 1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  node_.Publish(Slice(1) + std::string(kClass) + GpuPod("p", 1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+TEST_F(LocalClaimsTest, ADeviceThatIsPublishedLaterEndsTheWait) {
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("p", 2));
+  ASSERT_TRUE(node_.WaitForReason("p", "CannotAllocateClaims"));
+  node_.Publish(std::string(kClass) + Slice(2) + GpuPod("p", 2));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+TEST_F(LocalClaimsTest, PodsThatWentWhileTheNodeWasDownAreReleasedOnce) {
+  const std::string objects = std::string(kClass) + Slice(2);
+  node_.Start();
+  node_.Publish(objects + GpuPod("a", 1) + GpuPod("b", 1));
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
+  node_.Stop();
+  node_.Publish(objects + GpuPod("b", 1) + GpuPod("c", 1));
+  node_.Start();
+  ASSERT_TRUE(node_.WaitFor("c", PodState::kReady));
+  ASSERT_TRUE(
+      node_.WaitUntil("two claims", [&] { return Records().size() == 2; }));
+  EXPECT_NE(Allocated("b"), Allocated("c"));
+}
+
+/// What is allocated is on disk, or is allocated again.
+TEST_F(LocalClaimsTest, AWriteThatFailsLeavesNothingBehind) {
+  for (const auto failure :
+       {SharedStore::Failure::kLost, SharedStore::Failure::kWritten}) {
+    node_.store.FailNext(failure);
+    node_.Start();
+    node_.Publish(std::string(kClass) + Slice(1) + GpuPod("p", 1));
+    ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+    EXPECT_THAT(Records(), SizeIs(1));
+    node_.Publish(std::string(kClass) + Slice(1));
+    ASSERT_TRUE(node_.WaitUntilGone("p"));
+    ASSERT_TRUE(WaitUntilFree());
+    node_.Stop();
+  }
+}
+
+/// A claim that somebody allocated by hand keeps its devices from others.
+TEST_F(LocalClaimsTest, AllocationsOfFilesCount) {
+  node_.Start();
+  node_.Publish(
+      std::string(kClass) + Slice(2) + GpuPod("p", 1) +
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: "
+      "hand, uid: u-hand}\nspec: {devices: {requests: [{name: r, exactly: "
+      "{deviceClassName: gpu}}]}}\nstatus: {allocation: {devices: {results: "
+      "[{request: r, driver: d.example.com, pool: node-1, device: "
+      "gpu-0}]}}}\n---\n");
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Allocated("p"), ElementsAre("gpu-1"));
+}
+
+}  // namespace
+}  // namespace devmgr
