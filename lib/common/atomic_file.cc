@@ -52,7 +52,8 @@ absl::Status SyncDirectoryOf(const fs::path& file) {
   return absl::OkStatus();
 }
 
-absl::Status WriteAll(int fd, std::string_view content, const fs::path& file) {
+absl::Status WriteAll(int fd, std::string_view content, const fs::path& file,
+                      FileMode mode) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
@@ -60,7 +61,9 @@ absl::Status WriteAll(int fd, std::string_view content, const fs::path& file) {
     content.remove_prefix(static_cast<std::size_t>(written));
   }
   // The mode of the temporary file is 0600, less what the umask takes.
-  if (::fchmod(fd, 0644) != 0) return Failed("cannot open to readers", file);
+  if (::fchmod(fd, mode == FileMode::kPrivate ? 0600 : 0644) != 0) {
+    return Failed("cannot set the mode of", file);
+  }
   if (::fsync(fd) != 0) return Failed("cannot sync", file);
   return absl::OkStatus();
 }
@@ -108,14 +111,14 @@ absl::Status RemoveLeftovers(const fs::path& file) {
 }  // namespace
 
 absl::Status WriteFileAtomically(const fs::path& file, std::string_view content,
-                                 IfPresent if_present) {
+                                 IfPresent if_present, FileMode mode) {
   DEVMGR_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
   std::string temporary =
       file.string() + std::string(kRandomPart) + std::string(kSuffix);
   const UniqueFd fd(::mkostemps(temporary.data(),
                                 static_cast<int>(kSuffix.size()), O_CLOEXEC));
   if (!fd.valid()) return Failed("cannot create", temporary);
-  absl::Status status = WriteAll(fd.get(), content, temporary);
+  absl::Status status = WriteAll(fd.get(), content, temporary, mode);
   if (status.ok()) status = MoveIntoPlace(temporary, file, if_present);
   if (!status.ok()) {
     ::unlink(temporary.c_str());

@@ -11,9 +11,12 @@ namespace devmgr {
 /// What to do about a file that is there already.
 enum class IfPresent { kReplace, kFail };
 
-/// Writes `content` into `file`, mode 0644 whatever the umask, in one step:
-/// others see the old file or the new one. On return it is on disk. Directories
-/// that are missing are made, mode 0755. The temporary file beside it ends in
+/// Mode 0644 whatever the umask, or 0600.
+enum class FileMode { kReadable, kPrivate };
+
+/// Writes `content` into `file` in one step: others see the old file or the new
+/// one. On return it is on disk. Directories that are missing are made, mode
+/// 0755. The temporary file beside it ends in
 /// `.tmp`, which no reader of specs or manifests looks at; after an error there
 /// is none, and `file` is as before.
 ///   AlreadyExists     it is there, with kFail
@@ -21,7 +24,8 @@ enum class IfPresent { kReplace, kFail };
 ///   Unavailable       as the kernel says: the disk is full, ...
 absl::Status WriteFileAtomically(const std::filesystem::path& file,
                                  std::string_view content,
-                                 IfPresent if_present = IfPresent::kReplace);
+                                 IfPresent if_present = IfPresent::kReplace,
+                                 FileMode mode = FileMode::kReadable);
 
 /// Removes `file`, which need not be there, and what writers of it that were
 /// killed have left beside it. On return that is on disk.
