@@ -233,9 +233,8 @@ class Server : public HttpServer {
   Server(Options options, Handler handler)
       : shared_(std::make_shared<Shared>()),
         loop_(std::make_shared<Loop>()),
-        acceptor_(loop_->io()),
-        accept_pause_(loop_->io()),
-        tls_(net::ssl::context::tls_server) {
+        tls_(std::make_shared<net::ssl::context>(
+            net::ssl::context::tls_server)) {
     shared_->options = std::move(options);
     shared_->handler = std::move(handler);
   }
@@ -244,25 +243,27 @@ class Server : public HttpServer {
   absl::Status Listen() {
     const Options& options = shared_->options;
     if (options.tls.has_value()) {
-      DEVMGR_RETURN_IF_ERROR(SetUpTls(*options.tls, tls_));
+      DEVMGR_RETURN_IF_ERROR(SetUpTls(*options.tls, *tls_));
     }
-    error_code error;
-    const auto address = net::ip::make_address(options.address, error);
-    if (error) {
-      return InvalidArgumentError("'{}' is no IP address", options.address);
+    port_ = options.port;
+    DEVMGR_RETURN_IF_ERROR(ListenAt(options.address, /*may_lack=*/false));
+    for (const std::string& address : options.further_addresses) {
+      DEVMGR_RETURN_IF_ERROR(ListenAt(address, /*may_lack=*/true));
     }
-    const Tcp::endpoint endpoint(address, options.port);
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(Tcp::acceptor::max_listen_connections, error);
-    if (error) {
-      return UnavailableError("cannot listen at {} port {}: {}",
-                              options.address, options.port, error.message());
-    }
-    port_ = acceptor_.local_endpoint(error).port();
-    Accept();
+    for (const auto& acceptor : acceptors_) Accept(acceptor);
     loop_->Run();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReloadCertificate() override {
+    if (!shared_->options.tls.has_value()) return absl::OkStatus();
+    auto fresh =
+        std::make_shared<net::ssl::context>(net::ssl::context::tls_server);
+    DEVMGR_RETURN_IF_ERROR(SetUpTls(*shared_->options.tls, *fresh));
+    // Sessions go on with the context that they began with.
+    loop_->Post([this, fresh = std::move(fresh)] {
+      old_tls_.push_back(std::exchange(tls_, fresh));
+    });
     return absl::OkStatus();
   }
 
@@ -286,8 +287,7 @@ class Server : public HttpServer {
     loop_->Stop([this] {
       stopping_ = true;
       error_code ignored;
-      acceptor_.close(ignored);
-      accept_pause_.cancel(ignored);
+      for (const auto& acceptor : acceptors_) acceptor->close(ignored);
       for (const auto& timer : timers_) timer->cancel(ignored);
       const auto sessions = shared_->sessions;
       for (const std::shared_ptr<Session>& session : sessions) {
@@ -297,20 +297,49 @@ class Server : public HttpServer {
   }
 
  private:
-  void Accept() {
-    acceptor_.async_accept([this](error_code error, Tcp::socket socket) {
-      if (stopping_) return;
-      if (error) {
-        // No descriptor is left, most likely.
-        accept_pause_.expires_after(kAcceptPause);
-        accept_pause_.async_wait([this](error_code) {
-          if (!stopping_) Accept();
+  using AcceptorPtr = std::shared_ptr<Tcp::acceptor>;
+
+  absl::Status ListenAt(const std::string& text, bool may_lack) {
+    error_code error;
+    const auto address = net::ip::make_address(text, error);
+    if (error) return InvalidArgumentError("'{}' is no IP address", text);
+    const Tcp::endpoint endpoint(address, port_);
+    auto acceptor = std::make_shared<Tcp::acceptor>(loop_->io());
+    acceptor->open(endpoint.protocol(), error);
+    if (!error) acceptor->set_option(Tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor->bind(endpoint, error);
+    if (!error) acceptor->listen(Tcp::acceptor::max_listen_connections, error);
+    if (may_lack && (error == net::error::address_family_not_supported ||
+                     error == std::errc::address_not_available)) {
+      return absl::OkStatus();
+    }
+    if (error) {
+      return UnavailableError("cannot listen at {} port {}: {}", text, port_,
+                              error.message());
+    }
+    port_ = acceptor->local_endpoint(error).port();
+    acceptors_.push_back(std::move(acceptor));
+    return absl::OkStatus();
+  }
+
+  void Accept(const AcceptorPtr& acceptor) {
+    acceptor->async_accept(
+        [this, acceptor](error_code error, Tcp::socket socket) {
+          if (stopping_) return;
+          if (!error) {
+            Add(std::move(socket));
+            Accept(acceptor);
+            return;
+          }
+          // No descriptor is left, most likely.
+          auto pause =
+              std::make_shared<net::steady_timer>(loop_->io(), kAcceptPause);
+          timers_.insert(pause);
+          pause->async_wait([this, acceptor, pause](error_code) {
+            timers_.erase(pause);
+            if (!stopping_) Accept(acceptor);
+          });
         });
-        return;
-      }
-      Add(std::move(socket));
-      Accept();
-    });
   }
 
   void Add(Tcp::socket socket) {
@@ -324,7 +353,7 @@ class Server : public HttpServer {
     std::shared_ptr<Session> session;
     if (shared_->options.tls.has_value()) {
       session = std::make_shared<TlsSession>(loop_, shared_, std::move(name),
-                                             std::move(socket), tls_);
+                                             std::move(socket), *tls_);
     } else {
       session = std::make_shared<PlainSession>(loop_, shared_, std::move(name),
                                                std::move(socket));
@@ -336,9 +365,9 @@ class Server : public HttpServer {
 
   const std::shared_ptr<Shared> shared_;
   const std::shared_ptr<Loop> loop_;
-  Tcp::acceptor acceptor_;
-  net::steady_timer accept_pause_;
-  net::ssl::context tls_;
+  std::vector<AcceptorPtr> acceptors_;
+  std::shared_ptr<net::ssl::context> tls_;
+  std::vector<std::shared_ptr<net::ssl::context>> old_tls_;
   std::uint16_t port_ = 0;
   bool stopping_ = false;
   std::set<std::shared_ptr<net::steady_timer>> timers_;

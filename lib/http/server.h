@@ -107,6 +107,9 @@ struct Tls {
 struct Options {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: one that is free.
+  /// Listened at with the same port. Those that this host does not have, as
+  /// `::1` without IPv6, are left out.
+  std::vector<std::string> further_addresses;
   std::optional<Tls> tls;
   std::uint32_t max_header_bytes = 64u << 10;
   std::uint64_t max_body_bytes = 3u << 20;
@@ -136,6 +139,9 @@ class HttpServer {
 
   virtual std::uint16_t port() const = 0;
   virtual std::size_t connections() const = 0;
+  /// Reads certificate and key again, for connections to come; those that are
+  /// open go on. InvalidArgument when they cannot be used: the old ones stay.
+  virtual absl::Status ReloadCertificate() = 0;
   /// Runs `task` on the server's thread. After the stop it is dropped.
   virtual void Post(std::function<void()> task) = 0;
   virtual void PostAfter(std::chrono::milliseconds delay,
