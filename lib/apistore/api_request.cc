@@ -115,10 +115,6 @@ std::optional<Verb> VerbOf(std::string_view method, const ApiRequest& request) {
   return std::nullopt;
 }
 
-std::string_view MediaType(std::string_view content_type) {
-  return content_type.substr(0, content_type.find_first_of("; "));
-}
-
 std::optional<PatchKind> PatchKindOf(std::string_view content_type) {
   const std::string_view type = MediaType(content_type);
   if (type == "application/merge-patch+json") return PatchKind::kMerge;
@@ -140,8 +136,9 @@ ApiError UnknownFormat(std::string_view accepted) {
       std::string(accepted));
 }
 
-ListOptions ListOptionsOf(const ApiRequest& request) {
+ListOptions ListOptionsOf(const ApiRequest& request, const ClientRules& rules) {
   ListOptions options;
+  options.visible = rules.visible;
   options.field_selector = request.Parameter("fieldSelector");
   options.label_selector = request.Parameter("labelSelector");
   options.resource_version = request.Parameter("resourceVersion");
@@ -176,9 +173,10 @@ std::optional<ApiError> ReadDeleteOptions(const ApiBody& body,
 }
 
 Answer ServeDelete(Store& store, const ApiRequest& request, const ApiBody& body,
-                   std::int64_t now) {
+                   std::int64_t now, const ClientRules& rules) {
   DeleteOptions options;
   options.now = now;
+  options.authorize = rules.authorize;
   options.dry_run = !request.Parameter("dryRun").empty();
   std::int64_t grace = 0;
   if (absl::SimpleAtoi(request.Parameter("gracePeriodSeconds"), &grace)) {
@@ -190,14 +188,16 @@ Answer ServeDelete(Store& store, const ApiRequest& request, const ApiBody& body,
   if (request.verb == Verb::kDelete) {
     return store.Delete(request.target, options);
   }
-  return store.DeleteCollection(request.target, ListOptionsOf(request),
+  return store.DeleteCollection(request.target, ListOptionsOf(request, rules),
                                 options);
 }
 
 Answer ServeWrite(Store& store, const ApiRequest& request, const ApiBody& body,
-                  std::int64_t now) {
+                  std::int64_t now, const ClientRules& rules) {
   WriteOptions options;
   options.now = now;
+  options.authorize = rules.authorize;
+  options.only_status_field = rules.only_status_field;
   options.status = request.subresource == "status";
   options.field_manager = request.Parameter("fieldManager");
   options.force = IsTrueText(request.Parameter("force"));
@@ -231,6 +231,38 @@ Answer ServeWrite(Store& store, const ApiRequest& request, const ApiBody& body,
 }
 
 }  // namespace
+
+std::string_view MediaType(std::string_view content_type) {
+  return content_type.substr(0, content_type.find_first_of("; "));
+}
+
+std::vector<std::pair<std::string, std::string>> HeadersOf(
+    const Answer& answer) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  headers.emplace_back("Content-Type", answer.body.is_string()
+                                           ? "text/plain"
+                                           : "application/json");
+  if (answer.retry_after_seconds > 0) {
+    headers.emplace_back("Retry-After",
+                         std::to_string(answer.retry_after_seconds));
+  }
+  for (const std::string& warning : answer.warnings) {
+    headers.emplace_back("Warning", warning);
+  }
+  return headers;
+}
+
+std::string BodyOf(const Answer& answer) {
+  return answer.body.is_string() ? answer.body.get<std::string>()
+                                 : Dump(answer.body) + "\n";
+}
+
+Answer EarlyRefusal(int status, std::string_view text) {
+  ApiError error = status == 413 ? TooLarge(std::string(text))
+                                 : BadRequest(std::string(text));
+  error.code = status;
+  return Refuse(error);
+}
 
 std::string_view VerbName(Verb verb) {
   switch (verb) {
@@ -304,7 +336,8 @@ std::optional<ApiError> CheckAccept(std::string_view accept) {
 }
 
 Answer ServeRequest(Store& store, const ApiRequest& request,
-                    const ApiBody& body, std::int64_t now) {
+                    const ApiBody& body, std::int64_t now,
+                    const ClientRules& rules) {
   switch (request.verb) {
     case Verb::kGet:
       return store.Get(request.target, request.Parameter("resourceVersion"));
@@ -315,14 +348,14 @@ Answer ServeRequest(Store& store, const ApiRequest& request,
             {ForbiddenField("sendInitialEvents",
                             "sendInitialEvents is forbidden for list")}));
       }
-      return store.List(request.target, ListOptionsOf(request));
+      return store.List(request.target, ListOptionsOf(request, rules));
     case Verb::kCreate:
     case Verb::kUpdate:
     case Verb::kPatch:
-      return ServeWrite(store, request, body, now);
+      return ServeWrite(store, request, body, now, rules);
     case Verb::kDelete:
     case Verb::kDeleteCollection:
-      return ServeDelete(store, request, body, now);
+      return ServeDelete(store, request, body, now, rules);
     case Verb::kWatch:
       break;
   }

@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "apistore/store.h"
 
@@ -52,12 +54,32 @@ struct ApiBody {
 /// Whether JSON may be answered: 406 otherwise.
 std::optional<ApiError> CheckAccept(std::string_view accept);
 
+/// What a client may see and do, where it may not do everything.
+struct ClientRules {
+  Visibility visible;   ///< Others are not listed, watched or deleted together.
+  Authorize authorize;  ///< Of writes and deletes.
+  /// Of a status only this field is taken; empty for all of it.
+  std::string only_status_field;
+};
+
 /// Answers all verbs but kWatch. `now`: seconds since 1970.
 Answer ServeRequest(Store& store, const ApiRequest& request,
-                    const ApiBody& body, std::int64_t now);
+                    const ApiBody& body, std::int64_t now,
+                    const ClientRules& rules = {});
 
 /// Of a kWatch.
 WatchOptions WatchOptionsOf(const ApiRequest& request);
+
+/// The media type of a `Content-Type`, without its parameters.
+std::string_view MediaType(std::string_view content_type);
+
+// How an answer is sent.
+std::vector<std::pair<std::string, std::string>> HeadersOf(
+    const Answer& answer);
+/// Texts go as text, all else as JSON.
+std::string BodyOf(const Answer& answer);
+/// For what an HTTP server refuses before it is a request.
+Answer EarlyRefusal(int status, std::string_view text);
 /// After how many seconds the watch is to end; nothing when it is not said.
 std::optional<std::int64_t> WatchTimeoutOf(const ApiRequest& request);
 

@@ -5,6 +5,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,15 +57,20 @@ class LabelSelector {
   std::vector<Term> terms_;
 };
 
-/// Both.
+/// Which objects a client may see; null for all.
+using Visibility = std::function<bool(const Json& object)>;
+
+/// What a client asks for, and what it may see.
 struct Selectors {
   FieldSelector fields;
   LabelSelector labels;
+  Visibility visible;
 
   bool Matches(const Json& object) const {
-    return fields.Matches(object) && labels.Matches(object);
+    return (!visible || visible(object)) && fields.Matches(object) &&
+           labels.Matches(object);
   }
-  bool empty() const { return fields.empty() && labels.empty(); }
+  bool empty() const { return !visible && fields.empty() && labels.empty(); }
 };
 
 }  // namespace devmgr::apistore

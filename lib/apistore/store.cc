@@ -6,7 +6,7 @@
 #include <cassert>
 #include <utility>
 
-#include "common/uuid.h"
+#include "common/status.h"
 
 namespace devmgr::apistore {
 
@@ -56,8 +56,14 @@ Answer Store::Get(const Target& target,
   return Shown(target, *it->second.object);
 }
 
-ObjectPtr Store::Commit(const ResourceType& type, const ObjectKey& key,
-                        std::optional<Json> after, DeviceOwners owners) {
+Answer Store::ShowCommitted(const Target& target, const Committed& committed,
+                            int code) const {
+  if (committed.error.has_value()) return Refuse(*committed.error);
+  return Shown(target, *committed.object, code);
+}
+
+Store::Committed Store::Commit(const ResourceType& type, const ObjectKey& key,
+                               std::optional<Json> after, DeviceOwners owners) {
   Table& table = TableOf(type);
   const auto it = table.find(key);
   ObjectPtr before = it == table.end() ? nullptr : it->second.object;
@@ -66,6 +72,18 @@ ObjectPtr Store::Commit(const ResourceType& type, const ObjectKey& key,
   if (after.has_value()) {
     (*after)["metadata"]["resourceVersion"] = std::to_string(revision);
     stored = std::make_shared<const Json>(*std::move(after));
+  }
+  if (options_.persist) {
+    const absl::Status status = options_.persist(
+        {revision, type.group, type.resource, key, stored, owners});
+    if (!status.ok()) {
+      return {Unavailable(fmt::format("the change cannot be made durable: {}",
+                                      MessageOf(status)),
+                          1),
+              nullptr};
+    }
+  }
+  if (stored != nullptr) {
     table[key] = Entry{stored, std::move(owners)};
   } else if (it != table.end()) {
     table.erase(it);
@@ -81,40 +99,7 @@ ObjectPtr Store::Commit(const ResourceType& type, const ObjectKey& key,
     streams_[kept++] = entry;
   }
   streams_.resize(kept);
-  return stored;
-}
-
-Answer Store::Load(Json object, std::int64_t now) {
-  const std::string api_version = TextField(object, "apiVersion");
-  const std::string kind = TextField(object, "kind");
-  for (const ResourceType& type : types_) {
-    for (std::size_t i = 0; i < type.versions.size(); ++i) {
-      if (type.kind != kind || type.ApiVersion(i) != api_version) continue;
-      Target target{&type, i, "", ""};
-      if (type.namespaced) {
-        target.ns = MetaText(object, "namespace");
-        if (target.ns.empty()) target.ns = "default";
-      }
-      if (auto error = CheckBody(target, object)) return Refuse(*error);
-      target.name = MetaText(object, "name");
-      if (auto error = CheckNewName(target, object)) return Refuse(*error);
-      Json& metadata = object["metadata"];
-      if (MetaText(object, "uid").empty()) {
-        metadata["uid"] = UuidText(options_.random(), options_.random());
-      }
-      if (MetaText(object, "creationTimestamp").empty()) {
-        metadata["creationTimestamp"] = TimeText(now);
-      }
-      if (type.has_generation && !metadata.contains("generation")) {
-        metadata["generation"] = 1;
-      }
-      const ObjectKey key = KeyOf(object);
-      return Shown(target, *Commit(type, key, std::move(object), {}), 201);
-    }
-  }
-  return Refuse(BadRequest(
-      fmt::format("no type of this store has apiVersion '{}' and kind '{}'",
-                  api_version, kind)));
+  return {std::nullopt, std::move(stored)};
 }
 
 std::size_t Store::watches() const {

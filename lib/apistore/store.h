@@ -3,6 +3,8 @@
 // The objects of an API server: what it stores, answers and shows to watches.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +32,7 @@ struct ListOptions {
   std::string version_match;
   std::string continue_token;
   std::int64_t limit = 0;  ///< 0 for all.
+  Visibility visible;
 };
 
 struct WatchOptions {
@@ -39,7 +42,13 @@ struct WatchOptions {
   std::string version_match;
   std::optional<bool> send_initial_events;
   bool bookmarks = false;
+  Visibility visible;
 };
+
+/// Whether a client may store `object` in the place of `old`, which is null for
+/// a create; both in the stored version. `object` is null for a delete.
+using Authorize =
+    std::function<std::optional<ApiError>(const Json* object, const Json* old)>;
 
 struct WriteOptions {
   std::int64_t now = 0;  ///< Seconds since 1970.
@@ -49,6 +58,7 @@ struct WriteOptions {
   std::string only_status_field;
   std::string field_manager;
   bool force = false;
+  Authorize authorize;  ///< Null: it may.
 };
 
 struct DeleteOptions {
@@ -57,15 +67,27 @@ struct DeleteOptions {
   std::string uid;               ///< Preconditions; empty for none.
   std::string resource_version;  //
   std::optional<std::int64_t> grace_period_seconds;
+  Authorize authorize;
+};
+
+/// A change as it is made durable. With all of them a store can be put together
+/// again: of each object the latest one, and of all the highest revision.
+struct StoreRecord {
+  std::uint64_t revision = 0;
+  std::string group;
+  std::string resource;
+  ObjectKey key;
+  ObjectPtr object;  ///< In the stored version; null when it was deleted.
+  DeviceOwners owners;
 };
 
 enum class PatchKind { kMerge, kJson, kStrategic, kApply };
 
 /// One store of objects of the types that it is given, with one counter of
 /// versions over all of them. Bodies come as others wrote them; answers are
-/// ready to be sent. It has no clock, no thread and no I/O: time comes with the
-/// calls. What is not here: schemas, so that unknown fields are kept, and
-/// permissions. Not thread-safe.
+/// ready to be sent. It has no clock and no thread, and no I/O but for
+/// `persist`: time comes with the calls. What is not here: schemas, so that
+/// unknown fields are kept, and permissions. Not thread-safe.
 class Store {
  public:
   struct Options {
@@ -82,6 +104,10 @@ class Store {
     std::function<std::vector<Cause>(const ResourceType& type,
                                      const Json& object, const Json* old)>
         admit;
+    /// Makes a change durable, before anything shows it. When it fails the
+    /// change is refused (503); its revision is not used again, as what became
+    /// of the record is not known.
+    std::function<absl::Status(const StoreRecord& record)> persist;
   };
 
   Store(std::vector<ResourceType> types, Options options);
@@ -118,6 +144,24 @@ class Store {
   /// Puts an object in as it is, with its status and its UID if it has one, in
   /// the place of one of the same name. For what a server begins with.
   Answer Load(Json object, std::int64_t now);
+  /// Puts in what another store made durable, without a change that anything
+  /// sees. Before anything else is done with this store, whose `first_revision`
+  /// is the last of the other. False for types that this store does not have,
+  /// and for objects that are none.
+  bool Restore(const StoreRecord& record);
+
+  // For objects that their owner publishes here.
+  /// As Load, but an object that is there keeps its UID, its times and what
+  /// drivers said of its devices, as far as these are still allocated; one with
+  /// another UID replaces it as a new object. What is equal is left alone.
+  Answer Publish(Json object, std::int64_t now);
+  /// Removes an object at once, whatever its finalizers. True when it was there
+  /// and is gone.
+  bool Remove(const ResourceType& type, const ObjectKey& key);
+  /// Null when it is not there.
+  ObjectPtr Find(const ResourceType& type, const ObjectKey& key) const;
+  std::vector<ObjectPtr> All(const ResourceType& type) const;
+
   /// Forgets all changes until now: what asks for them is answered 410.
   void Compact() { history_.Compact(revision_); }
 
@@ -156,17 +200,28 @@ class Store {
       const Target& target, const Json& object,
       const DeleteOptions& options) const;
   Answer DeleteOne(const Target& target, const DeleteOptions& options);
+  struct Committed {
+    std::optional<ApiError> error;
+    ObjectPtr object;  ///< What is stored now; null when it is gone.
+  };
   /// Stores `after`, or removes the object when it is null, with the next
   /// version; streams get the change. What `after` holds gets the version.
-  ObjectPtr Commit(const ResourceType& type, const ObjectKey& key,
+  Committed Commit(const ResourceType& type, const ObjectKey& key,
                    std::optional<Json> after, DeviceOwners owners);
+  Answer ShowCommitted(const Target& target, const Committed& committed,
+                       int code = 200) const;
+  /// Finds the type of an object of others, and checks its body and name.
+  std::optional<ApiError> ReadLoaded(Json& object, Target& target);
+  void SetSystemFields(const ResourceType& type, Json& object,
+                       std::int64_t now);
 
   // Reading.
   std::optional<ApiError> CheckVersion(std::string_view text,
                                        std::uint64_t& revision) const;
-  std::variant<ApiError, Selectors> ReadSelectors(
-      const ResourceType& type, const std::string& fields,
-      const std::string& labels) const;
+  std::variant<ApiError, Selectors> ReadSelectors(const ResourceType& type,
+                                                  const std::string& fields,
+                                                  const std::string& labels,
+                                                  Visibility visible) const;
   /// The objects of a type as they were. `revision` is in the history.
   std::map<ObjectKey, ObjectPtr> ObjectsAt(const ResourceType& type,
                                            std::uint64_t revision) const;

@@ -81,6 +81,11 @@ Answer Store::DeleteOne(const Target& target, const DeleteOptions& options) {
   const auto it = table.find(key);
   if (it == table.end()) return Refuse(NotHere(target));
   const ObjectPtr object = it->second.object;
+  if (options.authorize) {
+    if (auto error = options.authorize(nullptr, object.get())) {
+      return Refuse(*error);
+    }
+  }
   if (auto error = CheckPreconditions(target, *object, options)) {
     return Refuse(*error);
   }
@@ -89,8 +94,9 @@ Answer Store::DeleteOne(const Target& target, const DeleteOptions& options) {
   if (!HasFinalizers(*object) && grace == 0) {
     Answer answer;
     answer.body = DeletedStatus(type, *object);
-    if (!options.dry_run) Commit(type, key, std::nullopt, {});
-    return answer;
+    if (options.dry_run) return answer;
+    const Committed gone = Commit(type, key, std::nullopt, {});
+    return gone.error.has_value() ? Refuse(*gone.error) : answer;
   }
   if (!MetaText(*object, "deletionTimestamp").empty() &&
       MetaNumber(*object, "deletionGracePeriodSeconds") <= grace) {
@@ -100,8 +106,8 @@ Answer Store::DeleteOne(const Target& target, const DeleteOptions& options) {
   marked["metadata"]["deletionTimestamp"] = TimeText(options.now + grace);
   marked["metadata"]["deletionGracePeriodSeconds"] = grace;
   if (options.dry_run) return Shown(target, marked);
-  return Shown(target,
-               *Commit(type, key, std::move(marked), it->second.owners));
+  return ShowCommitted(target,
+                       Commit(type, key, std::move(marked), it->second.owners));
 }
 
 Answer Store::DeleteCollection(const Target& target,

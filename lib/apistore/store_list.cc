@@ -91,7 +91,7 @@ std::optional<ApiError> Store::CheckVersion(std::string_view text,
 
 std::variant<ApiError, Selectors> Store::ReadSelectors(
     const ResourceType& type, const std::string& fields,
-    const std::string& labels) const {
+    const std::string& labels, Visibility visible) const {
   Selectors selectors;
   absl::StatusOr<FieldSelector> by_field = FieldSelector::Parse(fields, type);
   if (!by_field.ok()) return BadRequest(MessageOf(by_field.status()));
@@ -99,6 +99,7 @@ std::variant<ApiError, Selectors> Store::ReadSelectors(
   if (!by_label.ok()) return BadRequest(MessageOf(by_label.status()));
   selectors.fields = *std::move(by_field);
   selectors.labels = *std::move(by_label);
+  selectors.visible = std::move(visible);
   return selectors;
 }
 
@@ -223,7 +224,7 @@ Json Store::ListBody(const Target& target, const Page& page,
 
 Answer Store::List(const Target& target, const ListOptions& options) const {
   const auto selectors = ReadSelectors(*target.type, options.field_selector,
-                                       options.label_selector);
+                                       options.label_selector, options.visible);
   if (const auto* error = std::get_if<ApiError>(&selectors)) {
     return Refuse(*error);
   }
@@ -255,7 +256,7 @@ std::variant<Answer, std::shared_ptr<WatchStream>> Store::Watch(
     return Refuse(InvalidOptions("ListOptions", std::move(causes)));
   }
   auto selectors = ReadSelectors(*target.type, options.field_selector,
-                                 options.label_selector);
+                                 options.label_selector, options.visible);
   if (const auto* error = std::get_if<ApiError>(&selectors)) {
     return Refuse(*error);
   }

@@ -240,11 +240,14 @@ Answer Store::Create(const Target& target, Json object,
   metadata["creationTimestamp"] = TimeText(options.now);
   if (type.has_generation) metadata["generation"] = 1;
   if (type.has_status && !type.status_on_create) object.erase("status");
+  if (options.authorize) {
+    if (auto error = options.authorize(&object, nullptr)) return Refuse(*error);
+  }
   if (auto error = CheckAdmission(type, object, nullptr, options.now)) {
     return Refuse(*error);
   }
   if (options.dry_run) return Shown(target, object, 201);
-  return Shown(target, *Commit(type, key, std::move(object), {}), 201);
+  return ShowCommitted(target, Commit(type, key, std::move(object), {}), 201);
 }
 
 std::optional<ApiError> Store::CheckPut(const Target& target,
@@ -300,6 +303,9 @@ Answer Store::Update(const Target& target, Json object, DeviceOwners owners,
     TakeField(metadata, old["metadata"], field);
   }
   TakeField(metadata, old["metadata"], "resourceVersion");
+  if (options.authorize) {
+    if (auto error = options.authorize(&object, &old)) return Refuse(*error);
+  }
   if (auto error = CheckAdmission(type, object, &old, options.now)) {
     return Refuse(*error);
   }
@@ -316,13 +322,13 @@ Answer Store::Update(const Target& target, Json object, DeviceOwners owners,
                     !HasFinalizers(object) &&
                     MetaNumber(old, "deletionGracePeriodSeconds") == 0;
   if (!done) {
-    return Shown(target,
-                 *Commit(type, key, std::move(object), std::move(owners)));
+    return ShowCommitted(
+        target, Commit(type, key, std::move(object), std::move(owners)));
   }
   // The last finalizer went.
   Answer answer = Shown(target, object);
-  Commit(type, key, std::nullopt, {});
-  return answer;
+  const Committed gone = Commit(type, key, std::nullopt, {});
+  return gone.error.has_value() ? Refuse(*gone.error) : answer;
 }
 
 Answer Store::Patch(const Target& target, PatchKind kind, const Json& patch,

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "apistore/api_request.h"
 #include "apistore/object_meta.h"
 #include "common/status.h"
 
@@ -56,27 +57,13 @@ apistore::ApiError ErrorOf(const ApiFault& fault) {
 http::Response ResponseOf(const apistore::Answer& answer) {
   http::Response response;
   response.status = answer.code;
-  const bool plain = answer.body.is_string();
-  response.headers.emplace_back("Content-Type",
-                                plain ? "text/plain" : "application/json");
-  if (answer.retry_after_seconds > 0) {
-    response.headers.emplace_back("Retry-After",
-                                  std::to_string(answer.retry_after_seconds));
-  }
-  for (const std::string& warning : answer.warnings) {
-    response.headers.emplace_back("Warning", warning);
-  }
-  response.body = plain ? answer.body.get<std::string>()
-                        : apistore::Dump(answer.body) + "\n";
+  response.headers = apistore::HeadersOf(answer);
+  response.body = apistore::BodyOf(answer);
   return response;
 }
 
 http::Response RefusalOf(int status, std::string_view text) {
-  apistore::ApiError error = status == 413
-                                 ? apistore::TooLarge(std::string(text))
-                                 : apistore::BadRequest(std::string(text));
-  error.code = status;
-  return ResponseOf(Refuse(error));
+  return ResponseOf(apistore::EarlyRefusal(status, text));
 }
 
 absl::Status StatusOf(const apistore::Answer& answer) {
