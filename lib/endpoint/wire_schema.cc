@@ -415,13 +415,13 @@ constexpr WireField kReviewFields[] = {
 };
 constexpr WireMessage kReview{kReviewFields};
 
-struct Kind {
+struct KnownKind {
   std::string_view api_version;  ///< Empty: any.
   std::string_view kind;
   const WireMessage* message;
 };
 
-constexpr Kind kKinds[] = {
+constexpr KnownKind kKnownKinds[] = {
     {"resource.k8s.io/v1", "ResourceSlice", &kSlice},
     {"resource.k8s.io/v1beta2", "ResourceSlice", &kSlice},
     {"resource.k8s.io/v1beta1", "ResourceSlice", &kSliceBeta1},
@@ -438,7 +438,7 @@ constexpr Kind kKinds[] = {
 
 const WireMessage* FindWireMessage(std::string_view api_version,
                                    std::string_view kind) {
-  for (const Kind& known : kKinds) {
+  for (const KnownKind& known : kKnownKinds) {
     if (known.kind == kind &&
         (known.api_version.empty() || known.api_version == api_version)) {
       return known.message;
