@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Go tests of a folder: go_test.py BUILD_ROOT SOURCE_ROOT FOLDER.
 
-drivers/ holds more drivers on the official helper against devmgrd; in proxy/
-grpc-go is a client of the CRI proxy, and the runtime behind it.
+drivers/ holds more drivers on the official helper against devmgrd; in endpoint/
+the official client library talks to the endpoint for drivers; in proxy/ grpc-go
+is a client of the CRI proxy, and the runtime behind it.
 """
 
 import os
@@ -20,6 +21,7 @@ def test(setting):
   tap, go, package = setting.tap, setting.go, sys.argv[3]
   environment = {**os.environ, 'DEVMGR_TOOLS': setting.tools,
                  'DEVMGR_CRI_PEER': setting.build_root + '/test/interop/cri_peer',
+                 'DEVMGR_ENDPOINT_PEER': setting.build_root + '/test/interop/endpoint_peer',
                  'DEVMGR_INTEROP_BIN': go}
   done = run([f'{go}/{package}.test', '-test.v', '-test.timeout', '600s'],
              env=environment)

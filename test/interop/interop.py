@@ -80,7 +80,8 @@ def build(source, out):
     if modules.returncode != 0:
       return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
     for command in (['go', 'build', '-o', out + '/', './...'],
-                    ['go', 'test', '-c', '-o', out + '/', './drivers', './proxy']):
+                    ['go', 'test', '-c', '-o', out + '/', './drivers', './endpoint',
+                     './proxy']):
       built = run(command, cwd=source)
       if built.returncode != 0:
         raise RuntimeError(built.stderr)
