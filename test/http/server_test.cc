@@ -383,5 +383,31 @@ TEST(HttpServer, WhatCannotBeListenedAtIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(start(options)));
 }
 
+TEST(HttpAddresses, HaveOnePortTogether) {
+  Options options;
+  options.further_addresses = {"127.0.0.2", "::1", "198.51.100.1"};
+  const auto server = HttpServer::Start(
+      options, [](const Request&, const std::shared_ptr<Responder>& responder) {
+        responder->Respond({200, {}, "here", {}});
+      });
+  ASSERT_TRUE(server.ok()) << server.status();
+  // An address that this host does not have is left out.
+  const auto reaches = [&](std::uint32_t host) {
+    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons((*server)->port());
+    address.sin_addr.s_addr = htonl(host);
+    return ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address),
+                     sizeof(address)) == 0;
+  };
+  EXPECT_TRUE(reaches(INADDR_LOOPBACK));
+  EXPECT_TRUE(reaches(INADDR_LOOPBACK + 1));
+  EXPECT_FALSE(reaches(INADDR_LOOPBACK + 2));
+  options.further_addresses = {"nonsense"};
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(HttpServer::Start(options, nullptr).status()));
+}
+
 }  // namespace
 }  // namespace devmgr::http

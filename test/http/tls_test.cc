@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "http/raw_client.h"
 #include "http/server.h"
@@ -83,6 +84,14 @@ class TlsClient {
     }
     return text;
   }
+  /// `/CN=server`, the name in the certificate of the server.
+  std::string Peer() const {
+    X509* certificate = SSL_get1_peer_certificate(ssl_);
+    char name[100];
+    X509_NAME_oneline(X509_get_subject_name(certificate), name, sizeof(name));
+    X509_free(certificate);
+    return name;
+  }
 
  private:
   RawClient client_;
@@ -126,6 +135,26 @@ TEST_F(HttpTls, ACertificateOfTheClientIsReportedAndNotRequired) {
   EXPECT_EQ(answer(nullptr), "no certificate.");
   EXPECT_EQ(answer(&client_pair_), "CN=client, verified.");
   EXPECT_EQ(answer(&stranger_pair_), "CN=stranger, foreign.");
+}
+
+TEST_F(HttpTls, AnotherCertificateIsForConnectionsToCome) {
+  const std::filesystem::path certificate = server_pair_.certificate;
+  TlsClient old(server_->port(), nullptr);
+  EXPECT_EQ(old.Peer(), "/CN=server");
+  const auto take = [&](const Pair& pair) {
+    for (const auto& [from, to] : {std::pair(pair.certificate, certificate),
+                                   std::pair(pair.key, server_pair_.key)}) {
+      std::filesystem::copy_file(
+          from, to, std::filesystem::copy_options::overwrite_existing);
+    }
+  };
+  take(stranger_pair_);
+  ASSERT_TRUE(server_->ReloadCertificate().ok());
+  EXPECT_EQ(TlsClient(server_->port(), nullptr).Peer(), "/CN=stranger");
+  EXPECT_NE(old.Get("/", "\r\n\r\n"), "") << "it goes on";
+  std::filesystem::remove(certificate);
+  EXPECT_TRUE(absl::IsInvalidArgument(server_->ReloadCertificate()));
+  EXPECT_EQ(TlsClient(server_->port(), nullptr).Peer(), "/CN=stranger");
 }
 
 TEST_F(HttpTls, OldVersionsAreRefused) {
