@@ -3,8 +3,9 @@
 """The Go tests of a folder: go_test.py BUILD_ROOT SOURCE_ROOT FOLDER.
 
 drivers/ holds more drivers on the official helper against devmgrd; in endpoint/
-the official client library talks to the endpoint for drivers; in proxy/ grpc-go
-is a client of the CRI proxy, and the runtime behind it.
+the official client library talks to the endpoint for drivers, and `newest` is
+the same with the newest modules; in proxy/ grpc-go is a client of the CRI proxy,
+and the runtime behind it.
 """
 
 import os
@@ -13,12 +14,16 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from interop import main, run  # noqa: E402
+from interop import build_newest, main, run  # noqa: E402
 
 
 def test(setting):
   """Each subtest of the Go tests is a case."""
   tap, go, package = setting.tap, setting.go, sys.argv[3]
+  why_not = build_newest(setting.source, go) if package == 'newest' else ''
+  if why_not:
+    tap.skip('newest: the Go tests', why_not)
+    return
   environment = {**os.environ, 'DEVMGR_TOOLS': setting.tools,
                  'DEVMGR_CRI_PEER': setting.build_root + '/test/interop/cri_peer',
                  'DEVMGR_ENDPOINT_PEER': setting.build_root + '/test/interop/endpoint_peer',

@@ -117,6 +117,18 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+func TestEndpoint(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"a slice is one object in protobuf, JSON and v1beta1": testBodies,
+		"clients and informers read and go on after a kill":   testReading,
+		"drivers say how devices of claims are":               testDeviceStatus,
+		"drivers write events":                                testEvents,
+		"a driver on the helper publishes over a kill":        testHelper,
+	} {
+		t.Run(name, test)
+	}
+}
+
 func fullSlice() *resourceapi.ResourceSlice {
 	quantity := resource.MustParse("80Gi")
 	return &resourceapi.ResourceSlice{
@@ -152,7 +164,7 @@ func fullSlice() *resourceapi.ResourceSlice {
 }
 
 // Protobuf and JSON, v1 and v1beta1: one object.
-func TestBodies(t *testing.T) {
+func testBodies(t *testing.T) {
 	s := startServer(t)
 	ctx := context.Background()
 	asJSON := kubernetes.NewForConfigOrDie(s.config())
@@ -233,7 +245,7 @@ func TestBodies(t *testing.T) {
 }
 
 // Typed and dynamic clients, lists, watches, informers, discovery.
-func TestReading(t *testing.T) {
+func testReading(t *testing.T) {
 	s := startServer(t)
 	ctx := context.Background()
 	client := s.protobuf()
@@ -295,7 +307,7 @@ func TestReading(t *testing.T) {
 }
 
 // The status of devices: update, and apply.
-func TestDeviceStatus(t *testing.T) {
+func testDeviceStatus(t *testing.T) {
 	s := startServer(t)
 	ctx := context.Background()
 	claims := s.protobuf().ResourceV1().ResourceClaims("default")
@@ -326,7 +338,7 @@ func TestDeviceStatus(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
+func testEvents(t *testing.T) {
 	s := startServer(t)
 	events := s.protobuf().CoreV1().Events("default")
 	made, err := events.Create(context.Background(), &corev1.Event{
@@ -362,7 +374,7 @@ func pool(count int) resourceslice.DriverResources {
 
 // A driver on the official helper publishes, changes what it publishes, and
 // goes on over a restart of the endpoint.
-func TestHelper(t *testing.T) {
+func testHelper(t *testing.T) {
 	s := startServer(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
