@@ -72,7 +72,7 @@ struct EndpointCounts {
   std::size_t unauthorized = 0;
   std::size_t limited = 0;         ///< Answered with 429.
   std::size_t unknown_fields = 0;  ///< Of protobuf bodies, skipped.
-  std::size_t dropped_fields = 0;  ///< Of JSON bodies.
+  std::size_t dropped_fields = 0;  ///< Of JSON bodies, a hundred each.
   std::size_t watches = 0;         ///< Open now.
   std::size_t connections = 0;     ///< Open now.
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "api/field.h"
@@ -17,6 +18,9 @@ namespace {
 
 using apistore::Cause;
 using apistore::Json;
+
+/// A body may have a field more every few bytes.
+constexpr std::size_t kMaxListed = 100;
 
 void DropUnknown(Json& object, const WireMessage& message, bool is_root,
                  const std::string& path, std::vector<std::string>& dropped);
@@ -53,7 +57,7 @@ void DropUnknown(Json& object, const WireMessage& message, bool is_root,
     } else if (is_root && (it.key() == "apiVersion" || it.key() == "kind")) {
       ++it;
     } else {
-      dropped.push_back(where);
+      if (dropped.size() < kMaxListed) dropped.push_back(where);
       it = object.erase(it);
     }
   }

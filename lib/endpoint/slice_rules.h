@@ -21,7 +21,8 @@ std::vector<apistore::Cause> CheckNodeOwners(const apistore::Json& object,
                                              std::string_view node_uid);
 
 /// Removes what no version of the kind has, by the version and the kind that
-/// the body names; their paths. Bodies of other kinds are left alone.
+/// the body names; the paths of the first hundred. Bodies of other kinds are
+/// left alone.
 std::vector<std::string> DropUnknownFields(apistore::Json& body);
 
 }  // namespace devmgr::endpoint
