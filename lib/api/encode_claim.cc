@@ -72,6 +72,7 @@ OrderedJson EncodeOwner(const OwnerReference& owner) {
                       {"name", owner.name},
                       {"uid", owner.uid}};
   PutTrue(json, "controller", owner.controller);
+  PutTrue(json, "blockOwnerDeletion", owner.blocks_owner_deletion);
   return json;
 }
 

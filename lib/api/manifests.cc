@@ -20,6 +20,7 @@
 #include "api/parser.h"
 #include "api/pod.h"
 #include "api/problems.h"
+#include "api/quota.h"
 #include "api/quote.h"
 #include "api/resource.h"
 #include "api/structured_parameters.h"
@@ -51,6 +52,7 @@ constexpr KnownKind kKnownKinds[] = {
     {"ResourceClass", Group::kResource},
     {"ResourceClassParameters", Group::kResource},
     {"ResourceClaimParameters", Group::kResource},
+    {"ResourceQuota", Group::kCore},
 };
 
 /// By index into Object.
@@ -66,6 +68,7 @@ constexpr std::string_view kKindNames[] = {
     "ResourceClass",
     "ResourceClassParameters",
     "ResourceClaimParameters",
+    "ResourceQuota",
 };
 static_assert(std::size(kKindNames) == std::variant_size_v<Object>);
 
@@ -267,7 +270,8 @@ void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
   const bool is_core = known.group == Group::kCore;
   ObjectName name = NameIn(root);
   if (known.kind == "Pod" || known.kind.starts_with("ResourceClaim") ||
-      known.kind == "ResourceClassParameters") {
+      known.kind == "ResourceClassParameters" ||
+      known.kind == "ResourceQuota") {
     if (name.ns.empty()) name.ns = "default";
   }
   if (!name.name.empty() && named_.size() < kMaxProblems) {
@@ -277,6 +281,8 @@ void ManifestDecoder::DecodeKnown(const Field& root, const KnownKind& known,
     if (is_core) {
       if (known.kind == "Pod") {
         AddPod(root);
+      } else if (known.kind == "ResourceQuota") {
+        Add(root, DecodeResourceQuota(root));
       } else {
         Add(root, DecodeNode(root));
       }

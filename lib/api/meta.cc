@@ -102,6 +102,7 @@ ObjectMeta DecodeMeta(const Field& root, Scope scope) {
     owner.name = item["name"].StringOr("");
     owner.uid = item["uid"].StringOr("");
     owner.controller = item["controller"].BoolOr(false);
+    owner.blocks_owner_deletion = item["blockOwnerDeletion"].BoolOr(false);
     metadata.owner_references.push_back(std::move(owner));
   }
   for (const Field& item : field["finalizers"].AsRemarks().Items()) {

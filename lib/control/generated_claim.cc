@@ -17,7 +17,7 @@ ResourceClaim GenerateClaim(const Pod& pod, const PodResourceClaim& entry,
   claim.metadata.annotations = source.claim_annotations;
   claim.metadata.annotations[kPodClaimNameAnnotation] = entry.name;
   claim.metadata.owner_references.push_back(
-      {"v1", "Pod", pod.metadata.name, pod.metadata.uid, true});
+      {"v1", "Pod", pod.metadata.name, pod.metadata.uid, true, true});
   claim.spec = source.spec;
   return claim;
 }

@@ -202,6 +202,8 @@ ObjectSnapshot SnapshotJoin::Join(const ObjectSnapshot& first,
   Overlay(first_.device_taint_rules, first.device_taint_rules,
           second_.device_taint_rules, second.device_taint_rules,
           &all_.device_taint_rules);
+  Overlay(first_.quotas, first.quotas, second_.quotas, second.quotas,
+          &all_.quotas);
   std::set<ObjectName> vouched;
   AddTouched(first_.vouched_pods, first.vouched_pods, &vouched);
   AddTouched(second_.vouched_pods, second.vouched_pods, &vouched);

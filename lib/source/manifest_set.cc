@@ -38,6 +38,7 @@ ObjectKind KindOf(const AnyObject& object) {
       {"ResourceClass", 7},
       {"ResourceClassParameters", 8},
       {"ResourceClaimParameters", 9},
+      {"ResourceQuota", 10},
       {"Pod", 0},
   };
   static_assert(std::size(kKinds) == std::variant_size_v<AnyObject>);
@@ -122,6 +123,10 @@ class Assembly {
   void Put(const ObjectName& name,
            const std::shared_ptr<const ResourceClaimParameters>& o) {
     snapshot_.resource_claim_parameters.emplace(name, o);
+  }
+  void Put(const ObjectName& name,
+           const std::shared_ptr<const ResourceQuota>& o) {
+    snapshot_.quotas.emplace(name, o);
   }
   void Put(const ObjectName& name,
            const std::shared_ptr<const MalformedPod>& o) {
@@ -354,7 +359,7 @@ bool SameSnapshot(const ObjectSnapshot& a, const ObjectSnapshot& b) {
          a.resource_classes == b.resource_classes &&
          a.resource_class_parameters == b.resource_class_parameters &&
          a.resource_claim_parameters == b.resource_claim_parameters &&
-         a.malformed_pods == b.malformed_pods &&
+         a.quotas == b.quotas && a.malformed_pods == b.malformed_pods &&
          a.object_problems == b.object_problems &&
          std::equal(a.problems.begin(), a.problems.end(), b.problems.begin(),
                     b.problems.end(), SameProblem);
@@ -383,6 +388,7 @@ void ShareWith(const ObjectSnapshot& before, ObjectSnapshot* snapshot) {
   share(before.resource_classes, &snapshot->resource_classes);
   share(before.resource_class_parameters, &snapshot->resource_class_parameters);
   share(before.resource_claim_parameters, &snapshot->resource_claim_parameters);
+  share(before.quotas, &snapshot->quotas);
 }
 
 std::string Printable(const std::string& text) {

@@ -28,6 +28,7 @@ struct ManifestContent {
       std::shared_ptr<const ResourceClass>,
       std::shared_ptr<const ResourceClassParameters>,
       std::shared_ptr<const ResourceClaimParameters>,
+      std::shared_ptr<const ResourceQuota>,
       std::shared_ptr<const MalformedPod>>;
   struct Entry {
     AnyObject object;

@@ -32,6 +32,8 @@ constexpr std::string_view KindOf() {
     return "ResourceClassParameters";
   } else if constexpr (std::is_same_v<T, ResourceClaimParameters>) {
     return "ResourceClaimParameters";
+  } else if constexpr (std::is_same_v<T, ResourceQuota>) {
+    return "ResourceQuota";
   } else {
     return "Node";
   }

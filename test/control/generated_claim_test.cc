@@ -46,6 +46,8 @@ TEST(GenerateClaimTest, AL087HasWhatTheTemplateSaysAndBelongsToThePod) {
       claim.metadata.annotations,
       (TextMap{{"resource.kubernetes.io/pod-claim-name", "gpu"}, {"y", "2"}}));
   ASSERT_EQ(claim.metadata.owner_references.size(), 1U);
+  EXPECT_EQ(claim.metadata.owner_references[0],
+            (OwnerReference{"v1", "Pod", "web", "u-web", true, true}));
   EXPECT_TRUE(IsControlledBy(claim, pod));
   EXPECT_EQ(claim.spec, Template().spec);
   EXPECT_FALSE(claim.status.allocation.has_value());

@@ -70,6 +70,26 @@ TEST_F(ManifestSetTest, KnowsNothingBeforeTheFirstListing) {
   EXPECT_THAT(Texts(snapshot), ElementsAre("/m: not read yet"));
 }
 
+TEST_F(ManifestSetTest, QuotasAreObjectsLikeOthers) {
+  ResourceQuota quota;
+  quota.metadata.ns = "default";
+  quota.metadata.name = "gpu";
+  set_.SetListed({"a.yaml", "b.yaml"});
+  set_.Accept("a.yaml", Content({quota}));
+  set_.Accept("b.yaml", Content({quota}));
+  ObjectSnapshot snapshot = set_.Build();
+  EXPECT_EQ(snapshot.quotas.count({"default", "gpu"}), 1U);
+  EXPECT_THAT(Texts(snapshot),
+              ElementsAre("/m/b.yaml:10: ResourceQuota 'default/gpu' is in "
+                          "'/m/a.yaml' (line 10) already; only the first by "
+                          "file name counts"));
+  set_.SetListed({});
+  ObjectSnapshot without = set_.Build();
+  EXPECT_FALSE(SameSnapshot(snapshot, without));
+  ShareWith(snapshot, &without);
+  EXPECT_TRUE(without.quotas.empty());
+}
+
 TEST_F(ManifestSetTest, AnEmptyDirectoryIsComplete) {
   set_.SetListed({});
   const ObjectSnapshot snapshot = set_.Build();

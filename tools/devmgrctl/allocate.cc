@@ -76,7 +76,8 @@ class Collector {
                                       "DeviceTaintRule",
                                       "ResourceClass",
                                       "ResourceClassParameters",
-                                      "ResourceClaimParameters"};
+                                      "ResourceClaimParameters",
+                                      "ResourceQuota"};
     static_assert(std::variant_size_v<Object> == std::size(kKinds));
     return std::visit(
         [&](const auto& one) {
@@ -107,6 +108,7 @@ class Collector {
   void Take(Node node) {
     if (node.metadata.name == options_.node) input_.node = std::move(node);
   }
+  void Take(const ResourceQuota& /*quota*/) {}  // Devices alone are looked at.
   void Take(const Pod& /*pod*/) {}  // Its claims are objects of their own.
 
   const Options& options_;

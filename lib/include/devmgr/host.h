@@ -67,6 +67,7 @@ struct ObjectSnapshot {
   ObjectMap<ResourceClass> resource_classes;
   ObjectMap<ResourceClassParameters> resource_class_parameters;
   ObjectMap<ResourceClaimParameters> resource_claim_parameters;
+  ObjectMap<ResourceQuota> quotas;
   /// Pods that break an API rule, by name, with the reason.
   ObjectMap<MalformedPod> malformed_pods;
 

@@ -6,6 +6,7 @@
 
 #include <devmgr/export.h>
 #include <devmgr/objects.h>
+#include <devmgr/quota_objects.h>
 #include <devmgr/status_types.h>
 
 #include <memory>
@@ -17,10 +18,10 @@
 namespace devmgr {
 
 /// Any object that a manifest may hold.
-using Object =
-    std::variant<Pod, ResourceClaim, ResourceClaimTemplate, DeviceClass,
-                 ResourceSlice, Node, DeviceTaintRule, ResourceClass,
-                 ResourceClassParameters, ResourceClaimParameters>;
+using Object = std::variant<Pod, ResourceClaim, ResourceClaimTemplate,
+                            DeviceClass, ResourceSlice, Node, DeviceTaintRule,
+                            ResourceClass, ResourceClassParameters,
+                            ResourceClaimParameters, ResourceQuota>;
 
 /// Something to tell the author of a manifest.
 struct ManifestProblem {

@@ -34,6 +34,8 @@ struct OwnerReference {
   std::string name;
   std::string uid;
   bool controller = false;
+  /// `blockOwnerDeletion`: the owner goes after what it owns.
+  bool blocks_owner_deletion = false;
   friend bool operator==(const OwnerReference&,
                          const OwnerReference&) = default;
 };
