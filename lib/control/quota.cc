@@ -4,26 +4,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "api/names.h"
 #include "api/quota.h"
 #include "claim/device_class.h"
 #include "control/owned_claim.h"
+#include "control/saturated_sum.h"
 #include "control/special_claim.h"
 
 namespace devmgr::control {
 namespace {
 
-std::int64_t SumOf(std::int64_t a, std::int64_t b) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  return a > kMax - b ? kMax : a + b;
-}
-
 void Add(QuotaUsage& usage, const std::string& key, std::int64_t amount) {
   std::int64_t& sum = usage[key];
-  sum = SumOf(sum, amount);
+  sum = SaturatedSum(sum, amount);
 }
 
 std::int64_t AmountOf(const QuotaUsage& usage, const std::string& key) {
@@ -49,7 +44,7 @@ QuotaUsage PaidBy(const Pod& pod) {
   const auto run = [&](const Container& container, bool ends_early) {
     for (const auto& [resource, amount] : RequestsOf(container)) {
       const std::string key = api::ResourceQuotaKey(resource);
-      const std::int64_t now = SumOf(AmountOf(running, key), amount);
+      const std::int64_t now = SaturatedSum(AmountOf(running, key), amount);
       most[key] = std::max(AmountOf(most, key), now);
       if (!ends_early) running[key] = now;
     }
@@ -189,7 +184,7 @@ std::map<std::string, std::int64_t> DevicesByClass(
   for (const DeviceRequest& request : spec.requests) {
     if (request.exactly.has_value()) {
       std::int64_t& sum = devices[request.exactly->device_class_name];
-      sum = SumOf(sum, DevicesOf(*request.exactly));
+      sum = SaturatedSum(sum, DevicesOf(*request.exactly));
       continue;
     }
     std::map<std::string, std::int64_t> largest;
@@ -198,7 +193,7 @@ std::map<std::string, std::int64_t> DevicesByClass(
       most = std::max(most, DevicesOf(alternative));
     }
     for (const auto& [name, count] : largest) {
-      devices[name] = SumOf(devices[name], count);
+      devices[name] = SaturatedSum(devices[name], count);
     }
   }
   return devices;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "api/quote.h"
 #include "claim/device_class.h"
 #include "common/status.h"
+#include "control/saturated_sum.h"
 
 namespace devmgr::control {
 namespace {
@@ -48,11 +48,6 @@ std::int64_t Wanted(const Place& place, const std::string& resource) {
   const auto found = requests.find(resource);
   if (found == requests.end() || !found->second.IsInteger()) return 0;
   return std::max<std::int64_t>(found->second.whole, 0);
-}
-
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  return a > kMax - b ? kMax : a + b;
 }
 
 /// By the container's place and the resource's among all that it requests, CPU
@@ -111,7 +106,7 @@ class ResourceRequests {
   std::int64_t devices() const {
     std::int64_t devices = excess_.has_value() ? excess_->count : 0;
     for (const Request& request : requests_) {
-      devices = Sum(devices, request.count);
+      devices = SaturatedSum(devices, request.count);
     }
     return devices;
   }
@@ -208,7 +203,7 @@ absl::StatusOr<std::optional<SpecialClaim>> BuildSpecialClaim(
     }
     ResourceRequests requests(resource, item->metadata.name);
     requests.Ask(places);
-    devices = Sum(devices, requests.devices());
+    devices = SaturatedSum(devices, requests.devices());
     requests.AddTo(special);
   }
   if (devices > kMaxDevicesPerClaim) {
