@@ -87,16 +87,17 @@ TEST_F(EndpointTest, TakesSlicesAsProtobuf) {
   EXPECT_EQ(as_v1["spec"], stored["spec"]);
 
   // API-057
-  const auto options = [&](const std::string& uid) {
+  const auto preconditions = [&](const std::string& uid) {
     return ProtobufOf({{"apiVersion", "resource.k8s.io/v1"},
                        {"kind", "DeleteOptions"},
                        {"preconditions", {{"uid", uid}}}});
   };
   const std::string path = std::string(kSlices) + "/" + name;
-  EXPECT_EQ(Call("DELETE", path, options("wrong"), type).code, 409);
-  EXPECT_EQ(Call("DELETE", path, options(MetaText(stored, "uid")), type).code,
-            200);
-  EXPECT_EQ(Call("DELETE", path, options(""), type).code, 404);
+  EXPECT_EQ(Call("DELETE", path, preconditions("wrong"), type).code, 409);
+  EXPECT_EQ(
+      Call("DELETE", path, preconditions(MetaText(stored, "uid")), type).code,
+      200);
+  EXPECT_EQ(Call("DELETE", path, preconditions(""), type).code, 404);
 }
 
 // API-061
