@@ -167,7 +167,12 @@ void AllocatedState::AddResult(const ObjectMeta& claim,
 }
 
 HeldDevice& AllocatedState::EditDevice(const PoolDeviceView& id) {
-  return devices_.Edit(id, [&] { return id.Copy(); });
+  HeldPool& pool = EditPool(id.Pool());
+  return pool.Edit(id.device, [&] { return std::string(id.device); });
+}
+
+HeldPool& AllocatedState::EditPool(const PoolIdView& id) {
+  return pools_.Edit(id, [&] { return id.Copy(); });
 }
 
 void AllocatedState::Remove(const ObjectMeta& claim,
@@ -186,7 +191,7 @@ void AllocatedState::RemoveResult(const ObjectMeta& claim,
   const Holder* known = held->holders.Find(holder);
   if (known == nullptr) return;
   if (held->holders.size() == 1 && known->results == 1) {
-    devices_.erase(id);
+    EraseDevice(id);
     return;
   }
   HeldDevice& device = EditDevice(id);
@@ -199,13 +204,19 @@ void AllocatedState::RemoveResult(const ObjectMeta& claim,
   Consume(device, result, -1);
 }
 
-CounterAmounts AllocatedState::Charged(const PoolId& pool) const {
+void AllocatedState::EraseDevice(const PoolDeviceView& id) {
+  HeldPool& pool = EditPool(id.Pool());
+  pool.erase(id.device);
+  if (pool.empty()) pools_.erase(id.Pool());
+}
+
+CounterAmounts AllocatedState::Charged(const PoolIdView& id) const {
   CounterAmounts charged;
-  const PoolDeviceView first(pool.driver, pool.pool, "");
-  for (auto device = devices_.lower_bound(first);
-       device != devices_.end() && device->first.Pool() == pool; ++device) {
-    if (!device->second.charge) continue;
-    for (const auto& [counter, amount] : *device->second.charge) {
+  const HeldPool* pool = FindPool(id);
+  if (pool == nullptr) return charged;
+  for (const auto& [name, device] : *pool) {
+    if (!device.charge) continue;
+    for (const auto& [counter, amount] : *device.charge) {
       charged[counter] += amount;
     }
   }

@@ -27,13 +27,24 @@ struct PoolId {
   friend auto operator<=>(const PoolId&, const PoolId&) = default;
 };
 
+/// The same, where the names lie elsewhere.
+struct PoolIdView {
+  std::string_view driver;
+  std::string_view pool;
+
+  PoolIdView(std::string_view driver_name, std::string_view pool_name)
+      : driver(driver_name), pool(pool_name) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): it is the same name
+  PoolIdView(const PoolId& other) : PoolIdView(other.driver, other.pool) {}
+  PoolId Copy() const { return {std::string(driver), std::string(pool)}; }
+};
+
 /// A device by its full name.
 struct PoolDevice {
   std::string driver;
   std::string pool;
   std::string device;
 
-  PoolId Pool() const { return {driver, pool}; }
   /// `driver/pool/device`.
   std::string Text() const { return driver + '/' + pool + '/' + device; }
   friend auto operator<=>(const PoolDevice&, const PoolDevice&) = default;
@@ -52,6 +63,7 @@ struct PoolDeviceView {
   // NOLINTNEXTLINE(google-explicit-constructor): it is the same name
   PoolDeviceView(const PoolDevice& other)
       : PoolDeviceView(other.driver, other.pool, other.device) {}
+  PoolIdView Pool() const { return {driver, pool}; }
   PoolDevice Copy() const {
     return {std::string(driver), std::string(pool), std::string(device)};
   }
@@ -134,6 +146,17 @@ struct HeldDevice {
   std::vector<Recorded> recorded;  ///< Each charge once, empty ones left out.
 };
 
+struct ByText {
+  int Order(std::string_view a, std::string_view b) const {
+    return a.compare(b);
+  }
+  bool operator()(std::string_view a, std::string_view b) const {
+    return a < b;
+  }
+};
+/// The devices of a pool that claims hold, by name.
+using HeldPool = PersistentMap<std::string, HeldDevice, ByText>;
+
 /// Devices with admin access do not count. Keys are driver, pool and device;
 /// counters are those of driver, pool, set and counter, so that two drivers
 /// with pools of one name have nothing to do with each other. A state belongs
@@ -158,41 +181,45 @@ class AllocatedState {
 
   /// Nothing was changed since one was copied from the other. Takes no time.
   bool SharesAllWith(const AllocatedState& other) const {
-    return devices_.SharesAllWith(other.devices_);
+    return pools_.SharesAllWith(other.pools_);
   }
 
+  /// Null when no claim holds any of its devices.
+  const HeldPool* FindPool(const PoolIdView& pool) const {
+    return pools_.Find(pool);
+  }
   /// Null when no claim holds it.
   const HeldDevice* Find(const PoolDeviceView& device) const {
-    return devices_.Find(device);
+    const HeldPool* pool = FindPool(device.Pool());
+    return pool == nullptr ? nullptr : pool->Find(device.device);
   }
   /// All that are charged to the pool by record.
-  CounterAmounts Charged(const PoolId& pool) const;
+  CounterAmounts Charged(const PoolIdView& pool) const;
 
   friend bool operator==(const AllocatedState&,
                          const AllocatedState&) = default;
 
  private:
-  struct ByName {
-    using is_transparent = void;
-    bool operator()(const PoolDeviceView& a, const PoolDeviceView& b) const {
-      return a < b;
+  struct ById {
+    int Order(const PoolIdView& a, const PoolIdView& b) const {
+      const int order = a.driver.compare(b.driver);
+      return order != 0 ? order : a.pool.compare(b.pool);
     }
-    int Order(const PoolDeviceView& a, const PoolDeviceView& b) const {
-      if (const int order = a.driver.compare(b.driver); order != 0)
-        return order;
-      if (const int order = a.pool.compare(b.pool); order != 0) return order;
-      return a.device.compare(b.device);
+    bool operator()(const PoolIdView& a, const PoolIdView& b) const {
+      return Order(a, b) < 0;
     }
   };
 
   HeldDevice& EditDevice(const PoolDeviceView& id);
+  HeldPool& EditPool(const PoolIdView& id);
+  void EraseDevice(const PoolDeviceView& id);
   void AddResult(const ObjectMeta& claim,
                  const DeviceRequestAllocationResult& result,
                  std::shared_ptr<const CounterAmounts> charge);
   void RemoveResult(const ObjectMeta& claim,
                     const DeviceRequestAllocationResult& result);
 
-  PersistentMap<PoolDevice, HeldDevice, ByName> devices_;
+  PersistentMap<PoolId, HeldPool, ById> pools_;  ///< None is empty.
 };
 
 }  // namespace devmgr::allocator

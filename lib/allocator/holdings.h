@@ -16,8 +16,14 @@ struct Holdings {
   Holdings(const Inventory& inventory, AllocatedState held)
       : state(std::move(held)), counters(inventory, state) {
     devices.reserve(inventory.devices().size());
+    std::vector<const HeldPool*> pools;
+    for (const Pool& pool : inventory.pools()) {
+      pools.push_back(state.FindPool(pool.id));
+    }
     for (const Device& device : inventory.devices()) {
-      devices.push_back(state.Find(device.id));
+      const HeldPool* pool = pools[device.pool];
+      devices.push_back(pool == nullptr ? nullptr
+                                        : pool->Find(device.id.device));
     }
   }
 

@@ -102,15 +102,16 @@ Inventory::Inventory(const World& world, const Features& features)
     }
   }
   devices_.reserve(devices);
-  for (const GatheredPool& pool : gathered.pools) AddPool(pool, world);
+  pools_.reserve(gathered.pools.size());
+  for (GatheredPool& pool : gathered.pools) AddPool(std::move(pool), world);
 }
 
-void Inventory::AddPool(const GatheredPool& gathered, const World& world) {
+void Inventory::AddPool(GatheredPool gathered, const World& world) {
   const auto number = static_cast<PoolNumber>(pools_.size());
   Pool& pool = pools_.emplace_back();
-  pool.id = gathered.id;
+  pool.id = std::move(gathered.id);
   pool.state = gathered.state;
-  pool.problem = gathered.problem;
+  pool.problem = std::move(gathered.problem);
   if (gathered.state != GatheredPool::State::kUsable) return;
   CounterNumbers numbers;
   if (features_.partitionable_devices) {
@@ -177,14 +178,14 @@ void Inventory::Describe(const ResourceSlice& slice, const SliceDevice& device,
   if (features_.consumable_capacity) made.capacity = CapacitiesOf(device);
 }
 
-std::string Inventory::FeatureOff(const ResourceSlice& slice,
-                                  const SliceDevice& device) const {
+std::string_view Inventory::FeatureOff(const ResourceSlice& slice,
+                                       const SliceDevice& device) const {
   if (!slice.skip_node_operations.empty()) {
     const auto& declared = node_->declared_features;
     if (!features_.optional_node_operations ||
         std::find(declared.begin(), declared.end(), kNodeOperations) ==
             declared.end()) {
-      return std::string(kNodeOperations);
+      return kNodeOperations;
     }
   }
   if (!features_.partitionable_devices && !device.consumes_counters.empty()) {

@@ -94,7 +94,7 @@ struct Device {
   bool is_hidden = false;
   /// A feature that it needs and that is off, or that the node does not
   /// declare; empty when there is none. It matches selectors, and is refused.
-  std::string feature_off;
+  std::string_view feature_off;
   /// An attribute has no value; selectors cannot look at the device.
   bool has_bad_attribute = false;
   std::vector<Capacity> capacity;    ///< By name.
@@ -117,13 +117,13 @@ class Inventory {
   const std::vector<LeftOut>& left_out() const { return left_out_; }
 
  private:
-  void AddPool(const GatheredPool& gathered, const World& world);
+  void AddPool(GatheredPool gathered, const World& world);
   void AddDevices(const GatheredPool& gathered, PoolNumber pool,
                   const World& world);
   void Describe(const ResourceSlice& slice, const SliceDevice& device,
                 PoolNumber pool, Device& made) const;
-  std::string FeatureOff(const ResourceSlice& slice,
-                         const SliceDevice& device) const;
+  std::string_view FeatureOff(const ResourceSlice& slice,
+                              const SliceDevice& device) const;
 
   Features features_;
   const Node* node_;

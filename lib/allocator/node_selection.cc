@@ -143,10 +143,14 @@ void NodeSelection::Add(const ResourceSlice& slice, const SliceDevice& device) {
 }
 
 std::optional<NodeSelector> NodeSelection::Selector() const {
-  NodeSelectorTerm term = term_;
+  NodeSelectorTerm term;
   if (is_one_node_) {
-    term = {.match_expressions = {},
-            .match_fields = {{"metadata.name", "In", {node_name_}}}};
+    NodeSelectorRequirement& name = term.match_fields.emplace_back();
+    name.key = "metadata.name";
+    name.op = "In";
+    name.values.push_back(node_name_);
+  } else {
+    term = term_;
   }
   if (term.match_fields.empty() && term.match_expressions.empty()) {
     return std::nullopt;

@@ -61,10 +61,12 @@ bool IsComplete(const Slices& slices, std::int64_t count) {
 }
 
 void SortByName(Slices& slices) {
-  std::stable_sort(slices.begin(), slices.end(),
-                   [](const ResourceSlice* a, const ResourceSlice* b) {
-                     return a->metadata.name < b->metadata.name;
-                   });
+  const auto before = [](const ResourceSlice* a, const ResourceSlice* b) {
+    return a->metadata.name < b->metadata.name;
+  };
+  // It is most of the time, and a stable sort takes memory to find that out.
+  if (std::is_sorted(slices.begin(), slices.end(), before)) return;
+  std::stable_sort(slices.begin(), slices.end(), before);
 }
 
 // What makes a pool invalid; empty when nothing does.

@@ -50,18 +50,29 @@ Value OfCapacity(const DeviceCapacity& capacity) {
                          quantity.nanos);
 }
 
+/// A map without domains. One that is looked up nevertheless is an empty map.
+Map NoDomains() {
+  static const auto kNone = std::make_shared<const Value>(
+      Value::Of(Map(std::make_shared<MapObject>())));
+  auto map = std::make_shared<MapObject>();
+  map->fallback = kNone;
+  return map;
+}
+
 /// A map by domain of maps by name. A name without a domain belongs to the
-/// domain of the driver. A domain that the device does not have is an empty map
-/// when it is looked up.
+/// domain of the driver.
 template <typename T, typename Convert>
-Value ByDomain(const SortedMap<T>& values, std::string_view driver,
+Value ByDomain(const SortedMap<T>& values, const Value& driver,
                Convert convert) {
+  static const Value kEmpty = Value::Of(NoDomains());
+  if (values.empty()) return kEmpty;
+  const std::string_view own = driver.text();
   std::map<std::string_view, Map> domains;
   for (const auto& [full_name, value] : values) {
     const std::string_view name = full_name;
     const std::size_t slash = name.find('/');
     const bool is_own = slash == std::string_view::npos;
-    Map& domain = domains[is_own ? driver : name.substr(0, slash)];
+    Map& domain = domains[is_own ? own : name.substr(0, slash)];
     if (!domain) {
       domain = std::make_shared<MapObject>();
       domain->Reserve(values.size());
@@ -70,15 +81,12 @@ Value ByDomain(const SortedMap<T>& values, std::string_view driver,
         Value::Text(std::string(is_own ? name : name.substr(slash + 1))),
         convert(value));
   }
-  static const auto kNone = std::make_shared<const Value>(
-      Value::Of(Map(std::make_shared<MapObject>())));
-  auto outer = std::make_shared<MapObject>();
-  outer->fallback = kNone;
+  Map outer = NoDomains();
   for (auto& [domain, inner] : domains) {
-    outer->Insert(Value::Text(std::string(domain)),
+    outer->Insert(domain == own ? driver : Value::Text(std::string(domain)),
                   Value::Of(std::move(inner)));
   }
-  return Value::Of(Map(std::move(outer)));
+  return Value::Of(std::move(outer));
 }
 
 Environment MakeEnvironment() {
@@ -176,12 +184,13 @@ Value MakeDevice(std::string_view driver, const SliceDevice& device) {
   static const std::array kFields = {
       Value::Text("allowMultipleAllocations"), Value::Text("attributes"),
       Value::Text("capacity"), Value::Text("driver")};
+  Value name = Value::Text(std::string(driver));
   auto map = std::make_shared<MapObject>();
   map->Reserve(kFields.size());
   map->Insert(kFields[0], Value::Bool(device.allow_multiple_allocations));
-  map->Insert(kFields[1], ByDomain(device.attributes, driver, OfAttribute));
-  map->Insert(kFields[2], ByDomain(device.capacity, driver, OfCapacity));
-  map->Insert(kFields[3], Value::Text(std::string(driver)));
+  map->Insert(kFields[1], ByDomain(device.attributes, name, OfAttribute));
+  map->Insert(kFields[2], ByDomain(device.capacity, name, OfCapacity));
+  map->Insert(kFields[3], std::move(name));
   return Value::Of(Map(std::move(map)));
 }
 

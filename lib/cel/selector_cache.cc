@@ -11,8 +11,10 @@ SelectorCache::SelectorCache(std::size_t limit)
 
 absl::StatusOr<std::shared_ptr<const Selector>> SelectorCache::Compile(
     std::string_view text, Selector::Kind kind) {
-  const std::string key =
-      static_cast<char>('0' + static_cast<int>(kind)) + std::string(text);
+  std::string key;
+  key.reserve(1 + text.size());
+  key += static_cast<char>('0' + static_cast<int>(kind));
+  key += text;
   {
     const MutexLock lock(mutex_);
     const auto found = by_key_.find(key);
