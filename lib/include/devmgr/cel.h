@@ -32,8 +32,8 @@ struct DecodedManifest;
 /// DecodeManifest() (devmgr/manifests.h), where each CEL expression is compiled
 /// as well. One that does not compile is an error at its place, with the line
 /// and column within the expression and an excerpt; in a claim that is
-/// allocated, which asks for nothing more, it is a warning. For objects that no
-/// API server has checked.
+/// allocated, which asks for nothing more, it is a warning. An API server may
+/// be newer: what it has accepted, DecodeManifest() reads all the same.
 DEVMGR_EXPORT DecodedManifest
 DecodeCheckedManifest(std::string_view text, std::string_view file_name,
                       std::string_view node_name = {});

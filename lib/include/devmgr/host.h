@@ -118,8 +118,8 @@ struct ObjectSnapshot {
   /// Why the snapshot is not complete, and what else is wrong: bad files,
   /// stale contents, the same object in two files, an unreadable directory.
   std::vector<ManifestProblem> problems;
-  /// Objects that a file names and that are not, or not as it has them now,
-  /// among the objects above, because the file cannot be used. The first 200.
+  /// Objects of the source that are not, or not as they are there now, among
+  /// the objects above, or have a part that cannot be used. The first 200.
   std::vector<ObjectProblem> object_problems;
 };
 

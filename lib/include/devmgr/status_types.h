@@ -481,7 +481,7 @@ struct RecoveryInfo {
   std::string message;  ///< All of it for people.
 };
 
-/// An object of a manifest that cannot be used as it is now.
+/// An object of a source that cannot be used as it is now, or not all of it.
 struct ObjectProblem {
   std::string object_kind;
   ObjectName object;

@@ -41,6 +41,7 @@ std::string DescribeVersion(const Discovery& discovery) {
 void ApiSession::PublishBefore() {
   auto snapshot = std::make_shared<ObjectSnapshot>(*before_);
   snapshot->problems.clear();
+  snapshot->object_problems.clear();
   AddTroubles(snapshot.get());
   parts_.publish(std::move(snapshot));
 }
@@ -95,8 +96,9 @@ void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
   for (const auto& watched : watched_) {
     if (watched->reflector == nullptr) continue;
     const Reflector& reflector = *watched->reflector;
-    for (const auto& [uid, text] : reflector.store().problems()) {
-      AddProblem(reflector.collection().path, text, snapshot);
+    for (const auto& [uid, object] : reflector.store().problems()) {
+      AddProblem(reflector.collection().path, object.problem, snapshot);
+      AddObjectProblem(object, snapshot);
     }
     if (reflector.trouble() != Reflector::Trouble::kNone) {
       AddProblem(reflector.collection().path, reflector.last_error(), snapshot);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/object_store.h"
 
+#include <devmgr/cel.h>
 #include <fmt/core.h>
 
 #include <utility>
@@ -45,6 +46,19 @@ void Take(DecodedManifest decoded, StoredObject* stored) {
   }
 }
 
+/// Decodes the only item of `list`. An expression that does not compile makes
+/// an object of a manifest unusable; of one that a server has accepted it is
+/// said.
+void DecodeItem(const std::string& list, StoredObject* stored) {
+  constexpr std::string_view kFile = "api-server.json";  // Never read as YAML.
+  DecodedManifest checked = DecodeCheckedManifest(list, kFile);
+  if (checked.errors.empty()) return Take(std::move(checked), stored);
+  Take(DecodeManifest(list, kFile), stored);
+  if (stored->problem.empty()) {
+    stored->remark = checked.errors.front().ToString();
+  }
+}
+
 /// What was looked at and what was decoded must be one object.
 void CheckUid(StoredObject* stored) {
   if (!stored->problem.empty()) return;
@@ -71,8 +85,7 @@ StoredObject DecodeStored(const Collection& collection, std::string_view text) {
   } else if (!IsOfKind(collection, text)) {
     stored.problem = fmt::format("it is no {}", collection.kind);
   } else {
-    // Ends in .json: never read as YAML.
-    Take(DecodeManifest(AsList(collection, text), "api-server.json"), &stored);
+    DecodeItem(AsList(collection, text), &stored);
     CheckUid(&stored);
   }
   return stored;
@@ -87,13 +100,16 @@ std::shared_ptr<const StoredObject> ObjectStore::Decode(std::string_view text) {
     return known->second;
   }
   auto stored = std::make_shared<StoredObject>(DecodeStored(collection_, text));
-  if (stored->problem.empty()) {
+  const bool is_usable = stored->problem.empty();
+  const std::string& problem = is_usable ? stored->remark : stored->problem;
+  if (problem.empty()) {
     problems_.erase(stored->uid);
-    return stored;
+  } else {
+    problems_[stored->uid] = {
+        collection_.kind, stored->name,
+        fmt::format("{}: {}", DescribeObject(text), problem)};
   }
-  problems_[stored->uid] =
-      fmt::format("{}: {}", DescribeObject(text), stored->problem);
-  return known == objects_.end() ? stored : known->second;
+  return is_usable || known == objects_.end() ? stored : known->second;
 }
 
 void ObjectStore::AddListed(std::string_view text) {

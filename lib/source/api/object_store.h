@@ -3,6 +3,7 @@
 
 #include <devmgr/manifests.h>
 #include <devmgr/persistent_map.h>
+#include <devmgr/status_types.h>
 
 #include <map>
 #include <memory>
@@ -26,6 +27,10 @@ struct StoredObject {
   std::shared_ptr<const MalformedPod> malformed;
   /// Why it cannot be decoded.
   std::string problem;
+  /// What is wrong with an object that is used nevertheless: an expression that
+  /// does not compile here. The server has accepted it, so that it may be of a
+  /// newer version.
+  std::string remark;
 };
 
 /// Decodes the text of one object of `collection`; the text need not have
@@ -63,8 +68,8 @@ class ObjectStore {
   void Delete(std::string_view text);
 
   const Objects& objects() const { return objects_; }
-  /// By UID: why the object cannot be decoded as it is now.
-  const std::map<std::string, std::string>& problems() const {
+  /// By UID: why the object cannot be decoded as it is now, and remarks.
+  const std::map<std::string, ObjectProblem>& problems() const {
     return problems_;
   }
   /// Whether each object is known, be it as it was.
@@ -80,7 +85,7 @@ class ObjectStore {
   const Collection collection_;
   Objects objects_;
   Objects listed_;
-  std::map<std::string, std::string> problems_;
+  std::map<std::string, ObjectProblem> problems_;
   std::vector<ObjectChange> changes_;
 };
 

@@ -157,6 +157,11 @@ void AddProblem(const std::string& where, const std::string& message,
   snapshot->problems.push_back(std::move(problem));
 }
 
+void AddObjectProblem(const ObjectProblem& problem, ObjectSnapshot* snapshot) {
+  if (snapshot->object_problems.size() >= kMaxProblems) return;
+  snapshot->object_problems.push_back(problem);
+}
+
 std::set<ObjectName> ClaimsOfPods::Changed(const ObjectMap<Pod>& pods) {
   std::set<ObjectName> changed;
   pods.VisitChangesSince(pods_, [&](const auto* was, const auto* is) {

@@ -56,6 +56,8 @@ class NamedObjects {
 /// A remark on what the server sends, `where` it was.
 void AddProblem(const std::string& where, const std::string& message,
                 ObjectSnapshot* snapshot);
+/// The same of one object.
+void AddObjectProblem(const ObjectProblem& problem, ObjectSnapshot* snapshot);
 
 /// The claims that pods refer to. Follows the pods at a cost of what has
 /// changed. Thread-bound.

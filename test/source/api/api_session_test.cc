@@ -347,6 +347,26 @@ TEST_F(ApiSessionTest, WatchesClaimsWhereTheAccountMay) {
   EXPECT_EQ(snapshot->claims.size(), 1u);
 }
 
+TEST_F(ApiSessionTest, NamesClassesWithExpressionsThatDoNotCompile) {
+  StartWith({}, {.watched_kinds = {"DeviceClass"}});
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  ASSERT_TRUE(transport.Answer(
+      "deviceclasses?limit=500",
+      ListText({R"({"metadata":{"name":"gpu","uid":"u-1",)"
+                R"("resourceVersion":"9"},"spec":{"selectors":[)"
+                R"({"cel":{"expression":"device.drivr"}}]}})"},
+               "100")));
+  executor.RunPending();
+  EXPECT_EQ(snapshot->device_classes.size(), 1u);
+  EXPECT_TRUE(snapshot->IsComplete(ObjectKind::kDeviceClass));
+  ASSERT_EQ(snapshot->object_problems.size(), 1u);
+  EXPECT_EQ(snapshot->object_problems[0].object_kind, "DeviceClass");
+  EXPECT_EQ(snapshot->object_problems[0].object.name, "gpu");
+  EXPECT_THAT(snapshot->object_problems[0].problem,
+              HasSubstr("undefined field 'drivr'"));
+  EXPECT_EQ(snapshot->problems.size(), 1u);
+}
+
 TEST_F(ApiSessionTest, Api018ReadsTheTokenAgainWhenItIsRefused) {
   Start();
   const auto sent = [this] {

@@ -240,7 +240,7 @@ TEST_F(ReflectorTest, KeepsAnObjectThatTurnsUndecodable) {
       "MODIFIED", PodText("a", "u-a", 101, R"(,"resourceClaims":7)"))));
   EXPECT_THAT(TakeChanges(), IsEmpty());
   EXPECT_TRUE(reflector->IsComplete());
-  EXPECT_THAT(reflector->store().problems().at("u-a"),
+  EXPECT_THAT(reflector->store().problems().at("u-a").problem,
               HasSubstr("Pod 'ns/a': "));
   EXPECT_EQ(reflector->resource_version(), "101");
   ASSERT_TRUE(Data(EventText("MODIFIED", PodText("a", "u-a", 102))));
