@@ -339,7 +339,11 @@ std::size_t ClaimGetter::unsettled() const {
 std::map<ObjectName, std::string> ClaimGetter::problems() const {
   std::map<ObjectName, std::string> problems;
   ForEachOpen([&](const ObjectName& name, const Entry& entry) {
-    if (!entry.error.empty()) problems.emplace(name, entry.error);
+    if (!entry.error.empty()) {
+      problems.emplace(name, entry.error);
+    } else if (entry.object != nullptr && !entry.object->remark.empty()) {
+      problems.emplace(name, entry.object->remark);
+    }
   });
   return problems;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/api/claim_getter.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -225,6 +226,30 @@ TEST_F(ClaimGetterTest, ReportsAnAnswerThatIsNoClaim) {
   Next();
   Answer(200, R"({"kind":"Pod","metadata":{"uid":"u","name":"c"}})");
   EXPECT_EQ(getter.problems().at(kClaim), "it is no ResourceClaim");
+}
+
+TEST_F(ClaimGetterTest, SaysThatAnExpressionDoesNotCompileUntilItIsAllocated) {
+  const auto claim = [](int version, const char* status) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"c","namespace":"ns","uid":"u-c",)"
+        R"("resourceVersion":"{}"}},"spec":{{"devices":{{"requests":[)"
+        R"({{"name":"r","exactly":{{"deviceClassName":"d","selectors":[)"
+        R"({{"cel":{{"expression":"device.drivr"}}}}]}}}}]}}}},)"
+        R"("status":{}}})",
+        version, status);
+  };
+  Start();
+  Next();
+  Answer(200, claim(7, "{}"));
+  EXPECT_THAT(TakeChanges(), ElementsAre("+u-c@7"));
+  ASSERT_EQ(getter.problems().count(kClaim), 1u);
+  EXPECT_THAT(getter.problems().at(kClaim),
+              HasSubstr("undefined field 'drivr'"));
+  WaitForNext();
+  Answer(200, claim(8, R"({"allocation":{},"reservedFor":)"
+                       R"([{"resource":"pods","name":"p","uid":"u-p"}]})"));
+  EXPECT_THAT(TakeChanges(), ElementsAre("+u-c@8"));
+  EXPECT_THAT(getter.problems(), IsEmpty());
 }
 
 TEST(ClaimsOfPodTest, AreThoseOfItsSpecAndStatus) {
