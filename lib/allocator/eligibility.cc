@@ -24,17 +24,15 @@ Eligibility::Eligibility(const Inventory& inventory, const Holdings& holdings,
       requests_(requests),
       selectors_(selectors),
       attributes_(attributes),
-      fails_on_errors_(fails_on_errors) {
-  verdicts_.resize(
-      requests.requests.size(),
-      std::vector<Verdict>(inventory.devices().size(), Verdict::kUnknown));
-}
+      fails_on_errors_(fails_on_errors),
+      verdicts_(requests.requests.size() * inventory.devices().size(),
+                Verdict::kUnknown) {}
 
 Verdict Eligibility::Ask(RequestNumber request, DeviceNumber device) {
   absl::Status error;
   const Verdict verdict = AskAll(request, device, error);
   if (verdict == Verdict::kError) errors_[{request, device}] = error;
-  verdicts_[request][device] = verdict;
+  verdicts_[PlaceOf(request, device)] = verdict;
   return verdict;
 }
 

@@ -36,12 +36,12 @@ class Eligibility {
               AttributeTable& attributes, bool fails_on_errors);
 
   Verdict Of(RequestNumber request, DeviceNumber device) {
-    const Verdict known = verdicts_[request][device];
+    const Verdict known = Known(request, device);
     return known != Verdict::kUnknown ? known : Ask(request, device);
   }
   /// What is known already.
   Verdict Known(RequestNumber request, DeviceNumber device) const {
-    return verdicts_[request][device];
+    return verdicts_[PlaceOf(request, device)];
   }
   /// Why, after kError.
   const absl::Status& Error(RequestNumber request, DeviceNumber device) const {
@@ -73,6 +73,9 @@ class Eligibility {
   std::vector<std::string> warnings;
 
  private:
+  std::size_t PlaceOf(RequestNumber request, DeviceNumber device) const {
+    return request * inventory_.devices().size() + device;
+  }
   Verdict Ask(RequestNumber request, DeviceNumber device);
   Verdict AskAll(RequestNumber request, DeviceNumber device,
                  absl::Status& error);
@@ -95,7 +98,7 @@ class Eligibility {
   SelectorTable& selectors_;
   AttributeTable& attributes_;
   const bool fails_on_errors_;
-  std::vector<std::vector<Verdict>> verdicts_;  ///< By request and device.
+  std::vector<Verdict> verdicts_;  ///< By request and device: PlaceOf().
   /// Of devices with capacities.
   std::map<std::pair<RequestNumber, DeviceNumber>, std::vector<Amount>>
       charges_;

@@ -60,6 +60,7 @@ std::vector<DeviceAllocationConfiguration> ClassConfig(
   std::map<std::string, std::pair<std::size_t, std::size_t>> ranges;
   for (const Request* request : requests) {
     const DeviceClass& used = *request->device_class;
+    if (used.config.empty()) continue;
     const auto [range, is_new] = ranges.try_emplace(
         used.metadata.name, config.size(), config.size() + used.config.size());
     for (std::size_t i = range->second.first; i < range->second.second; ++i) {

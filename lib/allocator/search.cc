@@ -19,6 +19,7 @@ Search::Search(const Inventory& inventory, const Requests& requests,
       limits_(limits),
       alternatives_(requests.requests.size()) {
   for (RequestNumber i = 0; i < alternatives_.size(); ++i) alternatives_[i] = i;
+  stack_.reserve(8);  // Most pods need no more.
 }
 
 Search::End Search::Run() {

@@ -110,6 +110,23 @@ std::vector<const T*> Pointers(const std::vector<T>& objects) {
   return result;
 }
 
+/// The same objects as they are handed in: as pointers, as the official
+/// allocator gets them.
+struct Input {
+  explicit Input(const Objects& objects)
+      : classes(Pointers(objects.classes)), claims(Pointers(objects.claims)) {
+    world.node = &objects.node;
+    world.slices = Pointers(objects.slices);
+    if (objects.features.device_taints) {
+      world.taint_rules = Pointers(objects.taint_rules);
+    }
+  }
+
+  World world;
+  std::vector<const DeviceClass*> classes;
+  std::vector<const ResourceClaim*> claims;
+};
+
 json AllocationOf(const AllocationResult& allocation) {
   ResourceClaim claim;
   claim.status.allocation = allocation;
@@ -138,14 +155,8 @@ struct Ready {
   AllocatedState held;
 };
 
-Ready MakeReady(const Objects& objects) {
-  World world;
-  world.node = &objects.node;
-  world.slices = Pointers(objects.slices);
-  if (objects.features.device_taints) {
-    world.taint_rules = Pointers(objects.taint_rules);
-  }
-  Ready ready{TakeInventory(world, objects.features), {}};
+Ready MakeReady(const Objects& objects, const Input& input) {
+  Ready ready{TakeInventory(input.world, objects.features), {}};
   for (const ResourceClaim& claim : objects.allocated) {
     const auto charges = objects.charges.find(claim.metadata.uid);
     ready.held.Add(
@@ -154,14 +165,13 @@ Ready MakeReady(const Objects& objects) {
   return ready;
 }
 
-Outcome Search(const Objects& objects, const Ready& ready,
+Outcome Search(const Input& input, const Ready& ready,
                cel::SelectorCache& selectors) {
   Options options;
   options.limits.steps = 200'000;
   options.selectors = &selectors;
-  const auto classes = Pointers(objects.classes);
-  const auto claims = Pointers(objects.claims);
-  return Allocate(*ready.inventory, classes, ready.held, claims, options);
+  return Allocate(*ready.inventory, input.classes, ready.held, input.claims,
+                  options);
 }
 
 /// What one run takes, in nanoseconds: the mean of those of so long.
@@ -191,8 +201,9 @@ json Answer(const std::string& line, std::chrono::milliseconds duration,
     return {{"result", "unreadable"},
             {"error", problems.TakeErrors().front().ToString()}};
   }
-  const Ready ready = MakeReady(objects);
-  const Outcome outcome = Search(objects, ready, selectors);
+  const Input input(objects);
+  const Ready ready = MakeReady(objects, input);
+  const Outcome outcome = Search(input, ready, selectors);
   json answer = {{"result", NameOf(outcome.result)},
                  {"error", outcome.message},
                  {"steps", outcome.steps}};
@@ -201,9 +212,9 @@ json Answer(const std::string& line, std::chrono::milliseconds duration,
   }
   if (duration.count() > 0) {
     answer["all"] = Timed(
-        duration, [&] { Search(objects, MakeReady(objects), selectors); });
+        duration, [&] { Search(input, MakeReady(objects, input), selectors); });
     answer["search"] =
-        Timed(duration, [&] { Search(objects, ready, selectors); });
+        Timed(duration, [&] { Search(input, ready, selectors); });
   }
   return answer;
 }
