@@ -199,6 +199,17 @@ TEST_F(AllocateCommandTest, AllocatesAllClaimsOrNone) {
                               "(NoSolution)")));
 }
 
+TEST_F(AllocateCommandTest, SaysOfAClaimThatIsNotToBlameThatDevicesWouldDo) {
+  std::string other = kH100;
+  other.replace(other.find("H100"), 4, "B200");
+  const Result result = RunOn(Claim("a", 1, other) + Claim("b"));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("claim default/b, request r: 1 wanted, 0 found\n"
+                "  2 devices: would do (gpu.example.com/p/gpu-0, ...)\n"));
+}
+
 TEST_F(AllocateCommandTest, AnotherNodeHasNoneOfTheDevices) {
   const Result result =
       Run({"allocate", "-f", Write("slices.yaml", kSlice), "-f",

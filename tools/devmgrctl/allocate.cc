@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -122,6 +123,12 @@ struct Group {
   std::string first;  ///< `driver/pool/device`.
 };
 
+/// A device that no test refuses is shown as such: it is others that are
+/// missing.
+std::string_view ReasonText(std::string_view reason) {
+  return reason == "none" ? "would do" : reason;
+}
+
 void PrintRefusals(const Session& session, const RefusedRequest& request) {
   session.err() << fmt::format("claim {}, request {}: {} wanted, {} found\n",
                                request.claim, request.request, request.wanted,
@@ -139,14 +146,15 @@ void PrintRefusals(const Session& session, const RefusedRequest& request) {
   for (const auto& [why, group] : groups) {
     session.err() << fmt::format(
         "  {} device{}: {}{}{} ({}{})\n", group.count,
-        group.count == 1 ? "" : "s", why.first, why.second.empty() ? "" : ": ",
-        Clean(why.second), Clean(group.first), group.count == 1 ? "" : ", ...");
+        group.count == 1 ? "" : "s", ReasonText(why.first),
+        why.second.empty() ? "" : ": ", Clean(why.second), Clean(group.first),
+        group.count == 1 ? "" : ", ...");
   }
   for (const auto& [reason, count] : request.counts) {
     const std::size_t more = count - std::min(count, listed[reason]);
     if (more == 0) continue;
     session.err() << fmt::format("  {} more device{}: {}\n", more,
-                                 more == 1 ? "" : "s", reason);
+                                 more == 1 ? "" : "s", ReasonText(reason));
   }
 }
 
