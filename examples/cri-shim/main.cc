@@ -257,7 +257,6 @@ class OwnManager {
       return absl::PermissionDeniedError(absl::string_view(message));
     }
     source_ = devmgr::WatchManifests(root / "manifests", flags.node_name);
-    runtime_ = devmgr::WatchRuntime(flags.runtime);
     devmgr::Host host;
     host.objects = source_.get();
     host.runtime = runtime_.get();
@@ -274,11 +273,14 @@ class OwnManager {
   }
 
   devmgr::DeviceManager* manager() const { return manager_.get(); }
+  devmgr::ShimRuntimeSource* runtime() const { return runtime_.get(); }
 
  private:
   EventLogger events_;
   std::unique_ptr<devmgr::ObjectSource> source_;
-  std::unique_ptr<devmgr::RuntimeSource> runtime_;
+  /// What the shim learns of the runtime.
+  std::unique_ptr<devmgr::ShimRuntimeSource> runtime_ =
+      devmgr::ShimRuntimeSource::Make();
   std::unique_ptr<devmgr::DeviceManager> manager_;
   std::unique_ptr<devmgr::InspectionServer> server_;
 };
@@ -339,6 +341,7 @@ absl::Status Serve(const Flags& flags, devmgr::CriShimOptions options,
   if (!flags.root.empty()) {
     if (absl::Status status = own.Open(flags); !status.ok()) return status;
     options.manager = own.manager();
+    options.runtime_source = own.runtime();
     options.actuate = flags.actuate != "manifests";
   }
   const auto shim = devmgr::CriShim::Start(options);

@@ -16,6 +16,8 @@ inline constexpr std::string_view kVersion =
 inline constexpr std::string_view kStatus = "/runtime.v1.RuntimeService/Status";
 inline constexpr std::string_view kRunPodSandbox =
     "/runtime.v1.RuntimeService/RunPodSandbox";
+inline constexpr std::string_view kStopPodSandbox =
+    "/runtime.v1.RuntimeService/StopPodSandbox";
 inline constexpr std::string_view kRemovePodSandbox =
     "/runtime.v1.RuntimeService/RemovePodSandbox";
 inline constexpr std::string_view kStreamPodSandboxes =
@@ -26,6 +28,8 @@ inline constexpr std::string_view kCreateContainer =
     "/runtime.v1.RuntimeService/CreateContainer";
 inline constexpr std::string_view kStartContainer =
     "/runtime.v1.RuntimeService/StartContainer";
+inline constexpr std::string_view kStopContainer =
+    "/runtime.v1.RuntimeService/StopContainer";
 inline constexpr std::string_view kRemoveContainer =
     "/runtime.v1.RuntimeService/RemoveContainer";
 inline constexpr std::string_view kStreamContainers =

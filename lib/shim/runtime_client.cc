@@ -105,6 +105,7 @@ class RuntimeClient::Looking
         self->failure_.ok() ? next() : self->Fail(stream, self->failure_);
       });
     };
+    stream_connection_ = client_.connections_;
     stream_ = client_.connection_->Stream(std::string(stream), "",
                                           {kCallTimeout}, std::move(events));
   }
@@ -116,8 +117,12 @@ class RuntimeClient::Looking
       to->insert(to->end(), std::make_move_iterator(items->begin()),
                  std::make_move_iterator(items->end()));
     }
-    // Null: it has ended, and the stream with it.
-    if (client_.connection_ != nullptr) client_.connection_->ReadNext(stream_);
+    // It may have ended, and the stream with it.
+    if (client_.connection_ == nullptr ||
+        client_.connections_ != stream_connection_) {
+      return;
+    }
+    client_.connection_->ReadNext(stream_);
   }
 
   template <typename Item>
@@ -171,7 +176,8 @@ class RuntimeClient::Looking
   RuntimeIdentity identity_;
   RuntimeLists lists_;
   rpc::Connection::CallId stream_ = 0;
-  absl::Status failure_;  ///< Of what came over the stream.
+  std::uint64_t stream_connection_ = 0;  ///< Over which it comes.
+  absl::Status failure_;                 ///< Of what came over the stream.
 };
 
 void RuntimeClient::Look(std::function<void(const RuntimeIdentity&)> known,
@@ -232,6 +238,7 @@ absl::Status RuntimeClient::Connect() {
   };
   DEVMGR_ASSIGN_OR_RETURN(
       connection_, rpc::Dial(runtime_, endpoint_, on_hang_up, {kMaxListBytes}));
+  ++connections_;
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -51,7 +52,8 @@ class RuntimeClient {
         endpoint_(std::move(endpoint)),
         on_lost_(std::move(on_lost)) {}
 
-  /// All over one connection, which is kept. One at a time. `known` runs when
+  /// All over one connection, which is kept. Any number at a time. `known` runs
+  /// when
   /// the runtime has said what it is; then come its lists, as streams where it
   /// has them. Errors, of either, name the endpoint and what was asked.
   ///   Unavailable  it is not there, or has gone meanwhile
@@ -87,6 +89,7 @@ class RuntimeClient {
   const std::filesystem::path endpoint_;
   const std::function<void()> on_lost_;
   std::unique_ptr<rpc::Connection> connection_;
+  std::uint64_t connections_ = 0;  ///< So far: the number of `connection_`.
 };
 
 }  // namespace devmgr::shim

@@ -31,6 +31,14 @@ std::set<std::string> MethodsToHold(const CriShimOptions& options) {
         cri::method::kRemoveContainer}) {
     methods.insert(std::string(method));
   }
+  // What runs is another thing after each of them.
+  if (options.runtime_source != nullptr) {
+    for (const std::string_view method :
+         {cri::method::kStartContainer, cri::method::kStopContainer,
+          cri::method::kStopPodSandbox}) {
+      methods.insert(std::string(method));
+    }
+  }
   // Otherwise there is nobody to be asked.
   if (options.manager != nullptr || !options.devmgrd.empty()) {
     methods.insert(std::string(cri::method::kStartContainer));
@@ -98,24 +106,33 @@ absl::StatusOr<std::unique_ptr<Shim>> Shim::Start(CriShimOptions options) {
   CriProxyOptions proxy = options.proxy;
   proxy.intercept = MethodsToHold(options);
   proxy.refuse_unreadable = options.strict;
+  // No other class is derived from it.
+  auto* const fed = static_cast<ShimRuntime*>(options.runtime_source);
+  if (fed != nullptr) DEVMGR_RETURN_IF_ERROR(fed->Claim());
   std::unique_ptr<Shim> shim(
-      new Shim(std::move(options), std::move(runtime), std::move(specs)));
+      new Shim(std::move(options), std::move(runtime), std::move(specs), fed));
   proxy.interceptor = shim.get();
   DEVMGR_ASSIGN_OR_RETURN(shim->proxy_, CriProxy::Start(proxy));
   Shim& self = *shim;
   self.executor_->Post([&self] { self.BeginLook(); });
+  if (fed != nullptr) fed->Follow(self.executor_, *self.looker_);
   return shim;
 }
 
 Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
-           std::unique_ptr<CdiCache> specs)
+           std::unique_ptr<CdiCache> specs, ShimRuntime* fed)
     : options_(std::move(options)),
       executor_(ThreadExecutor::Start("devmgr-shim")),
       refusals_(*executor_, options_.log),
       runtime_(std::move(runtime)),
       specs_(std::move(specs)),
       client_(*runtime_, *executor_, options_.proxy.backend,
-              [this] { OnRuntimeLost(); }) {
+              [this] { OnRuntimeLost(); }),
+      fed_(fed) {
+  if (fed_ != nullptr) {
+    looker_ = std::make_unique<RuntimeLooker>(*executor_, client_, fed_->cell(),
+                                              fed_->options());
+  }
   turned_away_log_ = std::make_unique<peer::LogFold>(
       *executor_, [this](LogLevel, std::string_view text) {
         Tell(true, "CallersTurnedAway", {}, std::string(text));
@@ -169,6 +186,10 @@ Shim::~Shim() {
   // First who brings calls, then who decides about them.
   proxy_.reset();
   executor_->Post([this] { turned_away_log_.reset(); });
+  if (fed_ != nullptr) {
+    fed_->Leave(fmt::format("the CRI shim at '{}' has ended",
+                            options_.proxy.listen.string()));
+  }
   if (reporter_ != nullptr) {
     const auto told = std::make_shared<std::promise<void>>();
     executor_->Post(
@@ -238,6 +259,10 @@ void Shim::Dispatch(const HeldCall& held) {
   if (method == cri::method::kCreateContainer) return Create(held);
   if (method == cri::method::kRestorePod) return Restore(held);
   if (method == cri::method::kStartContainer) return StartContainer(held);
+  if (method == cri::method::kStopContainer ||
+      method == cri::method::kStopPodSandbox) {
+    return Forward(held);
+  }
   if (method == cri::method::kRunPodSandbox) return RunSandbox(held);
   Observe(held);
 }
@@ -255,6 +280,8 @@ void Shim::OnOver(std::uint64_t call, const CriOutcome& outcome) {
   calls_.erase(found);
   if (run) run(outcome);
   if (sandbox_actuator_ != nullptr) sandbox_actuator_->OnCallOver(call);
+  // Each call that is held may change what runs.
+  if (looker_ != nullptr && outcome.forwarded) looker_->OnChange();
 }
 
 void Shim::Observe(const HeldCall& held) {
@@ -335,6 +362,7 @@ void Shim::WhenAdmitted(const HeldCall& held,
 }
 
 void Shim::StartContainer(const HeldCall& held) {
+  if (source_ == nullptr) return Forward(held);
   const auto id = cri::ReadText(
       held->call.message, cri::field::start_container_request::kContainerId,
       "StartContainerRequest");

@@ -28,8 +28,10 @@
 #include "shim/pod_book.h"
 #include "shim/runtime_cdi.h"
 #include "shim/runtime_client.h"
+#include "shim/runtime_looker.h"
 #include "shim/runtime_reporter.h"
 #include "shim/sandbox_actuator.h"
+#include "shim/shim_runtime_source.h"
 
 namespace devmgr::shim {
 
@@ -78,7 +80,7 @@ class Shim final : public CriShim, private CriInterceptor {
   using CreationPtr = std::shared_ptr<Creation>;
 
   Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
-       std::unique_ptr<CdiCache> specs);
+       std::unique_ptr<CdiCache> specs, ShimRuntime* fed);
 
   // CriInterceptor, on the proxy's thread.
   void OnCall(CriCall call, Decide decide) override;
@@ -235,7 +237,9 @@ class Shim final : public CriShim, private CriInterceptor {
 
   // On the executor.
   RuntimeClient client_;
-  std::unique_ptr<DeviceSource> source_;  ///< Null: there is none.
+  ShimRuntime* const fed_;                 ///< Null: there is none.
+  std::unique_ptr<RuntimeLooker> looker_;  ///< For `fed_`.
+  std::unique_ptr<DeviceSource> source_;   ///< Null: there is none.
   PodBook book_;
   std::unique_ptr<SandboxActuator>
       sandbox_actuator_;  ///< Null: pods are not ours to want.

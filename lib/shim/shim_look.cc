@@ -70,6 +70,7 @@ void Shim::RetryLook() {
 
 void Shim::OnRuntimeLost() {
   runtime_known_ = false;
+  if (looker_ != nullptr) looker_->OnLost();
   Doubt();
 }
 

@@ -41,6 +41,12 @@ class Relay {
     for (const UniqueFd& fd : fds_) shutdown(fd.get(), SHUT_RDWR);
   }
 
+  /// So many have called so far.
+  std::size_t callers() {
+    const std::lock_guard lock(mutex_);
+    return fds_.size() / 2;
+  }
+
  private:
   static UniqueFd Socket() {
     return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

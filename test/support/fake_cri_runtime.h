@@ -76,6 +76,13 @@ class FakeCriRuntime {
     Answer(cri::method::kListContainers, containers);
   }
 
+  /// The method is not answered: what would answer it is put into `asked`,
+  /// until that is null.
+  void Hang(std::string_view method, Mailbox<rpc::Respond>* asked) {
+    const MutexLock lock(mutex_);
+    hanging_[std::string(method)] = asked;
+  }
+
   bool Start(rpc::Runtime& runtime, const std::filesystem::path& socket) {
     rpc::ServerOptions options;
     options.socket = socket;
@@ -87,7 +94,21 @@ class FakeCriRuntime {
                                                  const rpc::Respond& respond) {
         if (method == cri::method::kContainerStatus) statuses.Put(request);
         if (method == cri::method::kListContainers) looks.Put(0);
+        if (Mailbox<rpc::Respond>* const asked = AskedOf(method)) {
+          return asked->Put(respond);
+        }
         respond(AnswerOf(method));
+      };
+    }
+    // Calls of a client; what they do is up to the test.
+    for (const std::string_view method :
+         {cri::method::kRunPodSandbox, cri::method::kStopPodSandbox,
+          cri::method::kRemovePodSandbox, cri::method::kCreateContainer,
+          cri::method::kStartContainer, cri::method::kStopContainer,
+          cri::method::kRemoveContainer}) {
+      options.methods[std::string(method)] = [](const std::string&,
+                                                const rpc::Respond& respond) {
+        respond(CriField(1, "made"));
       };
     }
     auto server = rpc::Server::Start(runtime, std::move(options));
@@ -107,7 +128,15 @@ class FakeCriRuntime {
     return found->second;
   }
 
+  Mailbox<rpc::Respond>* AskedOf(std::string_view method) {
+    const MutexLock lock(mutex_);
+    const auto found = hanging_.find(std::string(method));
+    return found == hanging_.end() ? nullptr : found->second;
+  }
+
   Mutex mutex_;
+  std::map<std::string, Mailbox<rpc::Respond>*> hanging_
+      DEVMGR_GUARDED_BY(mutex_);
   std::map<std::string, absl::StatusOr<std::string>> answers_
       DEVMGR_GUARDED_BY(mutex_);
   std::unique_ptr<rpc::Server> server_;

@@ -11,6 +11,7 @@
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
+#include <devmgr/runtime_source.h>
 
 #include <chrono>
 #include <cstdint>
@@ -54,6 +55,10 @@ struct CriShimOptions {
   /// until its pod is Ready, and the pod is released when it is over. False:
   /// pods are prepared and released elsewhere.
   bool actuate = false;
+  /// Gets what the runtime runs as long as the shim lives; for the manager's
+  /// Host::runtime. Borrowed: must outlive the shim. Null: no source is fed.
+  ShimRuntimeSource* runtime_source = nullptr;
+
   /// With `actuate`, where pods come from. True: the manager's source.
   /// RunPodSandbox wants the pod it has; a pod is over when its last sandbox is
   /// gone and the source calls it Succeeded or Failed, or, being complete,
@@ -148,6 +153,8 @@ class DEVMGR_EXPORT CriShim {
   /// there, and containers wait for that.
   ///   InvalidArgument  an option is out of range, or they contradict each
   ///                    other
+  ///   FailedPrecondition  `runtime_source` is that of another shim, which has
+  ///                    not ended
   ///   as CriProxy::Start
   static absl::StatusOr<std::unique_ptr<CriShim>> Start(
       const CriShimOptions& options);

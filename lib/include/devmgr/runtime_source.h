@@ -116,4 +116,24 @@ struct RuntimeWatchOptions {
 DEVMGR_EXPORT std::unique_ptr<RuntimeSource> WatchRuntime(
     std::filesystem::path endpoint, RuntimeWatchOptions options = {});
 
+namespace shim {
+class ShimRuntime;
+}  // namespace shim
+
+/// The same of the runtime behind a CriShim of this process, asked over the
+/// connection that the shim has, and at once when a call that changes
+/// containers has passed the shim. It comes before the manager, whose
+/// Host::runtime it is, and outlives manager and shim; the shim gets it as
+/// CriShimOptions::runtime_source. What runs is not known before that shim has
+/// started and after it has ended; another one may follow.
+class DEVMGR_EXPORT ShimRuntimeSource : public RuntimeSource {
+ public:
+  static std::unique_ptr<ShimRuntimeSource> Make(
+      RuntimeWatchOptions options = {});
+
+ private:
+  friend class shim::ShimRuntime;
+  ShimRuntimeSource() = default;
+};
+
 }  // namespace devmgr
