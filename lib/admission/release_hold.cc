@@ -70,6 +70,14 @@ WaitingFor RuntimeAwaited(const std::string& source) {
           source.rfind(kKind, 0) == 0 ? source.substr(kKind.size()) : source};
 }
 
+Verdict WhyReleaseAsks(const std::string& source, WallTime since) {
+  return {Verdict::Kind::kWait,
+          kRuntimeUnknown,
+          fmt::format("waits until {} has answered what it runs{}", source,
+                      SinceText("for which it is asked since", since)),
+          {RuntimeAwaited(source)}};
+}
+
 std::optional<Verdict> WhyReleaseWaits(const RuntimeSnapshot& runtime,
                                        const PodUid& pod,
                                        const std::string& source) {

@@ -28,4 +28,7 @@ std::optional<Verdict> WhyReleaseWaits(const RuntimeSnapshot& runtime,
                                        const PodUid& pod,
                                        const std::string& source);
 
+/// What it waits for while the runtime is asked.
+Verdict WhyReleaseAsks(const std::string& source, WallTime since);
+
 }  // namespace devmgr::admission

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manager/manager.h"
 
-#include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 #include <fmt/core.h>
 
@@ -387,25 +386,7 @@ void Manager::StartActuator() {
       *executor_, state_, *lifecycle_, *objects_,
       options_.actuate == Actuate::kSource, options_.retries,
       [this](const PodUid& uid) { return FindInfo(uid); },
-      [this] { return ++last_operation_; }, host_.runtime});
-}
-
-void Manager::StartRuntime() {
-  if (host_.runtime == nullptr) return;
-  // The view shows it whatever it says.
-  host_.runtime->Subscribe([this] {
-    executor_->Post([this] {
-      if (actuator_ != nullptr) actuator_->OnRuntime();
-      pod_status_->OnRuntime();
-    });
-  });
-  ExpectRuns();
-}
-
-void Manager::ExpectRuns() {
-  if (host_.runtime == nullptr) return;
-  const bool pods = state_.pods.size() > 0;
-  if (std::exchange(expects_runs_, pods) != pods) host_.runtime->Expect(pods);
+      [this] { return ++last_operation_; }, host_.now, host_.runtime});
 }
 
 absl::Status Manager::CheckWanting() const {

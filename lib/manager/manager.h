@@ -46,6 +46,7 @@
 #include "upkeep/node_status_keeper.h"
 #include "upkeep/pod_status_keeper.h"
 #include "upkeep/runtime_book.h"
+#include "upkeep/runtime_news.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
 #include "view/moment.h"
@@ -201,8 +202,8 @@ class Manager final : public DeviceManager, private Maintenance {
   std::vector<std::shared_ptr<const PluginInfo>> PluginsNow() const;
   /// Each task ends with it.
   void PublishView();
-  std::optional<RuntimeSourceInfo> RuntimeNow() const;
   void StartRuntime();
+  void OnRuntime();
   /// Pods of the ledger may run at any time.
   void ExpectRuns();
   claim::PlanOptions OptionsOfPlans();
@@ -287,6 +288,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: others do it.
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
+  std::unique_ptr<upkeep::RuntimeNews> runtime_news_;  ///< Null: no runtime.
   bool expects_runs_ = false;  ///< What Host::runtime has heard last.
   std::unique_ptr<pods::Actuator> actuator_;  ///< Null with Actuate::kNone.
   std::unique_ptr<upkeep::DebtKeeper> debts_;

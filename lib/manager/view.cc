@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the manager shows of itself: what the rooms know at one moment.
-#include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 
 #include <utility>
@@ -48,15 +47,6 @@ std::shared_ptr<const NodeInfo> Manager::NodeOf() const {
   return std::make_shared<const NodeInfo>(std::move(node));
 }
 
-std::optional<RuntimeSourceInfo> Manager::RuntimeNow() const {
-  if (host_.runtime == nullptr) return std::nullopt;
-  const auto snapshot = host_.runtime->Snapshot();
-  return RuntimeSourceInfo{
-      host_.runtime->Describe(), snapshot->known,
-      snapshot->since,           snapshot->reason,
-      snapshot->runtime,         static_cast<int>(snapshot->pods.size())};
-}
-
 std::vector<std::shared_ptr<const PluginInfo>> Manager::PluginsNow() const {
   // A completion may come while we stop.
   if (drivers_ == nullptr) return {};
@@ -78,7 +68,7 @@ void Manager::PublishView() {
   around.plugins = PluginsNow();
   if (endpoints_ != nullptr) around.sockets = endpoints_->RegistrationSockets();
   around.runtimes = runtimes_.Runtimes();
-  around.runtime = RuntimeNow();
+  if (runtime_news_ != nullptr) around.runtime = runtime_news_->Info();
   auto view = view::NodeViewOf(Now(), std::move(around));
   // Swapped, so that the old one is destroyed after the lock is released.
   const MutexLock lock(view_mutex_);

@@ -362,15 +362,29 @@ void Actuator::End(const PodUid& uid) {
   Entry& entry = EntryOf(uid);
   if (parts_.runtime != nullptr && MayBeInUse(uid) &&
       !std::exchange(entry.runtime_asked, true)) {
+    const WallTime since = parts_.now();
+    entry.asking_since = since;
     const std::function<void(const PodUid&)> asked =
         gate_.Pass<PodUid>([this](const PodUid& pod) { EndUnlessItRuns(pod); });
-    if (parts_.runtime->Refresh([asked, uid] { asked(uid); })) return;
+    if (parts_.runtime->Refresh([asked, uid] { asked(uid); })) {
+      return Post([this, uid, since] { ShowAsking(uid, since); },
+                  kShowAskingAfter);
+    }
   }
   EndUnlessItRuns(uid);
 }
 
+void Actuator::ShowAsking(const PodUid& uid, WallTime since) {
+  const auto found = entries_.find(uid);
+  if (found == entries_.end() || found->second.asking_since != since) return;
+  if (found->second.wanted) return;
+  parts_.lifecycle.HoldEnd(
+      uid, admission::WhyReleaseAsks(parts_.runtime->Describe(), since));
+}
+
 void Actuator::EndUnlessItRuns(const PodUid& uid) {
   Entry& entry = EntryOf(uid);
+  entry.asking_since.reset();
   if (parts_.runtime != nullptr && MayBeInUse(uid)) {
     if (entry.wanted) return OnOutcome(uid, StepOutcome::kEndHeld);
     const auto wait = admission::WhyReleaseWaits(

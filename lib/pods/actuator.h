@@ -46,6 +46,7 @@ class Actuator {
     /// The pod as people see it; nothing when the ledger does not know it.
     std::function<std::optional<PodInfo>(const PodUid&)> pod_info;
     std::function<OperationId()> next_operation;
+    std::function<WallTime()> now;
     /// What runs of pods that are to be released; null: that is not asked for.
     /// That it has changed comes by OnRuntime.
     RuntimeSource* runtime = nullptr;
@@ -74,6 +75,8 @@ class Actuator {
  private:
   /// So many changes are kept apart; the oldest of more are merged.
   static constexpr std::size_t kMostChanges = 1'000;
+  /// A runtime that has not answered by then is named.
+  static constexpr std::chrono::milliseconds kShowAskingAfter{1'000};
 
   enum class Activity {
     kIdle,
@@ -91,6 +94,8 @@ class Actuator {
     Activity activity = Activity::kIdle;
     /// The runtime was asked since the pod ceased to be wanted.
     bool runtime_asked = false;
+    /// Since when its answer is waited for.
+    std::optional<WallTime> asking_since;
     bool held = false;   ///< It waits for the end of what runs of it.
     bool ready = false;  ///< It was prepared, and is as far as was heard.
     std::vector<WaitingFor> waiting_for;
@@ -127,6 +132,8 @@ class Actuator {
   /// Ends it when nothing of it runs.
   void End(const PodUid& uid);
   void EndUnlessItRuns(const PodUid& uid);
+  /// Says for whose answer the pod waits, when that takes its time.
+  void ShowAsking(const PodUid& uid, WallTime since);
   bool MayBeInUse(const PodUid& uid) const;
   DeviceManager::AdmitDone DoneWithVerdict(const PodUid& uid);
   DeviceManager::Done DoneWithPrepare(const PodUid& uid);

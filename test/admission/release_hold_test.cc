@@ -111,5 +111,16 @@ TEST(ReleaseHoldTest, NotToKnowHoldsItWhateverRanLast) {
   EXPECT_EQ(TextOf(snapshot), text);
 }
 
+TEST(ReleaseHoldTest, WhileTheRuntimeIsAskedItIsNamed) {
+  const Verdict wait = WhyReleaseAsks(kSource, At(10));
+  EXPECT_EQ(wait.kind, Verdict::Kind::kWait);
+  EXPECT_EQ(wait.reason, "RuntimeUnknown");
+  EXPECT_EQ(wait.message,
+            "waits until runtime /r.sock has answered what it runs, for which "
+            "it is asked since 1970-01-01T00:00:10Z");
+  EXPECT_THAT(wait.waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kRuntime, "/r.sock"}));
+}
+
 }  // namespace
 }  // namespace devmgr::admission

@@ -118,6 +118,43 @@ TEST_F(RuntimeHoldTest, TheRuntimeIsAskedAnewBeforeTheRelease) {
   EXPECT_EQ(runtime_.refreshes.size(), 0u);
 }
 
+TEST_F(RuntimeHoldTest, ARuntimeThatHangsIsNamedWhileItIsAsked) {
+  StartWithPod();
+  runtime_.answers_late = true;
+  runtime_.Runs({});
+  node_.Publish("");
+  const auto done = runtime_.refreshes.Take();
+  ASSERT_TRUE(done.has_value());
+  ASSERT_TRUE(node_.WaitForReason("p", "RuntimeUnknown"));
+  const PodInfo pod = node_.PodNamed("p");
+  EXPECT_THAT(pod.message,
+              HasSubstr("waits until runtime of the test has answered what it "
+                        "runs, for which it is asked since "));
+  EXPECT_THAT(pod.waiting_for, ElementsAre(WaitingFor{
+                                   WaitingFor::Kind::kRuntime, "of the test"}));
+  EXPECT_TRUE(IsPrepared());
+  (*done)();
+  EXPECT_TRUE(node_.WaitUntilGone("p"));
+}
+
+TEST_F(RuntimeHoldTest, ARuntimeThatStopsAnsweringIsAnEvent) {
+  StartWithPod();
+  runtime_.IsUnknown("connection refused");
+  EXPECT_TRUE(node_.WaitUntil("an event", [this] {
+    for (const EventInfo& event : node_.manager().Events(0)) {
+      if (event.reason == "RuntimeUnknown") return true;
+    }
+    return false;
+  }));
+  runtime_.Runs({});
+  EXPECT_TRUE(node_.WaitUntil("its end", [this] {
+    for (const EventInfo& event : node_.manager().Events(0)) {
+      if (event.reason == "RuntimeKnown") return true;
+    }
+    return false;
+  }));
+}
+
 TEST_F(RuntimeHoldTest, APodThatIsWantedAgainMeanwhileStaysReady) {
   StartWithPod();
   node_.Publish("");
