@@ -161,7 +161,7 @@ TEST_F(ApiServerTest, ServesWhatTheLedgerKnowsWithoutAKubeconfig) {
   EXPECT_EQ(node_.Ctl({"resolve", "p"}).out, before);
   const std::string problem = "cannot open '" + Kubeconfig() + "'";
   EXPECT_THAT(node_.Ctl({"status"}).out, HasSubstr(problem));
-  ASSERT_TRUE(WaitForLog(*daemon, "ManifestProblem")) << daemon->log();
+  ASSERT_TRUE(WaitForLog(*daemon, "SourceProblem")) << daemon->log();
   EXPECT_THAT(node_.Ctl({"events"}).out, HasSubstr(problem));
   EXPECT_THAT(daemon->log(), HasSubstr(problem));
   // What was deleted meanwhile is released once it can be seen again.

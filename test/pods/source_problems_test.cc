@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class SourceProblemsTest : public ::testing::Test {
  protected:
@@ -25,11 +26,12 @@ class SourceProblemsTest : public ::testing::Test {
   std::vector<std::string> Events() const {
     std::vector<std::string> texts;
     for (const EventInfo& event : events_.After(0)) {
-      EXPECT_EQ(event.reason, "ManifestProblem");
-      EXPECT_EQ(event.object_kind, "Manifest");
+      const bool of_source = event.object_kind == "Source";
+      EXPECT_EQ(event.reason, of_source ? "SourceProblem" : "ManifestProblem");
+      EXPECT_EQ(event.object_kind, of_source ? "Source" : "Manifest");
       EXPECT_TRUE(event.warning);
-      texts.push_back(event.object.name + ": " + event.message + " x" +
-                      std::to_string(event.count));
+      texts.push_back((of_source ? "source " : "") + event.object.name + ": " +
+                      event.message + " x" + std::to_string(event.count));
     }
     return texts;
   }
@@ -51,6 +53,21 @@ TEST_F(SourceProblemsTest, AProblemThatLastsIsAnEventWithFileAndLine) {
               ElementsAre("/m/a.yaml: line 12: 'Job' is not used x1",
                           "directory /m: metadata.uid: belongs to 'b' x1"));
   EXPECT_EQ(executor_.timers(), 0u);
+}
+
+TEST_F(SourceProblemsTest, TroubleWithTheSourceItselfIsAnotherEvent) {
+  ManifestProblem refused{"/api/v1/pods", 0, "", "403 Forbidden"};
+  refused.of_source = true;
+  for (int i = 0; i < 2; ++i) {
+    Show({refused, kUnused});
+    Pass();
+    Show({kUnused});
+    Pass();
+  }
+  EXPECT_THAT(Events(),
+              UnorderedElementsAre(
+                  "/m/a.yaml: line 12: 'Job' is not used x1",
+                  "source directory /m: /api/v1/pods: 403 Forbidden x2"));
 }
 
 TEST_F(SourceProblemsTest, WhatEndsAtOnceIsNone) {

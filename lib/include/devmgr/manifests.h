@@ -32,6 +32,9 @@ struct ManifestProblem {
   /// Of a CEL expression that does not compile: its line, and below it a caret
   /// under the place. Else empty.
   std::string excerpt;
+  /// It is about the source as such, such as a server that does not answer, and
+  /// about none of its objects.
+  bool of_source = false;
 
   /// `file:line: field: message`, leaving out what is unknown.
   DEVMGR_EXPORT std::string ToString() const;

@@ -80,10 +80,10 @@ void ApiSession::Fill(SourceInfo* info) const {
 
 void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
   if (!node_.IsSettled() && !node_.last_error().empty()) {
-    AddProblem("", node_.last_error(), snapshot);
+    AddTrouble("", node_.last_error(), snapshot);
   }
   if (IsOtherNode()) {
-    AddProblem(
+    AddTrouble(
         "nodes",
         fmt::format("the node has the UID {}, and had {}: it was registered "
                     "anew, or the server is that of another cluster. While "
@@ -91,8 +91,8 @@ void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
                     node_.uid(), memory_.node_uid),
         snapshot);
   }
-  if (!config_problem_.empty()) AddProblem("", config_problem_, snapshot);
-  if (!credentials_error_.empty()) AddProblem("", credentials_error_, snapshot);
+  if (!config_problem_.empty()) AddTrouble("", config_problem_, snapshot);
+  if (!credentials_error_.empty()) AddTrouble("", credentials_error_, snapshot);
   for (const auto& watched : watched_) {
     if (watched->reflector == nullptr) continue;
     const Reflector& reflector = *watched->reflector;
@@ -101,7 +101,7 @@ void ApiSession::AddTroubles(ObjectSnapshot* snapshot) const {
       AddObjectProblem(object, snapshot);
     }
     if (reflector.trouble() != Reflector::Trouble::kNone) {
-      AddProblem(reflector.collection().path, reflector.last_error(), snapshot);
+      AddTrouble(reflector.collection().path, reflector.last_error(), snapshot);
     }
   }
 }

@@ -295,7 +295,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
     SetState("no configuration; last error: " + problem_);
     auto snapshot = std::make_shared<ObjectSnapshot>();
     snapshot->vouched = false;
-    apiserver::AddProblem("", problem_, snapshot.get());
+    apiserver::AddTrouble("", problem_, snapshot.get());
     cell_.Put(std::move(snapshot));
     cell_.Notify();
   }

@@ -383,11 +383,27 @@ std::size_t Transfer::TakeBody(std::string_view bytes) {
   return bytes.size();
 }
 
+/// Without how long it took: the same trouble has the same text.
+std::string WithoutSpan(std::string text) {
+  constexpr std::string_view kAfter = " after ";
+  const std::size_t after = text.find(kAfter);
+  if (after == std::string::npos) return text;
+  const std::size_t span = after + kAfter.size();
+  const std::size_t unit = text.find_first_not_of("0123456789", span);
+  if (unit == span || unit == std::string::npos) return text;
+  for (const std::string_view name : {" milliseconds", " ms"}) {
+    if (text.compare(unit, name.size(), name) == 0) {
+      return text.erase(after, unit + name.size() - after);
+    }
+  }
+  return text;
+}
+
 absl::Status Transfer::StatusOf(CURLcode code) const {
   if (code == CURLE_OK) return absl::OkStatus();
   if (!limit_.ok()) return WithContext(limit_, "{}", place_);
-  const std::string text = api::Readable(
-      error_[0] != '\0' ? error_ : curl_.easy_strerror(code), 300);
+  const std::string text = WithoutSpan(api::Readable(
+      error_[0] != '\0' ? error_ : curl_.easy_strerror(code), 300));
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
       return DeadlineExceededError("{}: {}", place_, text);

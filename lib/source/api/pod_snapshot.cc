@@ -162,6 +162,16 @@ void AddObjectProblem(const ObjectProblem& problem, ObjectSnapshot* snapshot) {
   snapshot->object_problems.push_back(problem);
 }
 
+void AddTrouble(const std::string& where, const std::string& message,
+                ObjectSnapshot* snapshot) {
+  // There are few, and they explain the rest.
+  ManifestProblem problem;
+  problem.file = where;
+  problem.message = message;
+  problem.of_source = true;
+  snapshot->problems.push_back(std::move(problem));
+}
+
 std::set<ObjectName> ClaimsOfPods::Changed(const ObjectMap<Pod>& pods) {
   std::set<ObjectName> changed;
   pods.VisitChangesSince(pods_, [&](const auto* was, const auto* is) {

@@ -58,6 +58,9 @@ void AddProblem(const std::string& where, const std::string& message,
                 ObjectSnapshot* snapshot);
 /// The same of one object.
 void AddObjectProblem(const ObjectProblem& problem, ObjectSnapshot* snapshot);
+/// The same about the server as such: how it is reached, and that it answers.
+void AddTrouble(const std::string& where, const std::string& message,
+                ObjectSnapshot* snapshot);
 
 /// The claims that pods refer to. Follows the pods at a cost of what has
 /// changed. Thread-bound.

@@ -81,9 +81,11 @@ class ApiSourceConfigTest : public ::testing::Test {
       return snapshot.complete && snapshot.pods.contains({"ns", name});
     });
   }
+  /// With the source itself.
   bool WaitForProblem(const std::string& part) {
     return WaitFor([&](const ObjectSnapshot& snapshot) {
       for (const ManifestProblem& problem : snapshot.problems) {
+        if (!problem.of_source) continue;
         if (problem.ToString().find(part) != std::string::npos) return true;
       }
       return false;
