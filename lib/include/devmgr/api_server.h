@@ -51,7 +51,8 @@ struct ApiServerOptions {
   /// every ten seconds otherwise. Empty: nothing is remembered, and the node is
   /// not read.
   std::filesystem::path state_file;
-  /// Requests that write: so many in a second, and at once. Both positive.
+  /// Requests that write, or read a single claim: so many in a second, and at
+  /// once. Both positive. Lists and watches are not counted.
   double qps = 50;
   int burst = 100;
   /// This is the agent of the node: no kubelet runs here. The status of pods is

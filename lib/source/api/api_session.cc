@@ -161,11 +161,16 @@ void ApiSession::SendDue(
   }
   SendDiscovery();
   SendNode();
-  while (getter_) {
+  while (getter_ && MayGet(now)) {
     const auto get = getter_->Next(now);
     if (!get) break;
+    if (parts_.rate != nullptr) (void)parts_.rate->Take(now);
     SendGet(*get);
   }
+}
+
+bool ApiSession::MayGet(TimePoint now) const {
+  return parts_.rate == nullptr || parts_.rate->WakeAt(now) <= now;
 }
 
 void ApiSession::SendWatched(Watched& watched) {
@@ -453,7 +458,11 @@ void ApiSession::SetTimer() {
     Earlier(first, discovery_.WakeAt());
     Earlier(first, node_.WakeAt());
     Earlier(first, confirm_at_);
-    if (getter_) Earlier(first, getter_->WakeAt());
+    if (auto due = getter_ ? getter_->WakeAt() : std::nullopt) {
+      if (parts_.rate != nullptr)
+        due = std::max(*due, parts_.rate->WakeAt(now));
+      Earlier(first, due);
+    }
   }
   parts_.executor.Cancel(timer_);
   const auto delay = std::chrono::ceil<milliseconds>(*first - now);

@@ -21,6 +21,7 @@
 #include "source/api/node_reader.h"
 #include "source/api/pod_snapshot.h"
 #include "source/api/reflector.h"
+#include "source/api/request_rate.h"
 #include "source/api/source_memory.h"
 #include "source/api/transport.h"
 
@@ -62,6 +63,9 @@ class ApiSession {
     /// empty.
     std::function<void(Discovery::State, const std::string& version)>
         on_resource_version = {};
+    /// Shared by all that the client sends but lists and watches. Null: single
+    /// objects are read without a bound.
+    RequestRate* rate = nullptr;
   };
 
   /// A list is confirmed by another one, and a watch that goes on after a
@@ -122,6 +126,7 @@ class ApiSession {
   void SendDue(std::shared_ptr<const RequestCredentials> credentials);
   void SendWatched(Watched& watched);
   void SendDiscovery();
+  bool MayGet(TimePoint now) const;
   void SendGet(const ClaimGetter::Get& get);
   void AskForNode();
   void SendNode();

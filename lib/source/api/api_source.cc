@@ -98,11 +98,10 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
                                      ? "the cluster"
                                      : options.kubeconfig.string(),
                                  options.node_name)),
+        rate_(options.qps, options.burst),
         config_delay_([this] { return Random(); }, RetryDelay::kLast) {
     RunOn(*executor_, [this] {
-      writer_.emplace(ApiWriter::Options{.node_name = options_.node_name,
-                                         .qps = options_.qps,
-                                         .burst = options_.burst},
+      writer_.emplace(ApiWriter::Options{.node_name = options_.node_name},
                       WriterParts());
       ReadMemory();
       files_.emplace(*executor_, [this] { OnFiles(); });
@@ -318,6 +317,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
   ApiWriter::Parts WriterParts() {
     return {
         .executor = *executor_,
+        .rate = rate_,
         .random = [this] { return Random(); },
         .uid_of = [this](const std::string& kind,
                          const ObjectName& name) { return UidOf(kind, name); },
@@ -392,7 +392,8 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
             [this](apiserver::Discovery::State state,
                    const std::string& version) {
               writer_->SetVersion(state, version);
-            }};
+            },
+        .rate = &rate_};
   }
   void ReadMemory() {
     if (options_.state_file.empty()) return;
@@ -435,6 +436,7 @@ class ApiServerSourceImpl final : public ApiServerSource, private ObjectSink {
       ThreadExecutor::Start("devmgr-api");
   /// These are confined to the executor.
   std::minstd_rand generator_{std::random_device()()};
+  apiserver::RequestRate rate_;
   RetryDelay config_delay_;
   TimerId timer_ = 0;
   std::string problem_;  ///< Of the kubeconfig.

@@ -35,7 +35,6 @@ const char* VerbOf(std::string_view resource, const ApiRequest& request) {
 ApiWriter::ApiWriter(Options options, Parts parts)
     : options_(std::move(options)),
       parts_(std::move(parts)),
-      rate_(options_.qps, options_.burst),
       node_(options_.node_name, parts_.random),
       slices_(options_.node_name),
       events_(options_.node_name, parts_.random),
@@ -148,7 +147,7 @@ std::optional<ApiWriter::TimePoint> ApiWriter::WakeAt(TimePoint now) {
   for (const auto& due : {node_.WakeAt(), pods_.WakeAt(), events_.WakeAt()}) {
     if (due && (!first || *due < *first)) first = due;
   }
-  if (first) first = std::max(*first, rate_.WakeAt(now));
+  if (first) first = std::max(*first, parts_.rate.WakeAt(now));
   if (const auto due = slices_.WakeAt(); due && (!first || *due < *first)) {
     first = due;
   }
@@ -174,7 +173,7 @@ void ApiWriter::Step() {
 }
 
 bool ApiWriter::MaySend(TimePoint now, const std::optional<TimePoint>& due) {
-  return due && now >= *due && rate_.Take(now);
+  return due && now >= *due && parts_.rate.Take(now);
 }
 
 void ApiWriter::SendDue() {

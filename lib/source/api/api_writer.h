@@ -33,11 +33,10 @@ class ApiWriter {
  public:
   struct Options {
     std::string node_name;
-    double qps = 50;
-    int burst = 100;
   };
   struct Parts {
     Executor& executor;
+    RequestRate& rate;  ///< Shared by all that the client sends.
     Random random;
     /// The UID of an object of this kind as the server knows it; empty: none is
     /// known.
@@ -92,7 +91,6 @@ class ApiWriter {
 
   const Options options_;
   const Parts parts_;
-  RequestRate rate_;
   NodeStatusWriter node_;
   SliceDeleter slices_;
   EventWriter events_;

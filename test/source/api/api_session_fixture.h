@@ -71,7 +71,9 @@ class ApiSessionFixture : public ::testing::Test {
                 [this] {
                   return std::chrono::system_clock::time_point(
                       executor.Now().time_since_epoch());
-                }});
+                },
+            .on_resource_version = {},
+            .rate = rate ? &*rate : nullptr});
   }
   /// The pods are listed, and watched.
   void StartWith(const std::vector<std::string>& pods,
@@ -109,6 +111,7 @@ class ApiSessionFixture : public ::testing::Test {
   Activity activity;
   std::vector<std::string> warnings;
   std::string state;
+  std::optional<RequestRate> rate;
   std::optional<Credentials> credentials;
   std::optional<ApiSession> session;
 };

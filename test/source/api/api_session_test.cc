@@ -179,6 +179,24 @@ TEST_F(ApiSessionTest, ReadsTheClaimsThatPodsReferTo) {
   EXPECT_THAT(snapshot->claims, IsEmpty());
 }
 
+TEST_F(ApiSessionTest, ReadsNoMoreClaimsThanTheClientMaySend) {
+  rate.emplace(/*per_second=*/1, /*burst=*/2);
+  std::string others = kClaims;
+  others.replace(others.find("\"c\"}"), 3, "\"d\"");
+  StartWith({PodText("p", "u-p", 7, kClaims), PodText("q", "u-q", 8, others)});
+  ASSERT_TRUE(rate->Take(executor.Now()));  // for something else
+  ASSERT_TRUE(transport.Answer(kGroup, kV1));
+  const std::string claims =
+      "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/";
+  EXPECT_NE(transport.Find(claims + "c"), 0u);
+  EXPECT_EQ(transport.Find(claims + "d"), 0u);
+  // The watch goes on meanwhile.
+  SendEvent("MODIFIED", PodText("p", "u-p", 101, kClaims));
+  EXPECT_EQ(snapshot->pods.size(), 2u);
+  executor.Advance(seconds(1));
+  EXPECT_NE(transport.Find(claims + "d"), 0u);
+}
+
 TEST_F(ApiSessionTest, LeavesOutWhatAKubeletShowsOfPodsOfItsFiles) {
   StartWith({PodText("p", "u-p", 7)});
   SendEvent("ADDED",

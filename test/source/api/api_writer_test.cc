@@ -55,10 +55,12 @@ class ApiWriterTest : public ::testing::Test {
             .check_pair = {},
             .wall_clock = [] { return std::chrono::system_clock::now(); },
             .warn = [](const std::string&) {}});
+    rate.emplace(/*per_second=*/1, burst);
     writer.emplace(
-        ApiWriter::Options{.node_name = "n1", .qps = 1, .burst = burst},
+        ApiWriter::Options{.node_name = "n1"},
         ApiWriter::Parts{
             .executor = executor,
+            .rate = *rate,
             .random = [] { return 0.0; },
             .uid_of =
                 [this](const std::string& kind, const ObjectName& name) {
@@ -99,6 +101,7 @@ class ApiWriterTest : public ::testing::Test {
   int not_served = 0;
   std::string state;
   std::optional<Credentials> credentials;
+  std::optional<RequestRate> rate;
   std::optional<ApiWriter> writer;
 };
 
