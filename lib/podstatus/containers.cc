@@ -150,6 +150,31 @@ ReportedContainerStatus StatusOfContainer(
   return status;
 }
 
+/// There are no probes: a container that runs is taken for ready. An init
+/// container is when it has done its work.
+void SetReady(bool does_end, ReportedContainerStatus* status) {
+  const bool runs = status->state.kind == State::Kind::kRunning;
+  const bool succeeded = status->state.kind == State::Kind::kTerminated &&
+                         status->state.exit_code == 0;
+  status->ready = does_end ? succeeded : runs;
+  status->started = runs && !does_end;
+}
+
+/// `list`: which containers of the pod these are.
+std::vector<ReportedContainerStatus> StatusesOf(
+    const ContainerFacts& facts, const std::vector<Container>& containers,
+    std::vector<ReportedContainerStatus> ReportedPodStatus::*list) {
+  const bool is_init = list == &ReportedPodStatus::init_containers;
+  std::vector<ReportedContainerStatus> statuses;
+  for (const Container& container : containers) {
+    statuses.push_back(StatusOfContainer(
+        facts, container,
+        facts.former == nullptr ? nullptr : &(facts.former->*list)));
+    SetReady(is_init && !IsSidecar(container), &statuses.back());
+  }
+  return statuses;
+}
+
 }  // namespace
 
 bool IsSidecar(const Container& container) {
@@ -173,38 +198,14 @@ bool HasStarted(const ReportedContainerStatus& container) {
 
 std::vector<ReportedContainerStatus> InitContainerStatuses(
     const ContainerFacts& facts) {
-  std::vector<ReportedContainerStatus> statuses;
-  for (const Container& container : facts.pod.spec.init_containers) {
-    ReportedContainerStatus status = StatusOfContainer(
-        facts, container,
-        facts.former == nullptr ? nullptr : &facts.former->init_containers);
-    const bool runs = status.state.kind == State::Kind::kRunning;
-    if (IsSidecar(container)) {
-      status.ready = runs;
-      status.started = runs;
-    } else {
-      status.ready = status.state.kind == State::Kind::kTerminated &&
-                     status.state.exit_code == 0;
-      status.started = false;
-    }
-    statuses.push_back(std::move(status));
-  }
-  return statuses;
+  return StatusesOf(facts, facts.pod.spec.init_containers,
+                    &ReportedPodStatus::init_containers);
 }
 
 std::vector<ReportedContainerStatus> AppContainerStatuses(
     const ContainerFacts& facts) {
-  std::vector<ReportedContainerStatus> statuses;
-  for (const Container& container : facts.pod.spec.containers) {
-    ReportedContainerStatus status = StatusOfContainer(
-        facts, container,
-        facts.former == nullptr ? nullptr : &facts.former->containers);
-    // There are no probes: one that runs is taken for ready.
-    status.ready = status.state.kind == State::Kind::kRunning;
-    status.started = status.ready;
-    statuses.push_back(std::move(status));
-  }
-  return statuses;
+  return StatusesOf(facts, facts.pod.spec.containers,
+                    &ReportedPodStatus::containers);
 }
 
 void EndContainers(const Pod& pod, ReportedPodStatus* status) {
