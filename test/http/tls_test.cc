@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
-#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "http/raw_client.h"
 #include "http/server.h"
 #include "support/temp_folder.h"
+#include "support/test_certificates.h"
 
 namespace devmgr::http {
 namespace {
@@ -22,27 +20,9 @@ namespace {
 struct Pair {
   Pair(const std::filesystem::path& folder, const std::string& name)
       : certificate(folder / (name + ".crt")), key(folder / (name + ".key")) {
-    EVP_PKEY* pair = EVP_EC_gen("P-256");
-    X509* x509 = X509_new();
-    X509_set_version(x509, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x509), -60);
-    X509_gmtime_adj(X509_getm_notAfter(x509), 3600);
-    X509_set_pubkey(x509, pair);
-    X509_NAME* subject = X509_get_subject_name(x509);
-    X509_NAME_add_entry_by_txt(
-        subject, "CN", MBSTRING_ASC,
-        reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-    X509_set_issuer_name(x509, subject);
-    X509_sign(x509, pair, EVP_sha256());
-    std::FILE* file = std::fopen(certificate.c_str(), "w");
-    PEM_write_X509(file, x509);
-    std::fclose(file);
-    file = std::fopen(key.c_str(), "w");
-    PEM_write_PrivateKey(file, pair, nullptr, nullptr, 0, nullptr, nullptr);
-    std::fclose(file);
-    X509_free(x509);
-    EVP_PKEY_free(pair);
+    const TestCertificate made = MakeCertificate(name);
+    std::ofstream(certificate) << made.Pem();
+    std::ofstream(key) << made.KeyPem();
   }
   std::filesystem::path certificate;
   std::filesystem::path key;
