@@ -65,8 +65,9 @@ class Runtime:
 class Node:
   """devmgrd below the API server, and the driver, on one folder."""
 
-  def __init__(self, tools, go, plane, root):
+  def __init__(self, tools, go, plane, root, name=NODE, account='node'):
     self._tools, self._go, self._plane = tools, go, plane
+    self._name, self._account = name, account
     self.root = root
     self.cdi = root + '/cdi'
     os.makedirs(self.cdi)
@@ -84,8 +85,14 @@ class Node:
         config.write('apiServer: {nodeAgent: true}\n')
       more = ['--config', self.root + '/config.yaml', '--runtime-endpoint', runtime]
     self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'), '--root', self.root,
-                          '--node-name', NODE, '--kubeconfig', self._plane.kubeconfigs['node'],
+                          '--node-name', self._name,
+                          '--kubeconfig', self._plane.kubeconfigs[self._account],
                           '--cdi-spec-dir', self.cdi, *more)
+
+  def another(self, root, name, account):
+    """devmgrd of another node, which has nothing yet."""
+    os.makedirs(root)
+    return Node(self._tools, self._go, self._plane, root, name, account)
 
   def restart(self, runtime=''):
     self.daemon.stop()

@@ -20,6 +20,7 @@ import claims  # noqa: E402
 import device_plugins  # noqa: E402
 import disturbances  # noqa: E402
 import extended_resources  # noqa: E402
+import first_start  # noqa: E402
 import node_agent  # noqa: E402
 import permissions  # noqa: E402
 from cluster import Cluster  # noqa: E402
@@ -28,7 +29,8 @@ from interop import build  # noqa: E402
 from tap import Tap  # noqa: E402
 
 DEVICES = 8
-PARTS = [extended_resources, claims, device_plugins, node_agent, disturbances, permissions]
+PARTS = [extended_resources, claims, device_plugins, node_agent, first_start, disturbances,
+         permissions]
 
 
 def main():

@@ -15,12 +15,14 @@ from api import Api, Refused  # noqa: E402
 
 PROGRAMS = ('etcd', 'kube-apiserver', 'kube-scheduler', 'kube-controller-manager')
 NODE = 'node-1'
+NEW_NODE = 'node-2'
 ACCOUNTS = {  # base name of its files: (name, group)
     'admin': ('admin', 'system:masters'),
     'agent': ('node-agent', 'agents'),
     'driver': ('gpu-driver', 'drivers'),
     'kube-controller-manager': ('system:kube-controller-manager', ''),
     'kube-scheduler': ('system:kube-scheduler', ''),
+    'new-node': (f'system:node:{NEW_NODE}', 'system:nodes'),
     'node': (f'system:node:{NODE}', 'system:nodes'),
 }
 # On by default in 1.37, and said all the same: an older release has them off.
@@ -54,7 +56,8 @@ class Authority:
     if done.returncode != 0:
       raise RuntimeError(f'openssl {" ".join(words)}: {done.stderr}')
 
-  def sign(self, base, name, group='', extension='extendedKeyUsage=clientAuth'):
+  def sign(self, base, name, group='', extension='extendedKeyUsage=clientAuth',
+           days=1):
     """Makes `base`.crt and `base`.key, each in one step, the key first."""
     subject = (f'/O={group}' if group else '') + f'/CN={name}'
     with open(f'{self.folder}/{base}.ext', 'w', encoding='utf-8') as text:
@@ -62,13 +65,13 @@ class Authority:
     self._openssl('req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
                   '-keyout', base + '.key.new', '-out', base + '.csr', '-subj', subject)
     self._openssl('x509', '-req', '-in', base + '.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key',
-                  '-CAcreateserial', '-days', '1', '-extfile', base + '.ext',
+                  '-CAcreateserial', '-days', str(days), '-extfile', base + '.ext',
                   '-out', base + '.crt.new')
     for end in ('.key', '.crt'):
       os.rename(f'{self.folder}/{base}{end}.new', f'{self.folder}/{base}{end}')
 
-  def sign_account(self, base):
-    self.sign(base, *ACCOUNTS[base])
+  def sign_account(self, base, days=1):
+    self.sign(base, *ACCOUNTS[base], days=days)
 
   def sign_server(self):
     self.sign('server', 'kube-apiserver',
@@ -112,7 +115,7 @@ class ControlPlane:
 
   def rotate(self):
     """Another authority, and all certificates anew, in their places."""
-    authority = Authority(self.pki)
+    authority = self.authority = Authority(self.pki)
     for account in ACCOUNTS:
       authority.sign_account(account)
     authority.sign_server()
