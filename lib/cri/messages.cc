@@ -408,6 +408,40 @@ absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response) {
   return result;
 }
 
+absl::StatusOr<SandboxStatus> ReadPodSandboxStatus(std::string_view response) {
+  namespace s = field::pod_sandbox_status;
+  namespace n = field::pod_sandbox_network_status;
+  SandboxStatus result;
+  Walk walk;
+  const auto add_ip = [&](const WireField& field) {
+    std::string ip;
+    Take(field, &ip);
+    if (!ip.empty()) result.ips.push_back(std::move(ip));
+  };
+  const auto read_network = [&](const WireField& field) {
+    if (field.number == n::kIp) add_ip(field);
+    if (field.number != n::kAdditionalIps || field.type != WireType::kBytes) {
+      return;
+    }
+    walk.Over(field.bytes, "PodIP", [&](const WireField& inner) {
+      if (inner.number == field::pod_ip::kIp) add_ip(inner);
+    });
+  };
+  walk.Over(response, "PodSandboxStatusResponse", [&](const WireField& field) {
+    if (field.number != field::pod_sandbox_status_response::kStatus ||
+        field.type != WireType::kBytes) {
+      return;
+    }
+    walk.Over(field.bytes, "PodSandboxStatus", [&](const WireField& inner) {
+      if (inner.number == s::kId) Take(inner, &result.id);
+      if (inner.number != s::kNetwork || inner.type != WireType::kBytes) return;
+      walk.Over(inner.bytes, "PodSandboxNetworkStatus", read_network);
+    });
+  });
+  DEVMGR_RETURN_IF_ERROR(walk.status());
+  return result;
+}
+
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response) {
   namespace f = field::version_response;
   VersionResponse version;

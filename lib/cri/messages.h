@@ -113,6 +113,12 @@ struct ContainerStatus {
   std::string message;
 };
 
+/// What a PodSandboxStatus adds to the list.
+struct SandboxStatus {
+  std::string id;
+  std::vector<std::string> ips;  ///< As the runtime says them, the first first.
+};
+
 struct VersionResponse {
   std::string runtime_name;
   std::string runtime_version;
@@ -131,6 +137,7 @@ absl::StatusOr<std::vector<Sandbox>> ReadListPodSandbox(
 absl::StatusOr<std::vector<Container>> ReadListContainers(
     std::string_view response);
 absl::StatusOr<ContainerStatus> ReadContainerStatus(std::string_view response);
+absl::StatusOr<SandboxStatus> ReadPodSandboxStatus(std::string_view response);
 absl::StatusOr<VersionResponse> ReadVersion(std::string_view response);
 /// The map `info` of a verbose Status.
 absl::StatusOr<TextMap> ReadStatusInfo(std::string_view response);

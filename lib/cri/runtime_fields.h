@@ -24,6 +24,8 @@ inline constexpr std::string_view kStreamPodSandboxes =
     "/runtime.v1.RuntimeService/StreamPodSandboxes";
 inline constexpr std::string_view kListPodSandbox =
     "/runtime.v1.RuntimeService/ListPodSandbox";
+inline constexpr std::string_view kPodSandboxStatus =
+    "/runtime.v1.RuntimeService/PodSandboxStatus";
 inline constexpr std::string_view kCreateContainer =
     "/runtime.v1.RuntimeService/CreateContainer";
 inline constexpr std::string_view kStartContainer =
@@ -204,6 +206,28 @@ inline constexpr std::uint32_t kReason = 10;
 inline constexpr std::uint32_t kMessage = 11;
 inline constexpr std::uint32_t kAnnotations = 13;
 }  // namespace container_status
+
+namespace pod_sandbox_status_request {
+inline constexpr std::uint32_t kPodSandboxId = 1;
+}  // namespace pod_sandbox_status_request
+
+namespace pod_sandbox_status_response {
+inline constexpr std::uint32_t kStatus = 1;
+}  // namespace pod_sandbox_status_response
+
+namespace pod_sandbox_status {
+inline constexpr std::uint32_t kId = 1;
+inline constexpr std::uint32_t kNetwork = 5;
+}  // namespace pod_sandbox_status
+
+namespace pod_sandbox_network_status {
+inline constexpr std::uint32_t kIp = 1;
+inline constexpr std::uint32_t kAdditionalIps = 2;
+}  // namespace pod_sandbox_network_status
+
+namespace pod_ip {
+inline constexpr std::uint32_t kIp = 1;
+}  // namespace pod_ip
 
 namespace version_request {
 inline constexpr std::uint32_t kVersion = 1;

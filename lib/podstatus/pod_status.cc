@@ -83,11 +83,21 @@ std::string RuntimeName(const RuntimeSnapshot& runtime) {
   return runtime.runtime.substr(0, runtime.runtime.find(' '));
 }
 
+/// Of the newest sandbox that has any.
+std::vector<std::string> AddressesOf(const PodRun* run) {
+  if (run == nullptr) return {};
+  for (const SandboxRun& sandbox : run->sandboxes) {
+    if (sandbox.ready && !sandbox.ips.empty()) return sandbox.ips;
+  }
+  return {};
+}
+
 ReportedPodStatus StatusByRuntime(const PodFacts& facts) {
   const PodRun* run = RunOf(*facts.runtime, PodUid{facts.pod.metadata.uid});
   const ContainerFacts containers{facts.pod, *facts.info, run, facts.former,
                                   RuntimeName(*facts.runtime)};
   ReportedPodStatus status = Begun(facts);
+  status.pod_ips = AddressesOf(run);
   status.init_containers = InitContainerStatuses(containers);
   status.containers = AppContainerStatuses(containers);
   const bool is_failed = facts.failure != nullptr;

@@ -204,24 +204,40 @@ void RuntimeClient::Begin(Scope scope,
       ->Start();
 }
 
-void RuntimeClient::StatusOf(const std::string& container,
-                             Done<cri::ContainerStatus> done, bool verbose) {
+template <typename T>
+void RuntimeClient::AskOnce(std::string_view method, std::string request,
+                            absl::StatusOr<T> (*read)(std::string_view),
+                            Done<T> done) {
   if (const absl::Status connected = Connect(); !connected.ok()) {
     return executor_.Post([done = std::move(done), connected] {
       done(UnavailableError("{}", MessageOf(connected)));
     });
   }
   connection_->Call(
-      std::string(cri::method::kContainerStatus),
-      ContainerStatusRequest(container, verbose), {kCallTimeout},
-      [&executor = executor_,
+      std::string(method), std::move(request), {kCallTimeout},
+      [&executor = executor_, read,
        done = std::move(done)](absl::StatusOr<std::string> bytes) {
-        executor.Post([done, bytes = std::move(bytes)] {
-          done(bytes.ok()
-                   ? cri::ReadContainerStatus(*bytes)
-                   : absl::StatusOr<cri::ContainerStatus>(bytes.status()));
+        executor.Post([done, read, bytes = std::move(bytes)] {
+          done(bytes.ok() ? read(*bytes) : absl::StatusOr<T>(bytes.status()));
         });
       });
+}
+
+void RuntimeClient::StatusOf(const std::string& container,
+                             Done<cri::ContainerStatus> done, bool verbose) {
+  AskOnce<cri::ContainerStatus>(cri::method::kContainerStatus,
+                                ContainerStatusRequest(container, verbose),
+                                cri::ReadContainerStatus, std::move(done));
+}
+
+void RuntimeClient::SandboxStatusOf(const std::string& sandbox,
+                                    Done<cri::SandboxStatus> done) {
+  std::string request;
+  cri::AppendBytesField(
+      &request, cri::field::pod_sandbox_status_request::kPodSandboxId, sandbox);
+  AskOnce<cri::SandboxStatus>(cri::method::kPodSandboxStatus,
+                              std::move(request), cri::ReadPodSandboxStatus,
+                              std::move(done));
 }
 
 void RuntimeClient::CheckConnection() {

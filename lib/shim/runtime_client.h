@@ -72,6 +72,10 @@ class RuntimeClient {
   void StatusOf(const std::string& container, Done<cri::ContainerStatus> done,
                 bool verbose = true);
 
+  /// A PodSandboxStatus. As StatusOf.
+  void SandboxStatusOf(const std::string& sandbox,
+                       Done<cri::SandboxStatus> done);
+
   /// Notices here and now that the connection has ended, if it has.
   void CheckConnection();
 
@@ -83,6 +87,9 @@ class RuntimeClient {
   void Begin(Scope scope, std::function<void(const RuntimeIdentity&)> known,
              Done<RuntimeLists> done);
   absl::Status Connect();
+  template <typename T>
+  void AskOnce(std::string_view method, std::string request,
+               absl::StatusOr<T> (*read)(std::string_view), Done<T> done);
 
   rpc::Runtime& runtime_;
   Executor& executor_;

@@ -88,6 +88,8 @@ void RuntimeLooker::BeginLook() {
         lists_ = *std::move(lists);
         const auto missing = details_.Missing(lists_.containers);
         to_ask_ = {missing.begin(), missing.end()};
+        const auto sandboxes = addresses_.Missing(lists_.sandboxes);
+        sandboxes_to_ask_ = {sandboxes.begin(), sandboxes.end()};
         lacks_details_ = false;
         AskOn();
       });
@@ -106,7 +108,30 @@ void RuntimeLooker::AskOn() {
         },
         /*verbose=*/false);
   }
+  while (asked_ < kStatusesAtOnce && !sandboxes_to_ask_.empty()) {
+    ++asked_;
+    const std::string next = std::move(sandboxes_to_ask_.front());
+    sandboxes_to_ask_.pop_front();
+    client_.SandboxStatusOf(
+        next, [this, next](const absl::StatusOr<cri::SandboxStatus>& status) {
+          --asked_;
+          OnAddresses(next, status);
+        });
+  }
   if (asked_ == 0) EndLook(absl::OkStatus());
+}
+
+void RuntimeLooker::OnAddresses(
+    const std::string& sandbox,
+    const absl::StatusOr<cri::SandboxStatus>& status) {
+  if (status.ok()) {
+    addresses_.Put(sandbox, status->ips);
+  } else if (absl::IsUnimplemented(status.status())) {
+    addresses_.Put(sandbox, {});
+  } else {
+    lacks_details_ = true;
+  }
+  AskOn();
 }
 
 /// One that has been removed meanwhile is not listed the next time. Of any
@@ -134,7 +159,7 @@ void RuntimeLooker::EndLook(const absl::Status& status) {
 void RuntimeLooker::PublishLists() {
   back_off_.Reset();
   const auto before = cell_.Get();
-  PodRuns pods = PodRunsOf(lists_, details_, before->pods);
+  PodRuns pods = PodRunsOf(lists_, details_, addresses_, before->pods);
   lists_ = {};
   if (before->known && before->runtime == name_ && before->pods == pods) {
     return;

@@ -58,13 +58,15 @@ class RuntimeLooker {
   static void PublishUnknown(Cell& cell, const std::string& reason);
 
  private:
-  /// So many containers are asked about at a time.
+  /// So many containers and sandboxes are asked about at a time.
   static constexpr std::size_t kStatusesAtOnce = 8;
 
   void BeginLook();
   void AskOn();
   void OnStatus(const cri::Container& container,
                 absl::StatusOr<cri::ContainerStatus> status);
+  void OnAddresses(const std::string& sandbox,
+                   const absl::StatusOr<cri::SandboxStatus>& status);
   void EndLook(const absl::Status& status);
   void PublishLists();
   void ArmTimer();
@@ -79,13 +81,15 @@ class RuntimeLooker {
   bool look_again_ = false;  ///< The one under way may be too old.
   bool expects_ = false;
   bool over_ = false;
-  bool lacks_details_ = false;  ///< A container could not be asked about.
+  bool lacks_details_ = false;  ///< Of one it could not be asked.
   TimerId timer_ = 0;
   BackOff back_off_;
   std::string name_;
   RuntimeLists lists_;
   ContainerDetails details_;
+  SandboxAddresses addresses_;
   std::deque<cri::Container> to_ask_;
+  std::deque<std::string> sandboxes_to_ask_;
   std::size_t asked_ = 0;
 };
 

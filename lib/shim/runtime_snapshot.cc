@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/runtime_snapshot.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -102,8 +104,42 @@ const cri::ContainerStatus* ContainerDetails::Find(
   return found == details_.end() ? nullptr : &found->second.status;
 }
 
+/// A pod has one address of a family; a server refuses more, and other texts.
+void SandboxAddresses::Put(const std::string& id,
+                           const std::vector<std::string>& said) {
+  std::vector<std::string> addresses;
+  std::set<int> families;
+  for (const std::string& text : said) {
+    for (const int family : {AF_INET, AF_INET6}) {
+      unsigned char bytes[sizeof(in6_addr)];
+      if (inet_pton(family, text.c_str(), bytes) != 1) continue;
+      if (families.insert(family).second) addresses.push_back(text);
+    }
+  }
+  addresses_.insert_or_assign(id, std::move(addresses));
+}
+
+std::vector<std::string> SandboxAddresses::Missing(
+    const std::vector<cri::Sandbox>& listed) {
+  std::set<std::string> ids;
+  std::vector<std::string> missing;
+  for (const cri::Sandbox& sandbox : listed) {
+    ids.insert(sandbox.id);
+    if (!sandbox.ready || sandbox.identity.uid.value.empty()) continue;
+    if (!addresses_.contains(sandbox.id)) missing.push_back(sandbox.id);
+  }
+  std::erase_if(addresses_,
+                [&](const auto& item) { return !ids.contains(item.first); });
+  return missing;
+}
+
+std::vector<std::string> SandboxAddresses::Find(const std::string& id) const {
+  const auto found = addresses_.find(id);
+  return found == addresses_.end() ? std::vector<std::string>() : found->second;
+}
+
 PodRuns PodRunsOf(const RuntimeLists& lists, const ContainerDetails& details,
-                  const PodRuns& before) {
+                  const SandboxAddresses& addresses, const PodRuns& before) {
   std::map<PodUid, PodRun> runs;
   std::map<std::string, PodRun*> by_sandbox;
   for (const cri::Sandbox& sandbox : lists.sandboxes) {
@@ -111,7 +147,8 @@ PodRuns PodRunsOf(const RuntimeLists& lists, const ContainerDetails& details,
     PodRun& run = runs[sandbox.identity.uid];
     run.name = sandbox.identity.pod;
     run.sandboxes.push_back({sandbox.id, sandbox.identity.attempt,
-                             sandbox.ready, TimeOf(sandbox.created_at)});
+                             sandbox.ready, TimeOf(sandbox.created_at),
+                             addresses.Find(sandbox.id)});
     by_sandbox[sandbox.id] = &run;
   }
   for (const cri::Container& container : lists.containers) {

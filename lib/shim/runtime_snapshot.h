@@ -39,10 +39,23 @@ class ContainerDetails {
   std::map<std::string, Detail> details_;
 };
 
+/// The addresses of sandboxes, as far as they were asked for.
+class SandboxAddresses {
+ public:
+  void Put(const std::string& id, const std::vector<std::string>& said);
+  /// Ready ones of pods that were not asked about. All that is not listed is
+  /// forgotten.
+  std::vector<std::string> Missing(const std::vector<cri::Sandbox>& listed);
+  std::vector<std::string> Find(const std::string& id) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> addresses_;
+};
+
 /// Sandboxes of no pod, and containers whose sandbox is not listed, are left
 /// out. A pod that is what it was in `before` is the same pointer.
 PodRuns PodRunsOf(const RuntimeLists& lists, const ContainerDetails& details,
-                  const PodRuns& before);
+                  const SandboxAddresses& addresses, const PodRuns& before);
 
 /// Whether anything of them runs.
 bool AnyRuns(const PodRuns& pods);

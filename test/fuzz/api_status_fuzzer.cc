@@ -43,6 +43,7 @@ devmgr::ReportedPodStatus PodStatusOf(unsigned bits) {
   container.name = "c";
   container.state.kind = devmgr::ReportedContainerState::Kind::kRunning;
   if ((bits & 8U) != 0) status.containers = {container};
+  if ((bits & 16U) != 0) status.pod_ips = {"10.0.0.2", "fd00::2"};
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "podstatus/pod_facts.h"
 
@@ -29,6 +30,17 @@ TEST(PodStatusTest, NothingIsInventedWhileTheRuntimeIsNotKnown) {
   known.has_runtime = false;
   EXPECT_FALSE(known.Status().has_value());
   EXPECT_FALSE(known.Finished());
+}
+
+TEST(PodStatusTest, TheAddressesAreThoseOfTheSandboxThatIsReady) {
+  KnownPod known;
+  known.run.sandboxes = {{.id = "new", .ready = true, .ips = {"10.0.0.2"}},
+                         {.id = "old", .ready = false, .ips = {"10.0.0.1"}}};
+  known.run.containers = {RunningContainer("c")};
+  EXPECT_EQ(known.Status()->pod_ips, std::vector<std::string>{"10.0.0.2"});
+  // What was said of it stays.
+  known.run.sandboxes[0].ready = false;
+  EXPECT_TRUE(known.Status()->pod_ips.empty());
 }
 
 TEST(PodStatusTest, NothingIsSaidOfAPodThatTheLedgerDoesNotKnow) {

@@ -91,6 +91,27 @@ TEST_F(RuntimeWatchTest, KnowsSandboxesAndContainersOfPods) {
   EXPECT_EQ(fake_.statuses.Take(), CriField(1, "i"));
 }
 
+TEST_F(RuntimeWatchTest, AReadySandboxIsAskedForItsAddressesOnce) {
+  const auto address = [](const std::string& text) {
+    return CriField(2, CriField(1, text));
+  };
+  // The second one of a family, and what is no address, would be refused.
+  fake_.Answer(
+      cri::method::kPodSandboxStatus,
+      CriField(1,
+               CriField(1, "s-p") +
+                   CriField(5, CriField(1, "10.0.0.1") + address("10.0.0.2") +
+                                   address("nowhere") + address("fd00::1"))));
+  fake_.Has(CriSandbox("p", true) + CriSandbox("q", false), "");
+  StartRuntime();
+  Watch();
+  ASSERT_TRUE(BecomesKnown());
+  EXPECT_THAT(Pod("p").sandboxes.at(0).ips, ElementsAre("10.0.0.1", "fd00::1"));
+  EXPECT_THAT(Pod("q").sandboxes.at(0).ips, IsEmpty());
+  ASSERT_TRUE(LookAnew());
+  EXPECT_EQ(fake_.addresses.size(), 1u);
+}
+
 // The pod's name and UID stand in labels only.
 TEST_F(RuntimeWatchTest, TakesTheLabelsWhereTheMetadataLacksThePod) {
   const auto label = [](const char* key, const char* value) {

@@ -64,6 +64,7 @@ class FakeCriRuntime {
   FakeCriRuntime() {
     Answer(cri::method::kVersion,
            CriField(2, "containerd") + CriField(3, "1.7.0"));
+    Answer(cri::method::kPodSandboxStatus, "");
     Has("", "");
   }
 
@@ -88,12 +89,14 @@ class FakeCriRuntime {
     options.socket = socket;
     for (const std::string_view method :
          {cri::method::kVersion, cri::method::kListPodSandbox,
-          cri::method::kListContainers, cri::method::kContainerStatus}) {
+          cri::method::kListContainers, cri::method::kContainerStatus,
+          cri::method::kPodSandboxStatus}) {
       options.methods[std::string(method)] = [this, method](
                                                  const std::string& request,
                                                  const rpc::Respond& respond) {
         if (method == cri::method::kContainerStatus) statuses.Put(request);
         if (method == cri::method::kListContainers) looks.Put(0);
+        if (method == cri::method::kPodSandboxStatus) addresses.Put(0);
         if (Mailbox<rpc::Respond>* const asked = AskedOf(method)) {
           return asked->Put(respond);
         }
@@ -119,6 +122,7 @@ class FakeCriRuntime {
 
   Mailbox<std::string> statuses;  ///< Requests for the status of a container.
   Mailbox<int> looks;             ///< One for each list of containers.
+  Mailbox<int> addresses;         ///< One for each status of a sandbox.
 
  private:
   absl::StatusOr<std::string> AnswerOf(std::string_view method) {

@@ -48,13 +48,14 @@ struct ReportedContainerStatus {
 };
 
 /// What the agent of a node says of a pod. What it does not say stays as it is:
-/// other conditions, statuses of claims, addresses.
+/// other conditions, statuses of claims, addresses of the host.
 struct ReportedPodStatus {
   std::string phase;
   std::string reason;  ///< CamelCase; empty unless it failed as a whole.
   std::string message;
   std::optional<WallTime> start_time;
   std::int64_t observed_generation = 0;  ///< 0: the server knows none.
+  std::vector<std::string> pod_ips;  ///< Empty: nothing is said of them.
   std::vector<Condition> conditions;
   std::vector<ReportedContainerStatus> init_containers;
   /// Empty, as of a pod that was rejected: nothing is said of containers.

@@ -27,6 +27,9 @@ struct SandboxRun {
   std::uint32_t attempt = 0;
   bool ready = false;
   WallTime created_at;
+  /// Of one that is ready: at most one of IPv4 and one of IPv6, the first one
+  /// first. Empty: the runtime says none, as on the host's network.
+  std::vector<std::string> ips;
   friend bool operator==(const SandboxRun&, const SandboxRun&) = default;
 };
 

@@ -190,6 +190,31 @@ void PutConditions(const api::Value* stored,
   patch->Put("conditions", JsonList(std::move(changes)));
 }
 
+std::vector<std::string> StoredIps(const api::Value* stored) {
+  std::vector<std::string> ips;
+  const api::Value* list = stored == nullptr ? nullptr : stored->Find("podIPs");
+  if (list == nullptr) return ips;
+  for (const api::ValuePtr& item : list->items) {
+    ips.push_back(TextOf(item.get(), "ip"));
+  }
+  return ips;
+}
+
+/// The server has both in step.
+void PutIps(const api::Value* stored, const std::vector<std::string>& wanted,
+            JsonMap* patch) {
+  if (wanted.empty()) return;
+  PutChange("podIP", stored, wanted.front(), patch);
+  if (StoredIps(stored) == wanted) return;
+  std::vector<api::ValuePtr> items;
+  // Else it adds to those of a sandbox before.
+  items.push_back(JsonMap().Put("$patch", "replace").value());
+  for (const std::string& ip : wanted) {
+    items.push_back(JsonMap().Put("ip", ip).value());
+  }
+  patch->Put("podIPs", JsonList(std::move(items)));
+}
+
 bool HasEnded(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed";
 }
@@ -225,6 +250,7 @@ std::string PodStatusPatch(const PodStatusView& pod,
   if (TextOf(stored, "startTime").empty()) {
     PutTime("startTime", wanted.start_time, &status);
   }
+  PutIps(stored, wanted.pod_ips, &status);
   PutConditions(stored, wanted.conditions, &status);
   PutContainers("initContainerStatuses", stored, wanted.init_containers,
                 &status);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "source/api/api_texts.h"
+#include "source/api/pod_status_patch.h"
 
 namespace devmgr::apiserver {
 namespace {
@@ -189,6 +190,26 @@ TEST_F(PodStatusWriterTest, KeepsConditionsOfOthersAndTimes) {
             R"({"lastTransitionTime":"T-new","message":null,"reason":null,)"
             R"("status":"True","type":"Ready"},)"
             R"({"reason":"Why","status":"False","type":"ContainersReady"}]}})");
+}
+
+TEST_F(PodStatusWriterTest, AddressesTakeThePlaceOfThoseBefore) {
+  ReportedPodStatus wanted = OfPhase("Running");
+  wanted.pod_ips = {"10.0.0.2", "fd00::2"};
+  const auto patch = [&](const std::string& status) {
+    const auto view = ParsePodStatus(
+        R"({"kind":"Pod","metadata":{"uid":"u"},"status":{"phase":"Running")" +
+        status + "}}");
+    return PodStatusPatch(*view, wanted);
+  };
+  EXPECT_EQ(patch(R"(,"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}])"),
+            R"({"metadata":{"uid":"u"},"status":{"podIP":"10.0.0.2",)"
+            R"("podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"},)"
+            R"({"ip":"fd00::2"}]}})");
+  const std::string same =
+      R"(,"podIP":"10.0.0.2","podIPs":[{"ip":"10.0.0.2"},{"ip":"fd00::2"}])";
+  EXPECT_EQ(patch(same), "");
+  wanted.pod_ips.clear();
+  EXPECT_EQ(patch(same), "");
 }
 
 TEST_F(PodStatusWriterTest, ASecondTimeTheStartStaysAsItIs) {
