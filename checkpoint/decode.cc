@@ -4,6 +4,8 @@
 #include <devmgr/ledger/v1/ledger.pb.h>
 #include <devmgr/manifests.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -397,17 +399,20 @@ absl::StatusOr<Message> Parse(std::string_view bytes, std::string_view key) {
   return message;
 }
 
-/// For records of which there are thousands: parsed where the last one was, so
-/// that its memory serves again, unless it is much.
+/// For records of which there are thousands: what is parsed lies in one block
+/// that goes as a whole, instead of field by field.
 template <typename Message, typename Use>
 auto ParseThen(std::string_view bytes, std::string_view key, Use use)
     -> decltype(use(std::declval<const Message&>())) {
-  constexpr std::size_t kMuch = 64 * 1024;
-  thread_local Message message;
-  DEVMGR_RETURN_IF_ERROR(ParseInto(message, bytes, key));
-  auto result = use(message);
-  if (bytes.size() > kMuch) message = Message();
-  return result;
+  constexpr std::size_t kLeast = 1024;
+  constexpr std::size_t kMost = 64 * 1024;
+  google::protobuf::ArenaOptions options;
+  options.start_block_size = std::clamp(4 * bytes.size(), kLeast, kMost);
+  options.max_block_size = kMost;
+  google::protobuf::Arena arena(options);
+  auto* const message = google::protobuf::Arena::CreateMessage<Message>(&arena);
+  DEVMGR_RETURN_IF_ERROR(ParseInto(*message, bytes, key));
+  return use(*message);
 }
 
 }  // namespace

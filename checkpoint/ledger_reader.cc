@@ -8,10 +8,10 @@
 #include <thread>
 #include <utility>
 
-#include "checkpoint/claim_reader.h"
 #include "checkpoint/codec.h"
 #include "checkpoint/keys.h"
 #include "checkpoint/ledger_store.h"
+#include "checkpoint/piece_reader.h"
 #include "checkpoint/rocksdb_config.h"
 #include "common/status.h"
 
@@ -87,8 +87,7 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
   }
   switch (*kind) {
     case KeyKind::kPod: {
-      DEVMGR_ASSIGN_OR_RETURN(auto pod, DecodePod(value, PrintKey(key)));
-      DEVMGR_RETURN_IF_ERROR(CheckKey(key, PodKey(pod->uid)));
+      DEVMGR_ASSIGN_OR_RETURN(auto pod, ReadPod(key, value));
       state.Put(std::move(pod));
       break;
     }
@@ -146,6 +145,13 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const state::PodRecord>> ReadPod(
+    std::string_view key, std::string_view value) {
+  DEVMGR_ASSIGN_OR_RETURN(auto pod, DecodePod(value, PrintKey(key)));
+  DEVMGR_RETURN_IF_ERROR(CheckKey(key, PodKey(pod->uid)));
+  return pod;
+}
+
 absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> ReadClaim(
     std::string_view key, std::string_view value) {
   DEVMGR_ASSIGN_OR_RETURN(auto claim, DecodeClaim(value, PrintKey(key)));
@@ -171,16 +177,9 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db) {
 absl::StatusOr<state::State> ReadPods(rocksdb::DB& db) {
   state::State state;
   DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
-  const std::string end = PodsEnd();
-  const rocksdb::Slice bound(end);
-  rocksdb::ReadOptions options = ReadAhead();
-  options.iterate_upper_bound = &bound;
-  const std::unique_ptr<rocksdb::Iterator> pods(db.NewIterator(options));
-  for (pods->Seek(PodsBegin()); pods->Valid(); pods->Next()) {
-    DEVMGR_RETURN_IF_ERROR(
-        PutRecord(View(pods->key()), View(pods->value()), state));
-  }
-  DEVMGR_RETURN_IF_ERROR(FromRocksDb(pods->status(), "reading the ledger"));
+  PieceReader<state::PodRecord> pods(db, PodsBegin(), PodsEnd(), &ReadPod);
+  pods.WorkOnTwoThreads();
+  DEVMGR_RETURN_IF_ERROR(pods.MoveTo(state));
   return state;
 }
 
@@ -189,7 +188,8 @@ absl::StatusOr<state::State> ReadState(rocksdb::DB& db,
                                        state::State begun) {
   state::State state = std::move(begun);
   DEVMGR_ASSIGN_OR_RETURN(state.seq, ReadSeq(db));
-  ClaimReader claims(db);
+  PieceReader<state::ClaimRecord> claims(db, ClaimsBegin(), ClaimsEnd(),
+                                         &ReadClaim);
   std::thread reader([&] { claims.Work(); });
   const absl::Status status = ReadAllButClaims(db, state);
   if (meanwhile != nullptr) meanwhile();

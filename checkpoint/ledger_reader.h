@@ -33,11 +33,14 @@ absl::StatusOr<std::uint64_t> ReadSeq(rocksdb::DB& db);
 absl::Status PutRecord(std::string_view key, std::string_view value,
                        state::State& state);
 
-/// The claim of a key and its value; errors as PutRecord.
+/// The pod or claim of a key and its value; errors as PutRecord.
+absl::StatusOr<std::shared_ptr<const state::PodRecord>> ReadPod(
+    std::string_view key, std::string_view value);
 absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> ReadClaim(
     std::string_view key, std::string_view value);
 
-/// Of the projection only the pods, and the number of the last batch.
+/// Of the projection only the pods, and the number of the last batch. Two
+/// threads read.
 absl::StatusOr<state::State> ReadPods(rocksdb::DB& db);
 
 /// The projection. One more thread reads claims; this one reads the other

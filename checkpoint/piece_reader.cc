@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/claim_reader.h"
+#include "checkpoint/piece_reader.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
-#include "checkpoint/keys.h"
-#include "checkpoint/ledger_reader.h"
 #include "checkpoint/rocksdb_config.h"
 #include "common/status.h"
 
@@ -51,11 +50,12 @@ std::vector<std::string> CutPoints(const std::string& first,
   return cuts;
 }
 
-ClaimReader::ClaimReader(rocksdb::DB& db) : db_(db) {
+template <typename Record>
+PieceReader<Record>::PieceReader(rocksdb::DB& db, std::string begin,
+                                 std::string end, Decode decode)
+    : db_(db), decode_(decode) {
   const std::unique_ptr<rocksdb::Iterator> records(
       db.NewIterator(CheckedRead()));
-  const std::string end = ClaimsEnd();
-  std::string begin = ClaimsBegin();
   std::vector<std::string> cuts;
   records->Seek(begin);
   if (records->Valid()) {
@@ -66,40 +66,54 @@ ClaimReader::ClaimReader(rocksdb::DB& db) : db_(db) {
     }
   }
   status_ = FromRocksDb(records->status(), "reading the ledger");
-  cuts.push_back(end);
+  cuts.push_back(std::move(end));
   for (std::string& cut : cuts) {
     pieces_.push_back({std::exchange(begin, cut), std::move(cut), {}, {}});
   }
 }
 
-void ClaimReader::Work() {
+template <typename Record>
+void PieceReader<Record>::Work() {
   for (std::size_t i = taken_++; i < pieces_.size(); i = taken_++) {
     pieces_[i].status = Read(pieces_[i]);
   }
 }
 
-absl::Status ClaimReader::Read(Piece& piece) const {
+template <typename Record>
+void PieceReader<Record>::WorkOnTwoThreads() {
+  if (pieces_.size() == 1) return Work();
+  std::thread other([this] { Work(); });
+  Work();
+  other.join();
+}
+
+template <typename Record>
+absl::Status PieceReader<Record>::Read(Piece& piece) const {
   const rocksdb::Slice bound(piece.end);
   rocksdb::ReadOptions options = CheckedRead();
   options.iterate_upper_bound = &bound;
   const std::unique_ptr<rocksdb::Iterator> records(db_.NewIterator(options));
   for (records->Seek(piece.begin); records->Valid(); records->Next()) {
-    DEVMGR_ASSIGN_OR_RETURN(auto claim,
-                            ReadClaim(records->key().ToStringView(),
-                                      records->value().ToStringView()));
-    piece.claims.push_back(std::move(claim));
+    DEVMGR_ASSIGN_OR_RETURN(auto record,
+                            decode_(records->key().ToStringView(),
+                                    records->value().ToStringView()));
+    piece.records.push_back(std::move(record));
   }
   return FromRocksDb(records->status(), "reading the ledger");
 }
 
-absl::Status ClaimReader::MoveTo(state::State& state) {
+template <typename Record>
+absl::Status PieceReader<Record>::MoveTo(state::State& state) {
   DEVMGR_RETURN_IF_ERROR(status_);
   for (Piece& piece : pieces_) {
     DEVMGR_RETURN_IF_ERROR(piece.status);
-    for (auto& claim : piece.claims) state.Put(std::move(claim));
-    piece.claims.clear();
+    for (auto& record : piece.records) state.Put(std::move(record));
+    piece.records.clear();
   }
   return absl::OkStatus();
 }
+
+template class PieceReader<state::PodRecord>;
+template class PieceReader<state::ClaimRecord>;
 
 }  // namespace devmgr::checkpoint

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/claim_reader.h"
+#include "checkpoint/piece_reader.h"
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
@@ -54,32 +55,58 @@ TEST(CutPointsTest, AreInOrderAndBetweenWhateverTheKeys) {
   });
 }
 
+/// A thousand records, or one, with UIDs of some kind.
+std::vector<std::string> Uids(std::string_view kind) {
+  Luck luck(TestSeed(2));
+  std::vector<std::string> uids;
+  for (int i = 0; i < (kind == "one" ? 1 : 1'000); ++i) {
+    uids.push_back(
+        kind == "number"
+            ? std::to_string(i)
+            : fmt::format("{:08x}-0000-4000-8000-{:012x}", luck(), i));
+  }
+  return uids;
+}
+
+template <typename Record>
+std::shared_ptr<Record> RecordOf(const std::string& uid) {
+  auto record = std::make_shared<Record>();
+  record->uid.value = uid;
+  record->name = {"default", "of-" + uid};
+  return record;
+}
+
 // UIDs of any kind, and of any distribution.
-TEST(ClaimReaderTest, ReadsAllClaims) {
-  for (const std::string kind : {"uuid", "number", "one"}) {
+TEST(PieceReaderTest, ReadsAllPodsAndClaims) {
+  for (const std::string_view kind : {"uuid", "number", "one"}) {
     SCOPED_TRACE(kind);
-    Luck luck(TestSeed(2));
     state::Batch batch;
     batch.seq = 1;
     state::State state;
     state.seq = 1;
-    for (int i = 0; i < (kind == "one" ? 1 : 1'000); ++i) {
-      auto claim = std::make_shared<state::ClaimRecord>();
-      claim->uid.value =
-          kind == "number"
-              ? std::to_string(i)
-              : fmt::format("{:08x}-0000-4000-8000-{:012x}", luck(), i);
-      claim->name = {"default", fmt::format("claim-{}", i)};
+    for (const std::string& uid : Uids(kind)) {
+      const auto pod = RecordOf<state::PodRecord>(uid);
+      pod->phase = state::PodPhase::kReady;
+      pod->answer = std::make_shared<PodDevices>(
+          PodDevices{pod->name, pod->uid, {{.name = "main"}}});
+      batch.decision.changes.emplace_back(state::PutPod{pod});
+      state.Put(pod);
+      const auto claim = RecordOf<state::ClaimRecord>(uid);
       claim->drivers["d.example.com"].allocated = {{"pool", "device", false}};
       batch.decision.changes.emplace_back(state::PutClaim{claim});
-      state.Put(std::move(claim));
+      state.Put(claim);
     }
     const TempFolder folder;
-    ASSERT_TRUE((*OpenRocksDbStore({folder.path() / "state", {}}))
-                    ->Append({&batch, 1})
-                    .ok());
-    const auto store = OpenRocksDbStore({folder.path() / "state", {}});
+    const RocksDbStoreOptions options{.directory = folder.path() / "state",
+                                      .pods_first = true};
+    ASSERT_TRUE((*OpenRocksDbStore(options))->Append({&batch, 1}).ok());
+    const auto store = OpenRocksDbStore(options);
     ASSERT_TRUE(store.ok()) << store.status();
+    const auto pods = (*store)->PodsFirst();
+    ASSERT_TRUE(pods.has_value());
+    EXPECT_EQ(pods->pods.size(), state.pods.size());
+    EXPECT_EQ(pods->pod_names, state.pod_names);
+    EXPECT_TRUE(pods->claims.empty());
     const auto loaded = (*store)->Load();
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     EXPECT_TRUE(*loaded == state);
