@@ -58,6 +58,7 @@ plugin::PluginRegistryOptions PluginOptions(const DeviceManagerOptions& options,
   for (const auto& [resource, timeout] : options.device_plugins.call_timeouts) {
     registry.timeouts[resource] = {timeouts.options, timeout, timeout, timeout};
   }
+  registry.long_lists_apart = true;
   registry.pod_identity_metadata = options.device_plugins.pod_identity_metadata;
   registry.now = host.now;
   registry.on_call = [log = host.log](const ResourceName& resource,

@@ -22,11 +22,13 @@ std::string Describe(const PluginInstance::Identity& identity) {
 }  // namespace
 
 PluginInstance::PluginInstance(Executor& executor, Dialer dialer,
+                               std::shared_ptr<ListParser> parser,
                                InstanceOptions options, Identity identity,
                                std::shared_ptr<peer::FlapGuard> guard,
                                InstanceOwner& owner)
     : executor_(executor),
       dialer_(std::move(dialer)),
+      parser_(std::move(parser)),
       options_(options),
       identity_(std::move(identity)),
       description_(Describe(identity_)),
@@ -171,7 +173,8 @@ void PluginInstance::Listen() {
 
 void PluginInstance::OpenStream() {
   called_at_ = executor_.Now();
-  // Parsed where it comes in, so that a long list holds up nobody's decisions.
+  // Not parsed here, so that a long list holds up no decisions; nor, when it is
+  // long, where it comes in.
   const auto decode = identity_.version.decode_list;
   using List = std::shared_ptr<absl::StatusOr<DeviceList>>;
   const auto take = Resume<List>([](PluginInstance& self, const List& list) {
@@ -179,14 +182,20 @@ void PluginInstance::OpenStream() {
   });
   lists_taken_in_ = 0;
   rpc::StreamEvents events;
-  events.on_message = [take, decode](const std::string& bytes) {
-    take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
+  events.on_message = [take, decode, parser = parser_](std::string bytes) {
+    const std::size_t size = bytes.size();
+    parser->Parse(size, [take, decode, bytes = std::move(bytes)] {
+      take(std::make_shared<absl::StatusOr<DeviceList>>(decode(bytes)));
+    });
   };
-  events.on_end = Resume<absl::Status>([](PluginInstance& self,
-                                          const absl::Status& status) {
+  const auto lose = Resume<absl::Status>([](PluginInstance& self,
+                                            const absl::Status& status) {
     self.Lose(status.ok() ? UnavailableError("the plugin ended ListAndWatch")
                           : WithContext(status, "ListAndWatch"));
   });
+  events.on_end = [lose, parser = parser_](const absl::Status& status) {
+    parser->After([lose, status] { lose(status); });
+  };
   stream_ = connection_->Stream(
       identity_.version.Method(kListMethod), identity_.version.encode_empty(),
       {.unread = rpc::Unread::kKeepNewest}, std::move(events));

@@ -22,6 +22,7 @@
 #include "peer/flap_guard.h"
 #include "plugin/api_version.h"
 #include "plugin/instance_machine.h"
+#include "plugin/list_parser.h"
 #include "plugin/plugins.h"
 #include "rpc/connection.h"
 
@@ -95,7 +96,8 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
 
   /// `executor` and `owner` are borrowed; the owner must outlive the instance
   /// or close it.
-  PluginInstance(Executor& executor, Dialer dialer, InstanceOptions options,
+  PluginInstance(Executor& executor, Dialer dialer,
+                 std::shared_ptr<ListParser> parser, InstanceOptions options,
                  Identity identity, std::shared_ptr<peer::FlapGuard> guard,
                  InstanceOwner& owner);
   ~PluginInstance();
@@ -169,6 +171,7 @@ class PluginInstance : public std::enable_shared_from_this<PluginInstance> {
 
   Executor& executor_;
   const Dialer dialer_;
+  const std::shared_ptr<ListParser> parser_;
   const InstanceOptions options_;
   const Identity identity_;
   const std::string description_;

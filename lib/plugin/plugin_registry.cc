@@ -181,7 +181,7 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
   const auto guard =
       guards_.Of(identity.resource, identity.endpoint, executor_.Now());
   const auto instance = std::make_shared<PluginInstance>(
-      executor_, dialer_, options, std::move(identity), guard,
+      executor_, dialer_, parser_, options, std::move(identity), guard,
       static_cast<InstanceOwner&>(*this));
   instances.push_back(instance);
   instance->Start(std::move(done));

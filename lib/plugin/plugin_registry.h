@@ -13,6 +13,7 @@
 #include "common/executor.h"
 #include "peer/rate_limit.h"
 #include "plugin/limits.h"
+#include "plugin/list_parser.h"
 #include "plugin/plugin_instance.h"
 #include "plugin/plugins.h"
 #include "registration/plugin.h"
@@ -25,6 +26,9 @@ Dialer UnixDialer(rpc::Runtime& runtime, int max_receive_bytes = kMaxListBytes);
 
 struct PluginRegistryOptions {
   InstanceOptions instance;
+  /// Long lists are parsed on a thread of their own, so that they hold up no
+  /// other plugin. Else where they come in, for tests that have one thread.
+  bool long_lists_apart = false;
   /// In place of `instance.timeouts`, by resource.
   std::map<std::string, CallTimeouts> timeouts;
   peer::FlapOptions flap;
@@ -154,6 +158,8 @@ class PluginRegistry final : public Plugins,
   Executor& executor_;
   const Dialer dialer_;
   const PluginRegistryOptions options_;
+  const std::shared_ptr<ListParser> parser_ =
+      std::make_shared<ListParser>(options_.long_lists_apart);
   PluginListener& listener_;
   Generation last_generation_ = 0;
   /// By resource, in the order of registration; also those that connect.

@@ -29,6 +29,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
       plugin::PluginRegistryOptions options;
       options.instance.timeouts = {kCallTimeout, kCallTimeout, kCallTimeout,
                                    kCallTimeout};
+      options.long_lists_apart = true;  // As on a node.
       options.now = [] { return WallTime(); };
       registry_ = std::make_unique<PluginRegistry>(
           *executor_,
