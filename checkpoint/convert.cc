@@ -102,8 +102,8 @@ absl::StatusOr<std::optional<std::string>> LossOf(const std::string& key,
     DEVMGR_ASSIGN_OR_RETURN(const auto claim,
                             DecodeLocalClaim(value, PrintKey(key)));
     return fmt::format(
-        "that this node has allocated claim {}: an older version allocates "
-        "nothing, and its pods wait until somebody does",
+        "that this node has allocated claim {}: an older version allocates no "
+        "claims, and the pods of this one wait",
         api::Quoted(claim->object->metadata.FullName().ToString()));
   }
   return std::nullopt;

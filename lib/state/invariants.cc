@@ -34,6 +34,7 @@ class Checker {
     for (const auto& [uid, claim] : state_.claims) CheckClaim(uid, *claim);
     CheckDevices();
     CheckHolders();
+    CheckLocalClaims();
     CheckIdentities();
     CheckNames();
     return std::move(violations_);
@@ -158,6 +159,28 @@ class Checker {
                   device, resource, std::get<2>(*last).value, pod.value);
       }
       last = &holder;
+    }
+  }
+
+  /// No device is allocated twice here, unless it is shared.
+  void CheckLocalClaims() {
+    std::map<DeviceKey, std::string_view> claims;
+    for (const auto& [uid, claim] : state_.local_claims) {
+      if (claim->uid != uid || claim->object->metadata.uid != uid.value) {
+        Violation("claim '{}' that this node allocates is kept under '{}'",
+                  claim->uid.value, uid.value);
+      }
+      const auto& allocation = claim->object->status.allocation;
+      if (!allocation.has_value()) continue;
+      for (const auto& result : allocation->results) {
+        if (result.admin_access || !result.share_id.empty()) continue;
+        const auto [other, fresh] = claims.emplace(
+            DeviceKey(result.driver, result.pool, result.device), uid.value);
+        if (fresh) continue;
+        Violation(
+            "device '{}' of '{}' is allocated to the claims '{}' and '{}'",
+            result.device, result.driver, other->second, uid.value);
+      }
     }
   }
 

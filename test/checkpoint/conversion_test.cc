@@ -145,6 +145,7 @@ class ConversionToFormat2Test : public ::testing::Test {
     state::State state = Project(FullLedger());
     state.sources.clear();
     state.Erase(state::ContainerId{"c0ffee"});
+    state.Erase(state::LocalClaimUid{"local"});
     return state;
   }
 
@@ -159,12 +160,14 @@ TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
       conversion->lost,
       ElementsAre(HasSubstr("that foreign container c0ffee (pod default/stray) "
                             "holds 5 devices: an older version gives them"),
+                  HasSubstr("that this node has allocated claim "
+                            "'default/a-extended-resources-local'"),
                   HasSubstr("how the source 'directory /m' is recognised"),
-                  HasSubstr("the history up to batch 26 (26 of 26 batches)")));
+                  HasSubstr("the history up to batch 28 (28 of 28 batches)")));
   EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(2));
   const auto records = RawRecords(Dir());
   EXPECT_EQ(records.at(FormatKey()), EncodeNumber(2));
-  EXPECT_EQ(records.at(FirstKey()), EncodeNumber(27));
+  EXPECT_EQ(records.at(FirstKey()), EncodeNumber(29));
   for (const auto& [key, value] : records) {
     EXPECT_FALSE(MayBeIgnored(key));
     EXPECT_NE(KindOf(key), KeyKind::kHolder);
@@ -174,14 +177,14 @@ TEST_F(ConversionToFormat2Test, LosesWhatFormat2DoesNotKnowAndSaysSo) {
 TEST_F(ConversionToFormat2Test, IsShownWithoutChangingAnything) {
   const auto shown = Convert(/*apply=*/false);
   ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->lost.size(), 3);
+  EXPECT_EQ(shown->lost.size(), 4);
   EXPECT_EQ(ReadFile(Dir() / "format"), FormatText(kFormatVersion));
   EXPECT_TRUE(*MustOpen(Dir())->Load() == Project(FullLedger()));
 }
 
 TEST_F(ConversionToFormat2Test, KeepsPodsClaimsAndTheHistorySince) {
   const state::Batch later =
-      MakeBatch(27, state::DecisionKind::kSeen,
+      MakeBatch(29, state::DecisionKind::kSeen,
                 {Put(state::MakePod(PodUid{"later"}, "later",
                                     state::PodPhase::kWaiting))});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
@@ -205,7 +208,7 @@ TEST_F(ConversionToFormat2Test, ForgetsWhatWasTriedForMissingSpecs) {
   state::DriverRecord& driver = claim.drivers["new.example.com"];
   driver.spec_recovery = state::SpecRecovery::kUnprepareFirst;
   const state::Batch later =
-      MakeBatch(27, state::DecisionKind::kRepair, {Put(claim)});
+      MakeBatch(29, state::DecisionKind::kRepair, {Put(claim)});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
   const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();

@@ -300,6 +300,27 @@ TEST_F(InvariantsTest, DevicesOfAContainerAreNamedOnce) {
   EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("twice")));
 }
 
+TEST_F(InvariantsTest, ADeviceIsAllocatedToOneClaimHere) {
+  Put(MakeLocalClaim("c1"));
+  Put(MakeLocalClaim("c2"));
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+  const auto put_with = [&](bool shared) {
+    LocalClaimRecord other = MakeLocalClaim("c2");
+    auto object = std::make_shared<ResourceClaim>(*other.object);
+    auto& result = object->status.allocation->results[0];
+    result.device = "gpu-c1";
+    if (shared) result.share_id = "7f0e1c52-0000-4000-8000-000000000009";
+    other.object = object;
+    Put(other);
+  };
+  put_with(true);
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+  put_with(false);
+  ExpectViolation(
+      "device 'gpu-c1' of 'd.example.com' is allocated to the claims 'c1' and "
+      "'c2'");
+}
+
 class HolderInvariantsTest : public InvariantsTest {
  protected:
   HolderInvariantsTest() {

@@ -130,8 +130,8 @@ inline ForeignHolderRecord MakeHolder(const std::string& id,
   return holder;
 }
 
-/// A claim of the extended resources of `default/a`, allocated here: one device
-/// that uses a counter.
+/// A claim of the extended resources of `default/a`, allocated here: device
+/// `gpu-UID`, which uses a counter.
 inline LocalClaimRecord MakeLocalClaim(const std::string& uid) {
   ResourceClaim claim;
   claim.metadata.name = "a-extended-resources-" + uid;
@@ -153,7 +153,7 @@ inline LocalClaimRecord MakeLocalClaim(const std::string& uid) {
   result.request = exactly.name;
   result.driver = kDriver;
   result.pool = "pool";
-  result.device = "gpu-0";
+  result.device = "gpu-" + uid;
   claim.status.reserved_for = {{"", "pods", "a", kPodA.value}};
   // As it is read: with the handles that old drivers would be called with.
   claim = std::get<ResourceClaim>(
@@ -162,7 +162,7 @@ inline LocalClaimRecord MakeLocalClaim(const std::string& uid) {
       .uid = {uid},
       .origin = ClaimOrigin::kExtendedResources,
       .object = std::make_shared<const ResourceClaim>(std::move(claim)),
-      .counters = {{{kDriver, "pool", "gpu-0"},
+      .counters = {{{kDriver, "pool", "gpu-" + uid},
                     {{{"memory", "slices"}, Quantity{2, 0, "2"}}}}},
       .pod = kPodA,
       .mappings = {{"main", "example.com/gpu", exactly.name}},
