@@ -59,6 +59,7 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
       {kRuntime, "runtime"},
       {kDevices, "devices"},
       {kDeviceClass, "device class"},
+      {kQuota, "quota"},
   });
   return kNames.Of(kind, "unknown");
 }

@@ -20,6 +20,7 @@
 #include "control/explain_refusals.h"
 #include "control/generated_claim.h"
 #include "control/generated_name.h"
+#include "control/quota.h"
 #include "control/reservation.h"
 #include "control/special_claim.h"
 
@@ -46,6 +47,49 @@ absl::StatusOr<std::shared_ptr<const ResourceClaim>> AsStored(
                        decoded.errors.empty()
                            ? "it is no ResourceClaim"
                            : decoded.errors.front().ToString());
+}
+
+/// The pod has or is getting devices, so that it pays for them.
+bool Pays(const Pod& pod, const state::State& state) {
+  const state::PodRecord* record = state.FindPod(PodUid{pod.metadata.uid});
+  return record != nullptr && record->phase != PodPhase::kWaiting &&
+         record->phase != PodPhase::kRejected;
+}
+
+/// Waits while a quota of the pod's namespace does not allow it, and the claims
+/// that would be made for it.
+Verdict CheckQuotas(const Pod& pod,
+                    const std::vector<const ResourceClaim*>& made,
+                    const ProvideInput& input) {
+  const std::string& ns = pod.metadata.ns;
+  const ObjectSnapshot& objects = input.objects;
+  const auto first = objects.quotas.lower_bound(ObjectName{ns, ""});
+  if (first == objects.quotas.end() || first->first.ns != ns) return {};
+  QuotaObjects used;
+  for (const auto& [name, other] : objects.pods) {
+    const bool is_it = other->metadata.uid == pod.metadata.uid;
+    if (name.ns == ns && !is_it && Pays(*other, input.state)) {
+      used.pods.push_back(other.get());
+    }
+  }
+  for (const auto& [name, claim] : objects.claims) {
+    if (name.ns == ns) used.claims.push_back(claim.get());
+  }
+  const auto usage = [&](const QuotaObjects& of) {
+    return UsageOf(ns, of, objects.device_classes, QuotaRule::kStrict);
+  };
+  const QuotaUsage before = usage(used);
+  used.pods.push_back(&pod);
+  used.claims.insert(used.claims.end(), made.begin(), made.end());
+  Verdict verdict;
+  for (const QuotaExcess& excess :
+       ExceededQuotas(ns, objects.quotas, before, usage(used))) {
+    claim::Worsen(verdict, {Verdict::Kind::kWait,
+                            kExceededQuota,
+                            excess.ToString(),
+                            {{WaitingFor::Kind::kQuota, ns}}});
+  }
+  return verdict;
 }
 
 /// What the pod has, or is not to have, is decided already.
@@ -84,6 +128,16 @@ class ClaimProvider::Attempt {
 
   /// Nothing is to be done, or something is missing that others make.
   bool IsEmpty() const { return records_.empty() || lacks_; }
+  /// Claims that would be there, and are not.
+  std::vector<const ResourceClaim*> Made() const {
+    std::vector<const ResourceClaim*> made;
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      const bool is_new = records_[i].origin != ClaimOrigin::kSource &&
+                          records_[i].uid.value.empty();
+      if (is_new) made.push_back(&claims_[i]);
+    }
+    return made;
+  }
   const Verdict& verdict() const { return verdict_; }
 
   /// Those that have no allocation, in their order.
@@ -268,11 +322,17 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   const allocator::Inventory& inventory = inventory_.Follow(
       input.objects, input.node_name, input.driver_registered);
   Attempt attempt(pod, input, inventory_.node());
-  attempt.Collect();
+  // Where no device is known, another party may allocate.
+  const bool has_devices = !input.objects.resource_slices.empty();
+  if (has_devices) attempt.Collect();
   if (attempt.verdict().kind != Verdict::Kind::kAdmit) {
     return Provision{attempt.verdict(), {}, {}};
   }
-  if (attempt.IsEmpty()) return Provision();
+  if (Verdict wait = CheckQuotas(pod, attempt.Made(), input);
+      wait.kind != Verdict::Kind::kAdmit) {
+    return Provision{std::move(wait), {}, {}};
+  }
+  if (!has_devices || attempt.IsEmpty()) return Provision();
   const auto open = attempt.Open();
   if (open.empty()) return attempt.Finish();
   const allocator::AllocatedState& held =

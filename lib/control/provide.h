@@ -27,6 +27,7 @@ namespace devmgr::control {
 // Why a pod waits for its claims, or is rejected over them.
 inline constexpr char kCannotAllocate[] = "CannotAllocateClaims";
 inline constexpr char kClaimInUse[] = "ClaimCannotBeReserved";
+inline constexpr char kExceededQuota[] = "ExceededQuota";
 inline constexpr char kTooManyDevices[] = "TooManyExtendedResources";
 
 /// What counts besides the pod.

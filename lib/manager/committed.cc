@@ -114,6 +114,7 @@ void Manager::WakePods(const Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) {
       freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
+      freed.push_back({WaitingFor::Kind::kQuota, before->name.ns});
     } else if (changes.decision.kind == state::DecisionKind::kForgiven &&
                now->phase == state::PodPhase::kReleasing) {
       // No driver is what this waits for any longer.

@@ -72,9 +72,7 @@ void LocalClaims::Provide(const Pod& original, const Judge& judge,
   Pod pod = control::WithLocalStatus(original, parts_.state);
   const auto objects = parts_.objects.Current();
   if (objects->resource_slices.empty()) {
-    // Whoever allocates claims, it is not this node: it knows of no device.
     without_slices_.insert(PodUid{pod.metadata.uid});
-    return done(Verdict{}, std::move(pod));
   }
   auto provision = provider_.Provide(pod, Input(*objects));
   if (!provision.ok()) return done(provision.status(), std::move(pod));

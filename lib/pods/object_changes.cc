@@ -20,6 +20,10 @@ void AddDriver(const std::string& driver, std::set<WaitingFor>* changed) {
   changed->insert({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
 }
 
+void AddQuota(const std::string& ns, std::set<WaitingFor>* changed) {
+  changed->insert({WaitingFor::Kind::kQuota, ns});
+}
+
 /// Of all drivers: what is different concerns any of them.
 void AddAllDrivers(const ObjectSnapshot& objects,
                    std::set<WaitingFor>* changed) {
@@ -81,6 +85,16 @@ std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
       !after.nodes.SharesAllWith(before.nodes) ||
       !after.claim_templates.SharesAllWith(before.claim_templates);
   if (others) AddAllDrivers(after, &changed);
+  after.quotas.VisitChangesSince(
+      before.quotas, [&](const auto* was, const auto* is) {
+        AddQuota((is != nullptr ? is : was)->first.ns, &changed);
+      });
+  after.claims.VisitChangesSince(before.claims,
+                                 [&](const auto* was, const auto* is) {
+                                   if (is == nullptr) {
+                                     AddQuota(was->first.ns, &changed);
+                                   }
+                                 });
   std::vector<WaitingFor> all(changed.begin(), changed.end());
   after.claims.VisitChangesSince(
       before.claims, [&](const auto* was, const auto* is) {

@@ -62,6 +62,8 @@ pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
       return pb::WaitingFor::KIND_DEVICES;
     case WaitingFor::Kind::kDeviceClass:
       return pb::WaitingFor::KIND_DEVICE_CLASS;
+    case WaitingFor::Kind::kQuota:
+      return pb::WaitingFor::KIND_QUOTA;
   }
   return pb::WaitingFor::KIND_UNSPECIFIED;
 }
@@ -82,6 +84,8 @@ absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
       return WaitingFor::Kind::kDevices;
     case pb::WaitingFor::KIND_DEVICE_CLASS:
       return WaitingFor::Kind::kDeviceClass;
+    case pb::WaitingFor::KIND_QUOTA:
+      return WaitingFor::Kind::kQuota;
     default:
       return InvalidArgumentError(
           "kind {} to wait for is not known to version {}",

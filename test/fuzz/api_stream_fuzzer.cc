@@ -68,7 +68,7 @@ void CheckReflector(std::string_view text, std::size_t size, bool is_listed) {
             "an object is one, or says why not");
   }
   for (const auto& [uid, problem] : reflector.store().problems()) {
-    RequireReadable(problem);
+    RequireReadable(problem.problem);
   }
 }
 

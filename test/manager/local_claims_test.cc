@@ -305,6 +305,36 @@ TEST_F(LocalClaimsTest, PodsThatWentWhileTheNodeWasDownAreReleasedOnce) {
   EXPECT_NE(Allocated("b"), Allocated("c"));
 }
 
+/// The pod waits, and has its turn when another one is gone or the quota is
+/// raised.
+TEST_F(LocalClaimsTest, AL086AQuotaIsNotExceeded) {
+  const auto quota = [](const std::string& hard) {
+    return "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: "
+           "q}\nspec: {hard: {" +
+           hard + "}}\n---\n";
+  };
+  const std::string objects = std::string(kClass) + Slice(4);
+  const std::string two = quota("gpu.deviceclass.resource.k8s.io/devices: 2");
+  node_.Start();
+  node_.Publish(objects + two + GpuPod("a", 2));
+  ASSERT_TRUE(node_.WaitFor("a", PodState::kReady));
+  node_.Publish(objects + two + GpuPod("a", 2) + GpuPod("b", 1));
+  ASSERT_TRUE(node_.WaitForReason("b", "ExceededQuota"));
+  EXPECT_THAT(node_.PodNamed("b").message,
+              HasSubstr("exceeded quota: q, requested: "
+                        "gpu.deviceclass.resource.k8s.io/devices=1, used: "
+                        "gpu.deviceclass.resource.k8s.io/devices=2, limited: "
+                        "gpu.deviceclass.resource.k8s.io/devices=2"));
+  const std::string three = quota("gpu.deviceclass.resource.k8s.io/devices: 3");
+  node_.Publish(objects + three + GpuPod("a", 2) + GpuPod("b", 1));
+  ASSERT_TRUE(node_.WaitFor("b", PodState::kReady));
+  node_.Publish(objects + three + GpuPod("a", 2) + GpuPod("b", 1) +
+                GpuPod("c", 1));
+  ASSERT_TRUE(node_.WaitForReason("c", "ExceededQuota"));
+  node_.Publish(objects + three + GpuPod("b", 1) + GpuPod("c", 1));
+  ASSERT_TRUE(node_.WaitFor("c", PodState::kReady));
+}
+
 /// What is allocated is on disk, or is allocated again.
 TEST_F(LocalClaimsTest, AWriteThatFailsLeavesNothingBehind) {
   for (const auto failure :

@@ -461,6 +461,7 @@ std::string CheckWait(const PodInfo& info, const State& ledger,
     switch (what.kind) {
       case WaitingFor::Kind::kDevices:  // none is published
       case WaitingFor::Kind::kDeviceClass:
+      case WaitingFor::Kind::kQuota:
         return complain("devices", what.name);
       case WaitingFor::Kind::kRuntime:  // there is no source of it
         return complain("runtime", what.name);

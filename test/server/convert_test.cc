@@ -86,7 +86,10 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
                      {WaitingFor::Kind::kDriver, "gpu.example.com"},
                      {WaitingFor::Kind::kPod, "default/old"},
                      {WaitingFor::Kind::kResource, "example.com/gpu"},
-                     {WaitingFor::Kind::kRuntime, "/r.sock"}};
+                     {WaitingFor::Kind::kRuntime, "/r.sock"},
+                     {WaitingFor::Kind::kDevices, "gpu.example.com"},
+                     {WaitingFor::Kind::kDeviceClass, "gpu"},
+                     {WaitingFor::Kind::kQuota, "default"}};
   pod.first_seen = At(7);
   pod.containers = {"a", "b"};
   pod.claims = {"c"};

@@ -45,6 +45,9 @@ ObjectSnapshot SnapshotOf(const std::string& yaml) {
           if constexpr (std::is_same_v<T, ResourceSlice>) {
             Add(&snapshot.resource_slices, object);
           }
+          if constexpr (std::is_same_v<T, ResourceQuota>) {
+            Add(&snapshot.quotas, object);
+          }
           if constexpr (std::is_same_v<T, DeviceTaintRule>) {
             Add(&snapshot.device_taint_rules, object);
           }

@@ -141,6 +141,7 @@ Awaited Look(const WaitingFor& what, const Known& known, Inspector& inspector) {
       });
       break;
     case WaitingFor::Kind::kDeviceClass:
+    case WaitingFor::Kind::kQuota:
       break;
   }
   return awaited;
@@ -245,6 +246,7 @@ Json ItemOf(const Awaited& awaited) {
       item["plugins"] = ItemsOf(awaited.plugins);
       break;
     case WaitingFor::Kind::kDeviceClass:
+    case WaitingFor::Kind::kQuota:
       break;
     case WaitingFor::Kind::kClaim:
       item["claims"] = ItemsOf(awaited.claims);
@@ -417,6 +419,11 @@ void PrintAwaited(const Session& session, Inspector& inspector,
     case WaitingFor::Kind::kDeviceClass:
       session.out() << "Its pods are judged again when the class is created or "
                        "changed.\n";
+      return;
+    case WaitingFor::Kind::kQuota:
+      session.out()
+          << "Its pods are judged again when a quota of the namespace "
+             "changes, or a pod or claim of it is gone.\n";
       return;
   }
 }

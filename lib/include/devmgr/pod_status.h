@@ -55,7 +55,7 @@ struct ReportedPodStatus {
   std::string message;
   std::optional<WallTime> start_time;
   std::int64_t observed_generation = 0;  ///< 0: the server knows none.
-  std::vector<std::string> pod_ips;  ///< Empty: nothing is said of them.
+  std::vector<std::string> pod_ips;      ///< Empty: nothing is said of them.
   std::vector<Condition> conditions;
   std::vector<ReportedContainerStatus> init_containers;
   /// Empty, as of a pod that was rejected: nothing is said of containers.

@@ -46,12 +46,14 @@ struct WaitingFor {
     kRuntime,
     kDevices,      ///< Devices for claims that this node allocates.
     kDeviceClass,  ///< The same: what a class says.
+    kQuota,        ///< Quotas allow more, or less is used of them.
   };
   static constexpr char kAnyDriver[] = "*";  ///< Of kDevices.
   Kind kind = Kind::kClaim;
   /// `namespace/name` of a claim or pod, a driver name, a resource name; of a
   /// container runtime its socket (RuntimeSource::Describe); of devices the
-  /// driver that publishes them, or kAnyDriver; the name of a class.
+  /// driver that publishes them, or kAnyDriver; the name of a class; of
+  /// quotas their namespace.
   std::string name;
   friend auto operator<=>(const WaitingFor&, const WaitingFor&) = default;
 };
