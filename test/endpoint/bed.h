@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "endpoint/endpoint.h"
-#include "endpoint/file_journal.h"
+#include "endpoint/failing_journal.h"
 #include "endpoint/tls_client.h"
 #include "endpoint/wire_encoder.h"
 #include "support/mailbox.h"
@@ -97,7 +97,7 @@ struct EndpointBed {
   }
 
   TempFolder folder;
-  FileJournal journal;
+  FailingJournal journal;
   EndpointOptions options;
   Mailbox<DriverChange> changes;
   std::unique_ptr<Endpoint> endpoint;

@@ -175,6 +175,7 @@ def check_tree(tap, tree, options, inner_rooms):
                    if f.startswith('bin/')),
             sorted(options.programs), 'the programs are installed')
   for name, namespace in (('devmgr', 'devmgr::'),
+                          ('devmgr_endpoint', 'devmgr::'),
                           ('devmgr_testing', 'devmgr::testing::')):
     check_library(tap, tree, name, namespace, options.soversion, inner_rooms)
 

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The public face of the room: the endpoint as a source of slices, and what it
+// shows of claims.
+#include <devmgr/driver_endpoint.h>
+#include <devmgr/manifests.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "common/run_on.h"
+#include "common/status.h"
+#include "endpoint/endpoint.h"
+#include "endpoint/file_journal.h"
+#include "endpoint/node_uid.h"
+
+namespace devmgr {
+namespace {
+
+using endpoint::DriverChange;
+using endpoint::Endpoint;
+
+using Slices = ObjectMap<ResourceSlice>;
+
+/// Null for what is none: the endpoint has checked what it took.
+std::shared_ptr<const ResourceSlice> SliceOf(const std::string& json,
+                                             const std::string& node_name) {
+  DecodedManifest decoded = DecodeManifest(json, "ResourceSlice", node_name);
+  auto* slice = decoded.objects.size() == 1
+                    ? std::get_if<ResourceSlice>(&decoded.objects[0].object)
+                    : nullptr;
+  if (slice == nullptr) return nullptr;
+  return std::make_shared<const ResourceSlice>(std::move(*slice));
+}
+
+std::string NodeJson(const std::string& name, const std::string& uid) {
+  const nlohmann::json node = {{"apiVersion", "v1"},
+                               {"kind", "Node"},
+                               {"metadata", {{"name", name}, {"uid", uid}}}};
+  return node.dump();
+}
+
+/// The objects of one source, and slices that are set here.
+class SourceWithSlices final : public ObjectSource {
+ public:
+  explicit SourceWithSlices(ObjectSource& objects) : objects_(objects) {
+    Join();
+  }
+
+  /// Reads a claim anew: shows it to drivers, and then calls back.
+  using ShowClaims = std::function<void(std::function<void(absl::Status)>)>;
+  void OnRefresh(ShowClaims show) { show_ = std::move(show); }
+
+  void SetSlice(const std::string& name,
+                std::shared_ptr<const ResourceSlice> slice) {
+    {
+      MutexLock lock(mutex_);
+      if (slice == nullptr) {
+        slices_.erase(ObjectName{"", name});
+      } else {
+        slices_.insert_or_assign(ObjectName{"", name}, std::move(slice));
+      }
+    }
+    OnChange();
+  }
+
+  std::shared_ptr<const ObjectSnapshot> Snapshot() const override {
+    MutexLock lock(mutex_);
+    return joined_;
+  }
+  void Subscribe(std::function<void()> changed) override {
+    {
+      MutexLock lock(call_mutex_);
+      changed_ = std::move(changed);
+    }
+    objects_.Subscribe([this] { OnChange(); });
+    Join();
+  }
+  void Unsubscribe() override {
+    objects_.Unsubscribe();
+    MutexLock lock(call_mutex_);
+    changed_ = nullptr;
+  }
+  std::string Describe() const override { return objects_.Describe(); }
+  void Mark(const std::string& id, std::uint64_t watch) override {
+    objects_.Mark(id, watch);
+  }
+  bool Refresh(ObjectKind kind, const ObjectName& name,
+               std::function<void(const absl::Status&)> done) override {
+    if (kind != ObjectKind::kResourceClaim) {
+      return objects_.Refresh(kind, name, std::move(done));
+    }
+    const auto show = [this, done] { show_(done); };
+    const bool reads = objects_.Refresh(
+        kind, name, [this, show, done](const absl::Status& status) {
+          if (!status.ok()) return done(status);
+          Join();
+          show();
+        });
+    if (!reads) show();
+    return true;
+  }
+
+ private:
+  void Join() {
+    const auto objects = objects_.Snapshot();
+    auto joined = std::make_shared<ObjectSnapshot>(*objects);
+    MutexLock lock(mutex_);
+    for (const auto& [name, slice] : slices_) {
+      joined->resource_slices.insert_or_assign(name, slice);
+    }
+    joined_ = std::move(joined);
+  }
+  void OnChange() {
+    Join();
+    MutexLock lock(call_mutex_);
+    if (changed_) changed_();
+  }
+
+  ObjectSource& objects_;
+  ShowClaims show_;
+  mutable Mutex mutex_;
+  Slices slices_ DEVMGR_GUARDED_BY(mutex_);
+  std::shared_ptr<const ObjectSnapshot> joined_ DEVMGR_GUARDED_BY(mutex_);
+  Mutex call_mutex_;
+  std::function<void()> changed_ DEVMGR_GUARDED_BY(call_mutex_);
+};
+
+class NodeEndpoint final : public DriverEndpoint {
+ public:
+  NodeEndpoint(const DriverEndpointOptions& options, ObjectSource& objects)
+      : options_(options),
+        journal_(options.state_dir / "objects"),
+        executor_(ThreadExecutor::Start("devmgr-claims")),
+        source_(objects) {
+    source_.OnRefresh([this](std::function<void(absl::Status)> done) {
+      executor_->Post([this, done] { done(ShowClaims()); });
+    });
+  }
+  ~NodeEndpoint() override {
+    ShowObjectsOf(nullptr);
+    executor_->Stop();
+    endpoint_.reset();
+  }
+
+  absl::Status Begin() {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const std::string uid,
+        endpoint::KeepNodeUid(options_.state_dir / "node-uid"));
+    endpoint::EndpointOptions options;
+    options.node_name = options_.node_name;
+    options.node_uid = uid;
+    options.drivers = options_.drivers;
+    options.kubeconfig_dir = options_.kubeconfig_dir;
+    options.address = options_.address;
+    options.port = options_.port;
+    options.on_change = [this](const DriverChange& change) {
+      if (change.kind != DriverChange::Kind::kSlice) return;
+      source_.SetSlice(change.name,
+                       change.json.empty()
+                           ? nullptr
+                           : SliceOf(change.json, options_.node_name));
+    };
+    DEVMGR_ASSIGN_OR_RETURN(endpoint_, Endpoint::Start(options, journal_));
+    // Slices name it as their owner.
+    DEVMGR_RETURN_IF_ERROR(
+        endpoint_->SetObjects("Node", {NodeJson(options_.node_name, uid)}));
+    for (const std::string& json : endpoint_->Objects("ResourceSlice")) {
+      auto slice = SliceOf(json, options_.node_name);
+      if (slice != nullptr) {
+        const std::string name = slice->metadata.name;
+        source_.SetSlice(name, std::move(slice));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  ObjectSource& source() override { return source_; }
+  std::string server() const override { return endpoint_->server(); }
+
+  void ShowObjectsOf(
+      std::function<std::shared_ptr<const ObjectSnapshot>()> objects) override {
+    RunOn(*executor_, [&] { objects_ = std::move(objects); });
+  }
+  void OnObjects() override {
+    executor_->Post([this] {
+      const absl::Status status = ShowClaims();
+      const std::string problem = status.ok() ? "" : MessageOf(status);
+      if (std::exchange(problem_, problem) == problem || problem.empty()) {
+        return;
+      }
+      if (options_.log) options_.log(LogLevel::kWarning, problem);
+    });
+  }
+
+ private:
+  /// Claims as they are now; what could not be shown is tried again with the
+  /// next change, and before a prepare.
+  absl::Status ShowClaims() {
+    if (!objects_) return absl::OkStatus();
+    const auto now = objects_();
+    now->claims.VisitChangesSince(shown_, [&](const auto* was, const auto* is) {
+      if (was != nullptr) claims_.erase(was->first);
+      // Drivers see no others.
+      if (is != nullptr && is->second->status.allocation.has_value()) {
+        claims_[is->first] = EncodeResourceClaim(*is->second);
+      }
+    });
+    std::vector<std::string> all;
+    for (const auto& [name, json] : claims_) all.push_back(json);
+    DEVMGR_RETURN_IF_ERROR(WithContext(
+        endpoint_->SetObjects("ResourceClaim", all), "show claims to drivers"));
+    shown_ = now->claims;
+    return absl::OkStatus();
+  }
+
+  const DriverEndpointOptions options_;
+  endpoint::FileJournal journal_;
+  const std::unique_ptr<ThreadExecutor> executor_;
+  SourceWithSlices source_;
+  std::unique_ptr<Endpoint> endpoint_;
+  // On the executor.
+  std::function<std::shared_ptr<const ObjectSnapshot>()> objects_;
+  ObjectMap<ResourceClaim> shown_;
+  std::map<ObjectName, std::string> claims_;  ///< As JSON.
+  std::string problem_;                       ///< That was logged last.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DriverEndpoint>> DriverEndpoint::Start(
+    const DriverEndpointOptions& options, ObjectSource& objects) {
+  if (options.node_name.empty()) {
+    return InvalidArgumentError(
+        "the endpoint for drivers needs the name of the node");
+  }
+  auto made = std::make_unique<NodeEndpoint>(options, objects);
+  DEVMGR_RETURN_IF_ERROR(made->Begin());
+  return made;
+}
+
+}  // namespace devmgr

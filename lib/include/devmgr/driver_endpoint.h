@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An API endpoint on the node for DRA drivers, which publish their
+// ResourceSlices to an API server and read claims from one: where there is
+// none, unmodified drivers use this one. Of library `devmgr_endpoint`.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <devmgr/export.h>
+#include <devmgr/host.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace devmgr {
+
+struct DriverEndpointOptions {
+  /// As DeviceManagerOptions::node_name. Must not be empty.
+  std::string node_name;
+  /// Where slices are kept, and what drivers say of devices. Belongs to one
+  /// process at a time.
+  std::filesystem::path state_dir;
+  /// Where each driver finds its kubeconfig, by its name, of mode 0600; beside
+  /// them tokens, certificates and the files that a container needs.
+  std::filesystem::path kubeconfig_dir;
+  /// Names of the drivers that may connect.
+  std::vector<std::string> drivers;
+  std::string address = "127.0.0.1";
+  /// 0: the one that it had last if that is free, or else one that is free.
+  std::uint16_t port = 0;
+  /// Hears what is wrong: claims that cannot be shown, once for each reason.
+  /// Called on a thread of the endpoint; may be null.
+  LogSink log;
+};
+
+/// Serves drivers over HTTPS, each with a token of its own and the rights of
+/// one driver on this node: its slices, and the claims that have its devices.
+/// What it shows of a claim is there before the claim's first prepare, as
+/// drivers read claims when they are called. Has two threads. Thread-safe.
+class DEVMGR_EXPORT DriverEndpoint {
+ public:
+  /// `objects`, borrowed, has everything but what drivers publish.
+  ///   InvalidArgument  options that cannot be used; the name of a driver
+  ///   Unavailable      the address cannot be listened at, or a file not
+  ///                    written
+  ///   DataLoss         what is kept in `state_dir` cannot be read
+  static absl::StatusOr<std::unique_ptr<DriverEndpoint>> Start(
+      const DriverEndpointOptions& options, ObjectSource& objects);
+  virtual ~DriverEndpoint() = default;
+
+  /// `objects` and the slices of drivers: what the manager is to have as
+  /// Host::objects. Lives as long as this.
+  virtual ObjectSource& source() = 0;
+
+  /// Shows drivers the claims as `objects` has them, DeviceManager::Objects;
+  /// it is called on a thread of this, until it is replaced. Null ends that:
+  /// no call of it runs after this returns.
+  virtual void ShowObjectsOf(
+      std::function<std::shared_ptr<const ObjectSnapshot>()> objects) = 0;
+  /// What `objects` returns is different
+  /// (DeviceManagerObserver::OnObjects). Never blocks.
+  virtual void OnObjects() = 0;
+
+  /// `https://127.0.0.1:41234`
+  virtual std::string server() const = 0;
+};
+
+}  // namespace devmgr

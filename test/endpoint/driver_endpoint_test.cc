@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The endpoint as a program has it: a source of what drivers publish, and what
+// it shows them of claims.
+#include <devmgr/driver_endpoint.h>
+#include <devmgr/manifests.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "endpoint/bed.h"
+#include "support/mailbox.h"
+
+namespace devmgr {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using Bed = endpoint::EndpointBed;
+
+class DriverEndpointTest : public ::testing::Test {
+ protected:
+  DriverEndpointTest() {
+    options_.node_name = "n1";
+    options_.state_dir = folder_.path() / "state";
+    options_.kubeconfig_dir = folder_.path() / "kubeconfig";
+    options_.drivers = {endpoint::kDriver};
+    options_.log = [this](LogLevel, std::string_view line) {
+      log_.Put(std::string(line));
+    };
+    ObjectSnapshot objects;
+    objects.complete = true;
+    files_->Publish(std::move(objects));
+  }
+
+  void Start() {
+    auto started = DriverEndpoint::Start(options_, *files_);
+    ASSERT_TRUE(started.ok()) << started.status();
+    endpoint_ = *std::move(started);
+    endpoint_->source().Subscribe([this] { changes_.Put(0); });
+  }
+  void Stop() {
+    endpoint_->source().Unsubscribe();
+    endpoint_.reset();
+  }
+  endpoint::Reply Call(const std::string& method, const std::string& target,
+                       const std::string& body = "") const {
+    const std::string server = endpoint_->server();
+    const int port = std::stoi(server.substr(server.rfind(':') + 1));
+    endpoint::TlsClient client(static_cast<std::uint16_t>(port),
+                               options_.kubeconfig_dir / ".tls/ca.crt");
+    return client.Call(
+        method, target,
+        endpoint::TextOf(options_.kubeconfig_dir / ".serviceaccount" /
+                         endpoint::kDriver / "token"),
+        body, "application/json");
+  }
+  ObjectMap<ResourceSlice> Slices() const {
+    return endpoint_->source().Snapshot()->resource_slices;
+  }
+
+  const TempFolder folder_;
+  DriverEndpointOptions options_;
+  const std::unique_ptr<MemoryObjectSource> files_ =
+      MemoryObjectSource::Create();
+  Mailbox<std::string> log_;
+  Mailbox<int> changes_;
+  std::unique_ptr<DriverEndpoint> endpoint_;
+};
+
+TEST_F(DriverEndpointTest, WhatADriverPublishesIsAnObjectOfTheSource) {
+  Start();
+  EXPECT_THAT(Slices(), IsEmpty());
+  EXPECT_TRUE(endpoint_->source().Snapshot()->complete);
+  EXPECT_EQ(Call("POST", endpoint::kSlices, Bed::Slice("s").dump()).code, 201);
+  changes_.Take();
+  const auto slices = Slices();
+  ASSERT_THAT(slices, SizeIs(1));
+  EXPECT_EQ(slices.begin()->second->driver, endpoint::kDriver);
+  EXPECT_THAT(slices.begin()->second->devices, SizeIs(1));
+
+  Stop();
+  Start();
+  EXPECT_THAT(Slices(), SizeIs(1));
+  EXPECT_EQ(Call("DELETE", std::string(endpoint::kSlices) + "/s").code, 200);
+  changes_.Take();
+  EXPECT_THAT(Slices(), IsEmpty());
+  Stop();
+}
+
+/// The official helper reads it before it publishes anything.
+TEST_F(DriverEndpointTest, ADriverFindsItsNode) {
+  Start();
+  const auto node = Call("GET", "/api/v1/nodes/n1");
+  EXPECT_EQ(node.code, 200);
+  const auto uid = node.json()["metadata"]["uid"].get<std::string>();
+  EXPECT_THAT(uid, SizeIs(36));
+  Stop();
+  Start();
+  EXPECT_EQ(Call("GET", "/api/v1/nodes/n1").json()["metadata"]["uid"], uid);
+  Stop();
+}
+
+TEST_F(DriverEndpointTest, ObjectsOfFilesStayBesideThem) {
+  Start();
+  EXPECT_EQ(Call("POST", endpoint::kSlices, Bed::Slice("s").dump()).code, 201);
+  changes_.Take();
+  ObjectSnapshot objects;
+  auto pod = std::make_shared<Pod>();
+  pod->metadata.name = "p";
+  objects.pods.insert_or_assign(ObjectName{"default", "p"}, pod);
+  files_->Publish(std::move(objects));
+  changes_.Take();
+  const auto joined = endpoint_->source().Snapshot();
+  EXPECT_THAT(joined->pods, SizeIs(1));
+  EXPECT_THAT(joined->resource_slices, SizeIs(1));
+  EXPECT_FALSE(joined->complete);
+  Stop();
+}
+
+/// A driver that is called reads the claim: it has to be there by then.
+TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
+  Start();
+  DecodedManifest decoded =
+      DecodeManifest(Bed::Claim("c"), "test", options_.node_name);
+  ASSERT_THAT(decoded.objects, SizeIs(1));
+  auto objects = std::make_shared<ObjectSnapshot>();
+  objects->claims.insert_or_assign(
+      ObjectName{"default", "c"},
+      std::make_shared<const ResourceClaim>(
+          std::get<ResourceClaim>(decoded.objects[0].object)));
+  EXPECT_EQ(Call("GET", endpoint::kClaim).code, 404);
+  Mailbox<absl::Status> shown;
+  endpoint_->ShowObjectsOf([objects] { return objects; });
+  EXPECT_TRUE(endpoint_->source().Refresh(
+      ObjectKind::kResourceClaim, {"default", "c"},
+      [&](const absl::Status& status) { shown.Put(status); }));
+  EXPECT_TRUE(shown.Take().value().ok());
+  const auto reply = Call("GET", endpoint::kClaim);
+  EXPECT_EQ(reply.code, 200);
+  EXPECT_EQ(reply.json()["metadata"]["uid"], "u-c");
+
+  // It is gone with the next change.
+  endpoint_->ShowObjectsOf(
+      [] { return std::make_shared<const ObjectSnapshot>(); });
+  endpoint_->OnObjects();
+  EXPECT_TRUE(endpoint_->source().Refresh(
+      ObjectKind::kResourceClaim, {"default", "c"},
+      [&](const absl::Status& status) { shown.Put(status); }));
+  EXPECT_TRUE(shown.Take().value().ok());
+  EXPECT_EQ(Call("GET", endpoint::kClaim).code, 404);
+  Stop();
+}
+
+TEST_F(DriverEndpointTest, SaysWhatKeepsItFromStarting) {
+  options_.node_name.clear();
+  auto started = DriverEndpoint::Start(options_, *files_);
+  EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
+  options_.node_name = "n1";
+  options_.drivers = {"No Driver"};
+  started = DriverEndpoint::Start(options_, *files_);
+  EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(started.status().message()), HasSubstr("No Driver"));
+}
+
+}  // namespace
+}  // namespace devmgr
