@@ -11,40 +11,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "devmgrd/config_values.h"
 #include "devmgrd/control_users.h"
+#include "devmgrd/driver_endpoint_config.h"
 #include "devmgrd/listen_address.h"
 
 namespace devmgrd {
 namespace {
-
-template <typename... Args>
-absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
-  const std::string text = fmt::format(format, std::forward<Args>(args)...);
-  return absl::InvalidArgumentError(absl::string_view(text));
-}
-
-/// For messages: short and plain ASCII, with the escapes of JSON.
-std::string Shown(std::string_view text, std::size_t limit = 80) {
-  using Json = nlohmann::json;
-  std::string shown = Json(std::string(text.substr(0, limit)))
-                          .dump(-1, ' ', true, Json::error_handler_t::replace);
-  shown = shown.substr(1, shown.size() - 2);  // its quotes
-  return text.size() > limit ? shown + "..." : shown;
-}
-
-bool IsUtf8(const std::string& text) {
-  try {
-    return !nlohmann::json(text).dump().empty();
-  } catch (const nlohmann::json::exception&) {
-    return false;  // it writes nothing else
-  }
-}
-
-bool HasControlCharacters(const std::string& text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-  });
-}
 
 /// The keys that hold one text, and where it goes.
 using Setter = std::function<void(Config&, const std::string&)>;
@@ -100,56 +73,13 @@ const std::map<std::string, bool Config::*>& BoolKeys() {
   return *keys;
 }
 
-std::string Where(const std::string& file, const YAML::Node& node) {
-  return fmt::format("{}:{}", file, node.Mark().line + 1);
-}
-
-/// No name or path has what would garble logs and end paths early.
-absl::Status CheckText(const YAML::Node& value, const std::string& file,
-                       const std::string& key) {
-  if (!value.IsScalar()) {
-    return Invalid("{}: {}: must be a text", Where(file, value), key);
-  }
-  if (HasControlCharacters(value.Scalar())) {
-    return Invalid("{}: {}: '{}' has control characters", Where(file, value),
-                   key, Shown(value.Scalar()));
-  }
-  // The file is, but yaml-cpp 0.7 reads the escapes `\N` and `\_` as one byte.
-  if (!IsUtf8(value.Scalar())) {
-    return Invalid("{}: {}: '{}' is not UTF-8", Where(file, value), key,
-                   Shown(value.Scalar()));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadDirectories(const YAML::Node& value, const std::string& file,
                              Config* config) {
-  if (!value.IsSequence()) {
-    return Invalid("{}: cdiSpecDirs: must be a list of directories",
-                   Where(file, value));
-  }
-  config->cdi_spec_dirs.clear();
-  for (const YAML::Node& item : value) {
-    absl::Status status = CheckText(item, file, "cdiSpecDirs");
-    if (!status.ok()) return status;
-    config->cdi_spec_dirs.emplace_back(item.Scalar());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadControlUsers(const YAML::Node& value, const std::string& file,
-                              Config* config) {
-  if (!value.IsSequence()) {
-    return Invalid("{}: controlUsers: must be a list of users",
-                   Where(file, value));
-  }
-  config->control_users.clear();
-  for (const YAML::Node& item : value) {
-    absl::Status status = CheckText(item, file, "controlUsers");
-    if (!status.ok()) return status;
-    config->control_users.push_back(item.Scalar());
-  }
-  return absl::OkStatus();
+  std::vector<std::string> directories;
+  absl::Status status =
+      ReadTexts(value, file, "cdiSpecDirs", "directories", &directories);
+  config->cdi_spec_dirs.assign(directories.begin(), directories.end());
+  return status;
 }
 
 absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
@@ -170,28 +100,6 @@ absl::Status ReadGateMap(const YAML::Node& value, const std::string& file,
     config->feature_gates[gate.first.Scalar()] = on;
   }
   return absl::OkStatus();
-}
-
-absl::Status ReadBool(const YAML::Node& value, const std::string& file,
-                      const std::string& key, bool* to) {
-  if (value.IsScalar() && YAML::convert<bool>::decode(value, *to)) {
-    return absl::OkStatus();
-  }
-  return Invalid("{}: {}: must be true or false", Where(file, value), key);
-}
-
-template <typename Number>
-absl::Status ReadPositive(const YAML::Node& value, const std::string& file,
-                          const std::string& key, Number* to) {
-  Number number{};
-  if (value.IsScalar() && YAML::convert<Number>::decode(value, number) &&
-      number > 0 && number <= 1'000'000) {
-    *to = number;
-    return absl::OkStatus();
-  }
-  return Invalid("{}: {}: must be a {}number above 0, up to 1000000",
-                 Where(file, value), key,
-                 std::is_integral_v<Number> ? "whole " : "");
 }
 
 absl::Status ReadApiServer(const YAML::Node& value, const std::string& file,
@@ -355,8 +263,8 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
   std::vector<std::string> known = {
-      "apiServer", "cdiSpecDirs",  "controlUsers", "debtPolicy",
-      "draApis",   "featureGates", "healthPolicy"};
+      "apiServer", "cdiSpecDirs",    "controlUsers", "debtPolicy",
+      "draApis",   "driverEndpoint", "featureGates", "healthPolicy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -369,7 +277,12 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   const std::string name = key.IsScalar() ? key.Scalar() : "";
   if (name == "apiServer") return ReadApiServer(value, file, config);
   if (name == "cdiSpecDirs") return ReadDirectories(value, file, config);
-  if (name == "controlUsers") return ReadControlUsers(value, file, config);
+  if (name == "controlUsers") {
+    return ReadTexts(value, file, name, "users", &config->control_users);
+  }
+  if (name == "driverEndpoint") {
+    return ReadDriverEndpoint(value, file, &config->driver_endpoint);
+  }
   if (name == "draApis") return ReadDraApis(value, file, config);
   if (name == "featureGates") return ReadGateMap(value, file, config);
   if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
@@ -413,6 +326,7 @@ Config ConfigBelow(const std::filesystem::path& root) {
   // Where stock drivers write is looked at, too; what lies below the root wins.
   config.cdi_spec_dirs.push_back(root / "cdi");
   config.endpoint = root / "devmgr.sock";
+  config.driver_endpoint.kubeconfig_dir = root / "kubeconfig";
   return config;
 }
 
@@ -486,6 +400,12 @@ absl::Status CheckConfig(const Config& config) {
     return Invalid(
         "apiServer: nodeName must be set: it says which pods are this node's");
   }
+  if (HasApiServer(config) && config.authority == "node") {
+    return Invalid(
+        "authority: node does not go with apiServer: the control plane "
+        "allocates the claims of its pods, and what this node allocated would "
+        "not be written to the server");
+  }
   if (config.node_agent && !HasApiServer(config)) {
     return Invalid(
         "apiServer: nodeAgent is of no use without kubeconfig or inCluster: "
@@ -511,6 +431,9 @@ absl::Status CheckConfig(const Config& config) {
   if (const auto users = FindUsers(config.control_users); !users.ok()) {
     return Invalid("controlUsers: {}",
                    Shown(std::string(users.status().message()), 500));
+  }
+  if (absl::Status status = CheckDriverEndpoint(config); !status.ok()) {
+    return status;
   }
   if (config.metrics_address.empty()) return absl::OkStatus();
   const auto address = ParseListenAddress(config.metrics_address);
@@ -541,6 +464,7 @@ std::string PrintConfig(const Config& config) {
     out << directory.string();
   }
   out << YAML::EndSeq;
+  PrintDriverEndpoint(config.driver_endpoint, out);
   text("endpoint", config.endpoint.string());
   text("runtimeEndpoint", config.runtime_endpoint.string());
   out << YAML::Key << "controlUsers" << YAML::Value << config.control_users;

@@ -14,6 +14,19 @@
 
 namespace devmgrd {
 
+/// The endpoint at which DRA drivers find the API that they know, where there
+/// is no API server.
+struct DriverEndpointConfig {
+  /// `IP:PORT`; port 0: the one that it had last, or a free one.
+  std::string listen = "127.0.0.1:0";
+  /// Where each driver finds its kubeconfig.
+  std::filesystem::path kubeconfig_dir = "/etc/devmgr/kubeconfig";
+  /// That may connect; none: nothing is served.
+  std::vector<std::string> drivers;
+  friend bool operator==(const DriverEndpointConfig&,
+                         const DriverEndpointConfig&) = default;
+};
+
 /// The options of devmgrd, in a file or by flags. Defaults are those of a
 /// system service.
 struct Config {
@@ -39,6 +52,7 @@ struct Config {
   std::vector<std::filesystem::path> cdi_spec_dirs = {"/etc/cdi",
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
+  DriverEndpointConfig driver_endpoint;
   /// Of the container runtime, which is asked what it runs; empty: it is not.
   std::filesystem::path runtime_endpoint;
   /// Users that may use the control service: UIDs or names.

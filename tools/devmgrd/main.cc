@@ -5,6 +5,7 @@
 #include <devmgr/api_server.h>
 #include <devmgr/control.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/driver_endpoint.h>
 #include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
 #include <devmgr/runtime_source.h>
@@ -294,8 +295,11 @@ struct Objects {
   std::unique_ptr<devmgr::ObjectSource> manifests;
   std::unique_ptr<devmgr::ApiServerSource> api_server;
   std::unique_ptr<devmgr::ObjectSource> both;
+  /// Null: drivers publish elsewhere.
+  std::unique_ptr<devmgr::DriverEndpoint> endpoint;
 
   devmgr::ObjectSource& source() const {
+    if (endpoint != nullptr) return endpoint->source();
     if (both != nullptr) return *both;
     return api_server != nullptr ? *api_server : *manifests;
   }
@@ -303,6 +307,50 @@ struct Objects {
   devmgr::ObjectSink* sink() const {
     return api_server != nullptr ? &api_server->Sink() : nullptr;
   }
+};
+
+absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> StartDriverEndpoint(
+    const Config& config, devmgr::ObjectSource& objects) {
+  const auto address =
+      devmgrd::ParseListenAddress(config.driver_endpoint.listen);
+  if (!address.ok()) return address.status();
+  devmgr::DriverEndpointOptions options;
+  options.node_name = config.node_name;
+  options.state_dir = config.state_dir / "endpoint";
+  options.kubeconfig_dir = config.driver_endpoint.kubeconfig_dir;
+  options.drivers = config.driver_endpoint.drivers;
+  options.address = address->host;
+  options.port = address->port;
+  options.log = Log;
+  auto endpoint = devmgr::DriverEndpoint::Start(options, objects);
+  if (!endpoint.ok()) {
+    const std::string message = "driverEndpoint: " + Text(endpoint.status());
+    return absl::Status(endpoint.status().code(), absl::string_view(message));
+  }
+  spdlog::info("drivers publish at {}; their kubeconfigs are in {}",
+               (*endpoint)->server(), options.kubeconfig_dir.string());
+  return endpoint;
+}
+
+/// Shows drivers the claims as the manager has them, as long as it is there.
+class ClaimsForDrivers final : public devmgr::DeviceManagerObserver {
+ public:
+  explicit ClaimsForDrivers(devmgr::DriverEndpoint* endpoint)
+      : endpoint_(endpoint) {}
+  void Attach(devmgr::DeviceManager& manager) {
+    if (endpoint_ == nullptr) return;
+    endpoint_->ShowObjectsOf([&manager] { return manager.Objects(); });
+    endpoint_->OnObjects();
+  }
+  void Detach() {
+    if (endpoint_ != nullptr) endpoint_->ShowObjectsOf(nullptr);
+  }
+  void OnObjects() override {
+    if (endpoint_ != nullptr) endpoint_->OnObjects();
+  }
+
+ private:
+  devmgr::DriverEndpoint* const endpoint_;
 };
 
 absl::StatusOr<Objects> OpenObjects(
@@ -313,7 +361,13 @@ absl::StatusOr<Objects> OpenObjects(
     objects.manifests =
         devmgr::WatchManifests(config.manifests_dir, config.node_name);
   }
-  if (!devmgrd::HasApiServer(config)) return objects;
+  if (!devmgrd::HasApiServer(config)) {
+    if (config.driver_endpoint.drivers.empty()) return objects;
+    auto endpoint = StartDriverEndpoint(config, *objects.manifests);
+    if (!endpoint.ok()) return endpoint.status();
+    objects.endpoint = *std::move(endpoint);
+    return objects;
+  }
   devmgr::ApiServerOptions options;
   options.kubeconfig = config.kubeconfig;
   options.node_name = config.node_name;
@@ -349,6 +403,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto metrics = std::make_shared<devmgrd::Metrics>();
   EventLogger events;
   HeapTrimmer trimmer;
+  ClaimsForDrivers claims(objects->endpoint.get());
   const auto runtime = config.runtime_endpoint.empty()
                            ? nullptr
                            : devmgr::WatchRuntime(config.runtime_endpoint);
@@ -358,6 +413,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   host.object_sink = objects->sink();
   host.log = Log;
   host.observers = {&events, &trimmer};
+  if (objects->endpoint != nullptr) host.observers.push_back(&claims);
   if (!config.metrics_address.empty()) {
     host.metrics = metrics.get();
     host.observers.push_back(metrics.get());
@@ -365,6 +421,10 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
+  claims.Attach(**manager);
+  // Before the manager goes, whichever way this ends.
+  const std::shared_ptr<void> attached(nullptr,
+                                       [&](void*) { claims.Detach(); });
   std::function<std::vector<devmgr::SourceInfo>()> sources;
   if (objects->api_server != nullptr) {
     sources = [api_server = objects->api_server.get()] {
@@ -399,6 +459,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   metrics->Detach();
   const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;
   const auto exposer_end = End(*std::move(exposer));
+  claims.Detach();
   manager->reset();
   if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
     spdlog::warn(
