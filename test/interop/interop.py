@@ -107,9 +107,13 @@ def build_newest(source, out):
 class Node:
   """A root folder with devmgrd on it."""
 
-  def __init__(self, tools, folder):
+  def __init__(self, tools, folder, config=''):
+    """`config`: of devmgrd, as YAML."""
     self._tools = tools
     self.root = folder
+    self._config = folder + '/config.yaml'
+    with open(self._config, 'w', encoding='utf-8') as text:
+      text.write(config)
     self.start()
 
   def tool(self, name):
@@ -117,7 +121,7 @@ class Node:
 
   def start(self):
     self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'),
-                          '--root', self.root)
+                          '--root', self.root, '--config', self._config)
 
   def ctl(self, *arguments):
     return run([self.tool('devmgrctl'), '--endpoint', self.root + '/devmgr.sock',
@@ -131,8 +135,8 @@ class Node:
     return any(p['metadata']['name'] == DRIVER and
                p['status']['state'] == 'Connected' for p in self.plugins())
 
-  def devices(self):
-    return self.ctl('resolve', 'interop', '-o', 'name').stdout.split()
+  def devices(self, pod='interop'):
+    return self.ctl('resolve', pod, '-o', 'name').stdout.split()
 
 
 class Setting:
@@ -146,10 +150,10 @@ class Setting:
     self.go = build_root + '/test/interop/bin'
 
   @contextlib.contextmanager
-  def node(self):
+  def node(self, config=''):
     """A node whose daemon answers; a failed case where it does not."""
     with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
-      node = Node(self.tools, folder)
+      node = Node(self.tools, folder, config)
       try:
         self.tap.check(wait_for(lambda: node.ctl('status').returncode == 0),
                        'devmgrd answers', '\n'.join(node.daemon.lines()))

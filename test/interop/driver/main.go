@@ -9,6 +9,7 @@
 //	       [--api v1,v1beta1] [--health] [--orders DIR] [--cdi DIR]
 //	driver --name DRIVER --root DIR --server URL --credentials DIR
 //	       [--account NAME] [--devices N] ...
+//	driver --name DRIVER --root DIR --kubeconfig FILE [--devices N] ...
 //
 // While DIR holds a file `prepare-hang`, `prepare-fail` (the whole call, with
 // what the file says) or `prepare-fail-claim` (each claim of it), calls do
@@ -41,6 +42,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	health "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 )
@@ -226,9 +228,17 @@ func printMethods() grpc.UnaryServerInterceptor {
 	}
 }
 
-// clientOf is a client of the real API server, or of a fake one with the
-// claims of the manifest.
-func clientOf(server, credentials, account, manifest string) (kubernetes.Interface, []runtime.Object, error) {
+// clientOf is a client of the server that the kubeconfig names, of the real API
+// server, or of a fake one with the claims of the manifest.
+func clientOf(kubeconfig, server, credentials, account, manifest string) (kubernetes.Interface, []runtime.Object, error) {
+	if kubeconfig != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := kubernetes.NewForConfig(config)
+		return client, nil, err
+	}
 	if server != "" {
 		client, err := connect(server, credentials, account)
 		return client, nil, err
@@ -246,13 +256,14 @@ func main() {
 	tells := flag.Bool("health", false, "tell of the health of devices")
 	directory := flag.String("orders", "", "folder with orders")
 	cdi := flag.String("cdi", "", "folder for CDI spec files")
+	kubeconfig := flag.String("kubeconfig", "", "file that names a server")
 	server := flag.String("server", "", "URL of a real API server")
 	credentials := flag.String("credentials", "", "folder with ca.crt and the account's certificate")
 	account := flag.String("account", "driver", "base name of the account's files")
-	count := flag.Int("devices", 2, "devices to publish to a real API server")
+	count := flag.Int("devices", 2, "devices to publish to a server")
 	flag.Parse()
 
-	client, claims, err := clientOf(*server, *credentials, *account, *manifest)
+	client, claims, err := clientOf(*kubeconfig, *server, *credentials, *account, *manifest)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -284,7 +295,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if *server != "" {
+	if *server != "" || *kubeconfig != "" {
 		if err := helper.PublishResources(ctx, slices("node-1", *count)); err != nil {
 			log.Fatal(err)
 		}
