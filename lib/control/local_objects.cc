@@ -122,10 +122,8 @@ std::shared_ptr<const ResourceClaim> LocalObjects::ClaimNow(
   if (all == by_claim_.end()) return of_source;
   for (const LocalClaimUid& uid : all->second) {
     const LocalClaimRecord& record = **records_.Find(uid);
-    if (of_source == nullptr) {
-      if (record.origin != ClaimOrigin::kSource) return record.object;
-      continue;
-    }
+    // One of the source that is gone, too: it is in use, and protected.
+    if (of_source == nullptr) return record.object;
     if (of_source->metadata.uid != uid.value) continue;
     auto shown = std::make_shared<ResourceClaim>(*of_source);
     shown->status.allocation = record.object->status.allocation;

@@ -23,8 +23,9 @@ class LocalObjects {
  public:
   /// Puts claims that this node made into `objects`, gives claims of the source
   /// the allocation and the reservations that this node decided, and pods the
-  /// names of the claims that were made for them. An object that did not change
-  /// stays the same pointer.
+  /// names of the claims that were made for them. A claim that is in use stays
+  /// though the source has it no more, as its finalizer would have it. An
+  /// object that did not change stays the same pointer.
   void Show(const state::State& state, ObjectSnapshot* objects);
 
  private:

@@ -199,22 +199,40 @@ class NodeEndpoint final : public DriverEndpoint {
 
  private:
   /// Claims as they are now; what could not be shown is tried again with the
-  /// next change, and before a prepare.
+  /// next change, and before a prepare. None is taken away by objects that are
+  /// not complete, as before the first scan: drivers unprepare what is gone.
   absl::Status ShowClaims() {
     if (!objects_) return absl::OkStatus();
     const auto now = objects_();
+    std::vector<std::string> changed;
     now->claims.VisitChangesSince(shown_, [&](const auto* was, const auto* is) {
-      if (was != nullptr) claims_.erase(was->first);
       // Drivers see no others.
       if (is != nullptr && is->second->status.allocation.has_value()) {
-        claims_[is->first] = EncodeResourceClaim(*is->second);
+        changed.push_back(EncodeResourceClaim(*is->second));
+        claims_[is->first] = changed.back();
+      } else if (claims_.erase((is != nullptr ? is : was)->first) > 0) {
+        has_stale_ = true;
       }
     });
-    std::vector<std::string> all;
-    for (const auto& [name, json] : claims_) all.push_back(json);
     DEVMGR_RETURN_IF_ERROR(WithContext(
-        endpoint_->SetObjects("ResourceClaim", all), "show claims to drivers"));
+        Publish(changed, now->IsComplete(ObjectKind::kResourceClaim)),
+        "show claims to drivers"));
     shown_ = now->claims;
+    return absl::OkStatus();
+  }
+
+  absl::Status Publish(const std::vector<std::string>& changed,
+                       bool is_complete) {
+    if (has_stale_ && is_complete) {
+      std::vector<std::string> all;
+      for (const auto& [name, json] : claims_) all.push_back(json);
+      DEVMGR_RETURN_IF_ERROR(endpoint_->SetObjects("ResourceClaim", all));
+      has_stale_ = false;
+      return absl::OkStatus();
+    }
+    for (const std::string& json : changed) {
+      DEVMGR_RETURN_IF_ERROR(endpoint_->PutObject(json));
+    }
     return absl::OkStatus();
   }
 
@@ -227,7 +245,9 @@ class NodeEndpoint final : public DriverEndpoint {
   std::function<std::shared_ptr<const ObjectSnapshot>()> objects_;
   ObjectMap<ResourceClaim> shown_;
   std::map<ObjectName, std::string> claims_;  ///< As JSON.
-  std::string problem_;                       ///< That was logged last.
+  /// Drivers may see claims that are not there, as from before the start.
+  bool has_stale_ = true;
+  std::string problem_;  ///< That was logged last.
 };
 
 }  // namespace

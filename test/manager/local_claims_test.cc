@@ -211,6 +211,27 @@ TEST_F(LocalClaimsTest, AL088AL090AL091SharedClaimIsAllocatedOnce) {
   }));
 }
 
+/// As its finalizer has it below an API server: a driver that looks for the
+/// claim of what it has prepared finds it.
+TEST_F(LocalClaimsTest, AL114AClaimThatIsInUseOutlivesItsManifest) {
+  const std::string objects = std::string(kClass) + Slice(1);
+  const std::string pod = ClaimPod("p", "resourceClaimName: c");
+  node_.Start();
+  node_.Publish(objects + Claim("c") + pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  node_.Publish(objects + pod);
+  node_.Sync();
+  const auto claims = node_.manager().Objects()->claims;
+  const auto* shown = claims.Find(ObjectName{"default", "c"});
+  ASSERT_NE(shown, nullptr);
+  EXPECT_TRUE((*shown)->status.allocation.has_value());
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitUntilGone("p"));
+  ASSERT_TRUE(WaitUntilFree());
+  ASSERT_TRUE(node_.WaitUntil(
+      "no claim", [&] { return node_.manager().Objects()->claims.empty(); }));
+}
+
 TEST_F(LocalClaimsTest, AL080bTooManyDevicesAreRefusedAtOnce) {
   node_.Start();
   node_.Publish(std::string(kClass) + Slice(40) + GpuPod("p", 33));
