@@ -202,7 +202,7 @@ std::variant<Answer, OpenedWatch> Service::Serve(const ServiceRequest& request,
   }
   const auto read = ReadApiRequest(*store_, request.method, request.target);
   if (const auto* error = std::get_if<ApiError>(&read)) return Refuse(*error);
-  const ApiRequest& api = std::get<ApiRequest>(read);
+  const auto& api = std::get<ApiRequest>(read);
   if (const auto error = rights_.CheckVerb(request.driver, api)) {
     return Refuse(*error);
   }
@@ -216,7 +216,7 @@ std::variant<Answer, OpenedWatch> Service::ServeObjects(
   std::vector<std::string> warnings;
   const auto body = BodyOf(request, &read, warnings);
   if (const auto* error = std::get_if<ApiError>(&body)) return Refuse(*error);
-  const std::string& text = std::get<std::string>(body);
+  const auto& text = std::get<std::string>(body);
   if (IsEvent(*read.target.type)) return ServeEvent(request, read, text);
   if (!read.target.name.empty()) {
     const apistore::ObjectPtr object =

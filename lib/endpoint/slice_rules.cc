@@ -37,7 +37,8 @@ void DropBelow(Json& value, const WireField& field, const std::string& path,
     }
   } else if (field.shape == WireShape::kMap && value.is_object()) {
     for (auto& [key, entry] : value.items()) {
-      DropUnknown(entry, *field.message, false, path + "." + key, dropped);
+      DropUnknown(entry, *field.message, false, fmt::format("{}.{}", path, key),
+                  dropped);
     }
   }
 }

@@ -491,7 +491,6 @@ struct ObjectProblem {
   friend bool operator==(const ObjectProblem&, const ObjectProblem&) = default;
 };
 
-/// The dashboard.
 /// What is known of what a container runtime runs.
 struct RuntimeSourceInfo {
   std::string source;  ///< As it describes itself.
@@ -504,6 +503,7 @@ struct RuntimeSourceInfo {
                          const RuntimeSourceInfo&) = default;
 };
 
+/// What `devmgrctl status` shows of a node.
 struct NodeInfo {
   std::string version;
   std::string node_name;
