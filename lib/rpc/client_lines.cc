@@ -17,6 +17,8 @@ ClientLines::~ClientLines() {
   Lines lines;
   {
     MutexLock lock(mutex_);
+    // Those that another thread has taken out, and is about to close.
+    while (closing_ > 0) closed_.Wait(mutex_);
     lines.swap(lines_);
     by_fd_.clear();
   }
@@ -129,6 +131,7 @@ void ClientLines::OnGone(Id line) {
 }
 
 ClientLines::Line ClientLines::TakeLocked(Lines::iterator line) {
+  ++closing_;
   Line taken = std::move(line->second);
   by_fd_.erase(taken.fd);
   lines_.erase(line);
@@ -138,6 +141,9 @@ ClientLines::Line ClientLines::TakeLocked(Lines::iterator line) {
 void ClientLines::Close(const Line& line) {
   poller_.Unwatch(line.watch);
   on_gone_(line.id);
+  MutexLock lock(mutex_);
+  --closing_;
+  closed_.NotifyAll();
 }
 
 }  // namespace devmgr::rpc

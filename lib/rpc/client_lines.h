@@ -32,7 +32,7 @@ class ClientLines {
 
   /// `poller` is borrowed. `on_gone` is called once for each connection that
   /// was known and is over, on the thread that noticed it, and not after the
-  /// destructor has begun.
+  /// destructor has returned, which waits for it.
   ClientLines(Poller& poller, std::size_t max_connections,
               std::function<void(Id)> on_gone)
       : poller_(poller),
@@ -86,15 +86,17 @@ class ClientLines {
   /// False: it cannot be watched.
   bool PutLocked(int fd, UniqueFd copy, std::vector<Line>& over)
       DEVMGR_REQUIRES(mutex_);
-  /// Takes it out, for Close.
+  /// Takes it out, for Close, which has to follow.
   Line TakeLocked(Lines::iterator line) DEVMGR_REQUIRES(mutex_);
   /// Without the lock: waits for the poller.
-  void Close(const Line& line);
+  void Close(const Line& line) DEVMGR_EXCLUDES(mutex_);
 
   Poller& poller_;
   const std::size_t max_connections_;
   const std::function<void(Id)> on_gone_;
   mutable Mutex mutex_;
+  CondVar closed_;
+  std::size_t closing_ DEVMGR_GUARDED_BY(mutex_) = 0;  ///< Taken out.
   Id last_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::size_t turned_away_ DEVMGR_GUARDED_BY(mutex_) = 0;
   Lines lines_ DEVMGR_GUARDED_BY(mutex_);

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -45,6 +47,27 @@ TEST_F(ClientLinesTest, TheEndOfAClientIsNoticed) {
   EXPECT_EQ(gone_.Take(), call.line);
   EXPECT_EQ(lines_->size(), 0u);
   EXPECT_EQ(lines_->Begin(peer_).line, 0u);
+}
+
+/// The server goes while the poller still says that a client is gone.
+TEST_F(ClientLinesTest, WaitAtTheirEndForAClientThatJustGoes) {
+  std::promise<void> told;
+  std::promise<void> destroyed;
+  bool waited = false;
+  lines_ = std::make_unique<ClientLines>(
+      runtime_->poller(), 8, [&](ClientLines::Id) {
+        told.set_value();
+        // Long enough for a destructor that does not wait.
+        waited =
+            destroyed.get_future().wait_for(std::chrono::milliseconds(50)) ==
+            std::future_status::timeout;
+      });
+  ASSERT_TRUE(lines_->Add(ours_.get()).taken);
+  theirs_.Reset();
+  told.get_future().wait();
+  lines_.reset();
+  destroyed.set_value();
+  EXPECT_TRUE(waited);
 }
 
 // gRPC has read more calls of such a client by then, and hands them out.
