@@ -78,23 +78,26 @@ std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
         const bool same =
             was != nullptr && is != nullptr && *was->second == *is->second;
         if (same) return;
-        AddDriver((is != nullptr ? is : was)->second->driver, &changed);
+        if (was != nullptr) AddDriver(was->second->driver, &changed);
+        if (is != nullptr) AddDriver(is->second->driver, &changed);
       });
   const bool others =
       !after.device_taint_rules.SharesAllWith(before.device_taint_rules) ||
       !after.nodes.SharesAllWith(before.nodes) ||
       !after.claim_templates.SharesAllWith(before.claim_templates);
   if (others) AddAllDrivers(after, &changed);
-  after.quotas.VisitChangesSince(
-      before.quotas, [&](const auto* was, const auto* is) {
-        AddQuota((is != nullptr ? is : was)->first.ns, &changed);
-      });
-  after.claims.VisitChangesSince(before.claims,
+  after.quotas.VisitChangesSince(before.quotas,
                                  [&](const auto* was, const auto* is) {
-                                   if (is == nullptr) {
+                                   if (was != nullptr)
                                      AddQuota(was->first.ns, &changed);
-                                   }
+                                   if (is != nullptr)
+                                     AddQuota(is->first.ns, &changed);
                                  });
+  after.claims.VisitChangesSince(
+      before.claims, [&](const auto* was, const auto* is) {
+        const bool is_gone = was != nullptr && is == nullptr;
+        if (is_gone) AddQuota(was->first.ns, &changed);
+      });
   std::vector<WaitingFor> all(changed.begin(), changed.end());
   after.claims.VisitChangesSince(
       before.claims, [&](const auto* was, const auto* is) {
