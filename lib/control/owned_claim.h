@@ -2,7 +2,7 @@
 //
 // Claims that were made for a pod, found again. An annotation says what a claim
 // was made for, and its owner for which pod: the annotation by itself proves
-// nothing, as whoever may create claims may write it.
+// nothing, as any client that may create claims may write it.
 #pragma once
 
 #include <devmgr/host.h>

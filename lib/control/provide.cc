@@ -227,7 +227,7 @@ void ClaimProvider::Attempt::Use(const std::string& name) {
   const ResourceClaim& claim = **found;
   const LocalClaimRecord* local =
       input_.state.FindLocalClaim({claim.metadata.uid});
-  // What somebody else has allocated, somebody else reserves.
+  // The party that has allocated it reserves it, too.
   if (claim.status.allocation.has_value() && local == nullptr) return;
   if (claim.spec.old.has_value() || !claim.spec.controller.empty()) {
     lacks_ = true;

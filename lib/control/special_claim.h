@@ -20,7 +20,7 @@ namespace devmgr::control {
 inline constexpr char kWorkingClaimName[] = "<extended-resources>";
 
 /// Marks special claims, with the value `true`. By itself it proves nothing:
-/// whoever may create claims may write it.
+/// any client that may create claims may write it.
 inline constexpr char kExtendedResourceClaimAnnotation[] =
     "resource.kubernetes.io/extended-resource-claim";
 

@@ -33,6 +33,17 @@ void AddAllDrivers(const ObjectSnapshot& objects,
   changed->insert({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
 }
 
+/// The devices of that claim were held, and are not any more.
+void AddDevicesOf(const ResourceClaim& claim,
+                  std::vector<WaitingFor>* changed) {
+  if (!claim.status.allocation.has_value()) return;
+  std::set<WaitingFor> devices;
+  for (const auto& result : claim.status.allocation->results) {
+    AddDriver(result.driver, &devices);
+  }
+  changed->insert(changed->end(), devices.begin(), devices.end());
+}
+
 }  // namespace
 
 std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
@@ -50,16 +61,6 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
         if (is != nullptr) add(is->first);
       });
   return changed;
-}
-
-void AddDevicesOf(const ResourceClaim& claim,
-                  std::vector<WaitingFor>* changed) {
-  if (!claim.status.allocation.has_value()) return;
-  std::set<WaitingFor> devices;
-  for (const auto& result : claim.status.allocation->results) {
-    AddDriver(result.driver, &devices);
-  }
-  changed->insert(changed->end(), devices.begin(), devices.end());
 }
 
 std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,

@@ -18,7 +18,4 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
 std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
                                        const ObjectSnapshot& after);
 
-/// The devices of that claim were held, and are not any more.
-void AddDevicesOf(const ResourceClaim& claim, std::vector<WaitingFor>* changed);
-
 }  // namespace devmgr::pods

@@ -46,7 +46,8 @@ absl::Status CheckDriverEndpoint(const Config& config) {
   }
   if (config.authority != "node") {
     return Invalid(
-        "driverEndpoint: authority is '{}', but whoever shows drivers their "
+        "driverEndpoint: authority is '{}', but the node that shows drivers "
+        "their "
         "claims has to allocate them: authority must be node",
         Shown(config.authority));
   }
