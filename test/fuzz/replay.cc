@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for libFuzzer in the tests: runs a fuzzer over all files of the
-// folders given, so that what once was found stays found. One TAP case.
+// Stands in for libFuzzer in builds without fuzzers: runs a fuzzer over all
+// files of the folders given, so that what once was found stays found. One TAP
+// case.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
