@@ -77,9 +77,10 @@ struct ServerOptions {
   /// Clients connected at a time. A further one takes the place of the one that
   /// has been there for longest without a call; without such it is hung up on.
   std::size_t max_connections = 256;
-  /// Calls of one client that are handled at a time. gRPC tells it, and it
-  /// holds further ones back; those of one that does not, because it has not
-  /// read that yet, wait here. With more than 1,024 it is hung up on.
+  /// Calls of one client that are handled at a time. Further ones wait here;
+  /// gRPC lets a client know that it may have 512 open, and hangs up on one
+  /// that begins more all the same. With more than 1,024, which a client can
+  /// begin before it has read that, it is hung up on as well.
   int max_calls = 1024;
   /// Runs on the runtime's poller thread when the listening socket fails, as
   /// it does when somebody shuts it down; must not block. Nobody can connect

@@ -109,10 +109,11 @@ class TwoAtATimeTest : public ServerTest {
   std::unique_ptr<Connection> connection_;
 };
 
-// gRPC bounds only clients that have read its settings: those that had not, as
-// is the case right after they connect, had calls refused.
+// gRPC bounds only clients that have read its settings. While it was told this
+// bound, calls right after a connection were refused; and when one was begun
+// just before its client read the bound, the connection ended.
 TEST_F(TwoAtATimeTest, CallsBeyondThatWaitForTheirTurn) {
-  constexpr int kCalls = 200;
+  constexpr int kCalls = 400;
   Call(kCalls);
   for (int i = 0; i < kCalls; i += 2) {
     const auto one = parked_.Take();
