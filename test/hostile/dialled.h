@@ -25,9 +25,10 @@ inline constexpr char kBadDriver[] = "bad.example.com";
 
 /// What a second with a hostile peer may cost.
 struct Bounds {
-  /// A back-off from 50 ms makes five dials, calls make one more, and some
-  /// sockets are registered twice.
-  int dials = 16;
+  /// A back-off from 50 ms makes five dials, calls make one more, some sockets
+  /// are registered twice, and after a connection that stood for a moment the
+  /// back-off begins anew. What does not back off dials a hundred times.
+  int dials = 24;
   int reports = 24;
   int calls_at_least = 10;  ///< Else it was not tried.
   int log_lines = 24;

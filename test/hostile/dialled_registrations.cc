@@ -61,7 +61,6 @@ class Registrations final : public Dialled {
     Bounds bounds;
     // A socket is made anew twenty times until it is asked less often; it comes
     // and goes in the log each time.
-    bounds.dials = 24;
     bounds.log_lines = 48;
     // Those, and those of the pod.
     bounds.events = 72;

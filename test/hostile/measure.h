@@ -16,8 +16,9 @@ inline constexpr std::chrono::milliseconds kQuiet{100};
 inline constexpr std::chrono::milliseconds kTime{1'000};
 
 /// Expects that the peer cost less than most of a processor, as what spins
-/// takes all of it, and that this process did not grow by more than 48 MiB.
-void ExpectModest(const Phase& quiet, const Phase& phase);
+/// takes all of it, or where it made `calls` of us no more than as many calls
+/// of the neighbour do; and that this process did not grow by more than 48 MiB.
+void ExpectModest(const Phase& quiet, const Phase& phase, int calls = 0);
 
 /// The same for measurements: half a second, times DEVMGR_TEST_SCALE.
 std::chrono::milliseconds MeasuredTime();
