@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <devmgr/runtime_inspection.h>
+#include <devmgr/runtime_source.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "server/convert.h"
 #include "server/convert_values.h"
 
@@ -53,6 +63,104 @@ pb::ForeignHolder MessageOfHolder(const ForeignHolder& holder) {
   return message;
 }
 
+pb::PodRun MessageOfRun(const PodUid& uid, const PodRun& pod) {
+  pb::PodRun message;
+  message.set_uid(ValidUtf8(uid.value));
+  *message.mutable_name() = server::ToProto(pod.name);
+  for (const SandboxRun& sandbox : pod.sandboxes) {
+    pb::SandboxRun* run = message.add_sandboxes();
+    run->set_id(ValidUtf8(sandbox.id));
+    run->set_attempt(sandbox.attempt);
+    run->set_ready(sandbox.ready);
+    run->set_created_at_ms(MillisOf(sandbox.created_at));
+    Put(sandbox.ips, run->mutable_ips());
+  }
+  for (const ContainerRun& container : pod.containers) {
+    pb::ContainerRun* run = message.add_containers();
+    run->set_id(ValidUtf8(container.id));
+    run->set_name(ValidUtf8(container.name));
+    run->set_attempt(container.attempt);
+    run->set_state(std::string(RuntimeContainerStateName(container.state)));
+    run->set_image(ValidUtf8(container.image));
+    run->set_image_id(ValidUtf8(container.image_id));
+    run->set_created_at_ms(MillisOf(container.created_at));
+    if (container.started_at) {
+      run->set_started_at_ms(MillisOf(*container.started_at));
+    }
+    if (container.finished_at) {
+      run->set_finished_at_ms(MillisOf(*container.finished_at));
+    }
+    run->set_exit_code(container.exit_code);
+    run->set_reason(ValidUtf8(container.reason));
+    run->set_message(ValidUtf8(container.message));
+  }
+  return message;
+}
+
+/// One that is not known may run.
+RuntimeContainer::State StateOfWord(std::string_view word) {
+  using State = RuntimeContainer::State;
+  for (const State state : {State::kCreated, State::kRunning, State::kExited}) {
+    if (word == RuntimeContainerStateName(state)) return state;
+  }
+  return State::kUnknown;
+}
+
+std::optional<WallTime> TimeIfAny(std::int64_t unix_ms) {
+  if (unix_ms == 0) return std::nullopt;
+  return TimeOf(unix_ms);
+}
+
+PodRun RunIn(const pb::PodRun& message) {
+  PodRun pod;
+  pod.name = server::FromProto(message.name());
+  for (const pb::SandboxRun& run : message.sandboxes()) {
+    pod.sandboxes.push_back({run.id(), run.attempt(), run.ready(),
+                             TimeOf(run.created_at_ms()), Get(run.ips())});
+  }
+  for (const pb::ContainerRun& run : message.containers()) {
+    ContainerRun container;
+    container.id = run.id();
+    container.name = run.name();
+    container.attempt = run.attempt();
+    container.state = StateOfWord(run.state());
+    container.image = run.image();
+    container.image_id = run.image_id();
+    container.created_at = TimeOf(run.created_at_ms());
+    container.started_at = TimeIfAny(run.started_at_ms());
+    container.finished_at = TimeIfAny(run.finished_at_ms());
+    container.exit_code = run.exit_code();
+    container.reason = run.reason();
+    container.message = run.message();
+    pod.containers.push_back(std::move(container));
+  }
+  return pod;
+}
+
+pb::RuntimeRuns MessageOfRuns(const RuntimeSnapshot& runs) {
+  pb::RuntimeRuns message;
+  message.set_known(runs.known);
+  message.set_since_ms(MillisOf(runs.since));
+  message.set_reason(ValidUtf8(runs.reason));
+  message.set_runtime(ValidUtf8(runs.runtime));
+  for (const auto& [uid, pod] : runs.pods) {
+    *message.add_pods() = MessageOfRun(uid, *pod);
+  }
+  return message;
+}
+
+std::shared_ptr<const RuntimeSnapshot> RunsIn(const pb::RuntimeRuns& message) {
+  auto runs = std::make_shared<RuntimeSnapshot>();
+  runs->known = message.known();
+  runs->since = TimeOf(message.since_ms());
+  runs->reason = message.reason();
+  runs->runtime = message.runtime();
+  for (const pb::PodRun& pod : message.pods()) {
+    runs->pods[PodUid{pod.uid()}] = std::make_shared<const PodRun>(RunIn(pod));
+  }
+  return runs;
+}
+
 ForeignHolder HolderIn(const pb::ForeignHolder& message) {
   ForeignHolder holder;
   holder.container_id = message.container_id();
@@ -84,6 +192,9 @@ pb::RuntimeReport ToProto(const RuntimeReport& report) {
   }
   message.set_all_holders(report.all_holders);
   message.set_over(report.over);
+  if (report.runs != nullptr)
+    *message.mutable_runs() = MessageOfRuns(*report.runs);
+  message.set_look(report.look);
   return message;
 }
 
@@ -102,6 +213,8 @@ RuntimeReport FromProto(const pb::RuntimeReport& message) {
   }
   report.all_holders = message.all_holders();
   report.over = message.over();
+  if (message.has_runs()) report.runs = RunsIn(message.runs());
+  report.look = message.look();
   return report;
 }
 

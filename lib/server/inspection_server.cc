@@ -21,13 +21,14 @@ class InspectionServerImpl : public InspectionServer {
   InspectionServerImpl(DeviceManager& manager,
                        std::unique_ptr<rpc::Runtime> runtime, LogSink log,
                        const ControlOptions& control,
-                       server::SourcesFunction sources)
+                       server::SourcesFunction sources,
+                       ReportedRuntimeSource* reported)
       : manager_(manager),
         runtime_(std::move(runtime)),
         access_({control.users.begin(), control.users.end()},
                 [this](const std::string& why) { Tell(why); }),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
-        service_(manager, *executor_, std::move(sources)),
+        service_(manager, *executor_, std::move(sources), reported),
         log_(*executor_, std::move(log)) {
     if (control.wanted == nullptr) return;
     control_ = std::make_unique<server::ControlService>(
@@ -94,11 +95,13 @@ class InspectionServerImpl : public InspectionServer {
 absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
     DeviceManager& manager, const std::filesystem::path& endpoint, LogSink log,
     const ControlOptions& control,
-    std::function<std::vector<SourceInfo>()> sources) {
+    std::function<std::vector<SourceInfo>()> sources,
+    ReportedRuntimeSource* reported) {
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
                           rpc::Runtime::Start());
   auto server = std::make_unique<InspectionServerImpl>(
-      manager, std::move(runtime), std::move(log), control, std::move(sources));
+      manager, std::move(runtime), std::move(log), control, std::move(sources),
+      reported);
   DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
   return server;
 }

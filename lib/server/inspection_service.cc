@@ -103,8 +103,19 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
 }  // namespace
 
 InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
-                                     SourcesFunction sources)
-    : manager_(manager), executor_(executor), sources_(std::move(sources)) {}
+                                     SourcesFunction sources,
+                                     ReportedRuntimeSource* runtime)
+    : manager_(manager),
+      executor_(executor),
+      sources_(std::move(sources)),
+      runtime_(runtime) {
+  if (runtime_ == nullptr) return;
+  runtime_->SubscribeLooks([this] { PostChange(News::kLook); });
+}
+
+InspectionService::~InspectionService() {
+  if (runtime_ != nullptr) runtime_->SubscribeLooks({});
+}
 
 /// Decodes, counts the call and runs `run(request, respond)` on the executor.
 template <typename Request, typename Run>
@@ -287,8 +298,13 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   methods[Path("ReportRuntime")] =
       Method<pb::RuntimeReport>([](Self& self, const pb::RuntimeReport& request)
                                     -> StatusOr<pb::ReportRuntimeResponse> {
-        DEVMGR_RETURN_IF_ERROR(self.manager_.ReportRuntime(FromProto(request)));
+        DEVMGR_RETURN_IF_ERROR(self.ReportRuntime(request));
         return pb::ReportRuntimeResponse();
+      });
+  methods[Path("WaitForRuntimeLook")] = Handler<pb::RuntimeLookRequest>(
+      [](Self& self, const pb::RuntimeLookRequest& request,
+         rpc::Respond respond) {
+        self.WaitForRuntimeLook(request, std::move(respond));
       });
   methods[Path("BeforeContainerStart")] =
       Handler<pb::BeforeContainerStartRequest>(
@@ -429,7 +445,7 @@ void InspectionService::BeforeContainerStart(
 void InspectionService::Events(const pb::EventsRequest& request,
                                rpc::Respond respond) {
   Waiter waiter;
-  waiter.for_event = true;
+  waiter.waits_for = News::kEvent;
   waiter.after = request.after();
   waiter.respond = std::move(respond);
   // An event that comes after this look posts a change, which runs after this
@@ -451,6 +467,29 @@ void InspectionService::WaitForChange(const pb::WaitForChangeRequest& request,
   AddWaiter(std::move(waiter), request.wait_ms());
 }
 
+absl::Status InspectionService::ReportRuntime(
+    const pb::RuntimeReport& request) {
+  const RuntimeReport report = FromProto(request);
+  DEVMGR_RETURN_IF_ERROR(manager_.ReportRuntime(report));
+  if (runtime_ != nullptr) runtime_->Take(report);
+  return absl::OkStatus();
+}
+
+void InspectionService::WaitForRuntimeLook(
+    const pb::RuntimeLookRequest& request, rpc::Respond respond) {
+  if (runtime_ == nullptr) {
+    return respond(FailedPreconditionError(
+        "this manager does not go by what CRI shims report of their runtimes"));
+  }
+  Waiter waiter;
+  waiter.waits_for = News::kLook;
+  waiter.respond = std::move(respond);
+  if (request.wait_ms() <= 0 || request.look() != runtime_->WantedLook()) {
+    return Answer(waiter);
+  }
+  AddWaiter(std::move(waiter), request.wait_ms());
+}
+
 void InspectionService::AddWaiter(Waiter waiter, std::int64_t wait_ms) {
   const std::uint64_t id = ++last_waiter_;
   const auto wait = std::min<std::chrono::milliseconds>(
@@ -466,9 +505,14 @@ void InspectionService::AddWaiter(Waiter waiter, std::int64_t wait_ms) {
 }
 
 void InspectionService::Answer(const Waiter& waiter) {
-  if (waiter.for_event) {
+  if (waiter.waits_for == News::kEvent) {
     pb::EventsResponse response;
     PutAll(manager_.Events(waiter.after), response.mutable_events());
+    return waiter.respond(rpc::Encode(response));
+  }
+  if (waiter.waits_for == News::kLook) {
+    pb::RuntimeLookResponse response;
+    response.set_look(runtime_->WantedLook());
     return waiter.respond(rpc::Encode(response));
   }
   pb::WaitForChangeResponse response;
@@ -476,14 +520,16 @@ void InspectionService::Answer(const Waiter& waiter) {
   waiter.respond(rpc::Encode(response));
 }
 
-void InspectionService::PostChange(bool event) {
-  executor_.Post([this, event] { OnChange(event); });
+void InspectionService::PostChange(News news) {
+  executor_.Post([this, news] { OnChange(news); });
 }
 
-void InspectionService::OnChange(bool event) {
-  ++version_;
+void InspectionService::OnChange(News news) {
+  if (news != News::kLook) ++version_;
   for (auto it = waiters_.begin(); it != waiters_.end();) {
-    if (it->second.for_event && !event) {
+    const News waits_for = it->second.waits_for;
+    if (waits_for != news &&
+        (waits_for != News::kChange || news == News::kLook)) {
       ++it;
       continue;
     }

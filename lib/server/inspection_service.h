@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/runtime_source.h>
 #include <devmgr/source_info.h>
 
 #include <chrono>
@@ -39,10 +40,13 @@ class InspectionService : public DeviceManagerObserver {
   static constexpr std::size_t kMaxDecisions = 1'000;
   static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
-  /// `sources` may be empty. The others are borrowed. No handler may run and
+  /// `sources` may be empty, and `runtime` null: what CRI shims report of their
+  /// runtimes is not gone by. The others are borrowed. No handler may run and
   /// the executor must have stopped before this is destroyed.
   InspectionService(DeviceManager& manager, Executor& executor,
-                    SourcesFunction sources = nullptr);
+                    SourcesFunction sources = nullptr,
+                    ReportedRuntimeSource* runtime = nullptr);
+  ~InspectionService() override;
   InspectionService(const InspectionService&) = delete;
   InspectionService& operator=(const InspectionService&) = delete;
 
@@ -50,15 +54,17 @@ class InspectionService : public DeviceManagerObserver {
   std::map<std::string, rpc::UnaryHandler> Methods();
 
   // DeviceManagerObserver, on the manager's thread: only posts.
-  void OnPod(const PodInfo&, bool) override { PostChange(false); }
-  void OnObjects() override { PostChange(false); }
-  void OnEvent(const EventInfo&) override { PostChange(true); }
+  void OnPod(const PodInfo&, bool) override { PostChange(News::kChange); }
+  void OnObjects() override { PostChange(News::kChange); }
+  void OnEvent(const EventInfo&) override { PostChange(News::kEvent); }
 
  private:
-  /// A long poll that waits for an event or a change.
+  /// An event is a change as well.
+  enum class News { kChange, kEvent, kLook };
+  /// A long poll that waits for one of them.
   struct Waiter {
-    bool for_event = false;
-    std::uint64_t after = 0;  ///< With `for_event`.
+    News waits_for = News::kChange;
+    std::uint64_t after = 0;  ///< Of kEvent.
     rpc::Respond respond;
     TimerId timer = 0;
   };
@@ -87,14 +93,18 @@ class InspectionService : public DeviceManagerObserver {
   void Events(const pb::EventsRequest& request, rpc::Respond respond);
   void WaitForChange(const pb::WaitForChangeRequest& request,
                      rpc::Respond respond);
+  absl::Status ReportRuntime(const pb::RuntimeReport& request);
+  void WaitForRuntimeLook(const pb::RuntimeLookRequest& request,
+                          rpc::Respond respond);
   void AddWaiter(Waiter waiter, std::int64_t wait_ms);
   void Answer(const Waiter& waiter);
-  void PostChange(bool event);
-  void OnChange(bool event);
+  void PostChange(News news);
+  void OnChange(News news);
 
   DeviceManager& manager_;
   Executor& executor_;
   const SourcesFunction sources_;
+  ReportedRuntimeSource* const runtime_;  ///< Null: there is none.
   CallLimit calls_{kMaxCalls};
 
   // Only on the executor.

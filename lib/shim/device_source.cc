@@ -93,6 +93,11 @@ class ManagerSource : public DeviceSource {
     done(manager_.ReportRuntime(report));
   }
 
+  void WaitForLook(std::uint64_t /*look*/, LookDone done) override {
+    done(FailedPreconditionError(
+        "a manager in this process goes by its own source"));
+  }
+
  private:
   DeviceManager& manager_;
   const std::shared_ptr<Executor> executor_;
@@ -143,17 +148,9 @@ class DaemonSource : public DeviceSource {
     pb::WaitForChangeRequest request;
     request.set_version(version);
     request.set_wait_ms(version == 0 ? 0 : kLongPoll.count());
-    Call(
-        "WaitForChange", request, kLongPoll + timeout_,
-        [done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
-          if (!bytes.ok()) return done(bytes.status());
-          const auto message = rpc::Decode<pb::WaitForChangeResponse>(*bytes);
-          if (!message.ok()) {
-            return done(UnavailableError("the answer of devmgrd is invalid: {}",
-                                         MessageOf(message.status())));
-          }
-          done(message->version());
-        });
+    Call("WaitForChange", request, kLongPoll + timeout_,
+         NumberTo<pb::WaitForChangeResponse>(
+             std::move(done), [](const auto& m) { return m.version(); }));
   }
 
   void Report(const RuntimeReport& report, Done done) override {
@@ -163,7 +160,30 @@ class DaemonSource : public DeviceSource {
          });
   }
 
+  void WaitForLook(std::uint64_t look, LookDone done) override {
+    pb::RuntimeLookRequest request;
+    request.set_look(look);
+    request.set_wait_ms(look == 0 ? 0 : kLongPoll.count());
+    Call("WaitForRuntimeLook", request, kLongPoll + timeout_,
+         NumberTo<pb::RuntimeLookResponse>(
+             std::move(done), [](const auto& m) { return m.look(); }));
+  }
+
  private:
+  /// Hands on the number in an answer.
+  template <typename Response, typename Read>
+  static rpc::CallDone NumberTo(VersionDone done, Read read) {
+    return [done = std::move(done), read](absl::StatusOr<std::string> bytes) {
+      if (!bytes.ok()) return done(bytes.status());
+      const auto message = rpc::Decode<Response>(*bytes);
+      if (!message.ok()) {
+        return done(UnavailableError("the answer of devmgrd is invalid: {}",
+                                     MessageOf(message.status())));
+      }
+      done(read(*message));
+    };
+  }
+
   void Call(std::string_view method,
             const google::protobuf::MessageLite& request,
             std::chrono::milliseconds timeout, rpc::CallDone done) {

@@ -26,6 +26,7 @@ class DeviceSource {
       std::function<void(absl::StatusOr<std::shared_ptr<const PodDevices>>)>;
   using Done = std::function<void(absl::Status)>;
   using VersionDone = std::function<void(absl::StatusOr<std::uint64_t>)>;
+  using LookDone = VersionDone;
 
   virtual ~DeviceSource() = default;
 
@@ -53,6 +54,13 @@ class DeviceSource {
   /// As DeviceManager::ReportRuntime.
   ///   Unavailable  the source is away, or too old to take reports
   virtual void Report(const RuntimeReport& report, Done done) = 0;
+
+  /// Ends when another look at the runtime than `look` is wanted, sooner or
+  /// later also without. Gives the one that was wanted last; begin with 0,
+  /// which never waits.
+  ///   FailedPrecondition  what is reported of the runtime is not gone by
+  ///   Unavailable         the source is away, or too old to want looks
+  virtual void WaitForLook(std::uint64_t look, LookDone done) = 0;
 };
 
 /// A manager in this process, borrowed. Deadlines pass on `executor`, which has

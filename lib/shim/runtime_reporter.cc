@@ -41,6 +41,12 @@ void RuntimeReporter::OnNews() {
   if (!sending_ && timer_ == 0 && !over_) Send();
 }
 
+void RuntimeReporter::OnAwaitedNews() {
+  awaited_ = true;
+  if (taken_ && !sending_) executor_->Cancel(std::exchange(timer_, 0));
+  OnNews();
+}
+
 RuntimeReport RuntimeReporter::Next() const {
   RuntimeReport report;
   report.session = session_;
@@ -73,6 +79,7 @@ RuntimeReport RuntimeReporter::Next() const {
 void RuntimeReporter::Send() {
   sending_ = true;
   news_ = false;
+  awaited_ = false;
   RuntimeReport report = Next();
   sending_left_out_ = left_out_;
   const std::uint64_t last =
@@ -86,6 +93,7 @@ void RuntimeReporter::Send() {
 void RuntimeReporter::OnSent(std::uint64_t last_event,
                              const absl::Status& status) {
   sending_ = false;
+  if (parts_.on_sent) parts_.on_sent(status);
   if (status.ok() != std::exchange(taken_, status.ok())) {
     parts_.on_taken(status);
   }
@@ -100,7 +108,8 @@ void RuntimeReporter::OnSent(std::uint64_t last_event,
     waiting_.pop_front();
   }
   left_out_ -= sending_left_out_;
-  over_ ? SendLast() : SendAfter(kPause);
+  if (over_) return SendLast();
+  SendAfter(awaited_ ? std::chrono::milliseconds(0) : kPause);
 }
 
 void RuntimeReporter::SendAfter(std::chrono::milliseconds pause) {

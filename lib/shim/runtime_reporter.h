@@ -32,6 +32,8 @@ class RuntimeReporter {
     std::string endpoint;
     /// Fills in the runtime's name and the counters, as they are now.
     std::function<void(RuntimeReport*)> fill_in;
+    /// What became of the report that was filled in last; may be empty.
+    std::function<void(const absl::Status&)> on_sent;
     /// Reports are not taken, or are again (OK). Each change once.
     std::function<void(const absl::Status&)> on_taken;
   };
@@ -44,6 +46,8 @@ class RuntimeReporter {
   void Add(EventInfo event);
   /// The counters are others now, or the source may have forgotten them.
   void OnNews();
+  /// The source waits for this: there is no pause, unless it took no report.
+  void OnAwaitedNews();
   /// The last report, after the one that is under way; `done` runs, on any
   /// thread, when it has been taken or has failed.
   void End(std::function<void()> done);
@@ -63,6 +67,7 @@ class RuntimeReporter {
   std::uint64_t left_out_ = 0;       ///< Events that came when too many waited.
   std::uint64_t last_left_out_ = 0;  ///< Number of the last one of them.
   bool news_ = false;
+  bool awaited_ = false;  ///< What the source waits for is among the news.
   bool sending_ = false;
   std::uint64_t sending_left_out_ = 0;
   TimerId timer_ = 0;

@@ -114,7 +114,10 @@ absl::StatusOr<std::unique_ptr<Shim>> Shim::Start(CriShimOptions options) {
   proxy.interceptor = shim.get();
   DEVMGR_ASSIGN_OR_RETURN(shim->proxy_, CriProxy::Start(proxy));
   Shim& self = *shim;
-  self.executor_->Post([&self] { self.BeginLook(); });
+  self.executor_->Post([&self] {
+    self.BeginLook();
+    if (self.feed_ != nullptr) self.feed_->Begin();
+  });
   if (fed != nullptr) fed->Follow(self.executor_, *self.looker_);
   return shim;
 }
@@ -152,12 +155,22 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
                          [this, executor = executor_] {
                            executor->Post([this] { OnSourceLost(); });
                          });
+    feed_ = std::make_unique<RuntimeFeed>(
+        executor_, client_, *source_, [this](bool awaited) {
+          awaited ? reporter_->OnAwaitedNews() : reporter_->OnNews();
+        });
   }
   if (source_ != nullptr) {
     RuntimeReporter::Parts parts;
     parts.listen = options_.proxy.listen.string();
     parts.endpoint = options_.proxy.backend.string();
-    parts.fill_in = [this](RuntimeReport* report) { FillIn(report); };
+    parts.fill_in = [this](RuntimeReport* report) {
+      FillIn(report);
+      if (feed_ != nullptr) feed_->FillIn(report);
+    };
+    parts.on_sent = [this](const absl::Status& status) {
+      if (feed_ != nullptr) feed_->OnSent(status);
+    };
     parts.on_taken = [this](const absl::Status& status) {
       if (status.ok()) {
         JudgePods(book_.Pods(), [this] {
@@ -281,7 +294,9 @@ void Shim::OnOver(std::uint64_t call, const CriOutcome& outcome) {
   if (run) run(outcome);
   if (sandbox_actuator_ != nullptr) sandbox_actuator_->OnCallOver(call);
   // Each call that is held may change what runs.
-  if (looker_ != nullptr && outcome.forwarded) looker_->OnChange();
+  if (!outcome.forwarded) return;
+  if (looker_ != nullptr) looker_->OnChange();
+  if (feed_ != nullptr) feed_->OnChange();
 }
 
 void Shim::Observe(const HeldCall& held) {

@@ -28,6 +28,7 @@
 #include "shim/pod_book.h"
 #include "shim/runtime_cdi.h"
 #include "shim/runtime_client.h"
+#include "shim/runtime_feed.h"
 #include "shim/runtime_looker.h"
 #include "shim/runtime_reporter.h"
 #include "shim/sandbox_actuator.h"
@@ -240,6 +241,7 @@ class Shim final : public CriShim, private CriInterceptor {
   ShimRuntime* const fed_;                 ///< Null: there is none.
   std::unique_ptr<RuntimeLooker> looker_;  ///< For `fed_`.
   std::unique_ptr<DeviceSource> source_;   ///< Null: there is none.
+  std::unique_ptr<RuntimeFeed> feed_;      ///< Null: there is no daemon.
   PodBook book_;
   std::unique_ptr<SandboxActuator>
       sandbox_actuator_;  ///< Null: pods are not ours to want.

@@ -150,6 +150,7 @@ void Shim::WatchHolders() {
 /// It may have begun anew, and know nothing of what any pod has.
 void Shim::OnSourceLost() {
   given_.clear();
+  if (feed_ != nullptr) feed_->OnSourceLost();
   UpdateHolders();
 }
 

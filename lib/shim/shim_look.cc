@@ -71,6 +71,7 @@ void Shim::RetryLook() {
 void Shim::OnRuntimeLost() {
   runtime_known_ = false;
   if (looker_ != nullptr) looker_->OnLost();
+  if (feed_ != nullptr) feed_->OnRuntimeLost();
   Doubt();
 }
 

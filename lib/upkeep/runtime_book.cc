@@ -77,6 +77,40 @@ absl::Status CheckHolder(const ForeignHolder& holder) {
   return absl::OkStatus();
 }
 
+/// What the runtime says of the ends of containers may have any characters.
+absl::Status CheckRuns(const RuntimeSnapshot& runs) {
+  if (runs.pods.size() > kMaxReportedPods) {
+    return InvalidArgumentError("the runtime has {} pods; at most {} are taken",
+                                runs.pods.size(), kMaxReportedPods);
+  }
+  if (!IsLine(runs.runtime)) {
+    return InvalidArgumentError("the runtime has a name that cannot exist");
+  }
+  for (const auto& [uid, pod] : runs.pods) {
+    bool is_good =
+        IsName(uid.value) && IsLine(pod->name.ns) && IsLine(pod->name.name) &&
+        pod->sandboxes.size() + pod->containers.size() <= kMaxReportedRuns;
+    for (const SandboxRun& sandbox : pod->sandboxes) {
+      is_good = is_good && IsName(sandbox.id) && sandbox.id.size() <= kMaxId &&
+                std::all_of(sandbox.ips.begin(), sandbox.ips.end(), IsName);
+    }
+    for (const ContainerRun& container : pod->containers) {
+      is_good = is_good && IsName(container.id) &&
+                container.id.size() <= kMaxId && IsLine(container.name) &&
+                IsLine(container.image) && IsLine(container.image_id) &&
+                container.reason.size() <= kMaxText &&
+                container.message.size() <= kMaxText;
+    }
+    if (!is_good) {
+      return InvalidArgumentError(
+          "the runtime has a pod '{}' with more sandboxes and containers than "
+          "{}, or with names or texts that cannot exist",
+          api::Readable(uid.value, kMaxId), kMaxReportedRuns);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const RuntimeReport& report) {
   if (report.session.empty() || !IsLine(report.session)) {
     return InvalidArgumentError("the report names no session");
@@ -115,7 +149,9 @@ absl::Status Check(const RuntimeReport& report) {
       return WithContext(checked, "the report of session '{}'", report.session);
     }
   }
-  return absl::OkStatus();
+  if (report.runs == nullptr) return absl::OkStatus();
+  return WithContext(CheckRuns(*report.runs), "the report of session '{}'",
+                     report.session);
 }
 
 }  // namespace

@@ -4,12 +4,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <set>
@@ -95,7 +96,7 @@ std::set<pid_t> ProcessesOf(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const pid_t pid = static_cast<pid_t>(std::stol(name));
+    const auto pid = static_cast<pid_t>(std::stol(name));
     if (pid == ::getpid()) continue;
     children.emplace(ParentOf(entry.path()), pid);
     const std::string words = ReadAll(entry.path() / "cmdline");
@@ -124,9 +125,10 @@ void UnmountBelow(const fs::path& folder) {
     if (place.starts_with(folder.string() + "/")) mounts.push_back(place);
   }
   // The innermost first.
-  for (auto place = mounts.rbegin(); place != mounts.rend(); ++place) {
-    if (::umount2(place->c_str(), MNT_DETACH) != 0) {
-      ADD_FAILURE() << "cannot unmount " << *place;
+  std::reverse(mounts.begin(), mounts.end());
+  for (const std::string& place : mounts) {
+    if (::umount2(place.c_str(), MNT_DETACH) != 0) {
+      ADD_FAILURE() << "cannot unmount " << place;
     }
   }
 }
@@ -216,43 +218,6 @@ std::string Containerd::TryToRun() {
                        &output);
   if (code == 0 && output == "it runs\n") return "";
   return "a container does not run: " + output;
-}
-
-ShimProgram::ShimProgram(fs::path log, std::vector<std::string> flags)
-    : log_(std::move(log)) {
-  flags.insert(flags.begin(),
-               std::string(DEVMGR_EXAMPLES_DIR) + "/cri-shim/devmgr-cri-shim");
-  pid_ = SpawnProgram(flags, log_);
-}
-
-void ShimProgram::Kill() {
-  if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-  pid_ = -1;
-}
-
-int ShimProgram::Terminate() {
-  if (!Signal(SIGTERM)) return -1;
-  int status = 0;
-  ::waitpid(pid_, &status, 0);
-  pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-bool ShimProgram::Signal(int signal) const {
-  return pid_ > 0 && ::kill(pid_, signal) == 0;
-}
-
-std::string ShimProgram::log() const { return ReadAll(log_); }
-
-bool ShimProgram::Logs(std::string_view text) const {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < end) {
-    if (log().find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
 }
 
 }  // namespace devmgr

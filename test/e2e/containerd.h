@@ -46,24 +46,4 @@ class Containerd {
   pid_t pid_ = -1;
 };
 
-/// devmgr-cri-shim, killed at the end.
-class ShimProgram {
- public:
-  ShimProgram(std::filesystem::path log, std::vector<std::string> flags);
-  ~ShimProgram() { Kill(); }
-  /// kill -9, and waits until it is gone.
-  void Kill();
-  /// SIGTERM; its exit code.
-  int Terminate();
-  /// False: it has ended.
-  bool Signal(int signal) const;
-  std::string log() const;
-  /// Waits until the log has it.
-  bool Logs(std::string_view text) const;
-
- private:
-  const std::filesystem::path log_;
-  pid_t pid_ = -1;
-};
-
 }  // namespace devmgr

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 
 #include "cri/runtime_fields.h"
 #include "e2e/daemon.h"
+#include "e2e/shim_program.h"
 #include "rpc/connection.h"
 #include "support/fake_cri_runtime.h"
 
@@ -83,6 +85,33 @@ TEST_F(RuntimeSourceTest, APodIsReleasedWhenItsContainerHasEnded) {
   Has(2);
   StartRuntime();
   EXPECT_EQ(WaitFor("released").code, 0);
+  EXPECT_EQ(node_.cdi_files(), 0u);
+}
+
+TEST_F(RuntimeSourceTest, TheShimOfAnotherProcessSaysWhatRuns) {
+  const std::string config = (node_.root() / "config.yaml").string();
+  std::ofstream(config) << "runtimeFromShims: true\n";
+  Has(1);
+  Daemon daemon(node_.root(), {"--config", config});
+  ASSERT_NE(daemon.Inspect(), nullptr) << daemon.log();
+  node_.Write("p.yaml", ClaimManifest("c1", "u-c", {"gpu-0"}, {"u-p"}) +
+                            PodManifest("p", "u-p", "c1"));
+  ASSERT_EQ(WaitFor("ready").code, 0);
+  node_.Remove("p.yaml");
+  ASSERT_TRUE(PodComesToSay("RuntimeUnknown"));
+  const std::string listen = (node_.root() / "shim.sock").string();
+  const std::vector<std::string> flags = {
+      "--listen", listen,      "--runtime",
+      socket_,    "--devmgrd", (node_.root() / "devmgr.sock").string()};
+  ShimProgram shim(node_.root() / "shim.log", flags);
+  ASSERT_TRUE(PodComesToSay("ContainersRunning")) << shim.log();
+  EXPECT_THAT(node_.Ctl({"status"}).out,
+              HasSubstr("runtime behind CRI shims, containerd 1.7.0"));
+  shim.Kill();
+  Has(2);
+  EXPECT_EQ(node_.cdi_files(), 1u);
+  ShimProgram next(node_.root() / "next.log", flags);
+  EXPECT_EQ(WaitFor("released").code, 0) << next.log();
   EXPECT_EQ(node_.cdi_files(), 0u);
 }
 

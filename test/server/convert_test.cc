@@ -64,6 +64,49 @@ TEST(ConvertTest, ReportsKeepTheirHolders) {
   EXPECT_FALSE(FromProto(OverTheWire(ToProto(RuntimeReport()))).all_holders);
 }
 
+TEST(ConvertTest, ReportsKeepWhatRuns) {
+  auto runs = std::make_shared<RuntimeSnapshot>();
+  runs->known = true;
+  runs->since = WallTime(std::chrono::milliseconds(5'000));
+  runs->reason = "no answer";
+  runs->runtime = "containerd 1.7.0";
+  PodRun pod;
+  pod.name = {"ns", "p"};
+  pod.sandboxes = {{"s",
+                    2,
+                    true,
+                    WallTime(std::chrono::seconds(7)),
+                    {"10.0.0.1", "fd00::1"}}};
+  ContainerRun container;
+  container.id = "i";
+  container.name = "c";
+  container.attempt = 3;
+  container.state = RuntimeContainer::State::kExited;
+  container.image = "image:v1";
+  container.image_id = "sha256:1";
+  container.created_at = WallTime(std::chrono::seconds(8));
+  container.started_at = WallTime(std::chrono::seconds(9));
+  container.finished_at = WallTime(std::chrono::seconds(10));
+  container.exit_code = 137;
+  container.reason = "OOMKilled";
+  container.message = "two\nlines";
+  pod.containers = {container, ContainerRun()};
+  runs->pods[PodUid{"u"}] = std::make_shared<const PodRun>(pod);
+  RuntimeReport report;
+  report.runs = runs;
+  report.look = 12;
+  const RuntimeReport back = FromProto(OverTheWire(ToProto(report)));
+  EXPECT_EQ(back.look, 12u);
+  ASSERT_NE(back.runs, nullptr);
+  EXPECT_TRUE(back.runs->known);
+  EXPECT_EQ(back.runs->since, runs->since);
+  EXPECT_EQ(back.runs->reason, "no answer");
+  EXPECT_EQ(back.runs->runtime, "containerd 1.7.0");
+  ASSERT_EQ(back.runs->pods.size(), 1u);
+  EXPECT_EQ(*back.runs->pods.at(PodUid{"u"}), pod);
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(RuntimeReport()))).runs, nullptr);
+}
+
 TEST(ConvertTest, PodInfoKeepsEveryState) {
   for (const PodState state :
        {PodState::kWaiting, PodState::kPreparing, PodState::kReady,

@@ -24,6 +24,7 @@ class SlowSource : public DeviceSource {
   void BeforeContainerStart(const PodUid&, const ContainerName&,
                             std::chrono::milliseconds, Done) override {}
   void WaitForChange(std::uint64_t, VersionDone) override {}
+  void WaitForLook(std::uint64_t, LookDone) override {}
   void Report(const RuntimeReport& report, Done done) override {
     reports.push_back(report);
     open.push_back(std::move(done));
@@ -47,6 +48,9 @@ class RuntimeReporterTest : public testing::Test {
     parts.listen = "/run/shim.sock";
     parts.fill_in = [this](RuntimeReport* report) {
       report->counters.calls = calls_;
+    };
+    parts.on_sent = [this](const absl::Status& status) {
+      sent_.push_back(status.ok());
     };
     parts.on_taken = [this](const absl::Status& status) {
       taken_.push_back(status.ok());
@@ -79,7 +83,7 @@ class RuntimeReporterTest : public testing::Test {
       std::make_shared<ManualExecutor>();
   std::unique_ptr<RuntimeReporter> reporter_;
   std::uint64_t calls_ = 0;
-  std::vector<bool> taken_;
+  std::vector<bool> sent_, taken_;
 };
 
 TEST_F(RuntimeReporterTest, HasOneReportUnderWayAndSendsNewsLater) {
@@ -100,6 +104,25 @@ TEST_F(RuntimeReporterTest, HasOneReportUnderWayAndSendsNewsLater) {
   ASSERT_THAT(source_.reports, SizeIs(3));
   EXPECT_EQ(source_.reports[2].counters.calls, 7U);
   EXPECT_THAT(taken_, IsEmpty());
+  EXPECT_THAT(sent_, ElementsAre(true, true));
+}
+
+TEST_F(RuntimeReporterTest, WhatTheSourceWaitsForHasNoPause) {
+  Add(1);
+  reporter_->OnAwaitedNews();
+  ASSERT_THAT(source_.reports, SizeIs(1)) << "one is under way";
+  Answer(absl::OkStatus());
+  executor_->Advance(std::chrono::milliseconds(0));
+  ASSERT_THAT(source_.reports, SizeIs(2));
+  Answer(absl::OkStatus());
+  reporter_->OnNews();
+  ASSERT_THAT(source_.reports, SizeIs(2)) << "there is a pause";
+  reporter_->OnAwaitedNews();
+  ASSERT_THAT(source_.reports, SizeIs(3));
+  Answer(absl::UnavailableError("away"));
+  reporter_->OnAwaitedNews();
+  executor_->Advance(RuntimeReporter::kPause / 2);
+  EXPECT_THAT(source_.reports, SizeIs(3)) << "it takes none";
 }
 
 TEST_F(RuntimeReporterTest, RepeatsWhatWasNotTakenEverMoreSeldom) {

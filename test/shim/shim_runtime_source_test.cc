@@ -17,8 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kGpu[] = "example.com/gpu";
-
 class ShimRuntimeSourceTest : public rpc::RpcTest {
  protected:
   void SetUp() override {
@@ -195,7 +193,7 @@ TEST_F(ShimRuntimeSourceTest, AQuestionEndsWithTheShim) {
 TEST_F(ShimRuntimeSourceTest, AManagerHoldsTheReleaseByIt) {
   node_.runtime = source_.get();
   node_.Start();
-  node_.plugins.Serve(kGpu, 1);
+  node_.plugins.Serve("example.com/gpu", 1);
   options_.manager = &node_.manager();
   node_.Publish(
       "apiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: p, uid: "

@@ -67,6 +67,7 @@ DurationKeys() {
 const std::map<std::string, bool Config::*>& BoolKeys() {
   static const auto* keys = new std::map<std::string, bool Config::*>{
       {"draCompat", &Config::dra_compat},
+      {"runtimeFromShims", &Config::runtime_from_shims},
       {"podIdentityMetadata", &Config::pod_identity_metadata},
       {"refuseEditConflicts", &Config::refuse_edit_conflicts},
   };
@@ -405,6 +406,12 @@ absl::Status CheckConfig(const Config& config) {
         "authority: node does not go with apiServer: the control plane "
         "allocates the claims of its pods, and what this node allocated would "
         "not be written to the server");
+  }
+  if (config.runtime_from_shims && !config.runtime_endpoint.empty()) {
+    return Invalid(
+        "runtimeFromShims: excludes runtimeEndpoint: what runs is asked of "
+        "either '{}' or CRI shims",
+        Shown(config.runtime_endpoint.string()));
   }
   if (config.node_agent && !HasApiServer(config)) {
     return Invalid(

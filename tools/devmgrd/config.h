@@ -55,6 +55,8 @@ struct Config {
   DriverEndpointConfig driver_endpoint;
   /// Of the container runtime, which is asked what it runs; empty: it is not.
   std::filesystem::path runtime_endpoint;
+  /// CRI shims report what their runtimes run; not with `runtime_endpoint`.
+  bool runtime_from_shims = false;
   /// Users that may use the control service: UIDs or names.
   std::vector<std::string> control_users;
   std::string node_name;

@@ -389,6 +389,23 @@ absl::StatusOr<Objects> OpenObjects(
   return objects;
 }
 
+/// Where it is known from what runs.
+struct Runtime {
+  std::unique_ptr<devmgr::RuntimeSource> source;  ///< Null: it is not known.
+  /// `source`, when it is what CRI shims report; else null.
+  devmgr::ReportedRuntimeSource* reported = nullptr;
+};
+
+Runtime OpenRuntime(const Config& config) {
+  if (!config.runtime_endpoint.empty()) {
+    return {devmgr::WatchRuntime(config.runtime_endpoint), nullptr};
+  }
+  if (!config.runtime_from_shims) return {};
+  auto reported = devmgr::ReportedRuntimeSource::Make();
+  auto* const borrowed = reported.get();
+  return {std::move(reported), borrowed};
+}
+
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
@@ -404,11 +421,9 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   EventLogger events;
   HeapTrimmer trimmer;
   ClaimsForDrivers claims(objects->endpoint.get());
-  const auto runtime = config.runtime_endpoint.empty()
-                           ? nullptr
-                           : devmgr::WatchRuntime(config.runtime_endpoint);
+  const Runtime runtime = OpenRuntime(config);
   devmgr::Host host;
-  host.runtime = runtime.get();
+  host.runtime = runtime.source.get();
   host.objects = source.get();
   host.object_sink = objects->sink();
   host.log = Log;
@@ -438,11 +453,12 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
     (*exposer)->RegisterCollectable(write_metrics);
   }
   auto control = ControlOf(config, **wanted);
-  auto server = control.ok()
-                    ? devmgr::InspectionServer::Start(
-                          **manager, config.endpoint, Log, *control, sources)
-                    : absl::StatusOr<std::unique_ptr<devmgr::InspectionServer>>(
-                          control.status());
+  auto server =
+      control.ok()
+          ? devmgr::InspectionServer::Start(**manager, config.endpoint, Log,
+                                            *control, sources, runtime.reported)
+          : absl::StatusOr<std::unique_ptr<devmgr::InspectionServer>>(
+                control.status());
   absl::Status status = server.status();
   if (status.ok()) {
     spdlog::info("devmgrd {} is ready at {}", devmgr::Version(),

@@ -12,6 +12,7 @@
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
 #include <devmgr/host.h>
+#include <devmgr/runtime_source.h>
 #include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
 
@@ -37,6 +38,8 @@ class DEVMGR_EXPORT InspectionServer {
   /// thread of the server's, at a bounded rate. `sources` says how the sources
   /// of objects do (ApiServerSource::Info), and is called on a thread of the
   /// server's; without it there is what the manager knows of its one source.
+  /// `runtime`, the manager's Host::runtime, takes what CRI shims report of the
+  /// runtimes behind them; borrowed as well.
   ///   FailedPrecondition  a process listens there; the message names it
   ///   PermissionDenied    the directory is not ours to write
   ///   Unimplemented       there are control users, and the file system has no
@@ -44,7 +47,8 @@ class DEVMGR_EXPORT InspectionServer {
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(
       DeviceManager& manager, const std::filesystem::path& endpoint,
       LogSink log = nullptr, const ControlOptions& control = {},
-      std::function<std::vector<SourceInfo>()> sources = nullptr);
+      std::function<std::vector<SourceInfo>()> sources = nullptr,
+      ReportedRuntimeSource* runtime = nullptr);
   /// Ends within a second; calls under way are cancelled.
   virtual ~InspectionServer() = default;
 };

@@ -4,10 +4,12 @@
 // the inspection socket.
 #pragma once
 
+#include <devmgr/runtime_source.h>
 #include <devmgr/status_types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,12 @@ struct RuntimeReport {
   /// is over. False: the shim does not know (yet).
   bool all_holders = false;
   bool over = false;  ///< The session ends with this report; holders stay.
+  /// What the runtime has, where the manager goes by it
+  /// (ReportedRuntimeSource). Null: as this session reported last.
+  std::shared_ptr<const RuntimeSnapshot> runs;
+  /// The last look that was asked for before the look that `runs` is of; 0:
+  /// none was.
+  std::uint64_t look = 0;
 };
 
 /// A session as the manager shows it.
@@ -67,5 +75,8 @@ inline constexpr std::size_t kMaxReportedEvents = 256;
 /// Holders that one report may have, and devices that one of them may hold.
 inline constexpr std::size_t kMaxReportedHolders = 1'024;
 inline constexpr std::size_t kMaxHeldDevices = 1'024;
+/// Pods that one report may have, and sandboxes and containers of one of them.
+inline constexpr std::size_t kMaxReportedPods = 4'096;
+inline constexpr std::size_t kMaxReportedRuns = 4'096;
 
 }  // namespace devmgr

@@ -139,4 +139,29 @@ class DEVMGR_EXPORT ShimRuntimeSource : public RuntimeSource {
   ShimRuntimeSource() = default;
 };
 
+struct RuntimeReport;
+
+/// The same of the runtimes behind CRI shims of other processes, as those
+/// report it (InspectionServer::Start): what runs is known while each shim that
+/// has ever reported says so, and is what all of them say together. A shim that
+/// ends, or that has not looked in time when it was asked to, makes it unknown
+/// until it has reported again.
+class DEVMGR_EXPORT ReportedRuntimeSource : public RuntimeSource {
+ public:
+  /// `patience`: for a look that was asked for. Must be positive.
+  static std::unique_ptr<ReportedRuntimeSource> Make(
+      std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+  /// Takes what a report says of the runtime. It has passed
+  /// DeviceManager::ReportRuntime. Must not block.
+  virtual void Take(const RuntimeReport& report) = 0;
+
+  /// The number of the look that was asked for last; never 0, and another one
+  /// in each process. A shim reports it with what it saw after it knew it.
+  virtual std::uint64_t WantedLook() const = 0;
+  /// Calls `wanted` after every new one, on a thread of the source's; as
+  /// Subscribe. Empty: no more; no call runs after this returns.
+  virtual void SubscribeLooks(std::function<void()> wanted) = 0;
+};
+
 }  // namespace devmgr
