@@ -154,7 +154,7 @@ class ControlPlane:
     user = ACCOUNTS['node'][0]
     with open(f'{self.folder}/audit.log', encoding='utf-8') as text:
       events = [json.loads(line) for line in text if line.endswith('\n')]
-    return [each for each in events if each['user']['username'] == user]
+    return [each for each in events if each['user'].get('username') == user]
 
   def lists(self):
     """How many complete lists of its pods the node has had."""

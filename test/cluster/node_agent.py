@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """devmgrd as the agent of the node: the status of pods, and their last delete."""
 
+import collections
+
 from interop import wait_for
 from cluster import GPU, container
 
@@ -73,6 +75,24 @@ def deleted_with_grace(cluster, runtime, claim):
                 'node agent: its devices were released')
 
 
+def requests_of_a_life(cluster, before):
+  """From its start to its end the kubelet reads a pod and patches its status when
+  its containers are being created, when they run, and when they have ended, and
+  deletes it; it reads the claim; and it sends events Pulled, Created, Started and
+  Killing."""
+  kubelets = 3 * 2 + 1 + 1 + 4
+  ours = collections.Counter(
+      ' '.join((each['verb'], each.get('objectRef', {}).get('resource', ''),
+                each.get('objectRef', {}).get('subresource', ''))).strip()
+      for each in cluster.plane.requests()[before:]
+      if each['stage'] == 'ResponseComplete' and each.get('userAgent', '').startswith('devmgr') and
+      each['verb'] != 'watch')
+  listed = ', '.join(f'{count} {what}' for what, count in sorted(ours.items()))
+  print(f'# requests of a pod\'s life: {listed}; the kubelet: {kubelets}', flush=True)
+  cluster.check(0 < sum(ours.values()) <= kubelets,
+                'node agent: no more requests than the kubelet has for a pod', listed)
+
+
 def a_pod_that_never_ran(cluster):
   cluster.api.delete('Pod', 'after')
   cluster.check(gone(cluster, 'after'), 'node agent: a pod that never ran is deleted')
@@ -135,8 +155,10 @@ def all_cases(cluster):
   cluster.node.restart(runtime.socket)
   cluster.check(wait_for(lambda: 'known for' in cluster.node.ctl('status').stdout),
                 'node agent: devmgrd knows what the runtime runs')
+  before = len(cluster.plane.requests())
   claim = a_pod_that_runs(cluster, runtime)
   deleted_with_grace(cluster, runtime, claim)
+  requests_of_a_life(cluster, before)
   a_pod_that_never_ran(cluster)
   a_pod_that_ends(cluster, runtime)
   deleted_by_force(cluster, runtime)
