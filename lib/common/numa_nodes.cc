@@ -10,8 +10,6 @@
 namespace devmgr {
 namespace {
 
-constexpr std::size_t kMostNumbers = 4096;
-
 std::optional<std::int64_t> Number(std::string_view text) {
   std::int64_t number = 0;
   const char* end = text.data() + text.size();
@@ -24,8 +22,8 @@ std::optional<std::int64_t> Number(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::vector<std::int64_t>> ParseNumberList(
-    std::string_view text) {
+std::optional<std::vector<std::int64_t>> ParseNumberList(std::string_view text,
+                                                         std::size_t most) {
   std::vector<std::int64_t> numbers;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
@@ -36,8 +34,8 @@ std::optional<std::vector<std::int64_t>> ParseNumberList(
     const bool ascends = first.has_value() && last.has_value() &&
                          *first <= *last &&
                          (numbers.empty() || numbers.back() < *first);
-    if (!ascends || *last - *first >= static_cast<std::int64_t>(
-                                          kMostNumbers - numbers.size())) {
+    if (!ascends ||
+        *last - *first >= static_cast<std::int64_t>(most - numbers.size())) {
       return std::nullopt;
     }
     for (std::int64_t n = *first; n <= *last; ++n) numbers.push_back(n);

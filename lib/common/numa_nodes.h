@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -9,8 +10,9 @@
 namespace devmgr {
 
 /// The kernel's form of a set of numbers, such as `0-3,8`. Nothing when it is
-/// not one, or names more than 4,096.
-std::optional<std::vector<std::int64_t>> ParseNumberList(std::string_view text);
+/// not one, or names more than `most`.
+std::optional<std::vector<std::int64_t>> ParseNumberList(
+    std::string_view text, std::size_t most = 4096);
 
 /// NUMA nodes of this machine, ascending; empty when the kernel does not tell.
 std::vector<std::int64_t> KernelNumaNodes();
