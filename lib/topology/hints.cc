@@ -178,19 +178,13 @@ class Search {
   bool truncated_ = false;
 };
 
-bool IsOn(const DeviceGroup& group, const NumaNodes& machine_nodes) {
-  return std::any_of(group.nodes.begin(), group.nodes.end(),
-                     [&](std::int64_t node) {
-                       return std::binary_search(machine_nodes.begin(),
-                                                 machine_nodes.end(), node);
-                     });
-}
-
-/// Those of the machine's nodes that carry devices.
+/// Those of the machine's nodes that carry devices, whether they are free or
+/// not: since 1.36 the kubelet names no others.
 NumaNodes CarryingNodes(const std::vector<DeviceGroup>& groups,
                         const NumaNodes& machine_nodes) {
   NumaNodes all;
   for (const DeviceGroup& group : groups) {
+    if (group.known + group.free + group.reusable == 0) continue;
     all.insert(all.end(), group.nodes.begin(), group.nodes.end());
   }
   std::sort(all.begin(), all.end());
@@ -201,12 +195,25 @@ NumaNodes CarryingNodes(const std::vector<DeviceGroup>& groups,
   return carrying;
 }
 
-/// On a machine of many nodes a set of all of them goes with every other
-/// provider's hint.
-void AddAllNodes(const NumaNodes& machine_nodes, std::size_t minimum,
+std::int64_t AvailableOn(const std::vector<DeviceGroup>& groups,
+                         const NumaNodes& nodes) {
+  std::int64_t available = 0;
+  for (const DeviceGroup& group : groups) {
+    const bool touches = std::any_of(
+        group.nodes.begin(), group.nodes.end(), [&](std::int64_t node) {
+          return std::binary_search(nodes.begin(), nodes.end(), node);
+        });
+    if (touches) available += group.free + group.reusable;
+  }
+  return available;
+}
+
+/// Where not every set is tried, the set of all nodes with devices is a hint
+/// all the same.
+void AddAllNodes(const NumaNodes& nodes, std::size_t minimum,
                  std::vector<Hint>& hints) {
-  if (!hints.empty() && hints.back().nodes == machine_nodes) return;
-  hints.push_back({machine_nodes, machine_nodes.size() == minimum});
+  if (!hints.empty() && hints.back().nodes == nodes) return;
+  hints.push_back({nodes, nodes.size() == minimum});
 }
 
 }  // namespace
@@ -215,18 +222,12 @@ Hints GenerateHints(const std::vector<DeviceGroup>& groups, std::int64_t count,
                     const NumaNodes& machine_nodes, const HintLimits& limits) {
   Hints result;
   result.hints.emplace();
-  std::int64_t available = 0;
-  for (const DeviceGroup& group : groups) {
-    if (IsOn(group, machine_nodes)) available += group.free + group.reusable;
-  }
-  if (available < count) return result;
-
-  const bool small = machine_nodes.size() <= kSmallMachine;
-  NumaNodes nodes =
-      small ? machine_nodes : CarryingNodes(groups, machine_nodes);
+  const NumaNodes nodes = CarryingNodes(groups, machine_nodes);
+  if (AvailableOn(groups, nodes) < count || nodes.empty()) return result;
+  const bool small = nodes.size() <= kFewNodes;
   std::size_t minimum = 0;
   if (nodes.size() <= kMaxNodes) {
-    Search search(groups, count, std::move(nodes), limits);
+    Search search(groups, count, nodes, limits);
     search.Run(small);
     result.hints = search.TakeHints();
     result.truncated = search.truncated();
@@ -235,9 +236,7 @@ Hints GenerateHints(const std::vector<DeviceGroup>& groups, std::int64_t count,
   } else {
     result.truncated = true;
   }
-  if (!small || result.truncated) {
-    AddAllNodes(machine_nodes, minimum, *result.hints);
-  }
+  if (!small || result.truncated) AddAllNodes(nodes, minimum, *result.hints);
   return result;
 }
 

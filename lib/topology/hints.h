@@ -45,12 +45,14 @@ struct Hints {
   std::uint64_t steps = 0;
 };
 
-/// Machines of up to this many nodes get every set of nodes, as at the kubelet.
-inline constexpr std::size_t kSmallMachine = 8;
+/// Where up to this many nodes have devices of a resource, every set of these
+/// nodes is tried, as at the kubelet.
+inline constexpr std::size_t kFewNodes = 8;
 
 /// Every set of nodes whose devices suffice for `count`, all reusable ones
-/// among them. On a machine of more than kSmallMachine nodes only the smallest
-/// such sets of nodes that carry devices, and the set of all nodes.
+/// among them. Nodes without devices, held and broken ones included, are in no
+/// set. Where more than kFewNodes nodes have devices, only the smallest such
+/// sets, and the set of all these nodes.
 Hints GenerateHints(const std::vector<DeviceGroup>& groups, std::int64_t count,
                     const NumaNodes& machine_nodes,
                     const HintLimits& limits = {});

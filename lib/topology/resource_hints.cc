@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "topology/device_groups.h"
+
 namespace devmgr::topology {
 namespace {
 
@@ -12,25 +14,6 @@ using device::Inventory;
 using device::InventoryDevice;
 using device::Reservation;
 using device::ReservationTable;
-
-/// Devices by the nodes they are on.
-class Groups {
- public:
-  DeviceGroup& On(const NumaNodes& nodes) {
-    DeviceGroup& group = groups_[nodes];
-    group.nodes = nodes;
-    return group;
-  }
-
-  std::vector<DeviceGroup> Take() {
-    std::vector<DeviceGroup> groups;
-    for (auto& [nodes, group] : groups_) groups.push_back(std::move(group));
-    return groups;
-  }
-
- private:
-  std::map<NumaNodes, DeviceGroup> groups_;
-};
 
 /// What the asker holds of the resource, each device once.
 std::map<DeviceId, NumaNodes> HeldBy(const HintRequest& request,
@@ -65,7 +48,7 @@ Hints HintsOf(const Inventory& inventory, const ReservationTable& reservations,
   if (!has.empty() && static_cast<std::int64_t>(has.size()) != request.count) {
     return {.hints = std::vector<Hint>()};
   }
-  Groups groups;
+  DeviceGroups groups;
   for (const auto& [id, nodes] : has) {
     const InventoryDevice* known = inventory.Find(id);
     ++groups.On(known == nullptr ? nodes : known->device.numa_nodes).free;
