@@ -17,10 +17,6 @@ namespace devmgr {
 /// is in it.
 class FakeSysfs : public SysfsFiles {
  public:
-  FakeSysfs() = default;
-  explicit FakeSysfs(std::map<std::string, std::string> files)
-      : files_(std::move(files)) {}
-
   std::string& operator[](const std::string& path) { return files_[path]; }
   void Remove(const std::string& path) { files_.erase(path); }
   /// Reading `path` fails with `status` from now on.

@@ -86,7 +86,8 @@ TEST(NumaTreeTest, WhatANodeHasIsRead) {
 }
 
 TEST(NumaTreeTest, WithoutNodesTheMachineIsOneNode) {  // BO-154
-  FakeSysfs files({{"devices/system/cpu/online", "0-3\n"}});
+  FakeSysfs files;
+  files["devices/system/cpu/online"] = "0-3\n";
   const NumaTree tree = Read(files);
   EXPECT_TRUE(tree.synthetic);
   ASSERT_EQ(tree.nodes.size(), 1u);

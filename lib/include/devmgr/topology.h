@@ -99,7 +99,7 @@ struct TopologyRequest {
 
 /// A source of hints that the embedder has for resources of its own. Stateless
 /// as the manager sees it: equal questions may be asked any number of times,
-/// and a hint that is given reserves nothing.
+/// and a hint that is given reserves nothing. No manager asks for them yet.
 class DEVMGR_EXPORT TopologyHintProvider {
  public:
   virtual ~TopologyHintProvider() = default;
