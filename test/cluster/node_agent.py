@@ -81,12 +81,15 @@ def requests_of_a_life(cluster, before):
   deletes it; it reads the claim; and it sends events Pulled, Created, Started and
   Killing."""
   kubelets = 3 * 2 + 1 + 1 + 4
-  ours = collections.Counter(
-      ' '.join((each['verb'], each.get('objectRef', {}).get('resource', ''),
-                each.get('objectRef', {}).get('subresource', ''))).strip()
-      for each in cluster.plane.requests()[before:]
-      if each['stage'] == 'ResponseComplete' and each.get('userAgent', '').startswith('devmgr') and
-      each['verb'] != 'watch')
+  ours = collections.Counter()
+  for each in cluster.plane.requests()[before:]:
+    what = each.get('objectRef', {})
+    is_of_pod = what.get('resource') in ('events', 'pods', 'resourceclaims') and (
+        what.get('name', 'runs').startswith('runs'))
+    if (is_of_pod and each['stage'] == 'ResponseComplete' and
+        each.get('userAgent', '').startswith('devmgr') and
+        each['verb'] not in ('list', 'watch')):
+      ours[' '.join((each['verb'], what['resource'], what.get('subresource', ''))).strip()] += 1
   listed = ', '.join(f'{count} {what}' for what, count in sorted(ours.items()))
   print(f'# requests of a pod\'s life: {listed}; the kubelet: {kubelets}', flush=True)
   cluster.check(0 < sum(ours.values()) <= kubelets,

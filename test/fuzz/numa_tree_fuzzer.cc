@@ -40,7 +40,7 @@ devmgr::FakeSysfs FilesOf(std::string_view input) {
     if (equals == line.npos) continue;
     std::string path(line.substr(0, equals));
     if (!path.starts_with("bus/") && !path.starts_with("devices/")) {
-      path = "devices/system/node/" + path;
+      path.insert(0, "devices/system/node/");
     }
     files[path] = TextOf(line.substr(equals + 1));
   }

@@ -114,7 +114,7 @@ std::uint32_t Carrying(const std::vector<DeviceGroup>& groups) {
 std::vector<Hint> AllHints(const std::vector<DeviceGroup>& groups,
                            std::int64_t count, std::int64_t machine) {
   const std::uint32_t carrying = Carrying(groups);
-  std::size_t minimum = static_cast<std::size_t>(std::popcount(carrying));
+  auto minimum = static_cast<std::size_t>(std::popcount(carrying));
   std::vector<Hint> hints;
   for (std::uint32_t mask = 1; mask < 1u << machine; ++mask) {
     if ((mask & ~carrying) != 0) continue;
@@ -251,7 +251,7 @@ TEST(HintsTest, AHopelessSearchEndsAtItsLimit) {
       groups.push_back({.nodes = {a, b}, .known = 1, .free = 1});
     }
   }
-  const std::int64_t all = static_cast<std::int64_t>(groups.size());
+  const auto all = static_cast<std::int64_t>(groups.size());
   const Hints hints = GenerateHints(groups, all - 30, Machine(34));
   EXPECT_TRUE(hints.truncated);
   EXPECT_LE(hints.steps, HintLimits{}.steps + groups.size());
