@@ -132,7 +132,9 @@ TEST_F(LocalClaimsTest, AL078ExtendedResourceOfAClassFromThePodAlone) {
   node_.Publish(std::string(kClass) + Slice(3));
   ASSERT_TRUE(node_.WaitUntilGone("p"));
   ASSERT_TRUE(WaitUntilFree());
-  EXPECT_THAT(node_.manager().Objects()->claims, IsEmpty());
+  // The ledger has it first.
+  EXPECT_TRUE(node_.WaitUntil(
+      "no claim", [&] { return node_.manager().Objects()->claims.empty(); }));
 }
 
 TEST_F(LocalClaimsTest, AL142WaitsNamingTheHolderUntilItLeaves) {
