@@ -370,8 +370,8 @@ std::string CheckAnswer(const State& ledger, const Drivers& drivers,
   }
   const auto& versions = VersionsOf(objects, pod->name, pod->uid);
   const std::string text = Text(answer);
-  for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
-    if (Text(**it, claims) == text) return "";
+  for (const auto& version : versions) {
+    if (Text(*version, claims) == text) return "";
   }
   return fmt::format(
       "pod {} ({}) has the answer '{}' instead of '{}'", pod->name.name,
