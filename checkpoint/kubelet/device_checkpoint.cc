@@ -222,10 +222,7 @@ absl::StatusOr<DeviceCheckpoint> DecodeFile(std::string_view bytes) {
     checkpoint.format = Format::kIdLists;
     return checkpoint;
   }
-  return field.Error(
-      fmt::format("checkpoint is corrupted: {} in the file, {} computed from "
-                  "its data",
-                  checksum, computed));
+  return field.Corrupted(checksum, computed);
 }
 
 }  // namespace

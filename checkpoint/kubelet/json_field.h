@@ -71,6 +71,13 @@ class JsonField {
     return DataLossError("{}: {}", path_, message);
   }
   absl::Status WrongKind(std::string_view wanted) const;
+  /// Of the place of a checksum, in the kubelet's words.
+  absl::Status Corrupted(std::uint64_t in_file, std::uint64_t computed) const {
+    return DataLossError(
+        "{}: checkpoint is corrupted: {} in the file, {} computed from its "
+        "data",
+        path_, in_file, computed);
+  }
 
   /// What a list has, by `read`, which gets a JsonField and returns a StatusOr;
   /// nothing for null and where nothing stands.

@@ -33,7 +33,7 @@ constexpr std::string_view kTegra =
     R"("RegisteredDevices":{"nvidia.com/gpu":["tegra"]}})";
 constexpr std::uint32_t kTegraChecksum = 3660592824U;
 
-constexpr std::string_view kFormat1 =
+constexpr std::string_view kFormat1Data =
     R"({"PodDeviceEntries":[{"PodUID":"13ac2284-0d19-44b7-b94f-055b032dba9b",)"
     R"("ContainerName":"centos","ResourceName":"example.com/deviceA","DeviceI)"
     R"(Ds":["DevA3"],"AllocResp":"CiIKHUVYQU1QTEVDT01ERVZJQ0VBX0RFVkEzX1RUWTE)"
@@ -44,17 +44,17 @@ constexpr std::string_view kFormat1 =
     R"(J3"}],"RegisteredDevices":{"example.com/deviceA":["DevA1","DevA2","Dev)"
     R"(A3","DevA4"]}})";
 
-std::string FileOf(std::string_view data, std::uint64_t checksum) {
+std::string DeviceFile(std::string_view data, std::uint64_t checksum) {
   return fmt::format(R"({{"Data":{},"Checksum":{}}})", data, checksum);
 }
 
-DeviceCheckpoint MustDecode(std::string_view file) {
+DeviceCheckpoint DecodedDevices(std::string_view file) {
   auto checkpoint = DecodeDeviceCheckpoint(file);
   EXPECT_THAT(checkpoint, IsOk());
   return checkpoint.ok() ? *std::move(checkpoint) : DeviceCheckpoint();
 }
 
-std::string MustEncode(const DeviceCheckpoint& checkpoint) {
+std::string EncodedDevices(const DeviceCheckpoint& checkpoint) {
   auto file = EncodeDeviceCheckpoint(checkpoint);
   EXPECT_THAT(file, IsOk());
   return file.ok() ? *std::move(file) : std::string();
@@ -62,8 +62,8 @@ std::string MustEncode(const DeviceCheckpoint& checkpoint) {
 
 // DP-107, and the reading half of DP-112.
 TEST(DeviceCheckpointTest, ReadsDevicesWithoutATopology) {
-  const std::string file = FileOf(kTegra, kTegraChecksum);
-  const DeviceCheckpoint checkpoint = MustDecode(file);
+  const std::string file = DeviceFile(kTegra, kTegraChecksum);
+  const DeviceCheckpoint checkpoint = DecodedDevices(file);
   EXPECT_EQ(checkpoint.format, DeviceCheckpoint::Format::kIdsByNumaNode);
   ASSERT_TRUE(checkpoint.entries);
   ASSERT_EQ(checkpoint.entries->size(), 1U);
@@ -79,31 +79,31 @@ TEST(DeviceCheckpointTest, ReadsDevicesWithoutATopology) {
             "\x0A\x1F\x0A\x16NVIDIA_VISIBLE_DEVICES\x12\x05tegra");
   EXPECT_EQ(checkpoint.registered,
             (std::map<ResourceName, DeviceIdList>{{"nvidia.com/gpu", tegra}}));
-  EXPECT_EQ(MustEncode(checkpoint), file);
+  EXPECT_EQ(EncodedDevices(checkpoint), file);
 }
 
 // DP-108.
 TEST(DeviceCheckpointTest, ReadsAFileWithoutEntries) {
-  const std::string file = FileOf(
+  const std::string file = DeviceFile(
       R"({"PodDeviceEntries":null,"RegisteredDevices":{"nvidia.com/gpu":)"
       R"(["GPU-0650a168-e770-3ea8-8ac3-8a1d419763e0"]}})",
       3952659280U);
-  const DeviceCheckpoint checkpoint = MustDecode(file);
+  const DeviceCheckpoint checkpoint = DecodedDevices(file);
   EXPECT_FALSE(checkpoint.entries);
   EXPECT_EQ(checkpoint.registered->size(), 1U);
-  EXPECT_EQ(MustEncode(checkpoint), file);
+  EXPECT_EQ(EncodedDevices(checkpoint), file);
 }
 
 // DP-109.
 TEST(DeviceCheckpointTest, AWrongChecksumIsRefusedWithBoth) {
-  EXPECT_THAT(DecodeDeviceCheckpoint(FileOf(kTegra, kTegraChecksum + 1)),
+  EXPECT_THAT(DecodeDeviceCheckpoint(DeviceFile(kTegra, kTegraChecksum + 1)),
               StatusIs(absl::StatusCode::kDataLoss,
                        "kubelet_internal_checkpoint: Checksum: checkpoint is "
                        "corrupted: 3660592825 in the file, 3660592824 computed "
                        "from its data"));
   // More than 32 bits.
   EXPECT_THAT(
-      DecodeDeviceCheckpoint(FileOf(kTegra, (1ULL << 32) + kTegraChecksum)),
+      DecodeDeviceCheckpoint(DeviceFile(kTegra, (1ULL << 32) + kTegraChecksum)),
       StatusIs(absl::StatusCode::kDataLoss, HasSubstr("corrupted")));
 }
 
@@ -111,9 +111,9 @@ TEST(DeviceCheckpointTest, NullAndEmptyHaveChecksumsOfTheirOwn) {
   DeviceCheckpoint checkpoint;
   checkpoint.registered.emplace();
   EXPECT_EQ(ChecksumOf(checkpoint), 3467439661U);
-  EXPECT_EQ(MustEncode(checkpoint),
-            FileOf(R"({"PodDeviceEntries":null,"RegisteredDevices":{}})",
-                   3467439661U));
+  EXPECT_EQ(EncodedDevices(checkpoint),
+            DeviceFile(R"({"PodDeviceEntries":null,"RegisteredDevices":{}})",
+                       3467439661U));
   checkpoint.entries.emplace();
   EXPECT_EQ(ChecksumOf(checkpoint), 2932075448U);
 }
@@ -129,25 +129,25 @@ TEST(DeviceCheckpointTest, NodesAreSortedAsTextsInTheFile) {
       .alloc_resp = ""}}};
   checkpoint.registered = {{{"example.com/dev", {{"d0", "d10", "d2", "d3"}}},
                             {"example.com/none", std::vector<DeviceId>()}}};
-  const std::string file =
-      FileOf(R"({"PodDeviceEntries":[{"PodUID":"pod-a","ContainerName":"main",)"
-             R"("ResourceName":"example.com/dev","DeviceIDs":{"0":["d0"],)"
-             R"("10":["d10"],"2":["d2","d3"]},"AllocResp":""}],)"
-             R"("RegisteredDevices":{"example.com/dev":["d0","d10","d2","d3"],)"
-             R"("example.com/none":[]}})",
-             656687423U);
-  EXPECT_EQ(MustEncode(checkpoint), file);
-  EXPECT_EQ(MustDecode(file), checkpoint);
+  const std::string file = DeviceFile(
+      R"({"PodDeviceEntries":[{"PodUID":"pod-a","ContainerName":"main",)"
+      R"("ResourceName":"example.com/dev","DeviceIDs":{"0":["d0"],)"
+      R"("10":["d10"],"2":["d2","d3"]},"AllocResp":""}],)"
+      R"("RegisteredDevices":{"example.com/dev":["d0","d10","d2","d3"],)"
+      R"("example.com/none":[]}})",
+      656687423U);
+  EXPECT_EQ(EncodedDevices(checkpoint), file);
+  EXPECT_EQ(DecodedDevices(file), checkpoint);
 }
 
 TEST(DeviceCheckpointTest, Format1HasAllDevicesOnNodeZero) {
-  const std::string file = FileOf(kFormat1, 405612085U);
-  const DeviceCheckpoint checkpoint = MustDecode(file);
+  const std::string file = DeviceFile(kFormat1Data, 405612085U);
+  const DeviceCheckpoint checkpoint = DecodedDevices(file);
   EXPECT_EQ(checkpoint.format, DeviceCheckpoint::Format::kIdLists);
   EXPECT_EQ(checkpoint.entries->front().device_ids,
             (std::map<std::int64_t, DeviceIdList>{
                 {0, std::vector<DeviceId>{"DevA3"}}}));
-  EXPECT_EQ(MustEncode(checkpoint), file);
+  EXPECT_EQ(EncodedDevices(checkpoint), file);
 }
 
 TEST(DeviceCheckpointTest, Format1CannotSayOtherNodes) {
@@ -169,21 +169,22 @@ TEST(DeviceCheckpointTest, Format1CannotSayOtherNodes) {
   entry.device_ids.emplace();
   EXPECT_THAT(EncodeDeviceCheckpoint(checkpoint), is_refused);
   entry.device_ids.reset();
-  EXPECT_EQ(MustDecode(MustEncode(checkpoint)), checkpoint);
+  EXPECT_EQ(DecodedDevices(EncodedDevices(checkpoint)), checkpoint);
 }
 
 TEST(DeviceCheckpointTest, FilesOfTheKubeletComeBackByteByByte) {
   for (const char* name : {"devices_null", "devices_empty", "devices_odd"}) {
     SCOPED_TRACE(name);
     const std::string file = KubeletFile(name);
-    EXPECT_EQ(MustEncode(MustDecode(file)), file);
+    EXPECT_EQ(EncodedDevices(DecodedDevices(file)), file);
   }
 }
 
 // As the kubelet's package wrote it: all bytes in a response, the ends of the
 // numbers of nodes, null and empty lists, texts with all that Go escapes.
 TEST(DeviceCheckpointTest, ReadsWhateverTheKubeletCanWrite) {
-  const DeviceCheckpoint checkpoint = MustDecode(KubeletFile("devices_odd"));
+  const DeviceCheckpoint checkpoint =
+      DecodedDevices(KubeletFile("devices_odd"));
   ASSERT_EQ(checkpoint.entries->size(), 3U);
   const PodDevicesEntry& first = (*checkpoint.entries)[0];
   EXPECT_EQ(first.container.value, OddText());
@@ -217,20 +218,21 @@ TEST(DeviceCheckpointTest, OrderAndCaseOfKeysDoNotMatter) {
                   R"("poduid": "bf52b2cd-b611-4e79-86b1-280b283185c3"}}]}}}})"
                   "\n",
                   kTegraChecksum);
-  EXPECT_EQ(MustDecode(file), MustDecode(FileOf(kTegra, kTegraChecksum)));
+  EXPECT_EQ(DecodedDevices(file),
+            DecodedDevices(DeviceFile(kTegra, kTegraChecksum)));
 }
 
 TEST(DeviceCheckpointTest, WhatIsMissingIsEmptyOrZero) {
-  const DeviceCheckpoint empty = MustDecode(FileOf("{}", 2932075448U));
+  const DeviceCheckpoint empty = DecodedDevices(DeviceFile("{}", 2932075448U));
   EXPECT_TRUE(empty.entries && empty.entries->empty());
   EXPECT_TRUE(empty.registered && empty.registered->empty());
-  EXPECT_EQ(MustDecode(R"({"Checksum":2932075448})"), empty);
+  EXPECT_EQ(DecodedDevices(R"({"Checksum":2932075448})"), empty);
 
   DeviceCheckpoint with_entry;
   with_entry.entries.emplace(1);
   with_entry.registered.emplace();
-  EXPECT_EQ(MustDecode(
-                FileOf(R"({"PodDeviceEntries":[{}]})", ChecksumOf(with_entry))),
+  EXPECT_EQ(DecodedDevices(DeviceFile(R"({"PodDeviceEntries":[{}]})",
+                                      ChecksumOf(with_entry))),
             with_entry);
 }
 
@@ -274,7 +276,7 @@ TEST(DeviceCheckpointTest, ErrorsNameThePlace) {
        "Data.RegisteredDevices: two keys differ in case only"},
   }};
   for (const auto& [data, error] : kBadFiles) {
-    EXPECT_THAT(DecodeDeviceCheckpoint(FileOf(data, 0)),
+    EXPECT_THAT(DecodeDeviceCheckpoint(DeviceFile(data, 0)),
                 StatusIs(absl::StatusCode::kDataLoss,
                          fmt::format("kubelet_internal_checkpoint: {}", error)))
         << data;
@@ -328,8 +330,8 @@ TEST(DeviceCheckpointTest, WhatCouldNotBeReadIsNotWritten) {
 
 TEST(DeviceCheckpointTest, AFileThatIsCutIsRefusedAtEachByte) {
   for (const std::string& file :
-       {KubeletFile("devices_odd"), FileOf(kTegra, kTegraChecksum),
-        FileOf(kFormat1, 405612085U)}) {
+       {KubeletFile("devices_odd"), DeviceFile(kTegra, kTegraChecksum),
+        DeviceFile(kFormat1Data, 405612085U)}) {
     for (std::size_t size = 0; size < file.size(); ++size) {
       EXPECT_THAT(
           DecodeDeviceCheckpoint(std::string_view(file).substr(0, size)),
@@ -341,8 +343,8 @@ TEST(DeviceCheckpointTest, AFileThatIsCutIsRefusedAtEachByte) {
 
 // A byte that changed either does not change what is said, or is noticed.
 TEST(DeviceCheckpointTest, AChangedByteGivesNoOtherValue) {
-  const std::string file = FileOf(kTegra, kTegraChecksum);
-  const DeviceCheckpoint whole = MustDecode(file);
+  const std::string file = DeviceFile(kTegra, kTegraChecksum);
+  const DeviceCheckpoint whole = DecodedDevices(file);
   for (std::size_t i = 0; i < file.size(); ++i) {
     for (const char c : {'"', '0', '1', 'A', ' ', '{', '\\'}) {
       std::string changed = file;
@@ -397,9 +399,9 @@ DeviceCheckpoint RandomCheckpoint(Luck& luck) {
 TEST(DeviceCheckpointTest, WhatIsWrittenIsRead) {
   LiveEach({.seed = 1, .lives = 1000}, [](Luck& luck) {
     const DeviceCheckpoint checkpoint = RandomCheckpoint(luck);
-    const std::string file = MustEncode(checkpoint);
-    EXPECT_EQ(MustDecode(file), checkpoint) << file;
-    EXPECT_EQ(MustEncode(MustDecode(file)), file);
+    const std::string file = EncodedDevices(checkpoint);
+    EXPECT_EQ(DecodedDevices(file), checkpoint) << file;
+    EXPECT_EQ(EncodedDevices(DecodedDevices(file)), file);
   });
 }
 
