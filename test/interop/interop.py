@@ -88,6 +88,21 @@ def build(source, out):
   return ''
 
 
+def build_program(source, out, name):
+  """Builds the Go program of a folder that has modules of its own: its path and
+  '', or None and why it cannot be built."""
+  if shutil.which('go') is None:
+    return None, 'Go is not installed'
+  os.makedirs(out, exist_ok=True)
+  modules = run(['go', 'mod', 'download'], cwd=source, timeout=300)
+  if modules.returncode != 0:
+    return None, 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
+  built = run(['go', 'build', '-o', f'{out}/{name}', '.'], cwd=source)
+  if built.returncode != 0:
+    raise RuntimeError(built.stderr)
+  return f'{out}/{name}', ''
+
+
 def build_newest(source, out):
   """Builds the tests of endpoint/ with the newest modules, which want a newer Go
   than the others; why they cannot be built, or ''."""

@@ -15,15 +15,16 @@ import collections
 import glob
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, '..'))
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'headers'))
 
+from interop import build_program  # noqa: E402
 from known import difference, outcome, share_ids, spellings  # noqa: E402
 from shrink import shrink  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -50,18 +51,6 @@ class Program:
     self._process.stdin.close()
     self._process.wait()
     self._process.stdout.close()
-
-
-def build(out):
-  """The Go program; or why there is none."""
-  if shutil.which('go') is None:
-    return None, 'Go is not installed'
-  os.makedirs(out, exist_ok=True)
-  built = subprocess.run(['go', 'build', '-o', out + '/allocator', '.'], cwd=HERE,
-                         capture_output=True, text=True, check=False)
-  if built.returncode != 0:
-    return None, 'the Go modules cannot be had: ' + built.stderr.strip()[-200:]
-  return out + '/allocator', ''
 
 
 def pairs(go, peer, seed, count):
@@ -169,7 +158,7 @@ def compare(tap, go_path, peer_path, source_root):
 def main():
   build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
   tap = Tap()
-  go, why_not = build(build_root + '/test/interop/bin-allocator')
+  go, why_not = build_program(HERE, build_root + '/test/interop/bin-allocator', 'allocator')
   if go is None:
     tap.skip('worlds allocated by the official allocator', why_not)
   else:

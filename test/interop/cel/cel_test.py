@@ -12,16 +12,17 @@ DIFFERENCES; how often each was met is printed.
 import collections
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, '..'))
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'headers'))
 
 from expressions import Generator  # noqa: E402
+from interop import build_program  # noqa: E402
 from tap import Tap  # noqa: E402
 
 COUNT = 2000  # expressions, times the scale
@@ -68,18 +69,6 @@ def ask(program, lines):
   return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def build(out):
-  """The Go program; or why there is none."""
-  if shutil.which('go') is None:
-    return None, 'Go is not installed'
-  os.makedirs(out, exist_ok=True)
-  built = subprocess.run(['go', 'build', '-o', out + '/cel', '.'], cwd=HERE,
-                         capture_output=True, text=True, check=False)
-  if built.returncode != 0:
-    return None, 'the Go modules cannot be had: ' + built.stderr.strip()[-200:]
-  return out + '/cel', ''
-
-
 def compare(tap, go, ours):
   scale = float(os.environ.get('DEVMGR_TEST_SCALE', '1'))
   generator = Generator(int(os.environ.get('DEVMGR_TEST_SEED', '1')))
@@ -108,7 +97,7 @@ def compare(tap, go, ours):
 def main():
   build_root = os.path.abspath(sys.argv[1])
   tap = Tap()
-  go, why_not = build(build_root + '/test/interop/bin-cel')
+  go, why_not = build_program(HERE, build_root + '/test/interop/bin-cel', 'cel')
   if go is None:
     tap.skip('expressions judged by the official library', why_not)
   else:

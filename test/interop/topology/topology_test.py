@@ -12,32 +12,21 @@ sequence. The first pods that differ are printed.
 import collections
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..'))
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'headers'))
 
+from interop import build_program  # noqa: E402
 from tap import Tap  # noqa: E402
 
 COUNT = 2000  # pods, times the scale
 BATCH = 500  # pods at a time
 SHOWN = 3  # of those that differ
 COMPARED = ('merged', 'admitted', 'reason', 'message', 'affinity')
-
-
-def build(out):
-  """The Go program; or why there is none."""
-  if shutil.which('go') is None:
-    return None, 'Go is not installed'
-  os.makedirs(out, exist_ok=True)
-  built = subprocess.run(['go', 'build', '-o', out + '/topology', '.'], cwd=HERE,
-                         capture_output=True, text=True, check=False)
-  if built.returncode != 0:
-    return None, 'the Go modules cannot be had: ' + built.stderr.strip()[-200:]
-  return out + '/topology', ''
 
 
 def answers(peer, cases, *arguments):
@@ -86,7 +75,7 @@ def compare(tap, go, peer):
 def main():
   build_root = os.path.abspath(sys.argv[1])
   tap = Tap()
-  go, why_not = build(build_root + '/test/interop/bin-topology')
+  go, why_not = build_program(HERE, build_root + '/test/interop/bin-topology', 'topology')
   if go is None:
     tap.skip("hints merged by the kubelet's topology manager", why_not)
   else:
