@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "common/executor.h"
 #include "source/api/kubeconfig.h"
@@ -26,16 +25,5 @@ absl::StatusOr<std::unique_ptr<Transport>> StartCurlTransport(
 /// Has a connection notice within a minute that its peer is gone without a
 /// word. False when the kernel refuses.
 bool KeepAlive(int socket);
-
-/// The URL of a request, and what it takes to reach it: libcurl takes the name
-/// in the URL for SNI, and to check the certificate.
-struct Address {
-  std::string url;  ///< Without path and query.
-  std::string
-      connect_to;    ///< `name:port:host:port`; empty: where the URL says.
-  std::string host;  ///< For the header `Host`; empty: as in the URL.
-};
-Address AddressOf(const std::string& server,
-                  const std::string& tls_server_name);
 
 }  // namespace devmgr::apiserver

@@ -15,6 +15,7 @@
 #include "common/status.h"
 #include "source/api/curl_library.h"
 #include "source/api/key_pair.h"
+#include "source/api/server_address.h"
 #include "support/mailbox.h"
 #include "support/raw_http_server.h"
 #include "support/test_certificates.h"
@@ -345,7 +346,7 @@ std::string TimerOfClient(const std::string& server_port_hex) {
   std::string line;
   while (std::getline(table, line)) {
     // Columns: number, local, remote, state, queues, timer:when.
-    const std::size_t remote = line.find(":", line.find(":") + 1);
+    const std::size_t remote = line.find(':', line.find(':') + 1);
     if (line.find(":" + server_port_hex + " 01 ", remote) ==
         std::string::npos) {
       continue;
