@@ -21,8 +21,8 @@ namespace devmgr::kubelet_checkpoint {
 inline constexpr std::string_view kDeviceCheckpointName =
     "kubelet_internal_checkpoint";
 
-/// IDs in the order of the file. Nothing is Go's nil, which the checksum tells
-/// from an empty list.
+/// IDs in the order of the file. Nothing is Go's nil, which has another
+/// checksum than an empty list.
 using DeviceIdList = std::optional<std::vector<DeviceId>>;
 
 /// What a container holds of one resource.

@@ -51,7 +51,7 @@ struct OldDraCheckpoint {
   std::optional<std::vector<OldDraClaim>> claims;
   /// The checksum is that of the Go dump of these values. Else the file is
   /// damaged, or its kubelet had other fields in the types that are dumped,
-  /// which changes the dump: the two cannot be told apart. Only reading sets
+  /// which changes the dump: which of the two is not known. Only reading sets
   /// it.
   bool is_checksum_proven = true;
 

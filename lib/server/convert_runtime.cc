@@ -192,8 +192,9 @@ pb::RuntimeReport ToProto(const RuntimeReport& report) {
   }
   message.set_all_holders(report.all_holders);
   message.set_over(report.over);
-  if (report.runs != nullptr)
+  if (report.runs != nullptr) {
     *message.mutable_runs() = MessageOfRuns(*report.runs);
+  }
   message.set_look(report.look);
   return message;
 }
