@@ -274,9 +274,9 @@ TopologyHint RandomHint(Luck& luck, int nodes) {
   if (luck.Chance(5)) return {std::nullopt, luck.Chance(50)};
   // Now and then a node that the machine has not, or no node at all.
   const int width = nodes + (luck.Chance(5) ? 1 : 0);
-  std::uint64_t bits = luck() & ((std::uint64_t{1} << width) - 1);
-  if (luck.Chance(40)) bits &= luck();
-  return {NumaMask(bits), luck.Chance(40)};
+  NumaMask mask = NumaMask(luck()) & FirstNodes(width);
+  if (luck.Chance(40)) mask = mask & NumaMask(luck());
+  return {mask, luck.Chance(40)};
 }
 
 std::vector<ResourceHints> RandomLists(Luck& luck, int nodes) {
