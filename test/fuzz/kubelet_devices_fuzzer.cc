@@ -43,11 +43,23 @@ std::string ComputedChecksum(const absl::Status& status) {
                         message.find(' ', kBefore.size()) - kBefore.size());
 }
 
+/// Else no mutation would get past the checksum, and no test would say so.
+bool RequireChecksumIsFound() {
+  Require(!ComputedChecksum(
+               CheckDeviceFile(R"({"Data":{"PodDeviceEntries":null,)"
+                               R"("RegisteredDevices":{}},"Checksum":0})"))
+               .empty(),
+          "the message about a wrong checksum has the right one");
+  return true;
+}
+
 }  // namespace
 }  // namespace devmgr::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
+  static const bool kFound = devmgr::fuzz::RequireChecksumIsFound();
+  static_cast<void>(kFound);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static_cast<void>(devmgr::fuzz::CheckDeviceFile(text));
   const std::string checksum =
