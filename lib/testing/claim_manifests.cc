@@ -43,6 +43,19 @@ std::vector<std::filesystem::path> ManifestFiles(
 
 }  // namespace
 
+absl::Status CheckAllocated(const ResourceClaim& claim, const ObjectName& name,
+                            const std::string& uid) {
+  if (!claim.metadata.uid.empty() && claim.metadata.uid != uid) {
+    return NotFoundError("claim '{}': asked for uid '{}', there is '{}'",
+                         name.ToString(), uid, claim.metadata.uid);
+  }
+  if (!claim.status.allocation.has_value()) {
+    return FailedPreconditionError("claim '{}' with uid '{}': not allocated",
+                                   name.ToString(), uid);
+  }
+  return absl::OkStatus();
+}
+
 ClaimManifests ClaimManifests::Read(const std::filesystem::path& directory) {
   ClaimManifests manifests;
   manifests.directory_ = directory;
@@ -82,16 +95,8 @@ absl::StatusOr<ResourceClaim> ClaimManifests::FindAllocated(
     }
     return MakeStatus(absl::StatusCode::kNotFound, text);
   }
-  const ResourceClaim& claim = found->second;
-  if (!claim.metadata.uid.empty() && claim.metadata.uid != uid) {
-    return NotFoundError("claim '{}': asked for uid '{}', there is '{}'",
-                         name.ToString(), uid, claim.metadata.uid);
-  }
-  if (!claim.status.allocation.has_value()) {
-    return FailedPreconditionError("claim '{}' with uid '{}': not allocated",
-                                   name.ToString(), uid);
-  }
-  return claim;
+  DEVMGR_RETURN_IF_ERROR(CheckAllocated(found->second, name, uid));
+  return found->second;
 }
 
 }  // namespace devmgr::testing

@@ -11,6 +11,12 @@
 
 namespace devmgr::testing {
 
+/// Whether a claim can be prepared that a call names so.
+///   NotFound            it has another UID; one without UID matches any
+///   FailedPrecondition  it is not allocated
+absl::Status CheckAllocated(const ResourceClaim& claim, const ObjectName& name,
+                            const std::string& uid);
+
 /// The claims in a directory of manifests, as they are right now: a driver's
 /// stand-in for reading them from an API server.
 class ClaimManifests {

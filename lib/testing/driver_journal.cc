@@ -48,6 +48,14 @@ void DriverJournal::Serving(const std::string& driver, const std::string& pool,
         {"registration", registration}});
 }
 
+void DriverJournal::Published(const std::string& pool, std::int64_t generation,
+                              std::size_t slices) {
+  Emit({{"event", "published"},
+        {"pool", pool},
+        {"generation", generation},
+        {"slices", slices}});
+}
+
 void DriverJournal::ClaimCall(const DraApi& api, ClaimMethod method,
                               const std::vector<ClaimReference>& claims) {
   FakeDraDriver::Call call;

@@ -3,6 +3,8 @@
 
 #include <devmgr/testing.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,8 @@ class DriverJournal : public Journal<FakeDraDriver::Call> {
 
   void Serving(const std::string& driver, const std::string& pool, int devices,
                const std::string& service, const std::string& registration);
+  void Published(const std::string& pool, std::int64_t generation,
+                 std::size_t slices);
   void ClaimCall(const DraApi& api, ClaimMethod method,
                  const std::vector<ClaimReference>& claims);
   void Answer(const DraApi& api, ClaimMethod method,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "rpc/server.h"
 #include "testing/call_script.h"
 #include "testing/claim_manifests.h"
+#include "testing/claim_reader.h"
 #include "testing/driver_journal.h"
 #include "testing/fake_driver_options.h"
 #include "testing/fake_driver_store.h"
@@ -20,6 +22,7 @@
 #include "testing/files.h"
 #include "testing/registration_wire.h"
 #include "testing/scenario.h"
+#include "testing/slice_publisher.h"
 
 namespace devmgr::testing {
 namespace {
@@ -28,25 +31,12 @@ using Action = ScenarioStep::Action;
 
 constexpr char kNobodysUid[] = "00000000-0000-0000-0000-000000000000";
 
-/// The first of the steps that is about the whole call, else an idle step that
-/// carries the longest delay.
-ScenarioStep StepForCall(const std::vector<TakenStep>& taken) {
-  ScenarioStep whole;
-  for (const TakenStep& each : taken) {
-    if (each.claims.empty()) return each.step;
-    whole.delay = std::max(whole.delay, each.step.delay);
-  }
-  return whole;
-}
+/// The claim that a call names, where its allocation can be read.
+using FindClaim =
+    std::function<absl::StatusOr<ResourceClaim>(const ClaimReference& claim)>;
 
-const ScenarioStep* StepForClaim(const std::vector<TakenStep>& taken,
-                                 std::size_t claim) {
-  for (const TakenStep& each : taken) {
-    if (std::count(each.claims.begin(), each.claims.end(), claim) > 0) {
-      return &each.step;
-    }
-  }
-  return nullptr;
+FindClaim FindIn(const ClaimsRead& read) {
+  return [&read](const ClaimReference& claim) { return read.at(claim.uid); };
 }
 
 /// All of the driver lives on its executor; servers only post to it.
@@ -124,20 +114,31 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   void OnNotify(const std::string& request, rpc::Respond respond);
   void OnClaims(const DraApi& api, ClaimMethod method,
                 const std::string& request, rpc::Respond respond);
-  std::vector<ClaimAnswer> Work(const DraApi& api, ClaimMethod method,
+  /// Calls `work` with what finds the claims of the call; null: they are
+  /// prepared by their handles, or need not be read.
+  void FindClaims(const DraApi& api, ClaimMethod method,
+                  const std::vector<ClaimReference>& claims,
+                  const std::function<void(const FindClaim&)>& work);
+  void WorkAndAnswer(const DraApi& api, ClaimMethod method,
+                     const std::vector<ClaimReference>& claims,
+                     const std::vector<TakenStep>& taken, const FindClaim& find,
+                     const rpc::Respond& respond);
+  std::vector<ClaimAnswer> Work(ClaimMethod method,
                                 const std::vector<ClaimReference>& claims,
-                                const std::vector<TakenStep>& taken);
-  /// Without `manifests` by the claim's handle.
+                                const std::vector<TakenStep>& taken,
+                                const FindClaim& find);
   ClaimAnswer WorkOn(ClaimMethod method, const ClaimReference& claim,
-                     const ClaimManifests* manifests, LostSpec lost);
+                     const FindClaim& find, LostSpec lost);
   absl::StatusOr<PreparedClaim> Prepare(const ClaimReference& claim,
-                                        const ClaimManifests* manifests,
-                                        LostSpec lost);
+                                        const FindClaim& find, LostSpec lost);
   /// True when `step` ends the call before any work.
   bool EndsBeforeWork(std::string_view method, const ScenarioStep& step,
                       const rpc::Respond& respond);
   /// Runs `finish`, which answers, when and if `step` lets it.
   void FinishAfterWork(const ScenarioStep& step, Task finish);
+
+  // An API server.
+  void StartPublishing();
 
   /// Prepared by whichever instance, by UID.
   std::map<std::string, PreparedClaim> ClaimsOfAll() const;
@@ -158,6 +159,9 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   std::optional<FakeDriverStore> store_;
   std::unique_ptr<rpc::Server> service_;  ///< Null with a common socket.
   std::unique_ptr<rpc::Server> registration_;
+  std::optional<SlicePublisher> publisher_;  ///< With `publish`.
+  std::minstd_rand random_{std::random_device()()};
+  std::string pool_ = options_.pool;    ///< As it is published.
   std::size_t closed_connections_ = 0;  ///< Of service sockets gone by now.
   FakeHealth health_;
 };
@@ -216,12 +220,36 @@ absl::Status FakeDraDriverImpl::OpenAll() {
   journal_.Serving(options_.name, options_.pool, options_.devices,
                    options_.common_socket ? "" : service_socket_.string(),
                    registration_socket_.string());
+  if (options_.publish) StartPublishing();
   return absl::OkStatus();
+}
+
+void FakeDraDriverImpl::StartPublishing() {
+  const std::filesystem::path kubeconfig =
+      options_.kubeconfig.empty() ? options_.root / "kubeconfig" / options_.name
+                                  : options_.kubeconfig;
+  publisher_.emplace(
+      SlicePublisher::Options{options_.name, options_.node_name,
+                              static_cast<std::size_t>(options_.devices),
+                              kubeconfig},
+      SlicePublisher::Parts{
+          script_.executor(),
+          [this] { return std::uniform_real_distribution<>(0, 1)(random_); },
+          [this](const PublishedPool& pool, const SlicePlan& plan) {
+            pool_ = pool.node_name;
+            journal_.Published(pool.node_name, plan.generation, plan.slices);
+          },
+          [this](const std::string& problem) {
+            journal_.Note("publish-failed", problem);
+          }});
+  publisher_->Begin();
 }
 
 void FakeDraDriverImpl::CloseAll() {
   CloseRegistration();
   CloseService();
+  // Calls that wait for their claims are dropped with it.
+  publisher_.reset();
   script_.Forget();
   store_.reset();
 }
@@ -381,28 +409,51 @@ void FakeDraDriverImpl::OnClaims(const DraApi& api, ClaimMethod method,
   const ScenarioStep step = StepForCall(taken);
   if (EndsBeforeWork(NameOf(method), step, respond)) return;
 
-  std::vector<ClaimAnswer> answers = Work(api, method, *claims, taken);
+  FindClaims(api, method, *claims,
+             [this, &api, method, claims = *claims, taken,
+              respond](const FindClaim& find) {
+               WorkAndAnswer(api, method, claims, taken, find, respond);
+             });
+}
+
+void FakeDraDriverImpl::FindClaims(
+    const DraApi& api, ClaimMethod method,
+    const std::vector<ClaimReference>& claims,
+    const std::function<void(const FindClaim&)>& work) {
+  if (method != ClaimMethod::kPrepare || api.by_handle) return work(nullptr);
+  if (publisher_.has_value()) {
+    return ReadClaims(publisher_->api(), claims,
+                      [work](const ClaimsRead& read) { work(FindIn(read)); });
+  }
+  ClaimManifests manifests = ClaimManifests::Read(options_.root / "manifests");
+  manifests.Add(options_.root / "state/wanted");
+  work([&manifests](const ClaimReference& claim) {
+    return manifests.FindAllocated(claim.name, claim.uid);
+  });
+}
+
+void FakeDraDriverImpl::WorkAndAnswer(const DraApi& api, ClaimMethod method,
+                                      const std::vector<ClaimReference>& claims,
+                                      const std::vector<TakenStep>& taken,
+                                      const FindClaim& find,
+                                      const rpc::Respond& respond) {
+  const ScenarioStep step = StepForCall(taken);
+  std::vector<ClaimAnswer> answers = Work(method, claims, taken, find);
   health_.Tell();
   if (step.action == Action::kUnknownClaim) {
     answers.push_back(
         {step.message.empty() ? kNobodysUid : step.message, "", {}});
   }
-  FinishAfterWork(step, [this, &api, method, answers = std::move(answers),
-                         respond = std::move(respond)] {
-    journal_.Answer(api, method, answers);
-    respond(EncodeAnswer(api, method, answers));
-  });
+  FinishAfterWork(step,
+                  [this, &api, method, answers = std::move(answers), respond] {
+                    journal_.Answer(api, method, answers);
+                    respond(EncodeAnswer(api, method, answers));
+                  });
 }
 
 std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
-    const DraApi& api, ClaimMethod method,
-    const std::vector<ClaimReference>& claims,
-    const std::vector<TakenStep>& taken) {
-  ClaimManifests manifests;
-  if (method == ClaimMethod::kPrepare && !api.by_handle) {
-    manifests = ClaimManifests::Read(options_.root / "manifests");
-    manifests.Add(options_.root / "state/wanted");
-  }
+    ClaimMethod method, const std::vector<ClaimReference>& claims,
+    const std::vector<TakenStep>& taken, const FindClaim& find) {
   const LostSpec lost = StepForCall(taken).action == Action::kRemember
                             ? LostSpec::kLeave
                             : LostSpec::kWrite;
@@ -413,8 +464,7 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
       answers.push_back({claims[i].uid, MessageOf(FailureOf(*step)), {}});
       continue;
     }
-    ClaimAnswer answer =
-        WorkOn(method, claims[i], api.by_handle ? nullptr : &manifests, lost);
+    ClaimAnswer answer = WorkOn(method, claims[i], find, lost);
     if (step != nullptr && step->action == Action::kTooLittle) continue;
     if (step != nullptr && step->action == Action::kGarbageNames) {
       for (PreparedDevice& device : answer.devices) {
@@ -429,14 +479,13 @@ std::vector<ClaimAnswer> FakeDraDriverImpl::Work(
 
 ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
                                       const ClaimReference& claim,
-                                      const ClaimManifests* manifests,
-                                      LostSpec lost) {
+                                      const FindClaim& find, LostSpec lost) {
   ClaimAnswer answer{claim.uid, "", {}};
   if (method == ClaimMethod::kUnprepare) {
     answer.error = MessageOf(store_->Unprepare(claim.uid));
     return answer;
   }
-  absl::StatusOr<PreparedClaim> prepared = Prepare(claim, manifests, lost);
+  absl::StatusOr<PreparedClaim> prepared = Prepare(claim, find, lost);
   if (prepared.ok()) {
     answer.devices = std::move(prepared->devices);
   } else {
@@ -446,15 +495,13 @@ ClaimAnswer FakeDraDriverImpl::WorkOn(ClaimMethod method,
 }
 
 absl::StatusOr<PreparedClaim> FakeDraDriverImpl::Prepare(
-    const ClaimReference& claim, const ClaimManifests* manifests,
-    LostSpec lost) {
+    const ClaimReference& claim, const FindClaim& find, LostSpec lost) {
   absl::StatusOr<PreparedClaim> prepared;
-  if (manifests == nullptr) {
+  if (find == nullptr) {
     prepared =
         store_->PrepareByHandle(claim.name, claim.uid, claim.handle, lost);
   } else {
-    DEVMGR_ASSIGN_OR_RETURN(const ResourceClaim found,
-                            manifests->FindAllocated(claim.name, claim.uid));
+    DEVMGR_ASSIGN_OR_RETURN(const ResourceClaim found, find(claim));
     prepared = store_->Prepare(found, claim.uid, lost);
   }
   if (prepared.ok()) return prepared;
@@ -513,7 +560,7 @@ void FakeDraDriverImpl::SetHealth(const ScenarioStep& step) {
   const std::size_t colon = step.message.find(':');
   const std::size_t text = step.message.find_first_not_of(
       ' ', colon == std::string::npos ? colon : colon + 1);
-  health_.Set({has_pool ? step.device.substr(0, slash) : options_.pool,
+  health_.Set({has_pool ? step.device.substr(0, slash) : pool_,
                has_pool ? step.device.substr(slash + 1) : step.device},
               step.message.substr(0, colon),
               text == std::string::npos ? "" : step.message.substr(text));

@@ -64,6 +64,10 @@ absl::Status CheckOptions(const FakeDraDriverOptions& options) {
   if (options.devices < 0) {
     problems.push_back(fmt::format("devices is {}", options.devices));
   }
+  if (!options.publish &&
+      (!options.kubeconfig.empty() || !options.node_name.empty())) {
+    problems.push_back("kubeconfig and node_name are of use to publish only");
+  }
   if (problems.empty()) return absl::OkStatus();
   return InvalidArgumentError("fake driver: {}", fmt::join(problems, "; "));
 }

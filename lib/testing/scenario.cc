@@ -212,4 +212,23 @@ std::vector<TakenStep> Scenario::Take(
   return taken;
 }
 
+ScenarioStep StepForCall(const std::vector<TakenStep>& taken) {
+  ScenarioStep whole;
+  for (const TakenStep& each : taken) {
+    if (each.claims.empty()) return each.step;
+    whole.delay = std::max(whole.delay, each.step.delay);
+  }
+  return whole;
+}
+
+const ScenarioStep* StepForClaim(const std::vector<TakenStep>& taken,
+                                 std::size_t claim) {
+  for (const TakenStep& each : taken) {
+    if (std::count(each.claims.begin(), each.claims.end(), claim) > 0) {
+      return &each.step;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace devmgr::testing

@@ -56,4 +56,11 @@ class Scenario {
   std::vector<Entry> entries_;
 };
 
+/// The first of the steps that is about the whole call, else an idle step that
+/// carries the longest delay.
+ScenarioStep StepForCall(const std::vector<TakenStep>& taken);
+/// The step about this claim of the call; null when there is none.
+const ScenarioStep* StepForClaim(const std::vector<TakenStep>& taken,
+                                 std::size_t claim);
+
 }  // namespace devmgr::testing

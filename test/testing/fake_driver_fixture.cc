@@ -234,13 +234,16 @@ std::vector<nlohmann::json> FakeDriverFixture::Events(
   return found;
 }
 
-bool FakeDriverFixture::WaitForEvent(const std::string& kind) const {
+bool FakeDriverFixture::WaitForEvents(const std::string& kind,
+                                      std::size_t count) const {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   MutexLock lock(mutex_);
   for (;;) {
+    std::size_t found = 0;
     for (const auto& event : events_) {
-      if (event.value("event", "") == kind) return true;
+      if (event.value("event", "") == kind) ++found;
     }
+    if (found >= count) return true;
     if (!changed_.WaitUntil(mutex_, deadline)) return false;
   }
 }

@@ -98,7 +98,11 @@ class FakeDriverFixture : public ::testing::Test {
   nlohmann::json SpecOf(const std::string& uid) const;
   /// Events so far of one kind.
   std::vector<nlohmann::json> Events(const std::string& kind) const;
-  bool WaitForEvent(const std::string& kind) const;
+  bool WaitForEvent(const std::string& kind) const {
+    return WaitForEvents(kind, 1);
+  }
+  /// Waits until there are so many of one kind.
+  bool WaitForEvents(const std::string& kind, std::size_t count) const;
 
   std::filesystem::path root_;
   std::unique_ptr<rpc::Runtime> runtime_;

@@ -16,6 +16,7 @@ struct Flags {
   devmgr::testing::FakeDraDriverOptions options;
   std::string root;
   std::string scenario;
+  std::string kubeconfig;
   std::string health = "none";
 };
 
@@ -25,7 +26,10 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       "A DRA driver without hardware. It registers in DIR/plugins_registry,\n"
       "prepares the claims it finds in DIR/manifests, and those that clients\n"
       "of devmgrd brought, in DIR/state/wanted, writes CDI spec files\n"
-      "into DIR/cdi and prints one JSON line per event.\n"
+      "into DIR/cdi and prints one JSON line per event. With --publish it\n"
+      "does as stock drivers do: it publishes ResourceSlices to an API "
+      "server,\n"
+      "such as the endpoint of devmgrd, and reads claims there.\n"
       "SIGTERM ends it; what is prepared stays prepared.");
   auto& options = flags->options;
   app.add_option("--name", options.name, "Driver name")
@@ -50,10 +54,23 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       ->capture_default_str();
   app.add_option(
          "--devices", options.devices,
-         "Number of devices to publish; other devices are prepared as well")
+         "Number of devices that it has; other devices are prepared as well")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  CLI::Option* publish =
+      app.add_flag("--publish", options.publish,
+                   "Publish the devices in a pool with the name of the node");
+  app.add_option("--kubeconfig", flags->kubeconfig,
+                 "API server to publish to; waited for while it is not there "
+                 "(default: DIR/kubeconfig/DRIVER)")
+      ->needs(publish)
+      ->type_name("FILE");
+  app.add_option("--node-name", options.node_name,
+                 "Node of the devices (default: the one node that the API "
+                 "server shows)")
+      ->needs(publish)
+      ->type_name("NODE");
   app.add_option("--health", flags->health,
                  "Health service to offer; prepared devices are healthy until "
                  "a step of the scenario changes that")
@@ -65,6 +82,7 @@ bool ParseFlags(int argc, char** argv, Flags* flags, int* code) {
       ->type_name("FILE");
   if (!devmgr::ParseCommandLine(&app, argc, argv, code)) return false;
   options.root = flags->root;
+  options.kubeconfig = flags->kubeconfig;
   if (flags->health != "none") options.health = flags->health;
   return true;
 }

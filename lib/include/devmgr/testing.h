@@ -127,7 +127,16 @@ struct FakeDraDriverOptions {
   /// Advertised strings; empty: derived from `api`.
   std::vector<std::string> supported_versions;
   std::string pool = "pool-0";
-  int devices = 8;  ///< Bounds what it would publish.
+  int devices = 8;  ///< So many it has; bounds what it would publish.
+  /// Publish the devices as ResourceSlices to an API server, and read claims
+  /// there, as stock drivers do. The pool has the name of the node then,
+  /// whatever `pool` is.
+  bool publish = false;
+  /// With `publish`: how the server is reached; the file may come later than
+  /// the driver. Empty: `<root>/kubeconfig/<name>`, where devmgrd writes it.
+  std::filesystem::path kubeconfig;
+  /// With `publish`: the node. Empty: the one node that the server shows.
+  std::string node_name;
   /// True: the services answer on the registration socket, and the announced
   /// endpoint is empty.
   bool common_socket = false;
@@ -143,7 +152,8 @@ struct FakeDraDriverOptions {
   /// call at a time. Events: `serving`, `get-info`, `registered`,
   /// `registration-refused`, `call`, `step`, `answer`, `socket-dropped`,
   /// `socket-back`, `registration-offered`, `socket-failed`,
-  /// `claims-unreadable`.
+  /// `claims-unreadable`; with `publish` also `published` (its pool, its
+  /// generation, and how many slices that are) and `publish-failed`.
   std::function<void(std::string_view)> on_event;
   /// What "crash" does; called on a thread of the driver. Default:
   /// `_exit(137)`. When it returns, the call stays without an answer.
@@ -155,9 +165,9 @@ struct FakeDraDriverOptions {
 /// `<root>/plugins/<name>`, where several instances of it, in one process or
 /// many, find what the others have prepared. Claims are read from
 /// `<root>/manifests` and from those that clients of a devmgrd brought, in
-/// `<root>/state/wanted`; but what is asked by v1alpha3 and older is prepared
-/// by its handle, as one device, or one for each structured result, and
-/// answered as CDI names alone. Thread-safe.
+/// `<root>/state/wanted`, or with `publish` from an API server; but what is
+/// asked by v1alpha3 and older is prepared by its handle, as one device, or one
+/// for each structured result, and answered as CDI names alone. Thread-safe.
 class DEVMGR_EXPORT FakeDraDriver {
  public:
   /// A call the driver got.

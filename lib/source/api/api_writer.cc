@@ -22,6 +22,8 @@ const char* VerbOf(std::string_view resource, const ApiRequest& request) {
       return "get";
     case ApiRequest::Method::kPost:
       return "create";
+    case ApiRequest::Method::kPut:
+      return "update";
     case ApiRequest::Method::kPatch:
       return "patch";
     case ApiRequest::Method::kDelete:

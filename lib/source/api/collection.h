@@ -23,7 +23,7 @@ struct Collection {
 /// What is to be sent; a GET unless it has another method.
 struct ApiRequest {
   enum class Kind { kGet, kList, kWatch };
-  enum class Method { kGet, kPost, kPatch, kDelete };
+  enum class Method { kGet, kPost, kPatch, kDelete, kPut };
   Kind kind = Kind::kGet;
   std::string target;  ///< Path and query.
   std::chrono::seconds deadline{30};

@@ -37,6 +37,8 @@ const char* MethodName(ApiRequest::Method method) {
       return "GET";
     case ApiRequest::Method::kPost:
       return "POST";
+    case ApiRequest::Method::kPut:
+      return "PUT";
     case ApiRequest::Method::kPatch:
       return "PATCH";
     case ApiRequest::Method::kDelete:
