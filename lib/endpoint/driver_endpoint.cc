@@ -4,12 +4,18 @@
 // shows of claims.
 #include <devmgr/driver_endpoint.h>
 #include <devmgr/manifests.h>
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <variant>
 
+#include "api/names.h"
+#include "common/atomic_file.h"
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "common/run_on.h"
@@ -53,7 +59,12 @@ class SourceWithSlices final : public ObjectSource {
 
   /// Reads a claim anew: shows it to drivers, and then calls back.
   using ShowClaims = std::function<void(std::function<void(absl::Status)>)>;
-  void OnRefresh(ShowClaims show) { show_ = std::move(show); }
+  /// As long as there are no drivers, which `has_drivers` says, nothing is
+  /// shown, and nothing waits for it.
+  void OnRefresh(std::function<bool()> has_drivers, ShowClaims show) {
+    has_drivers_ = std::move(has_drivers);
+    show_ = std::move(show);
+  }
 
   void SetSlice(const std::string& name,
                 std::shared_ptr<const ResourceSlice> slice) {
@@ -66,6 +77,13 @@ class SourceWithSlices final : public ObjectSource {
       }
     }
     OnChange();
+  }
+
+  std::set<std::string> SliceNames() const {
+    MutexLock lock(mutex_);
+    std::set<std::string> names;
+    for (const auto& [name, slice] : slices_) names.insert(name.name);
+    return names;
   }
 
   std::shared_ptr<const ObjectSnapshot> Snapshot() const override {
@@ -91,7 +109,7 @@ class SourceWithSlices final : public ObjectSource {
   }
   bool Refresh(ObjectKind kind, const ObjectName& name,
                std::function<void(const absl::Status&)> done) override {
-    if (kind != ObjectKind::kResourceClaim) {
+    if (kind != ObjectKind::kResourceClaim || !has_drivers_()) {
       return objects_.Refresh(kind, name, std::move(done));
     }
     const auto show = [this, done] { show_(done); };
@@ -122,6 +140,7 @@ class SourceWithSlices final : public ObjectSource {
   }
 
   ObjectSource& objects_;
+  std::function<bool()> has_drivers_;
   ShowClaims show_;
   mutable Mutex mutex_;
   Slices slices_ DEVMGR_GUARDED_BY(mutex_);
@@ -137,9 +156,10 @@ class NodeEndpoint final : public DriverEndpoint {
         journal_(options.state_dir / "objects"),
         executor_(ThreadExecutor::Start("devmgr-claims")),
         source_(objects) {
-    source_.OnRefresh([this](std::function<void(absl::Status)> done) {
-      executor_->Post([this, done] { done(ShowClaims()); });
-    });
+    source_.OnRefresh([this] { return !server().empty(); },
+                      [this](std::function<void(absl::Status)> done) {
+                        executor_->Post([this, done] { done(ShowClaims()); });
+                      });
   }
   ~NodeEndpoint() override {
     ShowObjectsOf(nullptr);
@@ -147,40 +167,61 @@ class NodeEndpoint final : public DriverEndpoint {
     endpoint_.reset();
   }
 
+  /// Without drivers, and without anything that one has published, there is
+  /// nothing to serve.
   absl::Status Begin() {
-    DEVMGR_ASSIGN_OR_RETURN(
-        const std::string uid,
-        endpoint::KeepNodeUid(options_.state_dir / "node-uid"));
-    endpoint::EndpointOptions options;
-    options.node_name = options_.node_name;
-    options.node_uid = uid;
-    options.drivers = options_.drivers;
-    options.kubeconfig_dir = options_.kubeconfig_dir;
-    options.address = options_.address;
-    options.port = options_.port;
-    options.on_change = [this](const DriverChange& change) {
-      if (change.kind != DriverChange::Kind::kSlice) return;
-      source_.SetSlice(change.name,
-                       change.json.empty()
-                           ? nullptr
-                           : SliceOf(change.json, options_.node_name));
-    };
-    DEVMGR_ASSIGN_OR_RETURN(endpoint_, Endpoint::Start(options, journal_));
-    // Slices name it as their owner.
-    DEVMGR_RETURN_IF_ERROR(
-        endpoint_->SetObjects("Node", {NodeJson(options_.node_name, uid)}));
-    for (const std::string& json : endpoint_->Objects("ResourceSlice")) {
-      auto slice = SliceOf(json, options_.node_name);
-      if (slice != nullptr) {
-        const std::string name = slice->metadata.name;
-        source_.SetSlice(name, std::move(slice));
+    return RunOn(*executor_, [&]() -> absl::Status {
+      std::vector<std::string> drivers = options_.drivers;
+      DEVMGR_RETURN_IF_ERROR(ReadAddedDrivers(&drivers));
+      std::error_code unreadable;
+      const bool has_objects =
+          std::filesystem::exists(options_.state_dir / "objects", unreadable);
+      if (drivers.empty() && !has_objects && !unreadable) {
+        return absl::OkStatus();
       }
+      return Serve(drivers);
+    });
+  }
+
+  absl::StatusOr<std::filesystem::path> AddDriver(
+      const std::string& driver) override {
+    if (const std::string problem = api::CheckSubdomain(driver);
+        !problem.empty()) {
+      return InvalidArgumentError("driver '{}': {}", driver, problem);
     }
-    return absl::OkStatus();
+    return RunOn(*executor_, [&]() -> absl::StatusOr<std::filesystem::path> {
+      DEVMGR_RETURN_IF_ERROR(Remember(driver));
+      if (endpoint_ == nullptr) {
+        DEVMGR_RETURN_IF_ERROR(Serve({driver}));
+      } else {
+        DEVMGR_RETURN_IF_ERROR(endpoint_->AddDriver(driver));
+      }
+      if (options_.log) {
+        options_.log(LogLevel::kInfo,
+                     fmt::format("driver '{}' may publish at {}", driver,
+                                 endpoint_->server()));
+      }
+      OnObjects();
+      return options_.kubeconfig_dir / driver;
+    });
+  }
+
+  absl::StatusOr<std::size_t> DeleteSlices(const std::string& driver) override {
+    return RunOn(*executor_, [&]() -> absl::StatusOr<std::size_t> {
+      if (endpoint_ == nullptr) return 0;
+      return endpoint_->DeleteSlices(driver);
+    });
+  }
+
+  std::set<std::string> SliceNames() const override {
+    return source_.SliceNames();
   }
 
   ObjectSource& source() override { return source_; }
-  std::string server() const override { return endpoint_->server(); }
+  std::string server() const override {
+    MutexLock lock(mutex_);
+    return server_;
+  }
 
   void ShowObjectsOf(
       std::function<std::shared_ptr<const ObjectSnapshot>()> objects) override {
@@ -198,11 +239,79 @@ class NodeEndpoint final : public DriverEndpoint {
   }
 
  private:
+  /// Those of AddDriver: each has an empty file of its name.
+  std::filesystem::path AddedDrivers() const {
+    return options_.state_dir / "drivers";
+  }
+  absl::Status Remember(const std::string& driver) const {
+    std::error_code error;
+    std::filesystem::create_directories(AddedDrivers(), error);
+    if (error) {
+      return UnavailableError("cannot make directory '{}': {}",
+                              AddedDrivers().string(), error.message());
+    }
+    return WriteFileAtomically(AddedDrivers() / driver, "");
+  }
+  absl::Status ReadAddedDrivers(std::vector<std::string>* drivers) const {
+    std::error_code error;
+    std::filesystem::directory_iterator entry(AddedDrivers(), error);
+    while (!error && entry != std::filesystem::directory_iterator()) {
+      const std::string name = entry->path().filename().string();
+      // What is left of a write that was cut short is no name of a driver.
+      if (api::CheckSubdomain(name).empty() &&
+          std::find(drivers->begin(), drivers->end(), name) == drivers->end()) {
+        drivers->push_back(name);
+      }
+      entry.increment(error);
+    }
+    if (!error || error == std::errc::no_such_file_or_directory) {
+      return absl::OkStatus();
+    }
+    return UnavailableError("cannot read directory '{}': {}",
+                            AddedDrivers().string(), error.message());
+  }
+
+  /// On the executor: listens, and takes in what drivers have published.
+  absl::Status Serve(const std::vector<std::string>& drivers) {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const std::string uid,
+        endpoint::KeepNodeUid(options_.state_dir / "node-uid"));
+    endpoint::EndpointOptions options;
+    options.node_name = options_.node_name;
+    options.node_uid = uid;
+    options.drivers = drivers;
+    options.kubeconfig_dir = options_.kubeconfig_dir;
+    options.address = options_.address;
+    options.port = options_.port;
+    options.on_change = [this](const DriverChange& change) {
+      if (change.kind != DriverChange::Kind::kSlice) return;
+      source_.SetSlice(change.name,
+                       change.json.empty()
+                           ? nullptr
+                           : SliceOf(change.json, options_.node_name));
+    };
+    DEVMGR_ASSIGN_OR_RETURN(auto served, Endpoint::Start(options, journal_));
+    // Slices name it as their owner.
+    DEVMGR_RETURN_IF_ERROR(
+        served->SetObjects("Node", {NodeJson(options_.node_name, uid)}));
+    for (const std::string& json : served->Objects("ResourceSlice")) {
+      auto slice = SliceOf(json, options_.node_name);
+      if (slice != nullptr) {
+        const std::string name = slice->metadata.name;
+        source_.SetSlice(name, std::move(slice));
+      }
+    }
+    endpoint_ = std::move(served);
+    MutexLock lock(mutex_);
+    server_ = endpoint_->server();
+    return absl::OkStatus();
+  }
+
   /// Claims as they are now; what could not be shown is tried again with the
   /// next change, and before a prepare. None is taken away by objects that are
   /// not complete, as before the first scan: drivers unprepare what is gone.
   absl::Status ShowClaims() {
-    if (!objects_) return absl::OkStatus();
+    if (!objects_ || endpoint_ == nullptr) return absl::OkStatus();
     const auto now = objects_();
     std::vector<std::string> changed;
     now->claims.VisitChangesSince(shown_, [&](const auto* was, const auto* is) {
@@ -240,8 +349,10 @@ class NodeEndpoint final : public DriverEndpoint {
   endpoint::FileJournal journal_;
   const std::unique_ptr<ThreadExecutor> executor_;
   SourceWithSlices source_;
-  std::unique_ptr<Endpoint> endpoint_;
+  mutable Mutex mutex_;
+  std::string server_ DEVMGR_GUARDED_BY(mutex_);
   // On the executor.
+  std::unique_ptr<Endpoint> endpoint_;  ///< Null: nothing is served.
   std::function<std::shared_ptr<const ObjectSnapshot>()> objects_;
   ObjectMap<ResourceClaim> shown_;
   std::map<ObjectName, std::string> claims_;  ///< As JSON.

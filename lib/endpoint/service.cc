@@ -458,15 +458,20 @@ absl::StatusOr<std::size_t> Service::DeleteSlices(const std::string& driver) {
   const ResourceType* type = TypeOf("ResourceSlice");
   static const Json::json_pointer kDriver("/spec/driver");
   std::size_t deleted = 0;
+  // The owner hears of it as if the driver had deleted them.
+  driver_ = driver;
+  std::string failed;
   for (const apistore::ObjectPtr& slice : store_->All(*type)) {
     if (!slice->contains(kDriver) || slice->at(kDriver) != driver) continue;
     if (!store_->Remove(*type, apistore::KeyOf(*slice))) {
-      return UnavailableError("slice '{}' cannot be removed",
-                              apistore::MetaText(*slice, "name"));
+      failed = apistore::MetaText(*slice, "name");
+      break;
     }
     ++deleted;
   }
-  return deleted;
+  driver_.clear();
+  if (failed.empty()) return deleted;
+  return UnavailableError("slice '{}' cannot be removed", failed);
 }
 
 }  // namespace devmgr::endpoint

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <variant>
@@ -162,6 +163,45 @@ TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
   Start();
   EXPECT_EQ(show(false), 200);
   EXPECT_EQ(show(true), 404);
+  Stop();
+}
+
+TEST_F(DriverEndpointTest, IsServedFromTheFirstDriverOn) {
+  options_.drivers.clear();
+  Start();
+  EXPECT_EQ(endpoint_->server(), "");
+  EXPECT_FALSE(std::filesystem::exists(options_.kubeconfig_dir));
+  EXPECT_EQ(endpoint_->AddDriver("No Driver").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(endpoint_->AddDriver("../d").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(endpoint_->server(), "");
+  const auto path = endpoint_->AddDriver(endpoint::kDriver);
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, options_.kubeconfig_dir / endpoint::kDriver);
+  EXPECT_EQ(Call("GET", "/api/v1/nodes/n1").code, 200);
+  EXPECT_TRUE(endpoint_->AddDriver(endpoint::kDriver).ok());
+  EXPECT_TRUE(endpoint_->AddDriver("other.example.com").ok());
+  // It may connect after a restart as well.
+  Stop();
+  Start();
+  EXPECT_EQ(Call("GET", "/api/v1/nodes/n1").code, 200);
+  Stop();
+}
+
+TEST_F(DriverEndpointTest, SlicesAreDeletedForAnOperator) {
+  Start();
+  EXPECT_EQ(Call("POST", endpoint::kSlices, Bed::Slice("s").dump()).code, 201);
+  changes_.Take();
+  EXPECT_THAT(endpoint_->SliceNames(), ::testing::ElementsAre("s"));
+  EXPECT_EQ(endpoint_->DeleteSlices("other.example.com").value_or(7), 0u);
+  EXPECT_THAT(Slices(), SizeIs(1));
+  EXPECT_EQ(endpoint_->DeleteSlices(endpoint::kDriver).value_or(7), 1u);
+  EXPECT_THAT(Slices(), IsEmpty());
+  EXPECT_THAT(endpoint_->SliceNames(), IsEmpty());
+  Stop();
+  Start();
+  EXPECT_THAT(Slices(), IsEmpty());
   Stop();
 }
 

@@ -9,10 +9,12 @@
 #include <devmgr/export.h>
 #include <devmgr/host.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,7 @@ struct DriverEndpointOptions {
   /// Where each driver finds its kubeconfig, by its name, of mode 0600; beside
   /// them tokens, certificates and the files that a container needs.
   std::filesystem::path kubeconfig_dir;
-  /// Names of the drivers that may connect.
+  /// Names of the drivers that may connect, besides those of AddDriver.
   std::vector<std::string> drivers;
   std::string address = "127.0.0.1";
   /// 0: the one that it had last if that is free, or else one that is free.
@@ -40,7 +42,8 @@ struct DriverEndpointOptions {
 /// Serves drivers over HTTPS, each with a token of its own and the rights of
 /// one driver on this node: its slices, and the claims that have its devices.
 /// What it shows of a claim is there before the claim's first prepare, as
-/// drivers read claims when they are called. Has two threads. Thread-safe.
+/// drivers read claims when they are called. Has two threads, and without any
+/// driver one that sleeps. Thread-safe.
 class DEVMGR_EXPORT DriverEndpoint {
  public:
   /// `objects`, borrowed, has everything but what drivers publish.
@@ -65,7 +68,24 @@ class DEVMGR_EXPORT DriverEndpoint {
   /// (DeviceManagerObserver::OnObjects). Never blocks.
   virtual void OnObjects() = 0;
 
-  /// `https://127.0.0.1:41234`
+  /// Lets another driver connect, as those of the options, now and after
+  /// restarts, until its file in `state_dir/drivers` is removed. Returns where
+  /// its kubeconfig is. Blocks for disk.
+  ///   InvalidArgument  that is no name of a driver
+  ///   Unavailable      a file cannot be written, or the address not be
+  ///                    listened at
+  virtual absl::StatusOr<std::filesystem::path> AddDriver(
+      const std::string& driver) = 0;
+  /// Deletes the slices of a driver, whether or not it may connect; how many
+  /// there were. Blocks for disk.
+  ///   Unavailable  a file cannot be removed
+  virtual absl::StatusOr<std::size_t> DeleteSlices(
+      const std::string& driver) = 0;
+  /// Names of the slices that drivers have published.
+  virtual std::set<std::string> SliceNames() const = 0;
+
+  /// `https://127.0.0.1:41234`; empty while there is nothing to serve: no
+  /// driver may connect, and none has published anything.
   virtual std::string server() const = 0;
 };
 
