@@ -375,7 +375,7 @@ absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
   auto kind =
       ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kClaimsReleased, "kind of decision", key);
+               state::DecisionKind::kSlicesDeleted, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }

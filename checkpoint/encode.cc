@@ -293,6 +293,7 @@ bool MayBeUnknown(state::DecisionKind kind) {
   return kind == state::DecisionKind::kSource ||
          kind == state::DecisionKind::kWanted ||
          kind == state::DecisionKind::kUnwanted ||
+         kind == state::DecisionKind::kSlicesDeleted ||
          kind == state::DecisionKind::kOther;
 }
 

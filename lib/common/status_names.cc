@@ -177,6 +177,7 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kUnwanted, "Unwanted"},
       {kClaimsAllocated, "ClaimsAllocated"},
       {kClaimsReleased, "ClaimsReleased"},
+      {kSlicesDeleted, "SlicesDeleted"},
       {kOther, "Other"},
   });
   return kNames.Of(kind);

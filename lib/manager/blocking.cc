@@ -132,6 +132,11 @@ absl::Status Maintenance::FreeHolder(const std::string& container_id,
   });
 }
 
+absl::Status Maintenance::RecordSliceDeletion(const SliceDeletion& deletion) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartRecordSliceDeletion(deletion, std::move(done)); });
+}
+
 absl::Status Maintenance::RecordWish(const PodWish& wish) {
   return WaitFor<absl::Status>(
       [&](Done done) { StartRecordWish(wish, std::move(done)); });

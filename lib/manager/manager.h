@@ -146,6 +146,8 @@ class Manager final : public DeviceManager, private Maintenance {
   void StartFreeHolder(const std::string& container_id,
                        const std::string& reason, Done done) override;
   void StartRecordWish(const PodWish& wish, Done done) override;
+  void StartRecordSliceDeletion(const SliceDeletion& deletion,
+                                Done done) override;
   absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after, std::size_t most) const override;
   absl::StatusOr<LedgerView> StateAt(const LedgerPoint& at) const override;

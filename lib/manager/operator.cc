@@ -64,4 +64,23 @@ void Manager::StartRecordWish(const PodWish& wish, Done done) {
   });
 }
 
+void Manager::StartRecordSliceDeletion(const SliceDeletion& deletion,
+                                       Done done) {
+  StartOnLoop(std::move(done), [this, deletion](OperationId, const Done& end) {
+    if (deletion.driver.empty()) {
+      return end(InvalidArgumentError("no driver is named"));
+    }
+    ledger_->Submit(
+        [deletion](const state::State&) -> absl::StatusOr<state::Decision> {
+          state::Decision decision;
+          decision.kind = state::DecisionKind::kSlicesDeleted;
+          decision.message =
+              fmt::format("slices of driver '{}' are deleted by {}: {}",
+                          deletion.driver, deletion.caller, deletion.reason);
+          return decision;
+        },
+        *executor_, end);
+  });
+}
+
 }  // namespace devmgr::manager

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/quote.h"
 #include "common/status.h"
 #include "rpc/message.h"
 #include "server/convert.h"
@@ -35,6 +36,7 @@ bool IsForControlUsers(std::string_view method, const std::string& request) {
                                                 "Pods",
                                                 "Resolve",
                                                 "Resources",
+                                                "Slices",
                                                 "Sources",
                                                 "StateAt",
                                                 "WaitForChange"};
@@ -79,6 +81,31 @@ absl::Status Access::Denied(const absl::Status& status) const {
 std::string CallerText(const rpc::Caller& caller) {
   if (!caller.has_value()) return "a client that is gone";
   return fmt::format("uid {}, pid {}", caller->uid, caller->pid);
+}
+
+absl::Status AboutOurs(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kPermissionDenied:
+      return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                        MessageOf(status));
+    default:
+      return status;
+  }
+}
+
+absl::Status CheckReason(const std::string& reason) {
+  constexpr std::size_t kMaxBytes = 1024;
+  if (reason.empty()) return InvalidArgumentError("a reason is required");
+  if (reason.size() > kMaxBytes) {
+    return InvalidArgumentError("the reason has {} bytes, at most {} are kept",
+                                reason.size(), kMaxBytes);
+  }
+  if (api::HasControlCharacters(reason)) {
+    return InvalidArgumentError("the reason has control characters");
+  }
+  return absl::OkStatus();
 }
 
 std::map<std::string, rpc::CallerHandler> GuardInspection(

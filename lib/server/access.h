@@ -51,4 +51,13 @@ std::string CallerText(const rpc::Caller& caller);
 std::map<std::string, rpc::CallerHandler> GuardInspection(
     std::map<std::string, rpc::UnaryHandler> methods, const Access& access);
 
+/// Whether it is a reason that an operator gives, for the history.
+///   InvalidArgument  it is empty, too long, or has control characters
+absl::Status CheckReason(const std::string& reason);
+
+/// A client takes Unavailable, DeadlineExceeded and PermissionDenied for "no
+/// daemon there" or "not allowed to connect"; about pods, files and the ledger
+/// the daemon says FailedPrecondition instead.
+absl::Status AboutOurs(const absl::Status& status);
+
 }  // namespace devmgr::server

@@ -26,11 +26,12 @@ std::string NewInstance() {
 }  // namespace
 
 ControlService::ControlService(DeviceManager& manager, WantedPods& wanted,
-                               const Access& access)
+                               const Access& access, DriverEndpoint* endpoint)
     : manager_(manager),
       drives_(manager.View()->Node().actuate == Actuate::kWanted),
       wanted_(wanted),
       access_(access),
+      endpoint_(endpoint),
       watch_(*executor_, NewInstance()) {}
 
 ControlService::~ControlService() {
@@ -119,6 +120,17 @@ std::map<std::string, rpc::CallerHandler> ControlService::Methods() {
         if (!devices.ok()) return devices.status();
         return ToProto(**devices);
       });
+  methods[ControlPath("DriverKubeconfig")] =
+      Method<cpb::DriverKubeconfigRequest>(
+          [this](const rpc::Caller& caller,
+                 const cpb::DriverKubeconfigRequest& request) {
+            return DriverKubeconfig(caller, request.driver());
+          });
+  methods[ControlPath("DeleteSlices")] = Method<cpb::DeleteSlicesRequest>(
+      [this](const rpc::Caller& caller,
+             const cpb::DeleteSlicesRequest& request) {
+        return DeleteSlices(caller, request);
+      });
   methods[ControlPath("BeforeContainerStart")] =
       Handler<cpb::BeforeContainerStartRequest>(
           [this](const rpc::Caller& caller,
@@ -203,6 +215,42 @@ absl::StatusOr<cpb::UnwantPodResponse> ControlService::UnwantPod(
   cpb::UnwantPodResponse response;
   response.set_was_wanted(pod.was_wanted);
   if (!pod.name.name.empty()) *response.mutable_name() = ToProto(pod.name);
+  return response;
+}
+
+absl::Status ControlService::CheckEndpoint() const {
+  if (endpoint_ != nullptr) return absl::OkStatus();
+  return FailedPreconditionError(
+      "this devmgrd serves no endpoint for drivers: it needs a nodeName and "
+      "authority: node, no apiServer, and no driverEndpoint: false");
+}
+
+absl::StatusOr<cpb::DriverKubeconfigResponse> ControlService::DriverKubeconfig(
+    const rpc::Caller& caller, const std::string& driver) {
+  DEVMGR_RETURN_IF_ERROR(access_.CheckOwner(caller, "DriverKubeconfig"));
+  DEVMGR_RETURN_IF_ERROR(CheckEndpoint());
+  const auto path = endpoint_->AddDriver(driver);
+  if (!path.ok()) return AboutOurs(path.status());
+  cpb::DriverKubeconfigResponse response;
+  response.set_path(ValidUtf8(path->string()));
+  response.set_server(ValidUtf8(endpoint_->server()));
+  return response;
+}
+
+absl::StatusOr<cpb::DeleteSlicesResponse> ControlService::DeleteSlices(
+    const rpc::Caller& caller, const cpb::DeleteSlicesRequest& request) {
+  DEVMGR_RETURN_IF_ERROR(access_.CheckOwner(caller, "DeleteSlices"));
+  if (request.driver().empty()) {
+    return InvalidArgumentError("the driver is missing");
+  }
+  DEVMGR_RETURN_IF_ERROR(CheckReason(request.reason()));
+  DEVMGR_RETURN_IF_ERROR(CheckEndpoint());
+  DEVMGR_RETURN_IF_ERROR(AboutOurs(manager_.maintenance().RecordSliceDeletion(
+      {request.driver(), CallerText(caller), request.reason()})));
+  const auto deleted = endpoint_->DeleteSlices(request.driver());
+  if (!deleted.ok()) return AboutOurs(deleted.status());
+  cpb::DeleteSlicesResponse response;
+  response.set_deleted(*deleted);
   return response;
 }
 

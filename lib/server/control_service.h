@@ -5,6 +5,7 @@
 #include <devmgr/control.h>
 #include <devmgr/control/v1/control.pb.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/driver_endpoint.h>
 
 #include <chrono>
 #include <map>
@@ -33,9 +34,10 @@ class ControlService : public DeviceManagerObserver {
   /// After this long an unwanted pod of which there is no trace is forgotten.
   static constexpr std::chrono::milliseconds kForgetUnwanted{60'000};
 
-  /// All borrowed. No handler may run when this is destroyed.
+  /// All borrowed. No handler may run when this is destroyed. Without
+  /// `endpoint` drivers publish elsewhere.
   ControlService(DeviceManager& manager, WantedPods& wanted,
-                 const Access& access);
+                 const Access& access, DriverEndpoint* endpoint);
   ~ControlService() override;
   ControlService(const ControlService&) = delete;
   ControlService& operator=(const ControlService&) = delete;
@@ -64,6 +66,12 @@ class ControlService : public DeviceManagerObserver {
       const rpc::Caller& caller, const std::string& manifest);
   absl::StatusOr<devmgr::control::v1::UnwantPodResponse> UnwantPod(
       const rpc::Caller& caller, const PodUid& uid);
+  absl::StatusOr<devmgr::control::v1::DriverKubeconfigResponse>
+  DriverKubeconfig(const rpc::Caller& caller, const std::string& driver);
+  absl::StatusOr<devmgr::control::v1::DeleteSlicesResponse> DeleteSlices(
+      const rpc::Caller& caller,
+      const devmgr::control::v1::DeleteSlicesRequest& request);
+  absl::Status CheckEndpoint() const;
   absl::Status Record(const rpc::Caller& caller, const WantedPod& pod,
                       bool wanted);
   absl::Status CheckName(const WantedPod& pod) const;
@@ -75,6 +83,7 @@ class ControlService : public DeviceManagerObserver {
   const bool drives_;
   WantedPods& wanted_;
   const Access& access_;
+  DriverEndpoint* const endpoint_;  ///< Null: there is none.
   CallLimit calls_{kMaxCalls};
   const std::unique_ptr<ThreadExecutor> executor_ =
       ThreadExecutor::Start("devmgr-control");

@@ -174,6 +174,7 @@ pb::ClaimInfo ToProto(const ClaimInfo& info) {
     Put(driver.cdi_devices, item->mutable_cdi_devices());
     item->set_last_error(ValidUtf8(driver.last_error));
   }
+  message.set_object(ValidUtf8(info.object));
   return message;
 }
 
@@ -188,6 +189,7 @@ ClaimInfo FromProto(const pb::ClaimInfo& info) {
         {item.driver(), OpenClaimState::OfWord(item.state()),
          Get(item.devices()), Get(item.cdi_devices()), item.last_error()});
   }
+  claim.object = info.object();
   return claim;
 }
 
@@ -354,6 +356,30 @@ pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info) {
   return {info.name(), info.extended_resource_name(),
           info.implicit_resource_name(), info.note(), info.shadowed_by()};
+}
+
+pb::SliceInfo ToProto(const SliceInfo& info) {
+  pb::SliceInfo message;
+  message.set_name(ValidUtf8(info.name));
+  message.set_driver(ValidUtf8(info.driver));
+  message.set_pool(ValidUtf8(info.pool));
+  message.set_generation(info.generation);
+  message.set_pool_slices(info.pool_slices);
+  message.set_known_slices(info.known_slices);
+  message.set_node(ValidUtf8(info.node));
+  Put(info.devices, message.mutable_devices());
+  message.set_origin(ValidUtf8(info.origin));
+  message.set_obsolete(info.obsolete);
+  message.set_complete(info.complete);
+  message.set_hidden(info.hidden);
+  return message;
+}
+
+SliceInfo FromProto(const pb::SliceInfo& info) {
+  return {info.name(),       info.driver(),       info.pool(),
+          info.generation(), info.pool_slices(),  info.known_slices(),
+          info.node(),       Get(info.devices()), info.origin(),
+          info.obsolete(),   info.complete(),     info.hidden()};
 }
 
 pb::EventInfo ToProto(const EventInfo& info) {

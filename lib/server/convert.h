@@ -40,6 +40,7 @@ pb::DebtInfo ToProto(const DebtInfo& info);
 pb::ResourceInfo ToProto(const ResourceInfo& info);
 pb::ResourceOwner ToProto(ResourceOwner owner);
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info);
+pb::SliceInfo ToProto(const SliceInfo& info);
 pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
 pb::LedgerView ToProto(const LedgerView& view);
@@ -64,6 +65,7 @@ ResourceInfo FromProto(const pb::ResourceInfo& info);
 /// Nothing: the number means none.
 std::optional<ResourceOwner> FromProto(pb::ResourceOwner owner);
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info);
+SliceInfo FromProto(const pb::SliceInfo& info);
 EventInfo FromProto(const pb::EventInfo& info);
 DecisionInfo FromProto(const pb::DecisionInfo& info);
 /// InvalidArgument as for PodInfo.

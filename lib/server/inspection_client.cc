@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <devmgr/control/v1/control.pb.h>
 #include <devmgr/inspection.h>
 
 #include <algorithm>
@@ -17,6 +18,9 @@ namespace {
 using server::FromProto;
 using server::ToProto;
 namespace pb = server::pb;
+namespace cpb = control::v1;
+
+constexpr std::string_view kController = "/devmgr.control.v1.Controller/";
 
 /// How long one long poll asks the server to hold it; longer waits repeat it.
 constexpr std::chrono::milliseconds kPoll{30'000};
@@ -64,6 +68,14 @@ class ConnectedInspector : public Inspector {
     return GetAll<ClaimInfo>(response.claims());
   }
 
+  absl::StatusOr<std::vector<ClaimInfo>> ClaimsWithObjects() override {
+    pb::ClaimsRequest request;
+    request.set_objects(true);
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::ClaimsResponse>("Claims", request));
+    return GetAll<ClaimInfo>(response.claims());
+  }
+
   absl::StatusOr<std::vector<DebtInfo>> Debts() override {
     DEVMGR_ASSIGN_OR_RETURN(
         const auto response,
@@ -97,6 +109,13 @@ class ConnectedInspector : public Inspector {
                             Call<pb::DeviceClassesResponse>(
                                 "DeviceClasses", pb::DeviceClassesRequest()));
     return GetAll<DeviceClassInfo>(response.device_classes());
+  }
+
+  absl::StatusOr<std::vector<SliceInfo>> Slices() override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::SlicesResponse>("Slices", pb::SlicesRequest()));
+    return GetAll<SliceInfo>(response.slices());
   }
 
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
@@ -233,6 +252,29 @@ class ConnectedInspector : public Inspector {
     return Call<pb::ConfirmSourceResponse>("ConfirmSource", request).status();
   }
 
+  absl::StatusOr<std::filesystem::path> DriverKubeconfig(
+      const std::string& driver) override {
+    cpb::DriverKubeconfigRequest request;
+    request.set_driver(driver);
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        CallPath<cpb::DriverKubeconfigResponse>(
+            std::string(kController) + "DriverKubeconfig", request));
+    return std::filesystem::path(response.path());
+  }
+
+  absl::StatusOr<std::size_t> DeleteSlices(const std::string& driver,
+                                           const std::string& reason) override {
+    cpb::DeleteSlicesRequest request;
+    request.set_driver(driver);
+    request.set_reason(reason);
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        CallPath<cpb::DeleteSlicesResponse>(
+            std::string(kController) + "DeleteSlices", request));
+    return static_cast<std::size_t>(response.deleted());
+  }
+
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     pb::FsckRequest message;
     message.set_repair(request.mode == FsckMode::kRepair);
@@ -247,13 +289,20 @@ class ConnectedInspector : public Inspector {
   absl::StatusOr<Response> Call(
       std::string_view method, const google::protobuf::MessageLite& request,
       std::chrono::milliseconds held = std::chrono::milliseconds(0)) {
+    return CallPath<Response>(
+        std::string(server::kServicePath) + std::string(method), request, held);
+  }
+
+  template <typename Response>
+  absl::StatusOr<Response> CallPath(
+      const std::string& path, const google::protobuf::MessageLite& request,
+      std::chrono::milliseconds held = std::chrono::milliseconds(0)) {
     // Shared, because the completion may run a moment after it woke us.
     auto answer = std::make_shared<std::promise<absl::StatusOr<std::string>>>();
     auto answered = answer->get_future();
     rpc::Connection::CallOptions options;
     options.timeout = timeout_ + held;
-    connection_->Call(std::string(server::kServicePath) + std::string(method),
-                      rpc::Encode(request), options,
+    connection_->Call(path, rpc::Encode(request), options,
                       [answer](absl::StatusOr<std::string> bytes) {
                         answer->set_value(std::move(bytes));
                       });

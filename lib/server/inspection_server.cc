@@ -28,11 +28,12 @@ class InspectionServerImpl : public InspectionServer {
         access_({control.users.begin(), control.users.end()},
                 [this](const std::string& why) { Tell(why); }),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
-        service_(manager, *executor_, std::move(sources), reported),
+        service_(manager, *executor_, std::move(sources), reported,
+                 control.driver_endpoint),
         log_(*executor_, std::move(log)) {
     if (control.wanted == nullptr) return;
     control_ = std::make_unique<server::ControlService>(
-        manager, *control.wanted, access_);
+        manager, *control.wanted, access_, control.driver_endpoint);
   }
 
   absl::Status Serve(const std::filesystem::path& endpoint) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/inspection_service.h"
 
+#include <devmgr/driver_endpoint.h>
 #include <devmgr/inspection.h>
+#include <devmgr/manifests.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
-#include "api/quote.h"
 #include "common/status.h"
 #include "rpc/message.h"
+#include "server/access.h"
 #include "server/pod_lookup.h"
 
 namespace devmgr::server {
@@ -18,38 +21,10 @@ std::string Path(std::string_view method) {
   return std::string(kServicePath) + std::string(method);
 }
 
-/// A client takes these codes for "no daemon there" or "not allowed to
-/// connect"; about pods and the ledger the daemon says FailedPrecondition.
-absl::Status AboutOurs(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kPermissionDenied:
-      return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                        MessageOf(status));
-    default:
-      return status;
-  }
-}
-
 absl::Status CheckName(const ObjectName& name) {
   if (!name.ns.empty() && !name.name.empty()) return absl::OkStatus();
   return InvalidArgumentError("'{}' is not given as namespace/name",
                               name.ToString());
-}
-
-/// What an operator says for the history.
-absl::Status CheckReason(const std::string& reason) {
-  constexpr std::size_t kMaxBytes = 1024;
-  if (reason.empty()) return InvalidArgumentError("a reason is required");
-  if (reason.size() > kMaxBytes) {
-    return InvalidArgumentError("the reason has {} bytes, at most {} are kept",
-                                reason.size(), kMaxBytes);
-  }
-  if (api::HasControlCharacters(reason)) {
-    return InvalidArgumentError("the reason has control characters");
-  }
-  return absl::OkStatus();
 }
 
 std::string StateText(const PodInfo& pod) {
@@ -104,11 +79,13 @@ absl::StatusOr<PodInfo> FindInSource(const ObjectSnapshot& objects,
 
 InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
                                      SourcesFunction sources,
-                                     ReportedRuntimeSource* runtime)
+                                     ReportedRuntimeSource* runtime,
+                                     const DriverEndpoint* endpoint)
     : manager_(manager),
       executor_(executor),
       sources_(std::move(sources)),
-      runtime_(runtime) {
+      runtime_(runtime),
+      endpoint_(endpoint) {
   if (runtime_ == nullptr) return;
   runtime_->SubscribeLooks([this] { PostChange(News::kLook); });
 }
@@ -159,6 +136,34 @@ std::vector<SourceInfo> InspectionService::Sources() const {
   return {info};
 }
 
+std::vector<SliceInfo> InspectionService::Slices() const {
+  std::vector<SliceInfo> slices = manager_.View()->Slices();
+  const std::set<std::string> published =
+      endpoint_ != nullptr ? endpoint_->SliceNames() : std::set<std::string>();
+  for (SliceInfo& slice : slices) {
+    if (published.contains(slice.name)) {
+      slice.origin = "endpoint";
+    } else if (!sources_) {
+      slice.origin = "manifest";
+    }
+  }
+  return slices;
+}
+
+std::vector<ClaimInfo> InspectionService::ClaimsWithObjects() const {
+  std::vector<ClaimInfo> claims = manager_.View()->Claims();
+  const std::shared_ptr<const ObjectSnapshot> objects = manager_.Objects();
+  for (ClaimInfo& claim : claims) {
+    const auto found = objects->claims.find(claim.name);
+    if (found == objects->claims.end() ||
+        found->second->metadata.uid != claim.uid.value) {
+      continue;
+    }
+    claim.object = EncodeResourceClaim(*found->second);
+  }
+  return claims;
+}
+
 std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   using Self = InspectionService;
   using absl::StatusOr;
@@ -171,10 +176,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
     PutAll(self.manager_.View()->Pods(), response.mutable_pods());
     return StatusOr<pb::PodsResponse>(std::move(response));
   });
-  methods[Path("Claims")] =
-      Method<pb::ClaimsRequest>([](Self& self, const auto&) {
+  methods[Path("Claims")] = Method<pb::ClaimsRequest>(
+      [](Self& self, const pb::ClaimsRequest& request) {
         pb::ClaimsResponse response;
-        PutAll(self.manager_.View()->Claims(), response.mutable_claims());
+        PutAll(request.objects() ? self.ClaimsWithObjects()
+                                 : self.manager_.View()->Claims(),
+               response.mutable_claims());
         return StatusOr<pb::ClaimsResponse>(std::move(response));
       });
   methods[Path("Debts")] =
@@ -207,6 +214,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.manager_.View()->DeviceClasses(),
                response.mutable_device_classes());
         return StatusOr<pb::DeviceClassesResponse>(std::move(response));
+      });
+  methods[Path("Slices")] =
+      Method<pb::SlicesRequest>([](Self& self, const auto&) {
+        pb::SlicesResponse response;
+        PutAll(self.Slices(), response.mutable_slices());
+        return StatusOr<pb::SlicesResponse>(std::move(response));
       });
   methods[Path("Sources")] =
       Method<pb::SourcesRequest>([](Self& self, const auto&) {

@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/driver_endpoint.h>
 #include <devmgr/runtime_source.h>
 #include <devmgr/source_info.h>
 
@@ -40,12 +41,13 @@ class InspectionService : public DeviceManagerObserver {
   static constexpr std::size_t kMaxDecisions = 1'000;
   static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
-  /// `sources` may be empty, and `runtime` null: what CRI shims report of their
-  /// runtimes is not gone by. The others are borrowed. No handler may run and
-  /// the executor must have stopped before this is destroyed.
+  /// `sources` may be empty, `runtime` null (what CRI shims report of their
+  /// runtimes is not gone by), and `endpoint` null. All are borrowed. No handler
+  /// may run and the executor must have stopped before this is destroyed.
   InspectionService(DeviceManager& manager, Executor& executor,
                     SourcesFunction sources = nullptr,
-                    ReportedRuntimeSource* runtime = nullptr);
+                    ReportedRuntimeSource* runtime = nullptr,
+                    const DriverEndpoint* endpoint = nullptr);
   ~InspectionService() override;
   InspectionService(const InspectionService&) = delete;
   InspectionService& operator=(const InspectionService&) = delete;
@@ -76,6 +78,8 @@ class InspectionService : public DeviceManagerObserver {
 
   // On the executor.
   std::vector<SourceInfo> Sources() const;
+  std::vector<SliceInfo> Slices() const;
+  std::vector<ClaimInfo> ClaimsWithObjects() const;
   absl::StatusOr<pb::HistoryResponse> History(std::uint64_t after);
   absl::StatusOr<pb::PodInfo> FindPod(const ObjectName& name);
   absl::StatusOr<pb::PodDevices> Resolve(const ObjectName& name);
@@ -105,6 +109,7 @@ class InspectionService : public DeviceManagerObserver {
   Executor& executor_;
   const SourcesFunction sources_;
   ReportedRuntimeSource* const runtime_;  ///< Null: there is none.
+  const DriverEndpoint* const endpoint_;  ///< Null: there is none.
   CallLimit calls_{kMaxCalls};
 
   // Only on the executor.

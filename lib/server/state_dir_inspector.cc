@@ -51,6 +51,9 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
     return view_->Claims();
   }
+  absl::StatusOr<std::vector<ClaimInfo>> ClaimsWithObjects() override {
+    return NeedsDaemon("showing claims as objects");
+  }
   absl::StatusOr<std::vector<DebtInfo>> Debts() override {
     return view_->Debts();
   }
@@ -60,6 +63,9 @@ class StateDirInspector : public Inspector {
   }
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     return view_->DeviceClasses();
+  }
+  absl::StatusOr<std::vector<SliceInfo>> Slices() override {
+    return NeedsDaemon("showing slices");
   }
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
     return view_->Devices();
@@ -133,6 +139,14 @@ class StateDirInspector : public Inspector {
   absl::Status HandOverResource(const ResourceName&, ResourceOwner,
                                 const std::string&) override {
     return NeedsDaemon("handing over a resource");
+  }
+  absl::StatusOr<std::filesystem::path> DriverKubeconfig(
+      const std::string&) override {
+    return NeedsDaemon("letting a driver connect");
+  }
+  absl::StatusOr<std::size_t> DeleteSlices(const std::string&,
+                                           const std::string&) override {
+    return NeedsDaemon("deleting slices");
   }
   absl::Status FreeHolder(const std::string&, const std::string&) override {
     return NeedsDaemon("freeing a foreign holder");

@@ -311,6 +311,8 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
       return Public::kClaimsAllocated;
     case DecisionKind::kClaimsReleased:
       return Public::kClaimsReleased;
+    case DecisionKind::kSlicesDeleted:
+      return Public::kSlicesDeleted;
     case DecisionKind::kWanted:
       return Public::kWanted;
     case DecisionKind::kUnwanted:
@@ -324,7 +326,8 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
 bool IsWorthWriting(const Decision& decision) {
   return !decision.changes.empty() || decision.kind == DecisionKind::kRepair ||
          decision.kind == DecisionKind::kWanted ||
-         decision.kind == DecisionKind::kUnwanted;
+         decision.kind == DecisionKind::kUnwanted ||
+         decision.kind == DecisionKind::kSlicesDeleted;
 }
 
 absl::Status Apply(State& state, const Batch& batch) {

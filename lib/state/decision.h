@@ -106,6 +106,7 @@ enum class DecisionKind : std::uint8_t {
   kUnwanted = 24,     ///< A client wants it no longer.
   kClaimsAllocated = 25,  ///< This node made or allocated claims for a pod.
   kClaimsReleased = 26,   ///< Such claims are free again, or gone.
+  kSlicesDeleted = 27,    ///< An operator deletes what a driver has published.
   kOther = 255,           ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.
@@ -121,7 +122,7 @@ struct Decision {
 };
 
 /// True with changes, and for what lies outside of the ledger: what a repair
-/// does, and which pods clients want.
+/// does, which pods clients want, and what becomes of slices.
 bool IsWorthWriting(const Decision& decision);
 
 /// A decision with its number: the unit of the ledger.

@@ -13,6 +13,7 @@
 #include "state/views.h"
 #include "view/device_views.h"
 #include "view/pod_views.h"
+#include "view/slice_views.h"
 
 namespace devmgr::view {
 namespace {
@@ -140,6 +141,13 @@ class MomentView final : public NodeView {
     return moment_.objects != nullptr ? DeviceClassesOf(*moment_.objects)
                                       : std::vector<DeviceClassInfo>();
   }
+  std::vector<SliceInfo> Slices() const override {
+    if (moment_.objects == nullptr) return {};
+    return SlicesOf(
+        *moment_.objects,
+        moment_.terms != nullptr ? moment_.terms->node_name : "",
+        [this](std::string_view driver) { return IsHidden(driver); });
+  }
   std::vector<RuntimeInfo> Runtimes() const override {
     return CopiesOf(surroundings_.runtimes);
   }
@@ -176,6 +184,18 @@ class MomentView final : public NodeView {
   }
 
  private:
+  bool IsHidden(std::string_view driver) const {
+    if (surroundings_.node == nullptr ||
+        surroundings_.node->authority != Authority::kNode) {
+      return false;
+    }
+    return std::none_of(surroundings_.plugins.begin(),
+                        surroundings_.plugins.end(), [&](const auto& plugin) {
+                          return plugin->kind == PluginKind::kDra &&
+                                 plugin->name == driver;
+                        });
+  }
+
   static absl::Status NotKnown(const PodUid& pod) {
     return NotFoundError("pod with UID '{}' is not known", pod.value);
   }

@@ -168,7 +168,8 @@ TEST(CodecTest, ClaimsOfThisNodeMayNotBeIgnored) {
 /// They say what happened, and change nothing.
 TEST(CodecTest, WhatClientsWantMayBeIgnored) {
   for (const auto kind :
-       {state::DecisionKind::kWanted, state::DecisionKind::kUnwanted}) {
+       {state::DecisionKind::kWanted, state::DecisionKind::kUnwanted,
+        state::DecisionKind::kSlicesDeleted}) {
     const std::string bytes = EncodeBatch(MakeBatch(1, kind, {}));
     pb::Batch batch;
     ASSERT_TRUE(batch.ParseFromString(bytes));
@@ -358,7 +359,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 27u, 255u}) {
+  for (const std::uint32_t value : {0u, 28u, 255u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

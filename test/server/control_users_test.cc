@@ -102,7 +102,7 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
   for (const char* method :
        {"BeforeContainerStart", "Claims", "Debts", "DeviceClasses", "Devices",
         "Events", "FindPod", "ForeignHolders", "History", "Node", "Plugins",
-        "PodDevicesOf", "Pods", "Resolve", "Resources", "StateAt",
+        "PodDevicesOf", "Pods", "Resolve", "Resources", "Slices", "StateAt",
         "WaitForChange"}) {
     EXPECT_NE(Call<ipb::PodsResponse>(*connection, inspect + method,
                                       ipb::PodsRequest())
@@ -111,6 +111,19 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
               StatusCode::kPermissionDenied)
         << method;
   }
+  // Nor may they say which drivers connect, nor delete what one has published.
+  EXPECT_EQ(Call<cpb::DriverKubeconfigResponse>(*connection,
+                                                control + "DriverKubeconfig",
+                                                cpb::DriverKubeconfigRequest())
+                .status()
+                .code(),
+            StatusCode::kPermissionDenied);
+  EXPECT_EQ(
+      Call<cpb::DeleteSlicesResponse>(*connection, control + "DeleteSlices",
+                                      cpb::DeleteSlicesRequest())
+          .status()
+          .code(),
+      StatusCode::kPermissionDenied);
   EXPECT_THAT(Decisions(), SizeIs(1));
 }
 

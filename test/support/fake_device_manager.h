@@ -39,6 +39,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<DeviceInfo> devices;
     std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
+    std::vector<SliceInfo> slices;
     std::vector<RuntimeInfo> runtimes;
     std::vector<ForeignHolderInfo> holders;
     std::vector<RuntimeReport> reports;  ///< That were taken.
@@ -219,6 +220,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<DeviceClassInfo> DeviceClasses() const override {
       return world_.classes;
     }
+    std::vector<SliceInfo> Slices() const override { return world_.slices; }
     std::vector<ForeignHolderInfo> ForeignHolders() const override {
       return world_.holders;
     }
@@ -275,6 +277,17 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
       world.decisions.push_back((wish.wanted ? "wanted " : "unwanted ") +
                                 wish.uid.value + " (" + wish.name.ToString() +
                                 ") by " + wish.caller);
+    });
+    done(status);
+  }
+  void StartRecordSliceDeletion(const SliceDeletion& deletion,
+                                Done done) override {
+    absl::Status status;
+    Set([&](World& world) {
+      status = world.wish_status;
+      if (!status.ok()) return;
+      world.decisions.push_back("delete slices of " + deletion.driver + " by " +
+                                deletion.caller + ": " + deletion.reason);
     });
     done(status);
   }

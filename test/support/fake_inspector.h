@@ -6,6 +6,8 @@
 #include <devmgr/inspection.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,6 +26,8 @@ struct FakeNode {
   std::vector<DeviceInfo> devices;
   std::vector<ResourceInfo> resources;
   std::vector<DeviceClassInfo> classes;
+  std::vector<SliceInfo> slices;
+  absl::StatusOr<std::filesystem::path> kubeconfig = "/kubeconfig/d";
   std::vector<ForeignHolderInfo> holders;
   std::vector<SourceInfo> sources;
   std::vector<DecisionInfo> history;
@@ -57,6 +61,9 @@ class FakeInspector : public Inspector {
   absl::StatusOr<std::vector<ClaimInfo>> Claims() override {
     return Get(&FakeNode::claims);
   }
+  absl::StatusOr<std::vector<ClaimInfo>> ClaimsWithObjects() override {
+    return Get(&FakeNode::claims);
+  }
   absl::StatusOr<std::vector<DebtInfo>> Debts() override {
     return Get(&FakeNode::debts);
   }
@@ -71,6 +78,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() override {
     return Get(&FakeNode::classes);
+  }
+  absl::StatusOr<std::vector<SliceInfo>> Slices() override {
+    return Get(&FakeNode::slices);
   }
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     return Get(&FakeNode::holders);
@@ -159,6 +169,22 @@ class FakeInspector : public Inspector {
     if (!node_.health.ok()) return node_.health;
     node_.decisions.push_back("confirm source: " + reason);
     return node_.decided;
+  }
+  absl::StatusOr<std::filesystem::path> DriverKubeconfig(
+      const std::string& driver) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("kubeconfig of " + driver);
+    return node_.kubeconfig;
+  }
+  absl::StatusOr<std::size_t> DeleteSlices(const std::string& driver,
+                                           const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("delete slices of " + driver + ": " + reason);
+    if (!node_.decided.ok()) return node_.decided;
+    return static_cast<std::size_t>(
+        std::erase_if(node_.slices, [&](const SliceInfo& slice) {
+          return slice.driver == driver && slice.origin == "endpoint";
+        }));
   }
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     node_.fsck_requests.push_back(request);

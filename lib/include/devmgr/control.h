@@ -21,6 +21,8 @@
 
 namespace devmgr {
 
+class DriverEndpoint;
+
 /// A pod that a client wants, or wants no longer.
 struct WantedPod {
   PodUid uid;
@@ -85,6 +87,8 @@ struct ControlOptions {
   /// UIDs that may use what writes, besides root's and our own. The socket lets
   /// these users connect.
   std::vector<unsigned> users;
+  /// Borrowed. Null: drivers publish elsewhere.
+  DriverEndpoint* driver_endpoint = nullptr;
 };
 
 /// The objects of both. `first` gives its name, watch and marker to it; a pod

@@ -17,6 +17,7 @@
 #include <devmgr/status_types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -83,11 +84,15 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<NodeInfo> Node() = 0;
   virtual absl::StatusOr<std::vector<PodInfo>> Pods() = 0;
   virtual absl::StatusOr<std::vector<ClaimInfo>> Claims() = 0;
+  /// The same with ClaimInfo::object.
+  virtual absl::StatusOr<std::vector<ClaimInfo>> ClaimsWithObjects() = 0;
   virtual absl::StatusOr<std::vector<DebtInfo>> Debts() = 0;
   virtual absl::StatusOr<std::vector<PluginInfo>> Plugins() = 0;
   virtual absl::StatusOr<std::vector<DeviceInfo>> Devices() = 0;
   virtual absl::StatusOr<std::vector<ResourceInfo>> Resources() = 0;
   virtual absl::StatusOr<std::vector<DeviceClassInfo>> DeviceClasses() = 0;
+  /// Known to a running daemon only.
+  virtual absl::StatusOr<std::vector<SliceInfo>> Slices() = 0;
   virtual absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() = 0;
   /// Where objects come from; known to a running daemon only.
   virtual absl::StatusOr<std::vector<SourceInfo>> Sources() = 0;
@@ -133,6 +138,23 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status ConfirmSource(const std::string& reason) = 0;
   virtual absl::Status FreeHolder(const std::string& container_id,
                                   const std::string& reason) = 0;
+
+  // Of the endpoint for drivers (devmgr/driver_endpoint.h); for root and the
+  // daemon's own user.
+
+  /// Lets a driver connect, from now on and after restarts; returns where its
+  /// kubeconfig is. Repeating it is fine.
+  ///   InvalidArgument     that is no name of a driver
+  ///   FailedPrecondition  the daemon serves no endpoint, or could not write a
+  ///                       file; the message says which
+  virtual absl::StatusOr<std::filesystem::path> DriverKubeconfig(
+      const std::string& driver) = 0;
+  /// Deletes what a driver has published, with the caller in the history; how
+  /// many slices that were. A driver that runs publishes anew.
+  ///   InvalidArgument     there is no driver, or no reason
+  ///   FailedPrecondition  as above
+  virtual absl::StatusOr<std::size_t> DeleteSlices(
+      const std::string& driver, const std::string& reason) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
   /// directory, whose daemon is stopped, the repair takes the lock and writes.

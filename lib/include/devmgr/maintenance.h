@@ -25,6 +25,13 @@ struct PodWish {
   std::string caller;  ///< For people, such as `uid 0, pid 4711`.
 };
 
+/// What an operator says about the slices of a driver.
+struct SliceDeletion {
+  std::string driver;
+  std::string caller;  ///< For people, such as `uid 0, pid 4711`.
+  std::string reason;
+};
+
 /// What an operator looks at and decides: DeviceManager::maintenance. Each of
 /// his decisions is in the history with his reason, and is a warning event.
 ///
@@ -85,6 +92,14 @@ class DEVMGR_EXPORT Maintenance {
   ///   Unavailable      the ledger cannot be written now
   virtual void StartRecordWish(const PodWish& wish, Done done) = 0;
   absl::Status RecordWish(const PodWish& wish);
+
+  /// Has the history say that what a driver has published is deleted; for the
+  /// endpoint that has it, before it is. Changes nothing else, and is no event.
+  ///   InvalidArgument  there is no driver
+  ///   Unavailable      the ledger cannot be written now
+  virtual void StartRecordSliceDeletion(const SliceDeletion& deletion,
+                                        Done done) = 0;
+  absl::Status RecordSliceDeletion(const SliceDeletion& deletion);
 
   // The ledger's bounded history. These read the disk on the caller's thread,
   // and fail with Unavailable while the ledger takes no decisions.

@@ -42,6 +42,8 @@ class DEVMGR_EXPORT NodeView {
   virtual std::vector<DeviceInfo> Devices() const = 0;
   virtual std::vector<ResourceInfo> Resources() const = 0;
   virtual std::vector<DeviceClassInfo> DeviceClasses() const = 0;
+  /// Those of the node, by name; without SliceInfo::origin.
+  virtual std::vector<SliceInfo> Slices() const = 0;
   /// Shims that have reported and have not ended, by their sockets.
   virtual std::vector<RuntimeInfo> Runtimes() const = 0;
   /// Containers that hold what no pod was given, by their IDs.

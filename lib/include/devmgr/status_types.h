@@ -147,6 +147,9 @@ struct ClaimInfo {
   OpenClaimState state = ClaimState::kPreparing;
   std::vector<std::string> pods;  ///< `namespace/name` of holders.
   std::vector<ClaimDriverInfo> drivers;
+  /// The claim as an API server would show it, with its allocation, as JSON.
+  /// Only of Inspector::ClaimsWithObjects; empty where the source has none.
+  std::string object;
 };
 
 /// A driver was to unprepare a claim and has not.
@@ -357,6 +360,27 @@ struct ResourceInfo {
   std::vector<std::string> drivers;
 };
 
+/// A ResourceSlice that counts for the node.
+struct SliceInfo {
+  std::string name;
+  std::string driver;
+  std::string pool;
+  std::int64_t generation = 0;       ///< Of the pool.
+  std::int64_t pool_slices = 0;      ///< That the pool has, as the slice says.
+  std::int64_t known_slices = 0;     ///< Of these, as far as they are here.
+  std::string node;                  ///< Empty: not for one node by its name.
+  std::vector<std::string> devices;  ///< Their names, in the order there.
+  /// `endpoint`: a driver has published it here; `manifest`; empty: not known.
+  std::string origin;
+  /// A newer generation of the pool is there: it does not count.
+  bool obsolete = false;
+  /// Slices of its pool are missing: no device of it is allocated.
+  bool complete = true;
+  /// This node allocates, and the driver is not registered with it: no device
+  /// of it is allocated. It is there again when the driver registers.
+  bool hidden = false;
+};
+
 struct DeviceClassInfo {
   std::string name;
   std::string extended_resource_name;  ///< Empty when none is set.
@@ -414,6 +438,7 @@ enum class DecisionKind {
   kUnwanted,         ///< A client wants it no longer.
   kClaimsAllocated,  ///< This node made or allocated claims for a pod.
   kClaimsReleased,   ///< Such claims are free again, or gone.
+  kSlicesDeleted,    ///< An operator deletes what a driver has published.
   kOther,            ///< A newer version wrote it into this ledger.
 };
 /// As the enumerator: `PrepareIntent`.
