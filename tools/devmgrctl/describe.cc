@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// describe pod|claim|plugin|resource|device NAME.
+// describe pod|claim|plugin|resource|device|slice NAME.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "lookup.h"
 #include "objects.h"
 #include "sections.h"
+#include "slices.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -231,6 +232,8 @@ absl::Status Describe(const Session& session) {
       return DescribeResource(session, **inspector);
     case Kind::kDevice:
       return DescribeDevice(session, **inspector);
+    case Kind::kSlice:
+      return DescribeSlice(session, **inspector);
     default:
       return DescribePod(session, **inspector);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get plugins|resources|claims|debts|pods|devices|classes|holders|sources
-// [NAME].
+// get plugins|resources|claims|debts|pods|devices|classes|holders|sources|
+// slices [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "lookup.h"
 #include "objects.h"
 #include "sections.h"
+#include "slices.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -302,13 +303,18 @@ absl::Status GetPods(const Session& session, Inspector& inspector) {
 
 absl::Status GetClaims(const Session& session, Inspector& inspector) {
   const ObjectName& name = session.options().name;
-  if (!name.name.empty()) {
-    auto named = FindClaims(inspector, name);
-    if (!named.ok()) return named.status();
-    return ListNamed(session, *std::move(named), kClaims);
-  }
-  auto claims = inspector.Claims();
+  // Programs get the objects, too, which a ledger alone does not have.
+  const bool with_objects =
+      session.is_document() && !session.options().offline();
+  auto claims =
+      with_objects ? inspector.ClaimsWithObjects() : inspector.Claims();
   if (!claims.ok()) return claims.status();
+  if (!name.name.empty()) {
+    std::erase_if(*claims,
+                  [&](const ClaimInfo& claim) { return claim.name != name; });
+    if (!claims->empty()) return ListNamed(session, *claims, kClaims);
+    return FindClaims(inspector, name).status();
+  }
   KeepNamespace(session.options().ns, *claims);
   NoteManifestProblems(session, inspector, "ResourceClaim");
   return List(session, *std::move(claims), kClaims);
@@ -461,6 +467,8 @@ absl::Status Get(const Session& session) {
       return GetHolders(session, inspector);
     case Kind::kSource:
       return GetSources(session, inspector);
+    case Kind::kSlice:
+      return GetSlices(session, inspector);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -184,8 +188,11 @@ Json ItemOf(const ClaimInfo& claim) {
                 {"cdiDevices", Array(driver.cdi_devices)},
                 {"lastError", driver.last_error}};
   });
-  return Json{{"metadata", Metadata(claim.name, claim.uid.value)},
-              {"status", std::move(status)}};
+  Json item{{"metadata", Metadata(claim.name, claim.uid.value)},
+            {"status", std::move(status)}};
+  Json object = Json::parse(claim.object, nullptr, /*allow_exceptions=*/false);
+  if (object.is_object()) item["object"] = std::move(object);
+  return item;
 }
 
 Json ItemOf(const DebtInfo& debt) {
@@ -264,6 +271,41 @@ Json ItemOf(const DeviceClassInfo& device_class) {
   status["implicitResourceName"] = device_class.implicit_resource_name;
   status["note"] = device_class.note;
   return Json{{"metadata", Metadata(device_class.name)},
+              {"status", std::move(status)}};
+}
+
+std::string SliceStateOf(const SliceInfo& slice) {
+  if (slice.obsolete) return "Obsolete";
+  if (!slice.complete) return "Incomplete";
+  return slice.hidden ? "Hidden" : "Complete";
+}
+
+std::string WhyOf(const SliceInfo& slice) {
+  if (slice.obsolete) return "the pool has a newer generation";
+  if (!slice.complete) {
+    return fmt::format("{} of {} slices of the pool are there",
+                       slice.known_slices, slice.pool_slices);
+  }
+  return slice.hidden
+             ? fmt::format("driver '{}' is not registered", slice.driver)
+             : "";
+}
+
+Json ItemOf(const SliceInfo& slice) {
+  Json status;
+  status["driver"] = slice.driver;
+  status["pool"] = Json{{"name", slice.pool},
+                        {"generation", slice.generation},
+                        {"slices", slice.pool_slices},
+                        {"knownSlices", slice.known_slices},
+                        {"complete", slice.complete}};
+  if (!slice.node.empty()) status["node"] = slice.node;
+  if (!slice.origin.empty()) status["source"] = slice.origin;
+  status["state"] = SliceStateOf(slice);
+  if (const std::string why = WhyOf(slice); !why.empty()) status["why"] = why;
+  status["hidden"] = slice.hidden;
+  status["devices"] = Array(slice.devices);
+  return Json{{"metadata", Metadata(slice.name)},
               {"status", std::move(status)}};
 }
 

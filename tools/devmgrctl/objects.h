@@ -26,6 +26,12 @@ std::string WordOf(const std::optional<Open>& value) {
 std::string AuthorityText(const NodeInfo& node);
 std::string ProfileText(const NodeInfo& node);
 
+/// `Complete`, `Incomplete`, `Obsolete` or `Hidden`: only devices of the first
+/// are allocated.
+std::string SliceStateOf(const SliceInfo& slice);
+/// Why its devices are not allocated; empty where they are.
+std::string WhyOf(const SliceInfo& slice);
+
 /// What a foreign holder has: `RESOURCE/ID`, then CDI names.
 std::string DevicesText(const ForeignHolder& holder);
 
@@ -44,6 +50,7 @@ Json ItemOf(const PluginInfo& plugin);
 Json ItemOf(const ResourceInfo& resource);
 Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
+Json ItemOf(const SliceInfo& slice);
 Json ItemOf(const ForeignHolderInfo& info);
 Json ItemOf(const SourceInfo& info);
 Json ItemOf(const RuntimeSourceInfo& runtime);

@@ -35,7 +35,8 @@ const Names<Kind>& KindNames() {
       {"device", Kind::kDevice},  {"class", Kind::kClass},
       {"debts", Kind::kDebt},     {"debt", Kind::kDebt},
       {"holders", Kind::kHolder}, {"holder", Kind::kHolder},
-      {"sources", Kind::kSource}, {"source", Kind::kSource}};
+      {"sources", Kind::kSource}, {"source", Kind::kSource},
+      {"slices", Kind::kSlice},   {"slice", Kind::kSlice}};
   return names;
 }
 
@@ -92,6 +93,8 @@ std::string_view KindsOf(Verb verb) {
       return "resource";
     case Verb::kFree:
       return "holder";
+    case Verb::kDelete:
+      return "slices";
     case Verb::kExplain:
     case Verb::kWait:
     case Verb::kPrepare:
@@ -114,6 +117,8 @@ bool TakesKind(Verb verb, Kind kind) {
       return kind == Kind::kResource;
     case Verb::kFree:
       return kind == Kind::kHolder;
+    case Verb::kDelete:
+      return kind == Kind::kSlice;
     default:
       return kind == Kind::kPod;
   }
@@ -224,6 +229,13 @@ bool HasNamespace(Kind kind) {
 }
 
 absl::Status CheckName(const Raw& raw, Options* options) {
+  if (options->verb == Verb::kDelete) {
+    if (raw.name.empty()) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("'{}': slices are deleted by their driver: "
+                                 "devmgrctl delete slices --driver DRIVER",
+                                 raw.name));
+  }
   if (options->verb == Verb::kHistory) return CheckSubject(raw, options);
   if (raw.name.empty()) {
     switch (options->verb) {
@@ -305,8 +317,9 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
       options->verb == Verb::kRelease && options->kind == Kind::kClaim;
   const bool hand_over = options->verb == Verb::kHandOver;
-  const bool other =
-      options->verb == Verb::kConfirm || options->verb == Verb::kFree;
+  const bool other = options->verb == Verb::kConfirm ||
+                     options->verb == Verb::kFree ||
+                     options->verb == Verb::kDelete;
   options->reason = raw.reason;
   if (!claim && !hand_over && !other) {
     if (!raw.force && raw.reason.empty()) return absl::OkStatus();

@@ -76,6 +76,30 @@ void AddLedgerVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   for (CLI::App* command : {history, state, diff}) command->footer(forms);
 }
 
+/// Of the endpoint at which drivers publish.
+void AddEndpointVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
+  CLI::App* erase =
+      AddVerb(app, verbs, Verb::kDelete, "delete",
+              "Delete the ResourceSlices that a driver has published to this "
+              "node; a driver that runs publishes anew");
+  erase->add_option("KIND", raw.kind, "slices");
+  erase->add_option("--driver", raw.driver, "Name of the driver")
+      ->required()
+      ->check(NotEmpty);
+  AddOperatorFlags(erase, raw);
+  CLI::App* endpoint = AddVerb(app, verbs, Verb::kEndpoint, "endpoint",
+                               "Manage the endpoint at which drivers publish "
+                               "on a node without an API server");
+  endpoint->require_subcommand(1);
+  endpoint
+      ->add_subcommand("kubeconfig",
+                       "Let a driver connect, now and after restarts, and "
+                       "print the path of its kubeconfig")
+      ->add_option("DRIVER", raw.driver, "Name of the driver")
+      ->required()
+      ->check(NotEmpty);
+}
+
 void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   // None is required for CLI11: CheckKind and CheckName say what they may be.
   const auto positional = [&](CLI::App* command, const char* name,
@@ -152,6 +176,7 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   positional(free, "CONTAINER", raw.name,
              "ID of the container, or a prefix that only this ID has");
   AddOperatorFlags(free, raw);
+  AddEndpointVerbs(app, raw, verbs);
   CLI::App* convert =
       AddVerb(app, verbs, Verb::kConvert, "convert",
               "With --state-dir: convert the ledger of a stopped devmgrd to an "

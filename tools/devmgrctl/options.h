@@ -35,6 +35,8 @@ enum class Verb {
   kHandOver,
   kConfirm,
   kFree,
+  kDelete,
+  kEndpoint,
   kConvert,
   kCdi,
   kInject,
@@ -51,7 +53,8 @@ enum class Kind {
   kClass,
   kDebt,
   kHolder,
-  kSource
+  kSource,
+  kSlice
 };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
@@ -113,10 +116,11 @@ struct Options {
   std::string out_file;             ///< inject; empty: stdout
   std::string expression;           ///< cel
   std::vector<std::string> slices;  ///< cel: files with ResourceSlices
-  std::string driver;               ///< cel: only its devices; empty: all
-  bool old_variables = false;       ///< cel: those of v1alpha2
-  std::vector<std::string> files;   ///< allocate: with objects
-  std::string node;                 ///< allocate
+  /// cel: only its devices; empty: all. delete, endpoint: whose.
+  std::string driver;
+  bool old_variables = false;                      ///< cel: those of v1alpha2
+  std::vector<std::string> files;                  ///< allocate: with objects
+  std::string node;                                ///< allocate
   std::map<std::string, std::string> node_labels;  ///< allocate
   std::map<std::string, bool> feature_gates;       ///< allocate
 

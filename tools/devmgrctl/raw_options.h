@@ -21,9 +21,9 @@ namespace devmgr::ctl {
 inline constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 inline constexpr char kListedKinds[] =
     "plugins, resources, claims, debts, pods, devices, classes, holders, "
-    "sources";
+    "sources, slices";
 inline constexpr char kDescribedKinds[] =
-    "pod, claim, plugin, resource, device";
+    "pod, claim, plugin, resource, device, slice";
 inline constexpr char kTimeForm[] =
     "a time such as 2026-11-21T10:00:00Z, or a duration ago such as 10m";
 

@@ -34,6 +34,10 @@ absl::Status RunVerb(const Session& session) {
       return ConfirmSource(session);
     case Verb::kFree:
       return FreeHolder(session);
+    case Verb::kDelete:
+      return DeleteSlices(session);
+    case Verb::kEndpoint:
+      return EndpointKubeconfig(session);
     case Verb::kConvert:
       return Convert(session);
     case Verb::kEvents:
