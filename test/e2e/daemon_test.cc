@@ -25,9 +25,10 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+/// With its claim, as a scheduler has allocated it.
 std::string Example(const std::string& file) {
-  std::ifstream stream(std::string(DEVMGR_SOURCE_DIR) + "/examples/manifests/" +
-                       file);
+  std::ifstream stream(std::string(DEVMGR_SOURCE_DIR) +
+                       "/examples/manifests/allocated/" + file);
   std::stringstream text;
   text << stream.rdbuf();
   return text.str();

@@ -64,17 +64,39 @@ TEST_F(DriverEndpointTest, IsInTheConfiguration) {
 
 TEST_F(DriverEndpointTest, NamesWhatIsWrongInTheConfiguration) {
   EXPECT_THAT(Refused("driverEndpoint: 7\n"),
-              HasSubstr("config.yaml:1: driverEndpoint: must be a map"));
+              HasSubstr("config.yaml:1: driverEndpoint: must be a map with "
+                        "drivers, or false"));
   EXPECT_THAT(Refused("driverEndpoint:\n  port: 7\n"),
               HasSubstr("config.yaml:2: driverEndpoint: unknown key 'port'; "
                         "known are drivers, kubeconfigDir, listen"));
   EXPECT_THAT(Refused("driverEndpoint:\n  drivers: gpu.example.com\n"),
               HasSubstr("driverEndpoint.drivers: must be a list of names"));
-  EXPECT_THAT(Refused("driverEndpoint: {drivers: [a]}\n"),
-              HasSubstr("driverEndpoint: nodeName must be set"));
+  EXPECT_THAT(Refused("driverEndpoint: {documents: []}\n"),
+              HasSubstr("driverEndpoint.documents: is not supported yet"));
+  EXPECT_THAT(Refused("driverEndpoint: {classic: true}\n"),
+              HasSubstr("driverEndpoint.classic: is not supported yet"));
+  // With --root it is the name of the host.
+  Configure("driverEndpoint: {drivers: [a]}\n");
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", ConfigFile(), "--print-config"}).err,
+      HasSubstr("driverEndpoint: nodeName must be set"));
   EXPECT_THAT(
       Refused("nodeName: n1\ndriverEndpoint: {drivers: [a], listen: here}\n"),
       HasSubstr("driverEndpoint.listen: "));
+}
+
+TEST_F(DriverEndpointTest, CanBeSwitchedOff) {
+  Configure("nodeName: n1\ndriverEndpoint: false\n");
+  const Exit printed = Print();
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("driverEndpoint: false\n"));
+  Configure(printed.out);
+  EXPECT_EQ(Print().out, printed.out);
+  Daemon daemon(node_.root(), {"--config", ConfigFile()});
+  ASSERT_NE(daemon.Inspect(), nullptr) << daemon.log();
+  const Exit refused = node_.Ctl({"endpoint", "kubeconfig", kDriver});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("serves no endpoint for drivers"));
 }
 
 TEST_F(DriverEndpointTest, API070IsRefusedBesideAnotherThatAllocates) {

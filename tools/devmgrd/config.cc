@@ -381,6 +381,11 @@ bool ReadsManifests(const Config& config) {
   return !HasApiServer(config) || config.with_manifests;
 }
 
+bool ServesDrivers(const Config& config) {
+  return !config.driver_endpoint.off && !HasApiServer(config) &&
+         config.authority == "node" && !config.node_name.empty();
+}
+
 void CompleteConfig(Config* config) {
   // Another word for it, from the time when manifests were the only source.
   if (config->actuate == "manifests") config->actuate = "source";

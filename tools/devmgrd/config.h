@@ -21,8 +21,10 @@ struct DriverEndpointConfig {
   std::string listen = "127.0.0.1:0";
   /// Where each driver finds its kubeconfig.
   std::filesystem::path kubeconfig_dir = "/etc/devmgr/kubeconfig";
-  /// That may connect; none: nothing is served.
+  /// That may connect, besides those of `devmgrctl endpoint kubeconfig`.
   std::vector<std::string> drivers;
+  /// `driverEndpoint: false`: no driver may, now or later.
+  bool off = false;
   friend bool operator==(const DriverEndpointConfig&,
                          const DriverEndpointConfig&) = default;
 };
@@ -105,6 +107,9 @@ absl::Status ReadFeatureGates(std::string_view text, Config* config);
 bool HasApiServer(const Config& config);
 /// Objects come from manifests, alone or beside an API server.
 bool ReadsManifests(const Config& config);
+
+/// Drivers may publish here: this node allocates, and has a name.
+bool ServesDrivers(const Config& config);
 
 /// Fills in what follows from other values.
 void CompleteConfig(Config* config);

@@ -9,8 +9,12 @@ namespace devmgrd {
 absl::Status ReadDriverEndpoint(const YAML::Node& value,
                                 const std::string& file,
                                 DriverEndpointConfig* config) {
+  if (value.IsScalar() && value.Scalar() == "false") {
+    config->off = true;
+    return absl::OkStatus();
+  }
   if (!value.IsMap()) {
-    return Invalid("{}: driverEndpoint: must be a map with drivers",
+    return Invalid("{}: driverEndpoint: must be a map with drivers, or false",
                    Where(file, value));
   }
   for (const auto& entry : value) {
@@ -25,6 +29,11 @@ absl::Status ReadDriverEndpoint(const YAML::Node& value,
     } else if (key == "kubeconfigDir") {
       status = CheckText(entry.second, file, "driverEndpoint.kubeconfigDir");
       if (status.ok()) config->kubeconfig_dir = entry.second.Scalar();
+    } else if (key == "documents" || key == "classic") {
+      status = Invalid(
+          "{}: driverEndpoint.{}: is not supported yet: only ResourceSlices, "
+          "claims and what belongs to them are served",
+          Where(file, entry.first), key);
     } else {
       status = Invalid(
           "{}: driverEndpoint: unknown key '{}'; known are drivers, "
@@ -38,7 +47,12 @@ absl::Status ReadDriverEndpoint(const YAML::Node& value,
 
 absl::Status CheckDriverEndpoint(const Config& config) {
   const DriverEndpointConfig& endpoint = config.driver_endpoint;
-  if (endpoint.drivers.empty()) return absl::OkStatus();
+  if (absl::Status status = ParseListenAddress(endpoint.listen).status();
+      !status.ok()) {
+    return Invalid("driverEndpoint.listen: {}", std::string(status.message()));
+  }
+  // Without any it is there where it can be (ServesDrivers).
+  if (endpoint.off || endpoint.drivers.empty()) return absl::OkStatus();
   if (HasApiServer(config)) {
     return Invalid(
         "driverEndpoint: there is an API server (apiServer): drivers use that "
@@ -47,8 +61,7 @@ absl::Status CheckDriverEndpoint(const Config& config) {
   if (config.authority != "node") {
     return Invalid(
         "driverEndpoint: authority is '{}', but the node that shows drivers "
-        "their "
-        "claims has to allocate them: authority must be node",
+        "their claims has to allocate them: authority must be node",
         Shown(config.authority));
   }
   if (config.node_name.empty()) {
@@ -56,16 +69,17 @@ absl::Status CheckDriverEndpoint(const Config& config) {
         "driverEndpoint: nodeName must be set: drivers publish the devices of "
         "a node by its name");
   }
-  if (absl::Status status = ParseListenAddress(endpoint.listen).status();
-      !status.ok()) {
-    return Invalid("driverEndpoint.listen: {}", std::string(status.message()));
-  }
   return absl::OkStatus();
 }
 
 void PrintDriverEndpoint(const DriverEndpointConfig& config,
                          YAML::Emitter& out) {
-  out << YAML::Key << "driverEndpoint" << YAML::Value << YAML::BeginMap;
+  out << YAML::Key << "driverEndpoint" << YAML::Value;
+  if (config.off) {
+    out << false;
+    return;
+  }
+  out << YAML::BeginMap;
   out << YAML::Key << "drivers" << YAML::Value << YAML::BeginSeq;
   for (const std::string& driver : config.drivers) out << driver;
   out << YAML::EndSeq;

@@ -13,10 +13,12 @@
 #include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -62,7 +64,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option(
       "--root", flags.root,
       "Directory for everything: state, device-plugins, plugins_registry, "
-      "plugins, manifests, cdi and devmgr.sock are below it");
+      "plugins, manifests, cdi, kubeconfig and devmgr.sock are below it. "
+      "Without --kubeconfig the node has the name of the host, unless another "
+      "one is given");
   app.add_option("--config", flags.config_file, "Configuration file (YAML)");
   app.add_flag("--print-config", flags.print_config,
                "Print the configuration that results, and exit");
@@ -100,6 +104,27 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Feature gates, such as GATE=true,GATE2=false");
   app.add_option("--boot-id", flags.boot_id,
                  "ID of this boot instead of the kernel's; for tests");
+}
+
+/// As the kubelet names its node where it is not given a name; empty where the
+/// host's name can be none of a node.
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = "";
+  if (gethostname(name, HOST_NAME_MAX) != 0) return "";
+  std::string text = name;
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (!is_plain(c) && c != '-' && c != '.') return "";
+  }
+  const bool is_name = !text.empty() && is_plain(text.front()) &&
+                       is_plain(text.back()) &&
+                       text.find("..") == std::string::npos &&
+                       text.find(".-") == std::string::npos &&
+                       text.find("-.") == std::string::npos;
+  return is_name ? text : "";
 }
 
 absl::Status ReadFile(const std::string& name, std::string* text) {
@@ -144,6 +169,10 @@ absl::Status Configure(const Flags& flags, Config* config) {
     return status;
   }
   devmgrd::CompleteConfig(config);
+  if (config->node_name.empty() && !config->root.empty() &&
+      !devmgrd::HasApiServer(*config)) {
+    config->node_name = HostName();
+  }
   return devmgrd::CheckConfig(*config);
 }
 
@@ -280,12 +309,14 @@ std::future<void> End(std::unique_ptr<prometheus::Exposer> exposer) {
   return ended;
 }
 
-absl::StatusOr<devmgr::ControlOptions> ControlOf(const Config& config,
-                                                 devmgr::WantedPods& wanted) {
+absl::StatusOr<devmgr::ControlOptions> ControlOf(
+    const Config& config, devmgr::WantedPods& wanted,
+    devmgr::DriverEndpoint* endpoint) {
   auto users = devmgrd::FindUsers(config.control_users);
   if (!users.ok()) return users.status();
   devmgr::ControlOptions control;
   control.wanted = &wanted;
+  control.driver_endpoint = endpoint;
   control.users = *std::move(users);
   return control;
 }
@@ -327,8 +358,10 @@ absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> StartDriverEndpoint(
     const std::string message = "driverEndpoint: " + Text(endpoint.status());
     return absl::Status(endpoint.status().code(), absl::string_view(message));
   }
-  spdlog::info("drivers publish at {}; their kubeconfigs are in {}",
-               (*endpoint)->server(), options.kubeconfig_dir.string());
+  if (const std::string server = (*endpoint)->server(); !server.empty()) {
+    spdlog::info("drivers publish at {}; their kubeconfigs are in {}", server,
+                 options.kubeconfig_dir.string());
+  }
   return endpoint;
 }
 
@@ -362,7 +395,7 @@ absl::StatusOr<Objects> OpenObjects(
         devmgr::WatchManifests(config.manifests_dir, config.node_name);
   }
   if (!devmgrd::HasApiServer(config)) {
-    if (config.driver_endpoint.drivers.empty()) return objects;
+    if (!devmgrd::ServesDrivers(config)) return objects;
     auto endpoint = StartDriverEndpoint(config, *objects.manifests);
     if (!endpoint.ok()) return endpoint.status();
     objects.endpoint = *std::move(endpoint);
@@ -452,7 +485,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (*exposer != nullptr && objects->sink() != nullptr) {
     (*exposer)->RegisterCollectable(write_metrics);
   }
-  auto control = ControlOf(config, **wanted);
+  auto control = ControlOf(config, **wanted, objects->endpoint.get());
   auto server =
       control.ok()
           ? devmgr::InspectionServer::Start(**manager, config.endpoint, Log,
