@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The main job, shown and checked: pods that ask for extended resources get the
-# CDI device IDs that a DRA driver prepared and what a device plugin answers, and
-# keep them over kill -9.
+# The main job, shown and checked: pods that ask for extended resources get
+# devices that a DRA driver has published, as the CDI device IDs that it
+# prepared, and what a device plugin answers, and keep them over kill -9. No
+# claim is written by hand: devmgrd makes and allocates them.
 # Everything runs below one temporary folder. Exits non-zero when anything
 # differs from what it should be.
 #
@@ -40,11 +41,31 @@ in_containerd() { # name, seconds at most; leaves what it said in $root/seen
   return $code
 }
 
-step "A driver registers"
-start_daemon
-start_driver
+# Each device once; more than one of a container after each other.
+all_devices() {
+  for container in demo/demo training/trainer training/viewer "$@"; do
+    devices "${container%/*}" "${container#*/}"
+  done | xargs -n 1 | sort
+}
+wait_for_slices() {
+  for _ in $(seq 400); do
+    devmgrctl get slices -o json |
+      jq -e '.items | length > 0 and all(.status.state == "Complete")' \
+      >/dev/null && return 0
+    sleep 0.05
+  done
+  fail "the driver does not publish"
+}
+
+step "A driver registers, and publishes its devices as to an API server"
+start_daemon --node-name node-1
+wait_for_daemon
+run endpoint kubeconfig gpu.example.com
+start_driver --publish
 wait_for_driver
+wait_for_slices
 run get plugins
+run get slices
 
 step "Two pods: KEP-5004's own, and one with an init container"
 cp examples/manifests/*.yaml "$root/manifests/"
@@ -55,11 +76,13 @@ run get claims
 step "What each container gets"
 run resolve demo
 run resolve training
-expect "demo/demo" "node-1/gpu-0" "$(devices demo demo)"
-expect "training/warm-up" "node-1/gpu-1" "$(devices training warm-up)"
-expect "training/trainer" "node-1/gpu-2 node-1/gpu-3" "$(devices training trainer)"
-expect "training/viewer" "node-1/gpu-4" "$(devices training viewer)"
+expect "devices of demo" 1 "$(devices demo demo | wc -w)"
+expect "devices of training/trainer" 2 "$(devices training trainer | wc -w)"
+expect "training/warm-up, which ends before the trainer starts" \
+  "$(devices training trainer)" "$(devices training warm-up)"
+expect "devices of training/viewer" 1 "$(devices training viewer | wc -w)"
 expect "training/logger" "" "$(devices training logger)"
+expect "devices that two pods have" "" "$(all_devices | uniq -d)"
 before=$(ids demo; ids training)
 for id in $before; do
   grep -rqF "\"${id#*=}\"" "$root/cdi" || fail "no CDI spec file has '$id'"
@@ -73,7 +96,9 @@ run get pods
 start_plugin
 run wait pod mixed --for=ready --timeout 10s
 run resolve mixed
-expect "mixed/worker, driver" "node-1/gpu-5" "$(devices mixed worker)"
+expect "devices of mixed/worker" 1 "$(devices mixed worker | wc -w)"
+expect "devices that two pods have" "" "$(all_devices mixed/worker | uniq -d)"
+gpu=$(devices mixed worker)
 expect "mixed/worker, plugin" "tpu-0" "$(devmgrctl resolve mixed -o json |
   jq -r '.containers[0].env[] | select(.name == "EXAMPLE_COM_TPU") | .value')"
 
@@ -84,7 +109,7 @@ step "kill -9 of devmgrd, driver and plugin stopped, devmgrd again: the same ans
 kill -9 "$daemon"; wait "$daemon" 2>/dev/null || true
 kill "$driver" "$plugin"; wait "$driver" "$plugin" 2>/dev/null || true
 driver= plugin=
-start_daemon
+start_daemon --node-name node-1
 run wait pod training --for=ready --timeout 10s
 expect "answers after the restart" "$before" "$(ids demo; ids training)"
 echo "the same $(wc -w <<<"$before") device IDs, with no driver running"
@@ -100,14 +125,19 @@ if { write_config && in_containerd without 15; } 2>"$root/reason"; then
   in_containerd with $((deadline - SECONDS))
   cat "$root/seen"
   expect "what the container sees" \
-    "node-1/gpu-5 tpu-0 /dev/tpu-0 is device 1:3 /run/devices/tpu-0" \
+    "$gpu tpu-0 /dev/tpu-0 is device 1:3 /run/devices/tpu-0" \
     "$(sed 's/^[A-Z].*=//' "$root/seen" | xargs)"
 else
   echo "cannot run containers here: $(cat "$root/reason")"
 fi
 
+step "Slices stay, and count again when their driver registers"
+run get slices -o wide
+start_driver --publish
+wait_for_driver
+wait_for_slices
+
 step "The pods go: released, unprepared, nothing left"
-start_driver
 rm "$root"/manifests/*.yaml
 run wait pod demo --for=released --timeout 10s
 run wait pod training --for=released --timeout 10s

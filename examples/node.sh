@@ -40,9 +40,16 @@ fail() { echo "$name: $*" >&2; exit 1; }
 expect() { # what, expected, found
   [ "$2" = "$3" ] || fail "$1: expected '$2', found '$3'"
 }
-start_daemon() {
-  "$build/tools/devmgrd/devmgrd" --root "$root" 2>>"$root/log" &
+start_daemon() { # further options
+  "$build/tools/devmgrd/devmgrd" --root "$root" "$@" 2>>"$root/log" &
   daemon=$!
+}
+wait_for_daemon() {
+  for _ in $(seq 400); do
+    devmgrctl status >/dev/null 2>&1 && return 0
+    sleep 0.05
+  done
+  fail "devmgrd does not come"
 }
 start_driver() { # further options
   "$build/tools/fake-dra-driver/fake-dra-driver" --name gpu.example.com \
