@@ -385,6 +385,7 @@ void ManifestDecoder::AddPod(const Field& root) {
   // What could not be read cannot be judged.
   if (problems_.error_count() != errors_before) return;
   DefaultPod(pod);
+  if (pod.spec.node_name.empty()) pod.spec.node_name = node_name_;
   for (PodProblem& problem : broken) {
     // Paths from decoding begin at the document, those of rules at the pod.
     if (!base.empty()) problem.field.erase(0, base.size() + 1);

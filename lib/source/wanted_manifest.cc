@@ -97,9 +97,10 @@ auto ConsumerKey(const ResourceClaimConsumer& c) {
 
 }  // namespace
 
-WantedManifest DecodeWanted(std::string_view text, const std::string& file) {
+WantedManifest DecodeWanted(std::string_view text, const std::string& file,
+                            std::string_view node_name) {
   WantedManifest manifest;
-  DecodedManifest decoded = DecodeCheckedManifest(text, file);
+  DecodedManifest decoded = DecodeCheckedManifest(text, file, node_name);
   if (!decoded.errors.empty()) {
     manifest.problem = decoded.errors.front();
     return manifest;

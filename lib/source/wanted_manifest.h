@@ -24,7 +24,8 @@ struct WantedManifest {
 };
 
 /// Decoded as the manifests of a directory are. `file` is what problems name.
-WantedManifest DecodeWanted(std::string_view text, const std::string& file);
+WantedManifest DecodeWanted(std::string_view text, const std::string& file,
+                            std::string_view node_name);
 
 /// Why a UID cannot be that of a wanted pod, of which a file is named; empty
 /// when it can.

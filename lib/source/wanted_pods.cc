@@ -158,7 +158,8 @@ void WantedPodsImpl::ReadFile(int directory, const PodUid& uid) {
     unusable_.emplace(uid, std::move(problem));
     return;
   }
-  auto manifest = source::DecodeWanted(reading.text, problem.file);
+  auto manifest =
+      source::DecodeWanted(reading.text, problem.file, options_.node_name);
   if (!manifest.problem.has_value() &&
       manifest.pod->metadata.uid != uid.value) {
     problem.field = "metadata.uid";
@@ -182,7 +183,7 @@ absl::StatusOr<WantedPod> WantedPodsImpl::Want(std::string_view text,
         "the manifest has {} bytes, at most {} are taken", text.size(),
         options_.max_bytes);
   }
-  auto manifest = source::DecodeWanted(text, "manifest");
+  auto manifest = source::DecodeWanted(text, "manifest", options_.node_name);
   if (manifest.problem.has_value()) {
     return InvalidArgumentError("{}", manifest.problem->ToString());
   }

@@ -93,7 +93,9 @@ TEST_F(FileSourceTest, RemovedDocumentIsGone) {
   AwaitPods({"b"});
 }
 
-TEST_F(FileSourceTest, PassesTheNodeNameToSlicesWithoutPool) {
+TEST_F(FileSourceTest, PassesTheNodeNameToPodsWithoutNodeAndSlicesWithoutPool) {
+  folder_.Put("p.yaml", PodText("a"));
+  folder_.Put("q.yaml", PodText("b") + "  nodeName: node-8\n");
   folder_.Put("s.yaml",
               "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\n"
               "metadata:\n  name: s\nspec:\n  driver: gpu.example.com\n"
@@ -104,8 +106,10 @@ TEST_F(FileSourceTest, PassesTheNodeNameToSlicesWithoutPool) {
   options.node_name = "node-7";
   Start(std::move(options));
   const SnapshotPtr snapshot = listener_->Await([](const ObjectSnapshot& s) {
-    return s.resource_slices.count({"", "s"}) > 0;
+    return s.resource_slices.count({"", "s"}) > 0 && s.pods.size() == 2;
   });
+  EXPECT_EQ(snapshot->pods.at(InDefault("a"))->spec.node_name, "node-7");
+  EXPECT_EQ(snapshot->pods.at(InDefault("b"))->spec.node_name, "node-8");
   EXPECT_EQ(snapshot->resource_slices.at({"", "s"})->pool, "node-7");
   // Accepted with a warning.
   EXPECT_TRUE(snapshot->complete);

@@ -281,10 +281,15 @@ TEST_F(WantedPodsTest, AllTogetherHaveLimits) {
 
 TEST_F(WantedPodsTest, PodsOfOtherNodesAreRefused) {
   Open("node-a");
-  ExpectRefused(WantedPodText("p", "u-p"), StatusCode::kInvalidArgument,
-                "spec.nodeName: pod 'default/p' is for node '', and this is "
-                "node 'node-a'");
+  ExpectRefused(WantedPodText("p", "u-p") + "  nodeName: node-b\n",
+                StatusCode::kInvalidArgument,
+                "spec.nodeName: pod 'default/p' is for node 'node-b', and this "
+                "is node 'node-a'");
   EXPECT_THAT(Want(WantedPodText("p", "u-p") + "  nodeName: node-a\n"), IsOk());
+  // One that names none is this node's.
+  EXPECT_THAT(Want(WantedPodText("q", "u-q")), IsOk());
+  EXPECT_EQ(pods_->Snapshot()->pods.at({"default", "q"})->spec.node_name,
+            "node-a");
 }
 
 TEST_F(WantedPodsTest, AUidAndANameBelongToOneWantedPod) {

@@ -164,8 +164,9 @@ class DEVMGR_EXPORT ObjectSource {
 /// directories that are swapped by symbolic link, files replaced by rename,
 /// files half-written; a file that turns bad keeps its last good content and
 /// is reported as stale. The directory may appear later; where it can be
-/// written it carries a marker, `.devmgr-source`. `node_name` stands in
-/// for the pool of ResourceSlices without one. Never blocks for long; stops
+/// written it carries a marker, `.devmgr-source`. `node_name` stands in for
+/// the node of pods that name none, as a kubelet has it for its static pods,
+/// and for the pool of ResourceSlices without one. Never blocks for long; stops
 /// its thread in the destructor.
 DEVMGR_EXPORT std::unique_ptr<ObjectSource> WatchManifests(
     std::filesystem::path directory, std::string node_name = {});

@@ -73,8 +73,9 @@ struct DecodedManifest {
 /// kinds). Kinds that the node does not use are skipped with a warning. Unknown
 /// fields are ignored; wrong types are errors with line and field path.
 /// The second of two objects of one kind and name is left out, with a warning.
-/// `node_name` stands in for the pool of a ResourceSlice that names none; may
-/// be empty. Pure and reentrant; never throws.
+/// `node_name` stands in for the node of a pod that names none, and for the
+/// pool of such a ResourceSlice; may be empty. Pure and reentrant; never
+/// throws.
 DEVMGR_EXPORT DecodedManifest DecodeManifest(std::string_view text,
                                              std::string_view file_name,
                                              std::string_view node_name = {});
