@@ -156,6 +156,11 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   return judgement;
 }
 
+bool IsLeftToScheduler(std::string_view reason) {
+  return reason == "ClaimNotCreated" || reason == "ClaimNotReserved" ||
+         reason == "ClaimNotAllocated" || reason == "ExtendedResourceNotMapped";
+}
+
 void SettleRejection(const PodRecord* record, Verdict* verdict) {
   if (verdict->kind != Verdict::Kind::kReject) return;
   if (record != nullptr && !record->claims.empty()) {
@@ -165,11 +170,38 @@ void SettleRejection(const PodRecord* record, Verdict* verdict) {
   }
 }
 
-bool Wakes(const std::set<WaitingFor>& changes,
-           const std::vector<WaitingFor>& waiting_for) {
-  return std::any_of(
-      waiting_for.begin(), waiting_for.end(),
-      [&](const WaitingFor& what) { return changes.contains(what); });
+Wake WakeBy(WaitingFor::Kind kind) {
+  switch (kind) {
+    case WaitingFor::Kind::kDevices:
+    case WaitingFor::Kind::kFreeDevices:
+    case WaitingFor::Kind::kFewerDevices:
+    case WaitingFor::Kind::kTaint:
+      return Wake::kInTurn;
+    default:
+      return Wake::kAtOnce;
+  }
+}
+
+bool IsNeverMissed(WaitingFor::Kind kind) {
+  switch (kind) {
+    case WaitingFor::Kind::kResource:
+    case WaitingFor::Kind::kDeviceClass:
+    case WaitingFor::Kind::kClaimTemplate:
+    case WaitingFor::Kind::kQuota:
+    case WaitingFor::Kind::kAuthority:
+      return true;
+    default:
+      return WakeBy(kind) == Wake::kInTurn;
+  }
+}
+
+Wake WakeBy(const std::set<WaitingFor>& changes,
+            const std::vector<WaitingFor>& waiting_for) {
+  Wake wake = Wake::kNot;
+  for (const WaitingFor& what : waiting_for) {
+    if (changes.contains(what)) wake = std::max(wake, WakeBy(what.kind));
+  }
+  return wake;
 }
 
 }  // namespace devmgr::admission

@@ -12,6 +12,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "claim/pod_plan.h"
@@ -47,12 +48,33 @@ Judgement Judge(const Pod& pod, const JudgeInput& input);
 /// there (any more): only whether its drivers can be called.
 Verdict JudgeBooked(const state::PodRecord& pod, const JudgeInput& input);
 
+/// Whether a pod waits, for this reason, for what the party does that allocates
+/// claims.
+bool IsLeftToScheduler(std::string_view reason);
+
 /// A pod that holds claims cannot be rejected any more: it waits for a change
 /// of what it would be rejected for. `record` may be null.
 void SettleRejection(const state::PodRecord* record, Verdict* verdict);
 
-/// Does one of `changes` concern a pod that waits for `waiting_for`?
-bool Wakes(const std::set<WaitingFor>& changes,
-           const std::vector<WaitingFor>& waiting_for);
+/// How a pod is judged again when something changed that it waits for.
+enum class Wake {
+  kNot,
+  /// After those before it, and not at all when these have left nothing: one
+  /// device may be what a thousand pods wait for.
+  kInTurn,
+  kAtOnce,
+};
+
+/// What wakes a pod that waits for something of this kind. Those for devices of
+/// plugins have their turn as WaitQueue says.
+Wake WakeBy(WaitingFor::Kind kind);
+
+/// Every change of it wakes those that wait for it, so that there is nothing to
+/// look at later.
+bool IsNeverMissed(WaitingFor::Kind kind);
+
+/// What `changes` are to a pod that waits for `waiting_for`.
+Wake WakeBy(const std::set<WaitingFor>& changes,
+            const std::vector<WaitingFor>& waiting_for);
 
 }  // namespace devmgr::admission

@@ -58,8 +58,13 @@ std::string_view WaitingForKindName(WaitingFor::Kind kind) {
       {kResource, "resource"},
       {kRuntime, "runtime"},
       {kDevices, "devices"},
+      {kFreeDevices, "free devices"},
+      {kFewerDevices, "fewer devices"},
+      {kTaint, "end of a taint"},
       {kDeviceClass, "device class"},
+      {kClaimTemplate, "claim template"},
       {kQuota, "quota"},
+      {kAuthority, "authority"},
   });
   return kNames.Of(kind, "unknown");
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/held_devices.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,7 +49,79 @@ std::vector<DeviceCharge> ChargesOf(const state::LocalClaimRecord& record) {
   return charges;
 }
 
+/// Adds to a hash: FNV-1a, with what ends the text.
+void Mix(std::string_view text, std::uint64_t* hash) {
+  constexpr std::uint64_t kPrime = 0x100000001b3;
+  for (const char c : text) {
+    *hash = (*hash ^ static_cast<unsigned char>(c)) * kPrime;
+  }
+  *hash = (*hash ^ 0xff) * kPrime;
+}
+
+/// What the result takes of its device, whatever claim it is of.
+std::uint64_t HashOf(const DeviceRequestAllocationResult& result) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string* text :
+       {&result.driver, &result.pool, &result.device}) {
+    Mix(*text, &hash);
+  }
+  Mix(result.share_id.empty() ? "whole" : "share", &hash);
+  for (const auto& [name, amount] : result.consumed_capacity) {
+    Mix(name.view(), &hash);
+    Mix(fmt::format("{}.{}", amount.whole, amount.nanos), &hash);
+  }
+  return hash;
+}
+
+std::uint64_t HashOf(const state::DeviceCounters& counters) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto& [driver, pool, device] = counters.device;
+  for (const std::string* text : {&driver, &pool, &device}) Mix(*text, &hash);
+  for (const auto& [name, amount] : counters.counters) {
+    Mix(name.first, &hash);
+    Mix(name.second, &hash);
+    Mix(fmt::format("{}.{}", amount.whole, amount.nanos), &hash);
+  }
+  return hash;
+}
+
 }  // namespace
+
+void HeldDevices::Count(const ResourceClaim& claim,
+                        const state::LocalClaimRecord* local) {
+  auto& counted = counted_[claim.metadata.uid];
+  for (const auto& result : claim.status.allocation->results) {
+    if (result.admin_access) continue;
+    counted.emplace_back(result.driver, HashOf(result));
+  }
+  if (local != nullptr) {
+    for (const state::DeviceCounters& counters : local->counters) {
+      counted.emplace_back(std::get<0>(counters.device), HashOf(counters));
+    }
+  }
+  for (const auto& [driver, hash] : counted) sums_[driver] += hash;
+}
+
+void HeldDevices::Discount(const std::string& uid) {
+  const auto counted = counted_.find(uid);
+  if (counted == counted_.end()) return;
+  for (const auto& [driver, hash] : counted->second) {
+    const auto sum = sums_.find(driver);
+    sum->second -= hash;
+    if (sum->second == 0) sums_.erase(sum);
+  }
+  counted_.erase(counted);
+}
+
+std::uint64_t HeldDevices::SumOf(const std::string& driver) const {
+  if (driver != WaitingFor::kAnyDriver) {
+    const auto found = sums_.find(driver);
+    return found != sums_.end() ? found->second : 0;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [name, part] : sums_) sum += part;
+  return sum;
+}
 
 std::set<std::string> HeldDevices::Touched(const state::State& state,
                                            const ObjectSnapshot& objects) {
@@ -107,6 +183,7 @@ const allocator::AllocatedState& HeldDevices::Follow(
   for (const std::string& uid : Touched(state, objects)) {
     if (const auto old = added_.find(uid); old != added_.end()) {
       held_.Remove(old->second->metadata, *old->second->status.allocation);
+      Discount(uid);
       added_.erase(old);
     }
     auto claim = Holding(state, uid);
@@ -119,6 +196,7 @@ const allocator::AllocatedState& HeldDevices::Follow(
     } else {
       held_.Add(*claim);
     }
+    Count(*claim, local);
     added_.emplace(uid, std::move(claim));
   }
   return held_;

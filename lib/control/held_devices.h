@@ -5,11 +5,15 @@
 #pragma once
 
 #include <devmgr/host.h>
+#include <devmgr/status_types.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "allocator/allocated_state.h"
 #include "state/state.h"
@@ -25,7 +29,14 @@ class HeldDevices {
   const allocator::AllocatedState& Follow(const state::State& state,
                                           const ObjectSnapshot& objects);
 
+  /// A number that is the same when, of the devices of the driver or of all
+  /// where it is WaitingFor::kAnyDriver, the same are held to the same extent,
+  /// by whatever claims; as of the last call.
+  std::uint64_t SumOf(const std::string& driver) const;
+
  private:
+  void Count(const ResourceClaim& claim, const state::LocalClaimRecord* local);
+  void Discount(const std::string& uid);
   std::set<std::string> Touched(const state::State& state,
                                 const ObjectSnapshot& objects);
   std::shared_ptr<const ResourceClaim> Holding(const state::State& state,
@@ -38,6 +49,9 @@ class HeldDevices {
   std::map<std::string, std::shared_ptr<const ResourceClaim>> by_uid_;
   /// What was added to the state, by UID.
   std::map<std::string, std::shared_ptr<const ResourceClaim>> added_;
+  std::map<std::string, std::vector<std::pair<std::string, std::uint64_t>>>
+      counted_;  ///< By UID: driver, and its part of the sum.
+  std::map<std::string, std::uint64_t> sums_;  ///< By driver.
   allocator::AllocatedState held_;
 };
 

@@ -24,6 +24,11 @@ std::shared_ptr<const Node> NodeNamed(const ObjectSnapshot& objects,
 
 void LocalInventory::FollowSlices(const ObjectMap<ResourceSlice>& slices) {
   if (slices.SharesAllWith(slices_)) return;
+  ++slice_version_;
+  slices.VisitChangesSince(slices_, [&](const auto* was, const auto* is) {
+    if (was != nullptr) versions_[was->second->driver] = slice_version_;
+    if (is != nullptr) versions_[is->second->driver] = slice_version_;
+  });
   slices_ = slices;
   inventory_ = nullptr;
   drivers_.clear();
@@ -36,10 +41,12 @@ const allocator::Inventory& LocalInventory::Follow(
   FollowSlices(objects.resource_slices);
   if (!objects.device_taint_rules.SharesAllWith(taint_rules_)) {
     taint_rules_ = objects.device_taint_rules;
+    ++version_;
     inventory_ = nullptr;
   }
   if (auto node = NodeNamed(objects, node_name, node_); node != node_) {
     node_ = std::move(node);
+    ++version_;
     inventory_ = nullptr;
   }
   std::set<std::string> left_out;
@@ -48,6 +55,7 @@ const allocator::Inventory& LocalInventory::Follow(
   }
   if (left_out != left_out_) {
     left_out_ = std::move(left_out);
+    ++version_;
     inventory_ = nullptr;
   }
   if (inventory_ == nullptr) {
@@ -63,6 +71,13 @@ const allocator::Inventory& LocalInventory::Follow(
     inventory_ = allocator::TakeInventory(world, features_);
   }
   return *inventory_;
+}
+
+std::uint64_t LocalInventory::VersionOf(const std::string& driver) const {
+  if (driver == WaitingFor::kAnyDriver) return version_ + slice_version_;
+  const auto found = versions_.find(driver);
+  // Both only rise, so the sum is another one when one of them is.
+  return version_ + (found != versions_.end() ? found->second : 0);
 }
 
 }  // namespace devmgr::control

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <devmgr/host.h>
+#include <devmgr/status_types.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -29,6 +32,10 @@ class LocalInventory {
   /// As of the last call.
   const Node& node() const { return *node_; }
 
+  /// Another number whenever what can be had of the driver, or of any where it
+  /// is WaitingFor::kAnyDriver, may be something else; as of the last call.
+  std::uint64_t VersionOf(const std::string& driver) const;
+
   /// Drivers that have published slices and are left out, as of the last call.
   const std::set<std::string>& left_out() const { return left_out_; }
 
@@ -42,6 +49,9 @@ class LocalInventory {
   std::shared_ptr<const Node> node_;
   std::set<std::string> drivers_;  ///< Of the slices.
   std::set<std::string> left_out_;
+  std::uint64_t version_ = 0;  ///< Of all that is not one driver's.
+  std::uint64_t slice_version_ = 0;
+  std::map<std::string, std::uint64_t> versions_;  ///< `slice_version_` then.
   std::shared_ptr<const allocator::Inventory> inventory_;
 };
 

@@ -20,6 +20,7 @@
 #include "control/explain_refusals.h"
 #include "control/generated_claim.h"
 #include "control/generated_name.h"
+#include "control/obstacles.h"
 #include "control/quota.h"
 #include "control/reservation.h"
 #include "control/special_claim.h"
@@ -84,12 +85,26 @@ Verdict CheckQuotas(const Pod& pod,
   Verdict verdict;
   for (const QuotaExcess& excess :
        ExceededQuotas(ns, objects.quotas, before, usage(used))) {
-    claim::Worsen(verdict, {Verdict::Kind::kWait,
-                            kExceededQuota,
-                            excess.ToString(),
-                            {{WaitingFor::Kind::kQuota, ns}}});
+    Verdict wait{Verdict::Kind::kWait, kExceededQuota, excess.ToString(), {}};
+    for (const QuotaExcess::Figure& figure : excess.figures) {
+      wait.waiting_for.push_back(QuotaAwaited(ns, figure.key));
+    }
+    claim::Worsen(verdict, wait);
   }
   return verdict;
+}
+
+using NoClaims = std::vector<const ResourceClaim*>;
+
+/// No driver has published anything. A pod whose claims this node could
+/// allocate otherwise is to be judged again when one does.
+Provision WithoutDevices(bool wants_some) {
+  Provision provision;
+  if (wants_some) {
+    provision.verdict.waiting_for.push_back(
+        {WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
+  }
+  return provision;
 }
 
 /// What the pod has, or is not to have, is decided already.
@@ -174,8 +189,8 @@ class ClaimProvider::Attempt {
     return provision;
   }
 
-  /// What could change that these claims cannot be had.
-  std::vector<WaitingFor> Obstacles() const;
+  /// Those without an allocation, and where they come from.
+  RefusedClaims Refused() const;
 
  private:
   void Add(ResourceClaim claim, LocalClaimRecord record) {
@@ -262,7 +277,7 @@ void ClaimProvider::Attempt::UseTemplate(const PodResourceClaim& entry) {
     Wait("ClaimTemplateNotFound",
          fmt::format("pod claim \"{}\": ResourceClaimTemplate {} not found",
                      entry.name, name.ToString()),
-         {WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
+         {WaitingFor::Kind::kClaimTemplate, name.ToString()});
     return;
   }
   const std::string suffix = NameSuffix(input_.random());
@@ -293,27 +308,61 @@ void ClaimProvider::Attempt::MakeSpecialClaim() {
                          .mappings = std::move((*special)->mappings)});
 }
 
-std::vector<WaitingFor> ClaimProvider::Attempt::Obstacles() const {
-  std::set<WaitingFor> all;
-  const auto add = [&](const DeviceSubRequest& request) {
-    const std::string& name = request.device_class_name;
-    all.insert({WaitingFor::Kind::kDeviceClass, name});
-    const auto* found =
-        input_.objects.device_classes.Find(ObjectName{"", name});
-    std::vector<std::string> drivers;
-    if (found != nullptr) drivers = claim::DriversNamedBy(**found);
-    if (drivers.empty()) drivers = {WaitingFor::kAnyDriver};
-    for (const std::string& driver : drivers) {
-      all.insert({WaitingFor::Kind::kDevices, driver});
-    }
-  };
+RefusedClaims ClaimProvider::Attempt::Refused() const {
+  RefusedClaims refused;
   for (const std::size_t i : open_) {
-    for (const devmgr::DeviceRequest& request : claims_[i].spec.requests) {
-      if (request.exactly.has_value()) add(*request.exactly);
-      for (const DeviceSubRequest& each : request.first_available) add(each);
+    refused.claims.push_back(&claims_[i]);
+    if (records_[i].origin == ClaimOrigin::kSource) {
+      refused.of_source.push_back(claims_[i].metadata.FullName());
+    }
+    if (records_[i].origin != ClaimOrigin::kTemplate) continue;
+    for (const PodResourceClaim& entry : pod_.spec.resource_claims) {
+      if (entry.name != records_[i].pod_claim ||
+          !entry.resource_claim_template_name.has_value()) {
+        continue;
+      }
+      refused.templates.push_back(
+          {pod_.metadata.ns, *entry.resource_claim_template_name});
     }
   }
-  return {all.begin(), all.end()};
+  return refused;
+}
+
+FreeDevices ClaimProvider::FreeNow(const std::set<std::string>& drivers) const {
+  FreeDevices free;
+  for (const std::string& driver : drivers) {
+    free[driver] = {inventory_.VersionOf(driver), held_.SumOf(driver)};
+  }
+  return free;
+}
+
+bool ClaimProvider::IsSame(const FreeDevices& failed_on,
+                           const ProvideInput& input) {
+  inventory_.Follow(input.objects, input.node_name, input.driver_registered);
+  held_.Follow(input.state, input.objects);
+  std::set<std::string> drivers;
+  for (const auto& [driver, numbers] : failed_on) drivers.insert(driver);
+  return FreeNow(drivers) == failed_on;
+}
+
+Verdict ClaimProvider::WhyNone(const allocator::Outcome& outcome,
+                               const Attempt& attempt,
+                               const ProvideInput& input) const {
+  const RefusedClaims refused = attempt.Refused();
+  Verdict wait{Verdict::Kind::kWait, kCannotAllocate,
+               RefusalText(outcome, input.objects),
+               ObstaclesOf(refused, input.objects.device_classes, outcome)};
+  const auto drivers = DriversOf(refused, input.objects.device_classes);
+  for (const std::string& driver : inventory_.left_out()) {
+    if (drivers.count(driver) == 0 &&
+        drivers.count(WaitingFor::kAnyDriver) == 0) {
+      continue;
+    }
+    wait.message += fmt::format(
+        "; DRA driver {} has published devices and is not registered", driver);
+    wait.waiting_for.push_back({WaitingFor::Kind::kDriver, driver});
+  }
+  return wait;
 }
 
 absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
@@ -322,17 +371,19 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   const allocator::Inventory& inventory = inventory_.Follow(
       input.objects, input.node_name, input.driver_registered);
   Attempt attempt(pod, input, inventory_.node());
+  attempt.Collect();
   // Where no device is known, another party may allocate.
   const bool has_devices = !input.objects.resource_slices.empty();
-  if (has_devices) attempt.Collect();
-  if (attempt.verdict().kind != Verdict::Kind::kAdmit) {
+  if (has_devices && attempt.verdict().kind != Verdict::Kind::kAdmit) {
     return Provision{attempt.verdict(), {}, {}};
   }
-  if (Verdict wait = CheckQuotas(pod, attempt.Made(), input);
+  const auto made = has_devices ? attempt.Made() : NoClaims();
+  if (Verdict wait = CheckQuotas(pod, made, input);
       wait.kind != Verdict::Kind::kAdmit) {
     return Provision{std::move(wait), {}, {}};
   }
-  if (!has_devices || attempt.IsEmpty()) return Provision();
+  if (!has_devices) return WithoutDevices(!attempt.Open().empty());
+  if (attempt.IsEmpty()) return Provision();
   const auto open = attempt.Open();
   if (open.empty()) return attempt.Finish();
   const allocator::AllocatedState& held =
@@ -354,15 +405,11 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
         Counted(outcome.steps, "step"));
   }
   if (outcome.result != allocator::Result::kSolved) {
-    Verdict wait{Verdict::Kind::kWait, kCannotAllocate,
-                 RefusalText(outcome, input.objects), attempt.Obstacles()};
-    for (const std::string& driver : inventory_.left_out()) {
-      wait.message += fmt::format(
-          "; DRA driver {} has published devices and is not registered",
-          driver);
-      wait.waiting_for.push_back({WaitingFor::Kind::kDriver, driver});
-    }
-    return Provision{std::move(wait), {}, {}};
+    return Provision{
+        WhyNone(outcome, attempt, input),
+        {},
+        {},
+        FreeNow(DriversOf(attempt.Refused(), input.objects.device_classes))};
   }
   attempt.Allocated(std::move(outcome.allocations));
   return attempt.Finish();

@@ -12,9 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "allocator/allocator.h"
 #include "allocator/features.h"
 #include "cel/selector_cache.h"
 #include "control/held_devices.h"
@@ -45,13 +48,22 @@ struct ProvideInput {
   std::function<std::uint64_t()> random;  ///< For UIDs and names.
 };
 
+/// What could be had of drivers at a moment: by driver, or
+/// WaitingFor::kAnyDriver, a number for what is published and one for what is
+/// held. Searches that differ in nothing else end alike.
+using FreeDevices =
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>;
+
 /// kAdmit: with `changes`, the pod has its claims once they are committed on
-/// this very `state`; without, it has them, or they are no business of ours.
+/// this very `state`; without, it has them, or they are no business of ours,
+/// and `waiting_for` of the verdict says when they could be.
 /// kWait: there is no device now, or something is missing. kReject: never.
 struct Provision {
   Verdict verdict;
   std::vector<state::Change> changes;
   std::vector<ObjectName> claims;  ///< That are made, allocated or reserved.
+  /// Of a wait for devices: what it failed on.
+  FreeDevices failed_on = {};
 };
 
 /// Keeps what stays the same from one pod to the next: the inventory of the
@@ -70,8 +82,16 @@ class ClaimProvider {
   /// given up before its end; it may be tried again.
   absl::StatusOr<Provision> Provide(const Pod& pod, const ProvideInput& input);
 
+  /// Whether what `failed_on` has is what there is by now: a pod that failed on
+  /// it would do so again, if for nothing but devices.
+  bool IsSame(const FreeDevices& failed_on, const ProvideInput& input);
+
  private:
   class Attempt;
+  FreeDevices FreeNow(const std::set<std::string>& drivers) const;
+  Verdict WhyNone(const allocator::Outcome& outcome, const Attempt& attempt,
+                  const ProvideInput& input) const;
+
   static constexpr std::size_t kSelectors = 1'000;  ///< Kept compiled.
 
   const std::uint64_t steps_;

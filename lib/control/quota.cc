@@ -226,4 +226,74 @@ std::vector<QuotaExcess> ExceededQuotas(const std::string& ns,
   return exceeded;
 }
 
+WaitingFor QuotaAwaited(const std::string& ns, const std::string& key) {
+  return {WaitingFor::Kind::kQuota, ns + "/" + key};
+}
+
+std::set<WaitingFor> PaidNoMore(const Pod& pod) {
+  std::set<WaitingFor> all;
+  for (const auto& [key, amount] : PaidBy(pod)) {
+    all.insert(QuotaAwaited(pod.metadata.ns, key));
+  }
+  return all;
+}
+
+std::set<WaitingFor> ChangedQuotas(const ObjectSnapshot& before,
+                                   const ObjectSnapshot& after) {
+  std::set<WaitingFor> changed;
+  after.quotas.VisitChangesSince(
+      before.quotas, [&](const auto* was, const auto* is) {
+        if (was == nullptr) return;
+        for (const auto& [key, hard] : was->second->hard) {
+          if (is != nullptr) {
+            const auto now = is->second->hard.find(key);
+            const bool as_tight = now != is->second->hard.end() &&
+                                  now->second.whole <= hard.whole;
+            if (as_tight) continue;
+          }
+          changed.insert(QuotaAwaited(was->first.ns, key));
+        }
+      });
+  if (after.quotas.empty()) return changed;
+  after.pods.VisitChangesSince(before.pods, [&](const auto* was,
+                                                const auto* is) {
+    const bool same_pod = was != nullptr && is != nullptr &&
+                          was->second->metadata.uid == is->second->metadata.uid;
+    if (was == nullptr || HasEnded(*was->second)) return;
+    if (same_pod && !HasEnded(*is->second)) return;
+    changed.merge(PaidNoMore(*was->second));
+  });
+  after.claims.VisitChangesSince(
+      before.claims, [&](const auto* was, const auto* is) {
+        if (was == nullptr) return;
+        if (is != nullptr &&
+            was->second->metadata.uid == is->second->metadata.uid) {
+          return;
+        }
+        for (const auto& [key, amount] :
+             ChargeOf(*was->second, before.device_classes)) {
+          changed.insert(QuotaAwaited(was->first.ns, key));
+        }
+      });
+  // What claims of the class pay under its name falls with it.
+  std::set<std::string> lost;
+  after.device_classes.VisitChangesSince(
+      before.device_classes, [&](const auto* was, const auto* is) {
+        if (was == nullptr || was->second->extended_resource_name.empty()) {
+          return;
+        }
+        const std::string& name = was->second->extended_resource_name;
+        if (is == nullptr || is->second->extended_resource_name != name) {
+          lost.insert(api::ResourceQuotaKey(name));
+        }
+      });
+  if (lost.empty()) return changed;
+  for (const auto& [name, quota] : after.quotas) {
+    for (const auto& [key, hard] : quota->hard) {
+      if (lost.count(key) != 0) changed.insert(QuotaAwaited(name.ns, key));
+    }
+  }
+  return changed;
+}
+
 }  // namespace devmgr::control

@@ -7,9 +7,11 @@
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
 #include <devmgr/quota_objects.h>
+#include <devmgr/status_types.h>
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,17 @@ struct QuotaExcess {
   /// limited: ...`.
   std::string ToString() const;
 };
+
+/// What a pod waits for that such a figure stops.
+WaitingFor QuotaAwaited(const std::string& ns, const std::string& key);
+
+/// The same for what is different in `after`: a quota is gone, or allows more;
+/// a pod or a claim under it is gone or has ended; or a class lost its name.
+std::set<WaitingFor> ChangedQuotas(const ObjectSnapshot& before,
+                                   const ObjectSnapshot& after);
+
+/// The same for a pod that does not pay any more.
+std::set<WaitingFor> PaidNoMore(const Pod& pod);
 
 /// The quotas of the namespace that `after` exceeds, by name; `before` is what
 /// is used without that. What grows no further is not refused, be it too much.

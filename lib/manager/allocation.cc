@@ -70,7 +70,9 @@ void Manager::StartLocalClaims() {
   };
   parts.random = [bits = std::make_shared<std::mt19937_64>(
                       std::random_device()())] { return (*bits)(); };
-  parts.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
+  parts.on_decided = [this](const PodUid& pod) {
+    if (actuator_ != nullptr) actuator_->OnClaimsDecided(pod);
+  };
   local_claims_ = std::make_unique<pods::LocalClaims>(std::move(parts));
   local_claims_->Start();
 }

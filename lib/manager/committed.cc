@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "manager/manager.h"
+#include "pods/local_claims.h"
 
 namespace devmgr::manager {
 namespace {
@@ -114,7 +115,6 @@ void Manager::WakePods(const Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) {
       freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
-      freed.push_back({WaitingFor::Kind::kQuota, before->name.ns});
     } else if (changes.decision.kind == state::DecisionKind::kForgiven &&
                now->phase == state::PodPhase::kReleasing) {
       // No driver is what this waits for any longer.
@@ -124,11 +124,10 @@ void Manager::WakePods(const Changes& changes) {
   for (const auto& [before, now] : changes.claims) {
     if (now != nullptr) continue;
     freed.push_back({WaitingFor::Kind::kClaim, before->name.ToString()});
-    if (local_claims_ == nullptr) continue;
-    for (const auto& [driver, part] : before->drivers) {
-      freed.push_back({WaitingFor::Kind::kDevices, driver});
-    }
-    freed.push_back({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
+  }
+  if (local_claims_ != nullptr) {
+    const std::vector<WaitingFor> more = local_claims_->Freed(changes);
+    freed.insert(freed.end(), more.begin(), more.end());
   }
   for (const auto& [name, passage] : changes.resources) {
     freed.push_back({WaitingFor::Kind::kResource, name});

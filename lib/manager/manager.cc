@@ -13,6 +13,7 @@
 #include "node/plugin_endpoints.h"
 #include "plugin/no_plugins.h"
 #include "pods/container_start.h"
+#include "pods/local_claims.h"
 #include "state/views.h"
 #include "view/device_views.h"
 
@@ -283,13 +284,13 @@ void Manager::Start(const DriversFactory& drivers,
   book.events = &events_;
   book.boot_id = boot_id_;
   book.node_name = options_.node_name;
+  book.feature_gates = options_.feature_gates;
   book.allocates = options_.policies.authority == Authority::kNode;
   book.now_ms = now_ms;
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
     observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
-    if (local_claims_ != nullptr) local_claims_->OnObjects();
     if (actuator_ != nullptr) actuator_->OnObjects();
     pod_status_->OnObjects();
     Wake(changed);
@@ -382,11 +383,27 @@ Manager::~Manager() {
 
 void Manager::StartActuator() {
   if (options_.actuate == Actuate::kNone || !loaded_.ok()) return;
-  actuator_ = std::make_unique<pods::Actuator>(pods::Actuator::Parts{
-      *executor_, state_, *lifecycle_, *objects_,
-      options_.actuate == Actuate::kSource, options_.retries,
+  pods::Actuator::Parts parts{
+      *executor_,
+      state_,
+      *lifecycle_,
+      *objects_,
+      options_.actuate == Actuate::kSource,
+      options_.retries,
       [this](const PodUid& uid) { return FindInfo(uid); },
-      [this] { return ++last_operation_; }, host_.now, host_.runtime});
+      [this] { return ++last_operation_; },
+      host_.now,
+      host_.runtime};
+  parts.metrics = &metrics_;
+  parts.fails_alike = [this](const PodUid& uid) {
+    return local_claims_ != nullptr && local_claims_->FailsAlike(uid);
+  };
+  if (options_.policies.audit_wakeups) {
+    parts.would_admit = [this](const Pod& pod) {
+      return lifecycle_->WouldAdmit(pod);
+    };
+  }
+  actuator_ = std::make_unique<pods::Actuator>(std::move(parts));
 }
 
 absl::Status Manager::CheckWanting() const {

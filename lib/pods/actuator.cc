@@ -13,6 +13,7 @@ using admission::AfterStep;
 using admission::PodGoal;
 using admission::PodStep;
 using admission::StepOutcome;
+using admission::Wake;
 
 namespace {
 
@@ -39,6 +40,19 @@ StepOutcome OutcomeOfPrepare(const absl::Status& status) {
   return held_up ? StepOutcome::kHeldUp : StepOutcome::kPrepareFailed;
 }
 
+std::string_view ResultOf(const absl::StatusOr<Verdict>& verdict) {
+  if (!verdict.ok()) return "error";
+  switch (verdict->kind) {
+    case Verdict::Kind::kAdmit:
+      return "admit";
+    case Verdict::Kind::kWait:
+      return "wait";
+    case Verdict::Kind::kReject:
+      break;
+  }
+  return "reject";
+}
+
 }  // namespace
 
 Actuator::Actuator(Parts parts)
@@ -53,7 +67,7 @@ void Actuator::Want(std::shared_ptr<const Pod> pod) {
   NameEntry(uid, entry, pod->metadata.FullName());
   entry.pod = std::move(pod);
   entry.wanted = true;
-  StepAnew(uid);
+  StepAnew(uid, "object");
 }
 
 void Actuator::Unwant(const PodUid& pod) {
@@ -90,13 +104,94 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
   ArmSweep();
   const std::set<WaitingFor> all(changes.begin(), changes.end());
   Remember(all);
-  std::set<PodUid> woken;
+  std::map<PodUid, std::string_view> woken;
+  std::map<PodUid, std::string_view> lined;
   for (const WaitingFor& what : all) {
     const auto waiting = waiting_.find(what);
     if (waiting == waiting_.end()) continue;
-    woken.insert(waiting->second.begin(), waiting->second.end());
+    const bool in_turn = admission::WakeBy(what.kind) == Wake::kInTurn;
+    auto& those = in_turn ? lined : woken;
+    for (const PodUid& uid : waiting->second) {
+      those.emplace(uid, WaitingForKindName(what.kind));
+    }
   }
-  for (const PodUid& uid : woken) StepAnew(uid);
+  for (const auto& [uid, cause] : woken) StepAnew(uid, cause);
+  for (const auto& [uid, cause] : lined) {
+    if (woken.count(uid) == 0) JoinLine(uid, cause);
+  }
+  ArmAudit();
+}
+
+void Actuator::JoinLine(const PodUid& uid, std::string_view cause) {
+  Entry& entry = EntryOf(uid);
+  if (entry.place.has_value()) return;
+  const state::PodRecord* record = parts_.state.FindPod(uid);
+  entry.place =
+      Place{entry.pod != nullptr ? -std::int64_t{entry.pod->spec.priority} : 0,
+            record != nullptr ? record->first_seen_ms : 0, uid};
+  entry.cause = cause;
+  line_.insert(*entry.place);
+  ArmLine();
+}
+
+void Actuator::LeaveLine(Entry& entry) {
+  if (!entry.place.has_value()) return;
+  line_.erase(*entry.place);
+  entry.place.reset();
+}
+
+/// In a turn of its own: what else happens in this one is seen then, too.
+void Actuator::ArmLine() {
+  if (std::exchange(line_armed_, true)) return;
+  Post([this] {
+    line_armed_ = false;
+    ServeLine();
+  });
+}
+
+void Actuator::ServeLine() {
+  while (!in_front_.has_value() && !line_.empty()) {
+    const PodUid uid = std::get<PodUid>(*line_.begin());
+    Entry& entry = EntryOf(uid);
+    LeaveLine(entry);
+    if (entry.activity != Activity::kIdle) continue;  // It has seen it all.
+    if (parts_.fails_alike && parts_.fails_alike(uid)) continue;
+    in_front_ = uid;
+    StepAnew(uid, entry.cause);
+  }
+  if (line_.empty()) ArmAudit();
+}
+
+void Actuator::OnServed(const PodUid& uid) {
+  if (in_front_ != uid) return;
+  in_front_.reset();
+  ArmLine();
+}
+
+void Actuator::ArmAudit() {
+  if (!parts_.would_admit || std::exchange(audit_armed_, true)) return;
+  Post([this] {
+    audit_armed_ = false;
+    Audit();
+  });
+}
+
+/// It comes again when the last step has ended.
+void Actuator::Audit() {
+  if (busy_ > 0 || !line_.empty()) return;
+  bool unsure = false;
+  for (auto& [uid, entry] : entries_) {
+    if (!entry.waits || !entry.wanted || entry.pod == nullptr ||
+        !parts_.would_admit(*entry.pod)) {
+      entry.suspected = 0;
+      continue;
+    }
+    if (++entry.suspected < kSureAfter) unsure = true;
+    if (entry.suspected == kSureAfter && parts_.metrics != nullptr) {
+      parts_.metrics->OnMissedWakeup();
+    }
+  }
+  if (unsure) ArmAudit();
 }
 
 void Actuator::OnRuntime() {
@@ -105,7 +200,7 @@ void Actuator::OnRuntime() {
 
 void Actuator::OnJudgeAgain(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  if (entries_.contains(pod)) StepAnew(pod);
+  if (entries_.contains(pod)) StepAnew(pod, "turn");
 }
 
 bool Actuator::IsUnwanted(const PodUid& pod) const {
@@ -136,22 +231,22 @@ void Actuator::Remember(const std::set<WaitingFor>& changes) {
   ++forgotten_;
 }
 
-/// The step of a pod is over. Whether it is to be looked at again at once,
-/// because something that it waits for changed meanwhile.
-bool Actuator::EndStep(Entry& entry) {
-  const bool changed = entry.activity == Activity::kBusyAndChanged;
+/// The step of a pod is over. Whether it is to be looked at again, because
+/// something that it waits for changed meanwhile.
+Wake Actuator::EndStep(Entry& entry) {
+  Wake wake =
+      entry.activity == Activity::kBusyAndChanged ? Wake::kAtOnce : Wake::kNot;
   entry.activity = Activity::kIdle;
   const std::uint64_t kept = std::max(entry.seen, forgotten_) - forgotten_;
-  const bool missed =
-      std::any_of(changes_.begin() + static_cast<std::ptrdiff_t>(kept),
-                  changes_.end(), [&](const auto& all) {
-                    return admission::Wakes(all, entry.waiting_for);
-                  });
+  for (auto all = changes_.begin() + static_cast<std::ptrdiff_t>(kept);
+       all != changes_.end() && wake != Wake::kAtOnce; ++all) {
+    wake = std::max(wake, admission::WakeBy(*all, entry.waiting_for));
+  }
   if (--busy_ == 0) {
     forgotten_ += changes_.size();
     changes_.clear();
   }
-  return changed || missed;
+  return wake;
 }
 
 /// Runs `task` on the manager's thread, unless this is gone by then.
@@ -194,11 +289,21 @@ void Actuator::Sweep() {
     if (entry.activity != Activity::kIdle) continue;
     if (!IsWhereItShouldBe(uid, entry)) astray.push_back(uid);
   }
-  for (const PodUid& uid : astray) Step(uid);
+  for (const PodUid& uid : astray) {
+    EntryOf(uid).cause = "sweep";
+    Step(uid);
+  }
 }
 
 bool Actuator::IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const {
   if (!entry.wanted) return false;
+  if (entry.waits && !entry.waiting_for.empty() &&
+      std::all_of(entry.waiting_for.begin(), entry.waiting_for.end(),
+                  [](const auto& what) {
+                    return admission::IsNeverMissed(what.kind);
+                  })) {
+    return true;
+  }
   const auto pod = parts_.pod_info(uid);
   return pod.has_value() &&
          (pod->state == PodState::kReady || pod->state == PodState::kRejected);
@@ -235,7 +340,7 @@ void Actuator::FollowSource() {
     changed.push_back(uid);
   }
   followed_ = objects;
-  for (const PodUid& uid : changed) StepAnew(uid);
+  for (const PodUid& uid : changed) StepAnew(uid, "object");
 }
 
 /// Whether the next step is to be taken.
@@ -307,8 +412,10 @@ PodGoal Actuator::GoalOf(const PodUid& uid, const Entry& entry) const {
 }
 
 /// Something is different for the pod: what failed before says nothing.
-void Actuator::StepAnew(const PodUid& uid) {
-  EntryOf(uid).back_off.Reset();
+void Actuator::StepAnew(const PodUid& uid, std::string_view cause) {
+  Entry& entry = EntryOf(uid);
+  entry.back_off.Reset();
+  if (entry.activity == Activity::kIdle) entry.cause = cause;
   Step(uid);
 }
 
@@ -323,35 +430,42 @@ void Actuator::Step(const PodUid& uid) {
   }
   entry.activity = Activity::kBusy;
   ++busy_;
+  LeaveLine(entry);
   entry.seen = forgotten_ + changes_.size();
   NoteWaiting(uid, entry, false);
   entry.waiting_for.clear();
+  entry.waits = false;
+  entry.suspected = 0;
   ++entry.retry;  // a retry that is due later is void
   entry.held = false;
   if (entry.wanted) entry.runtime_asked = false;
-  Take(admission::NextStep(GoalOf(uid, entry)), uid, entry);
+  Take(admission::NextStep(GoalOf(uid, entry)), uid);
 }
 
 /// In a turn of its own: rooms that are in the middle of a change may have
 /// brought us here.
-void Actuator::Take(PodStep step, const PodUid& uid, const Entry& entry) {
-  Post([this, step, uid, pod = entry.pod, malformed = entry.malformed] {
-    Start(step, uid, pod, malformed);
-  });
+void Actuator::Take(PodStep step, const PodUid& uid) {
+  Post([this, step, uid] { Start(step, uid); });
 }
 
-void Actuator::Start(PodStep step, const PodUid& uid,
-                     const std::shared_ptr<const Pod>& pod,
-                     const std::shared_ptr<const MalformedPod>& malformed) {
+/// What changed since the step was taken is seen by it.
+void Actuator::Start(PodStep step, const PodUid& uid) {
+  Entry& entry = EntryOf(uid);
+  entry.seen = forgotten_ + changes_.size();
+  if (step != PodStep::kPrepare) {
+    step = admission::NextStep(GoalOf(uid, entry));
+    entry.activity = Activity::kBusy;
+  }
   if (step == PodStep::kEnd) return End(uid);
   const OperationId id = parts_.next_operation();
   switch (step) {
     case PodStep::kEnd:
       break;
     case PodStep::kReject:
-      return parts_.lifecycle.Reject(id, *malformed, DoneWithVerdict(uid));
+      return parts_.lifecycle.Reject(id, *entry.malformed,
+                                     DoneWithVerdict(uid));
     case PodStep::kAdmit:
-      return parts_.lifecycle.Admit(id, *pod, DoneWithVerdict(uid));
+      return parts_.lifecycle.Admit(id, *entry.pod, DoneWithVerdict(uid));
     case PodStep::kPrepare:
       return parts_.lifecycle.Prepare(id, uid, DoneWithPrepare(uid));
   }
@@ -436,11 +550,16 @@ DeviceManager::Done Actuator::DoneWithEnd(const PodUid& uid) {
 void Actuator::OnVerdict(const PodUid& uid,
                          const absl::StatusOr<Verdict>& verdict) {
   Entry& entry = EntryOf(uid);
+  if (parts_.metrics != nullptr) {
+    parts_.metrics->OnJudgement(entry.cause, ResultOf(verdict));
+  }
+  OnServed(uid);
   if (!verdict.ok()) {
     entry.waiting_for = WaitingForOf(uid);
     return OnOutcome(uid, StepOutcome::kAdmitFailed);
   }
   entry.waiting_for = verdict->waiting_for;
+  entry.waits = verdict->kind == Verdict::Kind::kWait;
   if (verdict->kind == Verdict::Kind::kAdmit) {
     return OnOutcome(uid, StepOutcome::kAdmitted);
   }
@@ -452,17 +571,23 @@ void Actuator::OnOutcome(const PodUid& uid, StepOutcome outcome) {
   Entry& entry = EntryOf(uid);
   const AfterStep after = admission::Follow(outcome, entry.wanted);
   if (after == AfterStep::kPrepare) {
-    return Take(PodStep::kPrepare, uid, entry);
+    return Take(PodStep::kPrepare, uid);
   }
-  const bool changed = EndStep(entry);
+  OnServed(uid);
+  const Wake wake = EndStep(entry);
   if (after == AfterStep::kForget) {
     names_.erase({entry.name, uid});
+    LeaveLine(entry);
     entries_.erase(uid);
-    return;
+    return ArmAudit();
   }
   NoteWaiting(uid, entry, true);
-  if (changed || after == AfterStep::kRepeat) return StepAnew(uid);
+  ArmAudit();
+  if (wake == Wake::kAtOnce || after == AfterStep::kRepeat) {
+    return StepAnew(uid, "repeat");
+  }
   if (after == AfterStep::kRetry) RetryLater(uid, entry);
+  if (wake == Wake::kInTurn) JoinLine(uid, "repeat");
 }
 
 /// An idle entry is woken by what it waits for, a busy one finds out itself.
@@ -487,6 +612,7 @@ void Actuator::RetryLater(const PodUid& uid, Entry& entry) {
         if (found == entries_.end()) return;
         const Entry& due = found->second;
         if (due.activity != Activity::kIdle || due.retry != number) return;
+        EntryOf(uid).cause = "retry";
         Step(uid);
       },
       delay + Jitter(uid, number, delay));

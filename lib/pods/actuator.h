@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
 #include <devmgr/runtime_source.h>
 
 #include <chrono>
@@ -14,9 +15,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "admission/judge.h"
 #include "admission/next_step.h"
 #include "common/back_off.h"
 #include "common/executor.h"
@@ -50,6 +54,13 @@ class Actuator {
     /// What runs of pods that are to be released; null: that is not asked for.
     /// That it has changed comes by OnRuntime.
     RuntimeSource* runtime = nullptr;
+    MetricsSink* metrics = nullptr;  ///< Null: judgements are not counted.
+    /// The pod waits for devices and would wait for them again, as what could
+    /// be had is what it failed on. Null: that is not known of any.
+    std::function<bool(const PodUid&)> fails_alike;
+    /// PodLifecycle::WouldAdmit, for the audit of wake-ups; null: there is
+    /// none.
+    std::function<bool(const Pod&)> would_admit;
   };
   explicit Actuator(Parts parts);
   Actuator(const Actuator&) = delete;
@@ -64,6 +75,8 @@ class Actuator {
   void OnPod(const PodInfo& pod);
   /// Something that pods may wait for changed.
   void OnWake(const std::vector<WaitingFor>& changes);
+  /// The claims of a pod that is being admitted are allocated, or are not.
+  void OnClaimsDecided(const PodUid& pod) { OnServed(pod); }
   /// The runtime runs other things, or it is or is not known what it runs.
   void OnRuntime();
   /// A pod that waits for devices of plugins can have them now, or has waited
@@ -77,6 +90,14 @@ class Actuator {
   static constexpr std::size_t kMostChanges = 1'000;
   /// A runtime that has not answered by then is named.
   static constexpr std::chrono::milliseconds kShowAskingAfter{1'000};
+
+  /// How often in a row, with all else that was posted in between, the audit
+  /// has to find that a pod could be admitted: a wake-up may be under way.
+  static constexpr int kSureAfter = 4;
+
+  /// Of pods that wait for devices of claims: those of high priority first, of
+  /// one priority those that came first.
+  using Place = std::tuple<std::int64_t, std::int64_t, PodUid>;
 
   enum class Activity {
     kIdle,
@@ -98,6 +119,10 @@ class Actuator {
     std::optional<WallTime> asking_since;
     bool held = false;   ///< It waits for the end of what runs of it.
     bool ready = false;  ///< It was prepared, and is as far as was heard.
+    bool waits = false;  ///< By its last verdict.
+    std::string_view cause = "object";  ///< What it is judged for.
+    std::optional<Place> place;         ///< In the line.
+    int suspected = 0;                  ///< By the audit, so often in a row.
     std::vector<WaitingFor> waiting_for;
     std::uint64_t seen = 0;  ///< Changes before it became busy.
     BackOff back_off;
@@ -107,7 +132,16 @@ class Actuator {
   /// Makes the entry if there is none.
   Entry& EntryOf(const PodUid& uid);
   void Remember(const std::set<WaitingFor>& changes);
-  bool EndStep(Entry& entry);
+  admission::Wake EndStep(Entry& entry);
+  /// Has the pod judged again in its turn, for this reason.
+  void JoinLine(const PodUid& uid, std::string_view cause);
+  void LeaveLine(Entry& entry);
+  void ArmLine();
+  void ServeLine();
+  /// The pod that was judged in its turn has its devices, or has none.
+  void OnServed(const PodUid& uid);
+  void ArmAudit();
+  void Audit();
   void Post(Task task,
             std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void Begin();
@@ -123,12 +157,10 @@ class Actuator {
   std::vector<PodUid> Gone(const ObjectSnapshot& objects,
                            const std::set<ObjectName>& names) const;
   admission::PodGoal GoalOf(const PodUid& uid, const Entry& entry) const;
-  void StepAnew(const PodUid& uid);
+  void StepAnew(const PodUid& uid, std::string_view cause);
   void Step(const PodUid& uid);
-  void Take(admission::PodStep step, const PodUid& uid, const Entry& entry);
-  void Start(admission::PodStep step, const PodUid& uid,
-             const std::shared_ptr<const Pod>& pod,
-             const std::shared_ptr<const MalformedPod>& malformed);
+  void Take(admission::PodStep step, const PodUid& uid);
+  void Start(admission::PodStep step, const PodUid& uid);
   /// Ends it when nothing of it runs.
   void End(const PodUid& uid);
   void EndUnlessItRuns(const PodUid& uid);
@@ -161,6 +193,12 @@ class Actuator {
   std::deque<std::set<WaitingFor>> changes_;
   std::uint64_t forgotten_ = 0;  ///< Changes before the first of `changes_`.
   bool sweep_armed_ = false;
+  /// Pods that are judged one after the other, so that one sees what is left by
+  /// those before it.
+  std::set<Place> line_;
+  std::optional<PodUid> in_front_;  ///< It is being judged in its turn.
+  bool line_armed_ = false;
+  bool audit_armed_ = false;
   /// What was posted or started finds out by this that the actuator is gone.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

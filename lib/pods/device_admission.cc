@@ -42,6 +42,22 @@ void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
   Plan(Shared(operation));
 }
 
+bool DeviceAdmission::WouldAdmit(const DeviceRequest& request) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (request.needs.empty()) return true;
+  const device::PodPlan plan =
+      parts_.devices.Plan(request.pod.uid, request.needs, {},
+                          request.trust_held, request.judge_held);
+  if (!plan.shortages.empty()) return false;
+  Operation operation;
+  operation.request = request;
+  const admission::WaitQueue::Place place = PlaceOf(operation);
+  return !place.takes ||
+         !queue_
+              .FirstBefore(request.pod.uid, place, parts_.now_ms(), FreeCount())
+              .has_value();
+}
+
 void DeviceAdmission::Cancel(OperationId id) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [pod, operation] : operations_) {

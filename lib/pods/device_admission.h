@@ -87,6 +87,10 @@ class DeviceAdmission {
   /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
 
+  /// Whether the pod would get its devices if it asked now, as far as no plugin
+  /// has to be asked. Nothing is done.
+  bool WouldAdmit(const DeviceRequest& request) const;
+
   /// Ends it with Cancelled. What is reserved then is freed once the plugins
   /// have answered.
   void Cancel(OperationId id);

@@ -12,6 +12,7 @@
 #include "claim/prepare_intent.h"
 #include "common/status.h"
 #include "control/local_objects.h"
+#include "control/quota.h"
 #include "control/release.h"
 
 namespace devmgr::pods {
@@ -50,6 +51,12 @@ std::string DevicesText(const ResourceClaim& claim) {
                      fmt::join(devices, ", "));
 }
 
+/// It has devices, or is getting them: quotas count it.
+bool Pays(const std::shared_ptr<const state::PodRecord>& pod) {
+  return pod != nullptr && pod->phase != state::PodPhase::kWaiting &&
+         pod->phase != state::PodPhase::kRejected;
+}
+
 }  // namespace
 
 LocalClaims::LocalClaims(Parts parts)
@@ -67,15 +74,26 @@ control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
 }
 
 void LocalClaims::Provide(const Pod& original, const Judge& judge,
-                          const Done& done) {
+                          const Done& then) {
   DEVMGR_ASSERT_ON(parts_.executor);
+  Decide(original, judge,
+         [this, then](const absl::StatusOr<Verdict>& verdict, const Pod& pod) {
+           if (parts_.on_decided) parts_.on_decided(PodUid{pod.metadata.uid});
+           then(verdict, pod);
+         });
+}
+
+void LocalClaims::Decide(const Pod& original, const Judge& judge,
+                         const Done& done) {
   Pod pod = control::WithLocalStatus(original, parts_.state);
   const auto objects = parts_.objects.Current();
-  if (objects->resource_slices.empty()) {
-    without_slices_.insert(PodUid{pod.metadata.uid});
-  }
+  const PodUid uid{pod.metadata.uid};
+  failed_on_.erase(uid);
   auto provision = provider_.Provide(pod, Input(*objects));
   if (!provision.ok()) return done(provision.status(), std::move(pod));
+  if (!provision->failed_on.empty()) {
+    failed_on_[uid] = std::move(provision->failed_on);
+  }
   if (provision->verdict.kind != Verdict::Kind::kAdmit ||
       provision->changes.empty()) {
     return done(std::move(provision->verdict), std::move(pod));
@@ -113,7 +131,7 @@ void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
       },
       parts_.executor,
       [this, pod, provision, judge, done](const absl::Status& status) {
-        if (absl::IsAborted(status)) return Provide(pod, judge, done);
+        if (absl::IsAborted(status)) return Decide(pod, judge, done);
         if (!status.ok()) return done(status, pod);
         TellAllocated(pod, provision);
         done(Verdict{}, control::WithLocalStatus(pod, parts_.state));
@@ -141,22 +159,53 @@ void LocalClaims::GiveBack(const PodUid& pod) {
   });
 }
 
-void LocalClaims::OnObjects() {
+absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
+                                                  const Judge& judge) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  if (without_slices_.empty() ||
-      parts_.objects.Current()->resource_slices.empty()) {
-    return;
+  const Pod pod = control::WithLocalStatus(original, parts_.state);
+  const auto objects = parts_.objects.Current();
+  auto provision = provider_.Provide(pod, Input(*objects));
+  if (!provision.ok()) return provision.status();
+  if (provision->verdict.kind != Verdict::Kind::kAdmit) {
+    return std::move(provision->verdict);
   }
-  for (const PodUid& pod : std::exchange(without_slices_, {})) {
-    parts_.judge_again(pod);
+  const Draft draft = DraftWith(provision->changes, parts_.state, *objects);
+  return judge(control::WithLocalStatus(pod, draft.state), draft.objects);
+}
+
+bool LocalClaims::FailsAlike(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const auto found = failed_on_.find(pod);
+  return found != failed_on_.end() &&
+         provider_.IsSame(found->second, Input(*parts_.objects.Current()));
+}
+
+std::vector<WaitingFor> LocalClaims::Freed(
+    const ledger::Changes& changes) const {
+  std::vector<WaitingFor> freed;
+  const auto objects = parts_.objects.Current();
+  for (const auto& [before, now] : changes.pods) {
+    if (!Pays(before) || Pays(now)) continue;
+    const auto* pod = objects->pods.Find(before->name);
+    if (pod == nullptr || (*pod)->metadata.uid != before->uid.value) continue;
+    const auto keys = control::PaidNoMore(**pod);
+    freed.insert(freed.end(), keys.begin(), keys.end());
   }
+  for (const auto& [before, now] : changes.claims) {
+    if (now != nullptr) continue;
+    for (const auto& [driver, part] : before->drivers) {
+      freed.push_back({WaitingFor::Kind::kFreeDevices, driver});
+      freed.push_back({WaitingFor::Kind::kFreeDevices, WaitingFor::kAnyDriver});
+    }
+  }
+  return freed;
 }
 
 void LocalClaims::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   bool is_over = false;
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) without_slices_.erase(before->uid);
+    if (now == nullptr) failed_on_.erase(before->uid);
     is_over =
         is_over || now == nullptr || now->phase == state::PodPhase::kRejected;
   }

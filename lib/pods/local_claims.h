@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "common/executor.h"
 #include "control/provide.h"
@@ -39,8 +39,9 @@ class LocalClaims {
     std::function<bool(const std::string& driver)> driver_registered;
     std::function<std::int64_t()> now_ms;
     std::function<std::uint64_t()> random;
-    /// This pod should be admitted again.
-    std::function<void(const PodUid&)> judge_again;
+    /// What is to be decided for the pod's claims is decided, before `done` of
+    /// Provide. May be null.
+    std::function<void(const PodUid&)> on_decided;
   };
   explicit LocalClaims(Parts parts);
   LocalClaims(const LocalClaims&) = delete;
@@ -49,6 +50,8 @@ class LocalClaims {
   /// Whether the pod would be admitted with these claims.
   using Judge = std::function<Verdict(const Pod&, const ObjectSnapshot&)>;
   /// kAdmit: the pod as its status is now; it has what this node provides.
+  /// Should it wait for its claims all the same, it also waits for what the
+  /// verdict lists.
   using Done = std::function<void(absl::StatusOr<Verdict>, Pod)>;
 
   /// Gives the pod the claims that it lacks, all of them or none: only when
@@ -60,17 +63,26 @@ class LocalClaims {
   /// The pod waits for other devices: what it was allocated goes to others.
   void GiveBack(const PodUid& pod);
 
-  /// The source has other objects.
-  void OnObjects();
+  /// What Provide would say now, with nothing done.
+  absl::StatusOr<Verdict> WouldProvide(const Pod& pod, const Judge& judge);
+
+  /// The pod waits for devices, and what could be had of them is what it failed
+  /// on when Provide was called last.
+  bool FailsAlike(const PodUid& pod);
 
   /// Pods that are gone have their claims released.
   void OnCommitted(const ledger::Changes& changes);
+
+  /// What pods may wait for that a batch has given back and that no object
+  /// shows: devices that drivers have unprepared, and what pods paid.
+  std::vector<WaitingFor> Freed(const ledger::Changes& changes) const;
 
   /// What an earlier manager has left is released. Once, at first.
   void Start() { Release(); }
 
  private:
   control::ProvideInput Input(const ObjectSnapshot& objects) const;
+  void Decide(const Pod& pod, const Judge& judge, const Done& done);
   void Commit(const Pod& pod, const control::Provision& provision,
               const Judge& judge, const Done& done);
   void Release();
@@ -80,8 +92,8 @@ class LocalClaims {
   control::ClaimProvider provider_;
   bool releasing_ = false;
   bool again_ = false;  ///< Something changed while it was being released.
-  /// Pods that were judged while no slice was there.
-  std::set<PodUid> without_slices_;
+  /// Of pods that wait for devices.
+  std::map<PodUid, control::FreeDevices> failed_on_;
 };
 
 }  // namespace devmgr::pods

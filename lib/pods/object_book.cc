@@ -180,7 +180,8 @@ void ObjectBook::Tell() {
   const auto before = std::exchange(told_, now);
   std::vector<WaitingFor> changed = ChangedClaims(*before, *now);
   if (options_.allocates) {
-    const std::vector<WaitingFor> devices = ChangedDevices(*before, *now);
+    const std::vector<WaitingFor> devices = ChangedDevices(
+        *before, *now, options_.node_name, options_.feature_gates);
     changed.insert(changed.end(), devices.begin(), devices.end());
   }
   options_.on_objects(std::move(changed));

@@ -5,6 +5,7 @@
 #include <devmgr/status_types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ class ObjectBook {
     /// This node allocates claims: objects are shown with what it decided, and
     /// `changed` has classes and devices as well.
     bool allocates = false;
+    std::map<std::string, bool> feature_gates;
     std::function<std::int64_t()> now_ms;
     /// New objects are published; what pods may wait for that changed with
     /// them.

@@ -1,36 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pods/object_changes.h"
 
+#include <devmgr/manifests.h>
+
 #include <set>
 #include <string>
+#include <utility>
+
+#include "control/pool_changes.h"
+#include "control/quota.h"
 
 namespace devmgr::pods {
 namespace {
 
-void AddClass(const DeviceClass& item, std::set<WaitingFor>* changed) {
-  changed->insert({WaitingFor::Kind::kDeviceClass, item.metadata.name});
-  for (const std::string& name : {item.extended_resource_name,
-                                  ImplicitResourceName(item.metadata.name)}) {
-    if (!name.empty()) changed->insert({WaitingFor::Kind::kResource, name});
+using Kind = WaitingFor::Kind;
+
+/// The extended resources that the class stands for; null: there is none.
+std::set<std::string> NamesOf(const DeviceClass* item) {
+  std::set<std::string> names;
+  if (item == nullptr) return names;
+  names.insert(item->extended_resource_name);
+  names.insert(ImplicitResourceName(item->metadata.name));
+  names.erase("");
+  return names;
+}
+
+/// Its metadata does not count. One of the two may be null.
+void AddClass(const DeviceClass* was, const DeviceClass* is,
+              std::set<WaitingFor>* changed) {
+  const bool same = was != nullptr && is != nullptr &&
+                    was->selectors == is->selectors &&
+                    was->config == is->config &&
+                    was->extended_resource_name == is->extended_resource_name;
+  if (same) return;
+  const DeviceClass& any = was != nullptr ? *was : *is;
+  changed->insert({Kind::kDeviceClass, any.metadata.name});
+  const std::set<std::string> before = NamesOf(was);
+  const std::set<std::string> after = NamesOf(is);
+  for (const auto& [from, other] :
+       {std::pair(&before, &after), std::pair(&after, &before)}) {
+    for (const std::string& name : *from) {
+      if (other->count(name) == 0) changed->insert({Kind::kResource, name});
+    }
   }
-}
-
-void AddDriver(const std::string& driver, std::set<WaitingFor>* changed) {
-  changed->insert({WaitingFor::Kind::kDevices, driver});
-  changed->insert({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
-}
-
-void AddQuota(const std::string& ns, std::set<WaitingFor>* changed) {
-  changed->insert({WaitingFor::Kind::kQuota, ns});
-}
-
-/// Of all drivers: what is different concerns any of them.
-void AddAllDrivers(const ObjectSnapshot& objects,
-                   std::set<WaitingFor>* changed) {
-  for (const auto& [name, slice] : objects.resource_slices) {
-    AddDriver(slice->driver, changed);
-  }
-  changed->insert({WaitingFor::Kind::kDevices, WaitingFor::kAnyDriver});
 }
 
 /// The devices of that claim were held, and are not any more.
@@ -39,7 +51,9 @@ void AddDevicesOf(const ResourceClaim& claim,
   if (!claim.status.allocation.has_value()) return;
   std::set<WaitingFor> devices;
   for (const auto& result : claim.status.allocation->results) {
-    AddDriver(result.driver, &devices);
+    if (result.admin_access) continue;  // Others may have it all the same.
+    devices.insert({Kind::kFreeDevices, result.driver});
+    devices.insert({Kind::kFreeDevices, WaitingFor::kAnyDriver});
   }
   changed->insert(changed->end(), devices.begin(), devices.end());
 }
@@ -63,49 +77,28 @@ std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
   return changed;
 }
 
-std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
-                                       const ObjectSnapshot& after) {
-  std::set<WaitingFor> changed;
-  after.device_classes.VisitChangesSince(before.device_classes,
-                                         [&](const auto* was, const auto* is) {
-                                           if (was != nullptr)
-                                             AddClass(*was->second, &changed);
-                                           if (is != nullptr)
-                                             AddClass(*is->second, &changed);
-                                         });
-  after.resource_slices.VisitChangesSince(
-      before.resource_slices, [&](const auto* was, const auto* is) {
-        // Published again as it was.
-        const bool same =
-            was != nullptr && is != nullptr && *was->second == *is->second;
-        if (same) return;
-        if (was != nullptr) AddDriver(was->second->driver, &changed);
-        if (is != nullptr) AddDriver(is->second->driver, &changed);
+std::vector<WaitingFor> ChangedDevices(
+    const ObjectSnapshot& before, const ObjectSnapshot& after,
+    const std::string& node_name,
+    const std::map<std::string, bool>& feature_gates) {
+  std::set<WaitingFor> changed =
+      control::ChangedPools(before, after, node_name, feature_gates);
+  changed.merge(control::ChangedQuotas(before, after));
+  after.device_classes.VisitChangesSince(
+      before.device_classes, [&](const auto* was, const auto* is) {
+        AddClass(was != nullptr ? was->second.get() : nullptr,
+                 is != nullptr ? is->second.get() : nullptr, &changed);
       });
-  const bool others =
-      !after.device_taint_rules.SharesAllWith(before.device_taint_rules) ||
-      !after.nodes.SharesAllWith(before.nodes) ||
-      !after.claim_templates.SharesAllWith(before.claim_templates);
-  if (others) AddAllDrivers(after, &changed);
-  after.quotas.VisitChangesSince(before.quotas,
-                                 [&](const auto* was, const auto* is) {
-                                   if (was != nullptr)
-                                     AddQuota(was->first.ns, &changed);
-                                   if (is != nullptr)
-                                     AddQuota(is->first.ns, &changed);
-                                 });
-  after.claims.VisitChangesSince(
-      before.claims, [&](const auto* was, const auto* is) {
-        const bool is_gone = was != nullptr && is == nullptr;
-        if (is_gone) AddQuota(was->first.ns, &changed);
+  after.claim_templates.VisitChangesSince(
+      before.claim_templates, [&](const auto* was, const auto* is) {
+        const ObjectName& name = (was != nullptr ? was : is)->first;
+        changed.insert({Kind::kClaimTemplate, name.ToString()});
       });
   std::vector<WaitingFor> all(changed.begin(), changed.end());
   after.claims.VisitChangesSince(
       before.claims, [&](const auto* was, const auto* is) {
         const bool held = is != nullptr && is->second->status.allocation;
-        if (was != nullptr && !held) {
-          AddDevicesOf(*was->second, &all);
-        }
+        if (was != nullptr && !held) AddDevicesOf(*was->second, &all);
       });
   return all;
 }

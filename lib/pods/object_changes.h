@@ -4,6 +4,8 @@
 #include <devmgr/host.h>
 #include <devmgr/status_types.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace devmgr::pods {
@@ -13,9 +15,12 @@ namespace devmgr::pods {
 std::vector<WaitingFor> ChangedClaims(const ObjectSnapshot& before,
                                       const ObjectSnapshot& after);
 
-/// The same for pods whose claims this node allocates: classes, devices that
-/// are published, and devices that a claim held by its status.
-std::vector<WaitingFor> ChangedDevices(const ObjectSnapshot& before,
-                                       const ObjectSnapshot& after);
+/// The same for pods whose claims this node of that name allocates, with these
+/// feature gates: classes, templates, quotas, devices that are published, and
+/// devices that a claim held by its status.
+std::vector<WaitingFor> ChangedDevices(
+    const ObjectSnapshot& before, const ObjectSnapshot& after,
+    const std::string& node_name,
+    const std::map<std::string, bool>& feature_gates);
 
 }  // namespace devmgr::pods

@@ -63,7 +63,30 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     return;
   }
   if (parts_.claims != nullptr) return ProvideClaims(id, pod, done);
-  AdmitWithClaims(id, std::move(pod), std::move(done));
+  AdmitWithClaims(id, std::move(pod), {}, std::move(done));
+}
+
+bool PodLifecycle::WouldAdmit(Pod pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (!CheckIdentity(pod).ok()) return false;
+  api::DefaultPod(pod);
+  if (!api::ValidatePod(pod).empty()) return false;
+  const auto objects = parts_.objects.Current();
+  admission::Judgement judgement;
+  const auto judge = [&](const Pod& provided, const ObjectSnapshot& with) {
+    judgement = admission::Judge(provided, Input(with));
+    return judgement.verdict;
+  };
+  const absl::StatusOr<Verdict> verdict =
+      parts_.claims != nullptr ? parts_.claims->WouldProvide(pod, judge)
+                               : judge(pod, *objects);
+  if (!verdict.ok() || verdict->kind != Verdict::Kind::kAdmit) return false;
+  std::vector<device::DeviceNeed> needs =
+      device::NeedsOf(pod, parts_.plan_options.extended_resources);
+  if (ChangedRequest(pod, needs, *objects).kind != Verdict::Kind::kAdmit) {
+    return false;
+  }
+  return parts_.devices.WouldAdmit(RequestOf(judgement, pod, std::move(needs)));
 }
 
 void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
@@ -78,7 +101,8 @@ void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
         if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
         if (!verdict.ok()) return done(verdict.status());
         if (verdict->kind == Verdict::Kind::kAdmit) {
-          return AdmitWithClaims(id, std::move(provided), done);
+          return AdmitWithClaims(id, std::move(provided), verdict->waiting_for,
+                                 done);
         }
         Verdict settled = *verdict;
         const claim::PodIdentity identity = IdentityOf(provided);
@@ -89,6 +113,7 @@ void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
 }
 
 void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
+                                   const std::vector<WaitingFor>& or_for,
                                    DeviceManager::AdmitDone done) {
   const auto objects = parts_.objects.Current();
   admission::Judgement judgement = admission::Judge(pod, Input(*objects));
@@ -98,6 +123,15 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
     return;
   }
   if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
+    if (judgement.verdict.kind == Verdict::Kind::kWait) {
+      auto& all = judgement.verdict.waiting_for;
+      all.insert(all.end(), or_for.begin(), or_for.end());
+      if (parts_.devices.policy().authority == Authority::kScheduler &&
+          admission::IsLeftToScheduler(judgement.verdict.reason)) {
+        judgement.verdict.message +=
+            "; authority: scheduler, so a control plane has to do it";
+      }
+    }
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
   }
@@ -109,17 +143,11 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
     done(refusal);
     return;
   }
+  DeviceRequest request = RequestOf(judgement, pod, std::move(needs));
   if (judgement.from_ledger) {
-    DeviceRequest request = RequestOf(*parts_.state.FindPod(identity.uid));
-    request.priority = pod.spec.priority;
     AdmitDevices(id, std::move(request), std::move(done));
     return;
   }
-  DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
-  if (judgement.plan.claims.empty()) {
-    request.without_claims = {std::move(judgement.plan.needs), parts_.boot_id};
-  }
-  DropGivenBack(parts_.state.FindPod(identity.uid), &request);
   // Prepare finds the pod once the devices are there, too.
   done = [this, admitted = std::make_shared<const Pod>(std::move(pod)),
           done = std::move(done)](absl::StatusOr<Verdict> verdict) {
@@ -131,16 +159,23 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
   AdmitDevices(id, std::move(request), std::move(done));
 }
 
+Verdict PodLifecycle::ChangedRequest(
+    const Pod& pod, const std::vector<device::DeviceNeed>& needs,
+    const ObjectSnapshot& objects) const {
+  const PodRecord* record = parts_.state.FindPod(PodUid{pod.metadata.uid});
+  if (record == nullptr) return {};
+  return admission::CheckUnchanged(pod, *record, needs, parts_.state, objects,
+                                   parts_.plan_options,
+                                   parts_.devices.policy());
+}
+
 Verdict PodLifecycle::Refusal(const Pod& pod,
                               const std::vector<device::DeviceNeed>& needs,
                               const ObjectSnapshot& objects) {
   const PodUid uid{pod.metadata.uid};
-  const PodRecord* record = parts_.state.FindPod(uid);
-  if (record == nullptr) return {};
-  Verdict refusal =
-      admission::CheckUnchanged(pod, *record, needs, parts_.state, objects,
-                                parts_.plan_options, parts_.devices.policy());
+  Verdict refusal = ChangedRequest(pod, needs, objects);
   if (refusal.kind != Verdict::Kind::kAdmit) return refusal;
+  if (parts_.state.FindPod(uid) == nullptr) return {};
   // It asks again for what it was given.
   const Verdict* note = known_.notes.Find(uid);
   if (note != nullptr && note->kind == Verdict::Kind::kReject) {
@@ -168,6 +203,24 @@ void PodLifecycle::DropGivenBack(const PodRecord* pod,
       return need.container == hold.container && need.resource == hold.resource;
     });
   }
+}
+
+DeviceRequest PodLifecycle::RequestOf(
+    const admission::Judgement& judgement, const Pod& pod,
+    std::vector<device::DeviceNeed> needs) const {
+  const claim::PodIdentity identity = IdentityOf(pod);
+  const PodRecord* record = parts_.state.FindPod(identity.uid);
+  if (judgement.from_ledger) {
+    DeviceRequest request = RequestOf(*record);
+    request.priority = pod.spec.priority;
+    return request;
+  }
+  DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
+  if (judgement.plan.claims.empty()) {
+    request.without_claims = {judgement.plan.needs, parts_.boot_id};
+  }
+  DropGivenBack(record, &request);
+  return request;
 }
 
 DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {

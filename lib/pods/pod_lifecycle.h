@@ -68,6 +68,9 @@ class PodLifecycle {
   void Admit(OperationId id, Pod pod, DeviceManager::AdmitDone done);
   void Reject(OperationId id, const MalformedPod& pod,
               DeviceManager::AdmitDone done);
+  /// Whether Admit would admit a pod that waits, as far as no plugin has to be
+  /// asked. Nothing is done.
+  bool WouldAdmit(Pod pod);
   void Prepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Unprepare(OperationId id, const PodUid& pod, DeviceManager::Done done);
   void Release(OperationId id, const PodUid& pod, DeviceManager::Done done);
@@ -136,7 +139,10 @@ class PodLifecycle {
   void CarryOutRelease(const PodUid& pod);
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
   /// The pod is valid, and has the claims that this node provides.
-  void AdmitWithClaims(OperationId id, Pod pod, DeviceManager::AdmitDone done);
+  /// If it waits, then for what is in `or_for`, too.
+  void AdmitWithClaims(OperationId id, Pod pod,
+                       const std::vector<WaitingFor>& or_for,
+                       DeviceManager::AdmitDone done);
   void ProvideClaims(OperationId id, const Pod& pod,
                      const DeviceManager::AdmitDone& done);
   /// The pod's claims can be had; now its devices, if it wants any.
@@ -144,14 +150,21 @@ class PodLifecycle {
                     DeviceManager::AdmitDone done);
   /// Why a pod is not admitted with what the ledger gave it: it asks for
   /// something else by now. Else admits.
+  Verdict ChangedRequest(const Pod& pod,
+                         const std::vector<device::DeviceNeed>& needs,
+                         const ObjectSnapshot& objects) const;
+  /// The same, and forgets why it was not admitted before.
   Verdict Refusal(const Pod& pod, const std::vector<device::DeviceNeed>& needs,
                   const ObjectSnapshot& objects);
   /// Says so, once. The ledger keeps what the pod holds until the pod goes: its
   /// containers may run with it.
   void Refuse(const claim::PodIdentity& pod, const Verdict& refusal);
-  /// What a pod is to be asked for devices that is Ready since an earlier boot.
   /// What init containers that have ended had is not wanted again in this boot.
   void DropGivenBack(const state::PodRecord* pod, DeviceRequest* request) const;
+  /// The devices that a pod has to have so that it can be admitted.
+  DeviceRequest RequestOf(const admission::Judgement& judgement, const Pod& pod,
+                          std::vector<device::DeviceNeed> needs) const;
+  /// Those of a pod that is Ready since an earlier boot.
   DeviceRequest RequestOf(const state::PodRecord& pod) const;
   void OnDevices(OperationId id, const claim::PodIdentity& pod,
                  const absl::StatusOr<Verdict>& verdict,

@@ -64,6 +64,16 @@ pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
       return pb::WaitingFor::KIND_DEVICE_CLASS;
     case WaitingFor::Kind::kQuota:
       return pb::WaitingFor::KIND_QUOTA;
+    case WaitingFor::Kind::kFreeDevices:
+      return pb::WaitingFor::KIND_FREE_DEVICES;
+    case WaitingFor::Kind::kFewerDevices:
+      return pb::WaitingFor::KIND_FEWER_DEVICES;
+    case WaitingFor::Kind::kTaint:
+      return pb::WaitingFor::KIND_TAINT;
+    case WaitingFor::Kind::kClaimTemplate:
+      return pb::WaitingFor::KIND_CLAIM_TEMPLATE;
+    case WaitingFor::Kind::kAuthority:
+      return pb::WaitingFor::KIND_AUTHORITY;
   }
   return pb::WaitingFor::KIND_UNSPECIFIED;
 }
@@ -86,6 +96,16 @@ absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
       return WaitingFor::Kind::kDeviceClass;
     case pb::WaitingFor::KIND_QUOTA:
       return WaitingFor::Kind::kQuota;
+    case pb::WaitingFor::KIND_FREE_DEVICES:
+      return WaitingFor::Kind::kFreeDevices;
+    case pb::WaitingFor::KIND_FEWER_DEVICES:
+      return WaitingFor::Kind::kFewerDevices;
+    case pb::WaitingFor::KIND_TAINT:
+      return WaitingFor::Kind::kTaint;
+    case pb::WaitingFor::KIND_CLAIM_TEMPLATE:
+      return WaitingFor::Kind::kClaimTemplate;
+    case pb::WaitingFor::KIND_AUTHORITY:
+      return WaitingFor::Kind::kAuthority;
     default:
       return InvalidArgumentError(
           "kind {} to wait for is not known to version {}",

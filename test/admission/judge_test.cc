@@ -327,14 +327,23 @@ TEST_F(JudgeTest, APodThatMayRunKeepsItsClaimThoughItWasReplaced) {
 
 TEST(WakesTest, OnlyAChangeOfWhatIsWaitedForWakes) {
   const std::vector<WaitingFor> waits = {Claim("C"), Driver("d")};
-  EXPECT_TRUE(Wakes({Driver("x"), Driver("d")}, waits));
-  EXPECT_TRUE(Wakes({Claim("C")}, waits));
-  EXPECT_FALSE(Wakes({Claim("D"), Driver("e")}, waits));
+  EXPECT_EQ(WakeBy({Driver("x"), Driver("d")}, waits), Wake::kAtOnce);
+  EXPECT_EQ(WakeBy({Claim("C")}, waits), Wake::kAtOnce);
+  EXPECT_EQ(WakeBy({Claim("D"), Driver("e")}, waits), Wake::kNot);
   // Of the same name, but another kind.
-  EXPECT_FALSE(
-      Wakes({PodNamed("C"), {WaitingFor::Kind::kResource, "d"}}, waits));
-  EXPECT_FALSE(Wakes({}, waits));
-  EXPECT_FALSE(Wakes({Claim("C")}, {}));
+  EXPECT_EQ(WakeBy({PodNamed("C"), {WaitingFor::Kind::kResource, "d"}}, waits),
+            Wake::kNot);
+  EXPECT_EQ(WakeBy(std::set<WaitingFor>(), waits), Wake::kNot);
+  EXPECT_EQ(WakeBy({Claim("C")}, {}), Wake::kNot);
+}
+
+TEST(WakesTest, WhoWaitsForDevicesOfClaimsIsJudgedInTurn) {
+  const WaitingFor free{WaitingFor::Kind::kFreeDevices, "d"};
+  EXPECT_EQ(WakeBy({free}, {free, Claim("C")}), Wake::kInTurn);
+  EXPECT_EQ(WakeBy({free, Claim("C")}, {free, Claim("C")}), Wake::kAtOnce);
+  EXPECT_TRUE(IsNeverMissed(WaitingFor::Kind::kTaint));
+  EXPECT_TRUE(IsNeverMissed(WaitingFor::Kind::kQuota));
+  EXPECT_FALSE(IsNeverMissed(WaitingFor::Kind::kDriver));
 }
 
 }  // namespace

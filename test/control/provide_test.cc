@@ -205,7 +205,9 @@ TEST_F(ProvideTest, SaysWhichPodsHoldTheDevices) {
   const auto provision = Provide("late");
   EXPECT_THAT(provision->verdict.waiting_for,
               UnorderedElementsAre(
+                  WaitingFor{WaitingFor::Kind::kClaim, "default/last"},
                   WaitingFor{WaitingFor::Kind::kDevices, "d.example.com"},
+                  WaitingFor{WaitingFor::Kind::kFreeDevices, "d.example.com"},
                   WaitingFor{WaitingFor::Kind::kDeviceClass, "gpu"}));
 }
 

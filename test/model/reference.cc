@@ -219,6 +219,22 @@ std::map<std::string, std::string> Obstacles(const Pod& pod,
   return obstacles;
 }
 
+/// One of its claims has no allocation: a driver that publishes devices could
+/// have this node make it.
+bool HasOpenClaim(const Pod& pod, const Objects& objects) {
+  const auto is_open = [&](const std::string& name) {
+    const auto claim = objects.claims().find({pod.metadata.ns, name});
+    return claim != objects.claims().end() &&
+           !claim->second->status.allocation.has_value();
+  };
+  const auto& special = pod.status.extended_resource_claim_status;
+  const auto& entries = pod.spec.resource_claims;
+  return (special.has_value() && is_open(special->resource_claim_name)) ||
+         std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+           return is_open(ClaimOf(pod, entry).value_or(""));
+         });
+}
+
 bool IsOver(const Pod& pod) { return pod.status.phase == "Succeeded"; }
 
 /// The UIDs of pods that somebody wants.
@@ -459,9 +475,19 @@ std::string CheckWait(const PodInfo& info, const State& ledger,
   const auto obstacles = Obstacles(pod, info.uid.value, ledger, objects, rules);
   for (const WaitingFor& what : info.waiting_for) {
     switch (what.kind) {
-      case WaitingFor::Kind::kDevices:  // none is published
+      case WaitingFor::Kind::kDevices:
+        if (what.name != WaitingFor::kAnyDriver ||
+            !HasOpenClaim(pod, objects)) {
+          return complain("devices", what.name);
+        }
+        break;
+      case WaitingFor::Kind::kFreeDevices:  // none is published
+      case WaitingFor::Kind::kFewerDevices:
+      case WaitingFor::Kind::kTaint:
       case WaitingFor::Kind::kDeviceClass:
+      case WaitingFor::Kind::kClaimTemplate:
       case WaitingFor::Kind::kQuota:
+      case WaitingFor::Kind::kAuthority:
         return complain("devices", what.name);
       case WaitingFor::Kind::kRuntime:  // there is no source of it
         return complain("runtime", what.name);

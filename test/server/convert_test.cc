@@ -132,7 +132,12 @@ TEST(ConvertTest, PodInfoKeepsEveryField) {
                      {WaitingFor::Kind::kRuntime, "/r.sock"},
                      {WaitingFor::Kind::kDevices, "gpu.example.com"},
                      {WaitingFor::Kind::kDeviceClass, "gpu"},
-                     {WaitingFor::Kind::kQuota, "default"}};
+                     {WaitingFor::Kind::kQuota, "default/pods"},
+                     {WaitingFor::Kind::kFreeDevices, "gpu.example.com"},
+                     {WaitingFor::Kind::kFewerDevices, "gpu.example.com"},
+                     {WaitingFor::Kind::kTaint, "gpu.example.com/n1/gpu-0"},
+                     {WaitingFor::Kind::kClaimTemplate, "default/t"},
+                     {WaitingFor::Kind::kAuthority, "scheduler"}};
   pod.first_seen = At(7);
   pod.containers = {"a", "b"};
   pod.claims = {"c"};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test_node.h"
 
+#include <absl/strings/str_split.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -18,6 +20,23 @@ template <typename T>
 void Add(ObjectMap<T>* map, const T& object) {
   map->insert_or_assign(object.metadata.FullName(),
                         std::make_shared<const T>(object));
+}
+
+/// Adds the same objects.
+void AddAll(const ObjectSnapshot& from, ObjectSnapshot* to) {
+  const auto add = [&](auto ObjectSnapshot::*kind) {
+    for (const auto& [name, object] : from.*kind) {
+      (to->*kind).insert_or_assign(name, object);
+    }
+  };
+  add(&ObjectSnapshot::pods);
+  add(&ObjectSnapshot::malformed_pods);
+  add(&ObjectSnapshot::claims);
+  add(&ObjectSnapshot::claim_templates);
+  add(&ObjectSnapshot::device_classes);
+  add(&ObjectSnapshot::resource_slices);
+  add(&ObjectSnapshot::quotas);
+  add(&ObjectSnapshot::device_taint_rules);
 }
 
 }  // namespace
@@ -138,7 +157,73 @@ class TestNode::Waiter final : public DeviceManagerObserver {
   std::uint64_t version_ DEVMGR_GUARDED_BY(mutex_) = 0;
 };
 
-TestNode::TestNode() { options.retries.first = std::chrono::milliseconds(5); }
+/// Counts judgements, and passes all on.
+class TestNode::CountedMetrics final : public MetricsSink {
+ public:
+  void PassOn(MetricsSink* other) {
+    other_ = other != nullptr ? other : &none_;
+  }
+  std::map<std::string, int> judgements() {
+    MutexLock lock(mutex_);
+    return judgements_;
+  }
+  int missed() {
+    MutexLock lock(mutex_);
+    return missed_;
+  }
+
+  void OnJudgement(std::string_view event, std::string_view result) override {
+    {
+      MutexLock lock(mutex_);
+      ++judgements_[std::string(event) + "/" + std::string(result)];
+    }
+    other_->OnJudgement(event, result);
+  }
+  void OnMissedWakeup() override {
+    {
+      MutexLock lock(mutex_);
+      ++missed_;
+    }
+    other_->OnMissedWakeup();
+  }
+  void OnRegistration(const ResourceName& resource) override {
+    other_->OnRegistration(resource);
+  }
+  void OnAllocate(const ResourceName& resource, std::chrono::nanoseconds took,
+                  bool failed) override {
+    other_->OnAllocate(resource, took, failed);
+  }
+  void OnClaimsPrepared(std::chrono::nanoseconds took, bool failed) override {
+    other_->OnClaimsPrepared(took, failed);
+  }
+  void OnClaimsUnprepared(std::chrono::nanoseconds took, bool failed) override {
+    other_->OnClaimsUnprepared(took, failed);
+  }
+  void OnDriverCall(const std::string& driver, const std::string& method,
+                    const std::string& code,
+                    std::chrono::nanoseconds took) override {
+    other_->OnDriverCall(driver, method, code, took);
+  }
+  void OnPrepareSkipped(const std::string& driver) override {
+    other_->OnPrepareSkipped(driver);
+  }
+  void OnUnprepareSkipped(const std::string& driver) override {
+    other_->OnUnprepareSkipped(driver);
+  }
+  void OnLedgerWriteFailed() override { other_->OnLedgerWriteFailed(); }
+
+ private:
+  MetricsSink none_;
+  MetricsSink* other_ = &none_;
+  Mutex mutex_;
+  std::map<std::string, int> judgements_ DEVMGR_GUARDED_BY(mutex_);
+  int missed_ DEVMGR_GUARDED_BY(mutex_) = 0;
+};
+
+TestNode::TestNode() : counted_(std::make_unique<CountedMetrics>()) {
+  options.retries.first = std::chrono::milliseconds(5);
+  options.policies.audit_wakeups = true;
+}
 TestNode::~TestNode() { Stop(); }
 
 void TestNode::Start(bool with_actuator) {
@@ -153,7 +238,8 @@ void TestNode::Start(bool with_actuator) {
   parts.host.boot_id = [id = boot_id] { return id; };
   parts.host.act_on_pod = act_on_pod;
   parts.host.now = [] { return std::chrono::system_clock::now(); };
-  parts.host.metrics = metrics;
+  counted_->PassOn(metrics);
+  parts.host.metrics = counted_.get();
   parts.host.runtime = runtime;
   parts.host.object_sink = object_sink;
   parts.store = open_store();
@@ -187,7 +273,14 @@ void TestNode::Start(bool with_actuator) {
 void TestNode::Stop() {
   manager_.reset();
   executor_ = nullptr;
+  EXPECT_EQ(counted_->missed(), 0) << "pods that nothing woke";
 }
+
+std::map<std::string, int> TestNode::Judgements() {
+  return counted_->judgements();
+}
+
+int TestNode::MissedWakeups() { return counted_->missed(); }
 
 void TestNode::RunAndWait(const std::function<void()>& task) {
   RunOn(*executor_, task);
@@ -199,7 +292,22 @@ void TestNode::RunAfter(std::chrono::milliseconds delay,
 }
 
 void TestNode::Publish(const std::string& yaml) {
-  source->Publish(SnapshotOf(yaml));
+  std::map<std::string, ObjectSnapshot> documents;
+  ObjectSnapshot all;
+  all.complete = true;
+  const std::vector<std::string> texts =
+      absl::StrSplit(yaml, "---\n", absl::SkipEmpty());
+  for (const std::string& text : texts) {
+    const auto known = documents_.find(text);
+    const ObjectSnapshot& document =
+        documents
+            .emplace(text, known != documents_.end() ? known->second
+                                                     : SnapshotOf(text))
+            .first->second;
+    AddAll(document, &all);
+  }
+  documents_ = std::move(documents);
+  source->Publish(std::move(all));
 }
 
 ::testing::AssertionResult TestNode::WaitUntil(

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,6 +71,8 @@ class TestNode {
     boot_id += "-again";
     Start();
   }
+  /// Documents that were there before are the same objects again, as those of
+  /// a source are.
   void Publish(const std::string& yaml);
 
   /// Waits until the pod's state is `state`; the last state in the message of
@@ -91,6 +94,12 @@ class TestNode {
                                    const std::string& container);
 
   DeviceManager& manager() { return *manager_; }
+
+  /// How often pods were judged so far, by `event/result`.
+  std::map<std::string, int> Judgements();
+  /// Pods of which the audit found that nothing woke them although they could
+  /// have been admitted. Such a pod fails the test when the node stops.
+  int MissedWakeups();
 
   /// Runs `task` on the manager's thread, and waits for its end.
   void RunAndWait(const std::function<void()>& task);
@@ -120,6 +129,9 @@ class TestNode {
 
  private:
   class Waiter;
+  class CountedMetrics;
+  std::map<std::string, ObjectSnapshot> documents_;  ///< As published last.
+  std::unique_ptr<CountedMetrics> counted_;
   std::unique_ptr<Waiter> waiter_;  ///< Outlives the manager.
   std::unique_ptr<DeviceManager> manager_;
   Executor* executor_ = nullptr;  ///< The manager's.

@@ -170,11 +170,18 @@ TEST_F(MetricsPageTest, CountsEventsByReason) {
   event.fresh = 39;  // Repeats.
   metrics_.OnEvent(event);
   metrics_.OnLedgerWriteFailed();
+  metrics_.OnJudgement("quota", "wait");
+  metrics_.OnJudgement("quota", "wait");
   const std::string page = Page();
   EXPECT_THAT(page, HasSubstr("devmgr_events_total{reason=\"Prepared\",type="
                               "\"Normal\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("{reason=\"PluginGone\",type=\"Warning\"} 40\n"));
   EXPECT_THAT(page, HasSubstr("devmgr_ledger_write_failures_total 1\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_judgements_total{event=\"quota\","
+                              "result=\"wait\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_missed_wakeups_total 0\n"));
+  metrics_.OnMissedWakeup();
+  EXPECT_THAT(Page(), HasSubstr("devmgr_missed_wakeups_total 1\n"));
 }
 
 TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {

@@ -136,12 +136,17 @@ Awaited Look(const WaitingFor& what, const Known& known, Inspector& inspector) {
       break;
     }
     case WaitingFor::Kind::kDevices:
+    case WaitingFor::Kind::kFreeDevices:
+    case WaitingFor::Kind::kFewerDevices:
       awaited.plugins = Those(known.plugins, [&](const PluginInfo& plugin) {
         return plugin.name == what.name;
       });
       break;
+    case WaitingFor::Kind::kTaint:
     case WaitingFor::Kind::kDeviceClass:
+    case WaitingFor::Kind::kClaimTemplate:
     case WaitingFor::Kind::kQuota:
+    case WaitingFor::Kind::kAuthority:
       break;
   }
   return awaited;
@@ -243,10 +248,15 @@ Json ItemOf(const Awaited& awaited) {
       break;
     case WaitingFor::Kind::kDriver:
     case WaitingFor::Kind::kDevices:
+    case WaitingFor::Kind::kFreeDevices:
+    case WaitingFor::Kind::kFewerDevices:
       item["plugins"] = ItemsOf(awaited.plugins);
       break;
+    case WaitingFor::Kind::kTaint:
     case WaitingFor::Kind::kDeviceClass:
+    case WaitingFor::Kind::kClaimTemplate:
     case WaitingFor::Kind::kQuota:
+    case WaitingFor::Kind::kAuthority:
       break;
     case WaitingFor::Kind::kClaim:
       item["claims"] = ItemsOf(awaited.claims);
@@ -385,6 +395,37 @@ void PrintRuntime(const Session& session, const Awaited& awaited) {
   fields.Print(session.out());
 }
 
+/// When the pods that wait for something of this kind are judged again.
+std::string_view WhenAgain(WaitingFor::Kind kind) {
+  switch (kind) {
+    case WaitingFor::Kind::kDevices:
+      return "The pod is judged again when a driver publishes devices, or "
+             "other "
+             "properties of them.";
+    case WaitingFor::Kind::kFreeDevices:
+      return "The pod is judged again when a claim that has devices of this "
+             "driver is released.";
+    case WaitingFor::Kind::kFewerDevices:
+      return "The pod wants all devices, and is judged again when there is one "
+             "less.";
+    case WaitingFor::Kind::kTaint:
+      return "The pod is judged again when a taint of this device ends.";
+    case WaitingFor::Kind::kDeviceClass:
+      return "Its pods are judged again when the class is created or changed.";
+    case WaitingFor::Kind::kClaimTemplate:
+      return "Its pods are judged again when the template is created or "
+             "changed.";
+    case WaitingFor::Kind::kQuota:
+      return "Its pods are judged again when a quota allows more under this "
+             "key, or a pod or claim that counts under it is gone.";
+    case WaitingFor::Kind::kAuthority:
+      return "The pod is judged again when the hand-over to this authority has "
+             "ended.";
+    default:
+      return "";
+  }
+}
+
 void PrintAwaited(const Session& session, Inspector& inspector,
                   const Awaited& awaited) {
   PrintTitle(session,
@@ -412,18 +453,17 @@ void PrintAwaited(const Session& session, Inspector& inspector,
       PrintRuntime(session, awaited);
       return;
     case WaitingFor::Kind::kDevices:
-      session.out() << "Devices are free again when a claim that holds them is "
-                       "released, and new when a driver publishes them.\n";
+    case WaitingFor::Kind::kFreeDevices:
+    case WaitingFor::Kind::kFewerDevices:
+      session.out() << WhenAgain(awaited.what.kind) << "\n";
       PrintPlugins(session, awaited.plugins);
       return;
+    case WaitingFor::Kind::kTaint:
     case WaitingFor::Kind::kDeviceClass:
-      session.out() << "Its pods are judged again when the class is created or "
-                       "changed.\n";
-      return;
+    case WaitingFor::Kind::kClaimTemplate:
     case WaitingFor::Kind::kQuota:
-      session.out()
-          << "Its pods are judged again when a quota of the namespace "
-             "changes, or a pod or claim of it is gone.\n";
+    case WaitingFor::Kind::kAuthority:
+      session.out() << WhenAgain(awaited.what.kind) << "\n";
       return;
   }
 }

@@ -70,6 +70,7 @@ const std::map<std::string, bool Config::*>& BoolKeys() {
       {"runtimeFromShims", &Config::runtime_from_shims},
       {"podIdentityMetadata", &Config::pod_identity_metadata},
       {"refuseEditConflicts", &Config::refuse_edit_conflicts},
+      {"admissionAudit", &Config::admission_audit},
   };
   return *keys;
 }

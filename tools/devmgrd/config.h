@@ -82,6 +82,7 @@ struct Config {
   std::map<std::string, std::string> health_policy;  ///< By resource.
   std::chrono::milliseconds unhealthy_for{30'000};
   bool refuse_edit_conflicts = false;
+  bool admission_audit = false;  ///< As audit_wakeups there. For tests.
   /// Where /metrics is served (ParseListenAddress); empty: nowhere.
   std::string metrics_address;
   friend bool operator==(const Config&, const Config&) = default;

@@ -32,6 +32,7 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.device_plugins.grace_period = config.plugin_grace_period;
   options.policies.admission_wait = config.admission_wait;
   options.policies.starvation_limit = config.starvation_limit;
+  options.policies.audit_wakeups = config.admission_audit;
   options.device_plugins.pod_identity_metadata = config.pod_identity_metadata;
   for (const auto& [resource, policy] : config.health_policy) {
     options.health.policies[resource] = policy == "fail"

@@ -383,6 +383,18 @@ Metrics::Metrics()
               .Name("dra_node_unprepare_skips_total")
               .Help("Claims that a driver did not have to unprepare")
               .Register(registry_)),
+      judgements_(prometheus::BuildCounter()
+                      .Name("devmgr_judgements_total")
+                      .Help("Pods that were judged, by what for and by how it "
+                            "ended")
+                      .Register(registry_)),
+      missed_wakeups_(
+          prometheus::BuildCounter()
+              .Name("devmgr_missed_wakeups_total")
+              .Help("Pods that admission.audit found to wait although they "
+                    "could have been admitted")
+              .Register(registry_)
+              .Add({})),
       ledger_failures_(
           prometheus::BuildCounter()
               .Name("devmgr_ledger_write_failures_total")
@@ -444,6 +456,14 @@ void Metrics::OnPrepareSkipped(const std::string& driver) {
 void Metrics::OnUnprepareSkipped(const std::string& driver) {
   unprepare_skips_.Add({{"driver_name", drivers_.Of(driver)}}).Increment();
 }
+
+void Metrics::OnJudgement(std::string_view event, std::string_view result) {
+  judgements_
+      .Add({{"event", std::string(event)}, {"result", std::string(result)}})
+      .Increment();
+}
+
+void Metrics::OnMissedWakeup() { missed_wakeups_.Increment(); }
 
 void Metrics::OnLedgerWriteFailed() { ledger_failures_.Increment(); }
 

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "devmgrd/listen_address.h"
@@ -62,6 +63,8 @@ class Metrics final : public devmgr::MetricsSink,
                     std::chrono::nanoseconds took) override;
   void OnPrepareSkipped(const std::string& driver) override;
   void OnUnprepareSkipped(const std::string& driver) override;
+  void OnJudgement(std::string_view event, std::string_view result) override;
+  void OnMissedWakeup() override;
   void OnLedgerWriteFailed() override;
   void OnEvent(const devmgr::EventInfo& event) override;
 
@@ -91,6 +94,8 @@ class Metrics final : public devmgr::MetricsSink,
   prometheus::Family<prometheus::Histogram>& driver_calls_;
   prometheus::Family<prometheus::Counter>& prepare_skips_;
   prometheus::Family<prometheus::Counter>& unprepare_skips_;
+  prometheus::Family<prometheus::Counter>& judgements_;
+  prometheus::Counter& missed_wakeups_;
   prometheus::Counter& ledger_failures_;
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace devmgr {
 
@@ -48,6 +49,14 @@ class DEVMGR_EXPORT MetricsSink {
   virtual void OnUnprepareSkipped(const std::string& /*driver*/) {}
   /// The ledger could not be written, or not be opened again after that.
   virtual void OnLedgerWriteFailed() {}
+  /// A pod was judged, by the manager itself (DeviceManagerOptions::actuate).
+  /// `event`: what it was judged for, as docs/metrics.md lists it; `result`:
+  /// `admit`, `wait`, `reject` or `error`.
+  virtual void OnJudgement(std::string_view /*event*/,
+                           std::string_view /*result*/) {}
+  /// PolicyOptions::audit_wakeups has found a pod that could have been admitted
+  /// and that nothing woke.
+  virtual void OnMissedWakeup() {}
 };
 
 }  // namespace devmgr

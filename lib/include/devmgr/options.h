@@ -149,6 +149,12 @@ struct PolicyOptions {
   /// How long smaller or later pods may delay the first of those that wait for
   /// devices. Must be positive.
   std::chrono::milliseconds starvation_limit{std::chrono::minutes(5)};
+
+  /// Judges all waiting pods once more whenever pods were judged or woken, on
+  /// the side, and reports those that nothing woke and that could be admitted
+  /// (MetricsSink::OnMissedWakeup). For tests: it costs as much as there are
+  /// pods that wait.
+  bool audit_wakeups = false;
 };
 
 /// What follows when devices that pods hold turn Unhealthy.

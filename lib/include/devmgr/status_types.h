@@ -44,16 +44,22 @@ struct WaitingFor {
     kPod,
     kResource,
     kRuntime,
-    kDevices,      ///< Devices for claims that this node allocates.
-    kDeviceClass,  ///< The same: what a class says.
-    kQuota,        ///< Quotas allow more, or less is used of them.
+    kDevices,        ///< Devices for claims that this node allocates: others.
+    kFreeDevices,    ///< The same: those that other claims have.
+    kFewerDevices,   ///< The same: that one is gone, by a request for all.
+    kTaint,          ///< The same: that a taint does not keep it off any more.
+    kDeviceClass,    ///< What a class says, for such claims.
+    kClaimTemplate,  ///< What a template of such claims says.
+    kQuota,          ///< Quotas allow more, or less is used of them.
+    kAuthority,      ///< The party that allocates devices is another one.
   };
-  static constexpr char kAnyDriver[] = "*";  ///< Of kDevices.
+  static constexpr char kAnyDriver[] = "*";  ///< Of the four kinds of devices.
   Kind kind = Kind::kClaim;
-  /// `namespace/name` of a claim or pod, a driver name, a resource name; of a
-  /// container runtime its socket (RuntimeSource::Describe); of devices the
-  /// driver that publishes them, or kAnyDriver; the name of a class; of
-  /// quotas their namespace.
+  /// `namespace/name` of a claim, pod or template, a driver name, a resource
+  /// name; of a container runtime its socket (RuntimeSource::Describe); of
+  /// devices the driver that publishes them, or kAnyDriver; of a taint the
+  /// device, `driver/pool/device`, or these; the name of a class; of a quota
+  /// `namespace/key`; `node` or `scheduler`.
   std::string name;
   friend auto operator<=>(const WaitingFor&, const WaitingFor&) = default;
 };
