@@ -57,7 +57,9 @@ struct Shortage {
   std::vector<PodUid> holders;  ///< The first few; without the pod itself.
   /// `namespace/name` of the same; empty: they are named by UID.
   std::vector<std::string> holder_names = {};
-  bool holders_end = false;       ///< One of them is being released.
+  bool holders_end = false;  ///< One of them is being released.
+  /// One of them has the hardware by another driver or device plugin.
+  bool held_elsewhere = false;
   std::vector<DeviceId> devices;  ///< The first few.
   std::string reason;             ///< Of an operator.
   PodUid pod;

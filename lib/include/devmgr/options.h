@@ -167,6 +167,60 @@ struct HealthOptions {
   std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
 };
 
+/// By what it is recognised that two drivers, or a driver and a device plugin,
+/// offer the same hardware under two names, so that it is given to one pod at
+/// a time. A name that ends in a star stands for all that begin so.
+struct HardwareOptions {
+  /// False: nothing is recognised, and what is held already does not count.
+  bool one_holder = true;
+  /// Attributes of DRA devices with PCI addresses; without a domain they are
+  /// any driver's.
+  std::vector<std::string> pci_attributes = {"resource.kubernetes.io/pciBusID",
+                                             "pciBusID", "pciAddress"};
+  /// The same with UUIDs.
+  std::vector<std::string> uuid_attributes = {"uuid", "gpuUUID", "deviceUUID"};
+  /// A DRA device that has one of these is a part of a device, as one that
+  /// consumes counters: parts do not exclude each other.
+  std::vector<std::string> parent_attributes = {"parentUUID", "parentUuid",
+                                                "parentPCIBusID"};
+  /// Device nodes of the host that many containers have, whatever their
+  /// devices.
+  std::vector<std::string> control_nodes = {"/dev/null",
+                                            "/dev/zero",
+                                            "/dev/full",
+                                            "/dev/random",
+                                            "/dev/urandom",
+                                            "/dev/tty",
+                                            "/dev/ptmx",
+                                            "/dev/fuse",
+                                            "/dev/kvm",
+                                            "/dev/net/tun",
+                                            "/dev/vhost-net",
+                                            "/dev/vhost-vsock",
+                                            "/dev/vfio/vfio",
+                                            "/dev/infiniband/rdma_cm",
+                                            "/dev/kfd",
+                                            "/dev/dxg",
+                                            "/dev/dma_heap/*",
+                                            "/dev/nvidiactl",
+                                            "/dev/nvidia-uvm",
+                                            "/dev/nvidia-uvm-tools",
+                                            "/dev/nvidia-modeset",
+                                            "/dev/nvidia-nvlink",
+                                            "/dev/nvidia-nvswitchctl",
+                                            "/dev/nvidia-fs*",
+                                            "/dev/nvidia-caps/*",
+                                            "/dev/nvidia-caps-imex-channels/*",
+                                            "/dev/davinci_manager",
+                                            "/dev/devmm_svm",
+                                            "/dev/hisi_hdc"};
+  /// Resources of device plugins and DRA drivers that give one device to
+  /// several pods by intent: what they give does not count.
+  std::vector<std::string> shared = {};
+  friend bool operator==(const HardwareOptions&,
+                         const HardwareOptions&) = default;
+};
+
 /// Options of DeviceManager::Open. Checked there, all in one pass.
 struct DeviceManagerOptions {
   /// Where the ledger lives; created with mode 0700 if missing. Required,
@@ -201,6 +255,7 @@ struct DeviceManagerOptions {
   LedgerOptions ledger;
   PolicyOptions policies;
   HealthOptions health;
+  HardwareOptions hardware;
 
   /// Upstream's gate names. A gate governs new decisions only: what pods hold
   /// stays theirs when it is turned. On: `DRAExtendedResource`;
