@@ -30,9 +30,18 @@ std::vector<std::string> ReadTexts(const Repeated& in) {
   return {in.begin(), in.end()};
 }
 
+device::Hardware Read(const pb::Hardware& in) {
+  device::Hardware hardware;
+  for (const std::string& identity : in.identities()) {
+    hardware.Add(device::PhysicalIdentity{identity});
+  }
+  hardware.part = in.part();
+  return hardware;
+}
+
 state::PreparedDevice Read(const pb::PreparedDevice& in) {
-  return {ReadTexts(in.request_names()), in.pool(), in.device(),
-          ReadTexts(in.cdi_device_ids()), in.share_id()};
+  return {ReadTexts(in.request_names()),  in.pool(),     in.device(),
+          ReadTexts(in.cdi_device_ids()), in.share_id(), Read(in.hardware())};
 }
 
 StructuredResourceHandle Read(const pb::StructuredHandle& in) {
@@ -102,8 +111,8 @@ absl::StatusOr<std::shared_ptr<const state::ClaimRecord>> Read(
       record.handle.structured = Read(driver.structured_handle());
     }
     for (const pb::AllocatedDevice& device : driver.allocated()) {
-      record.allocated.push_back(
-          {device.pool(), device.device(), device.shared()});
+      record.allocated.push_back({device.pool(), device.device(),
+                                  device.shared(), Read(device.hardware())});
     }
     record.void_cdi_device_ids = ReadTexts(driver.void_cdi_device_ids());
     DEVMGR_ASSIGN_OR_RETURN(
@@ -145,6 +154,7 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
       ReadEach(in.edits().annotations(), named),
       ReadTexts(in.edits().cdi_devices())};
   hold.pre_start = in.pre_start();
+  hold.hardware = Read(in.hardware());
   return hold;
 }
 
@@ -241,6 +251,7 @@ std::shared_ptr<const state::ForeignHolderRecord> Read(
   holder->why = in.why();
   holder->freed = in.freed();
   holder->boot_id = in.boot_id();
+  holder->hardware = Read(in.hardware());
   return holder;
 }
 
@@ -298,6 +309,10 @@ absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> Read(
   for (const pb::RequestMapping& item : in.mappings()) {
     claim->mappings.push_back(
         {item.container(), item.resource(), item.request()});
+  }
+  for (const pb::DeviceHardware& item : in.hardware()) {
+    claim->hardware.push_back(
+        {{item.driver(), item.pool(), item.device()}, Read(item.hardware())});
   }
   return claim;
 }

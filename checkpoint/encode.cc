@@ -22,6 +22,19 @@ void Write(const ObjectName& name, pb::ObjectName* out) {
   out->set_name(name.name);
 }
 
+void Write(const device::Hardware& hardware, pb::Hardware* out) {
+  for (const device::PhysicalIdentity& identity : hardware.identities) {
+    out->add_identities(identity.text);
+  }
+  out->set_part(hardware.part);
+}
+
+/// Most records have none.
+template <typename Record>
+void WriteHardware(const device::Hardware& hardware, Record* out) {
+  if (!hardware.empty()) Write(hardware, out->mutable_hardware());
+}
+
 void Write(const state::PreparedDevice& device, pb::PreparedDevice* out) {
   for (const std::string& name : device.request_names) {
     out->add_request_names(name);
@@ -32,6 +45,7 @@ void Write(const state::PreparedDevice& device, pb::PreparedDevice* out) {
     out->add_cdi_device_ids(id);
   }
   out->set_share_id(device.share_id);
+  WriteHardware(device.hardware, out);
 }
 
 void Write(const state::Debt& debt, pb::Debt* out) {
@@ -76,6 +90,7 @@ void Write(const state::ClaimRecord& claim, pb::ClaimRecord* out) {
       allocated->set_pool(device.pool);
       allocated->set_device(device.device);
       allocated->set_shared(device.shared);
+      WriteHardware(device.hardware, allocated);
     }
     for (const std::string& id : driver.void_cdi_device_ids) {
       record->add_void_cdi_device_ids(id);
@@ -124,6 +139,7 @@ void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
   }
   Write(hold.edits, out->mutable_edits());
   out->set_pre_start(hold.pre_start);
+  WriteHardware(hold.hardware, out);
 }
 
 void Write(const state::PodRecord& pod, pb::PodRecord* out) {
@@ -195,6 +211,7 @@ void Write(const state::ForeignHolderRecord& holder,
   out->set_why(holder.why);
   out->set_freed(holder.freed);
   out->set_boot_id(holder.boot_id);
+  WriteHardware(holder.hardware, out);
 }
 
 void Write(const state::DeviceCounters& counters, pb::DeviceCounters* out) {
@@ -224,6 +241,14 @@ void Write(const state::LocalClaimRecord& claim, pb::LocalClaimRecord* out) {
     to->set_container(mapping.container_name);
     to->set_resource(mapping.resource_name);
     to->set_request(mapping.request_name);
+  }
+  for (const state::DeviceHardware& item : claim.hardware) {
+    pb::DeviceHardware* to = out->add_hardware();
+    const auto& [driver, pool, device] = item.device;
+    to->set_driver(driver);
+    to->set_pool(pool);
+    to->set_device(device);
+    WriteHardware(item.hardware, to);
   }
 }
 

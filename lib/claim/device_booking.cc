@@ -57,6 +57,21 @@ absl::Status CheckNoForeignHolder(const State& state,
   return absl::OkStatus();
 }
 
+/// Another pod has the hardware of what is planned or answered.
+absl::Status CheckNoClash(const State& state, const PodUid& pod,
+                          const HardwareByNeed& hardware) {
+  const auto clash = FindClash(state, pod, hardware);
+  if (!clash.has_value()) return absl::OkStatus();
+  return AbortedError(
+      "{}", HeldElsewhereText("a device of " + clash->first.second.value,
+                              clash->second));
+}
+
+device::Hardware Of(const HardwareByNeed& hardware, const DeviceHold& hold) {
+  const auto found = hardware.find({hold.container, hold.resource});
+  return found != hardware.end() ? found->second : device::Hardware();
+}
+
 absl::Status AddHold(const Reservation& planned, PodRecord* pod) {
   const auto old = std::find_if(pod->holds.begin(), pod->holds.end(),
                                 [&](const DeviceHold& hold) {
@@ -141,6 +156,15 @@ absl::Status Freeze(const State& state, const WithoutClaims& pod_has,
 
 }  // namespace
 
+std::optional<std::pair<device::NeedKey, HeldHardware>> FindClash(
+    const State& state, const PodUid& pod, const HardwareByNeed& hardware) {
+  for (const auto& [key, had] : hardware) {
+    auto held = FindHardwareHolder(state, had, {key.second.value, pod, {}});
+    if (held.has_value()) return std::pair(key, *std::move(held));
+  }
+  return std::nullopt;
+}
+
 bool HasReserved(const PodRecord& pod) {
   return std::any_of(pod.holds.begin(), pod.holds.end(), IsReserved);
 }
@@ -158,7 +182,8 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
                                         const PodIdentity& pod,
                                         std::int64_t now_ms,
                                         const std::vector<Reservation>& plan,
-                                        Sharing sharing) {
+                                        Sharing sharing,
+                                        const HardwareByNeed& hardware) {
   Decision nothing;
   nothing.kind = DecisionKind::kReserve;
   if (plan.empty()) return nothing;
@@ -176,8 +201,12 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
   auto record = old != nullptr ? std::make_shared<PodRecord>(*old)
                                : NewPod(state, pod, now_ms);
   DEVMGR_RETURN_IF_ERROR(CheckMayReserve(*record));
+  DEVMGR_RETURN_IF_ERROR(CheckNoClash(state, pod.uid, hardware));
   for (const Reservation& planned : plan) {
     DEVMGR_RETURN_IF_ERROR(AddHold(planned, record.get()));
+  }
+  for (DeviceHold& hold : record->holds) {
+    if (IsReserved(hold)) hold.hardware = Of(hardware, hold);
   }
   if (!IsLive(*record)) record->phase = PodPhase::kAllocating;
   return Replace(DecisionKind::kReserve, "plugins are to be asked",
@@ -186,11 +215,13 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
 
 absl::StatusOr<Decision> CommitDevices(
     const State& state, const PodUid& uid, const AllocateAnswers& answers,
-    const std::optional<WithoutClaims>& without_claims) {
+    const std::optional<WithoutClaims>& without_claims,
+    const HardwareByNeed& hardware) {
   const PodRecord* old = state.FindPod(uid);
   if (old == nullptr || !HasReserved(*old)) {
     return AbortedError("pod with UID '{}' has no devices reserved", uid.value);
   }
+  DEVMGR_RETURN_IF_ERROR(CheckNoClash(state, uid, hardware));
   auto record = std::make_shared<PodRecord>(*old);
   for (DeviceHold& hold : record->holds) {
     if (!IsReserved(hold)) continue;
@@ -203,6 +234,7 @@ absl::StatusOr<Decision> CommitDevices(
     hold.phase = ReservationPhase::kCommitted;
     hold.edits = answer->second.edits;
     hold.pre_start = answer->second.pre_start;
+    hold.hardware = Of(hardware, hold);
   }
   const bool is_new = record->phase == PodPhase::kAllocating;
   if (is_new) record->phase = PodPhase::kAdmitted;

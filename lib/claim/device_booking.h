@@ -18,9 +18,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "claim/backing.h"
+#include "claim/held_hardware.h"
 #include "claim/prepare_intent.h"
 #include "device/device.h"
 #include "device/pod_needs.h"
@@ -43,21 +45,31 @@ struct AllocateAnswer {
 /// By container and resource.
 using AllocateAnswers = std::map<device::NeedKey, AllocateAnswer>;
 
+/// Which hardware containers get, by container and resource; of what is missing
+/// nothing is known.
+using HardwareByNeed = std::map<device::NeedKey, device::Hardware>;
+
 /// Is something reserved for the pod that is neither committed nor freed?
 bool HasReserved(const state::PodRecord& pod);
 
 /// Reserves devices for a pod, beside those it holds. The pod need not be
 /// known yet.
-///   Aborted             another pod has taken one of them, or, with
-///                       Sharing::kOneOwner, holds a claim for one of the
-///                       resources: plan again
+///   Aborted             another pod has taken one of them, or its hardware
+///                       by another name, or, with Sharing::kOneOwner, holds a
+///                       claim for one of the resources: plan again
 ///   FailedPrecondition  the pod is rejected, being released, holds claims and
 ///                       has not given back what is reserved, or holds devices
 ///                       of a resource in the same container
 absl::StatusOr<state::Decision> ReserveDevices(
     const state::State& state, const PodIdentity& pod, std::int64_t now_ms,
     const std::vector<device::Reservation>& plan,
-    Sharing sharing = Sharing::kOneOwner);
+    Sharing sharing = Sharing::kOneOwner, const HardwareByNeed& hardware = {});
+
+/// The first of `hardware` that another pod has by another driver or device
+/// plugin, and which need it is of; nothing when there is none.
+std::optional<std::pair<device::NeedKey, HeldHardware>> FindClash(
+    const state::State& state, const PodUid& pod,
+    const HardwareByNeed& hardware);
 
 /// What a pod that has no claims is to have once its plugins have answered.
 struct WithoutClaims {
@@ -68,12 +80,14 @@ struct WithoutClaims {
 /// All plugins have answered: the pod is kAdmitted; or kReady, with its frozen
 /// answer, where nothing else is to be prepared for it: it has no claims, and
 /// `without_claims` is given.
-///   Aborted          the pod has nothing reserved (any more)
+///   Aborted          the pod has nothing reserved (any more), or another pod
+///                    has hardware that the answers turned out to be
 ///   InvalidArgument  there is no answer for something that it has reserved
 absl::StatusOr<state::Decision> CommitDevices(
     const state::State& state, const PodUid& pod,
     const AllocateAnswers& answers,
-    const std::optional<WithoutClaims>& without_claims = std::nullopt);
+    const std::optional<WithoutClaims>& without_claims = std::nullopt,
+    const HardwareByNeed& hardware = {});
 
 /// Frees what the pod has reserved, not what is committed; nothing to do when
 /// it has reserved nothing. `message` says why.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "api/meta.h"
 #include "api/names.h"
@@ -144,9 +145,14 @@ PlannedClaim PlanClaim(const ResourceClaim& claim,
     all.unprepare = all.unprepare && skipped.unprepare;
     planned.network_attached =
         planned.network_attached || IsNetworkAttached(result, objects);
+    const bool shared = result.admin_access || !result.share_id.empty();
+    device::Hardware hardware;
+    if (!shared && options.hardware_of) {
+      hardware =
+          options.hardware_of({result.driver, result.pool, result.device});
+    }
     planned.devices[result.driver].push_back(
-        {result.pool, result.device,
-         result.admin_access || !result.share_id.empty()});
+        {result.pool, result.device, shared, std::move(hardware)});
   }
   const AllocationResult& allocation = *claim.status.allocation;
   if (allocation.results.empty() || options.old_drivers) {

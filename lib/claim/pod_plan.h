@@ -67,6 +67,9 @@ struct PlanOptions {
   /// Of Kubernetes 1.30 and before: what was allocated goes to drivers as a
   /// handle, too.
   bool old_drivers = false;
+  /// Which hardware a device is. Null: of none it is known.
+  std::function<device::Hardware(const state::DeviceKey&)> hardware_of =
+      nullptr;
 };
 
 /// A verdict, and with kAdmit the plan.

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "claim/backing.h"
 #include "claim/claim_machine.h"
 #include "claim/container_answer.h"
 #include "claim/draft.h"
+#include "claim/held_hardware.h"
 #include "claim/replaced_claim.h"
 #include "common/counted.h"
 #include "common/status.h"
@@ -37,8 +39,44 @@ bool FullyPrepared(const ClaimRecord& claim, const std::string& boot_id) {
                       });
 }
 
-/// Makes the pod kReady with its frozen answer if nothing is left to prepare.
-absl::Status FreezeIfDone(Draft& draft, const PodUid& uid,
+/// What the drivers' answers turned out to be is in use by another pod: a Ready
+/// one, or one whose device plugin has answered. Of two that are not Ready
+/// neither waits for the other.
+std::optional<HeldHardware> FindAnsweredElsewhere(const State& state,
+                                                  const Draft& draft,
+                                                  const PodRecord& pod) {
+  const auto is_ready = [&](const PodUid& uid) {
+    const PodRecord* other = draft.Pod(uid);
+    return other != nullptr && other->phase == PodPhase::kReady;
+  };
+  const auto counts = [&](const state::HardwareHolding& holding) {
+    using Kind = state::HardwareHolding::Kind;
+    if (holding.kind == Kind::kPod) {
+      const PodRecord* other = state.FindPod(PodUid{*holding.uid});
+      return other->phase != PodPhase::kAllocating;
+    }
+    if (holding.kind == Kind::kContainer) return true;
+    const ClaimRecord* claim = state.FindClaim(ClaimUid{*holding.uid});
+    return claim != nullptr &&
+           std::any_of(claim->pods.begin(), claim->pods.end(), is_ready);
+  };
+  for (const ClaimUid& uid : pod.claims) {
+    const ClaimRecord* claim = draft.Claim(uid);
+    if (claim == nullptr) continue;
+    for (const auto& [driver, part] : claim->drivers) {
+      for (const state::PreparedDevice& device : part.devices) {
+        auto held = FindHardwareHolder(state, device.hardware,
+                                       {driver, pod.uid, uid.value}, counts);
+        if (held.has_value()) return held;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Makes the pod kReady with its frozen answer if nothing is left to prepare,
+/// and no other pod uses what was prepared.
+absl::Status FreezeIfDone(const State& state, Draft& draft, const PodUid& uid,
                           const std::string& boot_id) {
   PodRecord* pod = draft.EditPod(uid);
   // After the recovery of a damaged ledger: what its containers want, and maybe
@@ -49,6 +87,9 @@ absl::Status FreezeIfDone(Draft& draft, const PodUid& uid,
     if (record == nullptr || !FullyPrepared(*record, boot_id)) {
       return absl::OkStatus();
     }
+  }
+  if (FindAnsweredElsewhere(state, draft, *pod).has_value()) {
+    return absl::OkStatus();
   }
   DEVMGR_ASSIGN_OR_RETURN(pod->answer,
                           AnswerFor(*pod, [&](const ClaimUid& claim) {
@@ -266,7 +307,16 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
   for (const ClaimUid& claim : record->claims) {
     ForgetOtherBoots(draft, claim, boot_id);
   }
-  DEVMGR_RETURN_IF_ERROR(FreezeIfDone(draft, pod.uid, boot_id));
+  DEVMGR_RETURN_IF_ERROR(FreezeIfDone(state, draft, pod.uid, boot_id));
+  if (plan == nullptr || old != nullptr) {
+    // Its drivers have answered; the claims stay its own meanwhile.
+    const PodRecord& booked = *draft.Pod(pod.uid);
+    if (const auto held = FindAnsweredElsewhere(state, draft, booked);
+        booked.phase == PodPhase::kPreparing && held.has_value()) {
+      result.verdict = WaitForHardware("what a driver prepared", *held);
+      return result;
+    }
+  }
   result.decision =
       draft.Finish(DecisionKind::kPrepareIntent, "claims are to be prepared");
   if (plan != nullptr) TakeNames(state, *plan, now_ms, &result.decision);
@@ -303,7 +353,7 @@ Decision RecordPrepared(
     const PodRecord* pod = state.FindPod(uid);
     if (pod != nullptr && pod->phase == PodPhase::kPreparing) {
       // An error is ours, and the pod's next BookPod returns it.
-      FreezeIfDone(draft, uid, boot_id).IgnoreError();
+      FreezeIfDone(state, draft, uid, boot_id).IgnoreError();
     }
   }
   return draft.Finish(DecisionKind::kPrepareResult,

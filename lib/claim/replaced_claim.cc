@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "claim/claim_machine.h"
+#include "claim/held_hardware.h"
 
 namespace devmgr::claim {
 namespace {
@@ -66,6 +67,26 @@ Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
   return {};
 }
 
+/// Another driver, or a device plugin, gave the same hardware to a pod. A pod
+/// that has the claim keeps it.
+Verdict CheckNotElsewhere(const State& state, const PlannedClaim& planned,
+                          const PodUid& pod) {
+  const ClaimRecord* record = state.FindClaim(planned.uid);
+  if (record != nullptr && record->pods.contains(pod)) return {};
+  for (const auto& [driver, devices] : planned.devices) {
+    for (const state::AllocatedDevice& device : devices) {
+      const auto held = FindHardwareHolder(state, device.hardware,
+                                           {driver, pod, planned.uid.value});
+      if (!held.has_value()) continue;
+      return WaitForHardware(
+          fmt::format("device {}/{} of driver {} of ResourceClaim {}",
+                      device.pool, device.device, driver, planned.name.name),
+          *held);
+    }
+  }
+  return {};
+}
+
 /// A pod that has the claim keeps it, however many have it.
 Verdict CheckNotTaken(const State& state, const ClaimRecord& claim,
                       const PlannedClaim& planned, const PodUid& pod) {
@@ -107,6 +128,10 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
   if (const Verdict owed = CheckNotOwed(state, planned);
       owed.kind != Verdict::Kind::kAdmit) {
     return owed;
+  }
+  if (Verdict elsewhere = CheckNotElsewhere(state, planned, pod);
+      elsewhere.kind != Verdict::Kind::kAdmit) {
+    return elsewhere;
   }
   const ClaimRecord* record = state.FindClaim(planned.uid);
   if (record == nullptr) return {};

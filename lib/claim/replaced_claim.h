@@ -15,6 +15,7 @@ namespace devmgr::claim {
 
 /// May a pod reference this claim now? Waits while it is being unprepared,
 /// while an older claim of its name, or one that is owed, holds what it needs,
+/// while another driver or a device plugin gave its hardware to another pod,
 /// and while as many pods have it as may.
 Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned,
                      const PodUid& pod, const std::string& boot_id);

@@ -6,6 +6,7 @@
 
 #include <devmgr/types.h>
 
+#include <cstdint>
 #include <string>
 #include <tuple>
 
@@ -54,6 +55,33 @@ struct ByDevice {
   }
   friend bool operator==(const ByDevice& a, const ByDevice& b) {
     return a.claim->uid == b.claim->uid && a.Key() == b.Key();
+  }
+};
+
+/// An identity of hardware, and a record that keeps it from others.
+struct HardwareHolding {
+  enum class Kind : std::uint8_t { kPod, kClaim, kLocalClaim, kContainer };
+  const device::PhysicalIdentity* identity;
+  Kind kind;
+  const std::string* uid;    ///< Of the pod or claim; ID of a container.
+  const std::string* owner;  ///< Resource or driver; empty of a container.
+  bool part;                 ///< As in device::Hardware.
+
+  friend bool operator<(const HardwareHolding& a, const HardwareHolding& b) {
+    return std::tie(*a.identity, a.kind, *a.uid, *a.owner, a.part) <
+           std::tie(*b.identity, b.kind, *b.uid, *b.owner, b.part);
+  }
+  friend bool operator<(const HardwareHolding& a,
+                        const device::PhysicalIdentity& b) {
+    return *a.identity < b;
+  }
+  friend bool operator<(const device::PhysicalIdentity& a,
+                        const HardwareHolding& b) {
+    return a < *b.identity;
+  }
+  friend bool operator==(const HardwareHolding& a, const HardwareHolding& b) {
+    return std::tie(*a.identity, a.kind, *a.uid, *a.owner, a.part) ==
+           std::tie(*b.identity, b.kind, *b.uid, *b.owner, b.part);
   }
 };
 

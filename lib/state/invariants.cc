@@ -35,6 +35,7 @@ class Checker {
     CheckDevices();
     CheckHolders();
     CheckLocalClaims();
+    CheckHardware();
     CheckIdentities();
     CheckNames();
     return std::move(violations_);
@@ -209,6 +210,37 @@ class Checker {
           "{} devices are held by foreign containers, {} are found by "
           "name",
           held.size(), state_.foreign_devices.size());
+    }
+  }
+
+  /// The index has what the records say, and points into them.
+  void CheckHardware() {
+    using Kind = HardwareHolding::Kind;
+    decltype(state_.hardware_holdings) held;
+    const auto add = [&](Kind kind, const std::string& uid,
+                         const auto& record) {
+      for (const auto& [owner, hardware] : HardwareOf(record)) {
+        for (const auto& identity : hardware->identities) {
+          held.insert({&identity, kind, &uid, owner, hardware->part});
+        }
+      }
+    };
+    for (const auto& [uid, pod] : state_.pods) {
+      add(Kind::kPod, pod->uid.value, *pod);
+    }
+    for (const auto& [uid, claim] : state_.claims) {
+      add(Kind::kClaim, claim->uid.value, *claim);
+    }
+    for (const auto& [uid, claim] : state_.local_claims) {
+      add(Kind::kLocalClaim, claim->uid.value, *claim);
+    }
+    for (const auto& [id, holder] : state_.foreign_holders) {
+      add(Kind::kContainer, holder->id.value, *holder);
+    }
+    if (!(held == state_.hardware_holdings)) {
+      Violation(
+          "{} identities of hardware are held, {} are found by their text",
+          held.size(), state_.hardware_holdings.size());
     }
   }
 

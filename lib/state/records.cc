@@ -53,6 +53,42 @@ std::set<DeviceKey> OwnDevices(const ClaimRecord& claim) {
   return own;
 }
 
+std::vector<OwnedHardware> HardwareOf(const ClaimRecord& claim) {
+  std::vector<OwnedHardware> all;
+  for (const auto& [driver, record] : claim.drivers) {
+    for (const AllocatedDevice& device : record.allocated) {
+      if (!device.hardware.empty()) all.push_back({&driver, &device.hardware});
+    }
+    for (const PreparedDevice& device : record.devices) {
+      if (!device.hardware.empty()) all.push_back({&driver, &device.hardware});
+    }
+  }
+  return all;
+}
+
+std::vector<OwnedHardware> HardwareOf(const PodRecord& pod) {
+  std::vector<OwnedHardware> all;
+  for (const DeviceHold& hold : pod.holds) {
+    if (!hold.Holds() || hold.hardware.empty()) continue;
+    all.push_back({&hold.resource.value, &hold.hardware});
+  }
+  return all;
+}
+
+std::vector<OwnedHardware> HardwareOf(const ForeignHolderRecord& holder) {
+  static const std::string kNoOwner;
+  if (!holder.Holds() || holder.hardware.empty()) return {};
+  return {{&kNoOwner, &holder.hardware}};
+}
+
+std::vector<OwnedHardware> HardwareOf(const LocalClaimRecord& claim) {
+  std::vector<OwnedHardware> all;
+  for (const DeviceHardware& device : claim.hardware) {
+    all.push_back({&std::get<0>(device.device), &device.hardware});
+  }
+  return all;
+}
+
 std::vector<device::Reservation> ReservationsOf(const PodRecord& pod) {
   std::vector<device::Reservation> reservations;
   for (const DeviceHold& hold : pod.holds) {
@@ -161,7 +197,8 @@ bool operator==(const LocalClaimRecord& a, const LocalClaimRecord& b) {
       (a.object != nullptr && b.object != nullptr && *a.object == *b.object);
   return same_object && a.uid == b.uid && a.origin == b.origin &&
          a.counters == b.counters && a.pod == b.pod &&
-         a.pod_claim == b.pod_claim && a.mappings == b.mappings;
+         a.pod_claim == b.pod_claim && a.mappings == b.mappings &&
+         a.hardware == b.hardware;
 }
 
 std::string HolderText(const ForeignHolderRecord& holder) {

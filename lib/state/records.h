@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/hardware.h"
 #include "device/reservation.h"
 
 namespace devmgr {
@@ -53,6 +54,8 @@ struct PreparedDevice {
   std::string device;
   std::vector<std::string> cdi_device_ids;
   std::string share_id;  ///< Empty when absent.
+  /// By the device nodes behind `cdi_device_ids`, where they were looked at.
+  device::Hardware hardware = {};
   friend bool operator==(const PreparedDevice&,
                          const PreparedDevice&) = default;
 };
@@ -62,6 +65,8 @@ struct AllocatedDevice {
   std::string pool;
   std::string device;
   bool shared = false;  ///< Others may have it, too: admin access, a share.
+  /// By what its driver had published of it. None of a shared device.
+  device::Hardware hardware = {};
   friend bool operator==(const AllocatedDevice&,
                          const AllocatedDevice&) = default;
 };
@@ -137,6 +142,8 @@ struct DeviceHold {
   device::ContainerEdits edits;  ///< The plugin's answer, with kCommitted.
   /// The plugin is to be asked before each start of the container.
   bool pre_start = false;
+  /// By the IDs of `devices`, and by the device nodes of `edits`.
+  device::Hardware hardware = {};
   /// False: `devices` are only what it had.
   bool Holds() const { return phase != device::ReservationPhase::kReleased; }
   friend bool operator==(const DeviceHold&, const DeviceHold&) = default;
@@ -238,6 +245,9 @@ struct PodRecord {
 };
 bool operator==(const PodRecord& a, const PodRecord& b);
 
+struct ForeignHolderRecord;
+struct LocalClaimRecord;
+
 /// It references its claims: it is being prepared, or Ready.
 bool IsLive(const PodRecord& pod);
 
@@ -247,6 +257,19 @@ bool IsUnpreparing(const ClaimRecord& claim);
 /// Devices that the claim has for itself: as allocated, and where that is not
 /// known as its drivers answered.
 std::set<DeviceKey> OwnDevices(const ClaimRecord& claim);
+
+/// Hardware, and the resource or driver by which it is had. Points into a
+/// record.
+struct OwnedHardware {
+  const std::string* owner;
+  const device::Hardware* hardware;
+};
+/// What a record keeps from others, as far as it is known; of a foreign holder
+/// by no owner.
+std::vector<OwnedHardware> HardwareOf(const ClaimRecord& claim);
+std::vector<OwnedHardware> HardwareOf(const PodRecord& pod);
+std::vector<OwnedHardware> HardwareOf(const ForeignHolderRecord& holder);
+std::vector<OwnedHardware> HardwareOf(const LocalClaimRecord& claim);
 
 /// What the pod holds of device plugins, as the rooms that decide see it.
 std::vector<device::Reservation> ReservationsOf(const PodRecord& pod);
@@ -312,6 +335,7 @@ struct ForeignHolderRecord {
   std::string freed;
   /// Boot in which it was found: no container outlives it.
   std::string boot_id = {};
+  device::Hardware hardware = {};  ///< Of all that it has.
   bool Holds() const { return freed.empty(); }
   friend bool operator==(const ForeignHolderRecord&,
                          const ForeignHolderRecord&) = default;
@@ -341,6 +365,14 @@ struct DeviceCounters {
                          const DeviceCounters&) = default;
 };
 
+/// The hardware of a device that a claim was given.
+struct DeviceHardware {
+  DeviceKey device;
+  device::Hardware hardware;
+  friend bool operator==(const DeviceHardware&,
+                         const DeviceHardware&) = default;
+};
+
 /// A claim that this node has made, or allocated, for pods of its own: what a
 /// control plane keeps in an API server.
 struct LocalClaimRecord {
@@ -354,6 +386,9 @@ struct LocalClaimRecord {
   std::string pod_claim = {};  ///< Entry of its `resourceClaims`: kTemplate.
   /// Which request serves which container: kExtendedResources.
   std::vector<ContainerExtendedResourceRequest> mappings = {};
+  /// Of its allocation; without shared devices, and those of which nothing is
+  /// known.
+  std::vector<DeviceHardware> hardware = {};
 };
 bool operator==(const LocalClaimRecord& a, const LocalClaimRecord& b);
 

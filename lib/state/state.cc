@@ -64,6 +64,17 @@ bool EraseNamed(PersistentMap<Uid, std::shared_ptr<const Record>>& map,
   return true;
 }
 
+const std::string& UidTextOf(const PodRecord& pod) { return pod.uid.value; }
+const std::string& UidTextOf(const ClaimRecord& claim) {
+  return claim.uid.value;
+}
+const std::string& UidTextOf(const ForeignHolderRecord& holder) {
+  return holder.id.value;
+}
+const std::string& UidTextOf(const LocalClaimRecord& claim) {
+  return claim.uid.value;
+}
+
 }  // namespace
 
 bool operator==(const State& a, const State& b) {
@@ -77,14 +88,40 @@ bool operator==(const State& a, const State& b) {
          SameRecords(a.local_claims, b.local_claims);
 }
 
+template <typename Record>
+void State::IndexHardware(HardwareHolding::Kind kind, const Record& record) {
+  const std::string& uid = UidTextOf(record);
+  for (const auto& [owner, hardware] : HardwareOf(record)) {
+    for (const device::PhysicalIdentity& identity : hardware->identities) {
+      hardware_holdings.insert({&identity, kind, &uid, owner, hardware->part});
+    }
+  }
+}
+
+template <typename Record>
+void State::ForgetHardware(HardwareHolding::Kind kind, const Record* record) {
+  if (record == nullptr) return;
+  const std::string& uid = UidTextOf(*record);
+  for (const auto& [owner, hardware] : HardwareOf(*record)) {
+    for (const device::PhysicalIdentity& identity : hardware->identities) {
+      hardware_holdings.erase(
+          HardwareHolding{&identity, kind, &uid, owner, hardware->part});
+    }
+  }
+}
+
 void State::Put(std::shared_ptr<const PodRecord> pod) {
   ForgetHolds(FindPod(pod->uid));
   IndexHolds(*pod);
+  ForgetHardware(HardwareHolding::Kind::kPod, FindPod(pod->uid));
+  IndexHardware(HardwareHolding::Kind::kPod, *pod);
   PutNamed(pods, pod_names, std::move(pod));
 }
 
 void State::Put(std::shared_ptr<const ClaimRecord> claim) {
   ForgetDevices(FindClaim(claim->uid));
+  ForgetHardware(HardwareHolding::Kind::kClaim, FindClaim(claim->uid));
+  IndexHardware(HardwareHolding::Kind::kClaim, *claim);
   for (const auto& [driver, record] : claim->drivers) {
     for (const PreparedDevice& device : record.devices) {
       device_claims.insert({&driver, &device, claim.get()});
@@ -120,6 +157,8 @@ void State::Put(std::shared_ptr<const SourceRecord> source) {
 
 void State::Put(std::shared_ptr<const ForeignHolderRecord> holder) {
   ForgetDevices(FindHolder(holder->id));
+  ForgetHardware(HardwareHolding::Kind::kContainer, FindHolder(holder->id));
+  IndexHardware(HardwareHolding::Kind::kContainer, *holder);
   if (holder->Holds()) {
     for (const auto& [resource, device] : holder->devices) {
       foreign_devices.insert({resource, device, holder->id});
@@ -130,6 +169,9 @@ void State::Put(std::shared_ptr<const ForeignHolderRecord> holder) {
 }
 
 void State::Put(std::shared_ptr<const LocalClaimRecord> claim) {
+  ForgetHardware(HardwareHolding::Kind::kLocalClaim,
+                 FindLocalClaim(claim->uid));
+  IndexHardware(HardwareHolding::Kind::kLocalClaim, *claim);
   LocalClaimUid uid = claim->uid;
   local_claims.insert_or_assign(std::move(uid), std::move(claim));
 }
@@ -181,11 +223,13 @@ void State::ForgetHolds(const PodRecord* pod) {
 
 bool State::Erase(const PodUid& uid) {
   ForgetHolds(FindPod(uid));
+  ForgetHardware(HardwareHolding::Kind::kPod, FindPod(uid));
   return EraseNamed(pods, pod_names, uid);
 }
 
 bool State::Erase(const ClaimUid& uid) {
   ForgetDevices(FindClaim(uid));
+  ForgetHardware(HardwareHolding::Kind::kClaim, FindClaim(uid));
   return EraseNamed(claims, claim_names, uid);
 }
 
@@ -201,10 +245,12 @@ bool State::Erase(const SourceKey& source) { return sources.erase(source) > 0; }
 
 bool State::Erase(const ContainerId& id) {
   ForgetDevices(FindHolder(id));
+  ForgetHardware(HardwareHolding::Kind::kContainer, FindHolder(id));
   return foreign_holders.erase(id) > 0;
 }
 
 bool State::Erase(const LocalClaimUid& uid) {
+  ForgetHardware(HardwareHolding::Kind::kLocalClaim, FindLocalClaim(uid));
   return local_claims.erase(uid) > 0;
 }
 

@@ -51,6 +51,8 @@ struct State {
   /// has no pod for.
   PersistentSet<std::tuple<ResourceName, DeviceId, ContainerId>>
       foreign_devices;
+  /// Hardware by its identities, and what holds it.
+  PersistentSet<HardwareHolding> hardware_holdings;
 
   void Put(std::shared_ptr<const PodRecord> pod);
   void Put(std::shared_ptr<const ClaimRecord> claim);
@@ -121,6 +123,10 @@ struct State {
   void ForgetHolds(const PodRecord* pod);
   void ForgetDevices(const ClaimRecord* claim);
   void ForgetDevices(const ForeignHolderRecord* holder);
+  template <typename Record>
+  void IndexHardware(HardwareHolding::Kind kind, const Record& record);
+  template <typename Record>
+  void ForgetHardware(HardwareHolding::Kind kind, const Record* record);
 };
 /// Compares contents, not addresses.
 bool operator==(const State& a, const State& b);

@@ -119,6 +119,13 @@ TEST(CodecTest, ForeignHoldersMayNotBeIgnored) {
   }
 }
 
+device::Hardware Card(bool part = false) {
+  device::Hardware hardware;
+  hardware.Add(device::PciIdentity("0000:3b:00.0"));
+  hardware.part = part;
+  return hardware;
+}
+
 TEST(CodecTest, KeepsClaimsOfThisNode) {
   const state::LocalClaimRecord claim = state::MakeLocalClaim("c1");
   EXPECT_EQ(**DecodeLocalClaim(EncodeLocalClaim(claim), "key"), claim);
@@ -128,6 +135,29 @@ TEST(CodecTest, KeepsClaimsOfThisNode) {
   of_template.mappings.clear();
   EXPECT_EQ(**DecodeLocalClaim(EncodeLocalClaim(of_template), "key"),
             of_template);
+  state::LocalClaimRecord of_hardware = claim;
+  of_hardware.hardware = {{{"d", "pool", "gpu-0"}, Card(/*part=*/true)}};
+  EXPECT_EQ(**DecodeLocalClaim(EncodeLocalClaim(of_hardware), "key"),
+            of_hardware);
+}
+
+TEST(CodecTest, KeepsWhichHardwareIsHeld) {
+  state::ClaimRecord claim;
+  claim.uid.value = "c1";
+  state::DriverRecord& driver = claim.drivers["d"];
+  driver.phase = state::DriverPhase::kPrepared;
+  driver.allocated = {{"pool", "gpu-0", false, Card()}};
+  driver.devices = {{{"r"}, "pool", "gpu-0", {"v/c=0"}, "", Card()}};
+  EXPECT_EQ(**DecodeClaim(EncodeClaim(claim), "key"), claim);
+  state::PodRecord pod;
+  pod.uid.value = "p1";
+  pod.holds.resize(1);
+  pod.holds[0].hardware = Card();
+  EXPECT_EQ(**DecodePod(EncodePod(pod), "key"), pod);
+  state::ForeignHolderRecord holder;
+  holder.id.value = "0123";
+  holder.hardware = Card(/*part=*/true);
+  EXPECT_EQ(**DecodeHolder(EncodeHolder(holder), "key"), holder);
 }
 
 TEST(CodecTest, NamesTheRecordOfABadClaimOfThisNode) {

@@ -98,8 +98,7 @@ TEST(HardwareTest, PartsShareTheirHardware) {
   device.attributes.emplace("pciAddress", SharedText("3b:00.0"));
   DeviceCounterConsumption counters;
   counters.counter_set = "gpu-0";
-  device.consumes_counters =
-      RareVector<DeviceCounterConsumption>({std::move(counters)});
+  device.consumes_counters = RareVector<DeviceCounterConsumption>{counters};
   const Hardware by_counters = HardwareOf(device, {});
   EXPECT_TRUE(by_parent.part);
   EXPECT_TRUE(by_counters.part);
@@ -156,16 +155,20 @@ TEST(HardwareTest, ControlNodesAreNoHardware) {
 TEST(HardwareTest, NodesOfAGraphicsCardAreOne) {
   const std::string gpu = "/devices/pci0000:00/0000:00:01.0/0000:3b:00.0";
   const Hardware card =
-      HardwareOf({{"/dev/dri/card1", "c", 226, 1, gpu}}, HardwareOptions());
+      HardwareOf(std::vector<NodeFacts>{{"/dev/dri/card1", "c", 226, 1, gpu}},
+                 HardwareOptions());
   const Hardware render = HardwareOf(
-      {{"/dev/dri/renderD128", "c", 226, 128, gpu}}, HardwareOptions());
+      std::vector<NodeFacts>{{"/dev/dri/renderD128", "c", 226, 128, gpu}},
+      HardwareOptions());
   ASSERT_NE(FindClash(card, render), nullptr);
   EXPECT_EQ(FindClash(card, render)->text, "pci:0000:3b:00.0");
   const std::string soc = "/devices/platform/soc/3d00000.gpu";
   const Hardware soc_card =
-      HardwareOf({{"/dev/dri/card0", "c", 226, 0, soc}}, HardwareOptions());
+      HardwareOf(std::vector<NodeFacts>{{"/dev/dri/card0", "c", 226, 0, soc}},
+                 HardwareOptions());
   const Hardware soc_render = HardwareOf(
-      {{"/dev/dri/renderD129", "c", 226, 129, soc}}, HardwareOptions());
+      std::vector<NodeFacts>{{"/dev/dri/renderD129", "c", 226, 129, soc}},
+      HardwareOptions());
   ASSERT_NE(FindClash(soc_card, soc_render), nullptr);
   EXPECT_EQ(FindClash(card, soc_card), nullptr);
 }
@@ -173,11 +176,13 @@ TEST(HardwareTest, NodesOfAGraphicsCardAreOne) {
 // Several ports or disks hang on one controller.
 TEST(HardwareTest, ADiskIsNotItsController) {
   const std::string controller = "/devices/pci0000:00/0000:00:1f.2";
-  EXPECT_THAT(TextsOf(HardwareOf({{"/dev/sda", "b", 8, 0, controller}},
-                                 HardwareOptions())),
+  EXPECT_THAT(TextsOf(HardwareOf(
+                  std::vector<NodeFacts>{{"/dev/sda", "b", 8, 0, controller}},
+                  HardwareOptions())),
               ElementsAre("node:b8:0"));
   EXPECT_THAT(TextsOf(HardwareOf(
-                  {{"/dev/ttyS0", "c", 4, 64, "/devices/platform/serial8250"}},
+                  std::vector<NodeFacts>{{"/dev/ttyS0", "c", 4, 64,
+                                          "/devices/platform/serial8250"}},
                   HardwareOptions())),
               ElementsAre("node:c4:64"));
 }
