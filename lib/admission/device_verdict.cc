@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "claim/held_hardware.h"
 #include "claim/prepare_intent.h"
 #include "common/enum_names.h"
 #include "common/peer_status.h"
@@ -58,6 +59,10 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
     return waits;
   }
   wait.kind = Verdict::Kind::kReject;
+  // The kubelet has no word for that.
+  if (wait.reason == claim::kDeviceHeldElsewhere) {
+    return {std::move(wait), std::nullopt};
+  }
   wait.reason = kUnexpectedAdmissionError;
   wait.message =
       fmt::format("Allocate failed due to {}, which is unexpected", cause);
@@ -78,12 +83,14 @@ Remedy RemedyFor(const Shortage& shortage) {
 DeviceVerdict JudgeShortage(const Shortage& shortage,
                             const DevicePolicy& policy,
                             std::chrono::milliseconds waited) {
-  return WaitOrReject({Verdict::Kind::kWait,
-                       std::string(WaitReason(shortage.kind)),
-                       device::ShortageText(shortage),
-                       {{WaitingFor::Kind::kResource, shortage.resource}}},
-                      device::KubeletShortageText(shortage),
-                      RemedyFor(shortage), policy, waited);
+  return WaitOrReject(
+      {Verdict::Kind::kWait,
+       shortage.held_elsewhere ? std::string(claim::kDeviceHeldElsewhere)
+                               : std::string(WaitReason(shortage.kind)),
+       device::ShortageText(shortage),
+       {{WaitingFor::Kind::kResource, shortage.resource}}},
+      device::KubeletShortageText(shortage), RemedyFor(shortage), policy,
+      waited);
 }
 
 }  // namespace

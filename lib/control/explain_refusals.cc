@@ -18,8 +18,17 @@ using allocator::RequestRefusals;
 
 constexpr std::size_t kMostHolders = 5;
 
+using Elsewhere = std::map<std::string, claim::HeldHardware>;
+
 /// The pods that the claim is reserved for, or the claim when none is.
-std::string HolderOf(const std::string& claim, const ObjectSnapshot& objects) {
+std::string HolderOf(const std::string& claim, const ObjectSnapshot& objects,
+                     const Elsewhere& elsewhere) {
+  if (const auto held = elsewhere.find(claim); held != elsewhere.end()) {
+    const claim::HeldHardware& hardware = held->second;
+    return fmt::format("{}, as {}{}", hardware.holder,
+                       device::IdentityText(hardware.identity),
+                       hardware.owner.empty() ? "" : " of " + hardware.owner);
+  }
   const std::size_t slash = claim.find('/');
   if (slash == std::string::npos) return claim;
   const ObjectName name{claim.substr(0, slash), claim.substr(slash + 1)};
@@ -36,11 +45,11 @@ std::string HolderOf(const std::string& claim, const ObjectSnapshot& objects) {
 }
 
 std::string Holders(const RequestRefusals& request,
-                    const ObjectSnapshot& objects) {
+                    const ObjectSnapshot& objects, const Elsewhere& elsewhere) {
   std::set<std::string> holders;
   for (const DeviceRefusal& device : request.devices) {
     if (device.reason == Refusal::kBusy) {
-      holders.insert(HolderOf(device.detail, objects));
+      holders.insert(HolderOf(device.detail, objects, elsewhere));
     }
   }
   std::vector<std::string> shown;
@@ -55,7 +64,7 @@ std::string Holders(const RequestRefusals& request,
 }
 
 std::string TextOf(const RequestRefusals& request,
-                   const ObjectSnapshot& objects) {
+                   const ObjectSnapshot& objects, const Elsewhere& elsewhere) {
   std::string text =
       fmt::format("claim {}, request {}: {} wanted, {} found", request.claim,
                   request.request,
@@ -67,7 +76,8 @@ std::string TextOf(const RequestRefusals& request,
     std::string part =
         fmt::format("{} {}", count, allocator::RefusalName(reason));
     if (reason == Refusal::kBusy) {
-      part += fmt::format(" (held by {})", Holders(request, objects));
+      part +=
+          fmt::format(" (held by {})", Holders(request, objects, elsewhere));
     }
     reasons.push_back(std::move(part));
   }
@@ -77,13 +87,29 @@ std::string TextOf(const RequestRefusals& request,
 
 }  // namespace
 
+std::vector<const claim::HeldHardware*> HoldersElsewhere(
+    const allocator::Outcome& outcome, const Elsewhere& elsewhere) {
+  std::set<std::string> names;
+  for (const RequestRefusals& request : outcome.refusals) {
+    for (const DeviceRefusal& device : request.devices) {
+      if (device.reason == Refusal::kBusy) names.insert(device.detail);
+    }
+  }
+  std::vector<const claim::HeldHardware*> holders;
+  for (const auto& [name, held] : elsewhere) {
+    if (names.contains(name)) holders.push_back(&held);
+  }
+  return holders;
+}
+
 std::string RefusalText(const allocator::Outcome& outcome,
-                        const ObjectSnapshot& objects) {
+                        const ObjectSnapshot& objects,
+                        const Elsewhere& elsewhere) {
   std::vector<std::string> parts;
   if (!outcome.message.empty()) parts.push_back(outcome.message);
   for (const RequestRefusals& request : outcome.refusals) {
     if (request.found < request.wanted) {
-      parts.push_back(TextOf(request, objects));
+      parts.push_back(TextOf(request, objects, elsewhere));
     }
   }
   if (parts.empty()) parts.emplace_back("no device can be allocated now");

@@ -168,6 +168,7 @@ class ClaimProvider::Attempt {
       allocator::Allocation& from = allocations[i];
       from.allocation.allocation_timestamp = api::TimestampOf(input_.now_ms);
       claim = Allocate(std::move(claim), std::move(from.allocation));
+      records_[open_[i]].hardware = HardwareOf(*claim.status.allocation);
       for (allocator::DeviceCharge& charge : from.charges) {
         records_[open_[i]].counters.push_back(
             {{charge.device.driver, charge.device.pool, charge.device.device},
@@ -193,6 +194,9 @@ class ClaimProvider::Attempt {
   RefusedClaims Refused() const;
 
  private:
+  /// What the claim keeps from others by its hardware.
+  std::vector<state::DeviceHardware> HardwareOf(
+      const AllocationResult& allocation) const;
   void Add(ResourceClaim claim, LocalClaimRecord record) {
     const bool twice = std::any_of(
         claims_.begin(), claims_.end(), [&](const ResourceClaim& other) {
@@ -231,6 +235,20 @@ class ClaimProvider::Attempt {
   std::vector<std::size_t> open_;  ///< Those to be allocated.
   bool lacks_ = false;             ///< Admission says what.
 };
+
+std::vector<state::DeviceHardware> ClaimProvider::Attempt::HardwareOf(
+    const AllocationResult& allocation) const {
+  std::vector<state::DeviceHardware> all;
+  if (input_.hardware == nullptr) return all;
+  for (const DeviceRequestAllocationResult& result : allocation.results) {
+    if (result.admin_access || !result.share_id.empty()) continue;
+    state::DeviceKey device(result.driver, result.pool, result.device);
+    device::Hardware hardware = input_.hardware->Find(device);
+    if (hardware.empty()) continue;
+    all.push_back({std::move(device), std::move(hardware)});
+  }
+  return all;
+}
 
 void ClaimProvider::Attempt::Use(const std::string& name) {
   const ObjectName full_name{pod_.metadata.ns, name};
@@ -347,11 +365,17 @@ bool ClaimProvider::IsSame(const FreeDevices& failed_on,
 
 Verdict ClaimProvider::WhyNone(const allocator::Outcome& outcome,
                                const Attempt& attempt,
-                               const ProvideInput& input) const {
+                               const ProvideInput& input,
+                               const HeldElsewhere::Holders& elsewhere) const {
   const RefusedClaims refused = attempt.Refused();
   Verdict wait{Verdict::Kind::kWait, kCannotAllocate,
-               RefusalText(outcome, input.objects),
+               RefusalText(outcome, input.objects, elsewhere),
                ObstaclesOf(refused, input.objects.device_classes, outcome)};
+  for (const claim::HeldHardware* held : HoldersElsewhere(outcome, elsewhere)) {
+    wait.reason = claim::kDeviceHeldElsewhere;
+    wait.waiting_for.insert(wait.waiting_for.end(), held->waiting_for.begin(),
+                            held->waiting_for.end());
+  }
   const auto drivers = DriversOf(refused, input.objects.device_classes);
   for (const std::string& driver : inventory_.left_out()) {
     if (drivers.count(driver) == 0 &&
@@ -386,8 +410,12 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   if (attempt.IsEmpty()) return Provision();
   const auto open = attempt.Open();
   if (open.empty()) return attempt.Finish();
-  const allocator::AllocatedState& held =
-      held_.Follow(input.state, input.objects);
+  HeldElsewhere::Devices devices{held_.Follow(input.state, input.objects), {}};
+  if (input.hardware != nullptr) {
+    input.hardware->Follow(input.objects.resource_slices);
+    devices = elsewhere_.Follow(input.state, *input.hardware, devices.held,
+                                PodUid{pod.metadata.uid});
+  }
   std::vector<const DeviceClass*> classes;
   for (const auto& [name, item] : input.objects.device_classes) {
     classes.push_back(item.get());
@@ -397,7 +425,7 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   options.explain = true;
   options.selectors = &selectors_;
   allocator::Outcome outcome =
-      allocator::Allocate(inventory, classes, held, open, options);
+      allocator::Allocate(inventory, classes, devices.held, open, options);
   if (outcome.result == allocator::Result::kInterrupted) {
     return UnavailableError(
         "the search for devices was given up after {}: the claims of the pod "
@@ -406,7 +434,7 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   }
   if (outcome.result != allocator::Result::kSolved) {
     return Provision{
-        WhyNone(outcome, attempt, input),
+        WhyNone(outcome, attempt, input, devices.holders),
         {},
         {},
         FreeNow(DriversOf(attempt.Refused(), input.objects.device_classes))};

@@ -20,7 +20,9 @@
 #include "allocator/allocator.h"
 #include "allocator/features.h"
 #include "cel/selector_cache.h"
+#include "claim/published_hardware.h"
 #include "control/held_devices.h"
+#include "control/held_elsewhere.h"
 #include "control/local_inventory.h"
 #include "state/decision.h"
 #include "state/state.h"
@@ -46,6 +48,8 @@ struct ProvideInput {
   bool extended_resources = true;  ///< Feature gate DRAExtendedResource.
   std::int64_t now_ms = 0;
   std::function<std::uint64_t()> random;  ///< For UIDs and names.
+  /// Of the slices of `objects`. Null: nothing is known of any hardware.
+  claim::PublishedHardware* hardware = nullptr;
 };
 
 /// What could be had of drivers at a moment: by driver, or
@@ -90,7 +94,8 @@ class ClaimProvider {
   class Attempt;
   FreeDevices FreeNow(const std::set<std::string>& drivers) const;
   Verdict WhyNone(const allocator::Outcome& outcome, const Attempt& attempt,
-                  const ProvideInput& input) const;
+                  const ProvideInput& input,
+                  const HeldElsewhere::Holders& elsewhere) const;
 
   static constexpr std::size_t kSelectors = 1'000;  ///< Kept compiled.
 
@@ -98,6 +103,7 @@ class ClaimProvider {
   cel::SelectorCache selectors_;
   LocalInventory inventory_;
   HeldDevices held_;
+  HeldElsewhere elsewhere_;
 };
 
 }  // namespace devmgr::control

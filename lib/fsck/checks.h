@@ -31,6 +31,9 @@ std::vector<Finding> CheckMissingSpecs(const Input& input);
 std::vector<Finding> CheckOrphanedSpecs(const Input& input);
 std::vector<Finding> CheckConflictingSpecs(const Input& input);
 
+// Hardware with several names.
+std::vector<Finding> CheckSharedHardware(const Input& input);
+
 // Against the device plugins.
 std::vector<Finding> CheckHeldDevices(const Input& input);
 std::vector<Finding> CheckAbsentPlugins(const Input& input);

@@ -15,9 +15,10 @@ namespace {
 constexpr Check kChecks[] = {
     CheckInvariants,       CheckAnswers,  // the ledger
     CheckUnreadableSpecs,  CheckMissingSpecs,  CheckOrphanedSpecs,
-    CheckConflictingSpecs,                                    // CDI directories
-    CheckHeldDevices,      CheckAbsentPlugins,                // device plugins
-    CheckAbsentDrivers,    CheckRefusals,      CheckGonePods  // drivers, source
+    CheckConflictingSpecs,                      // CDI directories
+    CheckHeldDevices,      CheckAbsentPlugins,  // device plugins
+    CheckSharedHardware,   CheckAbsentDrivers, CheckRefusals,
+    CheckGonePods  // drivers, source
 };
 
 /// The decision of a repair, or nothing when there is nothing left to do.

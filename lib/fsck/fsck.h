@@ -28,6 +28,12 @@ namespace devmgr::fsck {
 /// Of the held devices of a resource those that its plugin lists, by ID.
 using PluginView = std::map<std::string, device::Health>;
 
+/// Devices of several drivers or device plugins that are one piece of hardware.
+struct Overlap {
+  std::string identity;           ///< For people.
+  std::set<std::string> devices;  ///< `driver/pool/device`, `resource/ID`.
+};
+
 /// What only a running manager knows.
 struct RunningView {
   std::set<std::string> registered;  ///< Drivers, by name.
@@ -42,6 +48,7 @@ struct RunningView {
   /// By claim: its pods of which no container runs with it, though they were
   /// Ready in this boot. Claims whose specs were not missed may be left out.
   std::map<ClaimUid, std::set<PodUid>> idle_pods;
+  std::vector<Overlap> overlaps = {};
 };
 
 /// Which CDI devices were made for which claims, be they released by now.

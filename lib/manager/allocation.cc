@@ -70,6 +70,7 @@ void Manager::StartLocalClaims() {
   };
   parts.random = [bits = std::make_shared<std::mt19937_64>(
                       std::random_device()())] { return (*bits)(); };
+  if (options_.hardware.one_holder) parts.hardware = hardware_.get();
   parts.on_decided = [this](const PodUid& pod) {
     if (actuator_ != nullptr) actuator_->OnClaimsDecided(pod);
   };

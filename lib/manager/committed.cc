@@ -129,6 +129,14 @@ void Manager::WakePods(const Changes& changes) {
     const std::vector<WaitingFor> more = local_claims_->Freed(changes);
     freed.insert(freed.end(), more.begin(), more.end());
   }
+  for (const auto& [before, now] : changes.holders) {
+    const bool held = before != nullptr && !before->hardware.empty();
+    if (!held ||
+        (now != nullptr && now->hardware == before->hardware && now->Holds())) {
+      continue;
+    }
+    freed.push_back({WaitingFor::Kind::kRuntime, before->endpoint});
+  }
   for (const auto& [name, passage] : changes.resources) {
     freed.push_back({WaitingFor::Kind::kResource, name});
   }

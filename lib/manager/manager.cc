@@ -33,12 +33,14 @@ std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   PluginsFactory plugins = std::move(parts.plugins);
   PluginEndpointsFactory endpoints = std::move(parts.endpoints);
   const bool has_pods_only = parts.has_pods_only;
+  auto host = std::move(parts.hardware_host);
   auto manager = std::unique_ptr<Manager>(new Manager(std::move(parts)));
   const auto begin = [self = manager.get(), drivers = std::move(drivers),
                       plugins = std::move(plugins), has_pods_only] {
     self->Begin(drivers, plugins, has_pods_only);
   };
   manager->OnLoop([&] {
+    manager->StartHardware(std::move(host));
     // Before what the endpoints bring; nothing that resolve needs waits for it.
     if (has_pods_only) manager->executor_->Post(begin);
     if (endpoints) manager->endpoints_ = endpoints(*manager->executor_);
@@ -121,6 +123,7 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.device_plugins.grace_period;
   parts.sharing = SharingNow();
+  parts.hardware = options_.hardware;
   parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
@@ -198,9 +201,13 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                                           }});
   devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
   pod_status_ = std::make_unique<upkeep::PodStatusKeeper>(PartsOfPodStatus());
-  foreign_ = std::make_unique<resources::ForeignBook>(
-      resources::ForeignBook::Parts{*executor_, *ledger_, state_, events_,
-                                    devices_->inventories(), now_ms, boot_id_});
+  foreign_ =
+      std::make_unique<resources::ForeignBook>(resources::ForeignBook::Parts{
+          *executor_, *ledger_, state_, events_, devices_->inventories(),
+          now_ms, boot_id_,
+          [this](const ResourceName& resource, const DeviceId& id) {
+            return devices_->HardwareOf(resource, id);
+          }});
   StartDraHealth();
   health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,
@@ -225,6 +232,13 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   admission.sharing = sharing;
   admission.refuse_edit_conflicts =
       options_.device_plugins.refuse_edit_conflicts;
+  admission.hardware = options_.hardware;
+  admission.look_at_hardware =
+      [this](
+          std::vector<upkeep::NodeQuestion> questions,
+          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
+        LookAtNodes(std::move(questions), done);
+      };
   admission.queue.starvation_limit = options_.policies.starvation_limit;
   admission.now_ms = now_ms;
   admission.is_ending = [this](const PodUid& pod) {
@@ -263,6 +277,12 @@ claim::PlanOptions Manager::OptionsOfPlans() {
   options.sharing = SharingNow();
   options.claim_names_without_status = options_.dra.compat;
   options.old_drivers = options_.dra.compat;
+  if (options_.hardware.one_holder) {
+    options.hardware_of = [this](const state::DeviceKey& device) {
+      hardware_->Follow(objects_->Current()->resource_slices);
+      return hardware_->Find(device);
+    };
+  }
   return options;
 }
 
@@ -313,7 +333,12 @@ void Manager::Start(const DriversFactory& drivers,
              std::function<void(const upkeep::SpecKeeper::Answer&)> done) {
         specs_->LookAtAnswer(driver, prepared, std::move(done));
       },
-      [this](const PodUid& uid) { OnPodChanged(uid); }});
+      [this](const PodUid& uid) { OnPodChanged(uid); },
+      [this](
+          const std::string& driver, pods::DriverCalls::PreparedClaims prepared,
+          const std::function<void(pods::DriverCalls::PreparedClaims)>& done) {
+        IdentifyPrepared(driver, std::move(prepared), done);
+      }});
   debts_ = std::make_unique<upkeep::DebtKeeper>(upkeep::DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,
       [this](const std::vector<ClaimUid>& claims) {
@@ -338,12 +363,15 @@ void Manager::Start(const DriversFactory& drivers,
                                   Wake({{WaitingFor::Kind::kDriver, driver}});
                                 }});
   node_ = NodeOf();
+  claim::PlanOptions shown = plan_options_;
+  shown.hardware_of = nullptr;  // It lives on this thread.
   terms_ = std::make_shared<const view::Terms>(view::Terms{
       boot_id_, options_.node_name, IsOn(Feature::kResourceHealthStatus),
-      IsOn(Feature::kResourceHealthStatusMessage), plan_options_, rules});
+      IsOn(Feature::kResourceHealthStatusMessage), std::move(shown), rules,
+      options_.hardware});
   check_ = std::make_unique<pods::LedgerCheck>(pods::LedgerCheck::Parts{
       *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
-      *objects_, *specs_, boot_id_, options_.cdi_spec_dirs});
+      *objects_, *specs_, boot_id_, options_.cdi_spec_dirs, *hardware_});
   StartNodeStatus();
   pod_status_->Start();
   StartActuator();
@@ -367,10 +395,12 @@ Manager::~Manager() {
     actuator_.reset();
     lifecycle_->Stop();
     starts_->Stop();
+    if (hardware_look_ != nullptr) hardware_look_->Close();
     dra_health_->KeepLeases();
     return 0;
   });
   specs_->Stop();
+  if (hardware_look_ != nullptr) hardware_look_->Stop();
   OnLoop([&] {
     endpoints_.reset();
     plugins_.reset();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "checkpoint/ledger_store.h"
+#include "claim/published_hardware.h"
 #include "common/executor.h"
 #include "common/feature_gates.h"
 #include "common/mutex.h"
@@ -41,6 +42,7 @@
 #include "upkeep/debt_keeper.h"
 #include "upkeep/dra_health.h"
 #include "upkeep/driver_news.h"
+#include "upkeep/hardware_look.h"
 #include "upkeep/health_keeper.h"
 #include "upkeep/node_news.h"
 #include "upkeep/node_status_keeper.h"
@@ -88,6 +90,8 @@ struct ManagerParts {
   PluginEndpointsFactory endpoints;  ///< Null: none can register.
   /// Of the machine, ascending; empty: not known.
   std::vector<std::int64_t> numa_nodes;
+  /// Where device nodes are looked at. Nothing: they are not.
+  std::optional<upkeep::HardwareHost> hardware_host = std::nullopt;
   /// Where the manager lives, and where its ledger works. Null: a thread each.
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Executor> ledger_executor;
@@ -221,6 +225,15 @@ class Manager final : public DeviceManager, private Maintenance {
   bool IsServedByClass(const ResourceName& resource) const;
   /// Where this node allocates claims.
   void StartLocalClaims();
+  void StartHardware(std::optional<upkeep::HardwareHost> host);
+  void LookAtNodes(
+      std::vector<upkeep::NodeQuestion> questions,
+      const std::function<void(const upkeep::HardwareLook::Facts&)>& done);
+  /// Which hardware a driver's answer is: of devices that the claim has for
+  /// itself.
+  void IdentifyPrepared(
+      const std::string& driver, pods::DriverCalls::PreparedClaims prepared,
+      const std::function<void(pods::DriverCalls::PreparedClaims)>& done);
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();
@@ -287,6 +300,8 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<pods::DeviceAdmission> device_admission_;
   std::unique_ptr<ledger::ContainerUse> use_;
   std::unique_ptr<upkeep::SpecKeeper> specs_;
+  std::unique_ptr<claim::PublishedHardware> hardware_;
+  std::unique_ptr<upkeep::HardwareLook> hardware_look_;  ///< May be null.
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: others do it.
   std::unique_ptr<pods::PodLifecycle> lifecycle_;

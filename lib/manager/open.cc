@@ -149,6 +149,7 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
     DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
   }
   parts.numa_nodes = KernelNumaNodes();
+  parts.hardware_host = upkeep::SystemHardwareHost();
   auto runtime = rpc::Runtime::Start();
   if (!runtime.ok()) return runtime.status();
   parts.options = options;

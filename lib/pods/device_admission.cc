@@ -15,6 +15,22 @@ namespace {
 /// Somebody else may be faster; twice in a row he is not.
 constexpr int kMostPlans = 2;
 
+/// Each time other devices are known to be held elsewhere.
+constexpr int kMostClashes = 16;
+
+std::vector<DeviceId> IdsOf(const std::vector<device::Reservation>& plan,
+                            const device::NeedKey& key) {
+  std::vector<DeviceId> ids;
+  for (const device::Reservation& reservation : plan) {
+    if (reservation.container != key.first ||
+        reservation.resource != key.second) {
+      continue;
+    }
+    for (const auto& device : reservation.devices) ids.push_back(device.id);
+  }
+  return ids;
+}
+
 }  // namespace
 
 DeviceAdmission::DeviceAdmission(Parts parts)
@@ -227,9 +243,10 @@ void DeviceAdmission::Reserve(const Shared& operation) {
   parts_.devices.Intend(operation->request.pod.uid, operation->plan);
   parts_.ledger.Submit(
       [pod = operation->request.pod, plan = operation->plan,
-       now = parts_.now_ms(),
-       sharing = parts_.sharing](const state::State& state) {
-        return claim::ReserveDevices(state, pod, now, plan, sharing);
+       now = parts_.now_ms(), sharing = parts_.sharing,
+       hardware = parts_.devices.HardwareOf(operation->plan)](
+          const state::State& state) {
+        return claim::ReserveDevices(state, pod, now, plan, sharing, hardware);
       },
       parts_.executor,
       [this, operation](const absl::Status& status) {
@@ -320,7 +337,7 @@ void DeviceAdmission::OnAllocated(const Shared& operation) {
 void DeviceAdmission::Conclude(const Shared& operation) {
   if (IsOutdated(operation)) return;
   operation->failure = CheckConflicts(*operation);
-  if (operation->failure.ok()) return Commit(operation);
+  if (operation->failure.ok()) return Identify(operation);
   Free(operation, MessageOf(operation->failure),
        [this, operation] { FailedCall(operation); });
 }
@@ -346,15 +363,86 @@ absl::Status DeviceAdmission::CheckConflicts(Operation& operation) const {
   return refusal;
 }
 
+void DeviceAdmission::Identify(const Shared& operation) {
+  if (!parts_.hardware.one_holder) return Commit(operation);
+  std::vector<device::NeedKey> keys;
+  std::vector<upkeep::NodeQuestion> questions;
+  for (const auto& [key, answer] : operation->answers) {
+    if (device::IsSharedByIntent(key.second.value, parts_.hardware)) continue;
+    keys.push_back(key);
+    upkeep::NodeQuestion& question = questions.emplace_back();
+    const std::vector<DeviceId> ids = IdsOf(operation->plan, key);
+    if (std::any_of(ids.begin(), ids.end(), device::IsReplica)) continue;
+    question.cdi_devices = answer.edits.cdi_devices;
+    for (const DeviceNode& node : answer.edits.devices) {
+      if (!device::IsControlNode(node.host_path, parts_.hardware)) {
+        question.devices.push_back(node);
+      }
+    }
+  }
+  if (!parts_.look_at_hardware) {
+    return OnIdentified(operation, keys,
+                        upkeep::HardwareLook::Facts(keys.size()));
+  }
+  parts_.look_at_hardware(
+      std::move(questions),
+      [this, operation, keys](const upkeep::HardwareLook::Facts& facts) {
+        OnIdentified(operation, keys, facts);
+      });
+}
+
+void DeviceAdmission::OnIdentified(const Shared& operation,
+                                   const std::vector<device::NeedKey>& keys,
+                                   const upkeep::HardwareLook::Facts& facts) {
+  if (operation->askers.empty()) return Free(operation, "cancelled", nullptr);
+  operation->hardware.clear();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    device::Hardware hardware = device::HardwareOf(
+        IdsOf(operation->plan, keys[i]), facts[i], parts_.hardware);
+    if (!hardware.empty()) operation->hardware[keys[i]] = std::move(hardware);
+  }
+  const auto clash = claim::FindClash(parts_.state, operation->request.pod.uid,
+                                      operation->hardware);
+  if (!clash.has_value()) return Commit(operation);
+  YieldHardware(operation, clash->first, clash->second);
+}
+
+void DeviceAdmission::YieldHardware(const Shared& operation,
+                                    const device::NeedKey& key,
+                                    const claim::HeldHardware& held) {
+  const std::vector<DeviceId> ids = IdsOf(operation->plan, key);
+  const std::string text = claim::HeldElsewhereText(
+      fmt::format("device '{}' of {}", ids.empty() ? DeviceId() : ids.front(),
+                  key.second),
+      held);
+  parts_.events.Add(true, claim::kDeviceHeldElsewhere, "Pod",
+                    operation->request.pod.name, text);
+  parts_.devices.Learn(key.second, ids, operation->hardware[key]);
+  ++operation->clashes;
+  Free(operation, text, [this, operation, text] {
+    if (operation->clashes < kMostClashes) operation->plans = 0;
+    PlanAgain(operation, AbortedError("{}", text));
+  });
+}
+
 void DeviceAdmission::Commit(const Shared& operation) {
   parts_.ledger.Submit(
       [pod = operation->request.pod.uid, answers = operation->answers,
-       without_claims =
-           operation->request.without_claims](const state::State& state) {
-        return claim::CommitDevices(state, pod, answers, without_claims);
+       without_claims = operation->request.without_claims,
+       hardware = operation->hardware](const state::State& state) {
+        return claim::CommitDevices(state, pod, answers, without_claims,
+                                    hardware);
       },
       parts_.executor,
       [this, operation](const absl::Status& status) {
+        if (absl::IsAborted(status)) {
+          // Another pod was faster.
+          const auto clash = claim::FindClash(
+              parts_.state, operation->request.pod.uid, operation->hardware);
+          if (clash.has_value()) {
+            return YieldHardware(operation, clash->first, clash->second);
+          }
+        }
         if (!status.ok()) {
           Finish(operation, status);
           return;
@@ -412,6 +500,8 @@ void DeviceAdmission::Judge(const Shared& operation,
   for (device::Shortage& shortage : shortages) {
     for (const PodUid& holder : shortage.holders) {
       shortage.holder_names.push_back(NameOf(holder));
+      shortage.held_elsewhere =
+          shortage.held_elsewhere || parts_.devices.IsElsewhere(holder);
       shortage.holders_end = shortage.holders_end ||
                              (parts_.is_ending && parts_.is_ending(holder));
     }

@@ -28,6 +28,7 @@
 #include "plugin/plugins.h"
 #include "resources/device_book.h"
 #include "state/state.h"
+#include "upkeep/hardware_look.h"
 
 namespace devmgr::pods {
 
@@ -64,6 +65,11 @@ class DeviceAdmission {
     admission::DevicePolicy policy;
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     bool refuse_edit_conflicts = false;
+    HardwareOptions hardware;
+    /// Looks at the device nodes of answers. Null: they are not looked at.
+    std::function<void(std::vector<upkeep::NodeQuestion>,
+                       std::function<void(const upkeep::HardwareLook::Facts&)>)>
+        look_at_hardware = nullptr;
     admission::WaitQueueOptions queue;
     std::function<std::int64_t()> now_ms;
     /// This pod is to be released. Null: none is.
@@ -120,6 +126,8 @@ class DeviceAdmission {
     int plans = 0;  ///< How often it was planned from scratch.
     std::vector<device::Reservation> plan;
     claim::AllocateAnswers answers;
+    claim::HardwareByNeed hardware;  ///< Which the answers are.
+    int clashes = 0;          ///< How often another pod had that hardware.
     std::size_t missing = 0;  ///< Answers still under way.
     /// The first one of a plugin, and whose.
     absl::Status failure;
@@ -152,6 +160,16 @@ class DeviceAdmission {
   void OnAllocated(const Shared& operation);
   /// With answers that are fine.
   void Conclude(const Shared& operation);
+  /// Finds out which hardware the answers are, then commits them, unless
+  /// another pod has it by another name.
+  void Identify(const Shared& operation);
+  void OnIdentified(const Shared& operation,
+                    const std::vector<device::NeedKey>& keys,
+                    const upkeep::HardwareLook::Facts& facts);
+  /// Gives back what another pod has, remembers which devices these are, and
+  /// plans again without them.
+  void YieldHardware(const Shared& operation, const device::NeedKey& key,
+                     const claim::HeldHardware& held);
   void Commit(const Shared& operation);
   /// Plugins want different things of the same name in one container: an event,
   /// and, if that is refused, an error.

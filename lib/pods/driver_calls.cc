@@ -222,18 +222,30 @@ void DriverCalls::OnPrepared(CallId id, dra::PrepareAnswer answer) {
   }
   if (!prepared.empty()) {
     if (parts_.on_prepared) parts_.on_prepared(call->driver, prepared);
-    const auto record = [this, call = *call,
-                         prepared](const upkeep::SpecKeeper::Answer& look) {
-      RecordAnswer(call, prepared, look);
-    };
-    if (parts_.look_at_answer) {
-      parts_.look_at_answer(call->driver, prepared, record);
+    if (parts_.look_at_hardware) {
+      parts_.look_at_hardware(call->driver, std::move(prepared),
+                              [this, call = *call](PreparedClaims identified) {
+                                OnIdentified(call, identified);
+                              });
     } else {
-      record({});
+      OnIdentified(*call, prepared);
     }
   }
   if (!failed.empty()) Settle(*call, failed);
   Dispatch(call->driver);
+}
+
+void DriverCalls::OnIdentified(const Call& call,
+                               const PreparedClaims& prepared) {
+  const auto record = [this, call,
+                       prepared](const upkeep::SpecKeeper::Answer& look) {
+    RecordAnswer(call, prepared, look);
+  };
+  if (parts_.look_at_answer) {
+    parts_.look_at_answer(call.driver, prepared, record);
+  } else {
+    record({});
+  }
 }
 
 void DriverCalls::RecordAnswer(const Call& call, PreparedClaims prepared,

@@ -57,6 +57,10 @@ class DriverCalls {
     std::function<void(const std::string& driver, const PreparedClaims&,
                        std::function<void(const upkeep::SpecKeeper::Answer&)>)>
         look_at_answer = nullptr;
+    /// Fills in which hardware a driver's answer is; null: that is not known.
+    std::function<void(const std::string& driver, PreparedClaims,
+                       std::function<void(PreparedClaims)>)>
+        look_at_hardware = nullptr;
     /// Pods of these claims that are forgotten with their last one; null: none.
     std::function<std::set<PodUid>(const std::set<ClaimUid>&)> ending = nullptr;
   };
@@ -113,6 +117,7 @@ class DriverCalls {
   void Dispatch(const std::string& driver);
   void Begin(const std::string& driver, const CallQueue::Call& due);
   void OnPrepared(CallId id, dra::PrepareAnswer answer);
+  void OnIdentified(const Call& call, const PreparedClaims& prepared);
   /// `look` says what is to be done with the answer.
   void RecordAnswer(const Call& call, PreparedClaims prepared,
                     const upkeep::SpecKeeper::Answer& look);

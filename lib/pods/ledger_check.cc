@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pods/ledger_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <future>
 #include <map>
@@ -50,8 +52,47 @@ absl::StatusOr<fsck::PastDevices> ReadPast(ledger::Ledger& ledger) {
 
 }  // namespace
 
+std::vector<fsck::Overlap> LedgerCheck::OverlapsNow() const {
+  struct Offer {
+    std::string owner;
+    bool part = false;
+    std::string text;
+  };
+  std::map<device::PhysicalIdentity, std::vector<Offer>> offers;
+  const auto add = [&](const device::Hardware& hardware, const Offer& offer) {
+    for (const device::PhysicalIdentity& identity : hardware.identities) {
+      offers[identity].push_back(offer);
+    }
+  };
+  parts_.hardware.Follow(parts_.objects.Current()->resource_slices);
+  parts_.hardware.VisitDevices([&](const state::DeviceKey& key,
+                                   const device::Hardware& hardware) {
+    const auto& [driver, pool, device] = key;
+    add(hardware,
+        {driver, hardware.part, fmt::format("{}/{}/{}", driver, pool, device)});
+  });
+  for (const auto& [name, hardware] : parts_.devices.hardware()) {
+    add(hardware, {name.first.value, hardware.part,
+                   fmt::format("{}/{}", name.first, name.second)});
+  }
+  std::vector<fsck::Overlap> overlaps;
+  for (const auto& [identity, all] : offers) {
+    fsck::Overlap overlap{device::IdentityText(identity), {}};
+    for (const Offer& one : all) {
+      const bool clashes =
+          std::any_of(all.begin(), all.end(), [&](const Offer& other) {
+            return one.owner != other.owner && !(one.part && other.part);
+          });
+      if (clashes) overlap.devices.insert(one.text);
+    }
+    if (!overlap.devices.empty()) overlaps.push_back(std::move(overlap));
+  }
+  return overlaps;
+}
+
 fsck::RunningView LedgerCheck::WhatRuns() const {
   fsck::RunningView view;
+  view.overlaps = OverlapsNow();
   for (const auto& plugin : parts_.drivers.Plugins()) {
     if (parts_.drivers.IsRegistered(plugin->name)) {
       view.registered.insert(plugin->name);

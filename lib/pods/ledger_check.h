@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "claim/published_hardware.h"
 #include "common/executor.h"
 #include "dra/drivers.h"
 #include "fsck/fsck.h"
@@ -37,6 +38,7 @@ class LedgerCheck {
     upkeep::SpecKeeper& specs;
     std::string boot_id;
     std::vector<std::filesystem::path> cdi_spec_dirs;
+    claim::PublishedHardware& hardware;
   };
   explicit LedgerCheck(Parts parts) : parts_(std::move(parts)) {}
 
@@ -46,6 +48,8 @@ class LedgerCheck {
  private:
   /// What only the running peers and the source can say.
   fsck::RunningView WhatRuns() const;
+  /// Hardware with several names.
+  std::vector<fsck::Overlap> OverlapsNow() const;
   absl::StatusOr<std::vector<fsck::Finding>> CheckNow() const;
   absl::Status Repair(fsck::Finding finding);
 

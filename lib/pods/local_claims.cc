@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "claim/held_hardware.h"
 #include "claim/prepare_intent.h"
 #include "common/status.h"
 #include "control/local_objects.h"
@@ -70,7 +71,8 @@ control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
           parts_.driver_registered,
           parts_.extended_resources,
           parts_.now_ms(),
-          parts_.random};
+          parts_.random,
+          parts_.hardware};
 }
 
 void LocalClaims::Provide(const Pod& original, const Judge& judge,
@@ -119,6 +121,8 @@ void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
         if (!(state.local_claims == seen)) {
           return AbortedError("other claims were allocated meanwhile");
         }
+        DEVMGR_RETURN_IF_ERROR(
+            claim::CheckHardwareFree(state, provision.changes));
         state::Decision decision =
             claim::RecordSeen(state, identity, now, "its claims are allocated");
         decision.kind = state::DecisionKind::kClaimsAllocated;

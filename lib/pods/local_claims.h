@@ -39,6 +39,8 @@ class LocalClaims {
     std::function<bool(const std::string& driver)> driver_registered;
     std::function<std::int64_t()> now_ms;
     std::function<std::uint64_t()> random;
+    /// Of the drivers that publish devices. Null: none is known.
+    claim::PublishedHardware* hardware = nullptr;
     /// What is to be decided for the pod's claims is decided, before `done` of
     /// Provide. May be null.
     std::function<void(const PodUid&)> on_decided;

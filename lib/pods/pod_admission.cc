@@ -10,6 +10,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "claim/claim_names.h"
+#include "claim/held_hardware.h"
 #include "claim/replaced_claim.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
@@ -315,7 +316,7 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
       return;
     }
     Note(pod.uid, verdict);
-    if (reject) {
+    if (reject || verdict.reason == claim::kDeviceHeldElsewhere) {
       parts_.events.Add(true, verdict.reason, "Pod", pod.name, verdict.message);
     }
     done(verdict);

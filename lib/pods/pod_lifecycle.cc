@@ -10,6 +10,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "claim/claim_names.h"
+#include "claim/held_hardware.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
 #include "view/pod_views.h"
@@ -93,7 +94,7 @@ PodLifecycle::PodLifecycle(Parts parts)
                 TellUnallocated(driver, claims, parts_.state,
                                 *parts_.objects.Current(), parts_.events);
               },
-              parts_.look_at_answer,
+              parts_.look_at_answer, parts_.look_at_hardware,
               [this](const std::set<ClaimUid>& claims) {
                 return Ending(claims);
               }}) {}
@@ -228,6 +229,9 @@ void PodLifecycle::OnBooked(OperationId id,
   }
   if (verdict->kind != Verdict::Kind::kAdmit) {
     Note(operation->second.pod, *verdict);
+    if (verdict->reason == claim::kDeviceHeldElsewhere) {
+      OnHeldElsewhere(operation->second.pod, *verdict);
+    }
     // A pod that is to be rejected has to be admitted again; a wait ends by
     // itself.
     Finish(id, MakeStatus(verdict->kind == Verdict::Kind::kReject
@@ -237,6 +241,14 @@ void PodLifecycle::OnBooked(OperationId id,
     return;
   }
   AskDrivers(id);
+}
+
+void PodLifecycle::OnHeldElsewhere(const PodUid& uid, const Verdict& verdict) {
+  if (const PodRecord* pod = parts_.state.FindPod(uid)) {
+    parts_.events.Add(true, verdict.reason, "Pod", pod->name, verdict.message);
+  }
+  // Others may be free.
+  if (parts_.claims != nullptr) parts_.claims->GiveBack(uid);
 }
 
 void PodLifecycle::AskDrivers(OperationId id) {

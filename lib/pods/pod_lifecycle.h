@@ -61,6 +61,8 @@ class PodLifecycle {
     decltype(DriverCalls::Parts::look_at_answer) look_at_answer;
     /// The pod may look different to people now.
     std::function<void(const PodUid&)> on_pod_changed;
+    /// As in DriverCalls.
+    decltype(DriverCalls::Parts::look_at_hardware) look_at_hardware = nullptr;
   };
   explicit PodLifecycle(Parts parts);
 
@@ -196,6 +198,8 @@ class PodLifecycle {
   /// Has the ledger take up what is to be prepared.
   void Book(OperationId id, const PodUid& pod);
   void OnBooked(OperationId id, const absl::StatusOr<Verdict>& verdict);
+  /// It is not booked: says so, and gives back what was allocated for it.
+  void OnHeldElsewhere(const PodUid& pod, const Verdict& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.
   void AskDrivers(OperationId id);
   void OnSettled(const std::set<ClaimUid>& claims);

@@ -44,6 +44,7 @@ DeviceBook::DeviceBook(Parts parts) : parts_(std::move(parts)) {
     OnPod(uid, pod->name, pod.get());
   }
   AddForeign();
+  for (const auto& [uid, pod] : parts_.state.pods) KnowByHolds(*pod);
   for (const auto& [name, resource] : parts_.state.resources) {
     if (resource->backing != state::Backing::kPlugin) continue;
     InventoryOf(name).Restore(/*capacity=*/0, parts_.now_ms());
@@ -72,6 +73,9 @@ std::vector<device::FreedDevices> DeviceBook::Refresh(
   }
   for (const device::FreedDevices& devices : before) {
     AddForeignOf(devices);
+    for (const DeviceId& id : devices.ids) {
+      JudgeElsewhere({devices.resource, id});
+    }
     Mark(devices);
   }
   MarkHeldBy(uid);
@@ -106,6 +110,7 @@ void DeviceBook::OnCommitted(const ledger::Changes& changes) {
     OnPod(pod.uid, pod.name, now.get());
   }
   if (!changes.holders.empty()) OnForeignHolders();
+  JudgeElsewhere(changes);
 }
 
 void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
@@ -263,7 +268,7 @@ std::vector<device::FaultyDevice> DeviceBook::Faulty(
   std::vector<device::FaultyDevice> faulty =
       device::FaultyDevices(inventory->second, Held(resource));
   std::erase_if(faulty, [this](const device::FaultyDevice& device) {
-    return foreign_.contains(device.pod);
+    return IsStandIn(device.pod);
   });
   return faulty;
 }
@@ -320,6 +325,7 @@ void DeviceBook::OnList(const ResourceName& resource,
   DEVMGR_ASSERT_ON(parts_.executor);
   const device::InventoryDelta delta = InventoryOf(resource).Report(
       generation, std::move(devices), HeldOf(resource), parts_.now_ms());
+  KnowByList(resource, delta);
   ReportProblems(resource, problems);
   ReportProblems(resource, delta.problems);
   OnDelta(resource, delta);
@@ -342,7 +348,7 @@ void DeviceBook::OnDelta(const ResourceName& resource,
   if (delta.Empty()) return;
   std::set<PodUid> pods =
       device::PodsConcerned(delta, reservations_.Held(resource));
-  std::erase_if(pods, [&](const auto& pod) { return foreign_.contains(pod); });
+  std::erase_if(pods, [&](const auto& pod) { return IsStandIn(pod); });
   parts_.on_health(pods);
   parts_.on_devices(resource);
 }

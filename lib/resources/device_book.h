@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "claim/backing.h"
+#include "claim/device_booking.h"
+#include "claim/held_hardware.h"
 #include "common/executor.h"
+#include "device/hardware.h"
 #include "device/health_policy.h"
 #include "device/inventory.h"
 #include "device/pod_plan.h"
@@ -60,6 +63,7 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<void(const ObjectName& pod)> on_given_back;
     /// Of a name by a plugin and by claims.
     claim::Sharing sharing = claim::Sharing::kOneOwner;
+    HardwareOptions hardware = {};
   };
   /// Begins with what the ledger holds.
   explicit DeviceBook(Parts parts);
@@ -69,6 +73,25 @@ class DeviceBook final : public plugin::PluginListener {
   void OnCommitted(const ledger::Changes& changes);
   /// The container that `uid` stands for; nothing if it is a pod.
   std::optional<std::string> ForeignName(const PodUid& uid) const;
+  /// Whether `uid` stands for a pod that has a device's hardware by another
+  /// driver or device plugin.
+  bool IsElsewhere(const PodUid& uid) const { return elsewhere_.contains(uid); }
+
+  /// Which hardware devices of plugins are; those of which nothing is known are
+  /// missing.
+  const std::map<std::pair<ResourceName, DeviceId>, device::Hardware>&
+  hardware() const {
+    return hardware_;
+  }
+  /// Which hardware the device is, as far as it is known.
+  device::Hardware HardwareOf(const ResourceName& resource,
+                              const DeviceId& id) const;
+  /// The same, of these devices.
+  claim::HardwareByNeed HardwareOf(
+      const std::vector<device::Reservation>& plan) const;
+  /// An answer for these devices turned out to be this hardware.
+  void Learn(const ResourceName& resource, const std::vector<DeviceId>& ids,
+             const device::Hardware& hardware);
   /// Whether the plan takes only what the pod's own containers have already,
   /// unknown to the ledger.
   bool IsAdoption(const std::vector<device::Reservation>& plan) const;
@@ -156,6 +179,23 @@ class DeviceBook final : public plugin::PluginListener {
       std::map<device::NeedKey, device::IdSet>* adopted) const;
   /// Of devices, those that are not held.
   std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
+  /// A device of a plugin.
+  using DeviceName = std::pair<ResourceName, DeviceId>;
+  /// Keeps which hardware the device is; empty: not known any more.
+  void Know(const DeviceName& device, const device::Hardware& hardware);
+  /// What a list says of it by the IDs alone.
+  void KnowByList(const ResourceName& resource,
+                  const device::InventoryDelta& delta);
+  /// Of answers for one device.
+  void KnowByHolds(const state::PodRecord& pod);
+  /// Another driver or device plugin gave its hardware to a pod, or does not
+  /// any more: then it stands in the table as that of a pod of its own.
+  void JudgeElsewhere(const DeviceName& device);
+  void JudgeElsewhere(const ledger::Changes& changes);
+  /// `uid` stands for something that is no pod.
+  bool IsStandIn(const PodUid& uid) const {
+    return foreign_.contains(uid) || elsewhere_.contains(uid);
+  }
   /// To be changed.
   device::Inventory& InventoryOf(const ResourceName& resource);
   /// Devices that are held no longer, of those that the pod let go; what it
@@ -188,6 +228,11 @@ class DeviceBook final : public plugin::PluginListener {
   std::map<PodUid, std::vector<device::Reservation>> intended_;
   /// Containers that stand in `reservations_` as pods of their own.
   std::map<PodUid, state::ContainerId> foreign_;
+  /// Of devices of which it is known.
+  std::map<DeviceName, device::Hardware> hardware_;
+  std::set<std::pair<device::PhysicalIdentity, DeviceName>> by_hardware_;
+  /// What stands in `reservations_` for pods elsewhere, by UID.
+  std::map<PodUid, claim::HeldHardware> elsewhere_;
   std::map<ResourceName, std::uint64_t> grace_timers_;
 };
 

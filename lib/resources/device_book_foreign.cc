@@ -2,6 +2,8 @@
 //
 // Devices of containers that the ledger has no pod for: in the book each such
 // container is a pod of its own, whose UID no pod can have.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -72,6 +74,12 @@ void DeviceBook::AddForeignOf(const device::FreedDevices& devices) {
 void DeviceBook::DropForeignOf(const device::Reservation& wanted) {
   for (const device::HeldDevice& device : wanted.devices) {
     const auto* holder = reservations_.HolderOf(wanted.resource, device.id);
+    if (holder != nullptr && elsewhere_.contains(holder->pod)) {
+      const PodUid uid = holder->pod;
+      elsewhere_.erase(uid);
+      reservations_.ReleasePod(uid);
+      continue;
+    }
     const auto foreign =
         holder == nullptr ? foreign_.end() : foreign_.find(holder->pod);
     if (foreign == foreign_.end()) continue;
@@ -100,6 +108,12 @@ void DeviceBook::OnForeignHolders() {
 
 std::optional<std::string> DeviceBook::ForeignName(const PodUid& uid) const {
   DEVMGR_ASSERT_ON(parts_.executor);
+  if (const auto held = elsewhere_.find(uid); held != elsewhere_.end()) {
+    const claim::HeldHardware& hardware = held->second;
+    return fmt::format("{}, as {}{}", hardware.holder,
+                       device::IdentityText(hardware.identity),
+                       hardware.owner.empty() ? "" : " of " + hardware.owner);
+  }
   const auto found = foreign_.find(uid);
   if (found == foreign_.end()) return std::nullopt;
   const auto* holder = parts_.state.FindHolder(found->second);

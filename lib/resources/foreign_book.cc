@@ -68,6 +68,17 @@ state::ForeignHolderRecord ForeignBook::RecordOf(
                             state == device::EndpointState::kConnected;
     if (is_listed || is_awaited) record.devices.emplace(kind, device);
   }
+  if (!parts_.hardware_of) return record;
+  for (const auto& [resource, device] : record.devices) {
+    const device::Hardware hardware = parts_.hardware_of(resource, device);
+    if (hardware.empty()) continue;
+    // Of several devices one that is held whole counts for all.
+    record.hardware.part =
+        hardware.part && (record.hardware.empty() || record.hardware.part);
+    for (const device::PhysicalIdentity& identity : hardware.identities) {
+      record.hardware.Add(identity);
+    }
+  }
   return record;
 }
 

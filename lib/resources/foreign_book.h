@@ -13,6 +13,7 @@
 
 #include "claim/foreign_holders.h"
 #include "common/executor.h"
+#include "device/hardware.h"
 #include "device/inventory.h"
 #include "events/event_log.h"
 #include "ledger/changes.h"
@@ -35,6 +36,9 @@ class ForeignBook {
     const device::InventoryMap& inventories;
     std::function<std::int64_t()> now_ms;
     std::string boot_id;
+    /// Which hardware a device of a plugin is. Null: that is not known.
+    std::function<device::Hardware(const ResourceName&, const DeviceId&)>
+        hardware_of = nullptr;
   };
   /// Has the ledger end those of earlier boots.
   explicit ForeignBook(Parts parts);

@@ -254,6 +254,8 @@ pb::DeviceInfo ToProto(const DeviceInfo& info) {
   message.set_since_ms(MillisOf(info.since));
   message.mutable_numa_nodes()->Add(info.numa_nodes.begin(),
                                     info.numa_nodes.end());
+  Put(info.hardware, message.mutable_hardware());
+  Put(info.same_hardware, message.mutable_same_hardware());
   return message;
 }
 
@@ -267,7 +269,9 @@ DeviceInfo FromProto(const pb::DeviceInfo& info) {
           FromWord<OpenDeviceHealth>(info.health()),
           info.health_reason(),
           TimeOf(info.since_ms()),
-          {info.numa_nodes().begin(), info.numa_nodes().end()}};
+          {info.numa_nodes().begin(), info.numa_nodes().end()},
+          Get(info.hardware()),
+          Get(info.same_hardware())};
 }
 
 pb::DebtInfo ToProto(const DebtInfo& info) {

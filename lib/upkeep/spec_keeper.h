@@ -90,6 +90,13 @@ class SpecKeeper {
   void LookAtAnswer(const std::string& driver, const PreparedClaims& prepared,
                     std::function<void(const Answer&)> done);
 
+  /// What the CDI directories hold now, on the thread that reads; false when
+  /// there are none.
+  bool ReadSpecs(std::function<void(const CdiRegistry&)> done) {
+    if (directories_.any()) directories_.Read(std::move(done));
+    return directories_.any();
+  }
+
   /// Until EndRenewal no container that uses the claim is let through. Tells
   /// which of its pods have none that runs.
   claim::KnownIdle BeginRenewal(const ClaimUid& claim);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "state/views.h"
+#include "view/hardware_views.h"
 #include "view/health_views.h"
 
 namespace devmgr::view {
@@ -71,6 +72,7 @@ std::vector<DeviceInfo> DevicesOf(const Moment& moment) {
   AddListed(moment.resources, &devices);
   AddPublished(*moment.objects, moment.terms->node_name, &devices);
   AddDriversHealth(moment, &devices);
+  AddHardware(moment, &devices);
   return devices;
 }
 

@@ -87,6 +87,7 @@ struct Terms {
   bool health_messages = true;  ///< with texts.
   claim::PlanOptions plan_options;
   claim::DebtRules debt_rules;
+  HardwareOptions hardware = {};
 };
 
 struct Moment {

@@ -261,6 +261,12 @@ struct DeviceInfo {
   std::string health_reason;             ///< For people.
   WallTime since;                        ///< Of health and reason.
   std::vector<std::int64_t> numa_nodes;  ///< Of a device plugin.
+  /// Which hardware it is, as far as that is known, for people: `PCI address
+  /// 0000:3b:00.0`.
+  std::vector<std::string> hardware = {};
+  /// Other devices that are the same hardware, `driver/pool/device` or
+  /// `resource/ID`, the first few.
+  std::vector<std::string> same_hardware = {};
 };
 
 /// A container that holds devices which were given to no pod, or to none that
