@@ -92,6 +92,12 @@ Json RecoveryOf(const RecoveryInfo& recovery) {
               {"message", recovery.message}};
 }
 
+void PutHardware(const DeviceInfo& device, Json* status) {
+  if (device.hardware.empty()) return;
+  (*status)["hardware"] = Array(device.hardware);
+  (*status)["sameHardware"] = Array(device.same_hardware);
+}
+
 /// Of a device plugin.
 Json PluginDeviceOf(const DeviceInfo& device) {
   Json status;
@@ -102,6 +108,7 @@ Json PluginDeviceOf(const DeviceInfo& device) {
   PutTime(status, "since", device.since);
   status["numa"] = device.numa_nodes;
   status["holder"] = Join(device.used_by, ",");
+  PutHardware(device, &status);
   return status;
 }
 
@@ -112,6 +119,7 @@ Json DriverDeviceOf(const DeviceInfo& device) {
   status["device"] = device.device;
   status["usedBy"] = Array(device.used_by);
   status["cdiDevices"] = Array(device.cdi_devices);
+  PutHardware(device, &status);
   return status;
 }
 

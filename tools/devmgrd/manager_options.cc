@@ -47,6 +47,7 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
     }
   }
   options.health.unhealthy_for = config.unhealthy_for;
+  options.hardware = config.hardware;
   options.device_plugins.refuse_edit_conflicts = config.refuse_edit_conflicts;
   return options;
 }
