@@ -15,7 +15,7 @@ namespace {
 
 using state::HardwareHolding;
 using state::State;
-using Kind = HardwareHolding::Kind;
+using HolderKind = HardwareHolding::Kind;
 
 constexpr std::size_t kMostPods = 5;  // That are named.
 
@@ -24,18 +24,18 @@ bool IsOf(const State& state, const HardwareHolding& holding,
           const PodUid& pod) {
   if (pod.value.empty()) return false;
   switch (holding.kind) {
-    case Kind::kPod:
+    case HolderKind::kPod:
       return *holding.uid == pod.value;
-    case Kind::kClaim: {
+    case HolderKind::kClaim: {
       const auto& pods = state.FindClaim(ClaimUid{*holding.uid})->pods;
       return pods.size() == 1 && *pods.begin() == pod;
     }
-    case Kind::kLocalClaim: {
+    case HolderKind::kLocalClaim: {
       const auto& consumers =
           state.FindLocalClaim({*holding.uid})->object->status.reserved_for;
       return consumers.size() == 1 && consumers.front().uid == pod.value;
     }
-    case Kind::kContainer:
+    case HolderKind::kContainer:
       return state.FindHolder({*holding.uid})->pod_uid == pod;
   }
   return false;
@@ -43,7 +43,8 @@ bool IsOf(const State& state, const HardwareHolding& holding,
 
 bool IsOwnClaim(const HardwareHolding& holding, const std::string& claim) {
   return !claim.empty() && *holding.uid == claim &&
-         (holding.kind == Kind::kClaim || holding.kind == Kind::kLocalClaim);
+         (holding.kind == HolderKind::kClaim ||
+          holding.kind == HolderKind::kLocalClaim);
 }
 
 void NamePods(const std::vector<std::string>& pods, HeldHardware* held) {
@@ -70,10 +71,10 @@ HeldHardware Describe(const State& state, const HardwareHolding& holding) {
                     *holding.owner,    {},           {}};
   std::vector<std::string> pods;
   switch (holding.kind) {
-    case Kind::kPod:
+    case HolderKind::kPod:
       NamePods({state.FindPod(PodUid{held.uid})->name.ToString()}, &held);
       break;
-    case Kind::kClaim: {
+    case HolderKind::kClaim: {
       const state::ClaimRecord& claim = *state.FindClaim(ClaimUid{held.uid});
       for (const PodUid& pod : claim.pods) {
         pods.push_back(state.FindPod(pod)->name.ToString());
@@ -81,7 +82,7 @@ HeldHardware Describe(const State& state, const HardwareHolding& holding) {
       NameClaim(claim.name, pods, &held);
       break;
     }
-    case Kind::kLocalClaim: {
+    case HolderKind::kLocalClaim: {
       const ResourceClaim& claim = *state.FindLocalClaim({held.uid})->object;
       for (const auto& consumer : claim.status.reserved_for) {
         pods.push_back(ObjectName{claim.metadata.ns, consumer.name}.ToString());
@@ -89,7 +90,7 @@ HeldHardware Describe(const State& state, const HardwareHolding& holding) {
       NameClaim(claim.metadata.FullName(), pods, &held);
       break;
     }
-    case Kind::kContainer:
+    case HolderKind::kContainer:
       held.holder = state::HolderText(*state.FindHolder({held.uid}));
       held.waiting_for.push_back(
           {WaitingFor::Kind::kRuntime, state.FindHolder({held.uid})->endpoint});

@@ -50,12 +50,11 @@ std::optional<HeldHardware> FindAnsweredElsewhere(const State& state,
     return other != nullptr && other->phase == PodPhase::kReady;
   };
   const auto counts = [&](const state::HardwareHolding& holding) {
-    using Kind = state::HardwareHolding::Kind;
-    if (holding.kind == Kind::kPod) {
+    if (holding.kind == state::HardwareHolding::Kind::kPod) {
       const PodRecord* other = state.FindPod(PodUid{*holding.uid});
       return other->phase != PodPhase::kAllocating;
     }
-    if (holding.kind == Kind::kContainer) return true;
+    if (holding.kind == state::HardwareHolding::Kind::kContainer) return true;
     const ClaimRecord* claim = state.FindClaim(ClaimUid{*holding.uid});
     return claim != nullptr &&
            std::any_of(claim->pods.begin(), claim->pods.end(), is_ready);

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -53,6 +54,34 @@ std::vector<CdiDeviceNode> NodesOf(const NodeQuestion& question,
   return nodes;
 }
 
+/// What the claim has for itself of the driver's answer. What is shared keeps
+/// nothing from others.
+bool IsOwn(const state::ClaimRecord* claim, const std::string& driver,
+           const state::PreparedDevice& device) {
+  if (claim == nullptr || !device.share_id.empty()) return false;
+  const auto part = claim->drivers.find(driver);
+  if (part == claim->drivers.end()) return false;
+  const auto& allocated = part->second.allocated;
+  return std::none_of(allocated.begin(), allocated.end(),
+                      [&](const state::AllocatedDevice& each) {
+                        return each.shared && each.pool == device.pool &&
+                               each.device == device.device;
+                      });
+}
+
+/// What is published says whether it is a part.
+bool IsPart(const state::ClaimRecord* claim, const std::string& driver,
+            const state::PreparedDevice& device) {
+  if (claim == nullptr || !claim->drivers.contains(driver)) return false;
+  const auto& allocated = claim->drivers.at(driver).allocated;
+  return std::any_of(allocated.begin(), allocated.end(),
+                     [&](const state::AllocatedDevice& each) {
+                       return each.pool == device.pool &&
+                              each.device == device.device &&
+                              each.hardware.part;
+                     });
+}
+
 }  // namespace
 
 HardwareHost SystemHardwareHost() { return {SystemCdiHost(), SysfsDevice}; }
@@ -75,11 +104,7 @@ std::vector<device::NodeFacts> LookAtNodes(const NodeQuestion& question,
   return facts;
 }
 
-HardwareLook::HardwareLook(Executor& executor, HardwareHost host,
-                           ReadSpecs read_specs)
-    : executor_(executor),
-      host_(std::make_shared<const HardwareHost>(std::move(host))),
-      read_specs_(std::move(read_specs)) {}
+HardwareLook::HardwareLook(Parts parts) : parts_(std::move(parts)) {}
 
 void HardwareLook::Stop() {
   if (disk_ != nullptr) disk_->Stop();
@@ -87,7 +112,7 @@ void HardwareLook::Stop() {
 
 void HardwareLook::Look(std::vector<NodeQuestion> questions,
                         std::function<void(const Facts&)> done) {
-  DEVMGR_ASSERT_ON(executor_);
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (std::all_of(questions.begin(), questions.end(),
                   [](const NodeQuestion& each) { return each.empty(); })) {
     return done(Facts(questions.size()));
@@ -96,20 +121,51 @@ void HardwareLook::Look(std::vector<NodeQuestion> questions,
   const bool needs_specs = std::any_of(
       questions.begin(), questions.end(),
       [](const NodeQuestion& each) { return !each.cdi_devices.empty(); });
-  auto look = [this, host = host_, questions = std::move(questions),
-               done = std::move(done)](const CdiRegistry* registry) {
+  const auto look = [this, questions = std::move(questions),
+                     done = std::move(done)](const CdiRegistry* registry) {
     Facts facts;
     for (const NodeQuestion& each : questions) {
-      facts.push_back(LookAtNodes(each, registry, *host));
+      facts.push_back(LookAtNodes(each, registry, parts_.host));
     }
-    executor_.Post([done, facts = std::move(facts)] { done(facts); });
+    parts_.executor.Post([done, facts = std::move(facts)] { done(facts); });
   };
-  if (needs_specs && read_specs_ &&
-      read_specs_([look](const CdiRegistry& specs) { look(&specs); })) {
+  if (needs_specs && parts_.read_specs &&
+      parts_.read_specs([look](const CdiRegistry& specs) { look(&specs); })) {
     return;
   }
   if (disk_ == nullptr) disk_ = ThreadExecutor::Start("devmgr-nodes");
   disk_->Post([look] { look(nullptr); });
+}
+
+void HardwareLook::Identify(
+    const std::string& driver, SpecKeeper::PreparedClaims prepared,
+    const std::function<void(SpecKeeper::PreparedClaims)>& done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (device::IsSharedByIntent(driver, parts_.options)) {
+    return done(std::move(prepared));
+  }
+  std::vector<NodeQuestion> questions;
+  for (const auto& [uid, devices] : prepared) {
+    const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+    for (const state::PreparedDevice& device : devices) {
+      questions.emplace_back();
+      if (!IsOwn(claim, driver, device)) continue;
+      questions.back().cdi_devices = device.cdi_device_ids;
+    }
+  }
+  Look(std::move(questions), [this, driver, done,
+                              prepared](const Facts& facts) {
+    SpecKeeper::PreparedClaims identified = prepared;
+    std::size_t next = 0;
+    for (auto& [uid, devices] : identified) {
+      const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
+      for (state::PreparedDevice& device : devices) {
+        device.hardware = device::HardwareOf(facts.at(next++), parts_.options);
+        device.hardware.part = IsPart(claim, driver, device);
+      }
+    }
+    done(std::move(identified));
+  });
 }
 
 }  // namespace devmgr::upkeep

@@ -13,6 +13,8 @@
 
 #include "common/executor.h"
 #include "device/hardware.h"
+#include "state/state.h"
+#include "upkeep/spec_keeper.h"
 
 namespace devmgr::upkeep {
 
@@ -54,14 +56,26 @@ class HardwareLook {
       std::function<bool(std::function<void(const CdiRegistry&)>)>;
   using Facts = std::vector<std::vector<device::NodeFacts>>;
 
-  /// `executor` is borrowed and must outlive this.
-  HardwareLook(Executor& executor, HardwareHost host, ReadSpecs read_specs);
+  /// Borrowed things must outlive this.
+  struct Parts {
+    Executor& executor;
+    const state::State& state;  ///< The durable projection on this thread.
+    HardwareOptions options;
+    HardwareHost host;
+    ReadSpecs read_specs;  ///< Null: there are none.
+  };
+  explicit HardwareLook(Parts parts);
   ~HardwareLook() { Stop(); }
 
   /// `done` gets the facts for each question, on the manager's thread; at once
   /// when all questions are empty.
   void Look(std::vector<NodeQuestion> questions,
             std::function<void(const Facts&)> done);
+
+  /// Fills in which hardware a driver's answer is: of devices that the claim
+  /// has for itself.
+  void Identify(const std::string& driver, SpecKeeper::PreparedClaims prepared,
+                const std::function<void(SpecKeeper::PreparedClaims)>& done);
 
   /// No look begins from now on.
   void Close() { closed_ = true; }
@@ -70,9 +84,7 @@ class HardwareLook {
   void Stop();
 
  private:
-  Executor& executor_;
-  const std::shared_ptr<const HardwareHost> host_;
-  const ReadSpecs read_specs_;
+  const Parts parts_;
   bool closed_ = false;
   std::unique_ptr<Executor> disk_;  ///< Null until it is needed.
 };

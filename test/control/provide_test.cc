@@ -105,7 +105,8 @@ class ProvideTest : public ::testing::Test {
         [&](const std::string&) { return registered_; },
         true,
         1'000,
-        [&] { return ++random_; }};
+        [&] { return ++random_; },
+        &hardware_};
     return provider_.Provide(*shown.pods.at(ObjectName{"default", pod}), input);
   }
   /// What it waits or is rejected for.
@@ -147,6 +148,7 @@ class ProvideTest : public ::testing::Test {
   ObjectSnapshot source_;
   LocalObjects local_;
   ClaimProvider provider_{{}, 10'000};
+  claim::PublishedHardware hardware_{HardwareOptions(), "n1"};
   bool registered_ = true;
   std::uint64_t random_ = 0;
 };
@@ -268,6 +270,44 @@ TEST_F(ProvideTest, ASearchThatIsGivenUpIsTriedAgain) {
        [&] { return ++random_; }});
   EXPECT_EQ(provision.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(provision.status()), HasSubstr("was given up after"));
+}
+
+// A device plugin gave the first card to a pod, by another name.
+TEST_F(ProvideTest, ADeviceThatIsHeldElsewhereIsBusy) {
+  Add(std::string(kGpuClass) +
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: "
+      "s}\nspec:\n  driver: d.example.com\n  nodeName: n1\n  pool: {name: n1, "
+      "generation: 1, resourceSliceCount: 1}\n  devices:\n"
+      "  - {name: g0, attributes: {resource.kubernetes.io/pciBusID: {string: "
+      "'0000:3B:00.0'}}}\n"
+      "  - {name: g1, attributes: {resource.kubernetes.io/pciBusID: {string: "
+      "'0000:3c:00.0'}}}\n---\n" +
+      PodOf("a", "", "example.com/gpu: 1") +
+      PodOf("b", "", "example.com/gpu: 1"));
+  state::PodRecord holder =
+      state::MakePod(PodUid{"u-plugin"}, "plugin", state::PodPhase::kAdmitted);
+  state::DeviceHold& hold = holder.holds.emplace_back();
+  hold.resource = "vendor.com/card";
+  hold.devices.push_back({"0", {}});
+  hold.phase = device::ReservationPhase::kCommitted;
+  hold.hardware.Add(device::PciIdentity("3b:00.0"));
+  state_.Put(std::make_shared<const state::PodRecord>(holder));
+  EXPECT_THAT(Commit("a"), ElementsAre("g1"));
+  ASSERT_THAT(state_.local_claims, SizeIs(1));
+  const LocalClaimRecord& claim = *state_.local_claims.begin()->second;
+  ASSERT_THAT(claim.hardware, SizeIs(1));
+  EXPECT_EQ(claim.hardware.front().hardware.identities.front().text,
+            "pci:0000:3c:00.0");
+  Settle("a");
+  const std::string why = WhyNot("b");
+  EXPECT_THAT(why, HasSubstr("DeviceHeldElsewhere: "));
+  EXPECT_THAT(why, HasSubstr("plugin, as PCI address 0000:3b:00.0 of "
+                             "vendor.com/card"));
+  const auto waiting = Provide("b")->verdict.waiting_for;
+  EXPECT_THAT(waiting, ::testing::Contains(WaitingFor{WaitingFor::Kind::kPod,
+                                                      holder.name.ToString()}));
+  state_.Erase(holder.uid);
+  EXPECT_THAT(Commit("b"), ElementsAre("g0"));
 }
 
 TEST_F(ProvideTest, WithoutSlicesAnotherPartyMayAllocate) {

@@ -353,6 +353,35 @@ TEST_F(DeviceFsckTest, FindsPodsThatRunOnUnhealthyDevices) {
   EXPECT_THAT(finding.shown.message, HasSubstr("calls unhealthy: '10'"));
 }
 
+TEST_F(DeviceFsckTest, FindsHardwareThatTwoPodsHold) {
+  state::PodRecord pod = Pod();
+  pod.holds[0].hardware.Add(device::PciIdentity("3b:00.0"));
+  PutReady(pod);
+  EXPECT_THAT(Run(), IsEmpty());
+  state::ForeignHolderRecord holder;
+  holder.id.value = "0123456789abcdef";
+  holder.cdi_devices = {"vendor.com/card=0"};
+  holder.hardware.Add(device::PciIdentity("0000:3B:00.0"));
+  state_.Put(std::make_shared<const state::ForeignHolderRecord>(holder));
+  const Finding finding = Only("shared-hardware");
+  EXPECT_FALSE(finding.shown.error);
+  EXPECT_EQ(finding.shown.object, "pod/default/p");
+  EXPECT_THAT(finding.shown.message,
+              AllOf(HasSubstr("PCI address 0000:3b:00.0 by example.com/tpu"),
+                    HasSubstr("foreign container 0123456789abc")));
+}
+
+TEST_F(DeviceFsckTest, FindsHardwareWithTwoNamesBeforeAPodAsks) {
+  running_.overlaps = {
+      {"UUID 1", {"d.example.com/pool/gpu-0", "example.com/tpu/2"}}};
+  const Finding finding = Only("shared-hardware");
+  EXPECT_FALSE(finding.shown.error);
+  EXPECT_EQ(finding.shown.object, "hardware/UUID 1");
+  EXPECT_THAT(finding.shown.message,
+              HasSubstr("is offered as d.example.com/pool/gpu-0, "
+                        "example.com/tpu/2"));
+}
+
 TEST_F(DeviceFsckTest, FindsPluginsThatAreAway) {
   running_.plugins.clear();
   const Finding finding = Only("absent-plugin");
