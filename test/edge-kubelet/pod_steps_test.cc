@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of containers, restarts and ends, held against a runtime that is a
+// few values.
+#include "examples/edge-kubelet/pod_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace edge {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = PlannedContainer::Kind;
+using State = SeenContainer::State;
+using Do = Step::Kind;
+
+/// Carries out steps on values; containers end when the test says so.
+class PodStepsTest : public ::testing::Test {
+ protected:
+  void Plan(const std::string& policy,
+            std::vector<PlannedContainer> containers) {
+    plan_ = {policy, std::move(containers)};
+  }
+
+  Step Next(Goal goal = Goal::kRun) const {
+    return NextStep(plan_, seen_, goal, back_off_, now_);
+  }
+
+  /// Takes steps until there is nothing to do; what was done, in words.
+  std::string Settle() {
+    std::string done;
+    for (int i = 0; i < 50; ++i) {
+      const Step step = Next();
+      if (step.kind == Do::kWait) return done;
+      done += (done.empty() ? "" : " ") + Take(step);
+      if (step.kind == Do::kEnd) return done;
+    }
+    return done + " without end";
+  }
+
+  std::string Take(const Step& step) {
+    switch (step.kind) {
+      case Do::kRunSandbox:
+        seen_.sandboxes.push_back(
+            {"s" + std::to_string(step.attempt), step.attempt, true});
+        return seen_.sandboxes.back().id;
+      case Do::kStartContainer: {
+        SeenContainer one{step.container.name + std::to_string(step.attempt),
+                          seen_.sandboxes.back().id, step.container.name,
+                          step.attempt, State::kRunning};
+        one.back_off = step.back_off;
+        one.started_at = now_;
+        seen_.containers.push_back(one);
+        return one.id;
+      }
+      case Do::kRemoveContainer:
+        std::erase_if(seen_.containers,
+                      [&](const auto& one) { return one.id == step.id; });
+        return "-" + step.id;
+      case Do::kRemoveSandbox:
+        std::erase_if(seen_.sandboxes,
+                      [&](const auto& one) { return one.id == step.id; });
+        return "-" + step.id;
+      case Do::kStopSandbox:
+        LoseSandbox(step.id);
+        return "stop:" + step.id;
+      case Do::kEnd:
+        return step.phase;
+      default:
+        return "unexpected step";
+    }
+  }
+
+  /// A machine that was off, or a sandbox that died.
+  void LoseSandbox(const std::string& id) {
+    for (SeenSandbox& one : seen_.sandboxes) {
+      if (one.id == id) one.ready = false;
+    }
+    for (SeenContainer& one : seen_.containers) {
+      if (one.sandbox_id == id && one.state == State::kRunning) {
+        Exit(one.name, 255);
+      }
+    }
+  }
+
+  void Exit(const std::string& name, int code) {
+    for (SeenContainer& one : seen_.containers) {
+      if (one.name != name || one.state != State::kRunning) continue;
+      one.state = State::kExited;
+      one.exit_code = code;
+      one.finished_at = now_;
+      return;
+    }
+    ADD_FAILURE() << name << " does not run";
+  }
+
+  PodPlan plan_;
+  SeenPod seen_;
+  BackOff back_off_;
+  Time now_ = Time(1'000'000s);
+};
+
+TEST_F(PodStepsTest, ContainersStartInASandboxInTheirOrder) {
+  Plan("Always", {{"a"}, {"b"}});
+  EXPECT_EQ(Settle(), "s0 a0 b0");
+  EXPECT_FALSE(Next().until.has_value());
+}
+
+TEST_F(PodStepsTest, InitContainersRunOneAfterTheOther) {
+  Plan("Always", {{"i", Kind::kInit}, {"j", Kind::kInit}, {"a"}});
+  EXPECT_EQ(Settle(), "s0 i0");
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "j0");
+  Exit("j", 0);
+  EXPECT_EQ(Settle(), "a0");
+  EXPECT_EQ(Settle(), "");
+}
+
+TEST_F(PodStepsTest, ASidecarIsPassedOnceItRuns) {
+  Plan("Always",
+       {{"i", Kind::kInit}, {"s", Kind::kSidecar}, {"j", Kind::kInit}, {"a"}});
+  EXPECT_EQ(Settle(), "s0 i0");
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "s0 j0");
+  Exit("j", 0);
+  EXPECT_EQ(Settle(), "a0");
+}
+
+TEST_F(PodStepsTest, ASidecarThatEndsIsStartedAgainWhateverThePolicy) {
+  Plan("Never", {{"s", Kind::kSidecar}, {"i", Kind::kInit}, {"a"}});
+  EXPECT_EQ(Settle(), "s0 s0 i0");
+  Exit("s", 0);
+  EXPECT_EQ(Settle(), "s1 -s0");  // While the init container runs.
+  Exit("s", 1);
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "a0");  // Init containers have ended, as for a kubelet.
+  EXPECT_EQ(Next().until, now_ + 10s);
+  now_ += 10s;
+  EXPECT_EQ(Settle(), "s2 -s1");
+}
+
+TEST_F(PodStepsTest, ASidecarThatDoesNotRunHoldsUpWhatHasNotBegun) {
+  Plan("Never", {{"s", Kind::kSidecar}, {"i", Kind::kInit}, {"a"}});
+  Take(Next());
+  EXPECT_EQ(Take(Next()), "s0");
+  Exit("s", 1);
+  EXPECT_EQ(Take(Next()), "s1");
+  EXPECT_EQ(Take(Next()), "-s0");
+  Exit("s", 1);
+  EXPECT_EQ(Settle(), "");
+  now_ += 10s;
+  EXPECT_EQ(Settle(), "s2 -s1 i0");
+}
+
+TEST_F(PodStepsTest, WithNeverAnInitContainerThatFailsIsTheEnd) {
+  Plan("Never", {{"i", Kind::kInit}, {"a"}});
+  EXPECT_EQ(Settle(), "s0 i0");
+  Exit("i", 3);
+  EXPECT_EQ(Settle(), "Failed");
+}
+
+TEST_F(PodStepsTest, AnInitContainerThatFailsIsRepeatedWithBackOff) {
+  Plan("OnFailure", {{"i", Kind::kInit}, {"a"}});
+  EXPECT_EQ(Settle(), "s0 i0");
+  Exit("i", 3);
+  EXPECT_EQ(Settle(), "i1 -i0");  // The first time at once.
+  Exit("i", 3);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(Next().until, now_ + 10s);
+  now_ += 10s;
+  EXPECT_EQ(Settle(), "i2 -i1");
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "a0");
+}
+
+TEST_F(PodStepsTest, BackOffDoublesUpToItsLimitAndIsForgottenAfterALongRun) {
+  Plan("Always", {{"a"}});
+  EXPECT_EQ(Settle(), "s0 a0");
+  for (const auto delay : {0s, 10s, 20s, 40s, 80s, 160s, 300s, 300s}) {
+    now_ += 1s;
+    Exit("a", 1);
+    if (delay > 0s) {
+      EXPECT_EQ(Settle(), "");
+      EXPECT_EQ(Next().until, now_ + delay);
+      now_ += delay - 1ms;
+      EXPECT_EQ(Settle(), "");
+      now_ += 1ms;
+    }
+    EXPECT_NE(Settle(), "");
+  }
+  now_ += 600s;  // Not longer than ten minutes.
+  Exit("a", 1);
+  EXPECT_EQ(Next().until, now_ + 300s);
+  now_ += 300s;
+  EXPECT_NE(Settle(), "");
+  now_ += 601s;
+  Exit("a", 1);
+  EXPECT_NE(Settle(), "");
+  Exit("a", 1);
+  EXPECT_EQ(Next().until, now_ + 10s);
+}
+
+TEST_F(PodStepsTest, AClockThatWasSetBackHoldsNothingUp) {
+  Plan("Always", {{"a"}});
+  Settle();
+  Exit("a", 1);
+  Settle();
+  Exit("a", 1);
+  ASSERT_TRUE(Next().until.has_value());
+  now_ -= 24h;
+  EXPECT_NE(Settle(), "");
+}
+
+TEST_F(PodStepsTest, RestartPoliciesDecideAboutTheEnd) {
+  struct Case {
+    const char* policy;
+    int code;
+    const char* expected;
+  };
+  for (const Case& c : {Case{"Always", 0, "a1 -a0"},
+                        {"Always", 1, "a1 -a0"},
+                        {"OnFailure", 0, "Succeeded"},
+                        {"OnFailure", 1, "a1 -a0"},
+                        {"Never", 0, "Succeeded"},
+                        {"Never", 1, "Failed"}}) {
+    seen_ = {};
+    Plan(c.policy, {{"a"}});
+    Settle();
+    Exit("a", c.code);
+    EXPECT_EQ(Settle(), c.expected) << c.policy << " " << c.code;
+  }
+}
+
+TEST_F(PodStepsTest, APodIsOverWhenItsLastContainerIsWhateverSidecarsDo) {
+  Plan("Never", {{"s", Kind::kSidecar}, {"a"}, {"b"}});
+  EXPECT_EQ(Settle(), "s0 s0 a0 b0");
+  Exit("a", 1);
+  EXPECT_EQ(Settle(), "");
+  Exit("b", 0);
+  EXPECT_EQ(Settle(), "Failed");
+  EXPECT_EQ(Next(Goal::kEnd).kind, Do::kEnd);  // The sidecar runs.
+  LoseSandbox("s0");
+  EXPECT_EQ(Next(Goal::kEnd).kind, Do::kWait);
+}
+
+TEST_F(PodStepsTest, ALostSandboxIsReplacedAndInitContainersRunAgain) {
+  Plan("Always", {{"i", Kind::kInit}, {"a"}});
+  Settle();
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "a0");
+  LoseSandbox("s0");
+  EXPECT_EQ(Settle(), "s1 i1 -i0");
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "a1 -a0 -s0");
+}
+
+TEST_F(PodStepsTest, AfterALostSandboxOnFailureKeepsWhatHasSucceeded) {
+  Plan("OnFailure", {{"a"}, {"b"}});
+  Settle();
+  Exit("a", 0);
+  LoseSandbox("s0");
+  EXPECT_EQ(Settle(), "s1 b1 -b0");
+  Exit("b", 0);
+  EXPECT_EQ(Settle(), "Succeeded");
+}
+
+TEST_F(PodStepsTest, WithNeverALostSandboxIsTheEnd) {
+  Plan("Never", {{"a"}, {"b"}});
+  EXPECT_EQ(Take(Next()), "s0");
+  EXPECT_EQ(Take(Next()), "a0");
+  LoseSandbox("s0");
+  EXPECT_EQ(Settle(), "Failed");
+}
+
+TEST_F(PodStepsTest, WhatWasCreatedAndNotStartedIsMadeAnew) {
+  Plan("Always", {{"a"}});
+  Settle();
+  seen_.containers[0].state = State::kCreated;
+  EXPECT_EQ(Settle(), "-a0 a0");
+}
+
+TEST_F(PodStepsTest, WhatTheRuntimeLostSightOfIsStoppedFirst) {
+  Plan("Always", {{"a"}});
+  Settle();
+  seen_.containers[0].state = State::kUnknown;
+  EXPECT_EQ(Next().kind, Do::kStopContainer);
+  EXPECT_EQ(Next().id, "a0");
+  seen_.sandboxes[0].ready = false;
+  EXPECT_EQ(Next().kind, Do::kStopSandbox);
+}
+
+TEST_F(PodStepsTest, APodWithoutDevicesIsLeftAlone) {
+  Plan("Always", {{"a"}, {"b"}});
+  EXPECT_EQ(Next(Goal::kHold).kind, Do::kWait);
+  Settle();
+  Exit("a", 1);
+  EXPECT_EQ(Next(Goal::kHold).kind, Do::kWait);
+}
+
+TEST_F(PodStepsTest, APodThatIsGoneIsRemovedThenForgotten) {
+  EXPECT_EQ(Next(Goal::kGone).kind, Do::kForget);
+  Plan("Always", {{"a"}});
+  Settle();
+  EXPECT_EQ(Next(Goal::kGone).kind, Do::kRemovePod);
+}
+
+TEST_F(PodStepsTest, AdoptionStartsNothingTwice) {
+  Plan("Always", {{"i", Kind::kInit}, {"s", Kind::kSidecar}, {"a"}});
+  Settle();
+  Exit("i", 0);
+  Settle();
+  // Another process sees what the runtime has, and nothing else.
+  const SeenPod before = seen_;
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(before.containers.size(), 3u);
+}
+
+}  // namespace
+}  // namespace edge
