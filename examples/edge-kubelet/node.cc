@@ -55,6 +55,7 @@ absl::Status Node::Open() {
   services_.cdi = cdi_.get();
   services_.back_off = options_.back_off;
   services_.log = Log;
+  Log("runs the pods of '" + (options_.root / "manifests").string() + "'");
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@
 #include "common/status.h"
 #include "e2e/containerd.h"
 #include "e2e/cri_client.h"
-#include "e2e/shim_program.h"
+#include "e2e/example_program.h"
 
 namespace devmgr {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "e2e/cri_client.h"
 #include "e2e/daemon.h"
+#include "e2e/example_program.h"
 #include "e2e/real_runtime.h"
-#include "e2e/shim_program.h"
 #include "support/mailbox.h"
 
 namespace devmgr {

@@ -14,7 +14,7 @@
 #include "e2e/containerd.h"
 #include "e2e/cri_client.h"
 #include "e2e/daemon.h"
-#include "e2e/shim_program.h"
+#include "e2e/example_program.h"
 
 namespace devmgr {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cri/runtime_fields.h"
 #include "e2e/daemon.h"
-#include "e2e/shim_program.h"
+#include "e2e/example_program.h"
 #include "rpc/connection.h"
 #include "support/fake_cri_runtime.h"
 

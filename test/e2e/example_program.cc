@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "e2e/shim_program.h"
+#include "e2e/example_program.h"
 
 #include <sys/wait.h>
 
@@ -17,21 +17,21 @@ namespace fs = std::filesystem;
 
 namespace devmgr {
 
-ShimProgram::ShimProgram(fs::path log, std::vector<std::string> flags)
+ExampleProgram::ExampleProgram(const std::string& program, fs::path log,
+                               std::vector<std::string> flags)
     : log_(std::move(log)) {
-  flags.insert(flags.begin(),
-               std::string(DEVMGR_EXAMPLES_DIR) + "/cri-shim/devmgr-cri-shim");
+  flags.insert(flags.begin(), std::string(DEVMGR_EXAMPLES_DIR) + "/" + program);
   pid_ = SpawnProgram(flags, log_);
 }
 
-void ShimProgram::Kill() {
+void ExampleProgram::Kill() {
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   pid_ = -1;
 }
 
-int ShimProgram::Terminate() {
+int ExampleProgram::Terminate() {
   if (!Signal(SIGTERM)) return -1;
   int status = 0;
   ::waitpid(pid_, &status, 0);
@@ -39,13 +39,13 @@ int ShimProgram::Terminate() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-bool ShimProgram::Signal(int signal) const {
+bool ExampleProgram::Signal(int signal) const {
   return pid_ > 0 && ::kill(pid_, signal) == 0;
 }
 
-std::string ShimProgram::log() const { return ReadAll(log_); }
+std::string ExampleProgram::log() const { return ReadAll(log_); }
 
-bool ShimProgram::Logs(std::string_view text) const {
+bool ExampleProgram::Logs(std::string_view text) const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < end) {
     if (log().find(text) != std::string::npos) return true;
