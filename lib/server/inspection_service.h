@@ -42,8 +42,9 @@ class InspectionService : public DeviceManagerObserver {
   static constexpr std::size_t kMaxHistoryBytes = 1024 * 1024;
 
   /// `sources` may be empty, `runtime` null (what CRI shims report of their
-  /// runtimes is not gone by), and `endpoint` null. All are borrowed. No handler
-  /// may run and the executor must have stopped before this is destroyed.
+  /// runtimes is not gone by), and `endpoint` null. All are borrowed. No
+  /// handler may run and the executor must have stopped before this is
+  /// destroyed.
   InspectionService(DeviceManager& manager, Executor& executor,
                     SourcesFunction sources = nullptr,
                     ReportedRuntimeSource* runtime = nullptr,

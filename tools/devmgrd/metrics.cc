@@ -391,7 +391,7 @@ Metrics::Metrics()
       missed_wakeups_(
           prometheus::BuildCounter()
               .Name("devmgr_missed_wakeups_total")
-              .Help("Pods that admission.audit found to wait although they "
+              .Help("Pods that admissionAudit found to wait although they "
                     "could have been admitted")
               .Register(registry_)
               .Add({})),
