@@ -2,6 +2,7 @@
 #include "allocator/taints.h"
 
 #include <algorithm>
+#include <string>
 
 namespace devmgr::allocator {
 namespace {
@@ -9,15 +10,6 @@ namespace {
 /// An effect of a newer version blocks nothing, since its meaning is not known.
 bool IsBlocking(const DeviceTaint& taint) {
   return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-}
-
-bool Selects(const DeviceTaintRule& rule, const ResourceSlice& slice,
-             const SliceDevice& device) {
-  if (!rule.device_selector) return false;
-  const DeviceTaintSelector& selector = *rule.device_selector;
-  return (!selector.driver || *selector.driver == slice.driver) &&
-         (!selector.pool || *selector.pool == slice.pool) &&
-         (!selector.device || *selector.device == device.name);
 }
 
 }  // namespace
@@ -32,6 +24,15 @@ bool Tolerates(const DeviceToleration& toleration, const DeviceTaint& taint) {
          toleration.value == taint.value;
 }
 
+bool Selects(const DeviceTaintRule& rule, const std::string& driver,
+             const std::string& pool, const std::string& device) {
+  if (!rule.device_selector) return false;
+  const DeviceTaintSelector& selector = *rule.device_selector;
+  return (!selector.driver || *selector.driver == driver) &&
+         (!selector.pool || *selector.pool == pool) &&
+         (!selector.device || *selector.device == device);
+}
+
 std::vector<const DeviceTaint*> BlockingTaints(
     const ResourceSlice& slice, const SliceDevice& device,
     const std::vector<const DeviceTaintRule*>& rules) {
@@ -40,7 +41,8 @@ std::vector<const DeviceTaint*> BlockingTaints(
     if (IsBlocking(taint)) taints.push_back(&taint);
   }
   for (const DeviceTaintRule* rule : rules) {
-    if (IsBlocking(rule->taint) && Selects(*rule, slice, device)) {
+    if (IsBlocking(rule->taint) &&
+        Selects(*rule, slice.driver, slice.pool, device.name)) {
       taints.push_back(&rule->taint);
     }
   }

@@ -5,6 +5,7 @@
 
 #include <devmgr/objects.h>
 
+#include <string>
 #include <vector>
 
 namespace devmgr::allocator {
@@ -12,6 +13,10 @@ namespace devmgr::allocator {
 /// By key (empty with `Exists`: any), value (with `Exists`: any) and effect
 /// (empty: any).
 bool Tolerates(const DeviceToleration& toleration, const DeviceTaint& taint);
+
+/// Does the rule select this device? One without a selector selects none.
+bool Selects(const DeviceTaintRule& rule, const std::string& driver,
+             const std::string& pool, const std::string& device);
 
 /// The taints of `device` that keep claims off which do not tolerate them:
 /// those of effect NoSchedule and NoExecute, of its slice and of `rules` that
