@@ -157,6 +157,29 @@ absl::Status StripClaims(rocksdb::DB& db, rocksdb::WriteBatch& write,
   return FromRocksDb(records->status(), "reading the ledger");
 }
 
+/// The same of pods.
+absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
+                       Conversion& conversion) {
+  const std::unique_ptr<rocksdb::Iterator> records(
+      db.NewIterator(CheckedRead()));
+  for (records->Seek(PodKey({})); records->Valid(); records->Next()) {
+    const std::string key = records->key().ToString();
+    if (KindOf(key) != KeyKind::kPod) break;
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto pod, DecodePod(records->value().ToString(), PrintKey(key)));
+    if (!pod->eviction.has_value()) continue;
+    state::PodRecord stripped = *pod;
+    stripped.eviction.reset();
+    write.Put(key, EncodePod(stripped));
+    if (!state::IsEvicting(*pod)) continue;
+    conversion.lost.push_back(fmt::format(
+        "that pod {} has to leave its devices: with an older version it keeps "
+        "them",
+        api::Quoted(pod->name.ToString())));
+  }
+  return FromRocksDb(records->status(), "reading the ledger");
+}
+
 absl::Status Apply(StateDirectory& directory, const rocksdb::Options& options,
                    rocksdb::WriteBatch& write) {
   DEVMGR_RETURN_IF_ERROR(directory.SettleDatabase());
@@ -200,6 +223,7 @@ absl::StatusOr<Conversion> ConvertStoppedStore(
   rocksdb::WriteBatch write;
   DEVMGR_RETURN_IF_ERROR(DropNewRecords(*examined->db, write, conversion));
   DEVMGR_RETURN_IF_ERROR(StripClaims(*examined->db, write, conversion));
+  DEVMGR_RETURN_IF_ERROR(StripPods(*examined->db, write, conversion));
   DEVMGR_RETURN_IF_ERROR(
       DropNewHistory(*examined->db, examined->state.seq, write, conversion));
   write.Put(FormatKey(), EncodeNumber(kTarget));

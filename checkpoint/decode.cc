@@ -183,6 +183,10 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
     DEVMGR_ASSIGN_OR_RETURN(auto hold, Read(item, key));
     pod->holds.push_back(std::move(hold));
   }
+  if (in.has_eviction()) {
+    pod->eviction = {in.eviction().reason(), in.eviction().message(),
+                     in.eviction().since_ms()};
+  }
   return pod;
 }
 
@@ -388,9 +392,8 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
-  auto kind =
-      ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-               state::DecisionKind::kSlicesDeleted, "kind of decision", key);
+  auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
+                       state::DecisionKind::kRecheck, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }

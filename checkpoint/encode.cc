@@ -157,6 +157,12 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   }
   out->set_boot_id(pod.boot_id);
   for (const auto& hold : pod.holds) Write(hold, out->add_holds());
+  if (pod.eviction.has_value()) {
+    pb::Eviction* eviction = out->mutable_eviction();
+    eviction->set_reason(pod.eviction->reason);
+    eviction->set_message(pod.eviction->message);
+    eviction->set_since_ms(pod.eviction->since_ms);
+  }
 }
 
 void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
@@ -319,6 +325,7 @@ bool MayBeUnknown(state::DecisionKind kind) {
          kind == state::DecisionKind::kWanted ||
          kind == state::DecisionKind::kUnwanted ||
          kind == state::DecisionKind::kSlicesDeleted ||
+         kind == state::DecisionKind::kRecheck ||
          kind == state::DecisionKind::kOther;
 }
 

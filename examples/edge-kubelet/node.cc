@@ -114,8 +114,11 @@ void Node::Run() {
     const auto failed = std::exchange(to_fail_, {});
     lock.unlock();
     for (const devmgr::PodAction& action : failed) {
-      Log("pod '" + action.name.ToString() + "' fails: " + action.reason +
-          ": " + action.message);
+      using Kind = devmgr::PodAction::Kind;
+      if (action.kind == Kind::kStop) continue;  // It is being stopped.
+      Log("pod '" + action.name.ToString() + "' " +
+          (action.kind == Kind::kEvict ? "has to leave its devices" : "fails") +
+          ": " + action.reason + ": " + action.message);
       ended_->Add(action.name, "Failed");
     }
   }

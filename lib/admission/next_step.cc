@@ -10,6 +10,8 @@ PodStep NextStep(PodGoal goal) {
     case PodGoal::kGone:
     case PodGoal::kReleasing:
       return PodStep::kEnd;
+    case PodGoal::kEvicting:
+      return PodStep::kEvict;
     case PodGoal::kMalformed:
       return PodStep::kReject;
     case PodGoal::kWanted:
@@ -31,11 +33,14 @@ AfterStep Follow(StepOutcome outcome, bool wanted) {
     case StepOutcome::kNotAdmitted:
     case StepOutcome::kPrepared:
     case StepOutcome::kHeldUp:
+    case StepOutcome::kEvicted:
+    case StepOutcome::kEvictHeld:
       return wanted ? AfterStep::kRest : AfterStep::kRepeat;
     case StepOutcome::kEndHeld:
       return wanted ? AfterStep::kRepeat : AfterStep::kRest;
     case StepOutcome::kAdmitFailed:
     case StepOutcome::kPrepareFailed:
+    case StepOutcome::kEvictFailed:
       return wanted ? AfterStep::kRetry : AfterStep::kRepeat;
     case StepOutcome::kEndFailed:
       break;
@@ -47,6 +52,7 @@ std::string_view PodGoalName(PodGoal goal) {
   using enum PodGoal;
   static constexpr auto kNames = EnumTable<PodGoal>({
       {kGone, "Gone"},
+      {kEvicting, "Evicting"},
       {kReleasing, "Releasing"},
       {kMalformed, "Malformed"},
       {kWanted, "Wanted"},
@@ -62,6 +68,7 @@ std::string_view PodStepName(PodStep step) {
       {kReject, "Reject"},
       {kAdmit, "Admit"},
       {kPrepare, "Prepare"},
+      {kEvict, "Evict"},
   });
   return kNames.Of(step);
 }
@@ -79,6 +86,9 @@ std::string_view StepOutcomeName(StepOutcome outcome) {
       {kEnded, "Ended"},
       {kEndFailed, "EndFailed"},
       {kEndHeld, "EndHeld"},
+      {kEvicted, "Evicted"},
+      {kEvictFailed, "EvictFailed"},
+      {kEvictHeld, "EvictHeld"},
   });
   return kNames.Of(outcome);
 }

@@ -12,13 +12,14 @@ namespace devmgr::admission {
 /// What is known of a pod when a step may be taken for it.
 enum class PodGoal {
   kGone,       ///< It is not wanted.
+  kEvicting,   ///< It is wanted, and has to leave its devices for good.
   kReleasing,  ///< It is wanted, and gives up claims that were replaced.
   kMalformed,  ///< It is wanted, and its object breaks an API rule.
   kWanted,     ///< It is wanted, and its object is known.
   kHeld,       ///< It is wanted, and known from the ledger only.
 };
 
-enum class PodStep { kEnd, kReject, kAdmit, kPrepare };
+enum class PodStep { kEnd, kReject, kAdmit, kPrepare, kEvict };
 
 PodStep NextStep(PodGoal goal);
 
@@ -34,6 +35,9 @@ enum class StepOutcome {
   kEnded,
   kEndFailed,
   kEndHeld,  ///< Something of the pod runs, or may run.
+  kEvicted,  ///< It holds nothing any more, and is rejected.
+  kEvictFailed,
+  kEvictHeld,  ///< As kEndHeld.
 };
 
 enum class AfterStep {

@@ -78,6 +78,14 @@ Verdict WhyReleaseAsks(const std::string& source, WallTime since) {
           {RuntimeAwaited(source)}};
 }
 
+Verdict WhyEvictionWaits() {
+  return {Verdict::Kind::kWait,
+          kRuntimeUnknown,
+          "no container runtime is configured that could say what runs: the "
+          "devices are held until the pod is gone",
+          {}};
+}
+
 std::optional<Verdict> WhyReleaseWaits(const RuntimeSnapshot& runtime,
                                        const PodUid& pod,
                                        const std::string& source) {

@@ -28,6 +28,10 @@ std::optional<Verdict> WhyReleaseWaits(const RuntimeSnapshot& runtime,
                                        const PodUid& pod,
                                        const std::string& source);
 
+/// What a pod waits for that has to leave its devices, where no runtime says
+/// what runs: until it is gone.
+Verdict WhyEvictionWaits();
+
 /// What it waits for while the runtime is asked.
 Verdict WhyReleaseAsks(const std::string& source, WallTime since);
 

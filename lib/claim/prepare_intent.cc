@@ -192,6 +192,11 @@ absl::Status CheckBookable(const PodRecord* record, const PodIdentity& pod,
     return NotFoundError("pod '{}' with UID '{}' is not admitted",
                          pod.name.ToString(), pod.uid.value);
   }
+  if (known && state::IsEvicting(*record)) {
+    return FailedPreconditionError("pod '{}' has to leave its devices: {}",
+                                   record->name.ToString(),
+                                   record->eviction->message);
+  }
   if (known && record->phase == PodPhase::kRejected) {
     return FailedPreconditionError("pod '{}' is rejected: {}",
                                    record->name.ToString(), record->message);

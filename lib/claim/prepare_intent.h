@@ -63,7 +63,7 @@ struct BookResult {
 /// already needs no `plan` (may be null); with one, the pod need not be known
 /// yet.
 ///   NotFound            the pod is not known, and there is no plan
-///   FailedPrecondition  it is rejected or being released
+///   FailedPrecondition  it is rejected, being released or evicted
 absl::StatusOr<BookResult> BookPod(const state::State& state,
                                    const PodIdentity& pod, std::int64_t now_ms,
                                    const PodPlan* plan,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of the enumerations in devmgr/options.h and devmgr/status_types.h:
-// one table each, for the rooms, the wire and the programs.
+// The words of the enumerations in devmgr/options.h, devmgr/status_types.h and
+// devmgr/host.h: one table each, for the rooms, the wire and the programs.
+#include <devmgr/host.h>
 #include <devmgr/options.h>
 #include <devmgr/status_types.h>
 
@@ -17,8 +18,29 @@ std::string_view PodStateName(PodState state) {
       {kReady, "Ready"},
       {kRejected, "Rejected"},
       {kReleasing, "Releasing"},
+      {kEvicting, "Evicting"},
   });
   return kNames.Of(state, "Unknown");
+}
+
+std::string_view PodActionKindName(PodAction::Kind kind) {
+  using enum PodAction::Kind;
+  static constexpr auto kNames = EnumTable<PodAction::Kind>({
+      {kFail, "Fail"},
+      {kEvict, "Evict"},
+      {kStop, "Stop"},
+  });
+  return kNames.Of(kind);
+}
+
+std::string_view HealthPolicyName(HealthPolicy policy) {
+  using enum HealthPolicy;
+  static constexpr auto kNames = EnumTable<HealthPolicy>({
+      {kReport, "report"},
+      {kFail, "fail"},
+      {kDrain, "drain"},
+  });
+  return kNames.Of(policy);
 }
 
 std::string_view ActuateName(Actuate actuate) {
@@ -183,6 +205,9 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kClaimsAllocated, "ClaimsAllocated"},
       {kClaimsReleased, "ClaimsReleased"},
       {kSlicesDeleted, "SlicesDeleted"},
+      {kEvict, "Evict"},
+      {kEvicted, "Evicted"},
+      {kRecheck, "Recheck"},
       {kOther, "Other"},
   });
   return kNames.Of(kind);

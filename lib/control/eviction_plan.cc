@@ -20,7 +20,7 @@ constexpr std::int64_t kMostSeconds = 1'000'000'000'000;
 
 bool MayBeEvicted(const state::PodRecord& pod) {
   return pod.phase != state::PodPhase::kRejected &&
-         pod.phase != state::PodPhase::kReleasing;
+         pod.phase != state::PodPhase::kReleasing && !pod.eviction.has_value();
 }
 
 /// `key=value:NoExecute`.
@@ -103,14 +103,21 @@ void EvictionPlan::Put(const state::LocalClaimUid& uid,
   }
 }
 
-void EvictionPlan::Follow(const state::State& state,
-                          const ObjectSnapshot& objects, std::int64_t now_ms) {
+std::vector<ObjectName> EvictionPlan::Follow(const state::State& state,
+                                             const ObjectSnapshot& objects,
+                                             std::int64_t now_ms) {
+  std::vector<ObjectName> ended;
   if (taints_.Follow(objects, now_ms)) {
-    due_.clear();
+    const auto before = std::exchange(due_, {});
     if (!taints_.empty()) {
       for (const auto& [uid, record] : state.local_claims) {
         Put(uid, record.get());
       }
+    }
+    for (const auto& [uid, due] : before) {
+      const state::LocalClaimRecord* record = state.FindLocalClaim(uid);
+      if (record == nullptr || due_.contains(uid)) continue;
+      ended.push_back(record->object->metadata.FullName());
     }
   } else if (!taints_.empty()) {
     state.local_claims.VisitChangesSince(
@@ -120,6 +127,7 @@ void EvictionPlan::Follow(const state::State& state,
         });
   }
   followed_ = state.local_claims;
+  return ended;
 }
 
 const DueEviction* EvictionPlan::OfClaim(

@@ -46,9 +46,11 @@ std::optional<DueEviction> EvictionOf(const ResourceClaim& claim,
 /// one thread.
 class EvictionPlan {
  public:
-  /// Takes in what the ledger and the source have now.
-  void Follow(const state::State& state, const ObjectSnapshot& objects,
-              std::int64_t now_ms);
+  /// Takes in what the ledger and the source have now. Gives the claims that
+  /// are to be left no more, since taints have gone.
+  std::vector<ObjectName> Follow(const state::State& state,
+                                 const ObjectSnapshot& objects,
+                                 std::int64_t now_ms);
 
   /// Why a claim is to be had by no more pods; null: it is not to be evicted.
   const DueEviction* OfClaim(const state::LocalClaimUid& uid) const;

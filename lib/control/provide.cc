@@ -218,6 +218,8 @@ class ClaimProvider::Attempt {
     claim->metadata.uid = UuidText(input_.random(), input_.random());
     claim->metadata.creation_timestamp = api::TimestampOf(input_.now_ms);
   }
+  /// Waits where the pods of an allocated claim have to leave it.
+  Verdict CheckEvictions(const LocalClaimRecord& local) const;
   void Wait(std::string reason, std::string message, WaitingFor what) {
     claim::Worsen(verdict_, {Verdict::Kind::kWait,
                              std::move(reason),
@@ -269,6 +271,7 @@ void ClaimProvider::Attempt::Use(const std::string& name) {
   if (claim.status.allocation.has_value()) {
     if (IsReservedFor(claim, pod_)) return;
     claim::Worsen(verdict_, CheckReservation(pod_, claim, node_));
+    claim::Worsen(verdict_, CheckEvictions(*local));
   } else if (!claim.metadata.deletion_timestamp.empty()) {
     claim::Worsen(
         verdict_,
@@ -278,6 +281,20 @@ void ClaimProvider::Attempt::Use(const std::string& name) {
          {{WaitingFor::Kind::kClaim, full_name.ToString()}}});
   }
   Add(claim, local != nullptr ? *local : LocalClaimRecord{});
+}
+
+Verdict ClaimProvider::Attempt::CheckEvictions(
+    const LocalClaimRecord& local) const {
+  const DueEviction* due = input_.evictions != nullptr
+                               ? input_.evictions->OfClaim(local.uid)
+                               : nullptr;
+  if (due == nullptr) return {};
+  const std::string name = local.object->metadata.FullName().ToString();
+  return {Verdict::Kind::kWait,
+          kClaimInUse,
+          fmt::format("claim {} is reserved for no more pods: {}", name,
+                      due->message),
+          {{WaitingFor::Kind::kClaim, name}}};
 }
 
 void ClaimProvider::Attempt::UseTemplate(const PodResourceClaim& entry) {

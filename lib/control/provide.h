@@ -21,6 +21,7 @@
 #include "allocator/features.h"
 #include "cel/selector_cache.h"
 #include "claim/published_hardware.h"
+#include "control/eviction_plan.h"
 #include "control/held_devices.h"
 #include "control/held_elsewhere.h"
 #include "control/local_inventory.h"
@@ -50,6 +51,9 @@ struct ProvideInput {
   std::function<std::uint64_t()> random;  ///< For UIDs and names.
   /// Of the slices of `objects`. Null: nothing is known of any hardware.
   claim::PublishedHardware* hardware = nullptr;
+  /// Claims that pods have to leave are reserved for no more. Null: there are
+  /// none.
+  const EvictionPlan* evictions = nullptr;
 };
 
 /// What could be had of drivers at a moment: by driver, or

@@ -50,8 +50,29 @@ bool Manager::IsServedByClass(const ResourceName& resource) const {
          !candidates.plugin_awaited;
 }
 
+void Manager::ActOnPod(const PodAction& action) {
+  pod_status_->OnAction(action);
+  if (host_.act_on_pod) host_.act_on_pod(action);
+}
+
+void Manager::StartTaintEvictions() {
+  pods::TaintEvictions::Parts parts{*executor_, *ledger_, state_,
+                                    *objects_,  events_,  metrics_};
+  parts.evicts = options_.policies.taint_eviction;
+  parts.now_ms = [this] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               host_.now().time_since_epoch())
+        .count();
+  };
+  parts.act_on_pod = [this](const PodAction& action) { ActOnPod(action); };
+  parts.wake = [this](const std::vector<WaitingFor>& what) { Wake(what); };
+  evictions_ = std::make_unique<pods::TaintEvictions>(std::move(parts));
+  evictions_->Start();
+}
+
 void Manager::StartLocalClaims() {
   if (options_.policies.authority != Authority::kNode || !loaded_.ok()) return;
+  StartTaintEvictions();
   pods::LocalClaims::Parts parts{*executor_, *ledger_, state_, *objects_,
                                  events_};
   parts.node_name = options_.node_name;
@@ -74,6 +95,7 @@ void Manager::StartLocalClaims() {
   parts.on_decided = [this](const PodUid& pod) {
     if (actuator_ != nullptr) actuator_->OnClaimsDecided(pod);
   };
+  parts.evictions = &evictions_->plan();
   local_claims_ = std::make_unique<pods::LocalClaims>(std::move(parts));
   local_claims_->Start();
 }

@@ -19,6 +19,15 @@ bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
          pod->boot_id == boot_id;
 }
 
+/// The pod held something, and holds nothing: it had to leave its devices, and
+/// is known still.
+bool HasLeft(const std::shared_ptr<const state::PodRecord>& before,
+             const state::PodRecord& now) {
+  return before != nullptr && before->phase != state::PodPhase::kWaiting &&
+         before->phase != state::PodPhase::kRejected &&
+         now.phase == state::PodPhase::kRejected;
+}
+
 std::string PreparedText(const state::PodRecord& pod) {
   if (!pod.claims.empty()) return "all claims are prepared";
   return pod.holds.empty() ? "the pod needs no devices"
@@ -54,6 +63,7 @@ void Manager::RegisterListeners() {
   listen(*debts_);
   listen(*specs_);
   listen(*lifecycle_);
+  if (evictions_ != nullptr) listen(*evictions_);
   if (local_claims_ != nullptr) listen(*local_claims_);
   on_committed_.push_back(
       [this](const Changes& changes) { ReportDecision(changes.decision); });
@@ -113,7 +123,7 @@ void Manager::ReportDecision(const state::Decision& decision) {
 void Manager::WakePods(const Changes& changes) {
   std::vector<WaitingFor> freed;
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) {
+    if (now == nullptr || HasLeft(before, *now)) {
       freed.push_back({WaitingFor::Kind::kPod, before->name.ToString()});
     } else if (changes.decision.kind == state::DecisionKind::kForgiven &&
                now->phase == state::PodPhase::kReleasing) {

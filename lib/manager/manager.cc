@@ -218,10 +218,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
         observers_->Tell(
             [pods](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
       },
-      [this](const PodAction& action) {
-        pod_status_->OnAction(action);
-        if (host_.act_on_pod) host_.act_on_pod(action);
-      }});
+      [this](const PodAction& action) { ActOnPod(action); }});
   dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
@@ -311,6 +308,7 @@ void Manager::Start(const DriversFactory& drivers,
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
     observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
+    if (evictions_ != nullptr) evictions_->OnObjects();
     if (actuator_ != nullptr) actuator_->OnObjects();
     pod_status_->OnObjects();
     Wake(changed);
@@ -425,6 +423,9 @@ void Manager::StartActuator() {
       host_.now,
       host_.runtime};
   parts.metrics = &metrics_;
+  parts.stop = [this](const PodUid& uid) {
+    if (evictions_ != nullptr) evictions_->Stop(uid);
+  };
   parts.fails_alike = [this](const PodUid& uid) {
     return local_claims_ != nullptr && local_claims_->FailsAlike(uid);
   };

@@ -34,6 +34,7 @@
 #include "pods/object_book.h"
 #include "pods/pod_lifecycle.h"
 #include "pods/source_problems.h"
+#include "pods/taint_evictions.h"
 #include "resources/device_book.h"
 #include "resources/foreign_book.h"
 #include "resources/resource_ownership.h"
@@ -234,6 +235,8 @@ class Manager final : public DeviceManager, private Maintenance {
   void IdentifyPrepared(
       const std::string& driver, pods::DriverCalls::PreparedClaims prepared,
       const std::function<void(pods::DriverCalls::PreparedClaims)>& done);
+  void StartTaintEvictions();
+  void ActOnPod(const PodAction& action);
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();
@@ -303,6 +306,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<claim::PublishedHardware> hardware_;
   std::unique_ptr<upkeep::HardwareLook> hardware_look_;  ///< May be null.
   std::unique_ptr<pods::ContainerStarts> starts_;
+  std::unique_ptr<pods::TaintEvictions> evictions_;  ///< With the next one.
   std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: others do it.
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
   std::unique_ptr<upkeep::RuntimeNews> runtime_news_;  ///< Null: no runtime.

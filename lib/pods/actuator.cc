@@ -11,7 +11,6 @@ namespace devmgr::pods {
 
 using admission::AfterStep;
 using admission::PodGoal;
-using admission::PodStep;
 using admission::StepOutcome;
 using admission::Wake;
 
@@ -76,6 +75,10 @@ void Actuator::OnPod(const PodInfo& pod) {
   if (found == entries_.end()) return;
   if (found->second.held && pod.state == PodState::kReleasing) {
     return Step(pod.uid);
+  }
+  if (pod.state == PodState::kEvicting &&
+      !std::exchange(found->second.evicting, true)) {
+    return StepAnew(pod.uid, "object");
   }
   if (!found->second.ready || !found->second.wanted ||
       pod.state != PodState::kPreparing) {
@@ -249,7 +252,10 @@ void Actuator::Begin() {
   for (const auto& [uid, pod] : parts_.state.pods) {
     Entry& entry = EntryOf(uid);
     NameEntry(uid, entry, pod->name);
-    if (pod->phase == state::PodPhase::kReleasing) entry.wanted = false;
+    // One that was evicted stays known as such while it is wanted.
+    if (pod->phase == state::PodPhase::kReleasing && !pod->eviction) {
+      entry.wanted = false;
+    }
   }
   if (parts_.follow_source) FollowAllOfSource();
   std::vector<PodUid> all;
@@ -292,11 +298,13 @@ bool Actuator::IsWhereItShouldBe(const PodUid& uid, const Entry& entry) const {
   }
   const auto pod = parts_.pod_info(uid);
   return pod.has_value() &&
-         (pod->state == PodState::kReady || pod->state == PodState::kRejected);
+         (pod->state == PodState::kReady || pod->state == PodState::kRejected ||
+          (pod->state == PodState::kEvicting && entry.held));
 }
 
 PodGoal Actuator::GoalOf(const PodUid& uid, const Entry& entry) const {
   if (!entry.wanted) return PodGoal::kGone;
+  if (IsEvicting(uid)) return PodGoal::kEvicting;
   // A pod that gives up its claims does so to the end; then it is admitted
   // anew.
   if (IsReleasing(uid)) return PodGoal::kReleasing;
@@ -331,7 +339,7 @@ void Actuator::Step(const PodUid& uid) {
   entry.suspected = 0;
   ++entry.retry;  // a retry that is due later is void
   entry.held = false;
-  if (entry.wanted) entry.runtime_asked = false;
+  if (entry.wanted && !IsEvicting(uid)) entry.runtime_asked = false;
   Take(admission::NextStep(GoalOf(uid, entry)), uid);
 }
 
@@ -349,10 +357,13 @@ void Actuator::Start(PodStep step, const PodUid& uid) {
     step = admission::NextStep(GoalOf(uid, entry));
     entry.activity = Activity::kBusy;
   }
-  if (step == PodStep::kEnd) return End(uid);
+  // Those behind it need not wait for a runtime or a driver.
+  if (step != PodStep::kAdmit) OnServed(uid);
+  if (step == PodStep::kEnd || step == PodStep::kEvict) return End(uid, step);
   const OperationId id = parts_.next_operation();
   switch (step) {
     case PodStep::kEnd:
+    case PodStep::kEvict:
       break;
     case PodStep::kReject:
       return parts_.lifecycle.Reject(id, *entry.malformed,
@@ -362,55 +373,6 @@ void Actuator::Start(PodStep step, const PodUid& uid) {
     case PodStep::kPrepare:
       return parts_.lifecycle.Prepare(id, uid, DoneWithPrepare(uid));
   }
-}
-
-/// A container may have begun since the runtime was looked at.
-void Actuator::End(const PodUid& uid) {
-  Entry& entry = EntryOf(uid);
-  if (parts_.runtime != nullptr && MayBeInUse(uid) &&
-      !std::exchange(entry.runtime_asked, true)) {
-    const WallTime since = parts_.now();
-    entry.asking_since = since;
-    const std::function<void(const PodUid&)> asked =
-        gate_.Pass<PodUid>([this](const PodUid& pod) { EndUnlessItRuns(pod); });
-    if (parts_.runtime->Refresh([asked, uid] { asked(uid); })) {
-      return Post([this, uid, since] { ShowAsking(uid, since); },
-                  kShowAskingAfter);
-    }
-  }
-  EndUnlessItRuns(uid);
-}
-
-void Actuator::ShowAsking(const PodUid& uid, WallTime since) {
-  const auto found = entries_.find(uid);
-  if (found == entries_.end() || found->second.asking_since != since) return;
-  if (found->second.wanted) return;
-  parts_.lifecycle.HoldEnd(
-      uid, admission::WhyReleaseAsks(parts_.runtime->Describe(), since));
-}
-
-void Actuator::EndUnlessItRuns(const PodUid& uid) {
-  Entry& entry = EntryOf(uid);
-  entry.asking_since.reset();
-  if (parts_.runtime != nullptr && MayBeInUse(uid)) {
-    if (entry.wanted) return OnOutcome(uid, StepOutcome::kEndHeld);
-    const auto wait = admission::WhyReleaseWaits(
-        *parts_.runtime->Snapshot(), uid, parts_.runtime->Describe());
-    if (wait.has_value()) {
-      entry.waiting_for = wait->waiting_for;
-      entry.held = true;
-      parts_.lifecycle.HoldEnd(uid, *wait);
-      return OnOutcome(uid, StepOutcome::kEndHeld);
-    }
-  }
-  parts_.lifecycle.End(parts_.next_operation(), uid, DoneWithEnd(uid));
-}
-
-/// It holds something, and none of it is being taken from it yet.
-bool Actuator::MayBeInUse(const PodUid& uid) const {
-  const state::PodRecord* pod = parts_.state.FindPod(uid);
-  return pod != nullptr && pod->phase != state::PodPhase::kReleasing &&
-         (!pod->claims.empty() || !pod->holds.empty());
 }
 
 DeviceManager::AdmitDone Actuator::DoneWithVerdict(const PodUid& uid) {
@@ -428,15 +390,6 @@ DeviceManager::Done Actuator::DoneWithPrepare(const PodUid& uid) {
     entry.ready = status.ok();
     if (!status.ok()) entry.waiting_for = WaitingForOf(uid);
     OnOutcome(uid, OutcomeOfPrepare(status));
-  };
-}
-
-DeviceManager::Done Actuator::DoneWithEnd(const PodUid& uid) {
-  return [this, alive = std::weak_ptr<int>(alive_),
-          uid](const absl::Status& status) {
-    if (alive.expired()) return;
-    if (!status.ok()) EntryOf(uid).waiting_for = WaitingForOf(uid);
-    OnOutcome(uid, status.ok() ? StepOutcome::kEnded : StepOutcome::kEndFailed);
   };
 }
 

@@ -61,6 +61,9 @@ class Actuator {
     /// PodLifecycle::WouldAdmit, for the audit of wake-ups; null: there is
     /// none.
     std::function<bool(const Pod&)> would_admit;
+    /// A pod that has to leave its devices runs: it is to be stopped. Once for
+    /// each pod.
+    std::function<void(const PodUid&)> stop = {};
   };
   explicit Actuator(Parts parts);
   Actuator(const Actuator&) = delete;
@@ -86,6 +89,7 @@ class Actuator {
   bool IsUnwanted(const PodUid& pod) const;
 
  private:
+  using PodStep = admission::PodStep;
   /// So many changes are kept apart; the oldest of more are merged.
   static constexpr std::size_t kMostChanges = 1'000;
   /// A runtime that has not answered by then is named.
@@ -117,7 +121,9 @@ class Actuator {
     bool runtime_asked = false;
     /// Since when its answer is waited for.
     std::optional<WallTime> asking_since;
-    bool held = false;   ///< It waits for the end of what runs of it.
+    bool held = false;          ///< It waits for the end of what runs of it.
+    bool evicting = false;      ///< It has to leave its devices, as was heard.
+    bool told_to_stop = false;  ///< Parts::stop was called.
     bool ready = false;  ///< It was prepared, and is as far as was heard.
     bool waits = false;  ///< By its last verdict.
     std::string_view cause = "object";  ///< What it is judged for.
@@ -159,17 +165,22 @@ class Actuator {
   admission::PodGoal GoalOf(const PodUid& uid, const Entry& entry) const;
   void StepAnew(const PodUid& uid, std::string_view cause);
   void Step(const PodUid& uid);
-  void Take(admission::PodStep step, const PodUid& uid);
-  void Start(admission::PodStep step, const PodUid& uid);
-  /// Ends it when nothing of it runs.
-  void End(const PodUid& uid);
-  void EndUnlessItRuns(const PodUid& uid);
+  void Take(PodStep step, const PodUid& uid);
+  void Start(PodStep step, const PodUid& uid);
+  /// Ends it, or has it leave its devices, when nothing of it runs.
+  void End(const PodUid& uid, PodStep step);
+  void EndUnlessItRuns(const PodUid& uid, PodStep step);
+  /// Where no runtime says what runs, a pod that has to leave may run until it
+  /// is gone.
+  std::optional<Verdict> WhyNotEnded(const PodUid& uid, PodStep step) const;
+  void HoldEnd(const PodUid& uid, const Verdict& wait, PodStep step);
   /// Says for whose answer the pod waits, when that takes its time.
   void ShowAsking(const PodUid& uid, WallTime since);
   bool MayBeInUse(const PodUid& uid) const;
+  bool IsEvicting(const PodUid& uid) const;
   DeviceManager::AdmitDone DoneWithVerdict(const PodUid& uid);
   DeviceManager::Done DoneWithPrepare(const PodUid& uid);
-  DeviceManager::Done DoneWithEnd(const PodUid& uid);
+  DeviceManager::Done DoneWithEnd(const PodUid& uid, PodStep step);
   void OnVerdict(const PodUid& uid, const absl::StatusOr<Verdict>& verdict);
   void OnOutcome(const PodUid& uid, admission::StepOutcome outcome);
   void NoteWaiting(const PodUid& uid, const Entry& entry, bool idle);

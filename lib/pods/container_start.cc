@@ -25,6 +25,11 @@ absl::StatusOr<const PodRecord*> FindReady(const state::State& state,
   if (pod == nullptr) {
     return NotFoundError("pod with UID '{}' is not known", uid.value);
   }
+  if (state::IsEvicting(*pod)) {
+    return FailedPreconditionError("pod '{}' has to leave its devices: {}",
+                                   pod->name.ToString(),
+                                   pod->eviction->message);
+  }
   if (pod->phase != state::PodPhase::kReady) {
     return FailedPreconditionError("pod '{}' is {}, not Ready",
                                    pod->name.ToString(),

@@ -72,7 +72,8 @@ control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
           parts_.extended_resources,
           parts_.now_ms(),
           parts_.random,
-          parts_.hardware};
+          parts_.hardware,
+          parts_.evictions};
 }
 
 void LocalClaims::Provide(const Pod& original, const Judge& judge,

@@ -41,6 +41,8 @@ class LocalClaims {
     std::function<std::uint64_t()> random;
     /// Of the drivers that publish devices. Null: none is known.
     claim::PublishedHardware* hardware = nullptr;
+    /// As ProvideInput has it; may be null.
+    const control::EvictionPlan* evictions = nullptr;
     /// What is to be decided for the pod's claims is decided, before `done` of
     /// Provide. May be null.
     std::function<void(const PodUid&)> on_decided;

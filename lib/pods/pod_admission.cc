@@ -10,6 +10,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "claim/claim_names.h"
+#include "claim/eviction.h"
 #include "claim/held_hardware.h"
 #include "claim/replaced_claim.h"
 #include "common/status.h"
@@ -57,6 +58,11 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     done(std::move(status));
     return;
   }
+  if (Verdict verdict =
+          claim::CheckEviction(parts_.state, PodUid{pod.metadata.uid});
+      verdict.kind != Verdict::Kind::kAdmit) {
+    return done(std::move(verdict));
+  }
   // Those of manifests have been through this, those of an embedder have not.
   api::DefaultPod(pod);
   if (const auto broken = api::ValidatePod(pod); !broken.empty()) {
@@ -70,6 +76,10 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
 bool PodLifecycle::WouldAdmit(Pod pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (!CheckIdentity(pod).ok()) return false;
+  if (claim::CheckEviction(parts_.state, PodUid{pod.metadata.uid}).kind !=
+      Verdict::Kind::kAdmit) {
+    return false;
+  }
   api::DefaultPod(pod);
   if (!api::ValidatePod(pod).empty()) return false;
   const auto objects = parts_.objects.Current();

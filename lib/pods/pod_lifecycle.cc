@@ -10,6 +10,7 @@
 #include "api/pod.h"
 #include "api/quote.h"
 #include "claim/claim_names.h"
+#include "claim/eviction.h"
 #include "claim/held_hardware.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
@@ -296,8 +297,8 @@ void PodLifecycle::EndIfSettled(OperationId id) {
     if (prepare) {
       known_.notes.erase(uid);
       admitted_.erase(uid);
-    } else if (found->second.ends) {
-      ForgetLast(id, uid);
+    } else if (found->second.ends || found->second.evicts) {
+      DecideLast(id, uid, found->second.evicts);
       return;
     }
     Finish(id, absl::OkStatus());
@@ -351,19 +352,28 @@ absl::Status PodLifecycle::FailureOf(const PodRecord& pod, bool prepare) {
 void PodLifecycle::Unprepare(OperationId id, const PodUid& pod,
                              DeviceManager::Done done) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  GiveUp(id, pod, /*ends=*/false, std::move(done));
+  if (stopped_) return done(Stopped());
+  Begin(id, pod, /*prepare=*/false, std::move(done));
+  GiveUp(id, pod, /*ends=*/false);
 }
 
 void PodLifecycle::End(OperationId id, const PodUid& pod,
                        DeviceManager::Done done) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  GiveUp(id, pod, /*ends=*/true, std::move(done));
+  if (stopped_) return done(Stopped());
+  Begin(id, pod, /*prepare=*/false, std::move(done)).ends = true;
+  GiveUp(id, pod, /*ends=*/true);
 }
 
-void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends,
-                          DeviceManager::Done done) {
+void PodLifecycle::Evict(OperationId id, const PodUid& pod,
+                         DeviceManager::Done done) {
+  DEVMGR_ASSERT_ON(parts_.executor);
   if (stopped_) return done(Stopped());
-  Begin(id, pod, /*prepare=*/false, std::move(done)).ends = ends;
+  Begin(id, pod, /*prepare=*/false, std::move(done)).evicts = true;
+  GiveUp(id, pod, /*ends=*/false);
+}
+
+void PodLifecycle::GiveUp(OperationId id, const PodUid& pod, bool ends) {
   admitted_.erase(pod);
   known_.notes.erase(pod);
   claim::ReleaseTerms terms = Terms(pod);
@@ -395,9 +405,12 @@ void PodLifecycle::HoldEnd(const PodUid& pod, const Verdict& why) {
   Note(pod, why);
 }
 
-void PodLifecycle::ForgetLast(OperationId id, const PodUid& pod) {
+void PodLifecycle::DecideLast(OperationId id, const PodUid& pod, bool evicts) {
   parts_.ledger.Submit(
-      [pod](const state::State& state) { return claim::ForgetPod(state, pod); },
+      [pod, evicts](const state::State& state) {
+        return evicts ? claim::FinishEviction(state, pod)
+                      : claim::ForgetPod(state, pod);
+      },
       parts_.executor,
       [this, id](const absl::Status& status) {
         if (operations_.contains(id)) Finish(id, status);

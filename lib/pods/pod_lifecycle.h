@@ -79,7 +79,10 @@ class PodLifecycle {
   /// Unprepare and Release in one; the pod is forgotten in the write of the
   /// last driver's answer.
   void End(OperationId id, const PodUid& pod, DeviceManager::Done done);
-  /// The pod is to be ended, and waits for what `why` says.
+  /// A pod that has to leave its devices has left them: its claims are
+  /// unprepared, then it is rejected.
+  void Evict(OperationId id, const PodUid& pod, DeviceManager::Done done);
+  /// The pod is to be ended, or to leave, and waits for what `why` says.
   void HoldEnd(const PodUid& pod, const Verdict& why);
   void Cancel(OperationId id);
   /// Ends all operations with Cancelled, and those that come later, too; no
@@ -127,7 +130,8 @@ class PodLifecycle {
   struct Operation {
     PodUid pod;
     bool prepare = true;
-    bool ends = false;  ///< The pod is forgotten with its last claim.
+    bool ends = false;    ///< The pod is forgotten with its last claim.
+    bool evicts = false;  ///< It is rejected after that.
     DeviceManager::Done done;
     bool recorded = false;  ///< The intent is on disk.
     std::chrono::steady_clock::time_point began = {};
@@ -184,10 +188,10 @@ class PodLifecycle {
   bool IsReady(const PodUid& pod) const;
   claim::ReleaseTerms Terms(const PodUid& pod) const;
   /// The pod gives up its claims, and with `ends` its place in the ledger.
-  void GiveUp(OperationId id, const PodUid& pod, bool ends,
-              DeviceManager::Done done);
-  /// The last claim of a pod that ends went without a driver's answer.
-  void ForgetLast(OperationId id, const PodUid& pod);
+  void GiveUp(OperationId id, const PodUid& pod, bool ends);
+  /// The last claim of a pod that ends went without a driver's answer; or one
+  /// that has to leave has no claims any more.
+  void DecideLast(OperationId id, const PodUid& pod, bool evicts);
   /// Pods of these claims that are to be forgotten with their last one.
   std::set<PodUid> Ending(const std::set<ClaimUid>& claims) const;
   /// Claims of the pod that the ledger does not have yet: they are read anew

@@ -121,6 +121,13 @@ ReportedPodStatus StatusByRuntime(const PodFacts& facts) {
   const bool has_sandbox =
       run != nullptr && !run->sandboxes.empty() && run->sandboxes.front().ready;
   status.conditions = ConditionsOf(facts.pod, status, has_sandbox);
+  if (is_failed && !facts.failure->condition.empty()) {
+    Condition& condition = status.conditions.emplace_back();
+    condition.type = facts.failure->condition;
+    condition.status = "True";
+    condition.reason = facts.failure->reason;
+    condition.message = facts.failure->message;
+  }
   SetTimes(facts, &status);
   return status;
 }
@@ -141,7 +148,7 @@ std::optional<ReportedPodStatus> StatusOf(const PodFacts& facts) {
   if (facts.info == nullptr || IsTerminalPhase(facts.pod.status.phase)) {
     return std::nullopt;
   }
-  if (facts.info->state == PodState::kRejected) {
+  if (facts.info->state == PodState::kRejected && facts.failure == nullptr) {
     if (Runs(facts)) return std::nullopt;
     return RejectedStatus(facts);
   }

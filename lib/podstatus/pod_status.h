@@ -18,6 +18,8 @@ namespace devmgr::podstatus {
 struct PodFailure {
   std::string reason;
   std::string message;
+  /// Type of a condition that is True from then on; empty: none.
+  std::string condition = {};
   friend bool operator==(const PodFailure&, const PodFailure&) = default;
 };
 

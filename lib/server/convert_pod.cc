@@ -24,6 +24,8 @@ pb::PodState StateToProto(PodState state) {
       return pb::POD_STATE_REJECTED;
     case PodState::kReleasing:
       return pb::POD_STATE_RELEASING;
+    case PodState::kEvicting:
+      return pb::POD_STATE_EVICTING;
   }
   return pb::POD_STATE_UNSPECIFIED;
 }
@@ -40,6 +42,8 @@ absl::StatusOr<PodState> FromProto(pb::PodState state) {
       return PodState::kRejected;
     case pb::POD_STATE_RELEASING:
       return PodState::kReleasing;
+    case pb::POD_STATE_EVICTING:
+      return PodState::kEvicting;
     default:
       return InvalidArgumentError("pod state {} is not known to version {}",
                                   static_cast<int>(state), DEVMGR_VERSION);

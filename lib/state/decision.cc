@@ -313,6 +313,12 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
       return Public::kClaimsReleased;
     case DecisionKind::kSlicesDeleted:
       return Public::kSlicesDeleted;
+    case DecisionKind::kEvict:
+      return Public::kEvict;
+    case DecisionKind::kEvicted:
+      return Public::kEvicted;
+    case DecisionKind::kRecheck:
+      return Public::kRecheck;
     case DecisionKind::kWanted:
       return Public::kWanted;
     case DecisionKind::kUnwanted:
@@ -327,7 +333,8 @@ bool IsWorthWriting(const Decision& decision) {
   return !decision.changes.empty() || decision.kind == DecisionKind::kRepair ||
          decision.kind == DecisionKind::kWanted ||
          decision.kind == DecisionKind::kUnwanted ||
-         decision.kind == DecisionKind::kSlicesDeleted;
+         decision.kind == DecisionKind::kSlicesDeleted ||
+         decision.kind == DecisionKind::kRecheck;
 }
 
 absl::Status Apply(State& state, const Batch& batch) {

@@ -107,6 +107,9 @@ enum class DecisionKind : std::uint8_t {
   kClaimsAllocated = 25,  ///< This node made or allocated claims for a pod.
   kClaimsReleased = 26,   ///< Such claims are free again, or gone.
   kSlicesDeleted = 27,    ///< An operator deletes what a driver has published.
+  kEvict = 28,            ///< A pod has to leave its devices.
+  kEvicted = 29,          ///< It has left them, and is not admitted again.
+  kRecheck = 30,          ///< An operator has devices offered again at once.
   kOther = 255,           ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.

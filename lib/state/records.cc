@@ -24,11 +24,15 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
          a.reason == b.reason && a.message == b.message &&
          a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
-         a.boot_id == b.boot_id;
+         a.boot_id == b.boot_id && a.eviction == b.eviction;
 }
 
 bool IsLive(const PodRecord& pod) {
   return pod.phase == PodPhase::kPreparing || pod.phase == PodPhase::kReady;
+}
+
+bool IsEvicting(const PodRecord& pod) {
+  return pod.eviction.has_value() && pod.phase != PodPhase::kRejected;
 }
 
 bool IsUnpreparing(const ClaimRecord& claim) {

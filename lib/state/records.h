@@ -224,6 +224,14 @@ struct ContainerNeed {
   friend bool operator==(const ContainerNeed&, const ContainerNeed&) = default;
 };
 
+/// A pod has to leave its devices, and is never admitted again.
+struct Eviction {
+  std::string reason;  ///< CamelCase.
+  std::string message;
+  std::int64_t since_ms = 0;  ///< Unix time.
+  friend bool operator==(const Eviction&, const Eviction&) = default;
+};
+
 struct PodRecord {
   PodUid uid;
   ObjectName name;
@@ -242,6 +250,9 @@ struct PodRecord {
   /// Set while the phase is kReady: what resolve answers.
   std::shared_ptr<const PodDevices> answer;
   std::string boot_id;  ///< Boot in which `answer` was frozen.
+  /// Once the pod has left, its phase is kRejected. Before, it is as it was: it
+  /// holds what it holds until nothing of it runs.
+  std::optional<Eviction> eviction = {};
 };
 bool operator==(const PodRecord& a, const PodRecord& b);
 
@@ -250,6 +261,9 @@ struct LocalClaimRecord;
 
 /// It references its claims: it is being prepared, or Ready.
 bool IsLive(const PodRecord& pod);
+
+/// It is to be stopped, and then gives up what it holds.
+bool IsEvicting(const PodRecord& pod);
 
 /// Some driver of the claim is to unprepare it.
 bool IsUnpreparing(const ClaimRecord& claim);

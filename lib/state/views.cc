@@ -188,6 +188,11 @@ PodInfo PodInfoOf(const PodRecord& pod, const State& state) {
   info.state = PodStateOf(pod.phase);
   info.reason = pod.reason;
   info.message = pod.message;
+  if (IsEvicting(pod)) {
+    if (pod.phase != PodPhase::kReleasing) info.state = PodState::kEvicting;
+    info.reason = pod.eviction->reason;
+    info.message = pod.eviction->message;
+  }
   info.first_seen = WallTimeOf(pod.first_seen_ms);
   for (const ContainerNeed& need : pod.needs) {
     info.containers.push_back(need.name);

@@ -105,7 +105,9 @@ void PodStatusKeeper::OnPods(const std::set<PodUid>& pods) {
 void PodStatusKeeper::OnAction(const PodAction& action) {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (!is_agent_) return;
-  failures_[action.pod] = {action.reason, action.message};
+  // What it fails for is known.
+  if (action.kind == PodAction::Kind::kStop) return;
+  failures_[action.pod] = {action.reason, action.message, action.condition};
   changed_.insert(action.pod);
   Arm();
 }

@@ -30,7 +30,7 @@ bool IsOfEarlierBoot(const Moment& moment, const state::PodRecord& pod) {
   return moment.terms != nullptr && !pod.boot_id.empty() &&
          pod.boot_id != moment.terms->boot_id &&
          pod.phase != state::PodPhase::kReleasing &&
-         pod.phase != state::PodPhase::kRejected;
+         pod.phase != state::PodPhase::kRejected && !pod.eviction.has_value();
 }
 
 /// It is not wanted any more, and its release waits for the runtime.
@@ -105,6 +105,9 @@ void AddCalls(const Moment& moment, const state::PodRecord& pod,
 
 PodState StateOf(const Moment& moment, const state::PodRecord& pod) {
   if (IsOfEarlierBoot(moment, pod)) return PodState::kPreparing;
+  if (state::IsEvicting(pod) && pod.phase != state::PodPhase::kReleasing) {
+    return PodState::kEvicting;
+  }
   const PodState state = state::PodStateOf(pod.phase);
   return state == PodState::kPreparing &&
                  NoteOf(moment, pod, state) != nullptr &&
@@ -128,8 +131,12 @@ PodInfo InfoOf(const Moment& moment, const state::PodRecord& pod) {
     info.message = "prepared in another boot, to be prepared again";
   }
   if (const Verdict* note = NoteOf(moment, pod, info.state)) {
-    info.reason = note->reason;
-    info.message = note->message;
+    if (info.state == PodState::kEvicting) {
+      info.message += "; " + note->message;
+    } else {
+      info.reason = note->reason;
+      info.message = note->message;
+    }
     info.waiting_for = note->waiting_for;
   }
   const bool may_wait =

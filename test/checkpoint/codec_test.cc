@@ -199,7 +199,7 @@ TEST(CodecTest, ClaimsOfThisNodeMayNotBeIgnored) {
 TEST(CodecTest, WhatClientsWantMayBeIgnored) {
   for (const auto kind :
        {state::DecisionKind::kWanted, state::DecisionKind::kUnwanted,
-        state::DecisionKind::kSlicesDeleted}) {
+        state::DecisionKind::kSlicesDeleted, state::DecisionKind::kRecheck}) {
     const std::string bytes = EncodeBatch(MakeBatch(1, kind, {}));
     pb::Batch batch;
     ASSERT_TRUE(batch.ParseFromString(bytes));
@@ -207,6 +207,24 @@ TEST(CodecTest, WhatClientsWantMayBeIgnored) {
     const auto decoded = DecodeBatch(bytes, "h/1");
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->decision.kind, kind);
+  }
+}
+
+/// A version that does not know of it would admit the pod again.
+TEST(CodecTest, ThatAPodHasToLeaveMayNotBeIgnored) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kReady);
+  pod.eviction = {"DeletionByDeviceTaintManager", "d1 is broken", 7};
+  const auto decoded = DecodePod(EncodePod(pod), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(**decoded == pod);
+  for (const auto kind :
+       {state::DecisionKind::kEvict, state::DecisionKind::kEvicted}) {
+    const std::string bytes = EncodeBatch(MakeBatch(1, kind, {Put(pod)}));
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(bytes));
+    EXPECT_FALSE(batch.kind_may_be_unknown());
+    EXPECT_EQ(DecodeBatch(bytes, "h/1")->decision.kind, kind);
   }
 }
 

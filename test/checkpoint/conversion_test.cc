@@ -220,6 +220,32 @@ TEST_F(ConversionToFormat2Test, ForgetsWhatWasTriedForMissingSpecs) {
   EXPECT_TRUE(*contents->state.FindClaim(claim.uid) == claim);
 }
 
+TEST_F(ConversionToFormat2Test, ForgetsThatPodsHaveToLeave) {
+  state::PodRecord leaving =
+      state::MakePod(PodUid{"leaving"}, "leaving", state::PodPhase::kWaiting);
+  leaving.eviction = state::Eviction{"Tainted", "d1 is broken", 7};
+  state::PodRecord left = leaving;
+  left.uid = PodUid{"left"};
+  left.name.name = "left";
+  left.phase = state::PodPhase::kRejected;
+  const state::Batch later =
+      MakeBatch(29, state::DecisionKind::kEvict, {Put(leaving), Put(left)});
+  ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
+  const auto conversion = Convert();
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_THAT(conversion->lost,
+              ::testing::Contains(
+                  HasSubstr("that pod 'default/leaving' has to leave")));
+  EXPECT_THAT(conversion->lost,
+              ::testing::Not(::testing::Contains(HasSubstr("default/left"))));
+  const auto contents = ReadStoppedStore(Dir());
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  leaving.eviction.reset();
+  left.eviction.reset();
+  EXPECT_TRUE(*contents->state.FindPod(leaving.uid) == leaving);
+  EXPECT_TRUE(*contents->state.FindPod(left.uid) == left);
+}
+
 TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
   ASSERT_TRUE(Convert().ok());
   WriteFile(Dir() / "format", FormatText(kFormatVersion));

@@ -221,5 +221,19 @@ TEST_F(EvictionPlanTest, AL191ADryRunCountsAndEvictsNoPod) {
             "NoExecute 2 pods in 1 namespace would be evicted");
 }
 
+TEST_F(EvictionPlanTest, SaysWhichClaimsAreToBeLeftNoMore) {
+  Hold("of-p", "d1", {"p"});
+  Hold("of-q", "d2", {"q"});
+  Put(Rule("d1", Broken()));
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNow), IsEmpty());
+  Put(Rule("d2", Broken()));
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNow),
+              ElementsAre(ObjectName{"default", "of-p"}));
+  objects_.device_taint_rules = {};
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNow),
+              ElementsAre(ObjectName{"default", "of-q"}));
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNow), IsEmpty());
+}
+
 }  // namespace
 }  // namespace devmgr::control

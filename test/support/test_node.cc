@@ -210,6 +210,13 @@ class TestNode::CountedMetrics final : public MetricsSink {
   void OnUnprepareSkipped(const std::string& driver) override {
     other_->OnUnprepareSkipped(driver);
   }
+  void OnPodAction(std::string_view action, const std::string& reason,
+                   std::string_view outcome) override {
+    other_->OnPodAction(action, reason, outcome);
+  }
+  void OnTaintEviction(std::chrono::nanoseconds late) override {
+    other_->OnTaintEviction(late);
+  }
   void OnLedgerWriteFailed() override { other_->OnLedgerWriteFailed(); }
 
  private:

@@ -249,13 +249,28 @@ class DEVMGR_EXPORT ObjectSink {
 
 /// What should happen to a pod. Carrying it out is the embedder's.
 struct PodAction {
-  enum class Kind { kFail };
+  enum class Kind {
+    kFail,  ///< It is to be stopped, and has failed.
+    /// It has to leave its devices: it is to be stopped, and another pod may
+    /// take its place. It is PodState::kEvicting already, on disk; what it
+    /// holds is free when Host::runtime says that nothing of it runs, or when
+    /// it is ended. No later call admits it.
+    kEvict,
+    /// Its sandbox is to be stopped now. Follows kEvict, where the manager
+    /// knows by Host::runtime that something of the pod runs.
+    kStop,
+  };
   Kind kind = Kind::kFail;
   PodUid pod;
   ObjectName name;
   std::string reason;   ///< CamelCase, such as `DeviceUnhealthy`.
   std::string message;  ///< For people.
+  /// The type of a condition of the pod that is True from now on, with reason
+  /// and message; empty: none. `DisruptionTarget` with kEvict.
+  std::string condition = {};
 };
+/// `Fail`, `Evict`, `Stop`.
+DEVMGR_EXPORT std::string_view PodActionKindName(PodAction::Kind kind);
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 

@@ -47,6 +47,14 @@ class DEVMGR_EXPORT MetricsSink {
   /// without (feature gate DRAOptionalNodeOperations).
   virtual void OnPrepareSkipped(const std::string& /*driver*/) {}
   virtual void OnUnprepareSkipped(const std::string& /*driver*/) {}
+  /// A pod action (Host::act_on_pod). `action` as PodActionKindName; `outcome`:
+  /// `requested`; `held_back`: not taken, because so much fails at once; or
+  /// `failed`: it could not be recorded, and is tried again.
+  virtual void OnPodAction(std::string_view /*action*/,
+                           const std::string& /*reason*/,
+                           std::string_view /*outcome*/) {}
+  /// A pod was evicted because of a taint, so long after that was due.
+  virtual void OnTaintEviction(std::chrono::nanoseconds /*late*/) {}
   /// The ledger could not be written, or not be opened again after that.
   virtual void OnLedgerWriteFailed() {}
   /// A pod was judged, by the manager itself (DeviceManagerOptions::actuate).

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,9 +58,12 @@ enum class Recovery { kStrict, kLenient };
 
 /// What follows when a device that a pod holds turns Unhealthy: `kReport` shows
 /// it in the pod's status, as the kubelet does; `kFail` also has the pod failed
-/// (Host::act_on_pod) once it has been so for `unhealthy_for`. A device that is
-/// Unknown, because its plugin or driver is gone, is not Unhealthy.
-enum class HealthPolicy { kReport, kFail };
+/// (Host::act_on_pod) once it has been so for `unhealthy_for`. `kDrain`: pods
+/// keep it. A device that is Unknown, because its plugin or driver is gone, is
+/// not Unhealthy, unless HealthOptions say so.
+enum class HealthPolicy { kReport, kFail, kDrain };
+/// `report`, `fail`, `drain`.
+DEVMGR_EXPORT std::string_view HealthPolicyName(HealthPolicy policy);
 
 /// What becomes of a pod whose claim a driver was to unprepare and has not,
 /// because it is not there or fails: the driver owes it (DebtInfo).
@@ -155,6 +159,12 @@ struct PolicyOptions {
   /// (MetricsSink::OnMissedWakeup). For tests: it costs as much as there are
   /// pods that wait.
   bool audit_wakeups = false;
+
+  /// Under Authority::kNode: pods with claims that this node allocated are
+  /// evicted (PodAction::Kind::kEvict) from devices with taints of effect
+  /// NoExecute. False where another party does that, as the controller of a
+  /// control plane. Either way such claims are reserved for no more pods.
+  bool taint_eviction = true;
 };
 
 /// What follows when devices that pods hold turn Unhealthy.
@@ -165,6 +175,12 @@ struct HealthOptions {
   /// the plugin or driver is the one that is sick.
   std::map<std::string, HealthPolicy> policies;
   std::chrono::milliseconds unhealthy_for{30'000};  ///< Must be positive.
+  /// A device whose resource or driver has a policy of its own, be it kReport,
+  /// and that was Unhealthy, is given to no pod before it has worked for so
+  /// long, or an operator has it rechecked (Maintenance). Must not be negative.
+  std::chrono::milliseconds healthy_for{10'000};
+  /// By resource or driver: a device that is Unknown counts as Unhealthy.
+  std::set<std::string> unknown_is_unhealthy;
 };
 
 /// By what it is recognised that two drivers, or a driver and a device plugin,

@@ -33,7 +33,18 @@ using WallTime = std::chrono::system_clock::time_point;
 ///        |           v  |       +-> Preparing   after a reboot
 ///        |        Waiting (a driver failed; retried)
 ///        +-> Rejected -> (gone)
-enum class PodState { kWaiting, kPreparing, kReady, kRejected, kReleasing };
+///
+/// A pod that has to leave its devices (PodAction::Kind::kEvict) is Evicting
+/// from any of the states in which it may hold some, until nothing of it runs;
+/// then Releasing, then Rejected with the reason of its eviction.
+enum class PodState {
+  kWaiting,
+  kPreparing,
+  kReady,
+  kRejected,
+  kReleasing,
+  kEvicting,
+};
 DEVMGR_EXPORT std::string_view PodStateName(PodState state);
 
 /// What a waiting pod waits for. A change of exactly this wakes it.
@@ -451,6 +462,9 @@ enum class DecisionKind {
   kClaimsAllocated,  ///< This node made or allocated claims for a pod.
   kClaimsReleased,   ///< Such claims are free again, or gone.
   kSlicesDeleted,    ///< An operator deletes what a driver has published.
+  kEvict,            ///< A pod has to leave its devices.
+  kEvicted,          ///< It has left them, and is not admitted again.
+  kRecheck,          ///< An operator has devices offered again at once.
   kOther,            ///< A newer version wrote it into this ledger.
 };
 /// As the enumerator: `PrepareIntent`.
