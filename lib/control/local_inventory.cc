@@ -22,6 +22,15 @@ std::shared_ptr<const Node> NodeNamed(const ObjectSnapshot& objects,
 
 }  // namespace
 
+DeviceTaintRule UnhealthyTaint(const state::DeviceKey& device) {
+  const auto& [driver, pool, name] = device;
+  DeviceTaintRule rule;
+  rule.metadata.name = "unhealthy: " + driver + "/" + pool + "/" + name;
+  rule.device_selector = DeviceTaintSelector{driver, pool, name};
+  rule.taint = {"devmgr/unhealthy", "", "NoSchedule", ""};
+  return rule;
+}
+
 void LocalInventory::FollowSlices(const ObjectMap<ResourceSlice>& slices) {
   if (slices.SharesAllWith(slices_)) return;
   ++slice_version_;

@@ -13,8 +13,14 @@
 
 #include "allocator/allocator.h"
 #include "allocator/features.h"
+#include "state/records.h"
 
 namespace devmgr::control {
+
+/// Keeps claims off a device that does not work, as a rule of an administrator
+/// would: with effect NoSchedule and key `devmgr/unhealthy`. Its name is no
+/// object's name.
+DeviceTaintRule UnhealthyTaint(const state::DeviceKey& device);
 
 /// The devices of this node that drivers have published and that can be had
 /// now. Made anew only when slices, taint rules, the node or the registered

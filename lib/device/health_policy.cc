@@ -6,13 +6,16 @@
 namespace devmgr::device {
 
 std::vector<FaultyDevice> FaultyDevices(const Inventory& inventory,
-                                        const ReservationTable::HeldIds& held) {
+                                        const ReservationTable::HeldIds& held,
+                                        bool unknown_is_unhealthy) {
   std::vector<FaultyDevice> faulty;
   for (const auto& [id, holder] : held) {
     const InventoryDevice* known = inventory.Find(id);
-    if (known == nullptr || known->device.health != Health::kUnhealthy) {
-      continue;
-    }
+    if (known == nullptr) continue;
+    const Health health = known->device.health;
+    const bool counts = health == Health::kUnhealthy ||
+                        (health == Health::kUnknown && unknown_is_unhealthy);
+    if (!counts) continue;
     faulty.push_back({holder.pod, id, known->since_ms});
   }
   return faulty;

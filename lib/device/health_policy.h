@@ -19,7 +19,8 @@
 
 namespace devmgr::device {
 
-/// A held device that its plugin calls Unhealthy.
+/// A held device that its plugin calls Unhealthy, or of which nothing is known
+/// where that counts the same.
 struct FaultyDevice {
   PodUid pod;
   DeviceId id;
@@ -28,10 +29,11 @@ struct FaultyDevice {
   friend bool operator==(const FaultyDevice&, const FaultyDevice&) = default;
 };
 
-/// In natural order of IDs. A device of which no plugin tells is not among
-/// them.
+/// In natural order of IDs. A device of which no plugin tells is among them
+/// with `unknown_is_unhealthy` only.
 std::vector<FaultyDevice> FaultyDevices(const Inventory& inventory,
-                                        const ReservationTable::HeldIds& held);
+                                        const ReservationTable::HeldIds& held,
+                                        bool unknown_is_unhealthy = false);
 
 /// Of one resource. Times are Unix time in milliseconds. Thread-bound.
 class HealthGuard {

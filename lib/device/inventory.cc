@@ -141,7 +141,10 @@ void Inventory::DropUnlisted() {
   std::size_t place = 0;
   for (InventoryDevice& known : devices_.Take()) {
     const bool is_held = held_.Has(place++);
-    if (!known.listed && !is_held) continue;
+    if (!known.listed && !is_held) {
+      probation_.Forget(known.device.id);
+      continue;
+    }
     if (is_held) held.push_back(kept.size());
     kept.push_back(std::move(known));
   }
@@ -246,7 +249,10 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
     if (held(known->device.id)) {
       known->listed = false;
       SetHealth(*known, Health::kUnknown, HealthReason::kNotListed, now_ms);
+      NoteHealth(*known, now_ms);
       merged.push_back(std::move(*known));
+    } else {
+      probation_.Forget(known->device.id);
     }
     ++known;
   };
@@ -261,6 +267,7 @@ void Inventory::Merge(std::vector<Device> sorted, const IsHeld& held,
     } else {
       delta.added.push_back(device.id);
       merged.push_back({.device = std::move(device), .since_ms = now_ms});
+      NoteHealth(merged.back(), now_ms);
     }
   }
   while (known != before.end()) keep_if_held();
@@ -284,6 +291,7 @@ void Inventory::Update(InventoryDevice& known, Device device,
     delta.changed.push_back({device.id, known.device.health, device.health});
   }
   SetHealth(known, device.health, HealthReason::kReported, now_ms);
+  NoteHealth(known, now_ms);
   if (known.device.numa_nodes != device.numa_nodes) {
     known.device.numa_nodes = std::move(device.numa_nodes);
     delta.moved.push_back(known.device.id);
@@ -299,8 +307,34 @@ void Inventory::LosePlugin(std::int64_t now_ms, InventoryDelta& delta) {
           {known.device.id, known.device.health, Health::kUnknown});
     }
     SetHealth(known, Health::kUnknown, HealthReason::kPluginGone, now_ms);
+    NoteHealth(known, now_ms);
   }
   Move(EndpointEvent::kLastReporterGone, now_ms);
+}
+
+void Inventory::NoteHealth(InventoryDevice& known, std::int64_t now_ms) {
+  probation_.Note(known.device.id, known.device.health, now_ms);
+  known.withheld = probation_.Withholds(known.device.id);
+}
+
+void Inventory::Offer(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    const std::optional<std::size_t> place = PlaceOf(id);
+    if (place.has_value()) devices_.Edit(*place).withheld = false;
+  }
+  if (!ids.empty()) Count();
+}
+
+bool Inventory::EndProbation(std::int64_t now_ms) {
+  const std::vector<std::string> ended = probation_.End(now_ms);
+  Offer(ended);
+  return !ended.empty();
+}
+
+std::vector<DeviceId> Inventory::Recheck(const DeviceId& id) {
+  const std::vector<std::string> ended = probation_.Recheck(id);
+  Offer(ended);
+  return {ended.begin(), ended.end()};
 }
 
 void Inventory::Count() {

@@ -20,6 +20,7 @@
 #include "device/device_list.h"
 #include "device/endpoint_machine.h"
 #include "device/place_set.h"
+#include "device/probation.h"
 
 namespace devmgr::device {
 
@@ -40,9 +41,13 @@ struct InventoryDevice {
   HealthReason reason = HealthReason::kReported;
   std::int64_t since_ms = 0;  ///< Unix time of this health and reason.
   bool listed = true;         ///< False: only here because a pod holds it.
+  /// It did not work, and has not worked for long enough since (Probation).
+  bool withheld = false;
 
   /// May be given to a container.
-  bool Usable() const { return listed && device.health == Health::kHealthy; }
+  bool Usable() const {
+    return listed && !withheld && device.health == Health::kHealthy;
+  }
   friend bool operator==(const InventoryDevice&,
                          const InventoryDevice&) = default;
 };
@@ -96,6 +101,22 @@ class Inventory {
   /// The ledger names the resource at start. `capacity` is what is shown until
   /// a plugin is back: the last known one, or 0 as the kubelet does.
   void Restore(std::int64_t capacity, std::int64_t now_ms);
+
+  /// How long a device that did not work has to before it is Usable. To be
+  /// called before the first list.
+  void SetProbation(Probation::Rules rules) { probation_ = Probation(rules); }
+  /// Devices that have worked for long enough are Usable. False: there are
+  /// none.
+  bool EndProbation(std::int64_t now_ms);
+  /// Devices that are not Usable because they did not work.
+  const Probation& probation() const { return probation_; }
+  /// When the next of them has; nothing: none works.
+  std::optional<std::int64_t> NextEndOfProbation() const {
+    return probation_.NextEnd();
+  }
+  /// Devices that work are Usable from now on; `id` empty: all. Gives those
+  /// that were not.
+  std::vector<DeviceId> Recheck(const DeviceId& id);
 
   void Connect(Generation instance, std::int64_t now_ms);
 
@@ -169,6 +190,9 @@ class Inventory {
   void Update(InventoryDevice& known, Device device, std::int64_t now_ms,
               InventoryDelta& delta);
   void LosePlugin(std::int64_t now_ms, InventoryDelta& delta);
+  /// After each change of its health.
+  void NoteHealth(InventoryDevice& known, std::int64_t now_ms);
+  void Offer(const std::vector<std::string>& ids);
   void DropUnlisted();
   /// Figures and places of all devices anew.
   void Count();
@@ -188,6 +212,7 @@ class Inventory {
   PlaceSet held_;  ///< Of those that pods hold.
   PlaceSet free_;  ///< Of those that work and are not held.
   PlaceSet held_unhealthy_;
+  Probation probation_;
   std::int64_t restored_capacity_ = 0;
   Figures figures_;
 };

@@ -95,6 +95,8 @@ void Manager::StartLocalClaims() {
   parts.on_decided = [this](const PodUid& pod) {
     if (actuator_ != nullptr) actuator_->OnClaimsDecided(pod);
   };
+  parts.withheld = [this] { return withheld_->All(); };
+  parts.withheld_version = [this] { return withheld_->version(); };
   parts.evictions = &evictions_->plan();
   local_claims_ = std::make_unique<pods::LocalClaims>(std::move(parts));
   local_claims_->Start();

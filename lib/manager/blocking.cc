@@ -132,6 +132,14 @@ absl::Status Maintenance::FreeHolder(const std::string& container_id,
   });
 }
 
+absl::Status Maintenance::RecheckDevices(const std::string& name,
+                                         const std::string& device,
+                                         const std::string& reason) {
+  return WaitFor<absl::Status>([&](Done done) {
+    StartRecheckDevices(name, device, reason, std::move(done));
+  });
+}
+
 absl::Status Maintenance::RecordSliceDeletion(const SliceDeletion& deletion) {
   return WaitFor<absl::Status>(
       [&](Done done) { StartRecordSliceDeletion(deletion, std::move(done)); });

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "api/meta.h"
-#include "common/boot_id.h"
 #include "common/status.h"
 #include "node/plugin_endpoints.h"
 #include "plugin/no_plugins.h"
@@ -122,6 +121,9 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
   parts.numa_nodes = numa_nodes_;
   parts.now_ms = [this] { return UnixMs(host_.now()); };
   parts.grace_period = options_.device_plugins.grace_period;
+  parts.probation = [this](const ResourceName& resource) {
+    return ProbationOf(resource);
+  };
   parts.sharing = SharingNow();
   parts.hardware = options_.hardware;
   parts.on_devices = [this](const ResourceName& resource) {
@@ -176,20 +178,6 @@ std::optional<PodInfo> Manager::FindInfo(const PodUid& uid) const {
   return InfoOf(*pod);
 }
 
-void Manager::StartDraHealth() {
-  dra_health_ = std::make_unique<upkeep::DraHealth>(upkeep::DraHealth::Parts{
-      *executor_, *ledger_, state_, events_,
-      [this] { return UnixMs(host_.now()); }, boot_id_,
-      // Not the function itself: its type would become a symbol that the
-      // library exports.
-      [] { return BootMs(); },
-      [this](const std::set<PodUid>& pods) { health_->OnHealth(pods); },
-      [this](const std::string& driver) { health_->OnDevices(driver); }});
-  if (!IsOn(Feature::kResourceHealthStatus)) return;
-  dra_health_->Restore();
-  drivers_->WatchHealth(*dra_health_);
-}
-
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   const claim::Sharing sharing = SharingNow();
@@ -211,7 +199,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   StartDraHealth();
   health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
       *executor_, state_, *devices_, *dra_health_, events_,
-      options_.health.policies, options_.health.unhealthy_for, now_ms,
+      options_.health.policies, options_.health.unhealthy_for,
+      options_.health.unknown_is_unhealthy, metrics_, now_ms,
       [this](const std::vector<PodUid>& pods) {
         if (!IsOn(Feature::kResourceHealthStatus)) return;
         pod_status_->OnPods({pods.begin(), pods.end()});

@@ -52,6 +52,7 @@
 #include "upkeep/runtime_news.h"
 #include "upkeep/slice_keeper.h"
 #include "upkeep/spec_keeper.h"
+#include "upkeep/withheld_devices.h"
 #include "view/moment.h"
 
 namespace devmgr::dra {
@@ -150,6 +151,8 @@ class Manager final : public DeviceManager, private Maintenance {
   void StartConfirmSource(const std::string& reason, Done done) override;
   void StartFreeHolder(const std::string& container_id,
                        const std::string& reason, Done done) override;
+  void StartRecheckDevices(const std::string& name, const std::string& device,
+                           const std::string& reason, Done done) override;
   void StartRecordWish(const PodWish& wish, Done done) override;
   void StartRecordSliceDeletion(const SliceDeletion& deletion,
                                 Done done) override;
@@ -215,6 +218,14 @@ class Manager final : public DeviceManager, private Maintenance {
   void ExpectRuns();
   claim::PlanOptions OptionsOfPlans();
   void StartDraHealth();
+  /// Of a resource or driver: for how long what did not work has to work.
+  device::Probation::Rules ProbationOf(const std::string& name) const;
+  /// Devices of a driver, as `pool/device`, are withheld no more.
+  void WakeForOffered(const std::string& driver,
+                      const std::vector<std::string>& devices);
+  void ReportRechecked(const std::string& name, const std::string& id);
+  /// Those of a resource or driver; null: it has none.
+  const device::Probation* WithheldOf(const std::string& name) const;
   void StartNodeStatus();
   upkeep::PodStatusKeeper::Parts PartsOfPodStatus();
   /// The source has other objects.
@@ -296,6 +307,7 @@ class Manager final : public DeviceManager, private Maintenance {
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<resources::DeviceBook> devices_;
   std::unique_ptr<resources::ForeignBook> foreign_;
+  std::unique_ptr<upkeep::WithheldDevices> withheld_;
   std::unique_ptr<upkeep::DraHealth> dra_health_;
   std::unique_ptr<upkeep::HealthKeeper> health_;
   std::unique_ptr<dra::Drivers> drivers_;

@@ -59,6 +59,10 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
       !api.ok()) {
     add(MessageOf(api));
   }
+  if (options.health.healthy_for.count() < 0) {
+    add(fmt::format("health.healthy_for must not be negative, as {} ms is",
+                    options.health.healthy_for.count()));
+  }
   if (options.max_events == 0) add("max_events must be positive");
   for (const auto& [name, duration] :
        std::initializer_list<std::pair<const char*, std::chrono::milliseconds>>{

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an operator may decide over the manager's head, and what clients wish.
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "claim/release.h"
@@ -42,6 +44,55 @@ void Manager::StartFreeHolder(const std::string& container_id,
               [this, container_id, reason](OperationId, const Done& end) {
                 foreign_->Free(container_id, reason, end);
               });
+}
+
+const device::Probation* Manager::WithheldOf(const std::string& name) const {
+  const auto inventory = devices_->inventories().find(name);
+  return inventory != devices_->inventories().end()
+             ? &inventory->second.probation()
+             : withheld_->Find(name);
+}
+
+void Manager::StartRecheckDevices(const std::string& name,
+                                  const std::string& device,
+                                  const std::string& reason, Done done) {
+  StartOnLoop(std::move(done), [this, name, device, reason](OperationId,
+                                                            const Done& end) {
+    const device::Probation* probation = WithheldOf(name);
+    const absl::Status status =
+        reason.empty()         ? InvalidArgumentError("a reason is required")
+        : probation == nullptr ? device::NothingWithheld(name, device)
+                               : probation->CheckRecheck(name, device);
+    if (!status.ok()) return end(status);
+    ledger_->Submit(
+        [name, device,
+         reason](const state::State&) -> absl::StatusOr<state::Decision> {
+          state::Decision decision;
+          decision.kind = state::DecisionKind::kRecheck;
+          decision.message = fmt::format(
+              "an operator has {} of {} offered again: {}",
+              device.empty() ? "all devices" : "device '" + device + "'", name,
+              reason);
+          return decision;
+        },
+        *executor_,
+        [this, name, device, end](const absl::Status& recorded) {
+          if (!recorded.ok()) return end(recorded);
+          for (const std::string& id : devices_->Recheck(name, device)) {
+            ReportRechecked(name, id);
+          }
+          for (const std::string& id : withheld_->Recheck(name, device)) {
+            ReportRechecked(name, id);
+          }
+          end(absl::OkStatus());
+        });
+  });
+}
+
+void Manager::ReportRechecked(const std::string& name, const std::string& id) {
+  events_.Add(false, "DeviceRechecked", "Resource", {"", name},
+              fmt::format("device '{}' of {} is offered again by an operator",
+                          id, name));
 }
 
 void Manager::StartRecordWish(const PodWish& wish, Done done) {

@@ -76,6 +76,27 @@ control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
           parts_.evictions};
 }
 
+std::shared_ptr<const ObjectSnapshot> LocalClaims::Objects() {
+  auto objects = parts_.objects.Current();
+  const std::uint64_t version =
+      parts_.withheld_version ? parts_.withheld_version() : 0;
+  if (version == 0) return objects;
+  if (version != rules_version_ ||
+      !objects->device_taint_rules.SharesAllWith(source_rules_)) {
+    rules_version_ = version;
+    source_rules_ = objects->device_taint_rules;
+    rules_ = source_rules_;
+    for (const state::DeviceKey& device : parts_.withheld()) {
+      auto rule = std::make_shared<const DeviceTaintRule>(
+          control::UnhealthyTaint(device));
+      rules_.insert_or_assign(rule->metadata.FullName(), std::move(rule));
+    }
+  }
+  auto tainted = std::make_shared<ObjectSnapshot>(*objects);
+  tainted->device_taint_rules = rules_;
+  return tainted;
+}
+
 void LocalClaims::Provide(const Pod& original, const Judge& judge,
                           const Done& then) {
   DEVMGR_ASSERT_ON(parts_.executor);
@@ -89,7 +110,7 @@ void LocalClaims::Provide(const Pod& original, const Judge& judge,
 void LocalClaims::Decide(const Pod& original, const Judge& judge,
                          const Done& done) {
   Pod pod = control::WithLocalStatus(original, parts_.state);
-  const auto objects = parts_.objects.Current();
+  const auto objects = Objects();
   const PodUid uid{pod.metadata.uid};
   failed_on_.erase(uid);
   auto provision = provider_.Provide(pod, Input(*objects));
@@ -168,7 +189,7 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
                                                   const Judge& judge) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const Pod pod = control::WithLocalStatus(original, parts_.state);
-  const auto objects = parts_.objects.Current();
+  const auto objects = Objects();
   auto provision = provider_.Provide(pod, Input(*objects));
   if (!provision.ok()) return provision.status();
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
@@ -182,7 +203,7 @@ bool LocalClaims::FailsAlike(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = failed_on_.find(pod);
   return found != failed_on_.end() &&
-         provider_.IsSame(found->second, Input(*parts_.objects.Current()));
+         provider_.IsSame(found->second, Input(*Objects()));
 }
 
 std::vector<WaitingFor> LocalClaims::Freed(

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,10 @@ class LocalClaims {
     std::function<std::uint64_t()> random;
     /// Of the drivers that publish devices. Null: none is known.
     claim::PublishedHardware* hardware = nullptr;
+    /// Devices that no claim gets now, because they do not work; their version
+    /// rises with each change. May be null.
+    std::function<std::set<state::DeviceKey>()> withheld = {};
+    std::function<std::uint64_t()> withheld_version = {};
     /// As ProvideInput has it; may be null.
     const control::EvictionPlan* evictions = nullptr;
     /// What is to be decided for the pod's claims is decided, before `done` of
@@ -85,6 +91,8 @@ class LocalClaims {
   void Start() { Release(); }
 
  private:
+  /// The objects, with a taint on each device that is withheld.
+  std::shared_ptr<const ObjectSnapshot> Objects();
   control::ProvideInput Input(const ObjectSnapshot& objects) const;
   void Decide(const Pod& pod, const Judge& judge, const Done& done);
   void Commit(const Pod& pod, const control::Provision& provision,
@@ -96,6 +104,10 @@ class LocalClaims {
   control::ClaimProvider provider_;
   bool releasing_ = false;
   bool again_ = false;  ///< Something changed while it was being released.
+  // With the taints of withheld devices, and of what they were made.
+  ObjectMap<DeviceTaintRule> rules_;
+  ObjectMap<DeviceTaintRule> source_rules_;
+  std::uint64_t rules_version_ = 0;
   /// Of pods that wait for devices.
   std::map<PodUid, control::FreeDevices> failed_on_;
 };

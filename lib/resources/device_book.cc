@@ -56,6 +56,9 @@ DeviceBook::~DeviceBook() {
   for (const auto& [resource, timer] : grace_timers_) {
     parts_.executor.Cancel(timer);
   }
+  for (const auto& [resource, timer] : probation_timers_) {
+    parts_.executor.Cancel(timer);
+  }
 }
 
 std::vector<device::FreedDevices> DeviceBook::Refresh(
@@ -258,15 +261,15 @@ std::int64_t DeviceBook::FreeCount(const ResourceName& resource) const {
 }
 
 std::vector<device::FaultyDevice> DeviceBook::Faulty(
-    const ResourceName& resource) const {
+    const ResourceName& resource, bool unknown_is_unhealthy) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto inventory = inventories_.find(resource);
-  if (inventory == inventories_.end() ||
-      inventory->second.held_unhealthy_count() == 0) {
+  if (inventory == inventories_.end()) return {};
+  if (!unknown_is_unhealthy && inventory->second.held_unhealthy_count() == 0) {
     return {};
   }
-  std::vector<device::FaultyDevice> faulty =
-      device::FaultyDevices(inventory->second, Held(resource));
+  std::vector<device::FaultyDevice> faulty = device::FaultyDevices(
+      inventory->second, Held(resource), unknown_is_unhealthy);
   std::erase_if(faulty, [this](const device::FaultyDevice& device) {
     return IsStandIn(device.pod);
   });
@@ -277,7 +280,12 @@ device::Inventory& DeviceBook::InventoryOf(const ResourceName& resource) {
   // Before the change, which need not copy what only we have, then.
   known_.erase(resource);
   unknown_.insert(resource);
-  return inventories_.try_emplace(resource, parts_.numa_nodes).first->second;
+  const auto [found, fresh] =
+      inventories_.try_emplace(resource, parts_.numa_nodes);
+  if (fresh && parts_.probation) {
+    found->second.SetProbation(parts_.probation(resource));
+  }
+  return found->second;
 }
 
 const view::Resources& DeviceBook::known() const {
@@ -346,6 +354,7 @@ void DeviceBook::ReportProblems(const ResourceName& resource,
 void DeviceBook::OnDelta(const ResourceName& resource,
                          const device::InventoryDelta& delta) {
   if (delta.Empty()) return;
+  ArmProbation(resource);
   std::set<PodUid> pods =
       device::PodsConcerned(delta, reservations_.Held(resource));
   std::erase_if(pods, [&](const auto& pod) { return IsStandIn(pod); });
@@ -386,6 +395,37 @@ device::IsHeld DeviceBook::HeldOf(const ResourceName& resource) const {
   return [this, resource](const std::string& id) {
     return reservations_.HolderOf(resource, id) != nullptr;
   };
+}
+
+std::vector<DeviceId> DeviceBook::Recheck(const ResourceName& resource,
+                                          const DeviceId& id) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (!inventories_.contains(resource)) return {};
+  std::vector<DeviceId> offered = InventoryOf(resource).Recheck(id);
+  ArmProbation(resource);
+  if (!offered.empty()) parts_.on_devices(resource);
+  return offered;
+}
+
+void DeviceBook::ArmProbation(const ResourceName& resource) {
+  if (const auto armed = probation_timers_.extract(resource); !armed.empty()) {
+    parts_.executor.Cancel(armed.mapped());
+  }
+  const auto inventory = inventories_.find(resource);
+  if (inventory == inventories_.end()) return;
+  const auto next = inventory->second.NextEndOfProbation();
+  if (!next.has_value()) return;
+  // The time of day may be set meanwhile.
+  const std::int64_t delay =
+      std::clamp<std::int64_t>(*next - parts_.now_ms(), 1, 60'000);
+  probation_timers_[resource] = parts_.executor.PostAfter(
+      std::chrono::milliseconds(delay), [this, resource] {
+        probation_timers_.erase(resource);
+        if (!inventories_.contains(resource)) return;
+        const bool any = InventoryOf(resource).EndProbation(parts_.now_ms());
+        ArmProbation(resource);
+        if (any) parts_.on_devices(resource);
+      });
 }
 
 void DeviceBook::ArmGrace(const ResourceName& resource) {

@@ -61,6 +61,9 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<void(const std::set<PodUid>& pods)> on_health;
     /// This pod, which goes on, holds less than before.
     std::function<void(const ObjectName& pod)> on_given_back;
+    /// How long its devices have to work before pods get them; null: at once.
+    std::function<device::Probation::Rules(const ResourceName& resource)>
+        probation = {};
     /// Of a name by a plugin and by claims.
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     HardwareOptions hardware = {};
@@ -129,7 +132,13 @@ class DeviceBook final : public plugin::PluginListener {
   const view::Resources& known() const;
 
   /// Devices of a resource that are held and called Unhealthy.
-  std::vector<device::FaultyDevice> Faulty(const ResourceName& resource) const;
+  std::vector<device::FaultyDevice> Faulty(
+      const ResourceName& resource, bool unknown_is_unhealthy = false) const;
+
+  /// Devices that work may be had from now on, though they have not worked for
+  /// long enough; `id` empty: all of the resource. Gives those that could not.
+  std::vector<DeviceId> Recheck(const ResourceName& resource,
+                                const DeviceId& id);
 
   const device::InventoryMap& inventories() const { return inventories_; }
   const device::ReservationTable::HeldIds& Held(
@@ -213,6 +222,7 @@ class DeviceBook final : public plugin::PluginListener {
   void OnDelta(const ResourceName& resource,
                const device::InventoryDelta& delta);
   void ArmGrace(const ResourceName& resource);
+  void ArmProbation(const ResourceName& resource);
   void EndGrace(const ResourceName& resource, std::uint64_t stop);
   /// If there are too many of its kind.
   void DropForgotten(const ResourceName& resource);
@@ -234,6 +244,7 @@ class DeviceBook final : public plugin::PluginListener {
   /// What stands in `reservations_` for pods elsewhere, by UID.
   std::map<PodUid, claim::HeldHardware> elsewhere_;
   std::map<ResourceName, std::uint64_t> grace_timers_;
+  std::map<ResourceName, TimerId> probation_timers_;
 };
 
 }  // namespace devmgr::resources

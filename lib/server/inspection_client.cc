@@ -246,6 +246,16 @@ class ConnectedInspector : public Inspector {
     return Call<pb::FreeHolderResponse>("FreeHolder", request).status();
   }
 
+  absl::Status RecheckDevices(const std::string& name,
+                              const std::string& device,
+                              const std::string& reason) override {
+    pb::RecheckDevicesRequest request;
+    request.set_name(name);
+    request.set_device(device);
+    request.set_reason(reason);
+    return Call<pb::RecheckDevicesResponse>("RecheckDevices", request).status();
+  }
+
   absl::Status ConfirmSource(const std::string& reason) override {
     pb::ConfirmSourceRequest request;
     request.set_reason(reason);

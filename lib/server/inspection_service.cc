@@ -286,6 +286,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
             self.FreeHolder(request.container(), request.reason()));
         return pb::FreeHolderResponse();
       });
+  methods[Path("RecheckDevices")] = Method<pb::RecheckDevicesRequest>(
+      [](Self& self, const pb::RecheckDevicesRequest& request)
+          -> StatusOr<pb::RecheckDevicesResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.RecheckDevices(request));
+        return pb::RecheckDevicesResponse();
+      });
   methods[Path("ConfirmSource")] = Method<pb::ConfirmSourceRequest>(
       [](Self& self, const pb::ConfirmSourceRequest& request)
           -> StatusOr<pb::ConfirmSourceResponse> {
@@ -438,6 +444,13 @@ absl::Status InspectionService::FreeHolder(const std::string& container_id,
                                            const std::string& reason) {
   DEVMGR_RETURN_IF_ERROR(CheckReason(reason));
   return AboutOurs(manager_.maintenance().FreeHolder(container_id, reason));
+}
+
+absl::Status InspectionService::RecheckDevices(
+    const pb::RecheckDevicesRequest& request) {
+  DEVMGR_RETURN_IF_ERROR(CheckReason(request.reason()));
+  return AboutOurs(manager_.maintenance().RecheckDevices(
+      request.name(), request.device(), request.reason()));
 }
 
 absl::Status InspectionService::ConfirmSource(const std::string& reason) {

@@ -92,6 +92,7 @@ class InspectionService : public DeviceManagerObserver {
   absl::Status ConfirmSource(const std::string& reason);
   absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason);
+  absl::Status RecheckDevices(const pb::RecheckDevicesRequest& request);
   absl::Status CheckWanting() const;
   void BeforeContainerStart(const pb::BeforeContainerStartRequest& request,
                             rpc::Respond respond);

@@ -151,6 +151,10 @@ class StateDirInspector : public Inspector {
   absl::Status FreeHolder(const std::string&, const std::string&) override {
     return NeedsDaemon("freeing a foreign holder");
   }
+  absl::Status RecheckDevices(const std::string&, const std::string&,
+                              const std::string&) override {
+    return NeedsDaemon("rechecking devices");
+  }
   absl::Status ConfirmSource(const std::string&) override {
     return NeedsDaemon("confirming a source");
   }

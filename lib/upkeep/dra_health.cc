@@ -172,6 +172,7 @@ void DraHealth::OnChanged(const std::string& driver,
   std::set<PodUid> pods;
   for (const device::PoolDevice& device : devices) {
     const state::DeviceKey key = KeyOf(driver, device);
+    if (parts_.on_device) parts_.on_device(driver, device, Find(key).health);
     for (const ClaimUid& uid : parts_.state.ClaimsOf(key)) {
       unsaved_.insert(key);
       const state::ClaimRecord* claim = parts_.state.FindClaim(uid);
@@ -230,6 +231,11 @@ void DraHealth::OnCommitted(const ledger::Changes& changes) {
 
 void DraHealth::JudgeRestored() {
   DEVMGR_ASSERT_ON(parts_.executor);
+  for (const auto& [key, record] : parts_.state.healths) {
+    if (!parts_.on_device) break;
+    parts_.on_device(record->driver, {record->pool, record->device},
+                     Find(key).health);
+  }
   for (const auto& [name, driver] : known_.drivers) parts_.on_devices(name);
 }
 
@@ -298,11 +304,14 @@ DraHealth::Holdings DraHealth::HoldingsOf(const std::string& driver) const {
 }
 
 std::vector<device::FaultyDevice> DraHealth::Faulty(
-    const std::string& driver) const {
+    const std::string& driver, bool unknown_is_unhealthy) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   std::vector<device::FaultyDevice> faulty;
   for (const auto& [holding, health] : HoldingsOf(driver)) {
-    if (health.health != Health::kUnhealthy) continue;
+    const bool counts =
+        health.health == Health::kUnhealthy ||
+        (health.health == Health::kUnknown && unknown_is_unhealthy);
+    if (!counts) continue;
     faulty.push_back({holding.first, NameOf(holding.second), health.since_ms,
                       health.message});
   }

@@ -45,6 +45,10 @@ class DraHealth final : public dra::HealthListener {
     std::function<void(const std::set<PodUid>& pods)> on_health;
     /// Something about held devices of the driver changed.
     std::function<void(const std::string& driver)> on_devices;
+    /// The health of any device, held or not, is another; may be null.
+    std::function<void(const std::string& driver, const device::PoolDevice&,
+                       device::Health)>
+        on_device = {};
   };
   explicit DraHealth(Parts parts) : parts_(std::move(parts)) {}
   ~DraHealth() override;
@@ -77,8 +81,10 @@ class DraHealth final : public dra::HealthListener {
   bool Knows(const std::string& driver) const {
     return known_.drivers.contains(driver);
   }
-  /// Who holds what that does not work; devices as `pool/device`.
-  std::vector<device::FaultyDevice> Faulty(const std::string& driver) const;
+  /// Who holds what that does not work; devices as `pool/device`. Of one that
+  /// is Unknown it may not be known since when: 0.
+  std::vector<device::FaultyDevice> Faulty(
+      const std::string& driver, bool unknown_is_unhealthy = false) const;
   /// Does a device (`pool/device`) that the pod holds work?
   bool Works(const std::string& driver, const PodUid& pod,
              const std::string& device) const;

@@ -37,7 +37,7 @@ void HealthKeeper::OnDevices(const std::string& name) {
   DEVMGR_ASSERT_ON(parts_.executor);
   Faults faults;
   for (const device::FaultyDevice& device : FaultyOf(name)) {
-    faults.emplace(std::pair(device.pod, device.id), device.reason);
+    faults[{device.pod, device.id}] = {device.since_ms, device.reason};
   }
   ReportFaults(name, faults);
   Judge(name);
@@ -45,8 +45,19 @@ void HealthKeeper::OnDevices(const std::string& name) {
 
 std::vector<device::FaultyDevice> HealthKeeper::FaultyOf(
     const std::string& name) const {
-  if (parts_.dra_health.Knows(name)) return parts_.dra_health.Faulty(name);
-  return parts_.devices.Faulty(name);
+  const bool unknown = parts_.unknown_is_unhealthy.contains(name);
+  std::vector<device::FaultyDevice> faulty =
+      parts_.dra_health.Knows(name) ? parts_.dra_health.Faulty(name, unknown)
+                                    : parts_.devices.Faulty(name, unknown);
+  const auto before = faults_.find(name);
+  for (device::FaultyDevice& device : faulty) {
+    if (device.since_ms != 0) continue;
+    device.since_ms = parts_.now_ms();
+    if (before == faults_.end()) continue;
+    const auto known = before->second.find({device.pod, device.id});
+    if (known != before->second.end()) device.since_ms = known->second.since_ms;
+  }
+  return faulty;
 }
 
 std::size_t HealthKeeper::HeldCount(const std::string& name) const {
@@ -69,7 +80,8 @@ bool HealthKeeper::Works(const std::string& name, const PodUid& pod,
 
 void HealthKeeper::ReportFaults(const std::string& name, const Faults& now) {
   const Faults& before = faults_[name];
-  for (const auto& [device, why] : now) {
+  for (const auto& [device, fault] : now) {
+    const std::string& why = fault.why;
     if (before.contains(device)) continue;
     const auto& [uid, id] = device;
     const state::PodRecord* pod = parts_.state.FindPod(uid);
@@ -79,7 +91,7 @@ void HealthKeeper::ReportFaults(const std::string& name, const Faults& now) {
         fmt::format("device {} of {} does not work{}{}", api::Quoted(id), name,
                     why.empty() ? "" : ": ", why));
   }
-  for (const auto& [device, why] : before) {
+  for (const auto& [device, fault] : before) {
     const auto& [uid, id] = device;
     if (now.contains(device) || !Works(name, uid, id)) continue;
     const state::PodRecord* pod = parts_.state.FindPod(uid);
@@ -111,6 +123,8 @@ void HealthKeeper::Judge(const std::string& name) {
     parts_.events.Add(true, "HealthActionsHeldBack", "Resource", {"", name},
                       "most of its held devices do not work; no pod is failed "
                       "for that in the next minute");
+    parts_.metrics.OnPodAction(PodActionKindName(PodAction::Kind::kFail),
+                               kDeviceUnhealthy, "held_back");
   }
   parts_.executor.Cancel(std::exchange(timers_[name], 0));
   if (ruling.next_ms.has_value()) {
@@ -134,6 +148,8 @@ void HealthKeeper::Fail(const std::string& name,
                                api::Quoted(device.id), name,
                                parts_.now_ms() - device.since_ms);
   parts_.events.Add(true, "PodToFail", "Pod", pod->name, action.message);
+  parts_.metrics.OnPodAction(PodActionKindName(action.kind), action.reason,
+                             "requested");
   if (parts_.act_on_pod) parts_.act_on_pod(action);
 }
 

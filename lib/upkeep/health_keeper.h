@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <devmgr/host.h>
+#include <devmgr/metrics.h>
 #include <devmgr/options.h>
 
 #include <chrono>
@@ -37,6 +38,9 @@ class HealthKeeper {
     events::EventLog& events;
     std::map<std::string, HealthPolicy> policies;
     std::chrono::milliseconds unhealthy_for{30'000};
+    /// Resources and drivers of which a device that is Unknown is Unhealthy.
+    std::set<std::string> unknown_is_unhealthy;
+    MetricsSink& metrics;
     std::function<std::int64_t()> now_ms;
     /// The health of what these pods hold is another.
     std::function<void(const std::vector<PodUid>&)> tell;
@@ -58,8 +62,13 @@ class HealthKeeper {
                           const ContainerName& container) const;
 
  private:
-  /// Who holds what that does not work, and why.
-  using Faults = std::map<std::pair<PodUid, std::string>, std::string>;
+  /// Since when it does not work, and why.
+  struct Fault {
+    std::int64_t since_ms = 0;
+    std::string why;
+  };
+  /// By who holds what.
+  using Faults = std::map<std::pair<PodUid, std::string>, Fault>;
 
   void TellPending();
   // `name` is that of a resource or of a driver; no resource is called as a
@@ -70,6 +79,7 @@ class HealthKeeper {
              const std::string& id) const;
   void Judge(const std::string& name);
   void Fail(const std::string& name, const device::FaultyDevice& device);
+  /// As it is now. What is not known to have begun began when it was seen.
   std::vector<device::FaultyDevice> FaultyOf(const std::string& name) const;
   std::size_t HeldCount(const std::string& name) const;
   bool Fails(const std::string& name) const;

@@ -15,6 +15,10 @@ namespace {
 void Describe(const device::InventoryDevice& known, DeviceInfo* info) {
   info->health = PublicOf(known.device.health);
   info->health_reason = device::HealthReasonText(known.reason);
+  if (known.withheld && known.device.health == device::Health::kHealthy) {
+    info->health_reason +=
+        "; no pod gets it before it has worked for long enough";
+  }
   info->since = state::WallTimeOf(known.since_ms);
   info->numa_nodes = known.device.numa_nodes;
 }

@@ -91,7 +91,8 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
                               "controlUsers")));
   for (const char* method :
        {"ForceReleaseClaim", "HandOverResource", "ConfirmSource", "FreeHolder",
-        "PreparePod", "ReleasePod", "ReportRuntime", "WaitForRuntimeLook"}) {
+        "RecheckDevices", "PreparePod", "ReleasePod", "ReportRuntime",
+        "WaitForRuntimeLook"}) {
     EXPECT_EQ(Call<ipb::PodsResponse>(*connection, inspect + method,
                                       ipb::PodsRequest())
                   .status()

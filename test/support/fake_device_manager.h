@@ -269,6 +269,14 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     });
     done(absl::OkStatus());
   }
+  void StartRecheckDevices(const std::string& name, const std::string& device,
+                           const std::string& reason, Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("recheck " + name + " " + device + ": " +
+                                reason);
+    });
+    done(absl::OkStatus());
+  }
   void StartRecordWish(const PodWish& wish, Done done) override {
     absl::Status status;
     Set([&](World& world) {

@@ -165,6 +165,13 @@ class FakeInspector : public Inspector {
     node_.decisions.push_back("free holder " + container_id + ": " + reason);
     return node_.decided;
   }
+  absl::Status RecheckDevices(const std::string& name,
+                              const std::string& device,
+                              const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("recheck " + name + " " + device + ": " + reason);
+    return node_.decided;
+  }
   absl::Status ConfirmSource(const std::string& reason) override {
     if (!node_.health.ok()) return node_.health;
     node_.decisions.push_back("confirm source: " + reason);

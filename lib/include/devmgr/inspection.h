@@ -128,8 +128,8 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
 
   /// What an operator decides: see DeviceManager::StartForceReleaseClaim,
-  /// StartHandOverResource, StartConfirmSource and StartFreeHolder. Return when
-  /// it is done.
+  /// StartHandOverResource, StartConfirmSource, StartFreeHolder and
+  /// StartRecheckDevices. Return when it is done.
   virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
                                          const std::string& reason) = 0;
   virtual absl::Status HandOverResource(const ResourceName& resource,
@@ -138,6 +138,9 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status ConfirmSource(const std::string& reason) = 0;
   virtual absl::Status FreeHolder(const std::string& container_id,
                                   const std::string& reason) = 0;
+  virtual absl::Status RecheckDevices(const std::string& name,
+                                      const std::string& device,
+                                      const std::string& reason) = 0;
 
   // Of the endpoint for drivers (devmgr/driver_endpoint.h); for root and the
   // daemon's own user.

@@ -85,6 +85,20 @@ class DEVMGR_EXPORT Maintenance {
   absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason);
 
+  /// Devices of a resource or of a DRA driver that did not work, and have not
+  /// worked for long enough since (HealthOptions::healthy_for), are given to
+  /// pods from now on, as far as they work. `device`: one, by its ID, of a
+  /// driver as `pool/device`; empty: all of them.
+  ///   InvalidArgument     there is no reason
+  ///   NotFound            no such device is withheld
+  ///   FailedPrecondition  it does not work
+  virtual void StartRecheckDevices(const std::string& name,
+                                   const std::string& device,
+                                   const std::string& reason, Done done) = 0;
+  absl::Status RecheckDevices(const std::string& name,
+                              const std::string& device,
+                              const std::string& reason);
+
   /// Has the history say that a client wants a pod, or wants it no longer; for
   /// sources that clients write to, before they do. Changes nothing else, and
   /// is no event.
