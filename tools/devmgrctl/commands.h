@@ -25,6 +25,7 @@ absl::Status ConfirmSource(const Session& session);
 absl::Status FreeHolder(const Session& session);
 absl::Status DeleteSlices(const Session& session);
 absl::Status EndpointKubeconfig(const Session& session);
+absl::Status Recheck(const Session& session);
 absl::Status Convert(const Session& session);
 absl::Status Events(const Session& session);
 absl::Status History(const Session& session);

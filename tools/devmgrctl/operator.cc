@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// release claim --force, hand-over, confirm source, free holder and convert:
-// what an operator decides. Without --yes nothing is changed.
+// release claim --force, hand-over, confirm source, free holder, recheck and
+// convert: what an operator decides. Without --yes nothing is changed.
 #include <fmt/core.h>
 
 #include "commands.h"
@@ -149,6 +149,27 @@ absl::Status FreeHolder(const Session& session) {
   if (!status.ok()) return status;
   PrintResult(session, "holder", id,
               fmt::format("devices of container '{}' are free for pods", id));
+  return absl::OkStatus();
+}
+
+absl::Status Recheck(const Session& session) {
+  const Options& options = session.options();
+  if (absl::Status status = session.CheckOnline("recheck"); !status.ok()) {
+    return status;
+  }
+  auto inspector = session.Open();
+  if (!inspector.ok()) return inspector.status();
+  const std::string& name = options.name.name;
+  const absl::Status status =
+      (*inspector)->RecheckDevices(name, options.device, options.reason);
+  if (!status.ok()) return status;
+  PrintResult(
+      session, "device", name,
+      fmt::format("{} of {} is offered to pods again as far as it works",
+                  options.device.empty()
+                      ? "what was withheld"
+                      : fmt::format("device '{}'", options.device),
+                  name));
   return absl::OkStatus();
 }
 

@@ -95,6 +95,8 @@ std::string_view KindsOf(Verb verb) {
       return "holder";
     case Verb::kDelete:
       return "slices";
+    case Verb::kRecheck:
+      return "device";
     case Verb::kExplain:
     case Verb::kWait:
     case Verb::kPrepare:
@@ -119,6 +121,8 @@ bool TakesKind(Verb verb, Kind kind) {
       return kind == Kind::kHolder;
     case Verb::kDelete:
       return kind == Kind::kSlice;
+    case Verb::kRecheck:
+      return kind == Kind::kDevice;
     default:
       return kind == Kind::kPod;
   }
@@ -251,6 +255,7 @@ absl::Status CheckName(const Raw& raw, Options* options) {
       case Verb::kRelease:
       case Verb::kHandOver:
       case Verb::kFree:
+      case Verb::kRecheck:
       case Verb::kInject:
         return MakeError(absl::StatusCode::kInvalidArgument,
                          fmt::format("the NAME of the {} is missing or empty",
@@ -317,10 +322,11 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool claim =
       options->verb == Verb::kRelease && options->kind == Kind::kClaim;
   const bool hand_over = options->verb == Verb::kHandOver;
-  const bool other = options->verb == Verb::kConfirm ||
-                     options->verb == Verb::kFree ||
-                     options->verb == Verb::kDelete;
+  const bool other =
+      options->verb == Verb::kConfirm || options->verb == Verb::kFree ||
+      options->verb == Verb::kDelete || options->verb == Verb::kRecheck;
   options->reason = raw.reason;
+  options->device = raw.device;
   if (!claim && !hand_over && !other) {
     if (!raw.force && raw.reason.empty()) return absl::OkStatus();
     return MakeError(absl::StatusCode::kInvalidArgument,

@@ -176,6 +176,17 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   positional(free, "CONTAINER", raw.name,
              "ID of the container, or a prefix that only this ID has");
   AddOperatorFlags(free, raw);
+  CLI::App* recheck =
+      AddVerb(app, verbs, Verb::kRecheck, "recheck",
+              "Offer devices to pods again that failed and work now, without "
+              "waiting for healthyFor");
+  positional(recheck, "KIND", raw.kind, "device");
+  positional(recheck, "NAME", raw.name,
+             "Extended resource or DRA driver whose devices these are");
+  recheck->add_option("--device", raw.device,
+                      "Only this device: its ID, of a driver POOL/DEVICE");
+  recheck->add_option("--reason", raw.reason,
+                      "Reason of the decision, for the history");
   AddEndpointVerbs(app, raw, verbs);
   CLI::App* convert =
       AddVerb(app, verbs, Verb::kConvert, "convert",

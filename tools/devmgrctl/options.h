@@ -37,6 +37,7 @@ enum class Verb {
   kFree,
   kDelete,
   kEndpoint,
+  kRecheck,
   kConvert,
   kCdi,
   kInject,
@@ -96,6 +97,7 @@ struct Options {
   bool repair = false;
   bool force = false;  ///< release of a claim
   std::string reason;  ///< What an operator says for the history.
+  std::string device;  ///< recheck: one device; empty: all
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   std::uint64_t to_format = 0;                          ///< convert
   bool yes = false;

@@ -50,6 +50,7 @@ struct Raw {
   bool repair = false;
   bool force = false;
   std::string reason;
+  std::string device;
   std::string owner;
   std::uint64_t to_format = 0;
   bool yes = false;

@@ -38,6 +38,8 @@ absl::Status RunVerb(const Session& session) {
       return DeleteSlices(session);
     case Verb::kEndpoint:
       return EndpointKubeconfig(session);
+    case Verb::kRecheck:
+      return Recheck(session);
     case Verb::kConvert:
       return Convert(session);
     case Verb::kEvents:

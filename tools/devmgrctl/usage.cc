@@ -40,6 +40,8 @@ constexpr Usage kUsages[] = {
      "confirm source --reason 'the node was drained' --yes"},
     {"free", "free holder CONTAINER --reason TEXT --yes",
      "free holder 0123456789abc --reason 'it hangs' --yes"},
+    {"recheck", "recheck device NAME [--device ID] --reason TEXT",
+     "recheck device example.com/gpu --device 3 --reason 'reseated'"},
     {"events", "events [--follow] [--since TIME]", "events --since 10m"},
     {"history", "history [POD|CLAIM] [--since SEQ|TIME]",
      "history pod/default/demo --since 10m"},

@@ -60,6 +60,7 @@ DurationKeys() {
           {"admissionWait", &Config::admission_wait},
           {"starvationLimit", &Config::starvation_limit},
           {"unhealthyFor", &Config::unhealthy_for},
+          {"healthyFor", &Config::healthy_for},
       };
   return *keys;
 }
@@ -169,8 +170,8 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
                               Config* config) {
   if (!value.IsMap()) {
     return Invalid(
-        "{}: healthPolicy: must be a map of resources to report or "
-        "fail",
+        "{}: healthPolicy: must be a map of resources and drivers to report, "
+        "fail or drain",
         Where(file, value));
   }
   for (const auto& policy : value) {
@@ -178,8 +179,8 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
     if (!status.ok()) return status;
     const std::string text =
         policy.second.IsScalar() ? policy.second.Scalar() : "";
-    if (text != "report" && text != "fail") {
-      return Invalid("{}: healthPolicy.{}: must be report or fail",
+    if (text != "report" && text != "fail" && text != "drain") {
+      return Invalid("{}: healthPolicy.{}: must be report, fail or drain",
                      Where(file, policy.second), Shown(policy.first.Scalar()));
     }
     config->health_policy[policy.first.Scalar()] = text;
@@ -326,9 +327,9 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
   std::vector<std::string> known = {
-      "apiServer",    "cdiSpecDirs", "controlUsers",
-      "debtPolicy",   "draApis",     "driverEndpoint",
-      "featureGates", "hardware",    "healthPolicy"};
+      "apiServer",    "cdiSpecDirs",       "controlUsers", "debtPolicy",
+      "draApis",      "driverEndpoint",    "featureGates", "hardware",
+      "healthPolicy", "unknownIsUnhealthy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -351,6 +352,10 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   if (name == "featureGates") return ReadGateMap(value, file, config);
   if (name == "hardware") return ReadHardware(value, file, &config->hardware);
   if (name == "healthPolicy") return ReadHealthPolicy(value, file, config);
+  if (name == "unknownIsUnhealthy") {
+    return ReadTexts(value, file, name, "resources and drivers",
+                     &config->unknown_is_unhealthy);
+  }
   if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
   if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
     return ReadBool(value, file, name, &(config->*flag->second));
@@ -558,6 +563,8 @@ std::string PrintConfig(const Config& config) {
   out << YAML::Key << "draApis" << YAML::Value << config.dra_apis;
   out << YAML::Key << "healthPolicy" << YAML::Value << config.health_policy;
   WriteHardware(config.hardware, out);
+  out << YAML::Key << "unknownIsUnhealthy" << YAML::Value
+      << config.unknown_is_unhealthy;
   WriteDebtPolicy(config, out);
   for (const auto& [key, member] : BoolKeys()) {
     out << YAML::Key << key << YAML::Value << config.*member;

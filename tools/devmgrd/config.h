@@ -81,6 +81,9 @@ struct Config {
   bool pod_identity_metadata = false;
   std::map<std::string, std::string> health_policy;  ///< By resource.
   std::chrono::milliseconds unhealthy_for{30'000};
+  std::chrono::milliseconds healthy_for{10'000};
+  /// Resources and drivers.
+  std::vector<std::string> unknown_is_unhealthy;
   devmgr::HardwareOptions hardware;  ///< Of the map `hardware`.
   bool refuse_edit_conflicts = false;
   bool admission_audit = false;  ///< As audit_wakeups there. For tests.

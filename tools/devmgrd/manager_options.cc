@@ -5,6 +5,15 @@
 #include "devmgrd/config.h"
 
 namespace devmgrd {
+namespace {
+
+devmgr::HealthPolicy HealthPolicyOf(const std::string& policy) {
+  if (policy == "fail") return devmgr::HealthPolicy::kFail;
+  return policy == "drain" ? devmgr::HealthPolicy::kDrain
+                           : devmgr::HealthPolicy::kReport;
+}
+
+}  // namespace
 
 devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   devmgr::DeviceManagerOptions options;
@@ -35,10 +44,13 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.policies.audit_wakeups = config.admission_audit;
   options.device_plugins.pod_identity_metadata = config.pod_identity_metadata;
   for (const auto& [resource, policy] : config.health_policy) {
-    options.health.policies[resource] = policy == "fail"
-                                            ? devmgr::HealthPolicy::kFail
-                                            : devmgr::HealthPolicy::kReport;
+    options.health.policies[resource] = HealthPolicyOf(policy);
   }
+  options.health.healthy_for = config.healthy_for;
+  options.health.unknown_is_unhealthy = {config.unknown_is_unhealthy.begin(),
+                                         config.unknown_is_unhealthy.end()};
+  // A control plane has a controller for that.
+  options.policies.taint_eviction = !HasApiServer(config);
   for (const auto& [driver, policy] : config.debt_policy) {
     if (driver == "*") {
       options.dra.debt_policy = policy;

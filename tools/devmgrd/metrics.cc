@@ -130,8 +130,9 @@ Gauge ResourceGauge(const Views& views) {
 Gauge PodGauge(const Views& views) {
   using State = devmgr::PodState;
   Gauge gauge("devmgr_pods", "Pods that the ledger knows, by state");
-  for (const State state : {State::kWaiting, State::kPreparing, State::kReady,
-                            State::kRejected, State::kReleasing}) {
+  for (const State state :
+       {State::kWaiting, State::kPreparing, State::kReady, State::kRejected,
+        State::kReleasing, State::kEvicting}) {
     gauge.Add({{"state", std::string(PodStateName(state))}}, 0);
   }
   for (const devmgr::PodInfo& pod : views.pods) {
@@ -395,6 +396,28 @@ Metrics::Metrics()
                     "could have been admitted")
               .Register(registry_)
               .Add({})),
+      pod_actions_(prometheus::BuildCounter()
+                       .Name("devmgr_pod_actions_total")
+                       .Help("Pods that were to fail, to be evicted or to be "
+                             "stopped, for their devices")
+                       .Register(registry_)),
+      evictions_(
+          prometheus::BuildCounter()
+              .Name("device_taint_eviction_controller_pod_deletions_total")
+              .Help("Pods evicted because of taints of their devices")
+              .Register(registry_)
+              .Add({})),
+      eviction_delays_(
+          prometheus::BuildHistogram()
+              .Name("device_taint_eviction_controller_pod_deletion_duration_"
+                    "seconds")
+              .Help("From when a pod was to leave its devices until that was "
+                    "recorded")
+              .Register(registry_)
+              .Add({},
+                   prometheus::Histogram::BucketBoundaries{0.005, 0.025, 0.1,
+                                                           0.5, 1, 2.5, 10, 30,
+                                                           60, 120, 180, 240})),
       ledger_failures_(
           prometheus::BuildCounter()
               .Name("devmgr_ledger_write_failures_total")
@@ -464,6 +487,20 @@ void Metrics::OnJudgement(std::string_view event, std::string_view result) {
 }
 
 void Metrics::OnMissedWakeup() { missed_wakeups_.Increment(); }
+
+void Metrics::OnPodAction(std::string_view action, const std::string& reason,
+                          std::string_view outcome) {
+  pod_actions_
+      .Add({{"action", std::string(action)},
+            {"reason", reason},
+            {"outcome", std::string(outcome)}})
+      .Increment();
+}
+
+void Metrics::OnTaintEviction(std::chrono::nanoseconds late) {
+  evictions_.Increment();
+  eviction_delays_.Observe(std::chrono::duration<double>(late).count());
+}
 
 void Metrics::OnLedgerWriteFailed() { ledger_failures_.Increment(); }
 

@@ -65,6 +65,9 @@ class Metrics final : public devmgr::MetricsSink,
   void OnUnprepareSkipped(const std::string& driver) override;
   void OnJudgement(std::string_view event, std::string_view result) override;
   void OnMissedWakeup() override;
+  void OnPodAction(std::string_view action, const std::string& reason,
+                   std::string_view outcome) override;
+  void OnTaintEviction(std::chrono::nanoseconds late) override;
   void OnLedgerWriteFailed() override;
   void OnEvent(const devmgr::EventInfo& event) override;
 
@@ -96,6 +99,9 @@ class Metrics final : public devmgr::MetricsSink,
   prometheus::Family<prometheus::Counter>& unprepare_skips_;
   prometheus::Family<prometheus::Counter>& judgements_;
   prometheus::Counter& missed_wakeups_;
+  prometheus::Family<prometheus::Counter>& pod_actions_;
+  prometheus::Counter& evictions_;
+  prometheus::Histogram& eviction_delays_;
   prometheus::Counter& ledger_failures_;
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.
