@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "claim/prepare_intent.h"
-#include "state/invariants.h"
 #include "state/record_builders.h"
 #include "support/status_matchers.h"
 
