@@ -115,6 +115,10 @@ std::optional<absl::Status> SandboxActuator::Verdict(const Run& run) const {
     return FailedPreconditionError("pod '{}' is rejected: {}: {}", name,
                                    info->reason, info->message);
   }
+  if (info.ok() && info->state == PodState::kEvicting) {
+    return FailedPreconditionError("pod '{}' has to leave its devices: {}",
+                                   name, info->message);
+  }
   const auto malformed =
       pods_from_source_ ? malformed_pods_.Find(uid.value) : nullptr;
   if (!info.ok() && malformed != nullptr) {

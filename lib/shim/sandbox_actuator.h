@@ -48,7 +48,7 @@ class SandboxActuator {
   ///   NotFound            it is not known
   ///   Unavailable         not Ready in time; the message says what it waits
   ///                       for
-  ///   FailedPrecondition  it is rejected, malformed or over
+  ///   FailedPrecondition  it is rejected, evicted, malformed or over
   void Admit(std::uint64_t call, const cri::SandboxIdentity& pod,
              const Patience& patience, Done done);
   /// Of any call, also one that was not admitted.
