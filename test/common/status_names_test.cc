@@ -27,6 +27,7 @@ TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
   EXPECT_EQ(PodStateName(PodState::kReady), "Ready");
   EXPECT_EQ(PodStateName(PodState::kRejected), "Rejected");
   EXPECT_EQ(PodStateName(PodState::kReleasing), "Releasing");
+  EXPECT_EQ(PodStateName(PodState::kEvicting), "Evicting");
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kClaim), "claim");
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kDriver), "driver");
   EXPECT_EQ(WaitingForKindName(WaitingFor::Kind::kPod), "pod");
@@ -37,15 +38,15 @@ TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
 TEST(StatusNamesTest, OfClaimsAndDecisionsStay) {
   EXPECT_THAT(Words(ClaimStateName),
               ElementsAre("Preparing", "Prepared", "Unpreparing"));
-  EXPECT_THAT(
-      Words(DecisionKindName),
-      ElementsAre("Identity", "Seen", "Reject", "PrepareIntent",
-                  "PrepareResult", "UnprepareIntent", "UnprepareResult",
-                  "Release", "Repair", "Recovered", "Reserve", "Allocated",
-                  "Unreserve", "Backing", "InitEnded", "Debt", "Forgiven",
-                  "Health", "Source", "HolderFound", "HolderGone",
-                  "HolderFreed", "Wanted", "Unwanted", "ClaimsAllocated",
-                  "ClaimsReleased", "SlicesDeleted", "Other"));
+  EXPECT_THAT(Words(DecisionKindName),
+              ElementsAre("Identity", "Seen", "Reject", "PrepareIntent",
+                          "PrepareResult", "UnprepareIntent", "UnprepareResult",
+                          "Release", "Repair", "Recovered", "Reserve",
+                          "Allocated", "Unreserve", "Backing", "InitEnded",
+                          "Debt", "Forgiven", "Health", "Source", "HolderFound",
+                          "HolderGone", "HolderFreed", "Wanted", "Unwanted",
+                          "ClaimsAllocated", "ClaimsReleased", "SlicesDeleted",
+                          "Evict", "Evicted", "Recheck", "Other"));
 }
 
 TEST(StatusNamesTest, OfDevicesAndResourcesStay) {

@@ -421,7 +421,7 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   std::ofstream(file) << "healthPolicy: {example.com/gpu: shout}\n";
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("config.yaml:1: healthPolicy.example.com/gpu: must be "
-                        "report or fail"));
+                        "report, fail or drain"));
   std::ofstream(file) << "debtPolicy: {d.example.com: defer, '*': "
                          "{forgiveAfter: 90m}}\n";
   EXPECT_THAT(

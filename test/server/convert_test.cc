@@ -110,7 +110,7 @@ TEST(ConvertTest, ReportsKeepWhatRuns) {
 TEST(ConvertTest, PodInfoKeepsEveryState) {
   for (const PodState state :
        {PodState::kWaiting, PodState::kPreparing, PodState::kReady,
-        PodState::kRejected, PodState::kReleasing}) {
+        PodState::kRejected, PodState::kReleasing, PodState::kEvicting}) {
     PodInfo pod;
     pod.state = state;
     const auto back = FromProto(OverTheWire(ToProto(pod)));
