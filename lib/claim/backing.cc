@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/backing.h"
 
+#include <devmgr/manifests.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -62,6 +63,31 @@ std::vector<PodUid> Others(std::vector<PodUid> holders, const PodUid& pod) {
 }
 
 }  // namespace
+
+Candidates CandidatesOf(const ResourceName& resource,
+                        device::EndpointState state,
+                        const ObjectMap<DeviceClass>& classes) {
+  Candidates candidates;
+  candidates.plugin = device::HasPlugin(state);
+  candidates.plugin_awaited = state == device::EndpointState::kRestored ||
+                              state == device::EndpointState::kStopped;
+  for (const auto& [name, item] : classes) {
+    candidates.device_class =
+        candidates.device_class || item->extended_resource_name == resource ||
+        ImplicitResourceName(item->metadata.name) == resource;
+  }
+  return candidates;
+}
+
+bool IsServedByClass(const State& state, const ResourceName& resource,
+                     const Candidates& candidates, Sharing sharing) {
+  const state::ResourceRecord* record = state.FindResource(resource);
+  if (record != nullptr && sharing == Sharing::kOneOwner) {
+    return record->backing == state::Backing::kClass;
+  }
+  return candidates.device_class && !candidates.plugin &&
+         !candidates.plugin_awaited;
+}
 
 Decision DecideBacking(const State& state, const ResourceName& resource,
                        const Candidates& candidates, Sharing sharing,

@@ -8,12 +8,14 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/host.h>
 #include <devmgr/status_types.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "device/endpoint_machine.h"
 #include "state/decision.h"
 #include "state/state.h"
 
@@ -29,6 +31,15 @@ struct Candidates {
   bool plugin_awaited = false;  ///< It has gone and may come back.
   bool device_class = false;    ///< A class has this name.
 };
+
+/// `state`: of the name's plugin.
+Candidates CandidatesOf(const ResourceName& resource,
+                        device::EndpointState state,
+                        const ObjectMap<DeviceClass>& classes);
+
+/// A pod that wants the resource is to have it through a claim.
+bool IsServedByClass(const state::State& state, const ResourceName& resource,
+                     const Candidates& candidates, Sharing sharing);
 
 /// Records what serves the name from now on: the plugin that comes first; a
 /// class once no plugin is awaited and no pod holds devices of one; a plugin

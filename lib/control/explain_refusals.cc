@@ -20,36 +20,12 @@ constexpr std::size_t kMostHolders = 5;
 
 using Elsewhere = std::map<std::string, claim::HeldHardware>;
 
-/// The pods that the claim is reserved for, or the claim when none is.
-std::string HolderOf(const std::string& claim, const ObjectSnapshot& objects,
-                     const Elsewhere& elsewhere) {
-  if (const auto held = elsewhere.find(claim); held != elsewhere.end()) {
-    const claim::HeldHardware& hardware = held->second;
-    return fmt::format("{}, as {}{}", hardware.holder,
-                       device::IdentityText(hardware.identity),
-                       hardware.owner.empty() ? "" : " of " + hardware.owner);
-  }
-  const std::size_t slash = claim.find('/');
-  if (slash == std::string::npos) return claim;
-  const ObjectName name{claim.substr(0, slash), claim.substr(slash + 1)};
-  const auto* found = objects.claims.Find(name);
-  if (found == nullptr || (*found)->status.reserved_for.empty()) {
-    return "claim " + claim;
-  }
-  std::vector<std::string> pods;
-  for (const ResourceClaimConsumer& consumer : (*found)->status.reserved_for) {
-    pods.push_back(name.ns + "/" + consumer.name);
-  }
-  return fmt::format("{} {}", pods.size() == 1 ? "pod" : "pods",
-                     fmt::join(pods, ", "));
-}
-
 std::string Holders(const RequestRefusals& request,
                     const ObjectSnapshot& objects, const Elsewhere& elsewhere) {
   std::set<std::string> holders;
   for (const DeviceRefusal& device : request.devices) {
     if (device.reason == Refusal::kBusy) {
-      holders.insert(HolderOf(device.detail, objects, elsewhere));
+      holders.insert(HolderText(device.detail, objects, elsewhere));
     }
   }
   std::vector<std::string> shown;
@@ -100,6 +76,29 @@ std::vector<const claim::HeldHardware*> HoldersElsewhere(
     if (names.contains(name)) holders.push_back(&held);
   }
   return holders;
+}
+
+std::string HolderText(const std::string& claim, const ObjectSnapshot& objects,
+                       const Elsewhere& elsewhere) {
+  if (const auto held = elsewhere.find(claim); held != elsewhere.end()) {
+    const claim::HeldHardware& hardware = held->second;
+    return fmt::format("{}, as {}{}", hardware.holder,
+                       device::IdentityText(hardware.identity),
+                       hardware.owner.empty() ? "" : " of " + hardware.owner);
+  }
+  const std::size_t slash = claim.find('/');
+  if (slash == std::string::npos) return claim;
+  const ObjectName name{claim.substr(0, slash), claim.substr(slash + 1)};
+  const auto* found = objects.claims.Find(name);
+  if (found == nullptr || (*found)->status.reserved_for.empty()) {
+    return "claim " + claim;
+  }
+  std::vector<std::string> pods;
+  for (const ResourceClaimConsumer& consumer : (*found)->status.reserved_for) {
+    pods.push_back(name.ns + "/" + consumer.name);
+  }
+  return fmt::format("{} {}", pods.size() == 1 ? "pod" : "pods",
+                     fmt::join(pods, ", "));
 }
 
 std::string RefusalText(const allocator::Outcome& outcome,

@@ -26,4 +26,11 @@ std::vector<const claim::HeldHardware*> HoldersElsewhere(
     const allocator::Outcome& outcome,
     const std::map<std::string, claim::HeldHardware>& elsewhere);
 
+/// The pods that hold what `claim` (`namespace/name`) has, as `pod
+/// default/a`; the claim when it is reserved for none. Or what of `elsewhere`
+/// it stands for.
+std::string HolderText(
+    const std::string& claim, const ObjectSnapshot& objects,
+    const std::map<std::string, claim::HeldHardware>& elsewhere = {});
+
 }  // namespace devmgr::control

@@ -21,7 +21,6 @@
 #include "control/generated_claim.h"
 #include "control/generated_name.h"
 #include "control/obstacles.h"
-#include "control/quota.h"
 #include "control/reservation.h"
 #include "control/special_claim.h"
 
@@ -59,9 +58,9 @@ bool Pays(const Pod& pod, const state::State& state) {
 
 /// Waits while a quota of the pod's namespace does not allow it, and the claims
 /// that would be made for it.
-Verdict CheckQuotas(const Pod& pod,
-                    const std::vector<const ResourceClaim*>& made,
-                    const ProvideInput& input) {
+Provision CheckQuotas(const Pod& pod,
+                      const std::vector<const ResourceClaim*>& made,
+                      const ProvideInput& input) {
   const std::string& ns = pod.metadata.ns;
   const ObjectSnapshot& objects = input.objects;
   const auto first = objects.quotas.lower_bound(ObjectName{ns, ""});
@@ -77,21 +76,21 @@ Verdict CheckQuotas(const Pod& pod,
     if (name.ns == ns) used.claims.push_back(claim.get());
   }
   const auto usage = [&](const QuotaObjects& of) {
-    return UsageOf(ns, of, objects.device_classes, QuotaRule::kStrict);
+    return UsageOf(ns, of, objects.device_classes, input.quota_rule);
   };
   const QuotaUsage before = usage(used);
   used.pods.push_back(&pod);
   used.claims.insert(used.claims.end(), made.begin(), made.end());
-  Verdict verdict;
-  for (const QuotaExcess& excess :
-       ExceededQuotas(ns, objects.quotas, before, usage(used))) {
+  Provision provision;
+  provision.exceeded = ExceededQuotas(ns, objects.quotas, before, usage(used));
+  for (const QuotaExcess& excess : provision.exceeded) {
     Verdict wait{Verdict::Kind::kWait, kExceededQuota, excess.ToString(), {}};
     for (const QuotaExcess::Figure& figure : excess.figures) {
       wait.waiting_for.push_back(QuotaAwaited(ns, figure.key));
     }
-    claim::Worsen(verdict, wait);
+    claim::Worsen(provision.verdict, wait);
   }
-  return verdict;
+  return provision;
 }
 
 using NoClaims = std::vector<const ResourceClaim*>;
@@ -406,8 +405,18 @@ Verdict ClaimProvider::WhyNone(const allocator::Outcome& outcome,
   return wait;
 }
 
+HeldElsewhere::Devices ClaimProvider::HeldFor(const PodUid& pod,
+                                              const ProvideInput& input) {
+  const allocator::AllocatedState& held =
+      held_.Follow(input.state, input.objects);
+  if (input.hardware == nullptr) return {held, {}};
+  input.hardware->Follow(input.objects.resource_slices);
+  return elsewhere_.Follow(input.state, *input.hardware, held, pod);
+}
+
 absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
                                                  const ProvideInput& input) {
+  last_steps_ = 0;
   if (IsSettled(pod, input.state)) return Provision();
   const allocator::Inventory& inventory = inventory_.Follow(
       input.objects, input.node_name, input.driver_registered);
@@ -419,30 +428,27 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
     return Provision{attempt.verdict(), {}, {}};
   }
   const auto made = has_devices ? attempt.Made() : NoClaims();
-  if (Verdict wait = CheckQuotas(pod, made, input);
-      wait.kind != Verdict::Kind::kAdmit) {
-    return Provision{std::move(wait), {}, {}};
+  if (Provision wait = CheckQuotas(pod, made, input);
+      wait.verdict.kind != Verdict::Kind::kAdmit) {
+    return wait;
   }
   if (!has_devices) return WithoutDevices(!attempt.Open().empty());
   if (attempt.IsEmpty()) return Provision();
   const auto open = attempt.Open();
   if (open.empty()) return attempt.Finish();
-  HeldElsewhere::Devices devices{held_.Follow(input.state, input.objects), {}};
-  if (input.hardware != nullptr) {
-    input.hardware->Follow(input.objects.resource_slices);
-    devices = elsewhere_.Follow(input.state, *input.hardware, devices.held,
-                                PodUid{pod.metadata.uid});
-  }
+  HeldElsewhere::Devices devices = HeldFor(PodUid{pod.metadata.uid}, input);
   std::vector<const DeviceClass*> classes;
   for (const auto& [name, item] : input.objects.device_classes) {
     classes.push_back(item.get());
   }
   allocator::Options options;
-  options.limits.steps = steps_;
+  options.limits.steps = input.steps.value_or(steps_);
+  options.limits.interrupted = input.interrupted;
   options.explain = true;
   options.selectors = &selectors_;
   allocator::Outcome outcome =
       allocator::Allocate(inventory, classes, devices.held, open, options);
+  last_steps_ = outcome.steps;
   if (outcome.result == allocator::Result::kInterrupted) {
     return UnavailableError(
         "the search for devices was given up after {}: the claims of the pod "
@@ -454,10 +460,18 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
         WhyNone(outcome, attempt, input, devices.holders),
         {},
         {},
-        FreeNow(DriversOf(attempt.Refused(), input.objects.device_classes))};
+        FreeNow(DriversOf(attempt.Refused(), input.objects.device_classes)),
+        std::move(outcome.refusals),
+        std::move(devices.holders)};
   }
   attempt.Allocated(std::move(outcome.allocations));
   return attempt.Finish();
+}
+
+allocator::Figures ClaimProvider::Figures(const ProvideInput& input) {
+  const allocator::Inventory& inventory = inventory_.Follow(
+      input.objects, input.node_name, input.driver_registered);
+  return allocator::FiguresOf(inventory, HeldFor({}, input).held);
 }
 
 }  // namespace devmgr::control

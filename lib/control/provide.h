@@ -8,10 +8,12 @@
 #include <devmgr/host.h>
 #include <devmgr/status_types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,12 +21,15 @@
 
 #include "allocator/allocator.h"
 #include "allocator/features.h"
+#include "allocator/figures.h"
+#include "allocator/refusals.h"
 #include "cel/selector_cache.h"
 #include "claim/published_hardware.h"
 #include "control/eviction_plan.h"
 #include "control/held_devices.h"
 #include "control/held_elsewhere.h"
 #include "control/local_inventory.h"
+#include "control/quota.h"
 #include "state/decision.h"
 #include "state/state.h"
 
@@ -54,6 +59,11 @@ struct ProvideInput {
   /// Claims that pods have to leave are reserved for no more. Null: there are
   /// none.
   const EvictionPlan* evictions = nullptr;
+  /// What the search may cost; nothing: what the provider was made with.
+  std::optional<std::uint64_t> steps = std::nullopt;
+  /// Ends the search once it is true. Borrowed for the call; may be null.
+  const std::atomic<bool>* interrupted = nullptr;
+  QuotaRule quota_rule = QuotaRule::kStrict;
 };
 
 /// What could be had of drivers at a moment: by driver, or
@@ -72,6 +82,11 @@ struct Provision {
   std::vector<ObjectName> claims;  ///< That are made, allocated or reserved.
   /// Of a wait for devices: what it failed on.
   FreeDevices failed_on = {};
+  // Of a wait: by request and device what refuses it, with what of it is held
+  // by the hardware; or by quota.
+  std::vector<allocator::RequestRefusals> refusals = {};
+  HeldElsewhere::Holders elsewhere = {};
+  std::vector<QuotaExcess> exceeded = {};
 };
 
 /// Keeps what stays the same from one pod to the next: the inventory of the
@@ -94,12 +109,20 @@ class ClaimProvider {
   /// it would do so again, if for nothing but devices.
   bool IsSame(const FreeDevices& failed_on, const ProvideInput& input);
 
+  /// Of the last Provide(), whatever came of it; 0: nothing was searched.
+  std::uint64_t last_steps() const { return last_steps_; }
+
+  /// What of the devices is held, as Provide() would find it.
+  allocator::Figures Figures(const ProvideInput& input);
+
  private:
   class Attempt;
   FreeDevices FreeNow(const std::set<std::string>& drivers) const;
   Verdict WhyNone(const allocator::Outcome& outcome, const Attempt& attempt,
                   const ProvideInput& input,
                   const HeldElsewhere::Holders& elsewhere) const;
+  /// What `pod` cannot have; empty: any pod.
+  HeldElsewhere::Devices HeldFor(const PodUid& pod, const ProvideInput& input);
 
   static constexpr std::size_t kSelectors = 1'000;  ///< Kept compiled.
 
@@ -108,6 +131,7 @@ class ClaimProvider {
   LocalInventory inventory_;
   HeldDevices held_;
   HeldElsewhere elsewhere_;
+  std::uint64_t last_steps_ = 0;
 };
 
 }  // namespace devmgr::control

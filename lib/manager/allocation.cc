@@ -2,8 +2,6 @@
 //
 // Which party serves the name of a resource, and the claims that this node
 // allocates itself.
-#include <devmgr/manifests.h>
-
 #include <memory>
 #include <random>
 
@@ -20,17 +18,7 @@ claim::Sharing Manager::SharingNow() const {
 }
 
 claim::Candidates Manager::CandidatesFor(const ResourceName& resource) const {
-  const device::EndpointState state = devices_->StateOf(resource);
-  claim::Candidates candidates;
-  candidates.plugin = device::HasPlugin(state);
-  candidates.plugin_awaited = state == device::EndpointState::kRestored ||
-                              state == device::EndpointState::kStopped;
-  for (const auto& [name, item] : classes_) {
-    candidates.device_class =
-        candidates.device_class || item->extended_resource_name == resource ||
-        ImplicitResourceName(item->metadata.name) == resource;
-  }
-  return candidates;
+  return claim::CandidatesOf(resource, devices_->StateOf(resource), classes_);
 }
 
 void Manager::OnClasses() {
@@ -41,13 +29,8 @@ void Manager::OnClasses() {
 }
 
 bool Manager::IsServedByClass(const ResourceName& resource) const {
-  const state::ResourceRecord* record = state_.FindResource(resource);
-  if (record != nullptr && SharingNow() == claim::Sharing::kOneOwner) {
-    return record->backing == state::Backing::kClass;
-  }
-  const claim::Candidates candidates = CandidatesFor(resource);
-  return candidates.device_class && !candidates.plugin &&
-         !candidates.plugin_awaited;
+  return claim::IsServedByClass(state_, resource, CandidatesFor(resource),
+                                SharingNow());
 }
 
 void Manager::ActOnPod(const PodAction& action) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission/device_request.h"
 #include "common/status.h"
 #include "device/merge_edits.h"
 
@@ -399,14 +400,9 @@ void DeviceAdmission::Free(const Shared& operation, const std::string& why,
 
 admission::WaitQueue::Place DeviceAdmission::PlaceOf(
     const Operation& operation) const {
-  admission::WaitQueue::Place place;
-  place.priority = operation.request.priority;
-  const auto* pod = parts_.state.FindPod(operation.request.pod.uid);
-  place.first_seen_ms = pod != nullptr ? pod->first_seen_ms : parts_.now_ms();
-  place.needs = device::EffectiveNeeds(operation.request.needs);
-  place.takes = pod == nullptr || pod->holds.empty();
-  place.any_change = !place.takes;
-  return place;
+  return admission::PlaceOf(parts_.state.FindPod(operation.request.pod.uid),
+                            operation.request.priority, operation.request.needs,
+                            parts_.now_ms());
 }
 
 std::string DeviceAdmission::NameOf(const PodUid& uid) const {
@@ -431,13 +427,9 @@ void DeviceAdmission::Judge(const Shared& operation,
   admission::DeviceVerdict judged = admission::JudgeShortages(
       shortages, parts_.policy, queue_.WaitedFor(pod, now));
   // Rejected or not: one that holds claims cannot be, and goes on waiting.
-  admission::WaitQueue::Place place = PlaceOf(*operation);
+  admission::WaitQueue::Place place =
+      admission::ShortPlace(PlaceOf(*operation), shortages);
   place.limit = judged.limit;
-  for (const device::Shortage& shortage : shortages) {
-    place.short_of.insert(shortage.resource);
-    place.any_change = place.any_change ||
-                       shortage.kind != device::Shortage::Kind::kTooFewFree;
-  }
   EnterLine(pod, std::move(place));
   Finish(operation, judged.verdict);
 }

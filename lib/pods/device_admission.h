@@ -112,6 +112,7 @@ class DeviceAdmission {
   void OnResource(const ResourceName& resource);
 
   const admission::DevicePolicy& policy() const { return parts_.policy; }
+  const admission::WaitQueue& queue() const { return queue_; }
 
   /// The pod wants no devices (any more).
   void Forget(const PodUid& pod);

@@ -13,6 +13,7 @@
 #include "claim/prepare_intent.h"
 #include "common/status.h"
 #include "control/local_objects.h"
+#include "control/outlook.h"
 #include "control/quota.h"
 #include "control/release.h"
 
@@ -22,24 +23,6 @@ namespace {
 constexpr std::chrono::milliseconds kReleaseRetry{1'000};
 /// Of one search; a pod that needs more waits, and is tried again.
 constexpr std::uint64_t kMaxSteps = 200'000;
-
-/// State and objects as they are once `changes` are committed.
-struct Draft {
-  state::State state;
-  ObjectSnapshot objects;
-};
-
-Draft DraftWith(const std::vector<state::Change>& changes,
-                const state::State& state, const ObjectSnapshot& objects) {
-  Draft draft{state, objects};
-  for (const state::Change& change : changes) {
-    const auto& claim = std::get<state::PutLocalClaim>(change).claim;
-    draft.objects.claims.insert_or_assign(claim->object->metadata.FullName(),
-                                          claim->object);
-    draft.state.Put(claim);
-  }
-  return draft;
-}
 
 /// `default/gpu: gpu.example.com/node-a/gpu-0, ...`.
 std::string DevicesText(const ResourceClaim& claim) {
@@ -122,9 +105,10 @@ void LocalClaims::Decide(const Pod& original, const Judge& judge,
       provision->changes.empty()) {
     return done(std::move(provision->verdict), std::move(pod));
   }
-  const Draft draft = DraftWith(provision->changes, parts_.state, *objects);
+  const control::Outlook outlook =
+      control::OutlookWith(provision->changes, parts_.state, *objects);
   const Verdict verdict =
-      judge(control::WithLocalStatus(pod, draft.state), draft.objects);
+      judge(control::WithLocalStatus(pod, outlook.state), outlook.objects);
   if (verdict.kind != Verdict::Kind::kAdmit) {
     return done(verdict, std::move(pod));
   }
@@ -195,8 +179,9 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
     return std::move(provision->verdict);
   }
-  const Draft draft = DraftWith(provision->changes, parts_.state, *objects);
-  return judge(control::WithLocalStatus(pod, draft.state), draft.objects);
+  const control::Outlook outlook =
+      control::OutlookWith(provision->changes, parts_.state, *objects);
+  return judge(control::WithLocalStatus(pod, outlook.state), outlook.objects);
 }
 
 bool LocalClaims::FailsAlike(const PodUid& pod) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "admission/changed_request.h"
+#include "admission/device_request.h"
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
@@ -205,17 +206,6 @@ void PodLifecycle::Refuse(const claim::PodIdentity& pod,
   parts_.events.Add(true, refusal.reason, "Pod", pod.name, refusal.message);
 }
 
-void PodLifecycle::DropGivenBack(const PodRecord* pod,
-                                 DeviceRequest* request) const {
-  if (pod == nullptr || pod->boot_id != parts_.boot_id) return;
-  for (const state::DeviceHold& hold : pod->holds) {
-    if (hold.Holds()) continue;
-    std::erase_if(request->needs, [&](const device::DeviceNeed& need) {
-      return need.container == hold.container && need.resource == hold.resource;
-    });
-  }
-}
-
 DeviceRequest PodLifecycle::RequestOf(
     const admission::Judgement& judgement, const Pod& pod,
     std::vector<device::DeviceNeed> needs) const {
@@ -226,20 +216,20 @@ DeviceRequest PodLifecycle::RequestOf(
     request.priority = pod.spec.priority;
     return request;
   }
-  DeviceRequest request{identity, pod.spec.priority, std::move(needs)};
+  DeviceRequest request{
+      identity, pod.spec.priority,
+      admission::WithoutGivenBack(std::move(needs), record, parts_.boot_id)};
   if (judgement.plan.claims.empty()) {
     request.without_claims = {judgement.plan.needs, parts_.boot_id};
   }
-  DropGivenBack(record, &request);
   return request;
 }
 
 DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
   DeviceRequest request{{pod.uid, pod.name}};
-  // What a container was given is its own for as long as it may run.
-  if (pod.boot_id == parts_.boot_id) return request;
-  request.trust_held = false;
-  request.needs = claim::NeedsOfHolds(pod);
+  admission::DeviceNeeds needs = admission::NeedsOfBooked(pod, parts_.boot_id);
+  request.needs = std::move(needs.needs);
+  request.trust_held = needs.trust_held;
   return request;
 }
 

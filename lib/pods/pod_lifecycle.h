@@ -165,8 +165,6 @@ class PodLifecycle {
   /// Says so, once. The ledger keeps what the pod holds until the pod goes: its
   /// containers may run with it.
   void Refuse(const claim::PodIdentity& pod, const Verdict& refusal);
-  /// What init containers that have ended had is not wanted again in this boot.
-  void DropGivenBack(const state::PodRecord* pod, DeviceRequest* request) const;
   /// The devices that a pod has to have so that it can be admitted.
   DeviceRequest RequestOf(const admission::Judgement& judgement, const Pod& pod,
                           std::vector<device::DeviceNeed> needs) const;

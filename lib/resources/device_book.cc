@@ -208,34 +208,14 @@ device::PodPlan DeviceBook::Plan(
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
     bool trust_held, bool judge_held) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  std::map<device::NeedKey, device::IdSet> adopted;
-  device::ReservationTable own;
-  const bool has_foreign = std::any_of(
-      parts_.state.foreign_holders.begin(), parts_.state.foreign_holders.end(),
-      [&](const auto& entry) { return entry.second->pod_uid == pod; });
-  if (has_foreign) own = WithoutForeignOf(pod, &adopted);
-  device::PlanInput input{.pod = pod,
-                          .needs = needs,
-                          .inventories = inventories_,
-                          .reservations = has_foreign ? own : reservations_};
-  input.adopted = std::move(adopted);
-  input.preferences = preferences;
-  input.trust_held = trust_held;
-  input.judge_held = judge_held;
+  claim::WantedDevices wanted{pod, needs,      preferences,
+                              {},  trust_held, judge_held};
   for (const device::DeviceNeed& need : needs) {
-    if (parts_.sharing == claim::Sharing::kOneOwner) {
-      std::vector<PodUid> holders = parts_.state.ClassHoldersOf(
-          need.resource, device::Shortage::kMaxNames);
-      std::erase(holders, pod);
-      input.claimed_by[need.resource] = std::move(holders);
-    }
-    input.handed_over[need.resource] =
-        claim::TakenFromPlugin(parts_.state, need.resource);
     if (OptionsOf(need.resource).preferred_allocation) {
-      input.asking.insert(need.resource);
+      wanted.asking.insert(need.resource);
     }
   }
-  return device::PlanPod(input);
+  return claim::PlanDevices(Devices(), wanted);
 }
 
 plugin::PluginOptions DeviceBook::OptionsOf(
@@ -248,16 +228,7 @@ plugin::PluginOptions DeviceBook::OptionsOf(
 
 std::int64_t DeviceBook::FreeCount(const ResourceName& resource) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const auto inventory = inventories_.find(resource);
-  if (inventory == inventories_.end()) return 0;
-  const auto state = inventory->second.state();
-  if (state != device::EndpointState::kLive) return 0;
-  if (parts_.sharing == claim::Sharing::kOneOwner &&
-      !parts_.state.ClassHoldersOf(resource, 1).empty()) {
-    return 0;
-  }
-  if (!claim::TakenFromPlugin(parts_.state, resource).empty()) return 0;
-  return inventory->second.free_count();
+  return claim::FreeDevices(Devices(), resource);
 }
 
 std::vector<device::FaultyDevice> DeviceBook::Faulty(

@@ -16,6 +16,7 @@
 
 #include "claim/backing.h"
 #include "claim/device_booking.h"
+#include "claim/device_plan.h"
 #include "claim/held_hardware.h"
 #include "common/executor.h"
 #include "device/hardware.h"
@@ -141,6 +142,10 @@ class DeviceBook final : public plugin::PluginListener {
                                 const DeviceId& id);
 
   const device::InventoryMap& inventories() const { return inventories_; }
+  /// What counts as held, and the ledger does not know of yet.
+  const std::map<PodUid, std::vector<device::Reservation>>& intended() const {
+    return intended_;
+  }
   const device::ReservationTable::HeldIds& Held(
       const ResourceName& resource) const {
     return reservations_.Held(resource);
@@ -181,11 +186,9 @@ class DeviceBook final : public plugin::PluginListener {
   /// Those that have these devices, as far as they are free.
   void AddForeignOf(const device::FreedDevices& devices);
   void DropForeignOf(const device::Reservation& wanted);
-  /// A table in which this pod may have what its containers hold; adds what
-  /// that is to `adopted`.
-  device::ReservationTable WithoutForeignOf(
-      const PodUid& pod,
-      std::map<device::NeedKey, device::IdSet>* adopted) const;
+  claim::PluginDevices Devices() const {
+    return {parts_.state, inventories_, reservations_, parts_.sharing};
+  }
   /// Of devices, those that are not held.
   std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
   /// A device of a plugin.

@@ -11,20 +11,6 @@
 #include "resources/device_book.h"
 
 namespace devmgr::resources {
-namespace {
-
-/// UIDs of pods have no slash.
-PodUid UidOf(const state::ContainerId& id) {
-  return PodUid{"foreign container/" + id.value};
-}
-
-/// In the table each device is that of a container of its own, so that one of
-/// them can come or go without the others.
-std::string ContainerOf(const ResourceName& resource, const DeviceId& device) {
-  return resource.value + ' ' + device.value;
-}
-
-}  // namespace
 
 std::vector<device::FreedDevices> DeviceBook::DropForeign() {
   std::vector<device::FreedDevices> freed;
@@ -47,12 +33,8 @@ void DeviceBook::AddForeign(const ResourceName& resource,
                             const DeviceId& device,
                             const state::ContainerId& id) {
   if (reservations_.HolderOf(resource, device) != nullptr) return;
-  device::Reservation reservation;
-  reservation.pod = UidOf(id);
-  reservation.container = ContainerOf(resource, device);
-  reservation.resource = resource;
-  reservation.phase = device::ReservationPhase::kCommitted;
-  reservation.devices.push_back({device, {}});
+  device::Reservation reservation =
+      claim::ForeignReservation(resource, device, id);
   foreign_[reservation.pod] = id;
   // The device was found free.
   reservations_.Add(std::move(reservation)).IgnoreError();
@@ -83,8 +65,10 @@ void DeviceBook::DropForeignOf(const device::Reservation& wanted) {
     const auto foreign =
         holder == nullptr ? foreign_.end() : foreign_.find(holder->pod);
     if (foreign == foreign_.end()) continue;
-    reservations_.ReleaseContainer(foreign->first,
-                                   ContainerOf(wanted.resource, device.id));
+    reservations_.ReleaseContainer(
+        foreign->first,
+        claim::ForeignReservation(wanted.resource, device.id, foreign->second)
+            .container);
     if (reservations_.OfPod(foreign->first).empty()) foreign_.erase(foreign);
   }
 }
@@ -119,27 +103,6 @@ std::optional<std::string> DeviceBook::ForeignName(const PodUid& uid) const {
   const auto* holder = parts_.state.FindHolder(found->second);
   if (holder == nullptr) return std::nullopt;
   return state::HolderText(*holder);
-}
-
-device::ReservationTable DeviceBook::WithoutForeignOf(
-    const PodUid& pod,
-    std::map<device::NeedKey, device::IdSet>* adopted) const {
-  device::ReservationTable table = reservations_;
-  for (const auto& [id, holder] : parts_.state.foreign_holders) {
-    if (holder->pod_uid == pod) table.ReleasePod(UidOf(id));
-  }
-  for (const auto& [id, holder] : parts_.state.foreign_holders) {
-    if (holder->pod_uid != pod || !holder->Holds()) continue;
-    for (const auto& [resource, device] : holder->devices) {
-      // Another container may hold it, too.
-      if (parts_.state.ForeignHolderOf(resource, device, pod) != nullptr ||
-          table.HolderOf(resource, device) != nullptr) {
-        continue;
-      }
-      (*adopted)[{holder->container, resource}].insert(device);
-    }
-  }
-  return table;
 }
 
 bool DeviceBook::IsAdoption(
