@@ -97,6 +97,12 @@ bool SettledByLedger(const PodRecord& record, const JudgeInput& input,
   return false;
 }
 
+/// A pod waits, for this reason, for what the party does that allocates claims.
+bool IsLeftToScheduler(std::string_view reason) {
+  return reason == "ClaimNotCreated" || reason == "ClaimNotReserved" ||
+         reason == "ClaimNotAllocated" || reason == "ExtendedResourceNotMapped";
+}
+
 }  // namespace
 
 Verdict JudgeBooked(const PodRecord& pod, const JudgeInput& input) {
@@ -156,9 +162,16 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   return judgement;
 }
 
-bool IsLeftToScheduler(std::string_view reason) {
-  return reason == "ClaimNotCreated" || reason == "ClaimNotReserved" ||
-         reason == "ClaimNotAllocated" || reason == "ExtendedResourceNotMapped";
+void CompleteWait(Authority authority, const std::vector<WaitingFor>& or_for,
+                  Verdict* verdict) {
+  if (verdict->kind != Verdict::Kind::kWait) return;
+  auto& all = verdict->waiting_for;
+  all.insert(all.end(), or_for.begin(), or_for.end());
+  if (authority == Authority::kScheduler &&
+      IsLeftToScheduler(verdict->reason)) {
+    verdict->message +=
+        "; authority: scheduler, so a control plane has to do it";
+  }
 }
 
 void SettleRejection(const PodRecord* record, Verdict* verdict) {

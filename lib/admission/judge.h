@@ -7,12 +7,12 @@
 
 #include <devmgr/host.h>
 #include <devmgr/objects.h>
+#include <devmgr/options.h>
 #include <devmgr/status_types.h>
 
 #include <functional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "claim/pod_plan.h"
@@ -48,9 +48,10 @@ Judgement Judge(const Pod& pod, const JudgeInput& input);
 /// there (any more): only whether its drivers can be called.
 Verdict JudgeBooked(const state::PodRecord& pod, const JudgeInput& input);
 
-/// Whether a pod waits, for this reason, for what the party does that allocates
-/// claims.
-bool IsLeftToScheduler(std::string_view reason);
+/// What is said of a pod that waits after its claims were seen to: it waits for
+/// `or_for`, too; and which party has to act where this node allocates nothing.
+void CompleteWait(Authority authority, const std::vector<WaitingFor>& or_for,
+                  Verdict* verdict);
 
 /// A pod that holds claims cannot be rejected any more: it waits for a change
 /// of what it would be rejected for. `record` may be null.

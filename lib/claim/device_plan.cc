@@ -49,6 +49,40 @@ device::Reservation ForeignReservation(const ResourceName& resource,
   return reservation;
 }
 
+PodUid ElsewhereUid(const ResourceName& resource, const DeviceId& device) {
+  // As above.
+  return PodUid{"elsewhere/" + resource.value + ' ' + device.value};
+}
+
+device::Reservation ElsewhereReservation(const ResourceName& resource,
+                                         const DeviceId& device) {
+  device::Reservation reservation;
+  reservation.pod = ElsewhereUid(resource, device);
+  reservation.container = device.value;
+  reservation.resource = resource;
+  reservation.phase = device::ReservationPhase::kCommitted;
+  reservation.devices.push_back({device, {}});
+  return reservation;
+}
+
+HardwareByNeed HardwareOf(const PluginHardware& known,
+                          const std::vector<device::Reservation>& plan) {
+  HardwareByNeed all;
+  for (const device::Reservation& reservation : plan) {
+    for (const device::HeldDevice& device : reservation.devices) {
+      const auto of = known.find({reservation.resource, device.id});
+      if (of == known.end()) continue;
+      device::Hardware& hardware =
+          all[{reservation.container, reservation.resource}];
+      for (const auto& identity : of->second.identities) {
+        hardware.Add(identity);
+      }
+      hardware.part = hardware.part || of->second.part;
+    }
+  }
+  return all;
+}
+
 device::ReservationTable ReservationsOf(
     const state::State& state,
     const std::map<PodUid, std::vector<device::Reservation>>& intended) {

@@ -8,9 +8,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "claim/backing.h"
+#include "claim/device_booking.h"
+#include "device/hardware.h"
 #include "device/inventory.h"
 #include "device/pod_needs.h"
 #include "device/pod_plan.h"
@@ -55,6 +58,20 @@ PodUid ForeignUid(const state::ContainerId& id);
 device::Reservation ForeignReservation(const ResourceName& resource,
                                        const DeviceId& device,
                                        const state::ContainerId& id);
+
+// A device whose hardware a pod has by another driver or device plugin is held
+// in the same way, by a pod of its own.
+PodUid ElsewhereUid(const ResourceName& resource, const DeviceId& device);
+device::Reservation ElsewhereReservation(const ResourceName& resource,
+                                         const DeviceId& device);
+
+/// Which hardware devices of plugins are; those of which nothing is known are
+/// missing.
+using PluginHardware =
+    std::map<std::pair<ResourceName, DeviceId>, device::Hardware>;
+/// The same, of what is planned.
+HardwareByNeed HardwareOf(const PluginHardware& known,
+                          const std::vector<device::Reservation>& plan);
 
 /// All reservations of the state, `intended` ones that are on their way to it,
 /// and what foreign holders have of the rest.

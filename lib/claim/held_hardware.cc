@@ -118,6 +118,12 @@ std::optional<HeldHardware> FindHardwareHolder(
   return std::nullopt;
 }
 
+std::string HolderText(const HeldHardware& held) {
+  return fmt::format("{}, as {}{}", held.holder,
+                     device::IdentityText(held.identity),
+                     held.owner.empty() ? "" : " of " + held.owner);
+}
+
 std::string HeldElsewhereText(std::string_view device,
                               const HeldHardware& held) {
   return fmt::format("{} is {}, which {} holds{}", device,

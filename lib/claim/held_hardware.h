@@ -50,6 +50,9 @@ std::optional<HeldHardware> FindHardwareHolder(
     const HardwareTaker& taker,
     const std::function<bool(const state::HardwareHolding&)>& counts = nullptr);
 
+/// `pod default/a, as PCI address 0000:3b:00.0 of example.com/gpu`.
+std::string HolderText(const HeldHardware& held);
+
 /// `device 'x' is PCI address 0000:3b:00.0, which pod default/a holds by
 /// example.com/gpu`.
 std::string HeldElsewhereText(std::string_view device,

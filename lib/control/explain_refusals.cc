@@ -81,10 +81,7 @@ std::vector<const claim::HeldHardware*> HoldersElsewhere(
 std::string HolderText(const std::string& claim, const ObjectSnapshot& objects,
                        const Elsewhere& elsewhere) {
   if (const auto held = elsewhere.find(claim); held != elsewhere.end()) {
-    const claim::HeldHardware& hardware = held->second;
-    return fmt::format("{}, as {}{}", hardware.holder,
-                       device::IdentityText(hardware.identity),
-                       hardware.owner.empty() ? "" : " of " + hardware.owner);
+    return claim::HolderText(held->second);
   }
   const std::size_t slash = claim.find('/');
   if (slash == std::string::npos) return claim;

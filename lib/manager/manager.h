@@ -38,6 +38,7 @@
 #include "resources/device_book.h"
 #include "resources/foreign_book.h"
 #include "resources/resource_ownership.h"
+#include "simulation/node_moment.h"
 #include "state/decision.h"
 #include "state/state.h"
 #include "upkeep/debt_keeper.h"
@@ -135,6 +136,9 @@ class Manager final : public DeviceManager, private Maintenance {
 
   absl::Status WaitUntilLoaded() const override;
   std::shared_ptr<const NodeView> View() const override;
+  absl::StatusOr<Simulation> Simulate(
+      const SimulationRequest& request) const override;
+  SimulationCounts Simulations() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
   Maintenance& maintenance() override { return *this; }
   [[nodiscard]] std::unique_ptr<Observation> Observe(
@@ -248,6 +252,8 @@ class Manager final : public DeviceManager, private Maintenance {
       const std::function<void(pods::DriverCalls::PreparedClaims)>& done);
   void StartTaintEvictions();
   void ActOnPod(const PodAction& action);
+  /// What is decided by now, for a simulation.
+  simulation::NodeMoment MomentNow() const;
   void PublishBatch(const state::Batch& batch);  // ledger thread
   /// The rooms that follow what is committed, in their order.
   void RegisterListeners();
@@ -280,6 +286,9 @@ class Manager final : public DeviceManager, private Maintenance {
   ledger::ResolveTable resolve_;
   ledger::PodNames names_;
   std::atomic<OperationId> last_operation_{0};
+  mutable std::atomic<int> simulations_{0};  ///< Under way.
+  mutable Mutex simulated_mutex_;
+  mutable SimulationCounts simulated_ DEVMGR_GUARDED_BY(simulated_mutex_);
   const std::unique_ptr<Executor> executor_;
   mutable Mutex view_mutex_;
   std::shared_ptr<const NodeView> view_ DEVMGR_GUARDED_BY(view_mutex_);

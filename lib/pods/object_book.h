@@ -73,6 +73,9 @@ class ObjectBook {
   void Confirm(const std::string& reason,
                std::function<void(const absl::Status&)> done);
 
+  /// The same without what this node decided about claims.
+  const ObjectSnapshot& of_source() const { return of_source_; }
+
   /// What was published last; never null. Thread-safe.
   std::shared_ptr<const ObjectSnapshot> Current() const;
 

@@ -135,15 +135,8 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
     return;
   }
   if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
-    if (judgement.verdict.kind == Verdict::Kind::kWait) {
-      auto& all = judgement.verdict.waiting_for;
-      all.insert(all.end(), or_for.begin(), or_for.end());
-      if (parts_.devices.policy().authority == Authority::kScheduler &&
-          admission::IsLeftToScheduler(judgement.verdict.reason)) {
-        judgement.verdict.message +=
-            "; authority: scheduler, so a control plane has to do it";
-      }
-    }
+    admission::CompleteWait(parts_.devices.policy().authority, or_for,
+                            &judgement.verdict);
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
   }

@@ -83,10 +83,7 @@ class DeviceBook final : public plugin::PluginListener {
 
   /// Which hardware devices of plugins are; those of which nothing is known are
   /// missing.
-  const std::map<std::pair<ResourceName, DeviceId>, device::Hardware>&
-  hardware() const {
-    return hardware_;
-  }
+  const claim::PluginHardware& hardware() const { return hardware_; }
   /// Which hardware the device is, as far as it is known.
   device::Hardware HardwareOf(const ResourceName& resource,
                               const DeviceId& id) const;
@@ -242,7 +239,7 @@ class DeviceBook final : public plugin::PluginListener {
   /// Containers that stand in `reservations_` as pods of their own.
   std::map<PodUid, state::ContainerId> foreign_;
   /// Of devices of which it is known.
-  std::map<DeviceName, device::Hardware> hardware_;
+  claim::PluginHardware hardware_;
   std::set<std::pair<device::PhysicalIdentity, DeviceName>> by_hardware_;
   /// What stands in `reservations_` for pods elsewhere, by UID.
   std::map<PodUid, claim::HeldHardware> elsewhere_;

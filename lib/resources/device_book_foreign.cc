@@ -2,8 +2,6 @@
 //
 // Devices of containers that the ledger has no pod for: in the book each such
 // container is a pod of its own, whose UID no pod can have.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -93,10 +91,7 @@ void DeviceBook::OnForeignHolders() {
 std::optional<std::string> DeviceBook::ForeignName(const PodUid& uid) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   if (const auto held = elsewhere_.find(uid); held != elsewhere_.end()) {
-    const claim::HeldHardware& hardware = held->second;
-    return fmt::format("{}, as {}{}", hardware.holder,
-                       device::IdentityText(hardware.identity),
-                       hardware.owner.empty() ? "" : " of " + hardware.owner);
+    return claim::HolderText(held->second);
   }
   const auto found = foreign_.find(uid);
   if (found == foreign_.end()) return std::nullopt;

@@ -10,11 +10,6 @@
 namespace devmgr::resources {
 namespace {
 
-/// UIDs of pods have no slash.
-PodUid UidOf(const ResourceName& resource, const DeviceId& device) {
-  return PodUid{"elsewhere/" + resource.value + ' ' + device.value};
-}
-
 template <typename Record>
 void AddIdentities(const ledger::Passage<Record>& passage,
                    std::set<device::PhysicalIdentity>* all) {
@@ -31,20 +26,7 @@ void AddIdentities(const ledger::Passage<Record>& passage,
 claim::HardwareByNeed DeviceBook::HardwareOf(
     const std::vector<device::Reservation>& plan) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  claim::HardwareByNeed all;
-  for (const device::Reservation& reservation : plan) {
-    for (const device::HeldDevice& device : reservation.devices) {
-      const auto known = hardware_.find({reservation.resource, device.id});
-      if (known == hardware_.end()) continue;
-      device::Hardware& hardware =
-          all[{reservation.container, reservation.resource}];
-      for (const auto& identity : known->second.identities) {
-        hardware.Add(identity);
-      }
-      hardware.part = hardware.part || known->second.part;
-    }
-  }
-  return all;
+  return claim::HardwareOf(hardware_, plan);
 }
 
 device::Hardware DeviceBook::HardwareOf(const ResourceName& resource,
@@ -108,7 +90,7 @@ void DeviceBook::KnowByHolds(const state::PodRecord& pod) {
 
 void DeviceBook::JudgeElsewhere(const DeviceName& device) {
   const auto& [resource, id] = device;
-  const PodUid uid = UidOf(resource, id);
+  const PodUid uid = claim::ElsewhereUid(resource, id);
   const bool was_elsewhere = elsewhere_.contains(uid);
   const auto known = hardware_.find(device);
   if (known == hardware_.end() && !was_elsewhere) return;
@@ -123,15 +105,9 @@ void DeviceBook::JudgeElsewhere(const DeviceName& device) {
   }
   if (held.has_value()) {
     if (reservations_.HolderOf(resource, id) != nullptr) return;
-    device::Reservation reservation;
-    reservation.pod = uid;
-    reservation.container = id.value;
-    reservation.resource = resource;
-    reservation.phase = device::ReservationPhase::kCommitted;
-    reservation.devices.push_back({id, {}});
     elsewhere_[uid] = *std::move(held);
     // The device was found free.
-    reservations_.Add(std::move(reservation)).IgnoreError();
+    reservations_.Add(claim::ElsewhereReservation(resource, id)).IgnoreError();
   } else if (was_elsewhere) {
     elsewhere_.erase(uid);
     reservations_.ReleasePod(uid);

@@ -50,6 +50,8 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at =
         [](const LedgerPoint&) { return LedgerView(); };
     absl::StatusOr<FsckReport> fsck = FsckReport();
+    absl::StatusOr<Simulation> simulation = Simulation();
+    SimulationCounts simulations;
     std::vector<FsckMode> fsck_modes;  ///< That were asked for.
     /// What a Ready pod resolves to; all else is Unavailable.
     std::map<PodUid, std::shared_ptr<const PodDevices>> answers;
@@ -176,6 +178,20 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
   std::shared_ptr<const NodeView> View() const override {
     const MutexLock lock(mutex_);
     return std::make_shared<const WorldView>(world_);
+  }
+  absl::StatusOr<Simulation> Simulate(
+      const SimulationRequest& request) const override {
+    const MutexLock lock(mutex_);
+    simulation_requests_.push_back(request);
+    return world_.simulation;
+  }
+  SimulationCounts Simulations() const override {
+    return Get(&World::simulations);
+  }
+  /// Those that were asked for.
+  std::vector<SimulationRequest> simulation_requests() const {
+    const MutexLock lock(mutex_);
+    return simulation_requests_;
   }
   std::vector<EventInfo> Events(std::uint64_t after) const override {
     std::vector<EventInfo> events = Get(&World::events);
@@ -348,6 +364,8 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
 
   mutable Mutex mutex_;
   World world_ DEVMGR_GUARDED_BY(mutex_);
+  mutable std::vector<SimulationRequest> simulation_requests_
+      DEVMGR_GUARDED_BY(mutex_);
   std::vector<DeviceManagerObserver*> observers_ DEVMGR_GUARDED_BY(mutex_);
 };
 

@@ -11,6 +11,7 @@
 #include <devmgr/objects.h>
 #include <devmgr/options.h>
 #include <devmgr/runtime_report.h>
+#include <devmgr/simulation.h>
 #include <devmgr/status_types.h>
 
 #include <cstddef>
@@ -219,6 +220,20 @@ class DEVMGR_EXPORT DeviceManager {
   /// is published after every change, at a cost that does not grow with pods,
   /// claims or devices; this call waits for nothing once the ledger is loaded.
   virtual std::shared_ptr<const NodeView> View() const = 0;
+
+  /// What would be decided about these pods now, or on another node. Nothing is
+  /// decided: no write, no call, no event, no place in the queue. The functions
+  /// are those of admission; what plugins would prefer or answer is not asked.
+  /// Runs on the calling thread, for `deadline` at most, on what the manager
+  /// knows at one moment; waits for the manager's thread for that alone.
+  ///   InvalidArgument    the request cannot be meant; the message names what
+  ///   NotFound           a pod of `view.minus` is not known
+  ///   ResourceExhausted  kMostSimulations are running
+  ///   Unimplemented      this manager does not simulate
+  virtual absl::StatusOr<Simulation> Simulate(
+      const SimulationRequest& request) const;
+  /// How many simulations have ended since the manager was opened.
+  virtual SimulationCounts Simulations() const;
 
   /// Events after `sequence`, oldest first. The newest `max_events` are kept,
   /// of which one object has a twentieth at most, warnings of one reason too,
