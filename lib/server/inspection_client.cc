@@ -11,6 +11,7 @@
 #include "rpc/connection.h"
 #include "rpc/message.h"
 #include "server/convert.h"
+#include "server/simulations.h"
 
 namespace devmgr {
 namespace {
@@ -283,6 +284,15 @@ class ConnectedInspector : public Inspector {
         CallPath<cpb::DeleteSlicesResponse>(
             std::string(kController) + "DeleteSlices", request));
     return static_cast<std::size_t>(response.deleted());
+  }
+
+  absl::StatusOr<std::string> Simulate(
+      const SimulationDocuments& request) override {
+    DEVMGR_ASSIGN_OR_RETURN(
+        const auto response,
+        Call<pb::SimulateResponse>("Simulate", ToProto(request),
+                                   request.deadline * kMostSimulations));
+    return response.document();
   }
 
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {

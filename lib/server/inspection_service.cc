@@ -85,7 +85,8 @@ InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
       executor_(executor),
       sources_(std::move(sources)),
       runtime_(runtime),
-      endpoint_(endpoint) {
+      endpoint_(endpoint),
+      simulations_(manager) {
   if (runtime_ == nullptr) return;
   runtime_->SubscribeLooks([this] { PostChange(News::kLook); });
 }
@@ -305,6 +306,18 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
             request.repair() ? FsckMode::kRepair : FsckMode::kCheck);
         if (!report.ok()) return AboutOurs(report.status());
         return ToProto(*report);
+      });
+  methods[Path("Simulate")] = Handler<pb::SimulateRequest>(
+      [](Self& self, const pb::SimulateRequest& request, rpc::Respond respond) {
+        self.simulations_.Run(request,
+                              [respond = std::move(respond)](
+                                  const absl::StatusOr<std::string>& document) {
+                                if (!document.ok())
+                                  return respond(AboutOurs(document.status()));
+                                pb::SimulateResponse response;
+                                response.set_document(*document);
+                                respond(rpc::Encode(response));
+                              });
       });
   methods[Path("PodDevicesOf")] = Method<pb::PodDevicesRequest>(
       [](Self& self,

@@ -19,6 +19,7 @@
 #include "rpc/server.h"
 #include "server/call_limit.h"
 #include "server/convert.h"
+#include "server/simulations.h"
 
 namespace devmgr::server {
 
@@ -118,6 +119,7 @@ class InspectionService : public DeviceManagerObserver {
   std::uint64_t version_ = 1;
   std::uint64_t last_waiter_ = 0;
   std::map<std::uint64_t, Waiter> waiters_;
+  Simulations simulations_;
 };
 
 }  // namespace devmgr::server

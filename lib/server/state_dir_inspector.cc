@@ -159,6 +159,13 @@ class StateDirInspector : public Inspector {
     return NeedsDaemon("confirming a source");
   }
 
+  absl::StatusOr<std::string> Simulate(
+      const SimulationDocuments& /*request*/) override {
+    return FailedPreconditionError(
+        "a simulation needs a running daemon: devices and classes are not in "
+        "the ledger");
+  }
+
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     if (request.mode == FsckMode::kRepair) {
       return server::RepairStoppedStore(state_dir_, request);

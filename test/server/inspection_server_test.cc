@@ -418,6 +418,47 @@ TEST(InspectorTest, SilentDaemonIsADeadlineExceeded) {
             absl::StatusCode::kInternal);
 }
 
+TEST_F(InspectionServerTest, SimulatePassesDocumentsAndTheAnswer) {
+  Simulation simulation;
+  simulation.sequence = 7;
+  simulation.pods.emplace_back().pod = {"default", "p"};
+  manager_.Set(
+      [&](FakeDeviceManager::World& world) { world.simulation = simulation; });
+  StartServer();
+  const auto inspector = Connect();
+  SimulationDocuments request;
+  request.documents = {{"p.yaml",
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+                        "spec: {containers: [{name: c}]}\n"}};
+  request.view.base = SimulationBase::kLikeNode;
+  request.view.node_name = "n9";
+  request.view.minus = {{"default", "old"}};
+  request.view.plugins = {{ResourceName("example.com/gpu"), 4, {{1, 2}}}};
+  request.count_fits = true;
+  request.steps = 99;
+  const auto answer = inspector->Simulate(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(*answer, EncodeSimulation(simulation));
+  const auto asked = manager_.simulation_requests();
+  ASSERT_THAT(asked, SizeIs(1));
+  ASSERT_THAT(asked[0].pods, SizeIs(1));
+  EXPECT_EQ(asked[0].pods[0].metadata.name, "p");
+  EXPECT_EQ(asked[0].view.base, SimulationBase::kLikeNode);
+  EXPECT_EQ(asked[0].view.node_name, "n9");
+  EXPECT_EQ(asked[0].view.minus, request.view.minus);
+  ASSERT_THAT(asked[0].view.plugins, SizeIs(1));
+  EXPECT_EQ(asked[0].view.plugins[0].by_numa_node.at(1), 2);
+  EXPECT_TRUE(asked[0].count_fits);
+  EXPECT_EQ(asked[0].steps, 99U);
+
+  request.documents = {{"bad.yaml", "kind: [\n"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(inspector->Simulate(request).status()));
+  request.documents = {
+      {"node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(inspector->Simulate(request).status()));
+  EXPECT_THAT(manager_.simulation_requests(), SizeIs(1));
+}
+
 TEST_F(InspectionServerTest, FsckPassesModeAndReport) {
   FsckReport report;
   report.ledger_sequence = 3;

@@ -44,6 +44,9 @@ struct FakeNode {
   std::vector<std::string> decisions;
   absl::Status decided = absl::OkStatus();
 
+  absl::StatusOr<std::string> simulation = std::string("{}");
+  std::vector<SimulationDocuments> simulations;  ///< That were asked for.
+
   absl::StatusOr<FsckReport> fsck = FsckReport();
   std::vector<FsckRequest> fsck_requests;
 };
@@ -192,6 +195,11 @@ class FakeInspector : public Inspector {
         std::erase_if(node_.slices, [&](const SliceInfo& slice) {
           return slice.driver == driver && slice.origin == "endpoint";
         }));
+  }
+  absl::StatusOr<std::string> Simulate(
+      const SimulationDocuments& request) override {
+    node_.simulations.push_back(request);
+    return node_.simulation;
   }
   absl::StatusOr<FsckReport> Fsck(const FsckRequest& request) override {
     node_.fsck_requests.push_back(request);

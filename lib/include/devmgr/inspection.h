@@ -60,6 +60,22 @@ inline constexpr std::string_view kNotRequestedReason = "NotRequested";
 /// The same of a pod that has finished by what its object says.
 inline constexpr std::string_view kFinishedReason = "Finished";
 
+/// What DeviceManager::Simulate is asked for over the socket, with objects as
+/// documents.
+struct SimulationDocuments {
+  struct Document {
+    std::string name;  ///< Of the file, for messages.
+    std::string text;  ///< YAML or JSON.
+  };
+  /// Pods, and claims, templates, classes and slices for them.
+  std::vector<Document> documents;
+  SimulationView view;  ///< `slices` come as documents.
+  bool independent = false;
+  bool count_fits = false;
+  std::uint64_t steps = 1'000'000;
+  std::chrono::milliseconds deadline{10'000};
+};
+
 /// Reads what a manager knows. One thread at a time.
 /// All methods of a connected inspector may return Unavailable (nothing answers
 /// there) or DeadlineExceeded.
@@ -158,6 +174,13 @@ class DEVMGR_EXPORT Inspector {
   ///   FailedPrecondition  as above
   virtual absl::StatusOr<std::size_t> DeleteSlices(
       const std::string& driver, const std::string& reason) = 0;
+
+  /// See DeviceManager::Simulate; the result as EncodeSimulation writes it.
+  ///   InvalidArgument     an object is wrong; the message names it
+  ///   ResourceExhausted   too many simulations run or wait
+  ///   FailedPrecondition  of a state directory: it takes a running daemon
+  virtual absl::StatusOr<std::string> Simulate(
+      const SimulationDocuments& request) = 0;
 
   /// Checks, and repairs if asked to: see DeviceManager::Fsck. Of a state
   /// directory, whose daemon is stopped, the repair takes the lock and writes.
