@@ -187,6 +187,7 @@ TEST_F(MetricsPageTest, CountsEventsByReason) {
 TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
   manager_.Set([](World& world) {
     world.node.claims = 3;
+    world.simulations.wait = 2;
     world.node.ledger_sequence = 12'345'678;
     world.node.source_complete = true;
     world.node.runtime = {"runtime /r.sock", true, {}, "", "", 1};
@@ -212,6 +213,7 @@ TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
   const std::string page = Page();
   for (const char* line : {
            "devmgr_claims 3",
+           "devmgr_simulations_total{verdict=\"wait\"} 2",
            "devmgr_ledger_sequence 12345678",
            "devmgr_ledger_writable 1",
            "devmgr_source_complete 1",

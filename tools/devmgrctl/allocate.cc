@@ -20,6 +20,7 @@
 #include "exit_code.h"
 #include "manifest_files.h"
 #include "output.h"
+#include "refusals.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -116,47 +117,6 @@ class Collector {
   AllocationInput input_;
   std::map<std::string, std::string> files_;  ///< By object.
 };
-
-/// Devices that are refused for one reason, in words.
-struct Group {
-  std::size_t count = 0;
-  std::string first;  ///< `driver/pool/device`.
-};
-
-/// A device that no test refuses is shown as such: it is others that are
-/// missing.
-std::string_view ReasonText(std::string_view reason) {
-  return reason == "none" ? "would do" : reason;
-}
-
-void PrintRefusals(const Session& session, const RefusedRequest& request) {
-  session.err() << fmt::format("claim {}, request {}: {} wanted, {} found\n",
-                               request.claim, request.request, request.wanted,
-                               request.found);
-  std::map<std::pair<std::string, std::string>, Group> groups;
-  std::map<std::string, std::size_t> listed;
-  for (const RefusedDevice& device : request.devices) {
-    Group& group = groups[{device.reason, device.detail}];
-    if (group.count++ == 0) {
-      group.first =
-          fmt::format("{}/{}/{}", device.driver, device.pool, device.device);
-    }
-    ++listed[device.reason];
-  }
-  for (const auto& [why, group] : groups) {
-    session.err() << fmt::format(
-        "  {} device{}: {}{}{} ({}{})\n", group.count,
-        group.count == 1 ? "" : "s", ReasonText(why.first),
-        why.second.empty() ? "" : ": ", Clean(why.second), Clean(group.first),
-        group.count == 1 ? "" : ", ...");
-  }
-  for (const auto& [reason, count] : request.counts) {
-    const std::size_t more = count - std::min(count, listed[reason]);
-    if (more == 0) continue;
-    session.err() << fmt::format("  {} more device{}: {}\n", more,
-                                 more == 1 ? "" : "s", ReasonText(reason));
-  }
-}
 
 absl::Status Refuse(const Session& session, const AllocatedClaims& result) {
   for (const RefusedRequest& request : result.refusals) {

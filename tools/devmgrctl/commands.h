@@ -36,5 +36,6 @@ absl::Status Cdi(const Session& session);
 absl::Status Inject(const Session& session);
 absl::Status Cel(const Session& session);
 absl::Status Allocate(const Session& session);
+absl::Status Simulate(const Session& session);
 
 }  // namespace devmgr::ctl

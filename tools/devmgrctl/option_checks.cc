@@ -173,7 +173,8 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
   return status;
 }
 
-/// `NAMESPACE/NAME`, or a bare name in `default` or in what -n says.
+}  // namespace
+
 absl::Status ParseName(const std::string& text, const std::string& ns,
                        ObjectName* name) {
   const std::size_t slash = text.find('/');
@@ -195,6 +196,8 @@ absl::Status ParseName(const std::string& text, const std::string& ns,
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 /// `pod/NAME` or `pods/[NAMESPACE/]NAME`, as kubectl takes it: without the
 /// kind.
@@ -407,6 +410,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   }
   if (status.ok()) status = CheckNodeLabels(raw, options);
   if (status.ok()) status = CheckGates(raw, options);
+  if (status.ok()) status = CheckSimulateOptions(raw, options);
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
   options->ns = raw.ns;

@@ -327,6 +327,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddInject(app, raw, verbs);
   AddCel(app, raw, verbs);
   AddAllocate(app, raw, verbs);
+  AddSimulate(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());

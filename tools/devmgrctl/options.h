@@ -43,6 +43,7 @@ enum class Verb {
   kInject,
   kCel,
   kAllocate,
+  kSimulate,
 };
 enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
 enum class Kind {
@@ -117,14 +118,21 @@ struct Options {
   std::string spec;                 ///< inject: the OCI configuration
   std::string out_file;             ///< inject; empty: stdout
   std::string expression;           ///< cel
-  std::vector<std::string> slices;  ///< cel: files with ResourceSlices
+  std::vector<std::string> slices;  ///< cel, simulate: with ResourceSlices
   /// cel: only its devices; empty: all. delete, endpoint: whose.
   std::string driver;
-  bool old_variables = false;                      ///< cel: those of v1alpha2
-  std::vector<std::string> files;                  ///< allocate: with objects
-  std::string node;                                ///< allocate
-  std::map<std::string, std::string> node_labels;  ///< allocate
+  bool old_variables = false;      ///< cel: those of v1alpha2
+  std::vector<std::string> files;  ///< allocate, simulate: with objects
+  std::string node;                ///< allocate, simulate
+  std::map<std::string, std::string> node_labels;  ///< allocate, simulate
   std::map<std::string, bool> feature_gates;       ///< allocate
+
+  // Of simulate.
+  std::string like;               ///< Name of a node like this one; or empty.
+  std::vector<ObjectName> minus;  ///< Pods that are taken to be gone.
+  std::map<std::string, std::int64_t> plugin_devices;  ///< By resource.
+  bool independent = false;
+  bool count_fits = false;
 
   bool offline() const { return !state_dir.empty(); }
 };

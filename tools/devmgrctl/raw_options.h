@@ -74,6 +74,11 @@ struct Raw {
   std::vector<std::string> node_labels;
   std::vector<std::string> feature_gates;
   bool old_variables = false;
+  std::string like;
+  std::vector<std::string> minus;
+  std::vector<std::string> plugin_devices;
+  bool independent = false;
+  bool count_fits = false;
 };
 
 /// A check of a flag: an empty text is a variable of a script that is not set.
@@ -126,6 +131,14 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
 
 /// `unix:///run/x.sock` is a path, too.
 std::string WithoutScheme(const std::string& endpoint);
+
+// What a simulation is asked (simulate_options.cc).
+void AddSimulate(CLI::App& app, Raw& raw, VerbMap& verbs);
+absl::Status CheckSimulateOptions(const Raw& raw, Options* options);
+
+/// `[NAMESPACE/]NAME`; without a namespace that of `ns`, or `default`.
+absl::Status ParseName(const std::string& text, const std::string& ns,
+                       ObjectName* name);
 
 // What is asked about containers (container_options.cc).
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs);

@@ -60,6 +60,8 @@ absl::Status RunVerb(const Session& session) {
       return Cel(session);
     case Verb::kAllocate:
       return Allocate(session);
+    case Verb::kSimulate:
+      return Simulate(session);
   }
   return absl::OkStatus();
 }

@@ -56,6 +56,10 @@ constexpr Usage kUsages[] = {
      "allocate -f FILE... --node NAME [--node-labels K=V,...] "
      "[--feature-gates GATE=true|false,...]",
      "allocate -f slices.yaml -f claims.yaml --node node-1"},
+    {"simulate",
+     "simulate -f FILE... [--minus POD]... [--slices FILE]... [--plugin "
+     "NAME=N]... [--like NAME | --node NAME] [--independent | --count]",
+     "simulate -f pod.yaml --minus default/demo"},
     {"cdi", "cdi dirs|list|show|validate|watch|min-version", "cdi list"},
     {"cdi dirs", "cdi dirs", "cdi dirs"},
     {"cdi list", "cdi list", "cdi list --cdi-spec-dir /etc/cdi"},

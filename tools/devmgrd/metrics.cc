@@ -297,6 +297,20 @@ std::vector<Gauge> SourceGauges(const std::vector<devmgr::SourceInfo>& infos) {
   return {requests, restarts, age, queue};
 }
 
+Gauge SimulationCounter(const devmgr::SimulationCounts& counts) {
+  Gauge counter("devmgr_simulations_total",
+                "Simulations that ended, by the worst of their verdicts",
+                prometheus::MetricType::Counter);
+  const auto add = [&](const char* verdict, std::uint64_t count) {
+    counter.Add({{"verdict", verdict}}, static_cast<double>(count));
+  };
+  add("admit", counts.admit);
+  add("wait", counts.wait);
+  add("reject", counts.reject);
+  add("interrupted", counts.interrupted);
+  return counter;
+}
+
 Gauge Single(std::string name, std::string help, double value) {
   Gauge gauge(std::move(name), std::move(help));
   gauge.Add({}, value);
@@ -534,6 +548,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   for (const Gauge& gauge : GaugesOf(ViewsOf(*manager_->View()))) {
     families.push_back(gauge.Family());
   }
+  families.push_back(SimulationCounter(manager_->Simulations()).Family());
   if (!sources_) return families;
   for (const Gauge& gauge : SourceGauges(sources_())) {
     families.push_back(gauge.Family());
