@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "conformance/deterministic.h"
+#include "conformance/pod_resources_messages.h"
 #include "conformance/wire_samples.h"
 
 namespace devmgr::conformance {
@@ -536,7 +537,11 @@ INSTANTIATE_TEST_SUITE_P(
         Schema{"dra-health-v1", "v1.", "devmgr.wire.dra.health.v1.",
                HealthMessages},
         Schema{"dra-health-v1alpha1", "v1alpha1.", "devmgr.wire.dra.health.v1.",
-               HealthMessages}),
+               HealthMessages},
+        Schema{"podresources-v1", "v1.", "devmgr.wire.podresources.v1.",
+               PodResourcesMessages},
+        Schema{"podresources-v1alpha1", "v1alpha1.",
+               "devmgr.wire.podresources.v1alpha1.", OldPodResourcesMessages}),
     [](const auto& schema) {
       std::string name = schema.param.file;
       std::erase(name, '-');
