@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "state/views.h"
 #include "view/device_views.h"
+#include "view/pod_resources.h"
 #include "view/pod_views.h"
 #include "view/slice_views.h"
 
@@ -177,6 +178,18 @@ class MomentView final : public NodeView {
     }
     if (record != nullptr) return ContainerClaims();
     return NotKnown(pod);
+  }
+
+  std::shared_ptr<const PodResourcesList> ResourcesOfPods(
+      const std::shared_ptr<const PodResourcesList>& before) const override {
+    return PodResourcesOf(moment_, before);
+  }
+
+  absl::StatusOr<std::shared_ptr<const PodResources>> ResourcesOfPod(
+      const ObjectName& pod) const override {
+    auto resources = PodResourcesOf(moment_, pod);
+    if (resources != nullptr) return resources;
+    return NotFoundError("pod {} in namespace {} not found", pod.name, pod.ns);
   }
 
   std::vector<ResourceDevices> AllocatableDevices() const override {

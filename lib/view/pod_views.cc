@@ -33,13 +33,6 @@ bool IsOfEarlierBoot(const Moment& moment, const state::PodRecord& pod) {
          pod.phase != state::PodPhase::kRejected && !pod.eviction.has_value();
 }
 
-/// It is not wanted any more, and its release waits for the runtime.
-bool IsHeldByRuntime(const Verdict& note) {
-  return std::any_of(
-      note.waiting_for.begin(), note.waiting_for.end(),
-      [](const auto& what) { return what.kind == WaitingFor::Kind::kRuntime; });
-}
-
 /// What is said of the pod beyond the ledger; null: nothing.
 const Verdict* NoteOf(const Moment& moment, const state::PodRecord& pod,
                       PodState state) {
@@ -102,6 +95,12 @@ void AddCalls(const Moment& moment, const state::PodRecord& pod,
 }
 
 }  // namespace
+
+bool IsHeldByRuntime(const Verdict& note) {
+  return std::any_of(
+      note.waiting_for.begin(), note.waiting_for.end(),
+      [](const auto& what) { return what.kind == WaitingFor::Kind::kRuntime; });
+}
 
 PodState StateOf(const Moment& moment, const state::PodRecord& pod) {
   if (IsOfEarlierBoot(moment, pod)) return PodState::kPreparing;

@@ -17,6 +17,9 @@ namespace devmgr::view {
 PodState StateOf(const Moment& moment, const state::PodRecord& pod);
 PodInfo InfoOf(const Moment& moment, const state::PodRecord& pod);
 ClaimInfo InfoOf(const Moment& moment, const state::ClaimRecord& claim);
+/// What is noted of a pod that is not wanted any more: its release waits for
+/// the runtime, which has containers of it that run.
+bool IsHeldByRuntime(const Verdict& note);
 /// By namespace and name of the claim, then by driver.
 std::vector<DebtInfo> DebtsOf(const Moment& moment);
 

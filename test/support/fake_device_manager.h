@@ -44,6 +44,10 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<ForeignHolderInfo> holders;
     std::vector<RuntimeReport> reports;  ///< That were taken.
     absl::Status report_status;          ///< Not OK: no report is taken.
+    /// What views tell of pods, whatever is above.
+    std::shared_ptr<const PodResourcesList> pod_resources =
+        std::make_shared<PodResourcesList>();
+    std::vector<ResourceDevices> allocatable;
     std::vector<EventInfo> events;
     absl::StatusOr<std::vector<DecisionInfo>> history =
         std::vector<DecisionInfo>();
@@ -251,8 +255,20 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
         const PodUid&, const ContainerName&) const override {
       return absl::UnimplementedError("fake");
     }
+    std::shared_ptr<const PodResourcesList> ResourcesOfPods(
+        const std::shared_ptr<const PodResourcesList>&) const override {
+      return world_.pod_resources;
+    }
+    absl::StatusOr<std::shared_ptr<const PodResources>> ResourcesOfPod(
+        const ObjectName& name) const override {
+      for (const auto& pod : world_.pod_resources->pods) {
+        if (pod->name == name) return pod;
+      }
+      return absl::NotFoundError("pod " + name.name + " in namespace " +
+                                 name.ns + " not found");
+    }
     std::vector<ResourceDevices> AllocatableDevices() const override {
-      return {};
+      return world_.allocatable;
     }
 
    private:

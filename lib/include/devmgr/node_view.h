@@ -3,10 +3,12 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/export.h>
+#include <devmgr/pod_resources.h>
 #include <devmgr/runtime_report.h>
 #include <devmgr/status_types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +60,17 @@ class DEVMGR_EXPORT NodeView {
   ///   NotFound  the pod is not known, neither to the ledger nor to the source
   virtual absl::StatusOr<ContainerClaims> HeldClaims(
       const PodUid& pod, const ContainerName& container) const = 0;
+  /// What the active pods have. `before`: what an earlier view of the same
+  /// manager returned here, or null; a pod for which nothing has changed since
+  /// is the same pointer as there, and when none has, so is the list. That
+  /// costs a look at each pod, and no more for those that are the same.
+  virtual std::shared_ptr<const PodResourcesList> ResourcesOfPods(
+      const std::shared_ptr<const PodResourcesList>& before) const = 0;
+  /// The same of one pod: the newest that is active under this name. Also
+  /// before it has a sandbox.
+  ///   NotFound  there is none
+  virtual absl::StatusOr<std::shared_ptr<const PodResources>> ResourcesOfPod(
+      const ObjectName& pod) const = 0;
   /// Devices of plugins that work, held or not, by resource.
   virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
 };
