@@ -15,6 +15,7 @@
 #include "plugin/api_version.h"
 #include "plugin/plugin_registry.h"
 #include "plugin/registry_socket.h"
+#include "server/podresources/service.h"
 #include "testing/fake_driver_wire.h"
 #include "testing/registration_wire.h"
 
@@ -44,6 +45,14 @@ TEST(WireTableTest, TheManagerUsesUpstreamsNames) {
     EXPECT_EQ(version.PrepareMethod(), names[key + " prepare"]);
     EXPECT_EQ(version.UnprepareMethod(), names[key + " unprepare"]);
   }
+}
+
+TEST(WireTableTest, PodResourcesAreServedUnderUpstreamsNames) {
+  auto names = ReadWireNames();
+  EXPECT_EQ(podresources::kListPath, names["pod-resources list"]);
+  EXPECT_EQ(podresources::kAllocatablePath, names["pod-resources allocatable"]);
+  EXPECT_EQ(podresources::kGetPath, names["pod-resources get"]);
+  EXPECT_EQ(podresources::kOldListPath, names["pod-resources v1alpha1 list"]);
 }
 
 TEST(WireTableTest, TheFakeDriverUsesUpstreamsNames) {
