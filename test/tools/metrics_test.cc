@@ -62,6 +62,31 @@ TEST_F(MetricsPageTest, AllocateCallsFillTheDefaultBuckets) {
                               std::string(kLabel) + "} 1\n"));
 }
 
+TEST_F(MetricsPageTest, CallsOfPodResourcesHaveTheKubeletsNames) {
+  EXPECT_THAT(Page(), Not(HasSubstr("pod_resources")));
+  devmgr::PodResourcesCounters counters;
+  counters.v1.requests = 5;
+  counters.v1.errors_get = 2;
+  counters.v1alpha1.list = 3;
+  counters.refused = 7;
+  metrics_.AttachPodResources([&] { return counters; });
+  const std::string page = Page();
+  constexpr char kName[] = "kubelet_pod_resources_endpoint_";
+  for (const char* line :
+       {"requests_total{server_api_version=\"v1\"} 5\n",
+        "requests_total{server_api_version=\"v1alpha1\"} 0\n",
+        "requests_list{server_api_version=\"v1alpha1\"} 3\n",
+        "requests_get_allocatable{server_api_version=\"v1\"} 0\n",
+        "errors_get{server_api_version=\"v1\"} 2\n"}) {
+    EXPECT_THAT(page, HasSubstr(std::string(kName) + line));
+  }
+  EXPECT_THAT(page, HasSubstr("# TYPE kubelet_pod_resources_endpoint_requests_"
+                              "total counter\n"));
+  EXPECT_THAT(page, HasSubstr("devmgr_pod_resources_refused_total 7\n"));
+  metrics_.Detach();
+  EXPECT_THAT(Page(), Not(HasSubstr("pod_resources")));
+}
+
 // DRA-167: prepared claims, by driver and in all.
 TEST_F(MetricsPageTest, ClaimsInUse) {
   EXPECT_THAT(

@@ -15,6 +15,7 @@
 #include "devmgrd/control_users.h"
 #include "devmgrd/driver_endpoint_config.h"
 #include "devmgrd/listen_address.h"
+#include "devmgrd/pod_resources_config.h"
 
 namespace devmgrd {
 namespace {
@@ -327,9 +328,9 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
   std::vector<std::string> known = {
-      "apiServer",    "cdiSpecDirs",       "controlUsers", "debtPolicy",
-      "draApis",      "driverEndpoint",    "featureGates", "hardware",
-      "healthPolicy", "unknownIsUnhealthy"};
+      "apiServer",    "cdiSpecDirs",    "controlUsers",      "debtPolicy",
+      "draApis",      "driverEndpoint", "featureGates",      "hardware",
+      "healthPolicy", "podResources",   "unknownIsUnhealthy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -355,6 +356,9 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   if (name == "unknownIsUnhealthy") {
     return ReadTexts(value, file, name, "resources and drivers",
                      &config->unknown_is_unhealthy);
+  }
+  if (name == "podResources") {
+    return ReadPodResources(value, file, &config->pod_resources);
   }
   if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
   if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
@@ -396,6 +400,7 @@ Config ConfigBelow(const std::filesystem::path& root) {
   // Where stock drivers write is looked at, too; what lies below the root wins.
   config.cdi_spec_dirs.push_back(root / "cdi");
   config.endpoint = root / "devmgr.sock";
+  config.pod_resources.socket = root / "pod-resources" / "kubelet.sock";
   config.driver_endpoint.kubeconfig_dir = root / "kubeconfig";
   return config;
 }
@@ -546,6 +551,7 @@ std::string PrintConfig(const Config& config) {
   }
   out << YAML::EndSeq;
   PrintDriverEndpoint(config.driver_endpoint, out);
+  PrintPodResources(config.pod_resources, out);
   text("endpoint", config.endpoint.string());
   text("runtimeEndpoint", config.runtime_endpoint.string());
   out << YAML::Key << "controlUsers" << YAML::Value << config.control_users;

@@ -29,6 +29,14 @@ struct DriverEndpointConfig {
                          const DriverEndpointConfig&) = default;
 };
 
+/// The kubelet's pod-resources API, as devmgrd serves it.
+struct PodResourcesConfig {
+  std::filesystem::path socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  bool off = false;  ///< `podResources: false`: it is not served.
+  friend bool operator==(const PodResourcesConfig&,
+                         const PodResourcesConfig&) = default;
+};
+
 /// The options of devmgrd, in a file or by flags. Defaults are those of a
 /// system service.
 struct Config {
@@ -55,6 +63,7 @@ struct Config {
                                                       "/var/run/cdi"};
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
   DriverEndpointConfig driver_endpoint;
+  PodResourcesConfig pod_resources;
   /// Of the container runtime, which is asked what it runs; empty: it is not.
   std::filesystem::path runtime_endpoint;
   /// CRI shims report what their runtimes run; not with `runtime_endpoint`.

@@ -317,6 +317,50 @@ Gauge Single(std::string name, std::string help, double value) {
   return gauge;
 }
 
+/// The kubelet's, by version of the API, and two of ours.
+std::vector<Gauge> PodResourcesGauges(
+    const devmgr::PodResourcesCounters& counters) {
+  using OfVersion = devmgr::PodResourcesCounters::OfVersion;
+  constexpr auto kCounter = prometheus::MetricType::Counter;
+  struct Counted {
+    const char* name;
+    const char* help;
+    std::uint64_t OfVersion::*count;
+  };
+  static constexpr Counted kCounted[] = {
+      {"requests_total", "Calls of the pod-resources API",
+       &OfVersion::requests},
+      {"requests_list", "Calls of List", &OfVersion::list},
+      {"requests_get_allocatable", "Calls of GetAllocatableResources",
+       &OfVersion::get_allocatable},
+      {"requests_get", "Calls of Get", &OfVersion::get},
+      {"errors_list", "Calls of List that failed", &OfVersion::errors_list},
+      {"errors_get_allocatable", "Calls of GetAllocatableResources that failed",
+       &OfVersion::errors_get_allocatable},
+      {"errors_get", "Calls of Get that failed", &OfVersion::errors_get}};
+  std::vector<Gauge> gauges;
+  for (const Counted& counted : kCounted) {
+    Gauge& gauge = gauges.emplace_back(
+        std::string("kubelet_pod_resources_endpoint_") + counted.name,
+        counted.help, kCounter);
+    gauge.Add({{"server_api_version", "v1"}},
+              static_cast<double>(counters.v1.*counted.count));
+    gauge.Add({{"server_api_version", "v1alpha1"}},
+              static_cast<double>(counters.v1alpha1.*counted.count));
+  }
+  gauges
+      .emplace_back("devmgr_pod_resources_refused_total",
+                    "Calls of the pod-resources API that a limit refused",
+                    kCounter)
+      .Add({}, static_cast<double>(counters.refused));
+  gauges
+      .emplace_back("devmgr_pod_resources_missing_claims_total",
+                    "Claims that answers of the pod-resources API left out",
+                    kCounter)
+      .Add({}, static_cast<double>(counters.missing_claims));
+  return gauges;
+}
+
 std::vector<Gauge> GaugesOf(const Views& views) {
   const devmgr::NodeInfo& node = views.node;
   std::vector<Gauge> gauges = {
@@ -536,9 +580,16 @@ void Metrics::AttachSources(
   sources_ = std::move(sources);
 }
 
+void Metrics::AttachPodResources(
+    std::function<devmgr::PodResourcesCounters()> counters) {
+  const std::lock_guard lock(mutex_);
+  pod_resources_ = std::move(counters);
+}
+
 void Metrics::Detach() {
   const std::lock_guard lock(mutex_);
   manager_ = nullptr;
+  pod_resources_ = nullptr;
 }
 
 std::vector<prometheus::MetricFamily> Metrics::Collect() const {
@@ -549,6 +600,11 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
     families.push_back(gauge.Family());
   }
   families.push_back(SimulationCounter(manager_->Simulations()).Family());
+  if (pod_resources_) {
+    for (const Gauge& gauge : PodResourcesGauges(pod_resources_())) {
+      families.push_back(gauge.Family());
+    }
+  }
   if (!sources_) return families;
   for (const Gauge& gauge : SourceGauges(sources_())) {
     families.push_back(gauge.Family());

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/metrics.h>
+#include <devmgr/pod_resources_server.h>
 #include <devmgr/source_info.h>
 #include <prometheus/collectable.h>
 #include <prometheus/counter.h>
@@ -76,6 +77,10 @@ class Metrics final : public devmgr::MetricsSink,
   /// There are gauges of these sources, too (ApiServerSource::Info), as long as
   /// a manager is attached.
   void AttachSources(std::function<std::vector<devmgr::SourceInfo>()> sources);
+  /// There are counters of a pod-resources server, too, as long as a manager is
+  /// attached (PodResourcesServer::Counters).
+  void AttachPodResources(
+      std::function<devmgr::PodResourcesCounters()> counters);
   /// From now on there are none. Waits for a `Collect` that reads them.
   void Detach();
   /// Waits for the manager's thread, as views do.
@@ -107,6 +112,7 @@ class Metrics final : public devmgr::MetricsSink,
   mutable std::mutex mutex_;  // Held while gauges are read.
   devmgr::DeviceManager* manager_ = nullptr;
   std::function<std::vector<devmgr::SourceInfo>()> sources_;
+  std::function<devmgr::PodResourcesCounters()> pod_resources_;
 };
 
 /// Serves `metrics` at /metrics on threads of its own. The exposer's destructor
