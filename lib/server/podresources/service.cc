@@ -4,6 +4,7 @@
 #include <devmgr/wire/podresources/v1/podresources.pb.h>
 #include <devmgr/wire/podresources/v1alpha1/podresources.pb.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -19,6 +20,16 @@ namespace old = wire::podresources::v1alpha1;
 std::string ClientText(const rpc::Caller& caller) {
   if (!caller.has_value()) return "a client that is gone";
   return fmt::format("uid {}, pid {}", caller->uid, caller->pid);
+}
+
+/// No pod has another name, and a message with one could not be sent: it is
+/// part of a header.
+std::string Named(const std::string& text) {
+  constexpr std::size_t kMostBytes = 253;
+  const bool is_plain = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return c > ' ' && c < 0x7f; });
+  if (text.size() <= kMostBytes && is_plain) return text;
+  return fmt::format("<{} bytes, which are no name>", text.size());
 }
 
 }  // namespace
@@ -137,7 +148,8 @@ Service::Answer Service::GetAllocatable() const {
 }
 
 Service::Answer Service::Get(const ObjectName& name) {
-  const auto pod = manager_.View()->ResourcesOfPod(name);
+  const ObjectName named{Named(name.ns), Named(name.name)};
+  const auto pod = manager_.View()->ResourcesOfPod(named);
   if (!pod.ok()) {
     // The kubelet's error has no code.
     if (!strict_kubelet_) return pod.status();

@@ -132,6 +132,17 @@ TEST_F(ServiceTest, GetAnswersAsListDoesOrThatThereIsNone) {
                        "pod p in namespace team not found"));
 }
 
+// What a client sends comes back in a header, which has to stay one.
+TEST_F(ServiceTest, NamesThatNoPodHasAreNotRepeated) {
+  EXPECT_THAT(
+      Call(kGetPath, GetRequest("a\nb", std::string(1'000'000, 'x')))->status,
+      StatusIs(absl::StatusCode::kNotFound,
+               "pod <1000000 bytes, which are no name> in namespace <3 bytes, "
+               "which are no name> not found"));
+  EXPECT_THAT(Call(kGetPath, GetRequest("", "\xff"))->status,
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
 TEST_F(ServiceTest, WhatIsNoRequestIsRefusedAndCounted) {
   EXPECT_THAT(Call(kGetPath, "\x0a\x05p")->status,
               StatusIs(absl::StatusCode::kInvalidArgument,
