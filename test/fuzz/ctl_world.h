@@ -40,6 +40,10 @@ class CtlWorld {
             -> absl::StatusOr<std::unique_ptr<RuntimeInspector>> {
           return std::make_unique<FakeRuntimeInspector>(runtime_);
         },
+        .connect_pod_resources = [](const auto&, auto)
+            -> absl::StatusOr<std::unique_ptr<PodResourcesClient>> {
+          return absl::UnavailableError("no socket is asked");
+        },
         .now = [this] { return now_; },
         .steady_now = [this] { return steady_now_; },
         .pause = [this](std::chrono::milliseconds time) { Pass(time); },

@@ -62,6 +62,7 @@ class CommandLineTest : public ::testing::Test {
           runtimes_.push_back(endpoint.string());
           return std::make_unique<FakeRuntimeInspector>(runtime_);
         },
+        .connect_pod_resources = connect_pod_resources_,
         .now = [this] { return now_; },
         .steady_now = [this] { return steady_now_; },
         .pause =
@@ -123,6 +124,9 @@ class CommandLineTest : public ::testing::Test {
   std::function<void()> on_printed_;
   std::function<absl::StatusOr<std::unique_ptr<CdiCache>>(CdiCacheOptions)>
       open_cdi_dirs_ = CdiCache::Open;
+  std::function<absl::StatusOr<std::unique_ptr<PodResourcesClient>>(
+      const std::filesystem::path&, std::chrono::milliseconds)>
+      connect_pod_resources_ = PodResourcesClient::Connect;
   int printed_ = 0;
 
  private:

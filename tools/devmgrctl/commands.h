@@ -37,5 +37,6 @@ absl::Status Inject(const Session& session);
 absl::Status Cel(const Session& session);
 absl::Status Allocate(const Session& session);
 absl::Status Simulate(const Session& session);
+absl::Status PodResourcesOfSocket(const Session& session);
 
 }  // namespace devmgr::ctl

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/cdi_cache.h>
 #include <devmgr/inspection.h>
+#include <devmgr/pod_resources_client.h>
 #include <devmgr/runtime_inspection.h>
 
 #include <chrono>
@@ -41,6 +42,10 @@ struct Environment {
   std::function<absl::StatusOr<std::unique_ptr<RuntimeInspector>>(
       const std::filesystem::path&, std::chrono::milliseconds)>
       connect_runtime;
+  /// As PodResourcesClient::Connect.
+  std::function<absl::StatusOr<std::unique_ptr<PodResourcesClient>>(
+      const std::filesystem::path&, std::chrono::milliseconds)>
+      connect_pod_resources;
   std::function<WallTime()> now;
   std::function<std::chrono::steady_clock::time_point()> steady_now;
   /// Lets time pass between two attempts.

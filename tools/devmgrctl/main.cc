@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
       .open_state_dir = devmgr::Inspector::OpenStateDir,
       .convert_state_dir = devmgr::ConvertStateDir,
       .connect_runtime = devmgr::RuntimeInspector::Connect,
+      .connect_pod_resources = devmgr::PodResourcesClient::Connect,
       .now = std::chrono::system_clock::now,
       .steady_now = std::chrono::steady_clock::now,
       .pause =

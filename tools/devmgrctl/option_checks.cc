@@ -267,7 +267,8 @@ absl::Status CheckName(const Raw& raw, Options* options) {
         return absl::OkStatus();
     }
   }
-  if (options->verb == Verb::kResolve || options->verb == Verb::kInject) {
+  if (options->verb == Verb::kResolve || options->verb == Verb::kInject ||
+      options->verb == Verb::kPodResources) {
     return ParseName(WithoutPod(raw.name), raw.ns, &options->name);
   }
   if (!HasNamespace(options->kind)) {
@@ -413,6 +414,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   if (status.ok()) status = CheckSimulateOptions(raw, options);
   options->endpoint = Endpoint(raw, environment);
   options->state_dir = raw.state_dir;
+  options->pod_resources_socket = WithoutScheme(raw.pod_resources_socket);
   options->ns = raw.ns;
   options->no_headers = raw.no_headers;
   options->follow = raw.follow;

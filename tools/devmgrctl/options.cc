@@ -328,6 +328,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddCel(app, raw, verbs);
   AddAllocate(app, raw, verbs);
   AddSimulate(app, raw, verbs);
+  AddPodResources(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());
@@ -349,6 +350,9 @@ std::variant<Options, ExitCode> ParseCommandLine(
   const CLI::App* verb = app.get_subcommands().front();
   options.verb = verbs.at(verb);
   if (options.verb == Verb::kCdi) options.cdi_verb = CdiVerbOf(*verb);
+  if (options.verb == Verb::kPodResources) {
+    options.pod_resources_verb = PodResourcesVerbOf(*verb);
+  }
   const absl::Status status = CheckOptions(raw, environment, &options);
   if (!status.ok()) {
     PrintUsageError(environment.err, app, MessageOf(status));

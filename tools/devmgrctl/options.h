@@ -44,8 +44,10 @@ enum class Verb {
   kCel,
   kAllocate,
   kSimulate,
+  kPodResources,
 };
 enum class CdiVerb { kDirs, kList, kShow, kValidate, kWatch, kMinVersion };
+enum class PodResourcesVerb { kList, kAllocatable, kGet };
 enum class Kind {
   kPlugin,
   kResource,
@@ -113,12 +115,14 @@ struct Options {
   /// Socket of a runtime: of resolve with a container; else empty for none.
   std::string runtime_endpoint;
   CdiVerb cdi_verb = CdiVerb::kDirs;
-  std::string cdi_device;           ///< cdi show
-  std::vector<std::string> paths;   ///< cdi validate; cdi min-version: one
-  std::string spec;                 ///< inject: the OCI configuration
-  std::string out_file;             ///< inject; empty: stdout
-  std::string expression;           ///< cel
-  std::vector<std::string> slices;  ///< cel, simulate: with ResourceSlices
+  PodResourcesVerb pod_resources_verb = PodResourcesVerb::kList;
+  std::string pod_resources_socket;  ///< podresources
+  std::string cdi_device;            ///< cdi show
+  std::vector<std::string> paths;    ///< cdi validate; cdi min-version: one
+  std::string spec;                  ///< inject: the OCI configuration
+  std::string out_file;              ///< inject; empty: stdout
+  std::string expression;            ///< cel
+  std::vector<std::string> slices;   ///< cel, simulate: with ResourceSlices
   /// cel: only its devices; empty: all. delete, endpoint: whose.
   std::string driver;
   bool old_variables = false;      ///< cel: those of v1alpha2

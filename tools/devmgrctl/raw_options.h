@@ -62,6 +62,8 @@ struct Raw {
   bool mount_options = false;
   std::string diff_container;
   std::string runtime_endpoint;
+  std::string pod_resources_socket =
+      "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string cdi_device;
   std::vector<std::string> paths;
   std::string spec;
@@ -139,6 +141,10 @@ absl::Status CheckSimulateOptions(const Raw& raw, Options* options);
 /// `[NAMESPACE/]NAME`; without a namespace that of `ns`, or `default`.
 absl::Status ParseName(const std::string& text, const std::string& ns,
                        ObjectName* name);
+// What a pod-resources endpoint is asked (pod_resources.cc).
+void AddPodResources(CLI::App& app, Raw& raw, VerbMap& verbs);
+/// `verb` was given; the verb behind `podresources`.
+PodResourcesVerb PodResourcesVerbOf(const CLI::App& verb);
 
 // What is asked about containers (container_options.cc).
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs);

@@ -62,6 +62,8 @@ absl::Status RunVerb(const Session& session) {
       return Allocate(session);
     case Verb::kSimulate:
       return Simulate(session);
+    case Verb::kPodResources:
+      return PodResourcesOfSocket(session);
   }
   return absl::OkStatus();
 }

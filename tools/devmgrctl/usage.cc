@@ -60,6 +60,13 @@ constexpr Usage kUsages[] = {
      "simulate -f FILE... [--minus POD]... [--slices FILE]... [--plugin "
      "NAME=N]... [--like NAME | --node NAME] [--independent | --count]",
      "simulate -f pod.yaml --minus default/demo"},
+    {"podresources", "podresources list|allocatable|get [--socket SOCKET]",
+     "podresources list"},
+    {"podresources list", "podresources list", "podresources list -o wide"},
+    {"podresources allocatable", "podresources allocatable",
+     "podresources allocatable -o json"},
+    {"podresources get", "podresources get POD",
+     "podresources get default/demo"},
     {"cdi", "cdi dirs|list|show|validate|watch|min-version", "cdi list"},
     {"cdi dirs", "cdi dirs", "cdi dirs"},
     {"cdi list", "cdi list", "cdi list --cdi-spec-dir /etc/cdi"},
