@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -232,8 +233,8 @@ bool IsOlder(const KnownPod& a, const KnownPod& b) {
 std::shared_ptr<const PodResourcesList> PodResourcesOf(
     const Moment& moment,
     const std::shared_ptr<const PodResourcesList>& before) {
-  static const PodResourcesList kNone;
-  const auto& known = before != nullptr ? before->pods : kNone.pods;
+  std::span<const std::shared_ptr<const PodResources>> known;
+  if (before != nullptr) known = before->pods;
   auto list = std::make_shared<PodResourcesList>();
   const std::vector<KnownPod> active = ActivePods(moment);
   list->pods.reserve(active.size());
