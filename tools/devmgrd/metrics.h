@@ -18,30 +18,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "devmgrd/listen_address.h"
+#include "devmgrd/name_limit.h"
 
 namespace devmgrd {
-
-/// As many names of resources, and of sockets, a metric tells apart. Those
-/// beyond are counted under `other`, so that plugins, which choose their names,
-/// cannot make us grow.
-inline constexpr std::size_t kMostNames = 1000;
-
-/// The first names that come, and `other` for those that come too late.
-class NameLimit {
- public:
-  explicit NameLimit(std::size_t most = kMostNames) : most_(most) {}
-  std::string Of(const std::string& name);
-
- private:
-  const std::size_t most_;
-  std::set<std::string> names_;
-};
 
 /// The metrics of a manager, as described in docs/metrics.md: counts what it
 /// hears of, and reads the rest, gauges, off the manager's views when they are
