@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 
 constexpr char kResource[] = "example.com/gpu";
 constexpr int kCards = 3;
-constexpr int kPods = 5;
+constexpr int kCardPods = 5;
 
 device::Hardware Listed(int card) {
   device::Hardware hardware;
@@ -85,7 +85,7 @@ class CardLife {
   static PodIdentity IdentityOf(int pod) {
     return {PodUid{fmt::format("u-{}", pod)}, {"ns", std::to_string(pod)}};
   }
-  int AnyPod() { return luck_.Below(kPods); }
+  int AnyPod() { return luck_.Below(kCardPods); }
 
   std::string Reserve() {
     const PodIdentity pod = IdentityOf(AnyPod());

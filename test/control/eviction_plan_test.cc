@@ -24,7 +24,7 @@ using ::testing::Pair;
 
 /// Of the taints that say when they came up.
 constexpr std::int64_t kAddedMs = 1'767'323'045'000;  // 2026-01-02T03:04:05Z
-constexpr std::int64_t kNow = kAddedMs + 1'000;
+constexpr std::int64_t kNowMs = kAddedMs + 1'000;
 
 DeviceTaint Broken(const std::string& effect = "NoExecute",
                    const std::string& time = "2026-01-02T03:04:05Z") {
@@ -103,7 +103,7 @@ class EvictionPlanTest : public ::testing::Test {
 
   /// Pods and when, in seconds after `kAddedMs`.
   std::map<std::string, std::int64_t> Due() {
-    plan_.Follow(state_, objects_, kNow);
+    plan_.Follow(state_, objects_, kNowMs);
     std::map<std::string, std::int64_t> due;
     for (const auto& [pod, eviction] : plan_.OfPods(state_)) {
       due[pod.value] = (eviction.at_ms - kAddedMs) / 1'000;
@@ -225,14 +225,14 @@ TEST_F(EvictionPlanTest, SaysWhichClaimsAreToBeLeftNoMore) {
   Hold("of-p", "d1", {"p"});
   Hold("of-q", "d2", {"q"});
   Put(Rule("d1", Broken()));
-  EXPECT_THAT(plan_.Follow(state_, objects_, kNow), IsEmpty());
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNowMs), IsEmpty());
   Put(Rule("d2", Broken()));
-  EXPECT_THAT(plan_.Follow(state_, objects_, kNow),
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNowMs),
               ElementsAre(ObjectName{"default", "of-p"}));
   objects_.device_taint_rules = {};
-  EXPECT_THAT(plan_.Follow(state_, objects_, kNow),
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNowMs),
               ElementsAre(ObjectName{"default", "of-q"}));
-  EXPECT_THAT(plan_.Follow(state_, objects_, kNow), IsEmpty());
+  EXPECT_THAT(plan_.Follow(state_, objects_, kNowMs), IsEmpty());
 }
 
 }  // namespace
