@@ -120,11 +120,14 @@ std::vector<ObjectName> EvictionPlan::Follow(const state::State& state,
       ended.push_back(record->object->metadata.FullName());
     }
   } else if (!taints_.empty()) {
-    state.local_claims.VisitChangesSince(
-        followed_, [&](const auto* was, const auto* is) {
-          Put((was != nullptr ? was : is)->first,
-              is != nullptr ? is->second.get() : nullptr);
-        });
+    state.local_claims.VisitChangesSince(followed_,
+                                         [&](const auto* was, const auto* is) {
+                                           if (is != nullptr) {
+                                             Put(is->first, is->second.get());
+                                           } else if (was != nullptr) {
+                                             Put(was->first, nullptr);
+                                           }
+                                         });
   }
   followed_ = state.local_claims;
   return ended;

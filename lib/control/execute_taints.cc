@@ -119,15 +119,21 @@ bool ExecuteTaints::Follow(const ObjectSnapshot& objects, std::int64_t now_ms) {
   bool changed = false;
   objects.resource_slices.VisitChangesSince(
       followed_slices_, [&](const auto* was, const auto* is) {
-        changed |=
-            FollowSlice((was != nullptr ? was : is)->first,
-                        was != nullptr ? was->second.get() : nullptr,
-                        is != nullptr ? is->second.get() : nullptr, now_ms);
+        const ResourceSlice* before =
+            was != nullptr ? was->second.get() : nullptr;
+        if (is != nullptr) {
+          changed |= FollowSlice(is->first, before, is->second.get(), now_ms);
+        } else if (was != nullptr) {
+          changed |= FollowSlice(was->first, before, nullptr, now_ms);
+        }
       });
   objects.device_taint_rules.VisitChangesSince(
       followed_rules_, [&](const auto* was, const auto* is) {
-        changed |= FollowRule((was != nullptr ? was : is)->first,
-                              is != nullptr ? is->second : nullptr, now_ms);
+        if (is != nullptr) {
+          changed |= FollowRule(is->first, is->second, now_ms);
+        } else if (was != nullptr) {
+          changed |= FollowRule(was->first, nullptr, now_ms);
+        }
       });
   followed_slices_ = objects.resource_slices;
   followed_rules_ = objects.device_taint_rules;

@@ -167,17 +167,19 @@ void Simulations::Run(const pb::SimulateRequest& request, Done done) {
   }
   executor_->Post([this, request, done = std::move(done),
                    counted = *std::move(counted)]() mutable {
-    auto wanted = SimulationRequestOf(request);
-    absl::StatusOr<std::string> answer = wanted.status();
-    if (wanted.ok()) {
-      wanted->stop = Begin();
-      const auto result = manager_.Simulate(*wanted);
-      answer = result.status();
-      if (result.ok()) answer = EncodeSimulation(*result);
-    }
+    absl::StatusOr<std::string> answer = Answer(request);
     counted = nullptr;
     done(std::move(answer));
   });
+}
+
+absl::StatusOr<std::string> Simulations::Answer(
+    const pb::SimulateRequest& request) {
+  DEVMGR_ASSIGN_OR_RETURN(SimulationRequest wanted,
+                          SimulationRequestOf(request));
+  wanted.stop = Begin();
+  DEVMGR_ASSIGN_OR_RETURN(const Simulation result, manager_.Simulate(wanted));
+  return EncodeSimulation(result);
 }
 
 }  // namespace devmgr::server

@@ -46,6 +46,7 @@ class Simulations {
 
  private:
   std::shared_ptr<std::atomic<bool>> Begin();
+  absl::StatusOr<std::string> Answer(const pb::SimulateRequest& request);
 
   const DeviceManager& manager_;
   Mutex mutex_;
