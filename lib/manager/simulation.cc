@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -56,6 +57,25 @@ std::uint64_t& CountOf(const Simulation& simulation, SimulationCounts& counts) {
   return worst == Verdict::Kind::kWait ? counts.wait : counts.reject;
 }
 
+/// Those that have devices, and those that claims were allocated from.
+std::set<std::string> DriversNamedIn(const ObjectSnapshot& objects) {
+  std::set<std::string> drivers;
+  for (const auto& [name, slice] : objects.resource_slices) {
+    drivers.insert(slice->driver);
+  }
+  for (const auto& [name, claim] : objects.claims) {
+    if (!claim->status.allocation.has_value()) continue;
+    for (const auto& result : claim->status.allocation->results) {
+      drivers.insert(result.driver);
+    }
+    for (const auto& [driver, handle] :
+         claim->status.allocation->resource_handles) {
+      drivers.insert(driver);
+    }
+  }
+  return drivers;
+}
+
 }  // namespace
 
 simulation::NodeMoment Manager::MomentNow() const {
@@ -72,8 +92,8 @@ simulation::NodeMoment Manager::MomentNow() const {
     now.withheld = withheld_->All();
   }
   now.queue.emplace(device_admission_->queue());
-  for (const auto& plugin : drivers_->Plugins()) {
-    if (drivers_->IsRegistered(plugin->name)) now.drivers.insert(plugin->name);
+  for (const std::string& driver : DriversNamedIn(now.objects)) {
+    if (drivers_->IsRegistered(driver)) now.drivers.insert(driver);
   }
   for (const auto& [resource, inventory] : now.inventories) {
     if (devices_->OptionsOf(resource).preferred_allocation) {
