@@ -33,8 +33,11 @@ void AddClass(const DeviceClass* was, const DeviceClass* is,
                     was->config == is->config &&
                     was->extended_resource_name == is->extended_resource_name;
   if (same) return;
-  const DeviceClass& any = was != nullptr ? *was : *is;
-  changed->insert({Kind::kDeviceClass, any.metadata.name});
+  for (const DeviceClass* each : {was, is}) {
+    if (each != nullptr) {
+      changed->insert({Kind::kDeviceClass, each->metadata.name});
+    }
+  }
   const std::set<std::string> before = NamesOf(was);
   const std::set<std::string> after = NamesOf(is);
   for (const auto& [from, other] :
