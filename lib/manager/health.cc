@@ -2,6 +2,8 @@
 //
 // The rooms that follow the health of drivers' devices, and which devices no
 // pod gets because they did not work.
+#include <fmt/core.h>
+
 #include <chrono>
 #include <memory>
 
@@ -24,7 +26,7 @@ void Manager::WakeForOffered(const std::string& driver,
   std::vector<WaitingFor> changed = {{Kind::kTaint, driver},
                                      {Kind::kTaint, WaitingFor::kAnyDriver}};
   for (const std::string& device : devices) {
-    changed.push_back({Kind::kTaint, driver + "/" + device});
+    changed.push_back({Kind::kTaint, fmt::format("{}/{}", driver, device)});
   }
   Wake(changed);
 }
