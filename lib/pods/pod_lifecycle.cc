@@ -184,6 +184,7 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
   claim::PodIdentity identity{pod, {}};
   std::shared_ptr<const claim::PodPlan> plan;
   Verdict judged;
+  bool book_anew = false;
   if (const auto admitted = admitted_.find(pod); admitted != admitted_.end()) {
     identity = IdentityOf(*admitted->second);
     // What it was admitted for may have been withdrawn since.
@@ -191,6 +192,7 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
     auto judgement = admission::Judge(*admitted->second, Input(*objects));
     if (!judgement.from_ledger) {
       judged = std::move(judgement.verdict);
+      book_anew = judgement.book_anew;
       plan = std::make_shared<claim::PodPlan>(std::move(judgement.plan));
     }
   }
@@ -215,13 +217,14 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
         return Booked{std::move(seen), std::move(verdict)};
       },
       parts_.executor,
-      [this, id](const absl::StatusOr<Verdict>& verdict) {
-        OnBooked(id, verdict);
+      [this, id, book_anew](const absl::StatusOr<Verdict>& verdict) {
+        OnBooked(id, verdict, book_anew);
       });
 }
 
 void PodLifecycle::OnBooked(OperationId id,
-                            const absl::StatusOr<Verdict>& verdict) {
+                            const absl::StatusOr<Verdict>& verdict,
+                            bool book_anew) {
   const auto operation = operations_.find(id);
   if (operation == operations_.end()) return;  // cancelled
   if (!verdict.ok()) {
@@ -233,11 +236,11 @@ void PodLifecycle::OnBooked(OperationId id,
     if (verdict->reason == claim::kDeviceHeldElsewhere) {
       OnHeldElsewhere(operation->second.pod, *verdict);
     }
-    // A pod that is to be rejected has to be admitted again; a wait ends by
-    // itself.
-    Finish(id, MakeStatus(verdict->kind == Verdict::Kind::kReject
-                              ? absl::StatusCode::kAborted
-                              : absl::StatusCode::kFailedPrecondition,
+    // A pod that is to be rejected, or that gives up a claim first, has to be
+    // admitted again; a wait ends by itself.
+    const bool again = book_anew || verdict->kind == Verdict::Kind::kReject;
+    Finish(id, MakeStatus(again ? absl::StatusCode::kAborted
+                                : absl::StatusCode::kFailedPrecondition,
                           "prepare dynamic resources: " + verdict->message));
     return;
   }

@@ -199,7 +199,10 @@ class PodLifecycle {
                     const absl::Status& status);
   /// Has the ledger take up what is to be prepared.
   void Book(OperationId id, const PodUid& pod);
-  void OnBooked(OperationId id, const absl::StatusOr<Verdict>& verdict);
+  /// `book_anew`: it has to give up a claim that was replaced since it was
+  /// admitted.
+  void OnBooked(OperationId id, const absl::StatusOr<Verdict>& verdict,
+                bool book_anew);
   /// It is not booked: says so, and gives back what was allocated for it.
   void OnHeldElsewhere(const PodUid& pod, const Verdict& verdict);
   /// Asks the drivers that the pod's claims need, unless all is done.

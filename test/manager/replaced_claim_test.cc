@@ -85,6 +85,32 @@ TEST_F(ReplacedClaimTest, AReservationThatIsWithdrawnBeforePrepareCounts) {
   EXPECT_EQ(node_.PodNamed("p").reason, "ClaimNotReserved");
 }
 
+// What it holds is given up at an admission only.
+TEST_F(ReplacedClaimTest, AClaimReplacedBeforeItIsPreparedAgainIsGivenUp) {
+  node_.drivers.Answer(kOther, FailTimes(true, "c1", 1'000'000));
+  Admit(ClaimYaml("c1", "u-c", {kDriver, kOther}, {"u-p"}) + P());
+  DeviceManager& manager = node_.manager();
+  const Pod pod = *manager.Objects()->pods.at({"default", "p"});
+  ASSERT_FALSE(manager.PreparePod(PodUid{"u-p"}).ok());
+  ASSERT_EQ(manager.AdmitPod(pod)->kind, Verdict::Kind::kAdmit);
+  node_.Publish(ClaimYaml("c1", "u-c", {kDriver}, {"u-p"}) + P());
+  ASSERT_TRUE(node_.WaitUntil("the manager sees it", [&] {
+    const auto objects = manager.Objects();
+    return objects->claims.at({"default", "c1"})
+               ->status.allocation->results.size() == 1;
+  }));
+  EXPECT_THAT(manager.PreparePod(PodUid{"u-p"}),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("the pod gives up the old one first")));
+  EXPECT_EQ(manager.AdmitPod(pod)->reason, "ClaimAllocationChanged");
+  EXPECT_THAT(manager.EndPod(PodUid{"u-p"}), IsOk());
+  const auto verdict = manager.AdmitPod(pod);
+  ASSERT_THAT(verdict, IsOk());
+  ASSERT_EQ(verdict->kind, Verdict::Kind::kAdmit) << verdict->message;
+  EXPECT_THAT(manager.PreparePod(PodUid{"u-p"}), IsOk());
+  EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-c"));
+}
+
 TEST_F(ReplacedClaimTest, AClaimThatIsCreatedAnewBeforePrepareIsTheOneBooked) {
   Admit(ClaimYaml("c1", "u-old", {kOther}, {"u-p"}) + P());
   node_.Publish(ClaimYaml("c1", "u-new", {kDriver}, {"u-p"}) + P());
