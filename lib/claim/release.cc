@@ -12,6 +12,7 @@
 
 #include "claim/claim_machine.h"
 #include "claim/draft.h"
+#include "claim/replaced_claim.h"
 #include "common/counted.h"
 #include "common/status.h"
 
@@ -210,6 +211,13 @@ Decision BeginRelease(const State& state, const PodUid& uid,
   }
   return draft.Finish(DecisionKind::kUnprepareIntent,
                       "claims are to be unprepared");
+}
+
+Decision GiveUpReplaced(const State& state, const PodUid& pod,
+                        const ReleaseTerms& terms, const std::string& boot_id) {
+  const PodRecord* record = state.FindPod(pod);
+  if (record == nullptr || !MayBookAnew(*record, boot_id)) return {};
+  return BeginRelease(state, pod, terms);
 }
 
 Decision RecordUnprepared(const State& state, const std::string& driver,

@@ -51,6 +51,12 @@ struct ReleaseTerms {
 state::Decision BeginRelease(const state::State& state, const PodUid& pod,
                              const ReleaseTerms& terms = {});
 
+/// BeginRelease for a pod that holds claims which were replaced; nothing when
+/// it has become Ready meanwhile, since its containers may run with them.
+state::Decision GiveUpReplaced(const state::State& state, const PodUid& pod,
+                               const ReleaseTerms& terms,
+                               const std::string& boot_id);
+
 /// What `driver` unprepared. A claim without drivers left is gone; one that is
 /// renewed for its pods is to be prepared now. Pods of `ending` that hold
 /// nothing after that are forgotten.

@@ -389,7 +389,8 @@ DeviceManager::Done Actuator::DoneWithPrepare(const PodUid& uid) {
     Entry& entry = EntryOf(uid);
     entry.ready = status.ok();
     if (!status.ok()) entry.waiting_for = WaitingForOf(uid);
-    OnOutcome(uid, OutcomeOfPrepare(status));
+    OnOutcome(uid, IsReleasing(uid) ? StepOutcome::kReplaced
+                                    : OutcomeOfPrepare(status));
   };
 }
 

@@ -336,12 +336,7 @@ void PodLifecycle::ReleaseReplaced(OperationId id, const PodUid& pod,
   parts_.ledger.Submit(
       [pod, terms = Terms(pod), boot_id = parts_.boot_id](
           const state::State& state) -> absl::StatusOr<state::Decision> {
-        const PodRecord* record = state.FindPod(pod);
-        // It has become Ready meanwhile.
-        if (record == nullptr || !claim::MayBookAnew(*record, boot_id)) {
-          return state::Decision();
-        }
-        return claim::BeginRelease(state, pod, terms);
+        return claim::GiveUpReplaced(state, pod, terms, boot_id);
       },
       parts_.executor,
       [this, id, pod, verdict, done](const absl::Status& status) {

@@ -198,8 +198,8 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
   }
   using Booked = ledger::Ledger::Decided<Verdict>;
   parts_.ledger.Submit<Verdict>(
-      [identity, plan, judged = std::move(judged), now = parts_.now_ms(),
-       boot_id = parts_.boot_id](
+      [identity, plan, judged = std::move(judged), book_anew,
+       terms = Terms(pod), now = parts_.now_ms(), boot_id = parts_.boot_id](
           const state::State& state) -> absl::StatusOr<Booked> {
         Verdict verdict = judged;
         if (verdict.kind == Verdict::Kind::kAdmit) {
@@ -210,6 +210,11 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
           if (verdict.kind == Verdict::Kind::kAdmit) {
             return Booked{std::move(booked.decision), std::move(verdict)};
           }
+        }
+        if (book_anew) {
+          return Booked{
+              claim::GiveUpReplaced(state, identity.uid, terms, boot_id),
+              std::move(verdict)};
         }
         // Another pod was faster. That this one waits is recorded.
         state::Decision seen =
@@ -236,8 +241,9 @@ void PodLifecycle::OnBooked(OperationId id,
     if (verdict->reason == claim::kDeviceHeldElsewhere) {
       OnHeldElsewhere(operation->second.pod, *verdict);
     }
-    // A pod that is to be rejected, or that gives up a claim first, has to be
+    // A pod that is to be rejected, or that gives up what it holds, has to be
     // admitted again; a wait ends by itself.
+    if (book_anew) admitted_.erase(operation->second.pod);
     const bool again = book_anew || verdict->kind == Verdict::Kind::kReject;
     Finish(id, MakeStatus(again ? absl::StatusCode::kAborted
                                 : absl::StatusCode::kFailedPrecondition,

@@ -102,13 +102,27 @@ TEST_F(ReplacedClaimTest, AClaimReplacedBeforeItIsPreparedAgainIsGivenUp) {
   EXPECT_THAT(manager.PreparePod(PodUid{"u-p"}),
               StatusIs(absl::StatusCode::kAborted,
                        HasSubstr("the pod gives up the old one first")));
-  EXPECT_EQ(manager.AdmitPod(pod)->reason, "ClaimAllocationChanged");
+  EXPECT_EQ(manager.AdmitPod(pod)->reason, "PodReleasing");
   EXPECT_THAT(manager.EndPod(PodUid{"u-p"}), IsOk());
   const auto verdict = manager.AdmitPod(pod);
   ASSERT_THAT(verdict, IsOk());
   ASSERT_EQ(verdict->kind, Verdict::Kind::kAdmit) << verdict->message;
   EXPECT_THAT(manager.PreparePod(PodUid{"u-p"}), IsOk());
   EXPECT_THAT(node_.drivers.prepared(kDriver), ElementsAre("u-c"));
+}
+
+// What was admitted is what is prepared, as long as the pod's object is bad.
+TEST_F(ReplacedClaimTest, AMalformedPodGivesUpTheOldClaim) {
+  BookOld({"u-p"});
+  const std::string bad =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\nspec:\n"
+      "  containers: [{name: c, resources: {claims: [{name: c1}, {name: c1, "
+      "request: r}]}}]\n"
+      "  resourceClaims: [{name: c1, resourceClaimName: c1}]\n---\n";
+  node_.Publish(ClaimYaml("c1", "u-old", {kDriver}, {"u-p"}) + bad);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kRejected));
+  EXPECT_EQ(node_.PodNamed("p").reason, "InvalidPod");
+  EXPECT_EQ(node_.store.Load().FindClaim(ClaimUid{"u-old"}), nullptr);
 }
 
 TEST_F(ReplacedClaimTest, AClaimThatIsCreatedAnewBeforePrepareIsTheOneBooked) {
