@@ -97,6 +97,7 @@ void TaintEvictions::OnRecorded(const PodUid& pod,
                                 const absl::Status& status) {
   const std::string_view action = PodActionKindName(PodAction::Kind::kEvict);
   recording_.erase(pod);
+  const bool stop_next = stop_next_.erase(pod) > 0;
   if (!status.ok()) {
     parts_.metrics.OnPodAction(action, control::kDeletionByDeviceTaint,
                                "failed");
@@ -115,12 +116,18 @@ void TaintEvictions::OnRecorded(const PodUid& pod,
       true, kEvent, "Pod", record->name,
       fmt::format("the pod has to leave its devices: {}", due.message));
   Act(*record, PodAction::Kind::kEvict);
+  if (stop_next) Stop(pod);
 }
 
 void TaintEvictions::Stop(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const state::PodRecord* record = parts_.state.FindPod(pod);
   if (record == nullptr || !record->eviction.has_value()) return;
+  // That it has to leave is said first, and the ledger has just taken it.
+  if (recording_.contains(pod)) {
+    stop_next_.insert(pod);
+    return;
+  }
   parts_.metrics.OnPodAction(PodActionKindName(PodAction::Kind::kStop),
                              record->eviction->reason, "requested");
   Act(*record, PodAction::Kind::kStop);

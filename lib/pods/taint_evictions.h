@@ -79,6 +79,7 @@ class TaintEvictions {
   const Parts parts_;
   control::EvictionPlan plan_;
   std::set<PodUid> recording_;
+  std::set<PodUid> stop_next_;  ///< After what is being recorded was said.
   Rules counted_;  ///< As they were when dry runs were counted last.
   TimerId timer_ = 0;
 };
