@@ -65,10 +65,10 @@ class Drivers::Line final : public rpc::Connection {
         driver_(std::move(driver)),
         known_(std::move(known)),
         on_hang_up_(std::move(on_hang_up)) {
-    drivers_.lines_.insert(this);
+    drivers_.lines_.push_back(this);
   }
   ~Line() override {
-    drivers_.lines_.erase(this);
+    std::erase(drivers_.lines_, this);
     EndCalls(absl::CancelledError("connection closed"));
   }
 
@@ -149,7 +149,7 @@ void Drivers::Behave(const std::string& driver, Manner manner) {
 
 void Drivers::HangUp(const std::string& driver, bool listen) {
   drivers_.at(driver).listens = listen;
-  const std::set<Line*> lines = lines_;
+  const std::vector<Line*> lines = lines_;
   for (Line* line : lines) {
     if (line->driver() == driver && !line->over()) line->HangUp();
   }

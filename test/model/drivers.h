@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -138,7 +137,7 @@ class Drivers {
   const Witness witness_;
   Executor* executor_ = nullptr;
   std::map<std::string, Driver> drivers_;
-  std::set<Line*> lines_;
+  std::vector<Line*> lines_;  ///< In the order of their dials.
   std::deque<Call> calls_;
   Luck luck_{0};
   std::uint64_t calls_made_ = 0;

@@ -219,20 +219,11 @@ std::map<std::string, std::string> Obstacles(const Pod& pod,
   return obstacles;
 }
 
-/// One of its claims has no allocation: a driver that publishes devices could
-/// have this node make it.
-bool HasOpenClaim(const Pod& pod, const Objects& objects) {
-  const auto is_open = [&](const std::string& name) {
-    const auto claim = objects.claims().find({pod.metadata.ns, name});
-    return claim != objects.claims().end() &&
-           !claim->second->status.allocation.has_value();
-  };
-  const auto& special = pod.status.extended_resource_claim_status;
-  const auto& entries = pod.spec.resource_claims;
-  return (special.has_value() && is_open(special->resource_claim_name)) ||
-         std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
-           return is_open(ClaimOf(pod, entry).value_or(""));
-         });
+/// When it was judged last one of its claims may have had no allocation: a
+/// driver that publishes devices could have this node make it.
+bool NamesClaim(const Pod& pod) {
+  return pod.status.extended_resource_claim_status.has_value() ||
+         !pod.spec.resource_claims.empty();
 }
 
 bool IsOver(const Pod& pod) { return pod.status.phase == "Succeeded"; }
@@ -269,12 +260,15 @@ std::string CheckPodAtRest(const std::string& uid, const ObjectName& name,
   if (record->phase == PodPhase::kReady && record->boot_id == boot_id) {
     return "";
   }
+  const Pod& pod = *objects.pods().at(name);
   if (record->phase == PodPhase::kReady) {
+    // Another pod under the UID that was made up for the name: it is refused
+    // when it asks for more.
+    if (pod.metadata.uid.empty()) return "";
     return fmt::format("pod {} ({}) is still as in boot {}", name.name, uid,
                        record->boot_id);
   }
-  const auto obstacles =
-      Obstacles(*objects.pods().at(name), uid, ledger, objects, rules);
+  const auto obstacles = Obstacles(pod, uid, ledger, objects, rules);
   if (!obstacles.empty()) return "";
   return fmt::format("pod {} ({}) is {} and could be Ready", name.name, uid,
                      PodPhaseName(record->phase));
@@ -476,8 +470,7 @@ std::string CheckWait(const PodInfo& info, const State& ledger,
   for (const WaitingFor& what : info.waiting_for) {
     switch (what.kind) {
       case WaitingFor::Kind::kDevices:
-        if (what.name != WaitingFor::kAnyDriver ||
-            !HasOpenClaim(pod, objects)) {
+        if (what.name != WaitingFor::kAnyDriver || !NamesClaim(pod)) {
           return complain("devices", what.name);
         }
         break;
