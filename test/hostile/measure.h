@@ -15,9 +15,10 @@ namespace devmgr::hostile {
 inline constexpr std::chrono::milliseconds kQuiet{100};
 inline constexpr std::chrono::milliseconds kTime{1'000};
 
-/// Expects that the peer cost less than most of a processor, as what spins
-/// takes all of it, or where it made `calls` of us no more than as many calls
-/// of the neighbour do; and that this process did not grow by more than 48 MiB.
+/// Expects that the peer cost less than most of a processor, on a slow machine
+/// in proportion to the neighbour's calls, or where it made `calls` of us no
+/// more than as many calls of the neighbour do; and that this process did not
+/// grow by more than 48 MiB.
 void ExpectModest(const Phase& quiet, const Phase& phase, int calls = 0);
 
 /// The same for measurements: half a second, times DEVMGR_TEST_SCALE.
