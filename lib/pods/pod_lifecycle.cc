@@ -199,7 +199,8 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
   using Booked = ledger::Ledger::Decided<Verdict>;
   parts_.ledger.Submit<Verdict>(
       [identity, plan, judged = std::move(judged), book_anew,
-       terms = Terms(pod), now = parts_.now_ms(), boot_id = parts_.boot_id](
+       terms = book_anew ? Terms(pod) : claim::ReleaseTerms(),
+       now = parts_.now_ms(), boot_id = parts_.boot_id](
           const state::State& state) -> absl::StatusOr<Booked> {
         Verdict verdict = judged;
         if (verdict.kind == Verdict::Kind::kAdmit) {

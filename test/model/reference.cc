@@ -262,9 +262,11 @@ std::string CheckPodAtRest(const std::string& uid, const ObjectName& name,
   }
   const Pod& pod = *objects.pods().at(name);
   if (record->phase == PodPhase::kReady) {
-    // Another pod under the UID that was made up for the name: it is refused
-    // when it asks for more.
-    if (pod.metadata.uid.empty()) return "";
+    // Another pod under the UID that was made up for the name is refused when
+    // it asks for more.
+    if (pod.metadata.uid.empty() && objects.Versions(name, "").size() > 1) {
+      return "";
+    }
     return fmt::format("pod {} ({}) is still as in boot {}", name.name, uid,
                        record->boot_id);
   }

@@ -110,8 +110,9 @@ class DEVMGR_EXPORT DeviceManager {
   ///   NotFound            the pod is not admitted
   ///   FailedPrecondition  the pod is rejected or being released, or has to
   ///                       wait by what the objects say now
-  ///   Aborted             by now the pod would be rejected or gives up what
-  ///                       it holds, as AdmitPod says; or it was released
+  ///   Aborted             by now the pod would be rejected, as AdmitPod says;
+  ///                       or it gives up a claim that was replaced: EndPod,
+  ///                       then admit it anew; or it was released
   ///   Cancelled           by `Cancel`, or the manager stops
   virtual OperationId StartPreparePod(const PodUid& pod, Done done) = 0;
 
