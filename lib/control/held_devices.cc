@@ -151,22 +151,33 @@ std::set<std::string> HeldDevices::Touched(const state::State& state,
   return uids;
 }
 
+/// As it is shown. Another claim may be shown under its name by now: then as
+/// this node allocated it. Null: neither.
+std::shared_ptr<const ResourceClaim> HeldDevices::ObjectOf(
+    const state::State& state, const std::string& uid) const {
+  const auto shown = by_uid_.find(uid);
+  if (shown != by_uid_.end()) return shown->second;
+  const state::LocalClaimRecord* local =
+      state.FindLocalClaim(state::LocalClaimUid{uid});
+  return local != nullptr ? local->object : nullptr;
+}
+
 std::shared_ptr<const ResourceClaim> HeldDevices::Holding(
     const state::State& state, const std::string& uid) const {
-  const auto object = by_uid_.find(uid);
+  const std::shared_ptr<const ResourceClaim> object = ObjectOf(state, uid);
   const bool is_allocated =
-      object != by_uid_.end() && object->second->status.allocation.has_value();
+      object != nullptr && object->status.allocation.has_value();
   const state::ClaimRecord* record = state.FindClaim(ClaimUid{uid});
   std::vector<DeviceRequestAllocationResult> missing;
   if (record != nullptr) {
     missing = is_allocated
-                  ? Missing(*record, object->second->status.allocation->results)
+                  ? Missing(*record, object->status.allocation->results)
                   : Missing(*record, {});
   }
-  if (missing.empty()) return is_allocated ? object->second : nullptr;
+  if (missing.empty()) return is_allocated ? object : nullptr;
   auto claim = std::make_shared<ResourceClaim>();
   if (is_allocated) {
-    *claim = *object->second;
+    *claim = *object;
   } else {
     claim->metadata.ns = record->name.ns;
     claim->metadata.name = record->name.name;

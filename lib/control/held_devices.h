@@ -39,6 +39,8 @@ class HeldDevices {
   void Discount(const std::string& uid);
   std::set<std::string> Touched(const state::State& state,
                                 const ObjectSnapshot& objects);
+  std::shared_ptr<const ResourceClaim> ObjectOf(const state::State& state,
+                                                const std::string& uid) const;
   std::shared_ptr<const ResourceClaim> Holding(const state::State& state,
                                                const std::string& uid) const;
 

@@ -187,6 +187,18 @@ TEST_F(ProvideTest, AL088AClaimThatIsAllocatedIsReservedOnly) {
               SizeIs(2));
 }
 
+/// The manifest of a claim is replaced while its pod is there.
+TEST_F(ProvideTest, AClaimWhoseNameAnotherOneHasKeepsItsDevice) {
+  Add(std::string(kGpuClass) + SliceOf(2) + ClaimOf("c") +
+      PodOf("p", "{name: a, resourceClaimName: c}") +
+      PodOf("q", "", "example.com/gpu: 1") +
+      PodOf("r", "", "example.com/gpu: 1"));
+  EXPECT_THAT(Commit("p"), ElementsAre("g0"));
+  Add(ClaimOf("c", "-new"));
+  EXPECT_THAT(Commit("q"), ElementsAre("g1"));
+  EXPECT_THAT(WhyNot("r"), HasSubstr("2 busy"));
+}
+
 TEST_F(ProvideTest, SaysWhichPodsHoldTheDevices) {
   std::string objects = std::string(kGpuClass) + SliceOf(7);
   for (int i = 0; i < 7; ++i) {
