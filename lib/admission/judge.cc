@@ -144,6 +144,9 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   judgement.verdict = std::move(planned.verdict);
   judgement.plan = std::move(planned.plan);
   claim::Worsen(judgement.verdict, CheckPredecessor(pod, input.state));
+  judgement.book_anew =
+      claim::HoldsRecreated(input.state, input.objects, uid) &&
+      claim::MayBookAnew(*record, input.boot_id);
   for (const claim::PlannedClaim& planned_claim : judgement.plan.claims) {
     claim::Worsen(
         judgement.verdict,

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,10 +36,13 @@ std::vector<std::string> DriversOf(const ClaimRecord& claim) {
 
 /// Of a claim that was replaced, and what a pod does that is to have the new
 /// one.
-std::string_view WhatIsNext(const State& state, const ClaimRecord& replaced,
-                            const PodUid& pod, const std::string& boot_id) {
+std::string WhatIsNext(const State& state, const ClaimRecord& replaced,
+                       const PodUid& pod, const std::string& boot_id) {
+  if (replaced.pods.empty()) return "waiting for it to be unprepared";
   if (!replaced.pods.contains(pod)) {
-    return "waiting for it to be unprepared";
+    const PodUid& holder = *replaced.pods.begin();
+    return fmt::format("pod {} has it, and releases it first",
+                       state.FindPod(holder)->name.ToString());
   }
   return MayBookAnew(*state.FindPod(pod), boot_id)
              ? "the pod gives up the old one first"
@@ -166,6 +169,19 @@ bool HoldsReplaced(const State& state, const PlannedClaim& planned,
     return claim.pods.contains(pod) &&
            (uid != planned.uid || DriversOf(claim) != planned.drivers);
   });
+}
+
+bool HoldsRecreated(const State& state, const ObjectSnapshot& objects,
+                    const PodUid& pod) {
+  const PodRecord* record = state.FindPod(pod);
+  if (record == nullptr) return false;
+  return std::any_of(
+      record->claims.begin(), record->claims.end(), [&](const ClaimUid& uid) {
+        const ClaimRecord* claim = state.FindClaim(uid);
+        if (claim == nullptr) return false;
+        const auto* object = objects.claims.Find(claim->name);
+        return object != nullptr && (*object)->metadata.uid != uid.value;
+      });
 }
 
 bool MayBookAnew(const PodRecord& pod, const std::string& boot_id) {

@@ -4,6 +4,7 @@
 // anew, while pods hold what they were. Pure.
 #pragma once
 
+#include <devmgr/host.h>
 #include <devmgr/status_types.h>
 
 #include <string>
@@ -24,6 +25,11 @@ Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned,
 /// re-created, or allocated from other drivers?
 bool HoldsReplaced(const state::State& state, const PlannedClaim& planned,
                    const PodUid& pod);
+
+/// Does the pod hold a claim whose name another object has by now, whether or
+/// not that one is allocated and reserved for it?
+bool HoldsRecreated(const state::State& state, const ObjectSnapshot& objects,
+                    const PodUid& pod);
 
 /// The pod references claims, and no container can run with them: it has not
 /// been Ready in this boot. So it may give them up to be booked anew.

@@ -278,7 +278,9 @@ TEST_F(JudgeTest, WaitsForAnOlderClaimOfTheName) {
       SnapshotOf({ClaimBuilder("C").Uid("new").From(kDriver).For("u-Q", "Q")});
   const Judgement judgement = JudgePod(q_);
   EXPECT_EQ(judgement.verdict.reason, "ClaimRecreated");
-  EXPECT_THAT(judgement.verdict.message, HasSubstr("different UID u-C"));
+  EXPECT_THAT(judgement.verdict.message,
+              AllOf(HasSubstr("different UID u-C"),
+                    HasSubstr("pod ns/P has it, and releases it first")));
 }
 
 // DW-14: nobody else would ever unprepare the old one.
@@ -303,6 +305,16 @@ TEST_F(JudgeTest, APodWhoseOwnClaimHasOtherDriversIsToBeBookedAnew) {
   objects_ = SnapshotOf({ClaimForP().From(kOtherDriver)});
   const Judgement judgement = JudgePod(p_);
   EXPECT_EQ(judgement.verdict.reason, "ClaimAllocationChanged");
+  EXPECT_TRUE(judgement.book_anew);
+}
+
+/// Where this node allocates, the new one has no devices while the pod holds
+/// the old one.
+TEST_F(JudgeTest, AClaimIsReplacedAlsoWhileTheNewOneIsNotAllocated) {
+  Book(p_);
+  objects_ = SnapshotOf({ClaimBuilder("C").Uid("new").NotAllocated()});
+  const Judgement judgement = JudgePod(p_);
+  EXPECT_EQ(judgement.verdict.kind, Kind::kWait);
   EXPECT_TRUE(judgement.book_anew);
 }
 
