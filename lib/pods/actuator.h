@@ -114,6 +114,8 @@ class Actuator {
         : back_off(retries.first, retries.last) {}
     ObjectName name;
     std::shared_ptr<const Pod> pod;  ///< Null: known from the ledger only.
+    /// The same as the source has it, without what this node decided.
+    std::shared_ptr<const Pod> read;
     std::shared_ptr<const MalformedPod> malformed;
     bool wanted = true;
     Activity activity = Activity::kIdle;

@@ -62,7 +62,9 @@ void Actuator::FollowSource() {
   for (const PodUid& uid : changed) StepAnew(uid, "object");
 }
 
-/// Whether the next step is to be taken.
+/// Whether the next step is to be taken. What this node decided about the
+/// claims of the pod changes the object, and is no news for the step that
+/// decided it.
 bool Actuator::FollowPod(const ObjectName& name,
                          std::shared_ptr<const Pod> pod) {
   const PodUid uid{pod->metadata.uid};
@@ -70,11 +72,15 @@ bool Actuator::FollowPod(const ObjectName& name,
   if (!wanted && !entries_.contains(uid)) return false;
   Entry& entry = EntryOf(uid);
   NameEntry(uid, entry, name);
-  if (entry.pod == pod && entry.wanted == wanted) return false;
+  const auto* of_source = parts_.objects.of_source().pods.Find(name);
+  std::shared_ptr<const Pod> read = of_source != nullptr ? *of_source : pod;
+  const bool is_known = entry.read == read && entry.malformed == nullptr &&
+                        entry.wanted == wanted;
   entry.pod = std::move(pod);
+  entry.read = std::move(read);
   entry.malformed = nullptr;
   entry.wanted = wanted;
-  return true;
+  return !is_known;
 }
 
 bool Actuator::FollowMalformed(const ObjectName& name,
