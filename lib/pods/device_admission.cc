@@ -486,7 +486,11 @@ admission::WaitQueue::FreeCount DeviceAdmission::FreeCount() const {
 void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [before, now] : changes.pods) {
-    if (now == nullptr) Forget(before->uid);
+    if (now == nullptr) {
+      Forget(before->uid);
+    } else {
+      FreeStray(now->uid);
+    }
   }
   for (const ledger::ClaimedResources& claimed : changes.claimed) {
     for (const ResourceName& resource : claimed.given_up) OnResource(resource);
@@ -540,9 +544,21 @@ void DeviceAdmission::Finish(const Shared& operation,
   if (found != operations_.end() && found->second == operation) {
     operations_.erase(found);
   }
+  FreeStray(operation->request.pod.uid);
   for (const auto& [id, done] : std::exchange(operation->askers, {})) {
     done(result, waiting_for);
   }
+}
+
+void DeviceAdmission::FreeStray(const PodUid& uid) {
+  if (stopped_ || operations_.contains(uid)) return;
+  const state::PodRecord* pod = parts_.state.FindPod(uid);
+  if (pod == nullptr || !claim::HasReserved(*pod)) return;
+  parts_.ledger.Submit(
+      [uid](const state::State& state) -> absl::StatusOr<state::Decision> {
+        return claim::FreeReserved(state, uid,
+                                   "the write of the reservation had failed");
+      });
 }
 
 plugin::PodIdentity DeviceAdmission::IdentityFor(

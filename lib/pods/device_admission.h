@@ -184,6 +184,9 @@ class DeviceAdmission {
   /// Frees what an earlier operation or run left reserved, then plans. True:
   /// there was something.
   bool FreeLeftovers(const Shared& operation);
+  /// Frees what is reserved for a pod of which no operation is under way: the
+  /// write had failed, and is on disk all the same.
+  void FreeStray(const PodUid& pod);
   /// It has to wait, or has waited for too long.
   void Judge(const Shared& operation, std::vector<device::Shortage> shortages);
   /// False: it has to let another pod go first, and the operation is over.
