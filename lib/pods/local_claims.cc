@@ -35,6 +35,11 @@ std::string DevicesText(const ResourceClaim& claim) {
                      fmt::join(devices, ", "));
 }
 
+void AddDevicesOf(const std::string& driver, std::vector<WaitingFor>* freed) {
+  freed->push_back({WaitingFor::Kind::kFreeDevices, driver});
+  freed->push_back({WaitingFor::Kind::kFreeDevices, WaitingFor::kAnyDriver});
+}
+
 /// It has devices, or is getting them: quotas count it.
 bool Pays(const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr && pod->phase != state::PodPhase::kWaiting &&
@@ -205,8 +210,17 @@ std::vector<WaitingFor> LocalClaims::Freed(
   for (const auto& [before, now] : changes.claims) {
     if (now != nullptr) continue;
     for (const auto& [driver, part] : before->drivers) {
-      freed.push_back({WaitingFor::Kind::kFreeDevices, driver});
-      freed.push_back({WaitingFor::Kind::kFreeDevices, WaitingFor::kAnyDriver});
+      AddDevicesOf(driver, &freed);
+    }
+  }
+  for (const auto& [before, now] : changes.local_claims) {
+    if (before == nullptr || !before->object->status.allocation) continue;
+    if (now != nullptr && now->object->status.allocation) continue;
+    const ObjectMeta& metadata = before->object->metadata;
+    const auto* shown = objects->claims.Find(metadata.FullName());
+    if (shown == nullptr || (*shown)->metadata.uid == metadata.uid) continue;
+    for (const auto& result : before->object->status.allocation->results) {
+      AddDevicesOf(result.driver, &freed);
     }
   }
   return freed;

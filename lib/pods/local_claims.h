@@ -84,7 +84,8 @@ class LocalClaims {
   void OnCommitted(const ledger::Changes& changes);
 
   /// What pods may wait for that a batch has given back and that no object
-  /// shows: devices that drivers have unprepared, and what pods paid.
+  /// shows: devices that drivers have unprepared, those of a claim whose name
+  /// another one has by now, and what pods paid.
   std::vector<WaitingFor> Freed(const ledger::Changes& changes) const;
 
   /// What an earlier manager has left is released. Once, at first.
