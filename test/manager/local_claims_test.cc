@@ -283,6 +283,55 @@ TEST_F(LocalClaimsTest, APodThatWaitsForADeviceOfAPluginHoldsNoClaim) {
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
 }
 
+/// That its claims are made and given back for it is no news of the pod.
+TEST_F(LocalClaimsTest, APluginThatFailsIsNotAskedAgainAtOnce) {
+  node_.options.retries.first = std::chrono::hours(1);
+  node_.options.retries.last = std::chrono::hours(1);
+  node_.Start();
+  node_.plugins.Serve("example.com/nic", 1);
+  node_.plugins.Answer(
+      "example.com/nic",
+      [](const auto&) -> absl::StatusOr<device::ContainerEdits> {
+        return absl::InternalError("broken");
+      });
+  const std::string objects = std::string(kClass) + Slice(1) + kTemplate;
+  node_.Publish(objects + ClaimPod("p", "resourceClaimTemplateName: t",
+                                   "example.com/nic: 1"));
+  ASSERT_TRUE(node_.WaitForReason("p", "FailedAllocateDevices"));
+  ASSERT_TRUE(WaitUntilFree());
+  // Another pod comes and goes meanwhile: nothing of it is for the first one.
+  const std::string pods =
+      ClaimPod("p", "resourceClaimTemplateName: t", "example.com/nic: 1");
+  node_.Publish(objects + pods + GpuPod("q", 1));
+  ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+  node_.Publish(objects + pods);
+  ASSERT_TRUE(node_.WaitUntilGone("q"));
+  ASSERT_TRUE(WaitUntilFree());
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));
+}
+
+/// The reservation is on disk, and the pod waits for something else by then.
+TEST_F(LocalClaimsTest, AReservationWhoseWriteFailedIsFreeAgain) {
+  node_.options.retries.first = std::chrono::hours(1);
+  node_.options.retries.last = std::chrono::hours(1);
+  node_.Start();
+  const auto pod = [](const std::string& name) {
+    return DevicePod(name, {{"example.com/nic", 1}}, "  nodeName: node-1\n");
+  };
+  node_.Publish(pod("p"));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  node_.store.FailReopen(true);
+  node_.store.FailNext(SharedStore::Failure::kWritten);
+  node_.plugins.Serve("example.com/nic", 1);
+  ASSERT_TRUE(node_.WaitUntil("the ledger is closed", [&] {
+    return !node_.manager().View()->Node().ledger_error.empty();
+  }));
+  EXPECT_THAT(node_.store.Load().device_holders, SizeIs(1));
+  node_.store.FailReopen(false);
+  node_.Publish(pod("p") + pod("q"));
+  EXPECT_TRUE(node_.WaitFor("q", PodState::kReady));
+}
+
 TEST_F(LocalClaimsTest, DevicesOfADriverThatIsNotThereAreNotGiven) {
   node_.drivers.Deregister(kDriver);
   node_.Start();
