@@ -24,6 +24,7 @@
 #include "control/provide.h"
 #include "device/pod_needs.h"
 #include "manager/manager.h"
+#include "model/allocation_manifests.h"
 #include "model/objects.h"
 #include "support/fake_plugins.h"
 #include "support/random_lives.h"
@@ -35,73 +36,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kNames = 8;  ///< Of pods.
-constexpr int kMostGpus = 4;
 constexpr int kNics = 2;
 constexpr char kNic[] = "example.com/nic";
-/// Class `N` has the devices of driver `N.example.com`, which class `any` has
-/// all of.
-const std::vector<std::string> kPublishers = {"a", "b"};
-const std::vector<std::string> kClasses = {"a", "b", "any"};
-/// Claims that pods share.
-const std::vector<std::string> kShared = {"s0", "s1"};
-
-std::string DriverName(const std::string& name) {
-  return name + ".example.com";
-}
-
-std::string ClassText(const std::string& name) {
-  const std::string selector =
-      name == "any" ? "true"
-                    : fmt::format("device.driver == \"{}\"", DriverName(name));
-  return fmt::format(
-      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {{name: "
-      "{0}}}\nspec: {{extendedResourceName: example.com/{0}, selectors: "
-      "[{{cel: {{expression: '{1}'}}}}]}}\n",
-      name, selector);
-}
-
-std::string RequestText(const std::string& device_class, int count) {
-  return fmt::format(
-      "{{devices: {{requests: [{{name: r, exactly: {{deviceClassName: {}, "
-      "count: {}}}}}]}}}}",
-      device_class, count);
-}
-
-/// The template of this name wants two devices of `any`, the others one of
-/// their class.
-std::string TemplateText(const std::string& name) {
-  return fmt::format(
-      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: "
-      "{{name: {}}}\nspec: {{spec: {}}}\n",
-      name, RequestText(name, name == "any" ? 2 : 1));
-}
-
-std::string SharedClaimText(const std::string& name, int incarnation) {
-  return fmt::format(
-      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: "
-      "{0}, uid: {0}-{1}}}\nspec: {2}\n",
-      name, incarnation, RequestText(name == "s0" ? "a" : "any", 1));
-}
-
-/// What a driver publishes.
-struct Pool {
-  int generation = 1;
-  int devices = kMostGpus;
-  bool complete = true;
-};
-
-std::string SliceText(const std::string& driver, const Pool& pool) {
-  std::vector<std::string> devices;
-  for (int i = 0; i < pool.devices; ++i) {
-    devices.push_back(fmt::format("{{name: gpu-{}}}", i));
-  }
-  return fmt::format(
-      "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: "
-      "{0}}}\nspec:\n  driver: {0}\n  nodeName: node-1\n  pool: {{name: p, "
-      "generation: {1}, resourceSliceCount: {2}}}\n  devices: [{3}]\n",
-      DriverName(driver), pool.generation, pool.complete ? 1 : 2,
-      fmt::join(devices, ", "));
-}
 
 /// What happened in all lives.
 struct Counts : MetricsSink {
@@ -354,40 +290,19 @@ class AllocationLife {
     return InternalError("no");
   }
 
-  /// A document that was there before is the same object again.
-  const ObjectSnapshot& Parsed(const std::string& text) {
-    auto& parsed = documents_[text];
-    if (parsed == nullptr) {
-      parsed = std::make_unique<ObjectSnapshot>(SnapshotOf(text));
-    }
-    return *parsed;
-  }
-
-  template <typename Objects>
-  static void AddAll(const Objects& from, Objects* to) {
-    for (const auto& [name, object] : from) to->insert_or_assign(name, object);
-  }
-
-  void Add(const std::string& text, ObjectSnapshot* objects) {
-    const ObjectSnapshot& parsed = Parsed(text);
-    AddAll(parsed.pods, &objects->pods);
-    AddAll(parsed.claims, &objects->claims);
-    AddAll(parsed.claim_templates, &objects->claim_templates);
-    AddAll(parsed.device_classes, &objects->device_classes);
-    AddAll(parsed.resource_slices, &objects->resource_slices);
-  }
-
   void Publish() {
     ObjectSnapshot objects;
-    for (const std::string& name : kClasses) Add(TemplateText(name), &objects);
-    for (const std::string& name : classes_) Add(ClassText(name), &objects);
+    for (const std::string& name : kClasses)
+      manifests_.Add(TemplateText(name), &objects);
+    for (const std::string& name : classes_)
+      manifests_.Add(ClassText(name), &objects);
     for (const auto& [driver, pool] : pools_) {
-      Add(SliceText(driver, pool), &objects);
+      manifests_.Add(SliceText(driver, pool), &objects);
     }
     for (const auto& [name, incarnation] : shared_) {
-      Add(SharedClaimText(name, incarnation), &objects);
+      manifests_.Add(SharedClaimText(name, incarnation), &objects);
     }
-    for (const auto& [name, text] : pods_) Add(text, &objects);
+    for (const auto& [name, text] : pods_) manifests_.Add(text, &objects);
     objects.complete = true;
     source_.Publish(objects);
   }
@@ -606,7 +521,7 @@ class AllocationLife {
   std::map<std::string, Pool> pools_;        ///< By driver.
   std::set<std::string> classes_;
   std::map<std::string, int> shared_;  ///< Claims, and which incarnation.
-  std::map<std::string, std::unique_ptr<ObjectSnapshot>> documents_;
+  ReadManifests manifests_;
   bool has_plugin_ = false;
   std::set<std::string> seen_ready_;
   std::set<std::string> allocated_;
