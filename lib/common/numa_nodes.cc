@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <string>
 #include <system_error>
 
@@ -41,13 +40,6 @@ std::optional<std::vector<std::int64_t>> ParseNumberList(std::string_view text,
     for (std::int64_t n = *first; n <= *last; ++n) numbers.push_back(n);
   }
   return numbers;
-}
-
-std::vector<std::int64_t> KernelNumaNodes() {
-  std::ifstream file("/sys/devices/system/node/online");
-  std::string line;
-  std::getline(file, line);
-  return ParseNumberList(line).value_or(std::vector<std::int64_t>());
 }
 
 }  // namespace devmgr

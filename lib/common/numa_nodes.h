@@ -14,7 +14,4 @@ namespace devmgr {
 std::optional<std::vector<std::int64_t>> ParseNumberList(
     std::string_view text, std::size_t most = 4096);
 
-/// NUMA nodes of this machine, ascending; empty when the kernel does not tell.
-std::vector<std::int64_t> KernelNumaNodes();
-
 }  // namespace devmgr

@@ -72,53 +72,6 @@ absl::Status SetOption(std::string_view name, std::string_view value,
 
 }  // namespace
 
-std::string_view PolicyName(Policy policy) {
-  switch (policy) {
-    case Policy::kNone:
-      return "none";
-    case Policy::kBestEffort:
-      return "best-effort";
-    case Policy::kRestricted:
-      return "restricted";
-    case Policy::kSingleNumaNode:
-      return "single-numa-node";
-  }
-  return "";
-}
-
-std::string_view ScopeName(Scope scope) {
-  return scope == Scope::kPod ? "pod" : "container";
-}
-
-absl::StatusOr<Options> ParseOptions(
-    std::string_view policy, std::string_view scope,
-    const std::map<std::string, std::string>& options) {
-  Options parsed;
-  if (!policy.empty()) {
-    const auto* found =
-        std::find_if(kPolicies.begin(), kPolicies.end(),
-                     [&](Policy known) { return PolicyName(known) == policy; });
-    if (found == kPolicies.end()) {
-      return InvalidArgumentError("unknown policy: {}", Quoted(policy));
-    }
-    parsed.policy = *found;
-  }
-  if (parsed.policy == Policy::kNone) return parsed;
-  if (!scope.empty()) {
-    const auto* found =
-        std::find_if(kScopes.begin(), kScopes.end(),
-                     [&](Scope known) { return ScopeName(known) == scope; });
-    if (found == kScopes.end()) {
-      return InvalidArgumentError("unknown scope: {}", Quoted(scope));
-    }
-    parsed.scope = *found;
-  }
-  for (const auto& [name, value] : options) {
-    DEVMGR_RETURN_IF_ERROR(SetOption(name, value, parsed));
-  }
-  return parsed;
-}
-
 absl::Status CheckNodeCount(const Options& options, std::int64_t nodes) {
   if (options.policy == Policy::kNone || nodes <= options.max_numa_nodes) {
     return absl::OkStatus();
@@ -131,3 +84,56 @@ absl::Status CheckNodeCount(const Options& options, std::int64_t nodes) {
 }
 
 }  // namespace devmgr::topology
+
+namespace devmgr {
+
+std::string_view TopologyPolicyName(TopologyPolicy policy) {
+  switch (policy) {
+    case TopologyPolicy::kNone:
+      return "none";
+    case TopologyPolicy::kBestEffort:
+      return "best-effort";
+    case TopologyPolicy::kRestricted:
+      return "restricted";
+    case TopologyPolicy::kSingleNumaNode:
+      return "single-numa-node";
+  }
+  return "";
+}
+
+std::string_view TopologyScopeName(TopologyScope scope) {
+  return scope == TopologyScope::kPod ? "pod" : "container";
+}
+
+absl::StatusOr<TopologyOptions> ParseTopologyOptions(
+    std::string_view policy, std::string_view scope,
+    const std::map<std::string, std::string>& options) {
+  TopologyOptions parsed;
+  if (!policy.empty()) {
+    const auto* found =
+        std::find_if(topology::kPolicies.begin(), topology::kPolicies.end(),
+                     [&](TopologyPolicy known) {
+                       return TopologyPolicyName(known) == policy;
+                     });
+    if (found == topology::kPolicies.end()) {
+      return InvalidArgumentError("unknown policy: {}", api::Quoted(policy));
+    }
+    parsed.policy = *found;
+  }
+  if (parsed.policy == TopologyPolicy::kNone) return parsed;
+  if (!scope.empty()) {
+    const auto* found = std::find_if(
+        topology::kScopes.begin(), topology::kScopes.end(),
+        [&](TopologyScope known) { return TopologyScopeName(known) == scope; });
+    if (found == topology::kScopes.end()) {
+      return InvalidArgumentError("unknown scope: {}", api::Quoted(scope));
+    }
+    parsed.scope = *found;
+  }
+  for (const auto& [name, value] : options) {
+    DEVMGR_RETURN_IF_ERROR(topology::SetOption(name, value, parsed));
+  }
+  return parsed;
+}
+
+}  // namespace devmgr

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator says of NUMA alignment, in the words of the kubelet's
-// configuration: topologyManagerPolicy, topologyManagerScope and
-// topologyManagerPolicyOptions.
+// What an operator says of NUMA alignment (devmgr/topology.h), under the short
+// names that this room uses, and the limit of nodes.
 #pragma once
 
 #include <absl/status/status.h>
@@ -16,43 +15,21 @@
 
 namespace devmgr::topology {
 
-enum class Policy {
-  kNone,            ///< No hints are asked for; all is admitted.
-  kBestEffort,      ///< The best hint counts; all is admitted.
-  kRestricted,      ///< Admits only what has a preferred hint.
-  kSingleNumaNode,  ///< Admits only what fits on one node.
-};
-/// As configuration has it: `single-numa-node`.
-std::string_view PolicyName(Policy policy);
+using Policy = TopologyPolicy;
+using Scope = TopologyScope;
+using Options = TopologyOptions;
 
-enum class Scope {
-  kContainer,  ///< One hint per container.
-  kPod,        ///< One hint for all containers of a pod.
-};
-std::string_view ScopeName(Scope scope);
-
-/// The kubelet's default for `max-allowable-numa-nodes`, and the least value
-/// that it may have.
-inline constexpr std::int64_t kDefaultMaxNumaNodes = 8;
-
-struct Options {
-  Policy policy = Policy::kNone;
-  Scope scope = Scope::kContainer;
-  /// Among masks of one size the one with the least average distance is best.
-  /// Without effect under kSingleNumaNode.
-  bool prefer_closest = false;
-  std::int64_t max_numa_nodes = kDefaultMaxNumaNodes;
-  friend bool operator==(const Options&, const Options&) = default;
-};
-
-/// Reads what is configured. An empty policy is `none`, an empty scope
-/// `container`. Under `none` scope and options are not looked at, as at the
-/// kubelet.
-///   InvalidArgument   policy, scope or an option is unknown, or the value of
-///                     an option is none; the message quotes it
-absl::StatusOr<Options> ParseOptions(
+inline std::string_view PolicyName(Policy policy) {
+  return TopologyPolicyName(policy);
+}
+inline std::string_view ScopeName(Scope scope) {
+  return TopologyScopeName(scope);
+}
+inline absl::StatusOr<Options> ParseOptions(
     std::string_view policy, std::string_view scope,
-    const std::map<std::string, std::string>& options);
+    const std::map<std::string, std::string>& options) {
+  return ParseTopologyOptions(policy, scope, options);
+}
 
 /// Whether a machine with so many NUMA nodes is within the limit of `options`.
 ///   FailedPrecondition   it has more; the message has both numbers

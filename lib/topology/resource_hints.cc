@@ -61,7 +61,8 @@ Hints HintsOf(const Inventory& inventory, const ReservationTable& reservations,
     if (!has.empty()) continue;
     if (request.reusable.contains(known.device.id)) {
       ++group.reusable;
-    } else if (known.Usable() && !held.contains(known.device.id)) {
+    } else if (known.Usable() && !held.contains(known.device.id) &&
+               !request.planned.contains(known.device.id)) {
       ++group.free;
     }
   }

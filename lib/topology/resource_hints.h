@@ -24,6 +24,8 @@ struct HintRequest {
   std::int64_t count = 0;
   /// Devices that earlier containers of the pod hand on; none for a whole pod.
   device::IdSet reusable = {};
+  /// Devices that earlier containers of the pod take, besides what they hold.
+  device::IdSet planned = {};
 };
 
 /// Hints of one resource. A pod or container that holds its devices already

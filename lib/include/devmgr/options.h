@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/export.h>
+#include <devmgr/topology.h>
 
 #include <chrono>
 #include <cstdint>
@@ -272,6 +273,11 @@ struct DeviceManagerOptions {
   PolicyOptions policies;
   HealthOptions health;
   HardwareOptions hardware;
+  TopologyOptions topology;
+
+  /// Where the kernel shows the machine: NUMA nodes are read below it, once.
+  /// Not /sys: a copy of it, for tests.
+  std::filesystem::path sysfs_dir = "/sys";
 
   /// Upstream's gate names. A gate governs new decisions only: what pods hold
   /// stays theirs when it is turned. On: `DRAExtendedResource`;
