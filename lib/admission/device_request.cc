@@ -40,10 +40,14 @@ WaitQueue::Place PlaceOf(const state::PodRecord* pod, std::int32_t priority,
 
 WaitQueue::Place ShortPlace(WaitQueue::Place place,
                             const std::vector<device::Shortage>& shortages) {
+  using Kind = device::Shortage::Kind;
   for (const device::Shortage& shortage : shortages) {
     place.short_of.insert(shortage.resource);
-    place.any_change = place.any_change ||
-                       shortage.kind != device::Shortage::Kind::kTooFewFree;
+    const bool others_hold =
+        shortage.kind == Kind::kTooFewFree ||
+        (shortage.kind == Kind::kNotAligned && shortage.devices.empty());
+    place.any_change = place.any_change || !others_hold;
+    place.aligned = place.aligned || shortage.kind == Kind::kNotAligned;
   }
   return place;
 }

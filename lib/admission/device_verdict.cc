@@ -12,6 +12,7 @@
 #include "common/enum_names.h"
 #include "common/peer_status.h"
 #include "common/status.h"
+#include "topology/merge.h"
 
 namespace devmgr::admission {
 namespace {
@@ -30,6 +31,8 @@ std::string_view WaitReason(Shortage::Kind kind) {
       {kTooFewFree, "NotEnoughFreeDevices"},
       {kChangedRequest, "ChangedRequest"},
       {kHeldUnhealthy, "HeldDevicesUnhealthy"},
+      {kNotAligned, kNotAlignedNow},
+      {kNeverAligned, topology::kAffinityReason},
   });
   return kReasons.Of(kind, "DevicesMissing");
 }
@@ -42,9 +45,31 @@ enum class Remedy {
   kRelease,  ///< Of a pod that has ended: waited for by every policy.
 };
 
-/// The wait, or, where the policy is not to wait (any longer), a rejection for
-/// `cause` in the kubelet's words.
-DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
+/// Reason and message of a rejection, in the kubelet's words.
+struct Rejection {
+  std::string reason;
+  std::string message;
+};
+
+Rejection FailedAllocation(std::string_view cause) {
+  return {kUnexpectedAdmissionError,
+          fmt::format("Allocate failed due to {}, which is unexpected", cause)};
+}
+
+bool IsOfAlignment(const Shortage& shortage) {
+  return shortage.kind == Shortage::Kind::kNotAligned ||
+         shortage.kind == Shortage::Kind::kNeverAligned;
+}
+
+Rejection RejectionFor(const Shortage& shortage) {
+  if (IsOfAlignment(shortage)) {
+    return {topology::kAffinityReason, topology::kAffinityText};
+  }
+  return FailedAllocation(device::KubeletShortageText(shortage));
+}
+
+/// The wait, or, where the policy is not to wait (any longer), the rejection.
+DeviceVerdict WaitOrReject(Verdict wait, Rejection rejection, Remedy remedy,
                            const DevicePolicy& policy,
                            std::chrono::milliseconds waited) {
   const bool below_scheduler = policy.authority == Authority::kScheduler;
@@ -63,20 +88,24 @@ DeviceVerdict WaitOrReject(Verdict wait, std::string_view cause, Remedy remedy,
   if (wait.reason == claim::kDeviceHeldElsewhere) {
     return {std::move(wait), std::nullopt};
   }
-  wait.reason = kUnexpectedAdmissionError;
-  wait.message =
-      fmt::format("Allocate failed due to {}, which is unexpected", cause);
+  wait.reason = std::move(rejection.reason);
+  wait.message = std::move(rejection.message);
   return {std::move(wait), std::nullopt};
 }
 
 Remedy RemedyFor(const Shortage& shortage) {
   const Shortage::Kind kind = shortage.kind;
-  if (kind == Shortage::Kind::kChangedRequest) return Remedy::kNone;
+  if (kind == Shortage::Kind::kChangedRequest ||
+      kind == Shortage::Kind::kNeverAligned) {
+    return Remedy::kNone;
+  }
   const bool plugin = kind == Shortage::Kind::kNotServed ||
                       kind == Shortage::Kind::kHeldByClaims ||
                       kind == Shortage::Kind::kHandedOver;
   if (plugin) return Remedy::kPlugin;
-  const bool ends = kind == Shortage::Kind::kTooFewFree && shortage.holders_end;
+  const bool ends = (kind == Shortage::Kind::kTooFewFree ||
+                     kind == Shortage::Kind::kNotAligned) &&
+                    shortage.holders_end;
   return ends ? Remedy::kRelease : Remedy::kOthers;
 }
 
@@ -89,8 +118,7 @@ DeviceVerdict JudgeShortage(const Shortage& shortage,
                                : std::string(WaitReason(shortage.kind)),
        device::ShortageText(shortage),
        {{WaitingFor::Kind::kResource, shortage.resource}}},
-      device::KubeletShortageText(shortage), RemedyFor(shortage), policy,
-      waited);
+      RejectionFor(shortage), RemedyFor(shortage), policy, waited);
 }
 
 }  // namespace
@@ -122,8 +150,9 @@ DeviceVerdict JudgeFailedCall(const ResourceName& resource,
                        kFailedAllocate,
                        cause,
                        {{WaitingFor::Kind::kResource, resource}}},
-                      cause, not_sent ? Remedy::kPlugin : Remedy::kOthers,
-                      policy, waited);
+                      FailedAllocation(cause),
+                      not_sent ? Remedy::kPlugin : Remedy::kOthers, policy,
+                      waited);
 }
 
 Verdict BehindVerdict(const std::string& first,

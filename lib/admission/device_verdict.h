@@ -22,6 +22,8 @@ namespace devmgr::admission {
 inline constexpr char kUnexpectedAdmissionError[] = "UnexpectedAdmissionError";
 /// A plugin was asked and did not allocate.
 inline constexpr char kFailedAllocate[] = "FailedAllocateDevices";
+/// Devices would be aligned to NUMA nodes if others did not hold some of them.
+inline constexpr char kNotAlignedNow[] = "DevicesNotAligned";
 
 struct DevicePolicy {
   Authority authority = Authority::kNode;

@@ -101,6 +101,7 @@ std::optional<PodUid> WaitQueue::FirstBefore(const PodUid& pod,
       if (!IsKeptFor(entry, now_ms)) continue;
       const auto need = entry.place.needs.find(resource);
       if (need != entry.place.needs.end()) left -= need->second;
+      if (entry.place.aligned) left = 0;
       if (left < count) return before.pod;
     }
   }
@@ -109,7 +110,7 @@ std::optional<PodUid> WaitQueue::FirstBefore(const PodUid& pod,
 
 std::vector<PodUid> WaitQueue::Turns(const std::set<ResourceName>& changed,
                                      std::int64_t now_ms, const FreeCount& free,
-                                     const PodUid& but) {
+                                     const PodUid& but, const Aligns& aligns) {
   std::set<Order> concerned;
   for (const ResourceName& resource : changed) {
     const auto line = lines_.find(resource);
@@ -133,14 +134,17 @@ std::vector<PodUid> WaitQueue::Turns(const std::set<ResourceName>& changed,
     // Those before it may keep what none of them waits for in these lines.
     const bool enough =
         asked && entry.place.takes && fits(needs) &&
-        !FirstBefore(order.pod, entry.place, now_ms, free).has_value();
+        !FirstBefore(order.pod, entry.place, now_ms, free).has_value() &&
+        (!entry.place.aligned || !aligns || aligns(order.pod));
     if (enough || (asked && IsAffected(entry.place, changed))) {
       turns.push_back(order.pod);
     }
     if (enough) entry.turn_until_ms = now_ms + options_.turn.count();
     if (!IsKeptFor(entry, now_ms)) continue;
     for (const auto& [resource, count] : needs) {
-      left.try_emplace(resource, free(resource)).first->second -= count;
+      std::int64_t& rest =
+          left.try_emplace(resource, free(resource)).first->second;
+      rest = entry.place.aligned ? 0 : rest - count;
     }
   }
   return turns;

@@ -38,6 +38,9 @@ class WaitQueue {
     std::set<ResourceName> short_of;
     /// It is judged again after any change of those, whatever is free.
     bool any_change = false;
+    /// It waits for devices on certain NUMA nodes: that enough are free does
+    /// not do, and while devices are kept for it, all that are free are.
+    bool aligned = false;
     /// False: it holds devices already, and takes none of those that are free.
     bool takes = true;
     /// For how long it may wait. Nothing: for ever.
@@ -45,6 +48,8 @@ class WaitQueue {
   };
   /// How many devices of a resource are left.
   using FreeCount = std::function<std::int64_t(const ResourceName& resource)>;
+  /// Whether a pod with an aligned place could have its devices now.
+  using Aligns = std::function<bool(const PodUid& pod)>;
 
   explicit WaitQueue(WaitQueueOptions options) : options_(options) {}
 
@@ -69,9 +74,12 @@ class WaitQueue {
 
   /// Whose turn it is after these resources changed, in order, as far as what
   /// is free goes. They are to be judged again. `but` has been just now.
+  /// `aligns` is asked about those with an aligned place of which enough is
+  /// free; null: they have their turn with that.
   std::vector<PodUid> Turns(const std::set<ResourceName>& changed,
                             std::int64_t now_ms, const FreeCount& free,
-                            const PodUid& but = {});
+                            const PodUid& but = {},
+                            const Aligns& aligns = nullptr);
 
   /// Unix time at which Due has something to say though nothing changed.
   std::optional<std::int64_t> NextDeadline() const;

@@ -40,6 +40,8 @@ struct WantedDevices {
   std::set<ResourceName> asking = {};
   bool trust_held = true;  ///< As device::PlanInput has it.
   bool judge_held = true;
+  /// NUMA nodes to prefer.
+  std::map<device::NeedKey, std::vector<std::int64_t>> masks = {};
 };
 
 /// Plans all of them; the pod's own containers get first what they have

@@ -46,6 +46,11 @@ struct Shortage {
     kTooFewFree,      ///< See `holders`.
     kChangedRequest,  ///< It holds `available` of them and wants `requested`.
     kHeldUnhealthy,   ///< What it holds does not work any more: `devices`.
+    /// NUMA alignment is refused, and would not be if `holders` and `devices`
+    /// were not in the way; see `reason`.
+    kNotAligned,
+    /// The same, whatever is free: see `reason`.
+    kNeverAligned,
   };
   Kind kind = Kind::kNotServed;
   ContainerName container;
@@ -61,7 +66,7 @@ struct Shortage {
   /// One of them has the hardware by another driver or device plugin.
   bool held_elsewhere = false;
   std::vector<DeviceId> devices;  ///< The first few.
-  std::string reason;             ///< Of an operator.
+  std::string reason;             ///< Of an operator, or of alignment.
   PodUid pod;
   // Of a container that finds too few.
   std::int64_t taken_over = 0;  ///< From init containers, beside `requested`.

@@ -73,6 +73,20 @@ std::string NotServedText(EndpointState state) {
   return "it is not served";
 }
 
+std::string NotAlignedText(const Shortage& shortage) {
+  std::string text = fmt::format(
+      "resource {}: {} aligned with all else it wants; {}: {} of {} free there",
+      Quoted(shortage.resource), RequestText(shortage), shortage.reason,
+      shortage.available, shortage.listed);
+  if (!shortage.holders.empty()) {
+    text += "; others are held by " + PodList(shortage);
+  }
+  if (!shortage.devices.empty()) {
+    text += "; not healthy: " + DeviceList(shortage);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ShortageText(const Shortage& shortage) {
@@ -113,6 +127,11 @@ std::string ShortageText(const Shortage& shortage) {
       return fmt::format(
           "resource {}: container {} holds devices that are not healthy: {}",
           resource, Quoted(shortage.container), DeviceList(shortage));
+    case Shortage::Kind::kNotAligned:
+      return NotAlignedText(shortage);
+    case Shortage::Kind::kNeverAligned:
+      return fmt::format("container {}: {}", Quoted(shortage.container),
+                         shortage.reason);
   }
   return resource;
 }
@@ -147,6 +166,9 @@ std::string KubeletShortageText(const Shortage& shortage) {
       return "previously allocated devices are no longer healthy; cannot "
              "allocate unhealthy devices " +
              resource.value;
+    case Shortage::Kind::kNotAligned:
+    case Shortage::Kind::kNeverAligned:
+      return "Resources cannot be allocated with Topology locality";
   }
   return "no healthy devices present; cannot allocate unhealthy devices " +
          resource.value;

@@ -230,5 +230,48 @@ TEST_F(WaitQueueTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
   EXPECT_EQ(FirstBefore("other", Place(2, {{kGpu, 1}})), std::nullopt);
 }
 
+// Enough free devices do not do for one that waits for certain NUMA nodes.
+TEST_F(WaitQueueTest, AnAlignedPlaceHasItsTurnWhenItsDevicesAlign) {
+  WaitQueue::Place place = Place(1, {{kGpu, 2}, {kNic, 1}});
+  place.aligned = true;
+  Enter("a", place);
+  free_ = {{kGpu, 4}, {kNic, 4}};
+  bool aligns = false;
+  int asked = 0;
+  const auto turns = [&](const ResourceName& changed) {
+    return queue_.Turns({changed}, now_, Free(), {}, [&](const PodUid& pod) {
+      EXPECT_EQ(pod.value, "a");
+      ++asked;
+      return aligns;
+    });
+  };
+  EXPECT_THAT(turns(kGpu), IsEmpty());
+  EXPECT_THAT(turns("example.com/other"), IsEmpty());
+  EXPECT_EQ(asked, 1);
+  aligns = true;
+  // Also of a resource that it does not lack: it stands in each line.
+  EXPECT_THAT(turns(kNic), ElementsAre(PodUid{"a"}));
+  // What is not free in number is not asked about.
+  Enter("a", place);
+  free_[kGpu] = 1;
+  EXPECT_THAT(turns(kGpu), IsEmpty());
+  EXPECT_EQ(asked, 2);
+}
+
+// Which devices it will need is not known by their number: all are kept.
+TEST_F(WaitQueueTest, ForAStarvedAlignedPlaceAllIsKept) {
+  WaitQueue::Place place = Place(1, {{kGpu, 2}});
+  place.aligned = true;
+  Enter("a", place);
+  free_[kGpu] = 8;
+  EXPECT_EQ(FirstBefore("b", Place(2, {{kGpu, 1}})), std::nullopt);
+  now_ += kStarved;
+  EXPECT_THAT(FirstBefore("b", Place(2, {{kGpu, 1}})),
+              Optional(std::string("a")));
+  EXPECT_EQ(FirstBefore("b", Place(2, {{kNic, 1}})), std::nullopt);
+  // One of a higher priority goes first.
+  EXPECT_EQ(FirstBefore("b", Place(2, {{kGpu, 1}}, 5)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace devmgr::admission

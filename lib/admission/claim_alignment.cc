@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/claim_alignment.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "claim/claim_names.h"
+#include "topology/claim_hints.h"
+#include "topology/provider_hints.h"
+
+namespace devmgr::admission {
+namespace {
+
+/// `request` of a container is `result`'s, or the one that it is a part of.
+bool IsOfRequest(std::string_view result, std::string_view request) {
+  return request.empty() || result == request ||
+         (result.starts_with(request) && result.size() > request.size() &&
+          result[request.size()] == '/');
+}
+
+/// Null: no slice has it (any more).
+const SliceDevice* FindPublished(const ObjectSnapshot& objects,
+                                 const DeviceRequestAllocationResult& result) {
+  const SliceDevice* newest = nullptr;
+  std::int64_t generation = 0;
+  for (const auto& [name, slice] : objects.resource_slices) {
+    if (slice->driver != result.driver || slice->pool != result.pool) continue;
+    if (newest != nullptr && slice->pool_generation <= generation) continue;
+    for (const SliceDevice& device : slice->devices) {
+      if (device.name != result.device) continue;
+      newest = &device;
+      generation = slice->pool_generation;
+    }
+  }
+  return newest;
+}
+
+topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
+                        const ObjectSnapshot& objects, NumaMask machine) {
+  std::vector<topology::ClaimDevice> devices;
+  for (const auto& result : claim.status.allocation->results) {
+    if (result.admin_access || !IsOfRequest(result.request, request)) continue;
+    topology::ClaimDevice& device = devices.emplace_back();
+    device.allocated = true;
+    if (const auto* published = FindPublished(objects, result)) {
+      device.nodes = topology::NumaNodesOf(*published);
+    }
+  }
+  return topology::HintsOfClaim(devices, 0, machine.Nodes());
+}
+
+}  // namespace
+
+std::vector<topology::ResourceHints> HintsOfClaims(
+    const Pod& pod, const ContainerName& container,
+    const ObjectSnapshot& objects, const claim::PlanOptions& options,
+    NumaMask machine) {
+  Verdict problems;  // Judged before.
+  const claim::ClaimNames names(pod, objects, options, &problems);
+  std::map<std::string, topology::ResourceHints> lists;
+  const auto add = [&](const Container& one) {
+    if (!container.empty() && one.name != container.value) return;
+    for (const ContainerClaimReference& reference : one.resources.claims) {
+      const claim::NamedClaim* named = names.ForPodClaim(reference.name);
+      if (named == nullptr) continue;
+      const auto* claim = objects.claims.Find({pod.metadata.ns, named->name});
+      if (claim == nullptr || !(*claim)->status.allocation) continue;
+      std::string shown = reference.name;
+      if (!reference.request.empty()) shown += "/" + reference.request;
+      if (lists.contains(shown)) continue;
+      lists[shown] = topology::ToResourceHints(
+          topology::kClaimProvider, shown,
+          HintsOf(**claim, reference.request, objects, machine));
+    }
+  };
+  for (const Container& one : pod.spec.init_containers) add(one);
+  for (const Container& one : pod.spec.containers) add(one);
+  std::vector<topology::ResourceHints> all;
+  for (auto& [name, list] : lists) all.push_back(std::move(list));
+  return all;
+}
+
+}  // namespace devmgr::admission
