@@ -84,6 +84,8 @@ Manager::Manager(ManagerParts parts)
       boot_id_(host_.boot_id()),
       started_(host_.now()),
       numa_nodes_(std::move(parts.numa_nodes)),
+      numa_(std::make_shared<const NumaInfo>(std::move(parts.numa))),
+      alignment_(std::move(parts.alignment)),
       recovery_(checkpoint::RecoveryInfoOf(parts.store->Recovered())),
       on_wake_(std::move(parts.on_wake)),
       on_judge_again_(std::move(parts.on_judge_again)),
@@ -178,6 +180,34 @@ std::optional<PodInfo> Manager::FindInfo(const PodUid& uid) const {
   return InfoOf(*pod);
 }
 
+pods::DeviceAdmission::Parts Manager::PartsOfAdmission() {
+  pods::DeviceAdmission::Parts admission{
+      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
+  admission.policy = {options_.policies.authority, options_.policies.profile,
+                      options_.policies.admission_wait};
+  admission.sharing = SharingNow();
+  admission.refuse_edit_conflicts =
+      options_.device_plugins.refuse_edit_conflicts;
+  admission.hardware = options_.hardware;
+  admission.look_at_hardware =
+      [this](
+          std::vector<upkeep::NodeQuestion> questions,
+          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
+        LookAtNodes(std::move(questions), done);
+      };
+  admission.queue.starvation_limit = options_.policies.starvation_limit;
+  admission.now_ms = [this] { return UnixMs(host_.now()); };
+  admission.is_ending = [this](const PodUid& pod) {
+    const state::PodRecord* record = state_.FindPod(pod);
+    return (record != nullptr &&
+            record->phase == state::PodPhase::kReleasing) ||
+           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
+  };
+  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
+  AddAlignment(&admission);
+  return admission;
+}
+
 void Manager::StartDevices(const PluginsFactory& plugins) {
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   const claim::Sharing sharing = SharingNow();
@@ -211,31 +241,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
-  pods::DeviceAdmission::Parts admission{
-      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
-  admission.policy = {options_.policies.authority, options_.policies.profile,
-                      options_.policies.admission_wait};
-  admission.sharing = sharing;
-  admission.refuse_edit_conflicts =
-      options_.device_plugins.refuse_edit_conflicts;
-  admission.hardware = options_.hardware;
-  admission.look_at_hardware =
-      [this](
-          std::vector<upkeep::NodeQuestion> questions,
-          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
-        LookAtNodes(std::move(questions), done);
-      };
-  admission.queue.starvation_limit = options_.policies.starvation_limit;
-  admission.now_ms = now_ms;
-  admission.is_ending = [this](const PodUid& pod) {
-    const state::PodRecord* record = state_.FindPod(pod);
-    return (record != nullptr &&
-            record->phase == state::PodPhase::kReleasing) ||
-           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
-  };
-  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
   device_admission_ =
-      std::make_unique<pods::DeviceAdmission>(std::move(admission));
+      std::make_unique<pods::DeviceAdmission>(PartsOfAdmission());
   device_admission_->FreeUnanswered();
   use_ = std::make_unique<ledger::ContainerUse>(state_, resolve_, boot_id_);
   specs_ = std::make_unique<upkeep::SpecKeeper>(
@@ -275,6 +282,7 @@ claim::PlanOptions Manager::OptionsOfPlans() {
 void Manager::Start(const DriversFactory& drivers,
                     const PluginsFactory& plugins) {
   node_news_.OnOpened(recovery_, options_.feature_gates);
+  ReportNuma();
   const auto now_ms = [this] { return UnixMs(host_.now()); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
     executor_->Post([this, driver] {

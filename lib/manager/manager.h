@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission/aligned_plan.h"
 #include "checkpoint/ledger_store.h"
 #include "claim/published_hardware.h"
 #include "common/executor.h"
@@ -93,6 +94,9 @@ struct ManagerParts {
   PluginEndpointsFactory endpoints;  ///< Null: none can register.
   /// Of the machine, ascending; empty: not known.
   std::vector<std::int64_t> numa_nodes;
+  NumaInfo numa;  ///< The same for people, without devices.
+  /// How pods are aligned to them. Null: they are not.
+  std::shared_ptr<const admission::AlignmentRules> alignment;
   /// Where device nodes are looked at. Nothing: they are not.
   std::optional<upkeep::HardwareHost> hardware_host = std::nullopt;
   /// Where the manager lives, and where its ledger works. Null: a thread each.
@@ -102,6 +106,13 @@ struct ManagerParts {
   std::function<void(const std::vector<WaitingFor>&)> on_wake;
   std::function<void(const PodUid&)> on_judge_again;
 };
+
+/// Reads the machine's NUMA nodes below `options.sysfs_dir` into `parts`. With
+/// a policy of alignment:
+///   InvalidArgument      the nodes cannot be read; the message names the file
+///   FailedPrecondition   the options cannot be followed on this machine
+/// Without one what is wrong is noted in `parts.numa`.
+absl::Status ReadNuma(ManagerParts* parts);
 
 /// The device manager: one thread (`devmgr-main`) on which everything lives
 /// that decides the order of things, the ledger thread, and the published
@@ -206,6 +217,9 @@ class Manager final : public DeviceManager, private Maintenance {
   void Start(const DriversFactory& drivers, const PluginsFactory& plugins);
   void StartDevices(const PluginsFactory& plugins);
   resources::DeviceBook::Parts PartsOfDevices();
+  pods::DeviceAdmission::Parts PartsOfAdmission();
+  void AddAlignment(pods::DeviceAdmission::Parts* parts);
+  void ReportNuma();
   bool IsOn(Feature feature) const;
   /// What the rooms know now.
   view::Moment Now() const;
@@ -278,6 +292,8 @@ class Manager final : public DeviceManager, private Maintenance {
   const std::string boot_id_;
   const WallTime started_;
   const std::vector<std::int64_t> numa_nodes_;
+  const std::shared_ptr<const NumaInfo> numa_;
+  const std::shared_ptr<const admission::AlignmentRules> alignment_;
   const RecoveryInfo recovery_;
   const std::function<void(const std::vector<WaitingFor>&)> on_wake_;
   const std::function<void(const PodUid&)> on_judge_again_;

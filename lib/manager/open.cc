@@ -18,7 +18,6 @@
 #include "api/names.h"
 #include "checkpoint/ledger_store.h"
 #include "common/boot_id.h"
-#include "common/numa_nodes.h"
 #include "common/status.h"
 #include "dra/api_version.h"
 #include "manager/manager.h"
@@ -62,6 +61,11 @@ absl::Status CheckOptions(const DeviceManagerOptions& options) {
   if (options.health.healthy_for.count() < 0) {
     add(fmt::format("health.healthy_for must not be negative, as {} ms is",
                     options.health.healthy_for.count()));
+  }
+  if (options.topology.max_numa_nodes < kDefaultMaxNumaNodes) {
+    add(fmt::format(
+        "topology.max_numa_nodes must not be less than {}, as {} is",
+        kDefaultMaxNumaNodes, options.topology.max_numa_nodes));
   }
   if (options.max_events == 0) add("max_events must be positive");
   for (const auto& [name, duration] :
@@ -145,6 +149,8 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   DEVMGR_RETURN_IF_ERROR(FillHost(&host));
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(options.plugin_registry_dir));
   manager::ManagerParts parts;
+  parts.options = options;
+  DEVMGR_RETURN_IF_ERROR(manager::ReadNuma(&parts));
   DEVMGR_ASSIGN_OR_RETURN(parts.store, OpenStore(options, host));
   if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
     parts.state = *std::move(pods);
@@ -152,11 +158,9 @@ absl::StatusOr<std::unique_ptr<DeviceManager>> DeviceManager::Open(
   } else {
     DEVMGR_ASSIGN_OR_RETURN(parts.state, parts.store->Load());
   }
-  parts.numa_nodes = KernelNumaNodes();
   parts.hardware_host = upkeep::SystemHardwareHost();
   auto runtime = rpc::Runtime::Start();
   if (!runtime.ok()) return runtime.status();
-  parts.options = options;
   parts.host = host;
   auto peers =
       std::make_shared<node::NodePeers>(*std::move(runtime), options, host);

@@ -103,6 +103,7 @@ simulation::NodeMoment Manager::MomentNow() const {
   now.node_name = options_.node_name;
   now.boot_id = boot_id_;
   now.numa_nodes = numa_nodes_;
+  now.alignment = alignment_;
   now.allocates = local_claims_ != nullptr;
   now.feature_gates = options_.feature_gates;
   now.plan_options = plan_options_;

@@ -25,6 +25,8 @@ view::Moment Manager::Now() const {
   now.resources = devices_->known();
   now.health = dra_health_->known();
   now.steady_ms = dra_health_->SteadyMs();
+  now.numa = numa_;
+  now.alignments = device_admission_->alignments();
   return now;
 }
 

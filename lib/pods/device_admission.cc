@@ -45,11 +45,11 @@ void DeviceAdmission::Start(OperationId id, DeviceRequest request, Done done) {
 
 bool DeviceAdmission::WouldAdmit(const DeviceRequest& request) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  if (request.needs.empty()) return true;
-  const device::PodPlan plan =
-      parts_.devices.Plan(request.pod.uid, request.needs, {},
-                          request.trust_held, request.judge_held);
-  if (!plan.shortages.empty()) return false;
+  if (request.needs.empty() && (request.object == nullptr || !JudgesAll())) {
+    return true;
+  }
+  const auto aligned = Aligned(request, {});
+  if (!aligned.ok() || !aligned->plan.shortages.empty()) return false;
   Operation operation;
   operation.request = request;
   const admission::WaitQueue::Place place = PlaceOf(operation);
@@ -150,9 +150,8 @@ void DeviceAdmission::Plan(const Shared& operation) {
 
 void DeviceAdmission::PlanNow(const Shared& operation) {
   const DeviceRequest& request = operation->request;
-  device::PodPlan plan = parts_.devices.Plan(
-      request.pod.uid, request.needs, operation->preferences,
-      request.trust_held, request.judge_held);
+  device::PodPlan plan;
+  if (!Align(operation, &plan)) return;
   if (!plan.shortages.empty()) {
     Judge(operation, std::move(plan.shortages));
     return;
@@ -430,6 +429,7 @@ void DeviceAdmission::Judge(const Shared& operation,
   admission::WaitQueue::Place place =
       admission::ShortPlace(PlaceOf(*operation), shortages);
   place.limit = judged.limit;
+  if (place.aligned) unaligned_[pod] = operation->request;
   EnterLine(pod, std::move(place));
   Finish(operation, judged.verdict);
 }
@@ -455,9 +455,11 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
 void DeviceAdmission::FailedCall(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
-  const admission::DeviceVerdict judged =
+  admission::DeviceVerdict judged =
       admission::JudgeFailedCall(operation->failed_resource, operation->failure,
                                  parts_.policy, queue_.WaitedFor(pod, now));
+  // Of an embedder's hints it waits for no resource.
+  if (operation->failed_resource.empty()) judged.verdict.waiting_for.clear();
   // It does not stand in line: it comes again by itself.
   admission::WaitQueue::Place place = PlaceOf(*operation);
   place.limit = judged.limit;
@@ -496,6 +498,7 @@ void DeviceAdmission::OnCommitted(const ledger::Changes& changes) {
     for (const ResourceName& resource : claimed.given_up) OnResource(resource);
   }
   for (const auto& [name, passage] : changes.resources) OnResource(name);
+  DropAlignments(changes);
 }
 
 void DeviceAdmission::OnResource(const ResourceName& resource) {
@@ -505,6 +508,7 @@ void DeviceAdmission::OnResource(const ResourceName& resource) {
 
 void DeviceAdmission::Forget(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
+  unaligned_.erase(pod);
   const std::set<ResourceName> resources = queue_.Leave(pod);
   if (!resources.empty()) GiveTurns(resources);
 }
@@ -512,7 +516,7 @@ void DeviceAdmission::Forget(const PodUid& pod) {
 void DeviceAdmission::GiveTurns(const std::set<ResourceName>& resources,
                                 const PodUid& but) {
   const std::vector<PodUid> turns =
-      queue_.Turns(resources, parts_.now_ms(), FreeCount(), but);
+      queue_.Turns(resources, parts_.now_ms(), FreeCount(), but, AlignsNow());
   if (turns.empty()) return;
   ArmTimer();
   for (const PodUid& pod : turns) parts_.judge_again(pod);

@@ -5,7 +5,10 @@
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/metrics.h>
+#include <devmgr/persistent_map.h>
+#include <devmgr/topology.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "admission/aligned_plan.h"
 #include "admission/device_verdict.h"
 #include "admission/wait_queue.h"
 #include "claim/device_booking.h"
@@ -44,6 +48,8 @@ struct DeviceRequest {
   bool judge_held = true;
   /// Of a pod that has no claims: it is Ready with the plugins' answers.
   std::optional<claim::WithoutClaims> without_claims = std::nullopt;
+  /// For hints of its claims and of providers; null: the ledger settles it.
+  std::shared_ptr<const Pod> object = nullptr;
 };
 
 /// The pod transaction of device plugins: plan all devices of the pod, ask the
@@ -76,6 +82,13 @@ class DeviceAdmission {
     std::function<bool(const PodUid&)> is_ending;
     /// This pod should be admitted again.
     std::function<void(const PodUid&)> judge_again;
+    /// How pods are aligned to NUMA nodes. Null: they are not.
+    std::shared_ptr<const admission::AlignmentRules> alignment = nullptr;
+    std::vector<const TopologyHintProvider*> hint_providers = {};
+    /// Hints of a container's claims, or of the pod's. Null: there are none.
+    std::function<std::vector<topology::ResourceHints>(const Pod&,
+                                                       const ContainerName&)>
+        claim_hints = nullptr;
   };
   explicit DeviceAdmission(Parts parts);
   ~DeviceAdmission();
@@ -89,6 +102,19 @@ class DeviceAdmission {
   /// `waiting_for` changes.
   using Done = std::function<void(absl::StatusOr<Verdict>,
                                   std::vector<WaitingFor> waiting_for)>;
+
+  /// Pods that want no devices are to be judged, too, by what embedders have.
+  bool JudgesAll() const {
+    return IsAligning() && !parts_.hint_providers.empty();
+  }
+  bool IsAligning() const {
+    return parts_.alignment != nullptr && parts_.alignment->IsOn();
+  }
+  /// What the hints of pods came to when they were judged last.
+  const PersistentMap<PodUid, std::shared_ptr<const PodAlignmentInfo>>&
+  alignments() const {
+    return alignments_;
+  }
 
   /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
@@ -129,6 +155,7 @@ class DeviceAdmission {
     claim::AllocateAnswers answers;
     claim::HardwareByNeed hardware;  ///< Which the answers are.
     int clashes = 0;          ///< How often another pod had that hardware.
+    bool counted = false;     ///< Its alignment, by the metrics.
     std::size_t missing = 0;  ///< Answers still under way.
     /// The first one of a plugin, and whose.
     absl::Status failure;
@@ -145,6 +172,21 @@ class DeviceAdmission {
   void EndEarly(const Shared& operation);
   void Plan(const Shared& operation);
   void PlanNow(const Shared& operation);
+  /// The devices by the hints of all that the pod wants.
+  absl::StatusOr<admission::AlignedPlan> Aligned(
+      const DeviceRequest& request,
+      const std::map<device::NeedKey, std::vector<DeviceId>>& preferences)
+      const;
+  /// The same for an operation: shown and counted. False: it has ended with
+  /// that.
+  bool Align(const Shared& operation, device::PodPlan* plan);
+  void CountAlignment(Operation& operation,
+                      const absl::StatusOr<admission::AlignedPlan>& aligned,
+                      std::chrono::nanoseconds took);
+  /// Whether a pod that waits for aligned devices could have them now. Pods
+  /// that want the same are looked at once. Valid until the next change.
+  admission::WaitQueue::Aligns AlignsNow() const;
+  void DropAlignments(const ledger::Changes& changes);
   void Ask(const Shared& operation,
            const std::vector<device::PreferenceQuestion>& questions);
   /// Whether a plugin would refuse its call unsent. Then the operation has
@@ -210,6 +252,9 @@ class DeviceAdmission {
   const Parts parts_;
   admission::WaitQueue queue_;
   std::map<PodUid, Shared> operations_;
+  PersistentMap<PodUid, std::shared_ptr<const PodAlignmentInfo>> alignments_;
+  /// Pods that wait for aligned devices.
+  std::map<PodUid, DeviceRequest> unaligned_;
   TimerId timer_ = 0;
   bool stopped_ = false;
 };

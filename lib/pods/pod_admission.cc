@@ -212,6 +212,9 @@ DeviceRequest PodLifecycle::RequestOf(
   DeviceRequest request{
       identity, pod.spec.priority,
       admission::WithoutGivenBack(std::move(needs), record, parts_.boot_id)};
+  if (parts_.devices.IsAligning()) {
+    request.object = std::make_shared<const Pod>(pod);
+  }
   if (judgement.plan.claims.empty()) {
     request.without_claims = {judgement.plan.needs, parts_.boot_id};
   }
@@ -228,7 +231,9 @@ DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
 
 void PodLifecycle::AdmitDevices(OperationId id, DeviceRequest request,
                                 DeviceManager::AdmitDone done) {
-  if (request.needs.empty()) return done(Verdict{});
+  const bool is_judged =
+      request.object != nullptr && parts_.devices.JudgesAll();
+  if (request.needs.empty() && !is_judged) return done(Verdict{});
   const claim::PodIdentity pod = request.pod;
   parts_.devices.Start(id, std::move(request),
                        [this, id, pod, done = std::move(done)](

@@ -203,7 +203,7 @@ device::EndpointState DeviceBook::StateOf(const ResourceName& resource) const {
                                          : device::EndpointState::kUnknown;
 }
 
-device::PodPlan DeviceBook::Plan(
+claim::WantedDevices DeviceBook::Wanted(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
     bool trust_held, bool judge_held) const {
@@ -215,7 +215,7 @@ device::PodPlan DeviceBook::Plan(
       wanted.asking.insert(need.resource);
     }
   }
-  return claim::PlanDevices(Devices(), wanted);
+  return wanted;
 }
 
 plugin::PluginOptions DeviceBook::OptionsOf(

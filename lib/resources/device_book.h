@@ -108,8 +108,12 @@ class DeviceBook final : public plugin::PluginListener {
 
   device::EndpointState StateOf(const ResourceName& resource) const;
 
-  /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
-  device::PodPlan Plan(
+  /// What a plan of a pod's devices is made of; `preferences` are the plugins'
+  /// answers so far. Valid until the next change.
+  claim::PluginDevices Devices() const {
+    return {parts_.state, inventories_, reservations_, parts_.sharing};
+  }
+  claim::WantedDevices Wanted(
       const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
       const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
       bool trust_held, bool judge_held) const;
@@ -183,9 +187,6 @@ class DeviceBook final : public plugin::PluginListener {
   /// Those that have these devices, as far as they are free.
   void AddForeignOf(const device::FreedDevices& devices);
   void DropForeignOf(const device::Reservation& wanted);
-  claim::PluginDevices Devices() const {
-    return {parts_.state, inventories_, reservations_, parts_.sharing};
-  }
   /// Of devices, those that are not held.
   std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
   /// A device of a plugin.

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "admission/aligned_plan.h"
 #include "admission/device_verdict.h"
 #include "admission/wait_queue.h"
 #include "claim/device_plan.h"
@@ -52,7 +54,9 @@ struct NodeMoment {
   std::string node_name;
   std::string boot_id;
   std::vector<std::int64_t> numa_nodes;  ///< Ascending; empty: not known.
-  bool allocates = false;                ///< This node allocates claims.
+  /// How pods are aligned to them. Null: they are not.
+  std::shared_ptr<const admission::AlignmentRules> alignment;
+  bool allocates = false;  ///< This node allocates claims.
   std::map<std::string, bool> feature_gates;
   control::QuotaRule quota_rule = control::QuotaRule::kStrict;
   /// But for `why_not_served` and `hardware_of`.

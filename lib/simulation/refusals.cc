@@ -80,6 +80,9 @@ RefusedDevice DeviceOf(const device::Shortage& shortage,
   } else if (holder != nullptr && holder->pod != pod) {
     shown.reason = holders.of_this_run.contains(holder->pod) ? kTaken : kBusy;
     shown.detail = "pod " + holders.node.NameOf(holder->pod);
+  } else if (shortage.kind == kNotAligned || shortage.kind == kNeverAligned) {
+    shown.reason = "numa";
+    shown.detail = shortage.reason;
   }
   return shown;
 }

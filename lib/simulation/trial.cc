@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "admission/aligned_plan.h"
 #include "admission/changed_request.h"
+#include "admission/claim_alignment.h"
 #include "admission/device_request.h"
 #include "admission/device_verdict.h"
 #include "api/names.h"
@@ -200,8 +202,7 @@ class Trials::One {
   /// False: there are none for it now.
   bool PlanDevices(device::PodPlan* plan) {
     node_.HoldElsewhere(outlook_.state);
-    *plan = claim::PlanDevices(
-        node_.Devices(), {Uid(), needs_.needs, {}, {}, needs_.trust_held});
+    *plan = PlanNow();
     admission::WaitQueue::Place place = admission::PlaceOf(
         Record(), pod_.spec.priority, needs_.needs, moment_.now_ms);
     if (!plan->shortages.empty()) {
@@ -219,6 +220,26 @@ class Trials::One {
           planned.resource.value, planned.container.value));
     }
     return true;
+  }
+
+  /// Aligned by the hints of device plugins and claims: those of an embedder
+  /// are known on the manager's thread only.
+  device::PodPlan PlanNow() const {
+    const claim::WantedDevices wanted{
+        Uid(), needs_.needs, {}, {}, needs_.trust_held};
+    if (moment_.alignment == nullptr) {
+      return claim::PlanDevices(node_.Devices(), wanted);
+    }
+    admission::AlignmentInput input{*moment_.alignment,
+                                    admission::ContainersOf(pod_)};
+    input.claims = [this](const ContainerName& container) {
+      return admission::HintsOfClaims(pod_, container, outlook_.objects,
+                                      moment_.plan_options,
+                                      moment_.alignment->machine.nodes);
+    };
+    auto aligned = admission::PlanAligned(node_.Devices(), wanted, input);
+    // Only providers fail, and there are none.
+    return aligned.ok() ? std::move(aligned->plan) : device::PodPlan();
   }
 
   /// The plan takes only what the pod's own containers have already.

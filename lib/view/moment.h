@@ -9,6 +9,7 @@
 #include <devmgr/host.h>
 #include <devmgr/persistent_map.h>
 #include <devmgr/status_types.h>
+#include <devmgr/topology.h>
 
 #include <cstdint>
 #include <memory>
@@ -101,6 +102,10 @@ struct Moment {
   Resources resources;
   DriversHealth health;
   std::int64_t steady_ms = 0;  ///< The moment, by the clock of leases.
+  /// The machine's NUMA nodes, without devices; null: not known.
+  std::shared_ptr<const NumaInfo> numa;
+  /// What the hints of pods came to.
+  PersistentMap<PodUid, std::shared_ptr<const PodAlignmentInfo>> alignments;
 };
 
 }  // namespace devmgr::view

@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "state/views.h"
 #include "view/device_views.h"
+#include "view/numa_views.h"
 #include "view/pod_resources.h"
 #include "view/pod_views.h"
 #include "view/slice_views.h"
@@ -194,6 +195,18 @@ class MomentView final : public NodeView {
 
   std::vector<ResourceDevices> AllocatableDevices() const override {
     return AllocatableOf(moment_);
+  }
+
+  NumaInfo Numa() const override { return NumaOf(moment_); }
+
+  absl::StatusOr<PodAlignmentInfo> AlignmentOf(
+      const PodUid& pod) const override {
+    const auto* alignment = moment_.alignments.Find(pod);
+    if (alignment != nullptr) return **alignment;
+    return NotFoundError(
+        "pod with UID '{}' was not judged by NUMA alignment since this process "
+        "began",
+        pod.value);
   }
 
  private:

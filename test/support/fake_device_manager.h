@@ -40,6 +40,8 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<ResourceInfo> resources;
     std::vector<DeviceClassInfo> classes;
     std::vector<SliceInfo> slices;
+    NumaInfo numa;
+    std::map<PodUid, PodAlignmentInfo> alignments;
     std::vector<RuntimeInfo> runtimes;
     std::vector<ForeignHolderInfo> holders;
     std::vector<RuntimeReport> reports;  ///< That were taken.
@@ -269,6 +271,13 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     }
     std::vector<ResourceDevices> AllocatableDevices() const override {
       return world_.allocatable;
+    }
+    NumaInfo Numa() const override { return world_.numa; }
+    absl::StatusOr<PodAlignmentInfo> AlignmentOf(
+        const PodUid& pod) const override {
+      const auto found = world_.alignments.find(pod);
+      if (found != world_.alignments.end()) return found->second;
+      return absl::NotFoundError("not judged by alignment");
     }
 
    private:

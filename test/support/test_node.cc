@@ -217,6 +217,14 @@ class TestNode::CountedMetrics final : public MetricsSink {
   void OnTaintEviction(std::chrono::nanoseconds late) override {
     other_->OnTaintEviction(late);
   }
+  void OnTopologyAdmission(std::chrono::nanoseconds took,
+                           bool refused) override {
+    other_->OnTopologyAdmission(took, refused);
+  }
+  void OnAlignedContainers(bool pod_scope, bool aligned,
+                           std::size_t containers) override {
+    other_->OnAlignedContainers(pod_scope, aligned, containers);
+  }
   void OnLedgerWriteFailed() override { other_->OnLedgerWriteFailed(); }
 
  private:
@@ -249,6 +257,12 @@ void TestNode::Start(bool with_actuator) {
   parts.host.metrics = counted_.get();
   parts.host.runtime = runtime;
   parts.host.object_sink = object_sink;
+  parts.host.topology_providers = topology_providers;
+  if (!sysfs_dir.empty()) {
+    parts.options.sysfs_dir = sysfs_dir;
+    const absl::Status read = manager::ReadNuma(&parts);
+    ASSERT_TRUE(read.ok()) << read;
+  }
   parts.store = open_store();
   if (auto pods = parts.store->PodsFirst(); pods.has_value()) {
     parts.state = *std::move(pods);

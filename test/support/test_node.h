@@ -6,10 +6,12 @@
 
 #include <devmgr/device_manager.h>
 #include <devmgr/host.h>
+#include <devmgr/topology.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -122,7 +124,10 @@ class TestNode {
   std::function<void(const PodUid&)> on_judge_again;
   std::function<void(const PodAction&)> act_on_pod;  ///< Of the host.
   MetricsSink* metrics = nullptr;
-  RuntimeSource* runtime = nullptr;               ///< Of the host.
+  RuntimeSource* runtime = nullptr;  ///< Of the host.
+  /// A copy of /sys; empty: the machine's NUMA nodes are not known.
+  std::filesystem::path sysfs_dir;
+  std::vector<const TopologyHintProvider*> topology_providers;  ///< The same.
   ObjectSink* object_sink = nullptr;              ///< Of the host.
   std::vector<DeviceManagerObserver*> observers;  ///< Of the host.
   std::string boot_id = "boot-1";

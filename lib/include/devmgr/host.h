@@ -27,6 +27,7 @@ namespace devmgr {
 
 class DeviceManagerObserver;
 class RuntimeSource;
+class TopologyHintProvider;
 struct EventInfo;
 struct ReportedPodStatus;
 
@@ -304,6 +305,11 @@ struct Host {
   /// Hear of all changes, from the first one on. Borrowed: must outlive the
   /// manager.
   std::vector<DeviceManagerObserver*> observers;
+  /// Have a say in the alignment of pods to NUMA nodes, with resources that
+  /// this library does not manage (devmgr/topology.h). Borrowed: must outlive
+  /// the manager. With a policy (TopologyOptions) and any of them, pods without
+  /// devices are judged by them, too.
+  std::vector<const TopologyHintProvider*> topology_providers;
 };
 
 }  // namespace devmgr

@@ -5,6 +5,7 @@
 #include <devmgr/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -62,6 +63,16 @@ class DEVMGR_EXPORT MetricsSink {
   /// `admit`, `wait`, `reject` or `error`.
   virtual void OnJudgement(std::string_view /*event*/,
                            std::string_view /*result*/) {}
+  /// A pod that wants devices was judged by NUMA alignment, which took so long,
+  /// and was refused or not; under TopologyPolicy::kNone all are admitted. A
+  /// pod that waits is judged again for each try.
+  virtual void OnTopologyAdmission(std::chrono::nanoseconds /*took*/,
+                                   bool /*refused*/) {}
+  /// Under TopologyPolicy::kSingleNumaNode: containers, or with `pod_scope` the
+  /// containers of a pod, have their devices on one NUMA node; or they were
+  /// refused, because they could not.
+  virtual void OnAlignedContainers(bool /*pod_scope*/, bool /*aligned*/,
+                                   std::size_t /*containers*/) {}
   /// PolicyOptions::audit_wakeups has found a pod that could have been admitted
   /// and that nothing woke.
   virtual void OnMissedWakeup() {}

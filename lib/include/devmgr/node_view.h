@@ -6,6 +6,7 @@
 #include <devmgr/pod_resources.h>
 #include <devmgr/runtime_report.h>
 #include <devmgr/status_types.h>
+#include <devmgr/topology.h>
 
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,13 @@ class DEVMGR_EXPORT NodeView {
       const ObjectName& pod) const = 0;
   /// Devices of plugins that work, held or not, by resource.
   virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
+  /// The NUMA nodes of the machine, and which devices are on them.
+  virtual NumaInfo Numa() const = 0;
+  /// What the pod's hints came to when it was judged last. Known while the
+  /// pod is, and not over a restart: what a pod holds is not aligned anew.
+  ///   NotFound  the pod was not judged by alignment in this process
+  virtual absl::StatusOr<PodAlignmentInfo> AlignmentOf(
+      const PodUid& pod) const = 0;
 };
 
 }  // namespace devmgr
