@@ -22,6 +22,7 @@ bool IsOwner(const rpc::Caller& caller) {
 /// is not named here is for owners: a method that is new, too.
 bool IsForControlUsers(std::string_view method, const std::string& request) {
   static constexpr std::string_view kNames[] = {"BeforeContainerStart",
+                                                "Alignment",
                                                 "Claims",
                                                 "Debts",
                                                 "DeviceClasses",
@@ -31,6 +32,7 @@ bool IsForControlUsers(std::string_view method, const std::string& request) {
                                                 "ForeignHolders",
                                                 "History",
                                                 "Node",
+                                                "Numa",
                                                 "Plugins",
                                                 "PodDevicesOf",
                                                 "Pods",

@@ -41,6 +41,8 @@ pb::ResourceInfo ToProto(const ResourceInfo& info);
 pb::ResourceOwner ToProto(ResourceOwner owner);
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info);
 pb::SliceInfo ToProto(const SliceInfo& info);
+pb::NumaInfo ToProto(const NumaInfo& info);
+pb::PodAlignment ToProto(const PodAlignmentInfo& info);
 pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
 pb::LedgerView ToProto(const LedgerView& view);
@@ -66,6 +68,8 @@ ResourceInfo FromProto(const pb::ResourceInfo& info);
 std::optional<ResourceOwner> FromProto(pb::ResourceOwner owner);
 DeviceClassInfo FromProto(const pb::DeviceClassInfo& info);
 SliceInfo FromProto(const pb::SliceInfo& info);
+NumaInfo FromProto(const pb::NumaInfo& info);
+PodAlignmentInfo FromProto(const pb::PodAlignment& info);
 EventInfo FromProto(const pb::EventInfo& info);
 DecisionInfo FromProto(const pb::DecisionInfo& info);
 /// InvalidArgument as for PodInfo.

@@ -119,6 +119,20 @@ class ConnectedInspector : public Inspector {
     return GetAll<SliceInfo>(response.slices());
   }
 
+  absl::StatusOr<NumaInfo> Numa() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto info,
+                            Call<pb::NumaInfo>("Numa", pb::NumaRequest()));
+    return FromProto(info);
+  }
+
+  absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid& pod) override {
+    pb::AlignmentRequest request;
+    request.set_pod_uid(pod.value);
+    DEVMGR_ASSIGN_OR_RETURN(const auto info,
+                            Call<pb::PodAlignment>("Alignment", request));
+    return FromProto(info);
+  }
+
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     DEVMGR_ASSIGN_OR_RETURN(const auto response,
                             Call<pb::ForeignHoldersResponse>(

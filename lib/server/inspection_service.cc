@@ -222,6 +222,17 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.Slices(), response.mutable_slices());
         return StatusOr<pb::SlicesResponse>(std::move(response));
       });
+  methods[Path("Numa")] = Method<pb::NumaRequest>([](Self& self, const auto&) {
+    return StatusOr<pb::NumaInfo>(ToProto(self.manager_.View()->Numa()));
+  });
+  methods[Path("Alignment")] = Method<pb::AlignmentRequest>(
+      [](Self& self,
+         const pb::AlignmentRequest& request) -> StatusOr<pb::PodAlignment> {
+        const auto info =
+            self.manager_.View()->AlignmentOf(PodUid{request.pod_uid()});
+        if (!info.ok()) return info.status();
+        return ToProto(*info);
+      });
   methods[Path("Sources")] =
       Method<pb::SourcesRequest>([](Self& self, const auto&) {
         pb::SourcesResponse response;

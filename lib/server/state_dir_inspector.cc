@@ -67,6 +67,12 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<std::vector<SliceInfo>> Slices() override {
     return NeedsDaemon("showing slices");
   }
+  absl::StatusOr<NumaInfo> Numa() override {
+    return NeedsDaemon("showing NUMA nodes");
+  }
+  absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid&) override {
+    return NeedsDaemon("showing alignment");
+  }
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
     return view_->Devices();
   }

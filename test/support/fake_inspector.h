@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,8 @@ struct FakeNode {
   std::vector<std::string> decisions;
   absl::Status decided = absl::OkStatus();
 
+  NumaInfo numa;
+  std::map<PodUid, PodAlignmentInfo> alignments;
   absl::StatusOr<std::string> simulation = std::string("{}");
   std::vector<SimulationDocuments> simulations;  ///< That were asked for.
 
@@ -84,6 +87,15 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<SliceInfo>> Slices() override {
     return Get(&FakeNode::slices);
+  }
+  absl::StatusOr<NumaInfo> Numa() override { return Get(&FakeNode::numa); }
+  absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid& pod) override {
+    if (!node_.health.ok()) return node_.health;
+    const auto found = node_.alignments.find(pod);
+    if (found == node_.alignments.end()) {
+      return absl::NotFoundError("not judged by alignment");
+    }
+    return found->second;
   }
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     return Get(&FakeNode::holders);

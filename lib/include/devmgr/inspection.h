@@ -15,6 +15,7 @@
 #include <devmgr/runtime_source.h>
 #include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
+#include <devmgr/topology.h>
 
 #include <chrono>
 #include <cstddef>
@@ -112,6 +113,11 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() = 0;
   /// Where objects come from; known to a running daemon only.
   virtual absl::StatusOr<std::vector<SourceInfo>> Sources() = 0;
+  /// NUMA nodes and the devices on them, and what the hints of a pod came to;
+  /// known to a running daemon only, Unimplemented by an older one.
+  ///   NotFound  the pod was not judged by alignment in that process
+  virtual absl::StatusOr<NumaInfo> Numa() = 0;
+  virtual absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid& pod) = 0;
   /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(
       std::uint64_t after) = 0;
