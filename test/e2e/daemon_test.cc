@@ -383,6 +383,44 @@ TEST_F(DaemonTest, FeatureGatesOfAKubeletAreTakenAndMisspeltOnesRefused) {
                                       "is not known; is 'NodeSwap' meant?"));
 }
 
+// BO-151: each mistake is quoted.
+TEST_F(DaemonTest, AlignmentIsConfiguredAsForTheKubelet) {
+  const std::string root = node_.root().string();
+  const std::string file = root + "/config.yaml";
+  const auto print = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    return RunTool("devmgrd",
+                   {"--root", root, "--config", file, "--print-config"});
+  };
+  const Exit taken = print(
+      "topologyManagerPolicy: restricted\ntopologyManagerScope: pod\n"
+      "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: \"true\", "
+      "max-allowable-numa-nodes: 34}\nsysfsDir: /tmp/sys\n");
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_THAT(taken.out, AllOf(HasSubstr("topologyManagerPolicy: restricted\n"),
+                               HasSubstr("topologyManagerScope: pod\n"),
+                               HasSubstr("topologyManagerPolicyOptions:\n  "
+                                         "max-allowable-numa-nodes: 34\n"),
+                               HasSubstr("sysfsDir: /tmp/sys\n")));
+  EXPECT_EQ(print(taken.out).out, taken.out);
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"topologyManagerPolicy: foo", "unknown policy: 'foo'"},
+      {"topologyManagerPolicy: restricted\ntopologyManagerScope: bar",
+       "unknown scope: 'bar'"},
+      {"topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {baz: "
+       "\"1\"}",
+       "unknown Topology Manager Policy option: 'baz'"},
+      {"topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: "
+       "{max-allowable-numa-nodes: 7}",
+       "should not be less than 8, and it is 7"},
+      {"topologyManagerPolicyOptions: [a]", "must be a map of options"}};
+  for (const auto& [text, message] : kWrong) {
+    const Exit refused = print(text);
+    EXPECT_EQ(refused.code, 2) << text;
+    EXPECT_THAT(refused.err, HasSubstr(message)) << text;
+  }
+}
+
 TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   const std::string root = node_.root().string();
   const Exit printed = RunTool(

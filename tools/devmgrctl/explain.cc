@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "listing.h"
+#include "numa.h"
 #include "objects.h"
 #include "sections.h"
 #include "text.h"
@@ -51,6 +52,7 @@ struct Explanation {
   std::vector<DeviceInfo> held_devices;
   std::vector<Step> steps;
   std::vector<EventInfo> events;
+  std::optional<PodAlignmentInfo> alignment;
 };
 
 /// What the explanations are taken from.
@@ -217,6 +219,10 @@ absl::StatusOr<Explanation> Gather(const Session& session,
   });
   all.steps = StepsOf(session, inspector, all.pod);
   all.events = EventsOf(session, inspector, "Pod", all.pod.name);
+  // Without a policy there is none, nor in a state directory.
+  if (auto alignment = inspector.AlignmentOf(all.pod.uid); alignment.ok()) {
+    all.alignment = *std::move(alignment);
+  }
   return all;
 }
 
@@ -278,6 +284,7 @@ Json ItemOf(const Explanation& all) {
   item["waitingFor"] = ItemsOf(all.awaited);
   item["holds"] = Json{{"claims", ItemsOf(all.held_claims)},
                        {"devices", ItemsOf(all.held_devices)}};
+  if (all.alignment) item["alignment"] = ItemOf(*all.alignment);
   item["steps"] = ItemsOf(all.steps);
   item["events"] = ItemsOf(all.events);
   return item;
@@ -513,6 +520,7 @@ absl::Status Explain(const Session& session) {
   for (const Awaited& awaited : all->awaited) {
     PrintAwaited(session, **inspector, awaited);
   }
+  if (all->alignment) PrintAlignment(session, *all->alignment);
   PrintHeld(session, *all);
   PrintSteps(session, all->steps);
   PrintEvents(session, all->events);

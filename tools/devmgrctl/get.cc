@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // get plugins|resources|claims|debts|pods|devices|classes|holders|sources|
-// slices [NAME].
+// slices|numa [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "listing.h"
 #include "lookup.h"
+#include "numa.h"
 #include "objects.h"
 #include "sections.h"
 #include "slices.h"
@@ -469,6 +470,8 @@ absl::Status Get(const Session& session) {
       return GetSources(session, inspector);
     case Kind::kSlice:
       return GetSlices(session, inspector);
+    case Kind::kNuma:
+      return GetNuma(session, inspector);
   }
   return absl::OkStatus();
 }

@@ -36,7 +36,8 @@ const Names<Kind>& KindNames() {
       {"debts", Kind::kDebt},     {"debt", Kind::kDebt},
       {"holders", Kind::kHolder}, {"holder", Kind::kHolder},
       {"sources", Kind::kSource}, {"source", Kind::kSource},
-      {"slices", Kind::kSlice},   {"slice", Kind::kSlice}};
+      {"slices", Kind::kSlice},   {"slice", Kind::kSlice},
+      {"numa", Kind::kNuma}};
   return names;
 }
 
@@ -112,7 +113,8 @@ bool TakesKind(Verb verb, Kind kind) {
       return true;
     case Verb::kDescribe:
       return kind != Kind::kClass && kind != Kind::kDebt &&
-             kind != Kind::kHolder && kind != Kind::kSource;
+             kind != Kind::kHolder && kind != Kind::kSource &&
+             kind != Kind::kNuma;
     case Verb::kRelease:
       return kind == Kind::kPod || kind == Kind::kClaim;
     case Verb::kHandOver:

@@ -58,7 +58,8 @@ enum class Kind {
   kDebt,
   kHolder,
   kSource,
-  kSlice
+  kSlice,
+  kNuma
 };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 

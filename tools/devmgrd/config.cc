@@ -16,6 +16,7 @@
 #include "devmgrd/driver_endpoint_config.h"
 #include "devmgrd/listen_address.h"
 #include "devmgrd/pod_resources_config.h"
+#include "devmgrd/topology_config.h"
 
 namespace devmgrd {
 namespace {
@@ -45,6 +46,11 @@ const std::map<std::string, Setter>& TextKeys() {
       {"profile", [](Config& c, const auto& v) { c.profile = v; }},
       {"recovery", [](Config& c, const auto& v) { c.recovery = v; }},
       {"logLevel", [](Config& c, const auto& v) { c.log_level = v; }},
+      {"topologyManagerPolicy",
+       [](Config& c, const auto& v) { c.topology.policy = v; }},
+      {"topologyManagerScope",
+       [](Config& c, const auto& v) { c.topology.scope = v; }},
+      {"sysfsDir", [](Config& c, const auto& v) { c.topology.sysfs_dir = v; }},
       {"metricsAddress",
        [](Config& c, const auto& v) { c.metrics_address = v; }},
   };
@@ -331,6 +337,7 @@ std::vector<std::string> KnownKeys() {
       "apiServer",    "cdiSpecDirs",    "controlUsers",      "debtPolicy",
       "draApis",      "driverEndpoint", "featureGates",      "hardware",
       "healthPolicy", "podResources",   "unknownIsUnhealthy"};
+  known.emplace_back("topologyManagerPolicyOptions");
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -359,6 +366,9 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   }
   if (name == "podResources") {
     return ReadPodResources(value, file, &config->pod_resources);
+  }
+  if (name == "topologyManagerPolicyOptions") {
+    return ReadTopologyOptions(value, file, &config->topology);
   }
   if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
   if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
@@ -505,7 +515,8 @@ absl::Status CheckConfig(const Config& config) {
         CheckOneOf("profile", config.profile, {"default", "strict-kubelet"}),
         CheckOneOf("recovery", config.recovery, {"strict", "lenient"}),
         CheckOneOf("logLevel", config.log_level,
-                   {"debug", "info", "warning", "error"})}) {
+                   {"debug", "info", "warning", "error"}),
+        CheckTopology(config.topology)}) {
     if (!status.ok()) return status;
   }
   if (const absl::Status gates =
@@ -572,6 +583,7 @@ std::string PrintConfig(const Config& config) {
   out << YAML::Key << "unknownIsUnhealthy" << YAML::Value
       << config.unknown_is_unhealthy;
   WriteDebtPolicy(config, out);
+  PrintTopology(config.topology, out);
   for (const auto& [key, member] : BoolKeys()) {
     out << YAML::Key << key << YAML::Value << config.*member;
   }

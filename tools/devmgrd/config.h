@@ -37,6 +37,17 @@ struct PodResourcesConfig {
                          const PodResourcesConfig&) = default;
 };
 
+/// NUMA alignment, in the words of the kubelet's configuration.
+struct TopologyConfig {
+  std::string policy = "none";
+  std::string scope = "container";
+  std::map<std::string, std::string> options;
+  /// Where the machine's NUMA nodes are read.
+  std::filesystem::path sysfs_dir = "/sys";
+  friend bool operator==(const TopologyConfig&,
+                         const TopologyConfig&) = default;
+};
+
 /// The options of devmgrd, in a file or by flags. Defaults are those of a
 /// system service.
 struct Config {
@@ -64,6 +75,7 @@ struct Config {
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
   DriverEndpointConfig driver_endpoint;
   PodResourcesConfig pod_resources;
+  TopologyConfig topology;
   /// Of the container runtime, which is asked what it runs; empty: it is not.
   std::filesystem::path runtime_endpoint;
   /// CRI shims report what their runtimes run; not with `runtime_endpoint`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <devmgr/feature_gates.h>
 #include <devmgr/options.h>
+#include <devmgr/topology.h>
 
 #include "devmgrd/config.h"
 
@@ -60,6 +61,14 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   }
   options.health.unhealthy_for = config.unhealthy_for;
   options.hardware = config.hardware;
+  // It is checked.
+  if (const auto topology = devmgr::ParseTopologyOptions(
+          config.topology.policy, config.topology.scope,
+          config.topology.options);
+      topology.ok()) {
+    options.topology = *topology;
+  }
+  options.sysfs_dir = config.topology.sysfs_dir;
   options.device_plugins.refuse_edit_conflicts = config.refuse_edit_conflicts;
   return options;
 }

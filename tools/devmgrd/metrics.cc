@@ -30,6 +30,15 @@ prometheus::Histogram::BucketBoundaries DraBuckets() {
   return buckets;
 }
 
+/// The kubelet's: 15 steps from 0.05 ms, each twice the last one.
+prometheus::Histogram::BucketBoundaries TopologyBuckets() {
+  prometheus::Histogram::BucketBoundaries buckets;
+  for (double bound = 0.05; buckets.size() < 15; bound *= 2) {
+    buckets.push_back(bound);
+  }
+  return buckets;
+}
+
 double SecondsOf(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -101,6 +110,34 @@ Metrics::Metrics()
                    prometheus::Histogram::BucketBoundaries{0.005, 0.025, 0.1,
                                                            0.5, 1, 2.5, 10, 30,
                                                            60, 120, 180, 240})),
+      topology_requests_(
+          prometheus::BuildCounter()
+              .Name("kubelet_topology_manager_admission_requests_total")
+              .Help("Pods that were judged by NUMA alignment")
+              .Register(registry_)
+              .Add({})),
+      topology_errors_(
+          prometheus::BuildCounter()
+              .Name("kubelet_topology_manager_admission_errors_total")
+              .Help("Pods that NUMA alignment refused")
+              .Register(registry_)
+              .Add({})),
+      topology_durations_(
+          prometheus::BuildHistogram()
+              .Name("kubelet_topology_manager_admission_duration_ms")
+              .Help("How long NUMA alignment of a pod took")
+              .Register(registry_)
+              .Add({}, TopologyBuckets())),
+      aligned_(prometheus::BuildCounter()
+                   .Name("kubelet_container_aligned_compute_resources_count")
+                   .Help("Containers, or pods, whose devices are on one NUMA "
+                         "node because they have to be")
+                   .Register(registry_)),
+      not_aligned_(
+          prometheus::BuildCounter()
+              .Name("kubelet_container_aligned_compute_resources_failure_count")
+              .Help("The same that were refused")
+              .Register(registry_)),
       ledger_failures_(
           prometheus::BuildCounter()
               .Name("devmgr_ledger_write_failures_total")
@@ -183,6 +220,21 @@ void Metrics::OnPodAction(std::string_view action, const std::string& reason,
 void Metrics::OnTaintEviction(std::chrono::nanoseconds late) {
   evictions_.Increment();
   eviction_delays_.Observe(std::chrono::duration<double>(late).count());
+}
+
+void Metrics::OnTopologyAdmission(std::chrono::nanoseconds took, bool refused) {
+  topology_requests_.Increment();
+  topology_errors_.Increment(refused ? 1 : 0);
+  topology_durations_.Observe(
+      std::chrono::duration<double, std::milli>(took).count());
+}
+
+void Metrics::OnAlignedContainers(bool pod_scope, bool aligned,
+                                  std::size_t containers) {
+  (aligned ? aligned_ : not_aligned_)
+      .Add({{"scope", pod_scope ? "pod" : "container"},
+            {"boundary", "numa_node"}})
+      .Increment(static_cast<double>(containers));
 }
 
 void Metrics::OnLedgerWriteFailed() { ledger_failures_.Increment(); }

@@ -53,6 +53,10 @@ class Metrics final : public devmgr::MetricsSink,
   void OnPodAction(std::string_view action, const std::string& reason,
                    std::string_view outcome) override;
   void OnTaintEviction(std::chrono::nanoseconds late) override;
+  void OnTopologyAdmission(std::chrono::nanoseconds took,
+                           bool refused) override;
+  void OnAlignedContainers(bool pod_scope, bool aligned,
+                           std::size_t containers) override;
   void OnLedgerWriteFailed() override;
   void OnEvent(const devmgr::EventInfo& event) override;
 
@@ -91,6 +95,11 @@ class Metrics final : public devmgr::MetricsSink,
   prometheus::Family<prometheus::Counter>& pod_actions_;
   prometheus::Counter& evictions_;
   prometheus::Histogram& eviction_delays_;
+  prometheus::Counter& topology_requests_;
+  prometheus::Counter& topology_errors_;
+  prometheus::Histogram& topology_durations_;
+  prometheus::Family<prometheus::Counter>& aligned_;
+  prometheus::Family<prometheus::Counter>& not_aligned_;
   prometheus::Counter& ledger_failures_;
   prometheus::Family<prometheus::Counter>& events_;
   mutable std::mutex mutex_;  // Held while gauges are read.
