@@ -209,6 +209,36 @@ TEST_F(MetricsPageTest, CountsEventsByReason) {
   EXPECT_THAT(Page(), HasSubstr("devmgr_missed_wakeups_total 1\n"));
 }
 
+// Names and labels of the kubelet's topology manager.
+TEST_F(MetricsPageTest, AlignmentIsCountedAsAtTheKubelet) {
+  metrics_.OnTopologyAdmission(std::chrono::microseconds(60), false);
+  metrics_.OnTopologyAdmission(std::chrono::milliseconds(5), true);
+  metrics_.OnAlignedContainers(false, true, 2);
+  metrics_.OnAlignedContainers(true, false, 1);
+  const std::string page = Page();
+  EXPECT_THAT(
+      page, HasSubstr("kubelet_topology_manager_admission_requests_total 2\n"));
+  EXPECT_THAT(page,
+              HasSubstr("kubelet_topology_manager_admission_errors_total 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("kubelet_topology_manager_admission_duration_ms_bucket"
+                        "{le=\"0.05\"} 0\n"));
+  EXPECT_THAT(page,
+              HasSubstr("kubelet_topology_manager_admission_duration_ms_bucket"
+                        "{le=\"0.1\"} 1\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("kubelet_topology_manager_admission_duration_ms_count 2\n"));
+  // Labels stand in the order of their names.
+  EXPECT_THAT(page,
+              HasSubstr("kubelet_container_aligned_compute_resources_count{"
+                        "boundary=\"numa_node\",scope=\"container\"} 2\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("kubelet_container_aligned_compute_resources_failure_count{"
+                "boundary=\"numa_node\",scope=\"pod\"} 1\n"));
+}
+
 TEST_F(MetricsPageTest, GaugesShowTheManagerAsItIs) {
   manager_.Set([](World& world) {
     world.node.claims = 3;

@@ -32,8 +32,8 @@ absl::Status CheckTopology(const TopologyConfig& config) {
   const auto parsed =
       devmgr::ParseTopologyOptions(config.policy, config.scope, config.options);
   if (parsed.ok()) return absl::OkStatus();
-  return Invalid("topologyManagerPolicy: {}",
-                 Shown(std::string(parsed.status().message()), 500));
+  // It quotes what is wrong so that it can be shown.
+  return Invalid("NUMA alignment: {}", std::string(parsed.status().message()));
 }
 
 void PrintTopology(const TopologyConfig& config, YAML::Emitter& out) {
