@@ -102,10 +102,10 @@ struct SimulatedPod {
   /// plugin, where the request is `container/resource`, the driver of a device
   /// is the resource, and there are no claim and no pool; by quota, where the
   /// request is the key and there are no devices. The reasons are those of
-  /// `devmgrctl allocate` and `unhealthy`, `name-owner`, `quota`. Of `busy` the
-  /// detail is the holder, as `pod default/a`, and as what it has the device
-  /// where that is by another name; `taken-in-this-run` has been given to a pod
-  /// of this simulation.
+  /// `devmgrctl allocate` and `unhealthy`, `name-owner`, `quota`, `numa`. Of
+  /// `busy` the detail is the holder, as `pod default/a`, and as what it has
+  /// the device where that is by another name; `taken-in-this-run` has been
+  /// given to a pod of this simulation.
   std::vector<RefusedRequest> refusals;
   /// What the node cannot know, such as what a plugin would prefer.
   std::vector<std::string> notes;
