@@ -157,6 +157,23 @@ absl::Status StripClaims(rocksdb::DB& db, rocksdb::WriteBatch& write,
   return FromRocksDb(records->status(), "reading the ledger");
 }
 
+/// What of the pod an older version does not know, and acts otherwise for it.
+void AddLosses(const state::PodRecord& pod, Conversion& conversion) {
+  const std::string name = api::Quoted(pod.name.ToString());
+  if (state::IsEvicting(pod)) {
+    conversion.lost.push_back(fmt::format(
+        "that pod {} has to leave its devices: with an older version it keeps "
+        "them",
+        name));
+  }
+  if (pod.imported) {
+    conversion.lost.push_back(fmt::format(
+        "that pod {} was imported and the source has not shown it yet: an "
+        "older version releases it when the source has another name for it",
+        name));
+  }
+}
+
 /// The same of pods.
 absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
                        Conversion& conversion) {
@@ -167,15 +184,13 @@ absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
     if (KindOf(key) != KeyKind::kPod) break;
     DEVMGR_ASSIGN_OR_RETURN(
         const auto pod, DecodePod(records->value().ToString(), PrintKey(key)));
-    if (!pod->eviction.has_value()) continue;
     state::PodRecord stripped = *pod;
     stripped.eviction.reset();
+    stripped.imported = false;
+    for (state::DeviceHold& hold : stripped.holds) hold.edits.response.reset();
+    if (stripped == *pod) continue;
     write.Put(key, EncodePod(stripped));
-    if (!state::IsEvicting(*pod)) continue;
-    conversion.lost.push_back(fmt::format(
-        "that pod {} has to leave its devices: with an older version it keeps "
-        "them",
-        api::Quoted(pod->name.ToString())));
+    AddLosses(*pod, conversion);
   }
   return FromRocksDb(records->status(), "reading the ledger");
 }

@@ -153,6 +153,7 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
                [](const auto& item) { return ReadDeviceNode(item); }),
       ReadEach(in.edits().annotations(), named),
       ReadTexts(in.edits().cdi_devices())};
+  if (in.edits().has_response()) hold.edits.response = in.edits().response();
   hold.pre_start = in.pre_start();
   hold.hardware = Read(in.hardware());
   return hold;
@@ -187,6 +188,7 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
     pod->eviction = {in.eviction().reason(), in.eviction().message(),
                      in.eviction().since_ms()};
   }
+  pod->imported = in.imported();
   return pod;
 }
 
@@ -393,7 +395,7 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
   auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-                       state::DecisionKind::kRecheck, "kind of decision", key);
+                       state::DecisionKind::kShown, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }

@@ -123,6 +123,7 @@ void Write(const device::ContainerEdits& edits, pb::ContainerEdits* out) {
   kAnswers.WriteAll(edits.devices, out->mutable_devices());
   kAnswers.WriteAll(edits.annotations, out->mutable_annotations());
   for (const auto& name : edits.cdi_devices) out->add_cdi_devices(name);
+  if (edits.response.has_value()) out->set_response(*edits.response);
 }
 
 void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
@@ -163,6 +164,7 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
     eviction->set_message(pod.eviction->message);
     eviction->set_since_ms(pod.eviction->since_ms);
   }
+  out->set_imported(pod.imported);
 }
 
 void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {

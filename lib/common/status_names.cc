@@ -208,6 +208,8 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kEvict, "Evict"},
       {kEvicted, "Evicted"},
       {kRecheck, "Recheck"},
+      {kImported, "Imported"},
+      {kShown, "Shown"},
       {kOther, "Other"},
   });
   return kNames.Of(kind);

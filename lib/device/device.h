@@ -7,6 +7,7 @@
 #include <devmgr/container_devices.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct ContainerEdits {
   std::vector<DeviceNode> devices;
   std::vector<NamedValue> annotations;   ///< By name.
   std::vector<std::string> cdi_devices;  ///< Qualified names.
+  /// The plugin's serialised ContainerAllocateResponse, of which the above was
+  /// read, as it came. Nothing in records from before it was kept.
+  std::optional<std::string> response = {};
   friend bool operator==(const ContainerEdits&,
                          const ContainerEdits&) = default;
 };

@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "devmgr/wire/deviceplugin/v1beta1/deviceplugin.pb.h"
 #include "plugin/allocate_answer.h"
+#include "plugin/container_response.h"
 #include "rpc/message.h"
 
 namespace devmgr::plugin {
@@ -126,15 +127,6 @@ absl::StatusOr<std::optional<std::string_view>> FirstContainer(
   return first;
 }
 
-template <typename Map>
-std::vector<NamedValue> NamedValuesOf(const Map& map) {
-  std::vector<NamedValue> values;
-  for (const auto& [name, value] : map) values.push_back({name, value});
-  std::sort(values.begin(), values.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  return values;
-}
-
 absl::StatusOr<device::ContainerEdits> DecodeAllocate(
     const std::string& bytes) {
   DEVMGR_RETURN_IF_ERROR(CheckAnswerSize(bytes));
@@ -142,24 +134,7 @@ absl::StatusOr<device::ContainerEdits> DecodeAllocate(
   if (!container.has_value()) {
     return InvalidArgumentError("no containers return in allocation response");
   }
-  DEVMGR_ASSIGN_OR_RETURN(
-      const auto wire,
-      rpc::Decode<v1beta1::ContainerAllocateResponse>(std::string(*container)));
-  device::ContainerEdits edits;
-  edits.env = NamedValuesOf(wire.envs());
-  for (const auto& mount : wire.mounts()) {
-    edits.mounts.push_back(
-        {mount.container_path(), mount.host_path(), mount.read_only()});
-  }
-  for (const auto& node : wire.devices()) {
-    edits.devices.push_back(
-        {node.container_path(), node.host_path(), node.permissions()});
-  }
-  edits.annotations = NamedValuesOf(wire.annotations());
-  for (const auto& cdi : wire.cdi_devices()) {
-    edits.cdi_devices.push_back(cdi.name());
-  }
-  return edits;
+  return DecodeContainerResponse(*container);
 }
 
 absl::StatusOr<std::vector<DeviceId>> DecodePreferred(

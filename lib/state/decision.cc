@@ -319,6 +319,10 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
       return Public::kEvicted;
     case DecisionKind::kRecheck:
       return Public::kRecheck;
+    case DecisionKind::kImported:
+      return Public::kImported;
+    case DecisionKind::kShown:
+      return Public::kShown;
     case DecisionKind::kWanted:
       return Public::kWanted;
     case DecisionKind::kUnwanted:

@@ -110,7 +110,9 @@ enum class DecisionKind : std::uint8_t {
   kEvict = 28,            ///< A pod has to leave its devices.
   kEvicted = 29,          ///< It has left them, and is not admitted again.
   kRecheck = 30,          ///< An operator has devices offered again at once.
-  kOther = 255,           ///< Of a newer version, which let us ignore it.
+  kImported = 31,  ///< What checkpoint files of a kubelet hold is taken over.
+  kShown = 32,     ///< The source shows a pod that was imported.
+  kOther = 255,    ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.
 devmgr::DecisionKind PublicOf(DecisionKind kind);

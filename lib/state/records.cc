@@ -24,7 +24,8 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
          a.reason == b.reason && a.message == b.message &&
          a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
-         a.boot_id == b.boot_id && a.eviction == b.eviction;
+         a.boot_id == b.boot_id && a.eviction == b.eviction &&
+         a.imported == b.imported;
 }
 
 bool IsLive(const PodRecord& pod) {

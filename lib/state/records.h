@@ -253,7 +253,14 @@ struct PodRecord {
   /// Once the pod has left, its phase is kRejected. Before, it is as it was: it
   /// holds what it holds until nothing of it runs.
   std::optional<Eviction> eviction = {};
+  /// It came from the kubelet's checkpoint files, and the source has not shown
+  /// it yet: they name no pods, so `name` is ImportedName of its UID; kinds of
+  /// containers and, of a pod with claims, what these want are not known.
+  bool imported = false;
 };
+/// What an imported pod is called until the source shows it: its UID, without a
+/// namespace, which no other pod is without.
+inline ObjectName ImportedName(const PodUid& pod) { return {"", pod.value}; }
 bool operator==(const PodRecord& a, const PodRecord& b);
 
 struct ForeignHolderRecord;

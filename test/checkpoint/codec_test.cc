@@ -228,6 +228,29 @@ TEST(CodecTest, ThatAPodHasToLeaveMayNotBeIgnored) {
   }
 }
 
+/// A version that does not know of it would never name the pod.
+TEST(CodecTest, ThatAPodWasImportedMayNotBeIgnored) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kReady);
+  pod.imported = true;
+  pod.holds = {state::MakeHold({"0"}), state::MakeHold({"1"}),
+               state::MakeHold({"2"})};
+  pod.holds[0].edits.response = std::string("\x0a\0\xff", 3);
+  pod.holds[1].edits.response = "";  // Not the same as none.
+  const auto decoded = DecodePod(EncodePod(pod), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_TRUE(**decoded == pod);
+  EXPECT_FALSE((*decoded)->holds[2].edits.response.has_value());
+  for (const auto kind :
+       {state::DecisionKind::kImported, state::DecisionKind::kShown}) {
+    const std::string bytes = EncodeBatch(MakeBatch(1, kind, {Put(pod)}));
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(bytes));
+    EXPECT_FALSE(batch.kind_may_be_unknown());
+    EXPECT_EQ(DecodeBatch(bytes, "h/1")->decision.kind, kind);
+  }
+}
+
 TEST(CodecTest, KeepsHowAPodNamesAClaim) {
   state::PodRecord pod =
       state::MakePod(state::kPodA, "a", state::PodPhase::kPreparing);
@@ -407,7 +430,7 @@ TEST(CodecTest, RefusesUnknownEnumerators) {
     ExpectDataLoss(DecodeResource(resource.SerializeAsString(), "r/1"),
                    fmt::format("record 'r/1': unknown backing {}", value));
   }
-  for (const std::uint32_t value : {0u, 31u, 255u}) {
+  for (const std::uint32_t value : {0u, 33u, 255u}) {
     pb::Batch batch;
     batch.set_kind(value);
     ExpectDataLoss(

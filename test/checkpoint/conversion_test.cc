@@ -246,6 +246,29 @@ TEST_F(ConversionToFormat2Test, ForgetsThatPodsHaveToLeave) {
   EXPECT_TRUE(*contents->state.FindPod(left.uid) == left);
 }
 
+TEST_F(ConversionToFormat2Test, ForgetsThatPodsWereImported) {
+  state::PodRecord imported =
+      state::MakePod(PodUid{"imported"}, "i", state::PodPhase::kAdmitted);
+  imported.claims.clear();
+  imported.needs.clear();
+  imported.imported = true;
+  imported.holds = {state::MakeHold({"imported-0"})};
+  imported.holds[0].edits.response = "bytes";
+  const state::Batch later =
+      MakeBatch(29, state::DecisionKind::kImported, {Put(imported)});
+  ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
+  const auto conversion = Convert();
+  ASSERT_TRUE(conversion.ok()) << conversion.status();
+  EXPECT_THAT(conversion->lost,
+              ::testing::Contains(
+                  HasSubstr("that pod 'default/i' was imported")));
+  const auto contents = ReadStoppedStore(Dir());
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  imported.imported = false;
+  imported.holds[0].edits.response.reset();
+  EXPECT_TRUE(*contents->state.FindPod(imported.uid) == imported);
+}
+
 TEST_F(ConversionToFormat2Test, IsDoneAgainAfterACrashInBetween) {
   ASSERT_TRUE(Convert().ok());
   WriteFile(Dir() / "format", FormatText(kFormatVersion));
