@@ -14,6 +14,9 @@ std::string WhyNot(const state::PodRecord& pod) {
     case state::PodPhase::kReady:
       return "prepared in another boot, to be prepared again";
     case state::PodPhase::kPreparing:
+      if (pod.imported) {
+        return "imported from the kubelet, to be shown by the source";
+      }
       return "its claims are being prepared";
     case state::PodPhase::kAllocating:
       return "its devices are being allocated";

@@ -13,6 +13,7 @@
 #include "claim/claim_names.h"
 #include "claim/eviction.h"
 #include "claim/held_hardware.h"
+#include "claim/imported_pod.h"
 #include "claim/replaced_claim.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
@@ -59,6 +60,12 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     done(std::move(status));
     return;
   }
+  if (claim::IsImported(parts_.state, PodUid{pod.metadata.uid})) {
+    return Recognize(id, pod, std::move(done),
+                     [this, id, pod](DeviceManager::AdmitDone next) {
+                       Admit(id, pod, std::move(next));
+                     });
+  }
   if (Verdict verdict =
           claim::CheckEviction(parts_.state, PodUid{pod.metadata.uid});
       verdict.kind != Verdict::Kind::kAdmit) {
@@ -72,6 +79,33 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
   }
   if (parts_.claims != nullptr) return ProvideClaims(id, pod, done);
   AdmitWithClaims(id, std::move(pod), {}, std::move(done));
+}
+
+void PodLifecycle::Recognize(
+    OperationId id, const Pod& pod, DeviceManager::AdmitDone done,
+    std::function<void(DeviceManager::AdmitDone)> then) {
+  simple_.insert(id);
+  const PodUid uid{pod.metadata.uid};
+  parts_.ledger.Submit(
+      [shown = std::make_shared<const Pod>(pod)](const state::State& state) {
+        return claim::RecordShown(state, *shown);
+      },
+      parts_.executor,
+      [this, id, uid, done = std::move(done),
+       then = std::move(then)](const absl::Status& status) {
+        if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
+        if (!status.ok()) return done(status);
+        known_.notes.erase(uid);
+        then(done);
+      });
+}
+
+void PodLifecycle::FinishUnshown(OperationId id, const PodRecord& pod) {
+  Verdict wait = claim::WaitToBeShown(pod);
+  const absl::Status status =
+      FailedPreconditionError("prepare dynamic resources: {}", wait.message);
+  Note(pod.uid, std::move(wait));
+  Finish(id, status);
 }
 
 bool PodLifecycle::WouldAdmit(Pod pod) {
@@ -281,6 +315,12 @@ void PodLifecycle::Reject(OperationId id, const MalformedPod& pod,
   if (absl::Status status = CheckIdentity(pod.pod); !status.ok()) {
     done(std::move(status));
     return;
+  }
+  if (claim::IsImported(parts_.state, PodUid{pod.pod.metadata.uid})) {
+    return Recognize(id, pod.pod, std::move(done),
+                     [this, id, pod](DeviceManager::AdmitDone next) {
+                       Reject(id, pod, std::move(next));
+                     });
   }
   Verdict verdict{Verdict::Kind::kReject,
                   claim::kInvalidPod,

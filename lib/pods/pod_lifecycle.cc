@@ -323,6 +323,9 @@ void PodLifecycle::EndIfSettled(OperationId id) {
                                        pod->name.ToString()));
     return;
   }
+  if (prepare && pod->imported && calls_.Errors(pod->claims).empty()) {
+    return FinishUnshown(id, *pod);
+  }
   Finish(id, FailureOf(*pod, prepare));
 }
 

@@ -144,6 +144,12 @@ class PodLifecycle {
   /// nor a write that holds although it failed leaves anything undone.
   void CarryOutRelease(const PodUid& pod);
   admission::JudgeInput Input(const ObjectSnapshot& objects) const;
+  /// The pod was imported, and its object is here: the ledger takes its name
+  /// from it, then `then` goes on.
+  void Recognize(OperationId id, const Pod& pod, DeviceManager::AdmitDone done,
+                 std::function<void(DeviceManager::AdmitDone)> then);
+  /// It was imported, its drivers have answered, and its object is missing.
+  void FinishUnshown(OperationId id, const state::PodRecord& pod);
   /// The pod is valid, and has the claims that this node provides.
   /// If it waits, then for what is in `or_for`, too.
   void AdmitWithClaims(OperationId id, Pod pod,

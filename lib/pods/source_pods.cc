@@ -18,6 +18,15 @@ const ObjectName& NameOfEntry(
   return pod.second->name;
 }
 
+PodUid UidOfEntry(
+    const std::pair<ObjectName, std::shared_ptr<const Pod>>& entry) {
+  return {entry.second->metadata.uid};
+}
+PodUid UidOfEntry(
+    const std::pair<ObjectName, std::shared_ptr<const MalformedPod>>& entry) {
+  return {entry.second->pod.metadata.uid};
+}
+
 /// The names of what came or went.
 template <typename Entries>
 void AddChanged(const Entries& before, const Entries& now,
@@ -79,7 +88,33 @@ void SourcePods::Follow(const ObjectSnapshot& snapshot) {
       }
     }
   }
+  FollowImported(now);
   followed_ = std::move(now);
+}
+
+void SourcePods::FollowImported(const Base& now) {
+  FollowImported(followed_.pods, now.pods);
+  FollowImported(followed_.malformed_pods, now.malformed_pods);
+}
+
+template <typename Entries>
+void SourcePods::FollowImported(const Entries& before, const Entries& now) {
+  std::set<PodUid> here;
+  std::set<PodUid> gone;
+  now.VisitChangesSince(before, [&](const auto* was, const auto* is) {
+    if (was != nullptr) gone.insert(UidOfEntry(*was));
+    if (is != nullptr) here.insert(UidOfEntry(*is));
+  });
+  const auto is_imported = [&](const PodUid& uid) {
+    const state::PodRecord* pod = state_.FindPod(uid);
+    return pod != nullptr && pod->imported;
+  };
+  for (const PodUid& uid : gone) {
+    if (is_imported(uid)) lacking_.insert(uid);
+  }
+  for (const PodUid& uid : here) {
+    if (is_imported(uid)) lacking_.erase(uid);
+  }
 }
 
 void SourcePods::NoteParts(const ObjectSnapshot& snapshot) {

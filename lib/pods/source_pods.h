@@ -25,7 +25,8 @@ class SourcePods {
 
   /// Takes in what the source and the ledger have now.
   void Follow(const ObjectSnapshot& snapshot);
-  /// Pods of the ledger whose names the source did not have then.
+  /// Pods of the ledger whose names the source did not have then; of those that
+  /// were imported, whose UIDs.
   const std::set<PodUid>& lacking() const { return lacking_; }
 
   /// The parts of this snapshot have pods.
@@ -61,6 +62,10 @@ class SourcePods {
     return {snapshot.pods, snapshot.malformed_pods, snapshot.vouched_pods,
             state_.pods};
   }
+  /// Which imported pods, that have no name yet, the source has and lacks.
+  void FollowImported(const Base& now);
+  template <typename Entries>
+  void FollowImported(const Entries& before, const Entries& now);
   static std::set<ObjectName> Changed(const Base& before, const Base& now);
   static std::size_t OwnOf(const Base& base, const ObjectName& pod);
   bool IsHeld(const ObjectName& pod) const;

@@ -35,9 +35,10 @@ const state::SourceRecord* SourceTrust::Record() const {
 }
 
 /// One that has never brought pods has nothing to lose; then only those count
-/// that are from files beyond doubt.
+/// that are from files beyond doubt, and those that were imported: their
+/// kubelet had them from what is this node's source now.
 bool SourceTrust::IsFromSource(const state::PodRecord& pod) const {
-  return Record() != nullptr || pods_.SeenIn(pod.name) != 0 ||
+  return pod.imported || Record() != nullptr || pods_.SeenIn(pod.name) != 0 ||
          parts_.state.FindIdentity("Pod", pod.name) != nullptr;
 }
 

@@ -188,6 +188,9 @@ PodInfo PodInfoOf(const PodRecord& pod, const State& state) {
   info.state = PodStateOf(pod.phase);
   info.reason = pod.reason;
   info.message = pod.message;
+  if (pod.imported) {
+    info.message = "imported from the kubelet; the source has not shown it yet";
+  }
   if (IsEvicting(pod)) {
     if (pod.phase != PodPhase::kReleasing) info.state = PodState::kEvicting;
     info.reason = pod.eviction->reason;

@@ -81,7 +81,9 @@ std::vector<KnownPod> ActivePods(const Moment& moment) {
     }
   }
   for (const auto& [uid, record] : moment.state.pods) {
-    if (IsWithoutObject(moment, *record)) {
+    // An imported pod has no name by which a client could know it; once the
+    // source shows it, it is there by its object.
+    if (!record->imported && IsWithoutObject(moment, *record)) {
       add({record->name, uid, nullptr, record});
     }
   }
