@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kubelet's checkpoint files in a directory laid out as the kubelet's root:
+//
+//   DIR/device-plugins/kubelet_internal_checkpoint
+//   DIR/dra_manager_state
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "migration/kubelet_export.h"
+#include "migration/kubelet_import.h"
+
+namespace devmgr::migration {
+
+/// A file that cannot be used.
+struct DamagedFile {
+  std::filesystem::path path;
+  absl::Status why;
+  std::optional<std::string> bytes;  ///< Nothing when there are too many.
+};
+
+struct KubeletFiles {
+  KubeletState state;
+  // When the files were last written, in Unix time; nothing for a file that is
+  // not there or is damaged.
+  std::optional<std::int64_t> devices_ms;
+  std::optional<std::int64_t> claims_ms;
+  std::vector<DamagedFile> damaged;
+  std::vector<std::string> notes;  ///< For people; nothing is lost by them.
+};
+
+/// Reads what is there. A kubelet replaces its files whole, so each is read as
+/// it was at one moment; but not both at the same one unless it is stopped.
+///   NotFound          neither file is there
+///   PermissionDenied  one of them is not ours to read
+///   Unavailable       as the kernel says
+absl::StatusOr<KubeletFiles> ReadKubeletFiles(
+    const std::filesystem::path& directory);
+
+/// Keeps a copy of a damaged file in `directory` under a name that ends in
+/// `.damaged-` and its checksum, so that one file is kept once; returns where.
+/// Nothing for a file whose bytes were not read.
+absl::StatusOr<std::optional<std::filesystem::path>> KeepCopy(
+    const DamagedFile& file, const std::filesystem::path& directory);
+
+/// Makes `directory` with both files in it, mode 0600, in one step: it is there
+/// with all of them, on disk, when this returns OK, and else as it was. What a
+/// writer that was killed has left beside it is removed.
+///   FailedPrecondition  there is something in it
+///   InvalidArgument     a text is not UTF-8, or there are more bytes than
+///                       ReadKubeletFiles reads
+///   PermissionDenied, Unavailable  as the kernel says
+absl::Status WriteKubeletFiles(const std::filesystem::path& directory,
+                               const ExportPlan& plan);
+
+}  // namespace devmgr::migration
