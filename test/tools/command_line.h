@@ -56,6 +56,8 @@ class CommandLineTest : public ::testing::Test {
                                  (apply ? "" : ", shown"));
           return LedgerConversion{3, {"how a source is recognised"}};
         },
+        .import_kubelet = import_kubelet_,
+        .export_kubelet = export_kubelet_,
         .connect_runtime = [this](const std::filesystem::path& endpoint,
                                   std::chrono::milliseconds)
             -> absl::StatusOr<std::unique_ptr<RuntimeInspector>> {
@@ -120,6 +122,10 @@ class CommandLineTest : public ::testing::Test {
   std::vector<std::chrono::milliseconds> timeouts_;
   std::vector<std::string> state_dirs_;
   std::vector<std::string> conversions_;
+  std::function<absl::StatusOr<KubeletImport>(const KubeletImportOptions&)>
+      import_kubelet_ = ImportKubelet;
+  std::function<absl::StatusOr<KubeletExport>(const KubeletExportOptions&)>
+      export_kubelet_ = ExportKubelet;
   std::vector<std::string> runtimes_;
   std::function<void()> on_printed_;
   std::function<absl::StatusOr<std::unique_ptr<CdiCache>>(CdiCacheOptions)>

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/cdi_cache.h>
 #include <devmgr/inspection.h>
+#include <devmgr/kubelet_checkpoint.h>
 #include <devmgr/pod_resources_client.h>
 #include <devmgr/runtime_inspection.h>
 
@@ -38,6 +39,11 @@ struct Environment {
   std::function<absl::StatusOr<LedgerConversion>(const std::filesystem::path&,
                                                  std::uint64_t, bool)>
       convert_state_dir;
+  /// As ImportKubelet and ExportKubelet.
+  std::function<absl::StatusOr<KubeletImport>(const KubeletImportOptions&)>
+      import_kubelet;
+  std::function<absl::StatusOr<KubeletExport>(const KubeletExportOptions&)>
+      export_kubelet;
   /// As RuntimeInspector::Connect.
   std::function<absl::StatusOr<std::unique_ptr<RuntimeInspector>>(
       const std::filesystem::path&, std::chrono::milliseconds)>

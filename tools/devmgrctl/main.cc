@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       .connect = devmgr::Inspector::Connect,
       .open_state_dir = devmgr::Inspector::OpenStateDir,
       .convert_state_dir = devmgr::ConvertStateDir,
+      .import_kubelet = devmgr::ImportKubelet,
+      .export_kubelet = devmgr::ExportKubelet,
       .connect_runtime = devmgr::RuntimeInspector::Connect,
       .connect_pod_resources = devmgr::PodResourcesClient::Connect,
       .now = std::chrono::system_clock::now,

@@ -422,6 +422,9 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   options->follow = raw.follow;
   options->repair = raw.repair;
   options->yes = raw.yes;
+  options->directory = raw.directory;
+  options->dry_run = raw.dry_run;
+  options->accept_losses = raw.accept_losses;
   options->to_format = raw.to_format;
   options->expression = raw.expression;
   options->slices = raw.slices;

@@ -329,6 +329,7 @@ std::variant<Options, ExitCode> ParseCommandLine(
   AddAllocate(app, raw, verbs);
   AddSimulate(app, raw, verbs);
   AddPodResources(app, raw, verbs);
+  AddKubelet(app, raw, verbs);
   try {
     // CLI11 takes them from the back.
     std::reverse(arguments.begin(), arguments.end());

@@ -39,6 +39,8 @@ enum class Verb {
   kEndpoint,
   kRecheck,
   kConvert,
+  kImport,
+  kExport,
   kCdi,
   kInject,
   kCel,
@@ -105,6 +107,9 @@ struct Options {
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
   std::uint64_t to_format = 0;                          ///< convert
   bool yes = false;
+  std::string directory;       ///< import, export
+  bool dry_run = false;        ///< import, export
+  bool accept_losses = false;  ///< import, export
   std::vector<std::string> cdi_spec_dirs;
   bool cdi_edits = false;  ///< resolve: what is behind the names
   bool fallback = false;   ///< resolve: for a runtime without CDI

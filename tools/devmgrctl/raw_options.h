@@ -54,6 +54,9 @@ struct Raw {
   std::string owner;
   std::uint64_t to_format = 0;
   bool yes = false;
+  std::string directory;
+  bool dry_run = false;
+  bool accept_losses = false;
   std::vector<std::string> cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi"};
   bool cdi_edits = false;
   bool fallback = false;
@@ -145,6 +148,9 @@ absl::Status ParseName(const std::string& text, const std::string& ns,
 void AddPodResources(CLI::App& app, Raw& raw, VerbMap& verbs);
 /// `verb` was given; the verb behind `podresources`.
 PodResourcesVerb PodResourcesVerbOf(const CLI::App& verb);
+
+// From the kubelet's device side, and back to it (kubelet.cc).
+void AddKubelet(CLI::App& app, Raw& raw, VerbMap& verbs);
 
 // What is asked about containers (container_options.cc).
 void AddResolve(CLI::App& app, Raw& raw, VerbMap& verbs);

@@ -42,6 +42,10 @@ absl::Status RunVerb(const Session& session) {
       return Recheck(session);
     case Verb::kConvert:
       return Convert(session);
+    case Verb::kImport:
+      return ImportFromKubelet(session);
+    case Verb::kExport:
+      return ExportToKubelet(session);
     case Verb::kEvents:
       return Events(session);
     case Verb::kHistory:

@@ -33,6 +33,7 @@
 
 #include "devmgrd/config.h"
 #include "devmgrd/control_users.h"
+#include "devmgrd/import_kubelet.h"
 #include "devmgrd/metrics.h"
 #include "devmgrd/write_metrics.h"
 
@@ -52,6 +53,7 @@ struct Flags {
   std::string root;
   std::string config_file;
   std::string boot_id;
+  std::string import_kubelet;
   bool print_config = false;
   std::map<std::string, std::optional<std::string>> texts;
   std::vector<std::string> cdi_spec_dirs;
@@ -104,6 +106,11 @@ void Declare(CLI::App& app, Flags& flags) {
                  "/var/run/cdi and, with --root, cdi below it)");
   app.add_option("--feature-gates", flags.feature_gates,
                  "Feature gates, such as GATE=true,GATE2=false");
+  app.add_option("--import-kubelet", flags.import_kubelet,
+                 "Root directory of a stopped kubelet, such as "
+                 "/var/lib/kubelet: before the first start, take over the "
+                 "devices and claims that its pods hold. Done once, into a "
+                 "ledger that holds nothing; later starts leave it as it is");
   app.add_option("--boot-id", flags.boot_id,
                  "ID of this boot instead of the kernel's; for tests");
 }
@@ -581,6 +588,10 @@ int main(int argc, char** argv) {
   }
   SetUpLog(config.log_level);
   absl::Status status = MakeDirectories(config);
+  if (status.ok() && !flags.import_kubelet.empty()) {
+    devmgrd::ImportFromKubelet(config.state_dir, flags.import_kubelet,
+                               flags.boot_id);
+  }
   if (status.ok()) status = Serve(config, flags.boot_id, signals);
   if (status.ok()) return 0;
   spdlog::error("{}", Text(status));
