@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <fstream>
+#include <cstdio>
+#include <ctime>
 #include <string>
 
 #include "checkpoint/store_support.h"
@@ -394,7 +394,8 @@ TEST_F(KubeletImportTest, OldLayoutsAreImportedWithoutProof) {
   EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("not proven")));
 }
 
-/// The goal is a second; a slow machine under sanitizers gets more.
+/// The goal is a second, of a release build. Time of the processor counts, and
+/// a build without optimisation or with sanitizers gets more.
 TEST_F(KubeletImportTest, AThousandPodsAreImportedQuickly) {
   std::vector<kubelet_checkpoint::PodDevicesEntry> entries;
   std::vector<kubelet_checkpoint::DraClaim> claims;
@@ -412,15 +413,13 @@ TEST_F(KubeletImportTest, AThousandPodsAreImportedQuickly) {
   }
   folder_.Write(Devices(std::move(entries)));
   folder_.Write(Claims(std::move(claims)));
-  const auto began = std::chrono::steady_clock::now();
+  const std::clock_t began = std::clock();
   EXPECT_EQ(Import().devices, 32'000u);
-  const auto took = std::chrono::steady_clock::now() - began;
-  const auto ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-  RecordProperty("milliseconds", static_cast<int>(ms));
-  std::printf("1,000 pods, 4,000 entries, 1,000 claims: %lld ms\n",
-              static_cast<long long>(ms));
-  EXPECT_LT(took, std::chrono::seconds(20));
+  const auto took = static_cast<double>(std::clock() - began);
+  const double seconds = took / CLOCKS_PER_SEC;
+  RecordProperty("milliseconds", static_cast<int>(seconds * 1'000));
+  std::printf("1,000 pods, 4,000 entries, 1,000 claims: %.2f s\n", seconds);
+  EXPECT_LT(seconds, 20);
 }
 
 }  // namespace
